@@ -1,0 +1,211 @@
+//! Choosing who goes next.
+
+use super::rates::{Limited, RatesAside};
+use super::slot::Tier;
+use super::{Discipline, Dispatch};
+use crate::cost::{Charge, Cost, Nanos, PrincipalId};
+
+/// What to do with a granted item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Serve it, within the grant's budget.
+    Serve,
+    /// It has waited as long as it may for a limit of its principal: refuse it.
+    Refuse {
+        /// The limit that stands in the way.
+        limit: Limited,
+        /// When the limit will let the next item pass, in nanoseconds from now.
+        retry_after_ns: Nanos,
+    },
+}
+
+/// A grant's claim on its permit and on what was set aside. It ends by [`Dispatch::settle`] and nothing
+/// else: a ticket that is dropped keeps its permit for ever (the `stage` crate sees to that).
+#[derive(Debug)]
+#[must_use = "a ticket that is not settled keeps its permit"]
+pub struct Ticket {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+    pub(super) aside: Charge,
+    pub(super) rates: RatesAside,
+    pub(super) refused: bool,
+}
+
+impl Ticket {
+    /// Whose grant it is.
+    #[must_use]
+    pub fn principal(&self) -> PrincipalId {
+        PrincipalId(self.index)
+    }
+
+    /// What was set aside for the turn, in nanoseconds of the principal's dominant resource.
+    #[must_use]
+    pub fn set_aside_ns(&self) -> Nanos {
+        self.aside.ns()
+    }
+}
+
+/// One item may go now.
+#[derive(Debug)]
+pub struct Grant<T, const R: usize> {
+    /// Whose item it is.
+    pub principal: PrincipalId,
+    /// The item.
+    pub item: T,
+    /// How long it was queued.
+    pub waited_ns: Nanos,
+    /// How much of each resource the turn may use; work that needs more is queued again.
+    pub budget: Cost<R>,
+    /// Serve or refuse.
+    pub verdict: Verdict,
+    /// To be settled when the turn is over.
+    pub ticket: Ticket,
+}
+
+/// The answer to "who is next?".
+#[derive(Debug)]
+pub enum Next<T, const R: usize> {
+    /// This one.
+    Grant(Grant<T, R>),
+    /// Nobody before this time, unless something is queued, settled or configured.
+    At(Nanos),
+    /// Nobody until something is queued, settled or configured.
+    Idle,
+}
+
+impl<T, const R: usize> Dispatch<T, R> {
+    /// Chooses the next item, takes a permit for it and sets its estimated cost aside.
+    pub fn next(&mut self, now: Nanos) -> Next<T, R> {
+        if self.demand.over(now) {
+            self.turn_over(now);
+        }
+        if !self.permits.any() {
+            return Next::Idle;
+        }
+        while let Some(index) = self.ready.woken(now) {
+            self.place(now, index);
+        }
+        let shared = self.permits.shared();
+        loop {
+            let due = if shared { self.ready.due(now) } else { None };
+            let index = match due {
+                Some(index) => index,
+                None => match self.ready.choose(shared) {
+                    Some((key, index)) if self.up_to_date(index, key) => index,
+                    Some(_) => continue,
+                    None => return self.ready.next_wake().map_or(Next::Idle, Next::At),
+                },
+            };
+            if let Some(verdict) = self.verdict(now, index) {
+                return Next::Grant(self.grant(now, index, verdict));
+            }
+            // Consumption elsewhere has put it above its limit since it was placed.
+            self.place(now, index);
+        }
+    }
+
+    /// Whether the principal that came first with `key` still belongs there; if not, it is moved.
+    #[inline]
+    fn up_to_date(&mut self, index: usize, key: u64) -> bool {
+        let slot = &self.slots[index];
+        if slot.queue.is_empty() {
+            self.withdraw(index);
+            return false;
+        }
+        let present = self.key(index);
+        if present > key {
+            self.ready.renew(index, slot.tier, present);
+        }
+        present <= key
+    }
+
+    #[inline]
+    fn verdict(&self, now: Nanos, index: usize) -> Option<Verdict> {
+        let slot = &self.slots[index];
+        let Some(rates) = &slot.rates else {
+            return Some(Verdict::Serve);
+        };
+        match rates.limited(now) {
+            None => Some(Verdict::Serve),
+            Some((limit, at)) if slot.waited(now) >= rates.max_wait_ns => Some(Verdict::Refuse {
+                limit,
+                retry_after_ns: at.saturating_sub(now),
+            }),
+            Some(_) => None,
+        }
+    }
+
+    /// Twice a second: the length of a round follows demand, and the axes of virtual time are kept short.
+    #[cold]
+    fn turn_over(&mut self, now: Nanos) {
+        let demand_micro = self.demand.turn_over(now);
+        for tier in [Tier::InContract, Tier::BestEffort] {
+            let rounds = &mut self.rounds[tier as usize];
+            if let Some(demand_micro) = demand_micro {
+                rounds.resize(self.options.round_ns, demand_micro);
+            }
+            let Some(distance) = rounds.rebase() else {
+                continue;
+            };
+            for slot in self.slots.iter_mut().filter(|slot| slot.tier == tier) {
+                slot.account.rebase(distance);
+            }
+            let waiting = |i: &usize| !self.slots[*i].queue.is_empty();
+            let indices: Vec<usize> = (0..self.slots.len()).filter(waiting).collect();
+            for index in indices {
+                self.place(now, index);
+            }
+        }
+    }
+
+    /// REQUIRES: `index` was just chosen, so its queue is not empty and a permit is free for it.
+    fn grant(&mut self, now: Nanos, index: usize, verdict: Verdict) -> Grant<T, R> {
+        let slot = &mut self.slots[index];
+        let Some(queued) = slot.queue.pop_front() else {
+            unreachable!("only principals with work are in the ready sets");
+        };
+        self.queued -= 1;
+        self.permits.take(slot.in_flight, slot.reserved);
+        slot.in_flight += 1;
+        let (aside, start) = slot.account.set_aside();
+        self.rounds[slot.tier as usize].advance(start);
+
+        let mut budget = self.quantum;
+        let mut rates_aside = RatesAside::default();
+        let refused = verdict != Verdict::Serve;
+        let waited_ns = now.saturating_sub(queued.since);
+        if refused {
+            slot.tally.refused += 1;
+        } else {
+            slot.tally.granted += 1;
+            if let Some(rates) = &mut slot.rates {
+                let in_contract = slot.tier == Tier::InContract;
+                rates_aside = rates.set_aside(now, in_contract, &mut budget, &self.options.meter);
+            }
+        }
+        slot.tally.waited_ns = slot.tally.waited_ns.saturating_add(waited_ns);
+        if slot.queue.is_empty() {
+            let occupied = now.saturating_sub(slot.tally.occupied_since);
+            slot.tally.occupied_ns = slot.tally.occupied_ns.saturating_add(occupied);
+        }
+        let ticket = Ticket {
+            index: index as u32,
+            generation: slot.generation,
+            aside,
+            rates: rates_aside,
+            refused,
+        };
+        if self.ready.discipline() != Discipline::Lottery || slot.queue.is_empty() || !slot.plain()
+        {
+            self.place(now, index);
+        }
+        Grant {
+            principal: PrincipalId(index as u32),
+            item: queued.item,
+            waited_ns,
+            budget,
+            verdict,
+            ticket,
+        }
+    }
+}

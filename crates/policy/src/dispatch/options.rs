@@ -1,0 +1,181 @@
+//! What a dispatch is told: its options at the start, and an allocation for each principal.
+
+use crate::cost::{Charge, Cost, Nanos};
+use crate::fairness::drr::DebtBounds;
+
+/// The rule by which the next principal is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discipline {
+    /// Weighted fair shares of the dominant resource (Pisces 4.3.4).
+    Fair,
+    /// A lottery with tickets by weight among queues with work; ignores cost (Frosting 2.2.2).
+    Lottery,
+    /// Arrival order, for comparison.
+    Fifo,
+}
+
+/// Which entries of a [`Cost`] the rates count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meter<const R: usize> {
+    /// Index of the entry that counts requests, 0..R.
+    pub requests: usize,
+    /// The entries that count bytes; their sum is what a limit on bytes means.
+    pub bytes: [bool; R],
+}
+
+/// How a dispatch is set up. Public fields: change what differs from [`DispatchOptions::new`].
+#[derive(Clone, Debug)]
+pub struct DispatchOptions<const R: usize> {
+    /// The rule at the start; [`super::Dispatch::set_discipline`] changes it later.
+    pub discipline: Discipline,
+    /// Grants that may be unsettled at a time, at least 1. A core that serves one turn after the other has 1.
+    pub permits: u32,
+    /// Nominal capacity per second of each resource of ONE core (0 counts as 1). Only ratios matter
+    /// for who gets how much; absolute values set how long a quantum and a round really last.
+    pub capacity_per_s: [u64; R],
+    /// What requests and bytes are.
+    pub meter: Meter<R>,
+    /// One turn's budget, in nanoseconds of each resource. Longer turns cost less switching, shorter ones
+    /// less waiting.
+    pub quantum_ns: Nanos,
+    /// Length of a round in which everybody active uses up its quanta (Pisces 4.3.5: 1 ms). It is
+    /// also the longest pause after which a principal still has its unused quanta, so it should exceed
+    /// the time clients take to send their next request.
+    pub round_ns: Nanos,
+    /// Items that may wait in one principal's queue.
+    pub queue_max: usize,
+    /// Largest debt of a principal, in nanoseconds of its dominant resource. It must exceed what other
+    /// cores consume between two exchanges, and the charge of the largest turn that cannot be cut; beyond
+    /// that it only makes a tenant pay for what nobody remembers.
+    pub debt_max_ns: Nanos,
+    /// Seed of the lottery.
+    pub seed: u64,
+}
+
+impl<const R: usize> DispatchOptions<R> {
+    /// Fair shares, one permit, a quantum of 100 µs, a round of 1 ms, queues of 1,024, debts of up
+    /// to 100 ms (one 64 MiB value at 640 MB/s), seed 0.
+    #[must_use]
+    pub fn new(capacity_per_s: [u64; R], meter: Meter<R>) -> Self {
+        DispatchOptions {
+            discipline: Discipline::Fair,
+            permits: 1,
+            capacity_per_s,
+            meter,
+            quantum_ns: 100_000,
+            round_ns: 1_000_000,
+            queue_max: 1024,
+            debt_max_ns: 100_000_000,
+            seed: 0,
+        }
+    }
+
+    pub(super) fn debt_bounds(&self) -> DebtBounds {
+        let quantum = Charge::from_ns(self.quantum_ns);
+        let turns = quantum.0.saturating_mul(u64::from(self.permits.max(1)) + 1);
+        DebtBounds {
+            debt_max: Charge::from_ns(self.debt_max_ns).max(Charge(turns)),
+            turns_max: Charge(turns),
+            estimate_max: quantum,
+        }
+    }
+}
+
+/// A ceiling on a principal's rate. Exceeded by at most one burst (and one smallest turn: a request, or
+/// 4 KiB) over any interval, provided turns keep to their budget; where several cores exchange consumption,
+/// also by what the others can serve between two exchanges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Requests per second; `None`: any number.
+    pub requests_per_s: Option<f64>,
+    /// Bytes per second, as the [`Meter`] counts them; `None`: any number.
+    pub bytes_per_s: Option<f64>,
+    /// How much can be saved up while idle, as time at the rate.
+    pub burst_ns: Nanos,
+    /// How long an item may wait for the limit; one that would wait longer is granted with
+    /// [`super::Verdict::Refuse`] once it has waited that long. 0: at once.
+    pub max_wait_ns: Nanos,
+}
+
+impl Default for Limit {
+    /// No limit; a burst of 100 ms and a wait of at most 100 ms once a rate is set.
+    fn default() -> Self {
+        Limit {
+            requests_per_s: None,
+            bytes_per_s: None,
+            burst_ns: 100_000_000,
+            max_wait_ns: 100_000_000,
+        }
+    }
+}
+
+/// What one principal is entitled to. Every dispatch of a server gets the full values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allocation {
+    /// Share relative to other principals, 0.001 to 1000, kept to a millionth.
+    pub weight: f64,
+    /// Permits kept free for this principal (Cake 4.1).
+    pub reserved_permits: u32,
+    /// Rate at which it is served before anybody's share, in normalised requests per second: a turn
+    /// counts as its requests, or its bytes in KiB if that is more (Libra's 1 KiB normalisation).
+    pub reservation_per_s: Option<f64>,
+    /// Rate it may not exceed.
+    pub limit: Limit,
+    /// Normalised requests per second up to which it is served like everybody else; beyond, it is best
+    /// effort: served when nobody in contract wants the resource. 0: always best effort.
+    pub contract_per_s: Option<f64>,
+}
+
+impl Default for Allocation {
+    /// Weight 1 and nothing else.
+    fn default() -> Self {
+        Allocation {
+            weight: 1.0,
+            reserved_permits: 0,
+            reservation_per_s: None,
+            limit: Limit::default(),
+            contract_per_s: None,
+        }
+    }
+}
+
+impl Allocation {
+    /// A share and nothing else.
+    #[must_use]
+    pub fn share(weight: f64) -> Self {
+        Allocation {
+            weight,
+            ..Allocation::default()
+        }
+    }
+}
+
+/// What rates count in one turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Units {
+    pub(crate) requests: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Units {
+    pub(crate) fn of<const R: usize>(cost: &Cost<R>, meter: &Meter<R>) -> Self {
+        let bytes = cost.0.iter().zip(meter.bytes).filter(|(_, counts)| *counts);
+        Units {
+            requests: cost.0.get(meter.requests).copied().unwrap_or(0),
+            bytes: bytes.fold(0u64, |sum, (b, _)| sum.saturating_add(*b)),
+        }
+    }
+
+    /// 1 KiB-normalised requests. From totals, so a turn of one large and many tiny requests
+    /// counts a little less than its requests would one by one.
+    pub(crate) fn normalised(self) -> u64 {
+        self.requests.max(self.bytes.div_ceil(1024))
+    }
+
+    pub(crate) fn plus(self, other: Units) -> Self {
+        Units {
+            requests: self.requests.saturating_add(other.requests),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}

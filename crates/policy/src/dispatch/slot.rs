@@ -1,0 +1,73 @@
+//! What a dispatch keeps for one principal.
+
+use super::observation::Tally;
+use super::rates::Rates;
+use crate::cost::{Charge, Nanos};
+use crate::fairness::drf::Profile;
+use crate::fairness::drr::{Account, Rounds, Weight};
+use std::collections::VecDeque;
+
+/// A queued item: when it came, and its place among all arrivals.
+#[derive(Clone, Debug)]
+pub(super) struct Queued<T> {
+    pub(super) item: T,
+    pub(super) since: Nanos,
+    pub(super) arrival: u64,
+}
+
+/// The group a principal is in: those in contract go before those beyond it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tier {
+    InContract,
+    BestEffort,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Slot<T, const R: usize> {
+    pub(super) queue: VecDeque<Queued<T>>,
+    pub(super) account: Account,
+    pub(super) profile: Profile<R>,
+    pub(super) tier: Tier,
+    pub(super) configured: bool,
+    /// In the list of those whose consumption the other cores have not been told.
+    pub(super) unreported: bool,
+    pub(super) in_flight: u32,
+    pub(super) reserved: u32,
+    /// Told apart from a removed principal of the same number, whose tickets may still come back.
+    pub(super) generation: u32,
+    pub(super) unreported_charge: Charge,
+    /// Most principals have none, and then none of the rules about rates costs anything.
+    pub(super) rates: Option<Box<Rates>>,
+    pub(super) tally: Tally<R>,
+}
+
+impl<T, const R: usize> Slot<T, R> {
+    pub(super) fn vacant(number: u32, rounds: &Rounds) -> Self {
+        Slot {
+            queue: VecDeque::new(),
+            account: Account::new(number, Weight::new(1.0), Charge::ZERO, rounds),
+            profile: Profile::new(),
+            tier: Tier::InContract,
+            configured: false,
+            unreported: false,
+            in_flight: 0,
+            reserved: 0,
+            generation: 0,
+            unreported_charge: Charge::ZERO,
+            rates: None,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Neither rates nor reserved permits: only the order matters.
+    pub(super) fn plain(&self) -> bool {
+        self.rates.is_none() && self.reserved == 0
+    }
+
+    /// How long its first item has waited.
+    pub(super) fn waited(&self, now: Nanos) -> Nanos {
+        self.queue
+            .front()
+            .map_or(0, |q| now.saturating_sub(q.since))
+    }
+}

@@ -1,0 +1,133 @@
+//! What cannot be seen from outside: steps of a decision, and the state of the rounds.
+
+use super::*;
+use crate::PrincipalId;
+
+const MS: Nanos = 1_000_000;
+
+fn dispatch() -> Dispatch<u32, 1> {
+    let meter = Meter {
+        requests: 0,
+        bytes: [false],
+    };
+    Dispatch::new(DispatchOptions::new([1_000_000], meter))
+}
+
+/// Heap steps for 10,000 turns of `active` principals out of `configured`.
+fn steps(configured: u32, active: u32) -> u64 {
+    let mut dispatch = dispatch();
+    for id in 0..configured {
+        let weight = f64::from(id % 7 + 1);
+        dispatch.configure(0, PrincipalId(id), &Allocation::share(weight));
+    }
+    let stride = configured / active;
+    for id in 0..active {
+        dispatch
+            .enqueue(0, PrincipalId(id * stride), 1)
+            .expect("room");
+    }
+    let before = dispatch.ready.steps();
+    for turn in 0..10_000 {
+        let now = turn * 10_000;
+        let Next::Grant(grant) = dispatch.next(now) else {
+            panic!("work")
+        };
+        dispatch.settle(now, grant.ticket, Cost([10]));
+        dispatch.enqueue(now, grant.principal, 1).expect("room");
+    }
+    dispatch.ready.steps() - before
+}
+
+#[test]
+fn idle_principals_cost_nothing() {
+    let (few, many) = (steps(100, 100), steps(10_000, 100));
+    // Not the same numbers, because principals of other weights are active.
+    assert!(many <= few + few / 10, "{many} {few}");
+    // And a decision is logarithmic in those that are active.
+    let (ten, thousand) = (steps(10, 10), steps(10_000, 1_000));
+    assert!(thousand <= ten * 4, "{thousand} {ten}");
+}
+
+#[test]
+fn rounds_pass_in_one_step_when_everybody_is_exhausted() {
+    let mut dispatch = dispatch();
+    let id = PrincipalId(0);
+    dispatch.configure(0, id, &Allocation::default());
+    dispatch.enqueue(0, id, 1).expect("room");
+    dispatch.enqueue(0, id, 2).expect("room");
+    let Next::Grant(grant) = dispatch.next(0) else {
+        panic!("work")
+    };
+    // 50 ms of the resource: 50 rounds of 1 ms.
+    dispatch.settle(0, grant.ticket, Cost([50_000]));
+    assert_eq!(
+        dispatch.observe(0, id).map(|o| o.state),
+        Some(State::Exhausted)
+    );
+    assert_eq!(dispatch.round(), 0);
+    let before = dispatch.ready.steps();
+    assert!(matches!(dispatch.next(0), Next::Grant(_)));
+    assert_eq!(dispatch.round(), 50);
+    assert!(dispatch.ready.steps() - before <= 2);
+    assert_eq!(
+        dispatch.observe(0, id).map(|o| o.state),
+        Some(State::Active)
+    );
+}
+
+#[test]
+fn states_follow_algorithm_4() {
+    let mut dispatch = dispatch();
+    let [a, b] = [PrincipalId(0), PrincipalId(1)];
+    dispatch.configure(0, a, &Allocation::default());
+    dispatch.configure(0, b, &Allocation::default());
+    let state = |d: &Dispatch<u32, 1>, id| d.observe(0, id).map(|o| o.state);
+    assert_eq!(state(&dispatch, a), Some(State::Inactive));
+    for id in [a, a, a, b] {
+        dispatch.enqueue(0, id, 0).expect("room");
+    }
+    let Next::Grant(grant) = dispatch.next(0) else {
+        panic!("work")
+    };
+    assert_eq!(grant.principal, a);
+    dispatch.settle(0, grant.ticket, Cost([2_000]));
+    assert_eq!(state(&dispatch, a), Some(State::Exhausted));
+    assert_eq!(state(&dispatch, b), Some(State::Active));
+    // The round does not end while somebody has quanta left.
+    let Next::Grant(grant) = dispatch.next(0) else {
+        panic!("work")
+    };
+    assert_eq!((grant.principal, dispatch.round()), (b, 0));
+    dispatch.settle(0, grant.ticket, Cost([10]));
+    assert_eq!(state(&dispatch, b), Some(State::Inactive));
+}
+
+#[test]
+fn unused_quanta_are_kept_for_a_round_and_no_longer() {
+    let mut dispatch = dispatch();
+    let [a, b] = [PrincipalId(0), PrincipalId(1)];
+    dispatch.configure(0, a, &Allocation::default());
+    dispatch.configure(0, b, &Allocation::default());
+    let mut serve = |id, units, now| {
+        dispatch.enqueue(now, id, 0).expect("room");
+        let Next::Grant(grant) = dispatch.next(now) else {
+            panic!("work")
+        };
+        assert_eq!(grant.principal, id);
+        dispatch.settle(now, grant.ticket, Cost([units]));
+        dispatch.enqueue(now, a, 0).expect("room");
+        let behind = dispatch.slots[0].account.key();
+        let Next::Grant(grant) = dispatch.next(now) else {
+            panic!("work")
+        };
+        dispatch.abandon(now, grant.ticket);
+        dispatch.rounds[0].clone().advance(behind);
+        dispatch.observe(now, a).map_or(0, |o| o.debt_ns)
+    };
+    // The other has had 100 ms; this one may catch up by one round, 1 ms, not by a hundred.
+    serve(b, 100_000, 0);
+    serve(b, 10, 0);
+    let (a_at, b_at) = (&dispatch.slots[0].account, &dispatch.slots[1].account);
+    let apart = b_at.key().abs_diff(a_at.key()) >> 16;
+    assert!(apart <= 2 * MS, "{apart}");
+}

@@ -1,0 +1,31 @@
+//! Every decision of Entremet, as plain code.
+//!
+//! There is no I/O here, no thread, no lock, no clock, no global randomness, no log and no map with an
+//! order that differs from run to run. Time comes in as an argument ([`Nanos`]), randomness as a seed.
+//! A question is answered with *this one*, *ask again at t* or *nothing* ([`dispatch::Next`]); nothing
+//! ever sleeps. So the same code serves the server and a simulator, and a bug seen in production is
+//! replayed from its seed.
+//!
+//! The map:
+//!
+//! * [`dispatch`] is what a core asks "who is next?". It composes
+//!   * `fairness`: rounds in virtual time, charges by dominant resource, lottery, arrival order;
+//!   * `rate`: reservation, limit and contract as tags;
+//!   * `permits`: how much may be outstanding, and what of it is kept for whom;
+//!
+//!   which know nothing of each other.
+//! * [`balance`] says which connections should move to another core.
+//!
+//! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
+//! dispatch, in docs/decisions/0004-core-owned-dispatch.md.
+
+pub mod balance;
+pub mod dispatch;
+
+mod cost;
+mod fairness;
+mod heap;
+mod permits;
+mod rate;
+
+pub use cost::{Charge, Cost, Nanos, PrincipalId};

@@ -1,0 +1,105 @@
+//! Permits: how much may be outstanding below a stage, and which of it is kept free for whom.
+//!
+//! A principal's reserved permits are its alone, even while it has no use for them: that is what keeps the
+//! front end's latency low at low load (Cake 6.1, fig. 8). The others are shared by everybody. A
+//! principal uses its reserved ones first.
+
+/// The permits of one dispatch. All numbers count units of outstanding work.
+#[derive(Clone, Debug)]
+pub(crate) struct Permits {
+    total: u32,
+    reserved: u64,
+    in_flight: u32,
+    shared_in_use: u32,
+}
+
+impl Permits {
+    /// `total` permits, at least 1: a stage without any would stand still.
+    pub(crate) fn new(total: u32) -> Self {
+        Permits {
+            total: total.max(1),
+            reserved: 0,
+            in_flight: 0,
+            shared_in_use: 0,
+        }
+    }
+
+    /// Another total; outstanding work above it is waited for, not cancelled.
+    pub(crate) fn resize(&mut self, total: u32) {
+        self.total = total.max(1);
+    }
+
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Whether anything at all can be granted.
+    pub(crate) fn any(&self) -> bool {
+        self.in_flight < self.total
+    }
+
+    /// Whether a shared permit is free. One always is for everybody, even if all are reserved: else
+    /// reserving the only permit of a core would stop all but one tenant for ever.
+    pub(crate) fn shared(&self) -> bool {
+        let shared = u64::from(self.total).saturating_sub(self.reserved).max(1);
+        self.any() && u64::from(self.shared_in_use) < shared
+    }
+
+    /// A principal with `held` permits of which `reserved` are its own takes one more.
+    pub(crate) fn take(&mut self, held: u32, reserved: u32) {
+        self.in_flight += 1;
+        if held >= reserved {
+            self.shared_in_use += 1;
+        }
+    }
+
+    /// A principal with `held` permits (at least 1) gives one back.
+    pub(crate) fn give_back(&mut self, held: u32, reserved: u32) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if held > reserved {
+            self.shared_in_use = self.shared_in_use.saturating_sub(1);
+        }
+    }
+
+    /// A principal that holds `held` permits gets `new` reserved ones instead of `old`.
+    pub(crate) fn reserve(&mut self, held: u32, old: u32, new: u32) {
+        self.reserved = (self.reserved + u64::from(new)).saturating_sub(u64::from(old));
+        self.shared_in_use = (self.shared_in_use + held.saturating_sub(new))
+            .saturating_sub(held.saturating_sub(old));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_permits_stay_free_for_their_owner() {
+        let mut permits = Permits::new(3);
+        permits.reserve(0, 0, 1);
+        permits.take(0, 0);
+        permits.take(1, 0);
+        assert!(permits.any() && !permits.shared());
+        permits.take(0, 1);
+        assert!(!permits.any());
+        permits.give_back(2, 0);
+        assert!(permits.shared());
+    }
+
+    #[test]
+    fn changing_reservations_recounts_what_is_held() {
+        let mut permits = Permits::new(4);
+        permits.reserve(0, 0, 2);
+        for held in 0..3 {
+            permits.take(held, 2);
+        }
+        permits.reserve(3, 2, 0);
+        assert_eq!(permits.shared_in_use, 3);
+        assert!(permits.shared());
+        permits.reserve(3, 0, 9);
+        assert_eq!(permits.shared_in_use, 0);
+        assert!(permits.shared());
+        permits.take(0, 0);
+        assert!(!permits.shared() && !permits.any());
+    }
+}
