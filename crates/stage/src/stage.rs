@@ -1,0 +1,261 @@
+//! A dispatch with permits and observations.
+
+use crate::permit::{Claim, Returns, Wake};
+use crate::totals::{ClassTotals, Observer};
+use crate::Permit;
+use policy::dispatch::{
+    Allocation, Consumed, Discipline, Dispatch, DispatchOptions, Grant, Observation, Verdict,
+};
+use policy::{Cost, Nanos, PrincipalId};
+use std::sync::Arc;
+
+/// An item that may go now.
+#[derive(Debug)]
+pub struct Admitted<T, const R: usize> {
+    /// Whose it is.
+    pub principal: PrincipalId,
+    /// Its class.
+    pub class: u8,
+    /// The item.
+    pub item: T,
+    /// How long it was queued.
+    pub waited_ns: Nanos,
+    /// How much of each resource the turn may use; work that needs more is admitted again.
+    pub budget: Cost<R>,
+    /// Serve or refuse.
+    pub verdict: Verdict,
+    /// To be settled when the turn is over.
+    pub permit: Permit,
+}
+
+/// The answer to "who is next?".
+#[derive(Debug)]
+pub enum Next<T, const R: usize> {
+    /// This one.
+    Admitted(Admitted<T, R>),
+    /// Nobody before this time, unless something is admitted, settled or configured.
+    At(Nanos),
+    /// Nobody until something is admitted, settled or configured.
+    Idle,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    item: T,
+    class: u8,
+}
+
+/// The stage before one resource, on one thread. `T` is what waits, `R` the number of resources in a cost,
+/// `O` who is told each wait and service time.
+#[derive(Debug)]
+pub struct Stage<T, const R: usize, O = ()> {
+    dispatch: Dispatch<Waiting<T>, R>,
+    observer: O,
+    classes: usize,
+    /// By principal, then class.
+    totals: Vec<ClassTotals>,
+    home: Arc<Returns>,
+    /// References to `home` for the next permits, so that a turn that ends well counts no references.
+    homes: Vec<Arc<Returns>>,
+    /// Room for permits that were dropped.
+    dropped: Vec<Claim>,
+}
+
+impl<T, const R: usize, O: Observer> Stage<T, R, O> {
+    /// A stage for work of classes `0..classes` (1 to 256).
+    ///
+    /// # Panics
+    /// If `classes` is out of range, or `options` as [`Dispatch::new`] says.
+    #[must_use]
+    pub fn new(options: DispatchOptions<R>, classes: usize, observer: O) -> Self {
+        assert!((1..=256).contains(&classes), "1 to 256 classes");
+        Stage {
+            dispatch: Dispatch::new(options),
+            observer,
+            classes,
+            totals: Vec::new(),
+            home: Arc::new(Returns::new(None)),
+            homes: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    /// The same, calling `wake` whenever a permit was dropped, on the thread that dropped it, so that
+    /// the stage's thread can be told to ask again. Call it before anything is admitted.
+    #[must_use]
+    pub fn with_wake(mut self, wake: Wake) -> Self {
+        self.home = Arc::new(Returns::new(Some(wake)));
+        self
+    }
+
+    /// See [`Dispatch::configure`].
+    pub fn configure(&mut self, now: Nanos, principal: PrincipalId, allocation: &Allocation) {
+        self.dispatch.configure(now, principal, allocation);
+        let needed = (principal.0 as usize + 1) * self.classes;
+        if self.totals.len() < needed {
+            self.totals.resize(needed, ClassTotals::default());
+        }
+    }
+
+    /// Forgets a principal and returns its queued items, oldest first.
+    pub fn remove(&mut self, now: Nanos, principal: PrincipalId) -> Vec<T> {
+        let waiting = self.dispatch.remove(now, principal);
+        let from = principal.0 as usize * self.classes;
+        if let Some(totals) = self.totals.get_mut(from..from + self.classes) {
+            totals.fill(ClassTotals::default());
+        }
+        waiting.into_iter().map(|waiting| waiting.item).collect()
+    }
+
+    /// Queues an item. Classes beyond the last count as the last.
+    ///
+    /// # Errors
+    /// Gives the item back if the principal's queue is full or the principal unknown.
+    pub fn admit(
+        &mut self,
+        now: Nanos,
+        principal: PrincipalId,
+        class: u8,
+        item: T,
+    ) -> Result<(), T> {
+        let waiting = Waiting { item, class };
+        self.dispatch
+            .enqueue(now, principal, waiting)
+            .map_err(|waiting| waiting.item)?;
+        self.totals(principal, class).admitted(now);
+        Ok(())
+    }
+
+    /// Who is next. Permits that were dropped since the last call are taken back first.
+    pub fn next(&mut self, now: Nanos) -> Next<T, R> {
+        self.reclaim(now);
+        match self.dispatch.next(now) {
+            policy::dispatch::Next::Grant(grant) => Next::Admitted(self.admitted(now, grant)),
+            policy::dispatch::Next::At(at) => Next::At(at),
+            policy::dispatch::Next::Idle => Next::Idle,
+        }
+    }
+
+    fn admitted(&mut self, now: Nanos, grant: Grant<Waiting<T>, R>) -> Admitted<T, R> {
+        let Grant {
+            principal,
+            item: Waiting { item, class },
+            ..
+        } = grant;
+        self.totals(principal, class).granted(now, grant.waited_ns);
+        self.observer.waited(principal, class, grant.waited_ns);
+        let claim = Claim {
+            ticket: grant.ticket,
+            class,
+            granted_at: now,
+        };
+        let home = self.homes.pop().unwrap_or_else(|| Arc::clone(&self.home));
+        Admitted {
+            principal,
+            class,
+            item,
+            waited_ns: grant.waited_ns,
+            budget: grant.budget,
+            verdict: grant.verdict,
+            permit: Permit::new(claim, home),
+        }
+    }
+
+    /// Ends a turn: the permit is free again, and what was set aside becomes what was used. A permit of
+    /// another stage is returned to that one, at its estimate.
+    pub fn settle(&mut self, now: Nanos, permit: Permit, actual: Cost<R>) {
+        let Some((claim, home)) = permit.claim(&self.home) else {
+            return;
+        };
+        self.homes.push(home);
+        self.ended(now, &claim);
+        self.dispatch.settle(now, claim.ticket, actual);
+    }
+
+    /// Takes back permits that were dropped.
+    fn reclaim(&mut self, now: Nanos) {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        self.home.take(&mut dropped);
+        for claim in dropped.drain(..) {
+            self.ended(now, &claim);
+            self.dispatch.abandon(now, claim.ticket);
+        }
+        self.dropped = dropped;
+    }
+
+    fn ended(&mut self, now: Nanos, claim: &Claim) {
+        let (principal, class) = (claim.ticket.principal(), claim.class);
+        let service_ns = now.saturating_sub(claim.granted_at);
+        self.totals(principal, class).settled(service_ns);
+        self.observer.served(principal, class, service_ns);
+    }
+
+    /// See [`Dispatch::charge`].
+    pub fn charge(&mut self, now: Nanos, principal: PrincipalId, cost: Cost<R>) {
+        self.dispatch.charge(now, principal, cost);
+    }
+
+    /// See [`Dispatch::report`].
+    pub fn report(&mut self, report: &mut Vec<Consumed>) {
+        self.dispatch.report(report);
+    }
+
+    /// See [`Dispatch::absorb`].
+    pub fn absorb(&mut self, now: Nanos, remote: &[Consumed]) {
+        self.dispatch.absorb(now, remote);
+    }
+
+    /// See [`Dispatch::set_discipline`].
+    pub fn set_discipline(&mut self, now: Nanos, discipline: Discipline) {
+        self.dispatch.set_discipline(now, discipline);
+    }
+
+    /// See [`Dispatch::set_permits`].
+    pub fn set_permits(&mut self, permits: u32) {
+        self.dispatch.set_permits(permits);
+    }
+
+    /// Items queued, of all principals.
+    #[must_use]
+    pub fn queued(&self) -> u64 {
+        self.dispatch.queued()
+    }
+
+    /// Permits out, of all principals; dropped ones count until the next decision.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.dispatch.in_flight()
+    }
+
+    /// See [`Dispatch::observe`].
+    #[must_use]
+    pub fn observe(&self, now: Nanos, principal: PrincipalId) -> Option<Observation<R>> {
+        self.dispatch.observe(now, principal)
+    }
+
+    /// Totals of one class of a principal at `now`; `None` if the principal is unknown.
+    #[must_use]
+    pub fn observe_class(
+        &self,
+        now: Nanos,
+        principal: PrincipalId,
+        class: u8,
+    ) -> Option<ClassTotals> {
+        if !self.dispatch.is_configured(principal) {
+            return None;
+        }
+        let at = principal.0 as usize * self.classes + usize::from(class).min(self.classes - 1);
+        self.totals.get(at).map(|totals| totals.at(now))
+    }
+
+    /// Who is told each wait and service time.
+    pub fn observer(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// REQUIRES: the principal was configured once.
+    fn totals(&mut self, principal: PrincipalId, class: u8) -> &mut ClassTotals {
+        let class = usize::from(class).min(self.classes - 1);
+        &mut self.totals[principal.0 as usize * self.classes + class]
+    }
+}
