@@ -1,0 +1,302 @@
+//! What a command sees: the keyspace through its declared keys, with its own writes on top.
+
+use crate::buffer::Buffer;
+use crate::keyspace::Keyspace;
+use crate::latch::{Held, Locked};
+use crate::record;
+use crate::rocks::Db;
+use crate::shard::Key;
+use crate::{EngineError, Entry, Header, Kind, Object, Seq, Stop, Table};
+use bytes::Bytes;
+use rocksdb::Snapshot;
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+
+/// Where an [`Access`] reads.
+pub(crate) enum View<'a> {
+    /// Phase 1: in memory, the shards stay locked.
+    Memory {
+        shards: Locked<'a>,
+        /// All of them: whole-keyspace work may clear.
+        all: bool,
+    },
+    /// Phase 2: reads may block, the keys are latched.
+    Latched(&'a Held),
+    /// Read-only, over committed data.
+    Snapshot {
+        db: &'a Db,
+        snapshot: &'a Snapshot<'a>,
+    },
+}
+
+/// A command's way to the data. Reads see the command's own writes; writes are kept back and
+/// applied together when the command returns `Ok`. Every method can stop the command with
+/// [`Stop::Disk`] in phase 1 and with [`Stop::Error`] in both; pass it on with `?`.
+pub struct Access<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    now_ms: u64,
+    pub(crate) view: View<'a>,
+    pub(crate) buffer: Buffer,
+    /// Whose collection an id is: a change of its records is a change of that key.
+    owners: SmallVec<[(u64, u32, Key); 1]>,
+    pub(crate) seen: Seq,
+    pub(crate) epoch: u64,
+}
+
+impl<'a> Access<'a> {
+    pub(crate) fn new(keyspace: &'a Keyspace, now_ms: u64, view: View<'a>) -> Access<'a> {
+        Access {
+            keyspace,
+            now_ms,
+            view,
+            buffer: Buffer::default(),
+            owners: SmallVec::new(),
+            seen: 0,
+            epoch: keyspace.log.epoch(),
+        }
+    }
+
+    pub(crate) fn finish(self) -> (View<'a>, Buffer, Seq, u64) {
+        (self.view, self.buffer, self.seen, self.epoch)
+    }
+
+    /// The time this command runs at, ms since the Unix epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// What a key holds now; expired counts as absent.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
+        let now_ms = self.now_ms;
+        Ok(self.load(key)?.filter(|entry| entry.live(now_ms)))
+    }
+
+    /// Makes a key hold `entry`, whatever it held. The records of a collection that it held
+    /// before go, unless `entry` is that same collection.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn put(&mut self, key: &[u8], entry: Entry) -> Result<(), Stop> {
+        let shard = self.writable(key)?;
+        let old = self.previous(shard, key)?;
+        self.leave(key, old.as_ref(), Some(&entry));
+        if let Some(at) = entry.expire_at_ms {
+            self.buffer
+                .extra()
+                .index
+                .insert(record::expiry_key(at, key), true);
+        }
+        self.own(shard, key, &entry);
+        self.buffer.set(shard, key, Some(entry));
+        Ok(())
+    }
+
+    /// Removes a key; `true` if it was there and not expired.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn delete(&mut self, key: &[u8]) -> Result<bool, Stop> {
+        let shard = self.writable(key)?;
+        let Some(old) = self.load(key)? else {
+            return Ok(false);
+        };
+        self.leave(key, Some(&old), None);
+        self.buffer.set(shard, key, None);
+        Ok(old.live(self.now_ms))
+    }
+
+    /// Moves what `from` holds to `to`, which loses what it held; a collection's records stay
+    /// where they are. `false`: `from` holds nothing.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<bool, Stop> {
+        let shard = self.writable(from)?;
+        let Some(entry) = self.get(from)? else {
+            return Ok(false);
+        };
+        if from == to {
+            return Ok(true);
+        }
+        if let Some(at) = entry.expire_at_ms {
+            self.buffer
+                .extra()
+                .index
+                .insert(record::expiry_key(at, from), false);
+        }
+        self.put(to, entry)?;
+        self.buffer.set(shard, from, None);
+        Ok(true)
+    }
+
+    /// A new, empty collection; the caller puts it under a key.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn new_collection(&mut self, kind: Kind) -> Result<Header, Stop> {
+        // Said before anybody can see the collection: a blind overwrite that comes later looks.
+        self.keyspace.collections.store(true, Ordering::Relaxed);
+        let id = self.keyspace.next_id.fetch_add(1, Ordering::Relaxed);
+        self.buffer.extra().new_id = Some(id);
+        Ok(Header { kind, id, len: 0 })
+    }
+
+    /// One record of a collection.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn record(&mut self, table: Table, id: u64, name: &[u8]) -> Result<Option<Bytes>, Stop> {
+        let raw = record::record_key(table, id, name);
+        if let Some(extra) = &self.buffer.extra {
+            if let Some(value) = extra.records.get(raw.as_slice()) {
+                return Ok(value.clone());
+            }
+        }
+        if !matches!(self.view, View::Snapshot { .. }) {
+            let pinned = self.keyspace.stripe(id).lock().get(&raw);
+            if let Some((seq, value)) = pinned {
+                self.see(seq);
+                return Ok(value);
+            }
+        }
+        self.read(&raw, |value| value.map(Bytes::copy_from_slice))
+    }
+
+    /// Writes one record of a collection. REQUIRES: the collection was read or made by this
+    /// command; its length is kept by the caller, in the header.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn put_record(
+        &mut self,
+        table: Table,
+        id: u64,
+        name: &[u8],
+        value: Bytes,
+    ) -> Result<(), Stop> {
+        self.set_record(table, id, name, Some(value))
+    }
+
+    /// Removes one record of a collection, if it is there. REQUIRES: as [`Access::put_record`].
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn delete_record(&mut self, table: Table, id: u64, name: &[u8]) -> Result<(), Stop> {
+        self.set_record(table, id, name, None)
+    }
+
+    /// Removes everything (FLUSHALL). REQUIRES: declared [`crate::Keys::All`].
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn clear(&mut self) -> Result<(), Stop> {
+        match &self.view {
+            View::Memory { all: true, .. } | View::Latched(Held::All) => {
+                self.buffer.clear();
+                self.owners.clear();
+                Ok(())
+            }
+            _ => Err(misuse("clear() needs Keys::All")),
+        }
+    }
+
+    /// Removes an object whose time has come, or only its entry in the expiry index if the
+    /// object is gone, lives, or has another expiry by now. `true`: removed.
+    pub(crate) fn expire(&mut self, key: &[u8], index_ms: u64) -> Result<bool, Stop> {
+        let due = match self.load(key)? {
+            Some(entry) => entry.expire_at_ms == Some(index_ms) && !entry.live(self.now_ms),
+            None => false,
+        };
+        if due {
+            self.delete(key)?;
+        }
+        let index = &mut self.buffer.extra().index;
+        index.insert(record::expiry_key(index_ms, key), false);
+        Ok(due)
+    }
+
+    fn set_record(
+        &mut self,
+        table: Table,
+        id: u64,
+        name: &[u8],
+        value: Option<Bytes>,
+    ) -> Result<(), Stop> {
+        if matches!(self.view, View::Snapshot { .. }) {
+            return Err(misuse("a scan cannot write"));
+        }
+        let raw = record::record_key(table, id, name);
+        let extra = self.buffer.extra();
+        extra.records.insert(raw.as_slice().into(), value);
+        if let Some(at) = self.owners.iter().position(|(owned, ..)| *owned == id) {
+            let (_, shard, key) = self.owners.swap_remove(at);
+            extra.touched.push((shard, key));
+        }
+        Ok(())
+    }
+
+    /// Removes what belongs to a key's old state and not to its new one.
+    fn leave(&mut self, key: &[u8], old: Option<&Entry>, new: Option<&Entry>) {
+        let Some(old) = old else { return };
+        if let Some(at) = old.expire_at_ms {
+            if new.is_none_or(|new| new.expire_at_ms != Some(at)) {
+                self.buffer
+                    .extra()
+                    .index
+                    .insert(record::expiry_key(at, key), false);
+            }
+        }
+        let Object::Collection(header) = &old.object else {
+            return;
+        };
+        let kept = match new {
+            Some(Entry {
+                object: Object::Collection(new),
+                ..
+            }) => new.id == header.id,
+            _ => false,
+        };
+        if !kept {
+            self.buffer.drop_collection(header.kind, header.id);
+        }
+    }
+
+    /// The shard of a key that this command may write.
+    fn writable(&self, key: &[u8]) -> Result<u32, Stop> {
+        let index = self.keyspace.shard_of(key);
+        let declared = match &self.view {
+            View::Memory { shards, .. } => shards.iter().any(|(i, _)| *i == index),
+            View::Latched(held) => held.covers(index, key),
+            View::Snapshot { .. } => return Err(misuse("a scan cannot write")),
+        };
+        if declared {
+            Ok(index)
+        } else {
+            Err(undeclared())
+        }
+    }
+
+    pub(crate) fn own(&mut self, shard: u32, key: &[u8], entry: &Entry) {
+        if let Object::Collection(header) = &entry.object {
+            if self.owners.iter().all(|(id, ..)| *id != header.id) {
+                self.owners.push((header.id, shard, Key::from(key)));
+            }
+        }
+    }
+
+    /// Remembers that the reply shows what `seq` wrote.
+    pub(crate) fn see(&mut self, seq: Seq) {
+        self.seen = self.seen.max(self.keyspace.must_wait_for(seq));
+    }
+}
+
+pub(crate) fn misuse(rule: &'static str) -> Stop {
+    Stop::Error(EngineError::Misuse(rule))
+}
+
+pub(crate) fn undeclared() -> Stop {
+    misuse("a command touched a key that it did not declare")
+}

@@ -1,0 +1,212 @@
+//! What a command wants to write: collected while it runs, applied as a whole or not at all.
+
+use crate::record::{self, RawKey};
+use crate::shard::Key;
+use crate::{Entry, Kind, Object};
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use rocksdb::WriteBatch;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// Up to so many objects are searched one by one; more get an index.
+const LINEAR_MAX: usize = 12;
+
+/// The new state of one key.
+pub(crate) struct ObjectWrite {
+    pub shard: u32,
+    pub key: Key,
+    pub entry: Option<Entry>,
+}
+
+/// See the module. A command that only reads costs nothing here, one that sets a string one
+/// inline slot.
+#[derive(Default)]
+pub(crate) struct Buffer {
+    pub objects: SmallVec<[ObjectWrite; 1]>,
+    pub extra: Option<Box<Extra>>,
+}
+
+/// What only some commands need.
+#[derive(Default)]
+pub(crate) struct Extra {
+    /// All that was there is gone; the rest of the buffer comes after.
+    pub clear: bool,
+    /// Records of collections, `None` = deleted.
+    pub records: BTreeMap<Box<[u8]>, Option<Bytes>>,
+    /// Collections whose records go.
+    pub dropped: Vec<(Kind, u64)>,
+    /// Expiry index, `true` = add.
+    pub index: BTreeMap<RawKey, bool>,
+    /// Keys whose collection changed, though perhaps not its header.
+    pub touched: Vec<(u32, Key)>,
+    /// Highest new collection id.
+    pub new_id: Option<u64>,
+    positions: HashMap<Key, usize, RandomState>,
+}
+
+impl Buffer {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+            && self.extra.as_ref().is_none_or(|extra| {
+                !extra.clear
+                    && extra.records.is_empty()
+                    && extra.dropped.is_empty()
+                    && extra.index.is_empty()
+            })
+    }
+
+    pub(crate) fn extra(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_with(Box::default)
+    }
+
+    pub(crate) fn cleared(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.clear)
+    }
+
+    /// The state this command gave a key; `Some(None)`: it deleted it.
+    pub(crate) fn object(&self, key: &[u8]) -> Option<&Option<Entry>> {
+        let at = self.position(key)?;
+        Some(&self.objects[at].entry)
+    }
+
+    fn position(&self, key: &[u8]) -> Option<usize> {
+        match &self.extra {
+            Some(extra) if !extra.positions.is_empty() => extra.positions.get(key).copied(),
+            _ => self.objects.iter().position(|o| o.key.as_ref() == key),
+        }
+    }
+
+    pub(crate) fn set(&mut self, shard: u32, key: &[u8], entry: Option<Entry>) {
+        if let Some(at) = self.position(key) {
+            self.objects[at].entry = entry;
+            return;
+        }
+        let key = Key::from(key);
+        self.objects.push(ObjectWrite { shard, key, entry });
+        if self.objects.len() > LINEAR_MAX {
+            self.index_from(LINEAR_MAX);
+        }
+    }
+
+    /// Keeps the index of objects by key complete; builds it when `threshold` is passed.
+    fn index_from(&mut self, threshold: usize) {
+        let start = match self.objects.len() {
+            n if n == threshold + 1 => 0,
+            n => n - 1,
+        };
+        let extra = self.extra.get_or_insert_with(Box::default);
+        for (at, object) in self.objects.iter().enumerate().skip(start) {
+            extra.positions.insert(Key::clone(&object.key), at);
+        }
+    }
+
+    /// Starts again from an empty keyspace.
+    pub(crate) fn clear(&mut self) {
+        self.objects.clear();
+        let new_id = self.extra.take().and_then(|extra| extra.new_id);
+        let extra = self.extra();
+        extra.clear = true;
+        extra.new_id = new_id;
+    }
+
+    /// The records of a collection go, buffered ones too.
+    pub(crate) fn drop_collection(&mut self, kind: Kind, id: u64) {
+        let extra = self.extra();
+        for table in record::tables(kind) {
+            let (from, to) = record::record_range(*table, id);
+            extra
+                .records
+                .retain(|raw, _| raw.as_ref() < from.as_slice() || raw.as_ref() >= to.as_slice());
+        }
+        extra.dropped.push((kind, id));
+    }
+
+    /// Bytes this will add to a batch, roughly: decides which batch takes it.
+    pub(crate) fn bytes(&self) -> usize {
+        let objects: usize = self.objects.iter().map(ObjectWrite::bytes).sum();
+        let records: usize = self.extra.as_ref().map_or(0, |extra| {
+            let values = extra.records.iter();
+            values
+                .map(|(raw, value)| raw.len() + value.as_ref().map_or(0, Bytes::len) + RECORD_BYTES)
+                .sum()
+        });
+        objects + records + RECORD_BYTES
+    }
+
+    /// Appends everything to a batch. The order within one command does not matter, but for
+    /// `clear`, which comes first: no record is written twice, and a dropped collection's id is
+    /// never one of those written.
+    pub(crate) fn write_to(&self, batch: &mut WriteBatch, scratch: &mut Vec<u8>) {
+        if let Some(extra) = &self.extra {
+            extra.write_to(batch);
+        }
+        for object in &self.objects {
+            let raw = record::object_key(&object.key);
+            let Some(entry) = &object.entry else {
+                batch.delete(&raw);
+                continue;
+            };
+            let head = record::encode_head(entry);
+            if let Object::String(value) = &entry.object {
+                scratch.clear();
+                scratch.extend_from_slice(&head);
+                scratch.extend_from_slice(value);
+                batch.put(&raw, &scratch);
+            } else {
+                batch.put(&raw, &head);
+            }
+        }
+        if scratch.capacity() > SCRATCH_KEPT {
+            *scratch = Vec::new();
+        }
+    }
+}
+
+/// What a record costs in a batch beyond its key and value.
+const RECORD_BYTES: usize = 16;
+/// Scratch space that a log keeps between writes.
+const SCRATCH_KEPT: usize = 64 << 10;
+
+impl ObjectWrite {
+    fn bytes(&self) -> usize {
+        let value = match &self.entry {
+            Some(Entry {
+                object: Object::String(value),
+                ..
+            }) => value.len(),
+            _ => RECORD_BYTES,
+        };
+        self.key.len() + value + RECORD_BYTES
+    }
+}
+
+impl Extra {
+    fn write_to(&self, batch: &mut WriteBatch) {
+        if self.clear {
+            for prefix in record::DATA_PREFIXES {
+                batch.delete_range([prefix], [prefix + 1]);
+            }
+        }
+        for (kind, id) in &self.dropped {
+            for table in record::tables(*kind) {
+                let (from, to) = record::record_range(*table, *id);
+                batch.delete_range(&from, &to);
+            }
+        }
+        for (raw, value) in &self.records {
+            match value {
+                Some(value) => batch.put(raw, value),
+                None => batch.delete(raw),
+            }
+        }
+        for (raw, add) in &self.index {
+            if *add {
+                batch.put(raw, b"");
+            } else {
+                batch.delete(raw);
+            }
+        }
+    }
+}

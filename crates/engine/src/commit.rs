@@ -1,0 +1,251 @@
+//! The committer's side of a keyspace, and what happens when it fails.
+//!
+//! A failed batch fails everything behind it too, because later writes may rest on what it wrote.
+//! The order of a failure matters: (1) nothing more is admitted; (2) the memory of undecided
+//! writes is forgotten; (3) they are decided, as failed, and whoever waits is told. A retry opens
+//! the database again (RocksDB stays in its error state until then) and drops the whole cache
+//! with it: a batch whose sync failed may still be found in the log, and then it counts.
+
+use crate::directory::check_writable;
+use crate::gate::Patience;
+use crate::latch::tell;
+use crate::log::Batch;
+use crate::{Committed, EngineError, Keyspace, Sync};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// After so many bytes a committer lets other tenants' batches go first.
+const TURN_BYTES: usize = 16 << 20;
+/// What FLUSHALL leaves behind is worth a compaction from this size on.
+const RECLAIM_BYTES: u64 = 64 << 20;
+
+impl Keyspace {
+    /// Writes batches until there are none. REQUIRES: the log was made busy for this call.
+    pub(crate) fn commit(self: Arc<Self>) {
+        let db = match self.db() {
+            Ok(db) => db,
+            Err(error) => return self.fail(&error),
+        };
+        let mut turn = 0;
+        while let Some(mut batch) = self.log.take() {
+            let sync = self.sync();
+            let writes = std::mem::take(&mut batch.writes);
+            if let Err(error) = db.write(writes, sync == Sync::Always) {
+                return self.fail(&self.write_error(error.into_string()));
+            }
+            if sync != Sync::Always {
+                self.counters.unsynced.store(true, Ordering::Release);
+            }
+            turn += batch.bytes;
+            self.publish(&batch);
+            if turn > TURN_BYTES && self.shared.writers.0.waiting() > 0 {
+                let me = Arc::clone(&self);
+                return self.shared.writers.commit(me);
+            }
+        }
+    }
+
+    fn publish(&self, batch: &Batch) {
+        let room = self.log.decide(batch);
+        self.notify();
+        tell(room);
+        let more = self.log.more();
+        for index in bits(batch.shards) {
+            self.shards[index].lock().pins.release(batch.number, more);
+        }
+        for index in bits(batch.stripes) {
+            self.stripes[index].lock().pins.release(batch.number, more);
+        }
+        self.counters.committed(batch.count, batch.bytes);
+        if batch.clears {
+            self.reclaim();
+        }
+    }
+
+    fn notify(&self) {
+        let cores = self.log.take_waiting();
+        if cores != 0 {
+            (self.options.notify)(Committed {
+                keyspace: self.id,
+                cores,
+                seq: self.log.decided(),
+            });
+        }
+    }
+
+    /// Gives the space of removed data back, in the background.
+    fn reclaim(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        self.shared.handlers.submit(Box::new(move || {
+            let Some(db) = me.gate.peek() else { return };
+            if db.property("rocksdb.total-sst-files-size") >= RECLAIM_BYTES {
+                db.compact();
+            }
+        }));
+    }
+
+    fn write_error(&self, message: String) -> EngineError {
+        EngineError::Write {
+            directory: self.directory.clone(),
+            message,
+        }
+    }
+
+    /// Fails everything that is not decided. REQUIRES: the caller has the log (`busy`).
+    pub(crate) fn fail(&self, error: &EngineError) {
+        let error = &match error {
+            EngineError::Open { message, .. } => self.write_error(message.clone()),
+            other => other.clone(),
+        };
+        tracing::error!(tenant = %self.name, %error, "writes failed");
+        let decided = self.log.fail(error);
+        for shard in &self.shards {
+            shard.lock().forget_after(decided);
+        }
+        for stripe in &self.stripes {
+            stripe.lock().pins.clear();
+        }
+        self.counters.failures.fetch_add(1, Ordering::Relaxed);
+        let room = self.log.decide_failed(error);
+        tell(room);
+        self.notify();
+    }
+
+    /// Once a tick, on a committer thread: syncs, retries, or closes, as is needed.
+    pub(crate) fn upkeep(&self, idle_close: Option<Duration>) {
+        self.tick_bar();
+        if self.log.failure().is_some() {
+            self.retry();
+        } else if self.sync() == Sync::EverySecond {
+            self.sync_log();
+        }
+        if idle_close.is_some_and(|limit| self.idle_for() >= limit) {
+            self.close();
+        }
+        self.counters.upkeep.store(false, Ordering::Release);
+    }
+
+    /// Whether [`Keyspace::upkeep`] has anything to do: asked every tick for every keyspace.
+    pub(crate) fn wants_upkeep(&self) -> bool {
+        let wanted = self.gate.peek().is_some() || self.log.failure().is_some() || !self.calm();
+        wanted && !self.counters.upkeep.swap(true, Ordering::AcqRel)
+    }
+
+    fn calm(&self) -> bool {
+        self.book.lock().quiet()
+    }
+
+    fn sync_log(&self) {
+        if !self.counters.unsynced.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let Some(db) = self.gate.peek() else { return };
+        if let Err(error) = db.rocks.flush_wal(true) {
+            let error = self.write_error(error.into_string());
+            // Refuse first, so that the committer runs out of work and leaves the log to us.
+            self.log.refuse(&error);
+            self.log.seize();
+            self.fail(&error);
+        }
+    }
+
+    fn retry(&self) {
+        if let Err(error) = check_writable(&self.directory) {
+            tracing::debug!(tenant = %self.name, %error, "still not writable");
+            return;
+        }
+        let works = Cell::new(false);
+        let open = |old| {
+            drop(old);
+            let writable = self
+                .shared
+                .open_db(&self.name, &self.directory, &self.options);
+            works.set(writable.is_ok());
+            let db = writable.or_else(|error| {
+                let read_only = self.shared.open_read_only(&self.directory, &self.options);
+                read_only.map_err(|_| error)
+            });
+            (db, ())
+        };
+        let install = |install: &mut dyn FnMut()| {
+            let mut shards = self.lock_all();
+            for (_, shard) in &mut shards {
+                shard.drop_cache();
+            }
+            install();
+            if works.get() {
+                self.log.recover();
+            }
+        };
+        self.gate.replace(Patience::Some, open, install);
+        if works.get() {
+            tracing::info!(tenant = %self.name, "writing works again");
+        }
+    }
+
+    /// How long nobody used it.
+    fn idle_for(&self) -> Duration {
+        let lookups: u64 = self.shards.iter().map(|shard| shard.lock().lookups()).sum();
+        let used = lookups + self.gate.uses() + self.log.last_seq();
+        let mut last = self.counters.last_use.lock();
+        match &*last {
+            Some((seen, since)) if *seen == used => since.elapsed(),
+            _ => {
+                *last = Some((used, Instant::now()));
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// Closes the database, if nobody uses it at this moment, and gives the cache's memory back.
+    /// Everything goes on as before: the next access that needs the database opens it again.
+    /// Blocks. `false`: it was in use, or closed already.
+    pub fn close(&self) -> bool {
+        if !self.calm() || !self.log.sleep_until_quiet() {
+            return false;
+        }
+        let closed = self.gate.close(|db| {
+            // What is written but not synced would be nobody's to sync once the log is closed.
+            let synced = db.rocks.flush_wal(self.sync() != Sync::Never);
+            synced.is_ok() && self.log.quiet()
+        });
+        if closed {
+            for shard in &self.shards {
+                shard.lock().drop_cache();
+            }
+        }
+        closed
+    }
+
+    /// The end: what is written is committed, everything later is refused with `error`.
+    pub(crate) fn shut(&self, error: &EngineError) {
+        self.settle();
+        self.log.refuse(error);
+        self.log.seize();
+        self.fail_quietly(error);
+        self.gate.shut(error.clone(), |db| {
+            if let Err(error) = db.rocks.flush_wal(self.sync() != Sync::Never) {
+                tracing::error!(tenant = %self.name, %error, "the last sync failed");
+            }
+        });
+    }
+
+    fn fail_quietly(&self, error: &EngineError) {
+        let decided = self.log.fail(error);
+        for shard in &self.shards {
+            shard.lock().forget_after(decided);
+        }
+        tell(self.log.decide_failed(error));
+        self.notify();
+    }
+}
+
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let index = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(index)
+    })
+}

@@ -1,0 +1,204 @@
+//! The engine: opens, shares, closes.
+
+use crate::directory::Directory;
+use crate::keyspace::Keyspace;
+use crate::pool::{Handlers, Pool};
+use crate::rocks::Commons;
+use crate::shared::{Shared, Writers};
+use crate::{EngineError, EngineOptions, KeyspaceOptions};
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// As many tenants may stall on slow devices before others' commits wait.
+const COMMITTERS_MAX: usize = 32;
+
+/// A slot's lock is held while its database opens or goes, so that one slow tenant delays
+/// nobody but itself.
+type Slot = Arc<Mutex<Option<Arc<Keyspace>>>>;
+
+/// A data directory and the threads that serve it.
+pub struct Engine {
+    shared: Arc<Shared>,
+    slots: Mutex<HashMap<String, Slot>>,
+    next_id: AtomicU64,
+    ticker: Mutex<Option<Ticker>>,
+    idle_close: Option<Duration>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+struct Ticker {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: JoinHandle<()>,
+}
+
+impl Engine {
+    /// Locks the data directory (creating it if it is new) and starts the threads.
+    ///
+    /// # Errors
+    /// The directory is in use, has an unknown format, or cannot be created.
+    pub fn open(options: EngineOptions) -> Result<Arc<Engine>, EngineError> {
+        let directory = Directory::open(&options.data, options.direct_io)?;
+        let commons = Commons::new(&options, &directory)?;
+        let shared = Arc::new(Shared {
+            directory,
+            commons,
+            handlers: Handlers(Pool::new("handler", options.handlers, options.handlers)),
+            writers: Writers(Pool::new("committer", options.committers, COMMITTERS_MAX)),
+        });
+        Ok(Arc::new_cyclic(|me| Engine {
+            shared,
+            slots: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            ticker: Mutex::new(Some(Ticker::start(Weak::clone(me), options.tick))),
+            idle_close: options.idle_close,
+        }))
+    }
+
+    /// A tenant's keyspace, opened or created. The same one for the same name: `options` count
+    /// for the first call. Blocks for some milliseconds: call it on a handler.
+    ///
+    /// # Errors
+    /// The name cannot be used, or the database does not open.
+    pub fn keyspace(
+        self: &Arc<Self>,
+        name: &str,
+        options: KeyspaceOptions,
+    ) -> Result<Arc<Keyspace>, EngineError> {
+        let slot = {
+            let mut slots = self.slots.lock();
+            if self.ticker.lock().is_none() {
+                return Err(EngineError::Shutdown);
+            }
+            Slot::clone(slots.entry(name.to_owned()).or_default())
+        };
+        let mut slot = slot.lock();
+        if let Some(keyspace) = &*slot {
+            return Ok(Arc::clone(keyspace));
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let keyspace = Keyspace::open(&self.shared, id, name, options)?;
+        *slot = Some(Arc::clone(&keyspace));
+        Ok(keyspace)
+    }
+
+    /// The threads for blocking work.
+    pub fn handlers(&self) -> &Handlers {
+        &self.shared.handlers
+    }
+
+    /// Bytes in the block cache that all keyspaces share.
+    pub fn block_cache_used_bytes(&self) -> u64 {
+        self.shared.commons.block_cache.get_usage() as u64
+    }
+
+    /// Removes a tenant's keyspace and its files. Whoever still holds it gets
+    /// [`EngineError::Dropped`]. Blocks, as long as its readers need to leave.
+    ///
+    /// # Errors
+    /// The files could not be removed.
+    pub fn drop_keyspace(&self, name: &str) -> Result<(), EngineError> {
+        let slot = Slot::clone(self.slots.lock().entry(name.to_owned()).or_default());
+        let mut slot = slot.lock();
+        if let Some(keyspace) = slot.take() {
+            keyspace.shut(&EngineError::Dropped {
+                tenant: name.to_owned(),
+            });
+        }
+        let grave = self.shared.directory.bury(name)?;
+        self.slots.lock().remove(name);
+        drop(slot);
+        match grave {
+            Some(grave) => {
+                std::fs::remove_dir_all(&grave).map_err(EngineError::io("remove", &grave))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Finishes handlers' jobs and commits, syncs and closes every database, stops the threads.
+    /// Afterwards everything is refused with [`EngineError::Shutdown`]. Blocks; not for handlers.
+    pub fn shutdown(&self) {
+        let ticker = self.ticker.lock().take();
+        if let Some(ticker) = ticker {
+            ticker.stop();
+        }
+        let keyspaces = self.keyspaces();
+        for keyspace in &keyspaces {
+            keyspace.settle();
+            keyspace.cancel_compaction();
+        }
+        self.shared.handlers.0.close();
+        for keyspace in &keyspaces {
+            keyspace.shut(&EngineError::Shutdown);
+        }
+        self.shared.writers.0.close();
+        self.slots.lock().clear();
+    }
+
+    fn keyspaces(&self) -> Vec<Arc<Keyspace>> {
+        let slots: Vec<Slot> = self.slots.lock().values().map(Slot::clone).collect();
+        // A slot that is locked is being opened or dropped: the next tick sees it.
+        let open = |slot: &Slot| slot.try_lock().and_then(|slot| slot.clone());
+        slots.iter().filter_map(open).collect()
+    }
+
+    fn tick(&self) {
+        for keyspace in self.keyspaces() {
+            if keyspace.wants_upkeep() {
+                let idle_close = self.idle_close;
+                let job = move || keyspace.upkeep(idle_close);
+                self.shared.writers.0.submit(Box::new(job));
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl Ticker {
+    fn start(engine: Weak<Engine>, every: Duration) -> Ticker {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let stopped = Arc::clone(&stop);
+        let tick = move || {
+            let (stopped, changed) = &*stopped;
+            let mut stopped = stopped.lock();
+            while !*stopped {
+                let timed_out = changed.wait_for(&mut stopped, every).timed_out();
+                if !timed_out || *stopped {
+                    continue;
+                }
+                let Some(engine) = engine.upgrade() else {
+                    return;
+                };
+                parking_lot::MutexGuard::unlocked(&mut stopped, || engine.tick());
+            }
+        };
+        let thread = std::thread::Builder::new().name("engine-tick".into());
+        Ticker {
+            stop,
+            thread: thread.spawn(tick).expect("a thread for the engine's tick"),
+        }
+    }
+
+    fn stop(self) {
+        *self.stop.0.lock() = true;
+        self.stop.1.notify_all();
+        // The tick itself may hold the last reference to the engine, and then this runs on it.
+        if self.thread.thread().id() != std::thread::current().id() {
+            let _ = self.thread.join();
+        }
+    }
+}

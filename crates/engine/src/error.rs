@@ -1,0 +1,105 @@
+//! What can go wrong, in words that say where and what to do.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Every error of this crate. It is cheap to clone: one failed batch answers many writers.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EngineError {
+    /// A file-system call outside RocksDB failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb ("create", "lock", …).
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: Arc<std::io::Error>,
+    },
+    /// Another process serves this data directory.
+    #[error("the data directory {} is in use by another server: stop that one, or start this one with another --data", directory.display())]
+    Locked {
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// The data directory was written by a version that this one does not know.
+    #[error("{} says \"{found}\", this version reads only \"{expected}\": use the version that wrote it", path.display())]
+    Format {
+        /// The format file.
+        path: PathBuf,
+        /// Its content.
+        found: String,
+        /// What this version writes.
+        expected: &'static str,
+    },
+    /// A tenant's name cannot become a directory.
+    #[error("the tenant name \"{name}\" cannot be used: {reason}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A tenant's database does not open: damaged or unreadable files.
+    #[error("the database of tenant \"{tenant}\" in {} does not open: {message}; other tenants are not touched; restore that directory from a backup, or move it away to start this tenant empty", directory.display())]
+    Open {
+        /// The tenant.
+        tenant: String,
+        /// Its directory.
+        directory: PathBuf,
+        /// RocksDB's reason, which names the file.
+        message: String,
+    },
+    /// Writes of this tenant cannot be made durable; they are refused until a retry succeeds.
+    #[error("MISCONF Errors writing to the data directory {}: {message}. Commands that may modify the data set are refused until writing works again, which is tried every second. Free some space or repair the disk; reads go on", directory.display())]
+    Write {
+        /// The tenant's directory.
+        directory: PathBuf,
+        /// The reason, as RocksDB or the operating system gave it.
+        message: String,
+    },
+    /// Stored data could not be read or understood.
+    #[error("reading from {} failed: {message}; if the file is damaged, restore this directory from a backup", directory.display())]
+    Read {
+        /// The tenant's directory.
+        directory: PathBuf,
+        /// The reason.
+        message: String,
+    },
+    /// The keyspace was dropped while the request was under way.
+    #[error("the tenant \"{tenant}\" was removed")]
+    Dropped {
+        /// The tenant.
+        tenant: String,
+    },
+    /// The engine is shutting down.
+    #[error("the server is shutting down")]
+    Shutdown,
+    /// A command broke a rule of this crate (a key it did not declare, a write in a read-only
+    /// scan, …). Always a bug in the caller; nothing was written.
+    #[error("internal error: {0}")]
+    Misuse(&'static str),
+}
+
+impl EngineError {
+    /// The text of an error reply, without the leading `-`: a code word, then the sentence.
+    #[must_use]
+    pub fn reply(&self) -> String {
+        match self {
+            EngineError::Write { .. } => self.to_string(),
+            other => format!("ERR {other}"),
+        }
+    }
+
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> EngineError {
+        let path = path.into();
+        move |source| EngineError::Io {
+            action,
+            path,
+            source: Arc::new(source),
+        }
+    }
+}

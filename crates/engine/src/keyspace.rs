@@ -1,0 +1,269 @@
+//! One tenant's data: its memory, its log, its database.
+
+use crate::gate::Gate;
+use crate::latch::{Book, Locked};
+use crate::log::Log;
+use crate::pins::Stripe;
+use crate::rocks::Db;
+use crate::shard::Shard;
+use crate::shared::Shared;
+use crate::{record, EngineError, KeyspaceOptions, Seq, Sync, Waiter};
+use foldhash::fast::RandomState;
+use parking_lot::Mutex;
+use std::hash::BuildHasher;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Stripes of record pins; one bit of a batch's footprint each.
+const STRIPES: usize = 16;
+/// Shards are counted by the bits of a batch's footprint.
+const SHARDS_MAX: usize = 64;
+
+/// A shard on cache lines of its own: two cores use neighbours all the time.
+#[repr(align(128))]
+pub(crate) struct Padded(Mutex<Shard>);
+
+impl std::ops::Deref for Padded {
+    type Target = Mutex<Shard>;
+    fn deref(&self) -> &Mutex<Shard> {
+        &self.0
+    }
+}
+
+/// One tenant's keys and values. Lock order: shards (ascending), then the latch book or the log,
+/// then stripes.
+pub struct Keyspace {
+    pub(crate) me: Weak<Keyspace>,
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) options: KeyspaceOptions,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) gate: Gate,
+    pub(crate) shards: Box<[Padded]>,
+    hasher: RandomState,
+    pub(crate) stripes: Box<[Mutex<Stripe>]>,
+    pub(crate) book: Mutex<Book>,
+    pub(crate) log: Log,
+    sync: AtomicU8,
+    pub(crate) next_id: AtomicU64,
+    /// A collection may exist: a blind overwrite must look first.
+    pub(crate) collections: AtomicBool,
+    pub(crate) cache_bytes: AtomicU64,
+    pub(crate) counters: crate::stats::Counters,
+}
+
+impl std::fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyspace")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Keyspace {
+    /// Opens or creates the database and reads its properties. Blocks.
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        id: u64,
+        name: &str,
+        options: KeyspaceOptions,
+    ) -> Result<Arc<Keyspace>, EngineError> {
+        let directory = shared.directory.tenant(name)?;
+        let db = shared.open_db(name, &directory, &options)?;
+        let read = |raw: &[u8]| {
+            db.rocks.get(raw).map_err(|error| EngineError::Open {
+                tenant: name.to_owned(),
+                directory: directory.clone(),
+                message: error.into_string(),
+            })
+        };
+        let ids = read(record::NEXT_ID)?;
+        let ids = ids.as_deref().and_then(record::decode_u64).unwrap_or(1);
+        let collections = read(record::COLLECTIONS)?.is_some();
+        let count = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
+        let per_shard = options.cache_bytes / count as u64;
+        let object_bytes_max = options.cached_object_bytes_max;
+        let shard = || Shard::new(per_shard, object_bytes_max);
+        Ok(Arc::new_cyclic(|me| Keyspace {
+            me: Weak::clone(me),
+            id,
+            name: name.to_owned(),
+            directory,
+            shared: Arc::clone(shared),
+            gate: Gate::new(db),
+            shards: (0..count).map(|_| Padded(Mutex::new(shard()))).collect(),
+            hasher: RandomState::default(),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            book: Mutex::default(),
+            log: Log::new(options.batch_bytes, options.pending_bytes, ids),
+            sync: AtomicU8::new(options.sync as u8),
+            next_id: AtomicU64::new(ids),
+            collections: AtomicBool::new(collections),
+            cache_bytes: AtomicU64::new(options.cache_bytes),
+            counters: crate::stats::Counters::default(),
+            options,
+        }))
+    }
+
+    /// Unique among the keyspaces of this engine, for as long as it runs.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The tenant's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Everything up to this is decided: in the database, or failed
+    /// ([`Keyspace::commit_error`] tells).
+    pub fn committed(&self) -> Seq {
+        self.log.decided()
+    }
+
+    /// `true`: `seq` is decided, the reply may go (ask [`Keyspace::commit_error`]). Else core
+    /// `core` (0..64) is told once, through `notify`, after the next decision; what still waits
+    /// then must be registered again.
+    pub fn await_commit(&self, core: usize, seq: Seq) -> bool {
+        self.log.await_decision(core, seq)
+    }
+
+    /// For a decided `seq`: the error that its reply must become, if its batch failed.
+    pub fn commit_error(&self, seq: Seq) -> Option<EngineError> {
+        self.log.error_of(seq)
+    }
+
+    /// Blocks until `seq` is decided. For handlers and tests.
+    ///
+    /// # Errors
+    /// Why its batch failed.
+    pub fn wait_commit(&self, seq: Seq) -> Result<(), EngineError> {
+        self.kick();
+        self.log.sleep_until(seq);
+        self.commit_error(seq).map_or(Ok(()), Err)
+    }
+
+    /// After [`Outcome::Full`]: `waiter` is told once there is room. `false`: there is some, the
+    /// waiter was dropped, try again now.
+    pub fn wait_room(&self, waiter: Waiter) -> bool {
+        self.kick();
+        self.log.wait_room(waiter)
+    }
+
+    /// End of a core's turn: starts a committer if there is work and none is on it.
+    pub fn kick(&self) {
+        if self.log.wants_committer() {
+            if let Some(me) = self.me.upgrade() {
+                self.shared.writers.commit(me);
+            }
+        }
+    }
+
+    pub(crate) fn sync(&self) -> Sync {
+        match self.sync.load(Ordering::Relaxed) {
+            s if s == Sync::Always as u8 => Sync::Always,
+            s if s == Sync::EverySecond as u8 => Sync::EverySecond,
+            _ => Sync::Never,
+        }
+    }
+
+    /// Changes durability, from the next batch on.
+    pub fn set_sync(&self, sync: Sync) {
+        self.sync.store(sync as u8, Ordering::Relaxed);
+    }
+
+    /// Changes the allotment of the object cache, bytes; evicts at once what no longer fits.
+    pub fn set_cache_bytes(&self, bytes: u64) {
+        self.cache_bytes.store(bytes, Ordering::Relaxed);
+        for shard in &self.shards {
+            shard.lock().resize(bytes / self.shards.len() as u64);
+        }
+    }
+
+    /// Waits until everything assigned so far is decided. Blocks.
+    pub(crate) fn settle(&self) {
+        self.kick();
+        self.log.sleep_until(self.log.last_seq());
+    }
+
+    /// The database, opened if it is closed. Blocks.
+    pub(crate) fn db(&self) -> Result<Arc<Db>, EngineError> {
+        self.gate.get(|| {
+            self.shared
+                .open_db(&self.name, &self.directory, &self.options)
+        })
+    }
+
+    /// What a read that must not be shown before its write is durable adds to its reply.
+    pub(crate) fn must_wait_for(&self, seq: Seq) -> Seq {
+        if seq > 0 && self.sync() == Sync::Always && seq > self.log.decided() {
+            seq
+        } else {
+            0
+        }
+    }
+
+    /// Ends the compaction that a clear() may have started, so that nobody waits for it. Its
+    /// database does no more background work: REQUIRES that it is about to be closed.
+    pub(crate) fn cancel_compaction(&self) {
+        if let Some(db) = self.gate.peek() {
+            db.rocks.cancel_all_background_work(false);
+        }
+    }
+
+    pub(crate) fn read_error(&self, message: impl Into<String>) -> EngineError {
+        EngineError::Read {
+            directory: self.directory.clone(),
+            message: message.into(),
+        }
+    }
+
+    /// The shard of a key, by a hash whose seed the shard's own tables do not share.
+    pub(crate) fn shard_of(&self, key: &[u8]) -> u32 {
+        (self.hasher.hash_one(key) as u32) & (self.shards.len() as u32 - 1)
+    }
+
+    pub(crate) fn stripe(&self, id: u64) -> &Mutex<Stripe> {
+        &self.stripes[stripe_of(id)]
+    }
+
+    /// Locks the shards of some keys, in ascending order.
+    pub(crate) fn lock_for(&self, keys: &[&[u8]]) -> Locked<'_> {
+        if let [key] = keys {
+            let index = self.shard_of(key);
+            let mut shards = Locked::new();
+            shards.push((index, self.shards[index as usize].lock()));
+            return shards;
+        }
+        self.lock_shards(keys.iter().map(|key| self.shard_of(key)))
+    }
+
+    pub(crate) fn lock_shards(&self, indices: impl Iterator<Item = u32>) -> Locked<'_> {
+        let wanted = indices.fold(0u64, |set, index| set | 1 << index);
+        let indices = (0..self.shards.len() as u32).filter(|index| wanted & (1 << index) != 0);
+        indices
+            .map(|index| (index, self.shards[index as usize].lock()))
+            .collect()
+    }
+
+    pub(crate) fn lock_all(&self) -> Locked<'_> {
+        self.lock_shards(0..self.shards.len() as u32)
+    }
+}
+
+/// The stripe of a collection's id.
+pub(crate) fn stripe_of(id: u64) -> usize {
+    id as usize % STRIPES
+}
+
+/// The locked shard with this index.
+pub(crate) fn shard_mut<'s>(shards: &'s mut Locked<'_>, index: u32) -> Option<&'s mut Shard> {
+    if shards.len() == 1 {
+        let (first, shard) = &mut shards[0];
+        return (*first == index).then_some(&mut **shard);
+    }
+    let at = shards.binary_search_by_key(&index, |(i, _)| *i).ok()?;
+    Some(&mut shards[at].1)
+}

@@ -1,0 +1,273 @@
+//! Latches: who works on a key in phase 2.
+//!
+//! A latch covers all keys of its command and is taken **at once or not at all**: the shards of
+//! the keys are locked in order, and either every key is free and becomes latched, or the
+//! caller's waiter is queued behind one of them and nothing is kept. Nobody holds a latch while
+//! waiting for another, so latches cannot deadlock.
+//!
+//! Whole-keyspace work ([`Keys::All`]) needs every key free. While somebody waits for that, new
+//! key latches queue behind the **bar**, so a steady stream of them cannot starve it; commands
+//! that finish in phase 1 hold no latch and pass. When the last key latch goes, those who wait
+//! for all are told. Should none of them come back (a client that left), the bar is lifted by
+//! the engine's tick: nobody's disappearance stops a tenant.
+//!
+//! Lock order: shards (ascending), then the book. Waiters run outside all locks.
+
+use crate::shard::{Bar, Key, Shard};
+use crate::{Keys, Keyspace, Waiter};
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Ticks after which a bar whose waiters were told and did not come is lifted.
+const BAR_TICKS_MAX: u32 = 2;
+
+/// Locked shards, ascending.
+pub(crate) type Locked<'k> = SmallVec<[(u32, MutexGuard<'k, Shard>); 2]>;
+
+/// Exclusive use of some keys. Dropping it tells those who wait.
+#[must_use]
+pub struct Latch {
+    keyspace: Arc<Keyspace>,
+    pub(crate) held: Held,
+}
+
+impl std::fmt::Debug for Latch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Latch").field(&self.held).finish()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// A snapshot needs no latch.
+    Nothing,
+    /// Sorted by (shard, key), no repeats.
+    Keys(SmallVec<[(u32, Key); 2]>),
+    All,
+}
+
+impl Held {
+    pub(crate) fn covers(&self, shard: u32, key: &[u8]) -> bool {
+        match self {
+            Held::Nothing => false,
+            Held::All => true,
+            Held::Keys(keys) => keys
+                .binary_search_by(|(s, k)| (*s, k.as_ref()).cmp(&(shard, key)))
+                .is_ok(),
+        }
+    }
+}
+
+/// What concerns the whole keyspace. Locked after shards, by latch traffic only.
+#[derive(Default)]
+pub(crate) struct Book {
+    /// Keys latched now.
+    latched: usize,
+    /// Told when no key is latched or all are released.
+    want_all: Vec<Waiter>,
+    /// Told when the bar opens.
+    barred: Vec<Waiter>,
+    /// Ticks since those who want all were told.
+    ticks: u32,
+}
+
+impl Book {
+    pub(crate) fn quiet(&self) -> bool {
+        self.latched == 0 && self.want_all.is_empty() && self.barred.is_empty()
+    }
+}
+
+impl Keyspace {
+    /// Latches `keys` for phase 2. `None`: somebody has one of them; `waiter` is told once, and
+    /// should call this (or phase 1) again.
+    pub fn latch(self: &Arc<Self>, keys: &Keys, waiter: Waiter) -> Option<Latch> {
+        let held = match keys {
+            Keys::None => Some(Held::Nothing),
+            Keys::Some(keys) => self.latch_keys(keys, waiter),
+            Keys::All => self.latch_all(waiter),
+        };
+        held.map(|held| Latch {
+            keyspace: Arc::clone(self),
+            held,
+        })
+    }
+
+    /// After [`crate::Outcome::Busy`]: queues `waiter` behind what is in the way. `false`: nothing
+    /// is any more, the waiter was dropped, try again now.
+    pub fn wait(&self, keys: &Keys, waiter: Waiter) -> bool {
+        match keys {
+            Keys::None => false,
+            Keys::Some(keys) => {
+                let mut shards = self.lock_for(keys);
+                if shards.iter().any(|(_, shard)| shard.bar == Bar::Held) {
+                    self.book.lock().barred.push(waiter);
+                    return true;
+                }
+                self.queue_behind_key(&mut shards, keys, waiter).is_none()
+            }
+            Keys::All => {
+                let mut shards = self.lock_all();
+                let held = shards[0].1.bar == Bar::Held;
+                if !held && shards.iter().all(|(_, shard)| shard.latched.is_empty()) {
+                    return false;
+                }
+                self.queue_for_all(&mut shards, waiter);
+                true
+            }
+        }
+    }
+
+    fn latch_keys(&self, keys: &[&[u8]], waiter: Waiter) -> Option<Held> {
+        let mut shards = self.lock_for(keys);
+        if shards.iter().any(|(_, shard)| shard.bar != Bar::Open) {
+            self.book.lock().barred.push(waiter);
+            return None;
+        }
+        self.queue_behind_key(&mut shards, keys, waiter)?;
+        let mut held: SmallVec<[(u32, Key); 2]> = keys
+            .iter()
+            .map(|key| (self.shard_of(key), Key::from(*key)))
+            .collect();
+        held.sort();
+        held.dedup();
+        for (index, key) in &held {
+            let shard = shard_mut(&mut shards, *index);
+            shard.latched.insert(Arc::clone(key), Vec::new());
+        }
+        self.book.lock().latched += held.len();
+        Some(Held::Keys(held))
+    }
+
+    /// `Some(())`: no key is latched, the waiter was dropped.
+    fn queue_behind_key(
+        &self,
+        shards: &mut Locked<'_>,
+        keys: &[&[u8]],
+        waiter: Waiter,
+    ) -> Option<()> {
+        for key in keys {
+            let shard = shard_mut(shards, self.shard_of(key));
+            if let Some(waiters) = shard.latched.get_mut(*key) {
+                waiters.push(waiter);
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn latch_all(&self, waiter: Waiter) -> Option<Held> {
+        let mut shards = self.lock_all();
+        let held = shards[0].1.bar == Bar::Held;
+        if held || shards.iter().any(|(_, shard)| !shard.latched.is_empty()) {
+            self.queue_for_all(&mut shards, waiter);
+            return None;
+        }
+        set_bar(&mut shards, Bar::Held);
+        Some(Held::All)
+    }
+
+    fn queue_for_all(&self, shards: &mut Locked<'_>, waiter: Waiter) {
+        if shards[0].1.bar == Bar::Open {
+            set_bar(shards, Bar::Wanted);
+        }
+        let mut book = self.book.lock();
+        book.want_all.push(waiter);
+        book.ticks = 0;
+    }
+
+    /// Phase 1 over everything just ran: if it was the last that wanted all, others may pass.
+    pub(crate) fn all_was_served(&self, shards: &mut Locked<'_>) -> Vec<Waiter> {
+        let mut book = self.book.lock();
+        if shards[0].1.bar != Bar::Wanted || !book.want_all.is_empty() {
+            return Vec::new();
+        }
+        set_bar(shards, Bar::Open);
+        std::mem::take(&mut book.barred)
+    }
+
+    fn release_keys(&self, keys: &[(u32, Key)]) {
+        let mut told: Vec<Waiter> = Vec::new();
+        for (index, key) in keys {
+            let mut shard = self.shards[*index as usize].lock();
+            told.extend(shard.latched.remove(key).into_iter().flatten());
+            if shard.latched.is_empty() && shard.latched.capacity() > LATCHES_KEPT {
+                shard.latched.shrink_to_fit();
+            }
+        }
+        {
+            let mut book = self.book.lock();
+            book.latched -= keys.len();
+            if book.latched == 0 {
+                told.append(&mut book.want_all);
+            }
+        }
+        tell(told);
+    }
+
+    /// Opens the bar and tells everybody: those who still want all raise it again.
+    fn release_all(&self) {
+        let mut shards = self.lock_all();
+        set_bar(&mut shards, Bar::Open);
+        let mut book = self.book.lock();
+        let mut told = std::mem::take(&mut book.want_all);
+        told.append(&mut book.barred);
+        drop(book);
+        drop(shards);
+        tell(told);
+    }
+
+    /// Lifts a bar that nobody claims; see the module.
+    pub(crate) fn tick_bar(&self) {
+        if self.book.lock().barred.is_empty() {
+            return;
+        }
+        let mut shards = self.lock_all();
+        let mut book = self.book.lock();
+        if shards[0].1.bar != Bar::Wanted || !book.want_all.is_empty() || book.latched > 0 {
+            return;
+        }
+        book.ticks += 1;
+        if book.ticks < BAR_TICKS_MAX {
+            return;
+        }
+        set_bar(&mut shards, Bar::Open);
+        let told = std::mem::take(&mut book.barred);
+        drop(book);
+        drop(shards);
+        tell(told);
+    }
+}
+
+/// Table capacity for latched keys that an idle shard may keep.
+const LATCHES_KEPT: usize = 64;
+
+impl Drop for Latch {
+    fn drop(&mut self) {
+        match &self.held {
+            Held::Nothing => {}
+            Held::Keys(keys) => self.keyspace.release_keys(keys),
+            Held::All => self.keyspace.release_all(),
+        }
+    }
+}
+
+fn set_bar(shards: &mut Locked<'_>, bar: Bar) {
+    for (_, shard) in shards {
+        shard.bar = bar;
+    }
+}
+
+/// REQUIRES: the shard is among the locked ones.
+fn shard_mut<'s>(shards: &'s mut Locked<'_>, index: u32) -> &'s mut Shard {
+    let at = shards
+        .binary_search_by_key(&index, |(i, _)| *i)
+        .expect("a command's shards are locked together");
+    &mut shards[at].1
+}
+
+pub(crate) fn tell(waiters: Vec<Waiter>) {
+    for waiter in waiters {
+        waiter();
+    }
+}

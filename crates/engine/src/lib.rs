@@ -1,0 +1,55 @@
+//! The storage engine: a tenant's keys and values, in memory above RocksDB.
+//!
+//! [`Engine`] is a data directory with its threads, [`Keyspace`] one tenant's data: an object
+//! cache in shards, a commit log, a RocksDB database of its own. A command is a plain function
+//! over [`Access`] and runs in one of two phases:
+//!
+//! 1. on a core, in memory, with the shards of its keys locked ([`Keyspace::try_run`]). Whatever
+//!    it wrote is applied at its end. If it needs the disk, nothing happened, and it runs again
+//! 2. on a handler, where reads may block, with its keys latched ([`Keyspace::latch`],
+//!    [`Keyspace::run`]). Others that want those keys wait; nobody else does.
+//!
+//! Writes go to the tenant's commit log and reach the database in groups. A reply that reports or
+//! shows a write is withheld until the write is committed ([`Keyspace::await_commit`]).
+//!
+//! The mechanism is described in `docs/mechanisms/storage.md`; why there is a database for each
+//! tenant in `docs/decisions/0003-one-database-per-tenant.md`.
+
+mod access;
+mod buffer;
+mod commit;
+mod directory;
+mod engine;
+mod error;
+mod expiry;
+mod gate;
+mod keyspace;
+mod latch;
+mod log;
+mod options;
+mod phases;
+mod pins;
+mod pool;
+mod ranges;
+mod reads;
+mod record;
+mod rocks;
+mod shard;
+mod shared;
+mod stats;
+mod types;
+mod watch;
+
+pub use access::Access;
+pub use engine::Engine;
+pub use error::EngineError;
+pub use keyspace::Keyspace;
+pub use latch::Latch;
+pub use options::{EngineOptions, KeyspaceOptions, Notify, Sync};
+pub use pool::Handlers;
+pub use record::{score_key, score_of_key};
+pub use stats::KeyspaceStats;
+pub use types::{
+    Committed, Entry, Expired, Header, Keys, Kind, Object, Order, Outcome, Seq, Stop, Table, Waiter,
+};
+pub use watch::Watch;

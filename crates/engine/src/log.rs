@@ -1,0 +1,368 @@
+//! The commit log of a keyspace: what is written but not yet in the database, in order.
+//!
+//! A finished write appends its records to the newest batch while its shards are locked, so the
+//! order in the log is the order of execution for every key. A committer takes the oldest batch,
+//! writes it, publishes how far is **decided**, and takes the next: writes that arrive while a
+//! batch is being written share the following one (group commit without a timer).
+//!
+//! INVARIANTS
+//! * One batch of a keyspace is being written at any time (`busy`), oldest first.
+//! * `decided` never goes back. A write is decided when its batch is in the database (and synced,
+//!   where that was promised), or has failed; failed stretches are remembered in `failed`.
+//! * After a failure nothing is admitted until a retry succeeds, and a command that began before
+//!   the failure or before the retry (another `epoch`) is refused: what it read may be forgotten.
+//! * Bytes not yet decided are bounded: admission stops at `pending_max`, one write may overshoot.
+
+mod waiting;
+
+use crate::buffer::Buffer;
+use crate::record;
+use crate::{EngineError, Seq, Waiter};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rocksdb::WriteBatch;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Failed stretches that are remembered. A retry is made once a tick, so the oldest ones have
+/// been asked for long ago.
+const FAILED_MAX: usize = 1024;
+/// Ids of collections are reserved in the database by blocks of this many.
+const ID_BLOCK: u64 = 4096;
+
+/// What goes to the database in one piece.
+pub(crate) struct Batch {
+    pub number: u64,
+    pub writes: WriteBatch,
+    pub bytes: usize,
+    pub count: u64,
+    pub last_seq: Seq,
+    /// Bit *i*: shard *i* has pins of it.
+    pub shards: u64,
+    /// Bit *i*: stripe *i* has pins of it.
+    pub stripes: u64,
+    /// Everything before it was removed.
+    pub clears: bool,
+}
+
+/// Why a write was not admitted.
+pub(crate) enum Refusal {
+    Full,
+    Failed(EngineError),
+}
+
+/// Where a write went.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub seq: Seq,
+    pub batch: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    last_seq: Seq,
+    last_batch: u64,
+    queue: VecDeque<Batch>,
+    /// A committer has this log, or is about to.
+    busy: bool,
+    failure: Option<EngineError>,
+    failed: VecDeque<(Seq, Seq, EngineError)>,
+    room: Vec<Waiter>,
+    sleepers: usize,
+    /// Ids below this are reserved in the database or in the queue.
+    ids_reserved: u64,
+    /// The property that says so is in the database or in the queue.
+    collections_noted: bool,
+    scratch: Vec<u8>,
+    last_bytes: usize,
+}
+
+/// See the module.
+pub(crate) struct Log {
+    state: Mutex<State>,
+    changed: Condvar,
+    decided: AtomicU64,
+    decided_batch: AtomicU64,
+    epoch: AtomicU64,
+    /// Seq of the last clear().
+    cleared: AtomicU64,
+    /// Cores that wait, a bit each.
+    waiting: AtomicU64,
+    pending: AtomicUsize,
+    /// There is work and no committer on it.
+    unattended: AtomicBool,
+    any_failed: AtomicBool,
+    batch_max: usize,
+    pending_max: usize,
+}
+
+/// Where a batch goes: whose shards and stripes get pins.
+pub(crate) struct Footprint {
+    pub shards: u64,
+    pub stripes: u64,
+}
+
+impl Log {
+    pub(crate) fn new(batch_max: usize, pending_max: usize, ids_reserved: u64) -> Log {
+        Log {
+            state: Mutex::new(State {
+                ids_reserved,
+                ..State::default()
+            }),
+            changed: Condvar::new(),
+            decided: AtomicU64::new(0),
+            decided_batch: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+            cleared: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            pending: AtomicUsize::new(0),
+            unattended: AtomicBool::new(false),
+            any_failed: AtomicBool::new(false),
+            batch_max,
+            pending_max,
+        }
+    }
+
+    pub(crate) fn decided(&self) -> Seq {
+        self.decided.load(Ordering::SeqCst)
+    }
+
+    /// Whether the batch's pins are of no more use.
+    pub(crate) fn batch_is_decided(&self, batch: u64) -> bool {
+        self.decided_batch.load(Ordering::Acquire) >= batch
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    /// The seq of a clear() that the database does not show yet: until then what is not pinned
+    /// is absent, whatever the database says.
+    pub(crate) fn clearing(&self) -> Option<Seq> {
+        let cleared = self.cleared.load(Ordering::Acquire);
+        (cleared > self.decided()).then_some(cleared)
+    }
+
+    pub(crate) fn last_seq(&self) -> Seq {
+        self.state.lock().last_seq
+    }
+
+    /// Appends a command's writes. REQUIRES: its shards are locked until its pins are set.
+    pub(crate) fn append(
+        &self,
+        buffer: &Buffer,
+        footprint: &Footprint,
+        collections: bool,
+        epoch: u64,
+    ) -> Result<Place, Refusal> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        self.admit(state, epoch)?;
+        state.last_seq += 1;
+        let seq = state.last_seq;
+        self.open_batch(state, buffer.bytes());
+        let last = state.queue.len() - 1;
+        let batch = &mut state.queue[last];
+        let before = batch.writes.size_in_bytes();
+        reserve(batch, &mut state.ids_reserved, buffer);
+        if collections && !state.collections_noted {
+            batch.writes.put(record::COLLECTIONS, b"1");
+            state.collections_noted = true;
+        }
+        buffer.write_to(&mut batch.writes, &mut state.scratch);
+        let grown = batch.writes.size_in_bytes() - before;
+        batch.bytes += grown;
+        batch.count += 1;
+        batch.last_seq = seq;
+        batch.shards |= footprint.shards;
+        batch.stripes |= footprint.stripes;
+        if buffer.cleared() {
+            batch.clears = true;
+            self.cleared.store(seq, Ordering::Release);
+        }
+        let place = Place {
+            seq,
+            batch: batch.number,
+        };
+        self.pending.fetch_add(grown, Ordering::Relaxed);
+        if !state.busy {
+            self.unattended.store(true, Ordering::Release);
+        }
+        Ok(place)
+    }
+
+    fn admit(&self, state: &State, epoch: u64) -> Result<(), Refusal> {
+        if let Some(error) = &state.failure {
+            return Err(Refusal::Failed(error.clone()));
+        }
+        if self.epoch() != epoch {
+            let last = state.failed.back();
+            let error = last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone());
+            return Err(Refusal::Failed(error));
+        }
+        if self.pending() >= self.pending_max {
+            return Err(Refusal::Full);
+        }
+        Ok(())
+    }
+
+    /// Makes the last of the queue the batch that takes `bytes` more.
+    fn open_batch(&self, state: &mut State, bytes: usize) {
+        let fits = |batch: &Batch| batch.bytes + bytes <= self.batch_max;
+        if state.queue.back().is_some_and(fits) {
+            return;
+        }
+        state.last_batch += 1;
+        // As large as the last one was: growing by doubling copies everything again.
+        let capacity = state.last_bytes.min(self.batch_max).max(bytes) + BATCH_SLACK;
+        state.queue.push_back(Batch {
+            number: state.last_batch,
+            writes: WriteBatch::with_capacity_bytes(capacity),
+            bytes: 0,
+            count: 0,
+            last_seq: 0,
+            shards: 0,
+            stripes: 0,
+            clears: false,
+        });
+    }
+
+    /// Whether the caller must see to it that a committer comes.
+    pub(crate) fn wants_committer(&self) -> bool {
+        if !self.unattended.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut state = self.state.lock();
+        self.unattended.store(false, Ordering::Release);
+        let wants = !state.busy && !state.queue.is_empty();
+        state.busy |= wants;
+        wants
+    }
+
+    /// The oldest batch; `None`: nothing to do, the committer leaves.
+    pub(crate) fn take(&self) -> Option<Batch> {
+        let mut state = self.state.lock();
+        let batch = state.queue.pop_front();
+        match &batch {
+            Some(batch) => state.last_bytes = batch.bytes,
+            None => {
+                state.busy = false;
+                if state.sleepers > 0 {
+                    self.changed.notify_all();
+                }
+            }
+        }
+        batch
+    }
+
+    /// Admits nothing more; what is queued is still written.
+    pub(crate) fn refuse(&self, error: &EngineError) {
+        self.state.lock().failure = Some(error.clone());
+    }
+
+    /// Whether a batch waits behind the one being written.
+    pub(crate) fn more(&self) -> bool {
+        !self.state.lock().queue.is_empty()
+    }
+
+    /// A batch is in the database. Returns who waited for room.
+    pub(crate) fn decide(&self, batch: &Batch) -> Vec<Waiter> {
+        self.decided_batch.store(batch.number, Ordering::Release);
+        self.decided.store(batch.last_seq, Ordering::SeqCst);
+        let mut state = self.state.lock();
+        self.pending.fetch_sub(batch.bytes, Ordering::Relaxed);
+        self.wake(&mut state)
+    }
+
+    fn wake(&self, state: &mut MutexGuard<'_, State>) -> Vec<Waiter> {
+        if state.sleepers > 0 {
+            self.changed.notify_all();
+        }
+        if self.pending() < self.pending_max {
+            std::mem::take(&mut state.room)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// First step of a failure: everything not decided is refused from now on, nothing more is
+    /// admitted. Returns the last decided seq.
+    pub(crate) fn fail(&self, error: &EngineError) -> Seq {
+        let mut state = self.state.lock();
+        state.failure = Some(error.clone());
+        state.queue.clear();
+        state.ids_reserved = 0;
+        state.collections_noted = false;
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.decided()
+    }
+
+    /// Last step of a failure, after the memory of failed writes was forgotten.
+    pub(crate) fn decide_failed(&self, error: &EngineError) -> Vec<Waiter> {
+        let mut state = self.state.lock();
+        let (from, to) = (self.decided() + 1, state.last_seq);
+        if from <= to {
+            state.failed.push_back((from, to, error.clone()));
+            self.any_failed.store(true, Ordering::SeqCst);
+        }
+        while state.failed.len() > FAILED_MAX {
+            state.failed.pop_front();
+        }
+        self.cleared.store(0, Ordering::Release);
+        self.decided_batch
+            .store(state.last_batch, Ordering::Release);
+        self.decided.store(to, Ordering::SeqCst);
+        self.pending.store(0, Ordering::Relaxed);
+        state.busy = false;
+        self.wake(&mut state)
+    }
+
+    /// Why writes are refused.
+    pub(crate) fn failure(&self) -> Option<EngineError> {
+        self.state.lock().failure.clone()
+    }
+
+    /// Writing works again.
+    pub(crate) fn recover(&self) {
+        let mut state = self.state.lock();
+        state.failure = None;
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The error of a decided seq, if it failed.
+    pub(crate) fn error_of(&self, seq: Seq) -> Option<EngineError> {
+        if !self.any_failed.load(Ordering::SeqCst) {
+            return None;
+        }
+        let state = self.state.lock();
+        let stretch = state
+            .failed
+            .iter()
+            .find(|(from, to, _)| (*from..=*to).contains(&seq));
+        stretch.map(|(_, _, error)| error.clone())
+    }
+
+    /// Nothing is queued, nothing is being written, nothing failed.
+    pub(crate) fn quiet(&self) -> bool {
+        let state = self.state.lock();
+        !state.busy && state.queue.is_empty() && state.failure.is_none()
+    }
+}
+
+/// Beyond the bytes it is expected to hold: headers, properties.
+const BATCH_SLACK: usize = 256;
+
+/// A new collection's id must lie below the reserved mark in the database, in this batch or an
+/// earlier one: after a crash ids go on from the mark, so none is used twice.
+fn reserve(batch: &mut Batch, reserved: &mut u64, buffer: &Buffer) {
+    let Some(id) = buffer.extra.as_ref().and_then(|extra| extra.new_id) else {
+        return;
+    };
+    if id >= *reserved {
+        *reserved = id + ID_BLOCK;
+        batch.writes.put(record::NEXT_ID, reserved.to_be_bytes());
+    }
+}

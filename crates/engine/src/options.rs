@@ -1,0 +1,118 @@
+//! What can be chosen, with units and defaults.
+
+use crate::Committed;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Options of the whole engine.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// The data directory; created if absent.
+    pub data: PathBuf,
+    /// Block cache that all keyspaces share, bytes.
+    pub block_cache_bytes: u64,
+    /// Handler threads: how many blocking jobs (disk reads, scans) run at once.
+    pub handlers: usize,
+    /// Committer threads at the start. More are started while all are held up by slow disks.
+    pub committers: usize,
+    /// Flush threads that all databases share. One would let a tenant's slow flush delay
+    /// another's (measured: 2.8 s behind a held flush with one thread, 0.02 s with four).
+    pub flush_threads: i32,
+    /// Compaction threads that all databases share.
+    pub compaction_threads: i32,
+    /// Read and write data files around the page cache where the file system can. The log is
+    /// always buffered: with direct writes RocksDB skips its fsync.
+    pub direct_io: bool,
+    /// How often logs of [`Sync::EverySecond`] are synced, failed tenants are retried and idle
+    /// databases are looked for.
+    pub tick: Duration,
+    /// Close the database of a keyspace that was not used for this long; it opens again by itself.
+    pub idle_close: Option<Duration>,
+}
+
+impl EngineOptions {
+    /// Defaults for a data directory: 256 MiB block cache, 16 handlers, 2 committers, 4 flush and
+    /// 2 compaction threads, direct I/O, a tick a second, idle databases closed after 60 s.
+    #[must_use]
+    pub fn new(data: impl Into<PathBuf>) -> EngineOptions {
+        EngineOptions {
+            data: data.into(),
+            block_cache_bytes: 256 << 20,
+            handlers: 16,
+            committers: 2,
+            flush_threads: 4,
+            compaction_threads: 2,
+            direct_io: true,
+            tick: Duration::from_secs(1),
+            idle_close: Some(Duration::from_secs(60)),
+        }
+    }
+}
+
+/// When a write counts as committed, so that its reply may go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// When its log record is on the device (fdatasync).
+    Always,
+    /// When its log record is with the kernel; the log is synced once a second.
+    EverySecond,
+    /// When its log record is with the kernel.
+    Never,
+}
+
+/// Called after each decided batch for which a core waits, on a committer thread: must not block.
+pub type Notify = Arc<dyn Fn(Committed) + Send + std::marker::Sync>;
+
+/// Options of one keyspace.
+#[derive(Clone)]
+pub struct KeyspaceOptions {
+    /// Durability of its writes.
+    pub sync: Sync,
+    /// Allotment of the object cache, bytes, overheads included. Changed at run time by
+    /// [`crate::Keyspace::set_cache_bytes`].
+    pub cache_bytes: u64,
+    /// Objects above this many bytes are not cached (nor above 1/8 of a shard's allotment).
+    pub cached_object_bytes_max: u64,
+    /// Shards of the object memory, rounded up to a power of two, 1 to 64.
+    pub shards: usize,
+    /// Size of a memtable, bytes; at most four exist at once.
+    pub memtable_bytes: usize,
+    /// A batch is closed when it has this many bytes (one larger write makes one larger batch).
+    pub batch_bytes: usize,
+    /// Writes are answered [`crate::Outcome::Full`] while this many bytes wait for commit.
+    pub pending_bytes: usize,
+    /// Open files of its database (6 more are always open).
+    pub max_open_files: i32,
+    /// Tells the cores that wait.
+    pub notify: Notify,
+}
+
+impl KeyspaceOptions {
+    /// Defaults: 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 256
+    /// files, nobody told.
+    #[must_use]
+    pub fn new(sync: Sync, cache_bytes: u64) -> KeyspaceOptions {
+        KeyspaceOptions {
+            sync,
+            cache_bytes,
+            cached_object_bytes_max: 1 << 20,
+            shards: 16,
+            memtable_bytes: 64 << 20,
+            batch_bytes: 4 << 20,
+            pending_bytes: 32 << 20,
+            max_open_files: 256,
+            notify: Arc::new(|_| {}),
+        }
+    }
+
+    /// The same, telling cores through `notify`.
+    #[must_use]
+    pub fn notify(
+        mut self,
+        notify: impl Fn(Committed) + Send + std::marker::Sync + 'static,
+    ) -> Self {
+        self.notify = Arc::new(notify);
+        self
+    }
+}

@@ -1,0 +1,307 @@
+//! Ordered reads: the records of a collection, the keys of the keyspace.
+//!
+//! Both merge the database with what is not in it yet. For a collection that is the pins of its
+//! stripe and the command's own writes. Pins are collected **before** the iterator is made: a
+//! batch is in the database before its pins go, so what is in neither was never written.
+
+use crate::access::{misuse, Access, View};
+use crate::latch::Held;
+use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
+use crate::rocks::Db;
+use crate::{Entry, Object, Order, Stop, Table};
+use bytes::Bytes;
+use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// What an ordered read may return in phase 1: more is work for a handler, a core has other
+/// connections to serve. A small hash fits.
+const MEMORY_ITEMS_MAX: usize = 256;
+const MEMORY_BYTES_MAX: usize = 64 << 10;
+/// Live keys are counted one by one up to here (about 50 ms); beyond, RocksDB's estimate is used.
+const COUNTED_KEYS_MAX: u64 = 100_000;
+
+type Overlay = BTreeMap<Box<[u8]>, Option<Bytes>>;
+
+/// A half-open range of raw keys, read in one direction.
+struct Span {
+    from: RawKey,
+    to: RawKey,
+    order: Order,
+}
+
+impl Span {
+    /// `head` precedes every name; `end` is the first raw key behind all of them.
+    fn new(head: RawKey, end: RawKey, bounds: (Bound<&[u8]>, Bound<&[u8]>), order: Order) -> Span {
+        let raw = |name: &[u8], after: bool| {
+            let mut raw = head.clone();
+            raw.extend_from_slice(name);
+            if after {
+                raw.push(0);
+            }
+            raw
+        };
+        let from = match bounds.0 {
+            Bound::Unbounded => head.clone(),
+            Bound::Included(name) => raw(name, false),
+            Bound::Excluded(name) => raw(name, true),
+        };
+        let to = match bounds.1 {
+            Bound::Unbounded => end,
+            Bound::Included(name) => raw(name, true),
+            Bound::Excluded(name) => raw(name, false),
+        };
+        Span { from, to, order }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.from >= self.to
+    }
+
+    fn options(&self) -> ReadOptions {
+        let mut options = ReadOptions::default();
+        options.set_iterate_lower_bound(self.from.as_slice());
+        options.set_iterate_upper_bound(self.to.as_slice());
+        options
+    }
+}
+
+impl Access<'_> {
+    /// Up to `limit` records of a collection between two names, in order of names.
+    ///
+    /// # Errors
+    /// See [`Access`]. In phase 1 long results are work for phase 2.
+    pub fn records(
+        &mut self,
+        table: Table,
+        id: u64,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>, Stop> {
+        let (head, end) = record::record_range(table, id);
+        let span = Span::new(head, end, (from, to), order);
+        let mut found = Vec::new();
+        if span.is_empty() || limit == 0 {
+            return Ok(found);
+        }
+        let overlay = self.overlay(&span, id);
+        let in_memory = matches!(self.view, View::Memory { .. });
+        let mut bytes = 0;
+        let mut emit = |raw: &[u8], value: &[u8]| {
+            let name = Bytes::copy_from_slice(&raw[RECORD_HEAD..]);
+            found.push((name, Bytes::copy_from_slice(value)));
+            bytes += raw.len() + value.len();
+            if in_memory && (found.len() > MEMORY_ITEMS_MAX || bytes > MEMORY_BYTES_MAX) {
+                return Err(Stop::Disk);
+            }
+            Ok(found.len() < limit)
+        };
+        self.merge(&span, overlay, true, &mut emit)?;
+        Ok(found)
+    }
+
+    /// Up to `limit` live objects between two keys, in key order; fewer only at the end of the
+    /// range. Needs [`crate::Keys::None`] or [`crate::Keys::All`]; never in phase 1.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn keys(
+        &mut self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Entry)>, Stop> {
+        let head = RawKey::from_slice(&[OBJECT]);
+        let end = RawKey::from_slice(&[OBJECT + 1]);
+        let span = Span::new(head, end, (from, to), order);
+        let mut found = Vec::new();
+        if limit == 0 {
+            return Ok(found);
+        }
+        let now_ms = self.now_ms();
+        let mut damaged = None;
+        self.objects(&span, &mut |raw, value| {
+            match record::decode(value) {
+                Some(entry) if entry.live(now_ms) => {
+                    found.push((Bytes::copy_from_slice(&raw[1..]), entry));
+                }
+                Some(_) => {}
+                None => damaged = Some(raw[1..].escape_ascii().to_string()),
+            }
+            Ok(found.len() < limit && damaged.is_none())
+        })?;
+        match damaged {
+            None => Ok(found),
+            Some(key) => {
+                let message = format!("the record of key \"{key}\" is damaged");
+                Err(self.keyspace.read_error(message).into())
+            }
+        }
+    }
+
+    /// The number of live keys: exact up to 100,000, estimated beyond.
+    ///
+    /// # Errors
+    /// See [`Access`]. As [`Access::keys`], not in phase 1.
+    pub fn estimate_keys(&mut self) -> Result<u64, Stop> {
+        let head = RawKey::from_slice(&[OBJECT]);
+        let end = RawKey::from_slice(&[OBJECT + 1]);
+        let span = Span::new(head, end, (Bound::Unbounded, Bound::Unbounded), Order::Up);
+        let now_ms = self.now_ms();
+        let mut count = 0;
+        self.objects(&span, &mut |_, value| {
+            count += u64::from(record::is_live(value, now_ms));
+            Ok(count < COUNTED_KEYS_MAX)
+        })?;
+        if count < COUNTED_KEYS_MAX {
+            return Ok(count);
+        }
+        Ok(self
+            .keyspace
+            .db()?
+            .property("rocksdb.estimate-num-keys")
+            .max(count))
+    }
+
+    /// Visits the objects of a span, this command's own writes included.
+    fn objects(&mut self, span: &Span, emit: &mut Emit) -> Result<(), Stop> {
+        match &self.view {
+            View::Memory { .. } => return Err(Stop::Disk),
+            View::Latched(Held::All) => self.keyspace.settle(),
+            View::Latched(_) => return Err(misuse("ordered keys need Keys::None or Keys::All")),
+            View::Snapshot { .. } => {}
+        }
+        if span.is_empty() {
+            return Ok(());
+        }
+        let mut overlay = Overlay::new();
+        for object in &self.buffer.objects {
+            let raw = record::object_key(&object.key);
+            if raw >= span.from && raw < span.to {
+                overlay.insert(raw.as_slice().into(), object.entry.as_ref().map(encode));
+            }
+        }
+        self.merge(span, overlay, false, emit)
+    }
+
+    /// What is not in the database yet of a collection's records.
+    fn overlay(&mut self, span: &Span, id: u64) -> Overlay {
+        let mut overlay = Overlay::new();
+        if !matches!(self.view, View::Snapshot { .. }) {
+            let stripe = self.keyspace.stripe(id);
+            let seen = stripe
+                .lock()
+                .pins_between(&span.from, &span.to, &mut overlay);
+            self.see(seen);
+        }
+        if let Some(extra) = &self.buffer.extra {
+            let range = (
+                Bound::Included(span.from.as_slice()),
+                Bound::Excluded(span.to.as_slice()),
+            );
+            for (raw, value) in extra.records.range::<[u8], _>(range) {
+                overlay.insert(raw.clone(), value.clone());
+            }
+        }
+        overlay
+    }
+
+    /// Visits database and overlay together until `emit` says stop; the overlay wins.
+    fn merge(
+        &self,
+        span: &Span,
+        overlay: Overlay,
+        fill_cache: bool,
+        emit: &mut Emit,
+    ) -> Result<(), Stop> {
+        let mut options = span.options();
+        options.fill_cache(fill_cache);
+        let shared;
+        let db: &Db = match &self.view {
+            View::Memory { .. } => {
+                options.set_read_tier(ReadTier::BlockCache);
+                shared = self.keyspace.gate.try_get().ok_or(Stop::Disk)?;
+                &shared
+            }
+            View::Latched(_) => {
+                shared = self.keyspace.db()?;
+                &shared
+            }
+            View::Snapshot { db, snapshot } => {
+                options.set_snapshot(snapshot);
+                db
+            }
+        };
+        // After a clear of this command the database counts for nothing.
+        let mut iterator = (!self.buffer.cleared()).then(|| db.rocks.raw_iterator_opt(options));
+        match &mut iterator {
+            Some(iterator) if span.order == Order::Up => iterator.seek_to_first(),
+            Some(iterator) => iterator.seek_to_last(),
+            None => {}
+        }
+        let result = weave(iterator.as_mut(), overlay, span.order, emit);
+        match iterator.map_or(Ok(()), |iterator| iterator.status()) {
+            Ok(()) => result,
+            Err(error) if error.kind() == ErrorKind::Incomplete => Err(Stop::Disk),
+            Err(error) => Err(self.keyspace.read_error(error.into_string()).into()),
+        }
+    }
+}
+
+/// Takes a raw key and its value; `Ok(false)`: enough.
+type Emit<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Stop> + 'e;
+
+fn weave(
+    mut iterator: Option<&mut DBRawIterator<'_>>,
+    overlay: Overlay,
+    order: Order,
+    emit: &mut Emit,
+) -> Result<(), Stop> {
+    let mut overlay = overlay.into_iter();
+    let mut next_overlay = || match order {
+        Order::Up => overlay.next(),
+        Order::Down => overlay.next_back(),
+    };
+    let mut over = next_overlay();
+    loop {
+        let stored = iterator.as_ref().and_then(|iterator| iterator.item());
+        let which = match (&stored, &over) {
+            (None, None) => return Ok(()),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((raw, _)), Some((over, _))) if order == Order::Up => (*raw).cmp(over),
+            (Some((raw, _)), Some((over, _))) => (**over).cmp(raw),
+        };
+        let go_on = match (which, &stored, &over) {
+            (Ordering::Less, Some((raw, value)), _) => emit(raw, value)?,
+            (_, _, Some((raw, Some(value)))) => emit(raw, value)?,
+            _ => true,
+        };
+        if !go_on {
+            return Ok(());
+        }
+        if which != Ordering::Greater {
+            if let Some(iterator) = &mut iterator {
+                match order {
+                    Order::Up => iterator.next(),
+                    Order::Down => iterator.prev(),
+                }
+            }
+        }
+        if which != Ordering::Less {
+            over = next_overlay();
+        }
+    }
+}
+
+fn encode(entry: &Entry) -> Bytes {
+    let mut value = record::encode_head(entry).to_vec();
+    if let Object::String(string) = &entry.object {
+        value.extend_from_slice(string);
+    }
+    value.into()
+}

@@ -1,0 +1,154 @@
+//! How an [`Access`] finds the state of a key: its own writes, memory, the database.
+
+use crate::access::{misuse, undeclared, Access, View};
+use crate::keyspace::shard_mut;
+use crate::record::{self, RawKey};
+use crate::rocks::InMemory;
+use crate::shard::Cached;
+use crate::{Entry, Object, Stop};
+use rocksdb::ReadOptions;
+use std::sync::atomic::Ordering;
+
+impl Access<'_> {
+    /// The state of a key, expired or not.
+    pub(crate) fn load(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
+        if let Some(entry) = self.buffer.object(key) {
+            return Ok(entry.clone());
+        }
+        if self.buffer.cleared() {
+            return Ok(None);
+        }
+        let entry = match &mut self.view {
+            View::Memory { .. } => self.load_in_memory(key)?,
+            View::Latched(_) => self.load_latched(key)?,
+            View::Snapshot { .. } => self.read_object(key)?,
+        };
+        if let Some(
+            entry @ Entry {
+                object: Object::Collection(_),
+                ..
+            },
+        ) = &entry
+        {
+            self.own(self.keyspace.shard_of(key), key, entry);
+        }
+        Ok(entry)
+    }
+
+    fn load_in_memory(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
+        let index = self.keyspace.shard_of(key);
+        let View::Memory { shards, .. } = &mut self.view else {
+            return Err(misuse("not in phase 1"));
+        };
+        let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
+        if let Some(Cached { seq, entry }) = shard.lookup(key) {
+            self.see(seq);
+            return Ok(entry);
+        }
+        if let Some(seq) = self.keyspace.log.clearing() {
+            self.see(seq);
+            return Ok(None);
+        }
+        let entry = self.read_object(key)?;
+        if let View::Memory { shards, .. } = &mut self.view {
+            if let Some(shard) = shard_mut(shards, index) {
+                shard.fill(key, entry.clone());
+            }
+        }
+        Ok(entry)
+    }
+
+    fn load_latched(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
+        let index = self.keyspace.shard_of(key);
+        let View::Latched(held) = &self.view else {
+            return Err(misuse("not in phase 2"));
+        };
+        if !held.covers(index, key) {
+            return Err(undeclared());
+        }
+        let shard = &self.keyspace.shards[index as usize];
+        let found = shard.lock().lookup(key);
+        if let Some(Cached { seq, entry }) = found {
+            self.see(seq);
+            return Ok(entry);
+        }
+        if let Some(seq) = self.keyspace.log.clearing() {
+            self.see(seq);
+            return Ok(None);
+        }
+        let entry = self.read_object(key)?;
+        // Nobody wrote the key meanwhile: it is latched. But a database that was swapped under a
+        // failure may say something else than the one just read.
+        let mut shard = shard.lock();
+        if self.keyspace.log.epoch() == self.epoch {
+            shard.fill(key, entry.clone());
+        }
+        Ok(entry)
+    }
+
+    fn read_object(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
+        let raw = record::object_key(key);
+        let decoded = self.read(&raw, |value| value.map(record::decode))?;
+        match decoded {
+            None => Ok(None),
+            Some(Some(entry)) => Ok(Some(entry)),
+            Some(None) => {
+                let message = format!("the record of key \"{}\" is damaged", key.escape_ascii());
+                Err(self.keyspace.read_error(message).into())
+            }
+        }
+    }
+
+    /// Reads a record from the database, as the view allows.
+    pub(crate) fn read<T>(
+        &self,
+        raw: &RawKey,
+        read: impl FnOnce(Option<&[u8]>) -> T,
+    ) -> Result<T, Stop> {
+        let result = match &self.view {
+            View::Memory { .. } => {
+                let db = self.keyspace.gate.try_get().ok_or(Stop::Disk)?;
+                match db.get_in_memory(raw, read) {
+                    Ok(InMemory::Known(value)) => return Ok(value),
+                    Ok(InMemory::Unknown) => return Err(Stop::Disk),
+                    Err(error) => Err(error),
+                }
+            }
+            View::Latched(_) => {
+                let db = self.keyspace.db()?;
+                let value = db.rocks.get_pinned(raw);
+                value.map(|value| read(value.as_deref()))
+            }
+            View::Snapshot { db, snapshot } => {
+                let mut options = ReadOptions::default();
+                options.set_snapshot(snapshot);
+                let value = db.rocks.get_pinned_opt(raw, &options);
+                value.map(|value| read(value.as_deref()))
+            }
+        };
+        result.map_err(|error| self.keyspace.read_error(error.into_string()).into())
+    }
+
+    /// What a write must know of the state it replaces. Without collections in the keyspace a
+    /// string may be replaced unread: what memory happens to know is used to keep the expiry
+    /// index small, and an index entry that stays behind is dropped when its time comes.
+    pub(crate) fn previous(&mut self, shard: u32, key: &[u8]) -> Result<Option<Entry>, Stop> {
+        if self.keyspace.collections.load(Ordering::Relaxed) {
+            return self.load(key);
+        }
+        if let Some(entry) = self.buffer.object(key) {
+            return Ok(entry.clone());
+        }
+        if self.buffer.cleared() {
+            return Ok(None);
+        }
+        let known = match &mut self.view {
+            View::Memory { shards, .. } => match shard_mut(shards, shard) {
+                Some(shard) => shard.expiring(key),
+                None => None,
+            },
+            _ => self.keyspace.shards[shard as usize].lock().expiring(key),
+        };
+        Ok(known)
+    }
+}

@@ -1,0 +1,191 @@
+//! RocksDB's options and the few calls made of it.
+
+use crate::directory::Directory;
+use crate::record;
+use crate::{EngineError, EngineOptions, KeyspaceOptions};
+use rocksdb::{
+    BlockBasedIndexType, BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions,
+    DBCompressionType, Env, ErrorKind, LogLevel, Options, ReadOptions, ReadTier, WriteBatch,
+    WriteOptions, DB,
+};
+use std::path::Path;
+
+/// What all databases share.
+pub(crate) struct Commons {
+    env: Env,
+    pub block_cache: Cache,
+    direct_io: bool,
+    compaction_threads: i32,
+}
+
+/// Data blocks. With 1 KiB values four to a block: a point read takes one 4 KiB page from the
+/// device, the smallest it gives.
+const BLOCK_BYTES: usize = 4 << 10;
+/// Index and filter blocks are partitioned, so that a large file's are not loaded whole.
+const METADATA_BLOCK_BYTES: usize = 4 << 10;
+const BLOOM_BITS: f64 = 10.0;
+/// Small arenas: an idle database's memtable costs one block, and a memtable is charged by block.
+const ARENA_BLOCK_BYTES: usize = 64 << 10;
+const MEMTABLES_MAX: i32 = 4;
+/// Output files of compaction, so that one compaction step stays short.
+const FILE_BYTES: u64 = 64 << 20;
+/// Info logs: two of 1 MiB at most, warnings only.
+const LOG_FILES: usize = 2;
+const LOG_FILE_BYTES: usize = 1 << 20;
+/// Start write-back of the log early, or the sync once a second finds 200 MB to write.
+const WAL_WRITE_BACK_BYTES: u64 = 1 << 20;
+
+impl Commons {
+    pub(crate) fn new(
+        options: &EngineOptions,
+        directory: &Directory,
+    ) -> Result<Commons, EngineError> {
+        let mut env = Env::new().map_err(|error| EngineError::Io {
+            action: "set up background threads for",
+            path: options.data.clone(),
+            source: std::sync::Arc::new(std::io::Error::other(error.into_string())),
+        })?;
+        env.set_high_priority_background_threads(options.flush_threads);
+        env.set_low_priority_background_threads(options.compaction_threads);
+        let bytes = usize::try_from(options.block_cache_bytes).unwrap_or(usize::MAX);
+        Ok(Commons {
+            env,
+            block_cache: Cache::new_hyper_clock_cache(bytes, 0),
+            direct_io: directory.direct_io,
+            compaction_threads: options.compaction_threads,
+        })
+    }
+
+    pub(crate) fn options(&self, tenant: &KeyspaceOptions) -> Options {
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.set_env(&self.env);
+        options.set_block_based_table_factory(&self.table());
+        self.set_memory(&mut options, tenant);
+        self.set_levels(&mut options, tenant);
+        options.set_use_direct_reads(self.direct_io);
+        options.set_use_direct_io_for_flush_and_compaction(self.direct_io);
+        options.set_wal_bytes_per_sync(WAL_WRITE_BACK_BYTES);
+        options.set_max_open_files(tenant.max_open_files);
+        options.set_log_level(LogLevel::Warn);
+        options.set_keep_log_file_num(LOG_FILES);
+        options.set_max_log_file_size(LOG_FILE_BYTES);
+        options.set_stats_dump_period_sec(0);
+        options.set_stats_persist_period_sec(0);
+        options
+    }
+
+    fn table(&self) -> BlockBasedOptions {
+        let mut table = BlockBasedOptions::default();
+        table.set_block_cache(&self.block_cache);
+        table.set_block_size(BLOCK_BYTES);
+        table.set_format_version(6);
+        table.set_bloom_filter(BLOOM_BITS, false);
+        table.set_whole_key_filtering(true);
+        table.set_optimize_filters_for_memory(true);
+        table.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+        table.set_partition_filters(true);
+        table.set_metadata_block_size(METADATA_BLOCK_BYTES);
+        table.set_cache_index_and_filter_blocks(true);
+        table.set_cache_index_and_filter_blocks_with_high_priority(true);
+        table.set_pin_top_level_index_and_filter(true);
+        table.set_pin_l0_filter_and_index_blocks_in_cache(true);
+        table
+    }
+
+    fn set_memory(&self, options: &mut Options, tenant: &KeyspaceOptions) {
+        options.set_write_buffer_size(tenant.memtable_bytes);
+        options.set_max_write_buffer_number(MEMTABLES_MAX);
+        options.set_arena_block_size(ARENA_BLOCK_BYTES);
+        // One committer writes at a time: nothing to make concurrent, and plain inserts are cheaper.
+        // `unordered_write` and pipelined writes would give up what the log relies on, that a batch
+        // appears at once, for concurrency that is not there.
+        options.set_allow_concurrent_memtable_write(false);
+        options.set_enable_write_thread_adaptive_yield(false);
+        // The default of 64 shards is 64 mutexes and tables for a handful of files.
+        options.set_table_cache_num_shard_bits(2);
+    }
+
+    fn set_levels(&self, options: &mut Options, tenant: &KeyspaceOptions) {
+        options.set_level_compaction_dynamic_level_bytes(true);
+        options.set_level_zero_file_num_compaction_trigger(4);
+        options.set_level_zero_slowdown_writes_trigger(20);
+        options.set_level_zero_stop_writes_trigger(36);
+        options.set_max_bytes_for_level_base(4 * tenant.memtable_bytes as u64);
+        options.set_target_file_size_base(FILE_BYTES);
+        // Data that is rewritten soon is not worth compressing.
+        let mut levels = vec![DBCompressionType::None; 2];
+        levels.resize(7, DBCompressionType::Lz4);
+        options.set_compression_per_level(&levels);
+        // One flush and some compactions of this database at a time; the threads are everybody's.
+        options.set_max_background_jobs(self.compaction_threads + 1);
+        options.set_compaction_readahead_size(1 << 20);
+    }
+}
+
+/// An open database.
+pub(crate) struct Db {
+    pub rocks: DB,
+    /// Reads that never touch the device.
+    memory: ReadOptions,
+}
+
+/// Answer of a read that may not touch the device.
+pub(crate) enum InMemory<T> {
+    Known(T),
+    Unknown,
+}
+
+impl Db {
+    pub(crate) fn open(options: &Options, path: &Path) -> Result<Db, rocksdb::Error> {
+        Ok(Db::of(DB::open(options, path)?))
+    }
+
+    /// Serves reads while the directory cannot be written.
+    pub(crate) fn open_read_only(options: &Options, path: &Path) -> Result<Db, rocksdb::Error> {
+        Ok(Db::of(DB::open_for_read_only(options, path, false)?))
+    }
+
+    fn of(rocks: DB) -> Db {
+        let mut memory = ReadOptions::default();
+        memory.set_read_tier(ReadTier::BlockCache);
+        Db { rocks, memory }
+    }
+
+    /// Reads through `read` what memtables and block cache know.
+    pub(crate) fn get_in_memory<T>(
+        &self,
+        raw: &[u8],
+        read: impl FnOnce(Option<&[u8]>) -> T,
+    ) -> Result<InMemory<T>, rocksdb::Error> {
+        match self.rocks.get_pinned_opt(raw, &self.memory) {
+            Ok(value) => Ok(InMemory::Known(read(value.as_deref()))),
+            Err(error) if error.kind() == ErrorKind::Incomplete => Ok(InMemory::Unknown),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn write(&self, batch: WriteBatch, sync: bool) -> Result<(), rocksdb::Error> {
+        let mut options = WriteOptions::default();
+        options.set_sync(sync);
+        self.rocks.write_opt(batch, &options)
+    }
+
+    /// Rewrites the files of all data, to give back the space of what was removed. Slow.
+    pub(crate) fn compact(&self) {
+        let mut options = CompactOptions::default();
+        options.set_exclusive_manual_compaction(false);
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::IfHaveCompactionFilter);
+        let [first, .., last] = record::DATA_PREFIXES;
+        self.rocks
+            .compact_range_opt(Some([first]), Some([last + 1]), &options);
+    }
+
+    pub(crate) fn property(&self, name: &str) -> u64 {
+        self.rocks
+            .property_int_value(name)
+            .ok()
+            .flatten()
+            .unwrap_or(0)
+    }
+}

@@ -1,0 +1,208 @@
+//! A shard of a keyspace's memory: cached objects, pins, latched and watched keys.
+//!
+//! **Why a cached object is never stale.** Every write of a key happens under its shard's lock
+//! and puts the new state into cache and pins before the lock is let go. A fill from the database
+//! happens either in phase 1, with the lock held from the moment cache and pins were found empty
+//! until the fill is done, or in phase 2, by the holder of the key's latch, and nobody writes a
+//! latched key but its holder. A pin is dropped only after its batch is in the database. So a fill
+//! reads the last write, and no write can slip between the read and the fill.
+
+use crate::pins::{Generations, ObjectPins};
+use crate::{Entry, Object, Seq, Waiter};
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use quick_cache::unsync::{Cache, DefaultLifecycle};
+use quick_cache::Weighter;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// A user key, shared between cache, pins, latches and watches.
+pub(crate) type Key = Arc<[u8]>;
+
+/// What is charged for a cached object beyond its key and value: the slab node, the index, two
+/// allocation headers, the seq (counted on x86-64, rounded up).
+const OVERHEAD_BYTES: u64 = 160;
+/// The ghost list of the cache's policy remembers this many evicted keys for each byte allotted.
+const BYTES_PER_ITEM: u64 = 512;
+/// An object may take this part of a shard's allotment.
+const OBJECT_PART: u64 = 8;
+
+/// The state of a key that was read or written: its entry (or its absence), expired or not.
+#[derive(Clone, Debug)]
+pub(crate) struct Cached {
+    /// Position of the write that made it; 0 when it came from the database.
+    pub seq: Seq,
+    pub entry: Option<Entry>,
+}
+
+impl Cached {
+    fn bytes(&self) -> u64 {
+        match &self.entry {
+            Some(Entry {
+                object: Object::String(value),
+                ..
+            }) => value.len() as u64,
+            _ => 0,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Weigh;
+
+impl Weighter<Key, Cached> for Weigh {
+    fn weight(&self, key: &Key, cached: &Cached) -> u64 {
+        key.len() as u64 + cached.bytes() + OVERHEAD_BYTES
+    }
+}
+
+type ObjectCache = Cache<Key, Cached, Weigh, RandomState, DefaultLifecycle<Key, Cached>>;
+
+/// Whether whole-keyspace work bars the way. All shards of a keyspace always show the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Bar {
+    #[default]
+    Open,
+    /// Somebody waits for all keys: latches held now may finish, new ones queue behind.
+    Wanted,
+    /// Somebody has all keys.
+    Held,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Shard {
+    /// Built at the first fill: an idle tenant pays for no tables.
+    cache: Option<Box<ObjectCache>>,
+    cache_bytes: u64,
+    object_bytes_max: u64,
+    hasher: RandomState,
+    pub pins: Generations<ObjectPins>,
+    pub latched: HashMap<Key, Vec<Waiter>, RandomState>,
+    pub bar: Bar,
+    pub watched: HashMap<Key, Arc<AtomicBool>, RandomState>,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+impl Shard {
+    pub(crate) fn new(cache_bytes: u64, object_bytes_max: u64) -> Shard {
+        Shard {
+            cache_bytes,
+            object_bytes_max,
+            ..Shard::default()
+        }
+    }
+
+    /// What memory knows of a key.
+    pub(crate) fn lookup(&mut self, key: &[u8]) -> Option<Cached> {
+        if let Some(found) = self.cache.as_ref().and_then(|cache| cache.get(key)) {
+            self.hits += 1;
+            return Some(found.clone());
+        }
+        let pinned = self.pins.iter().find_map(|pins| pins.get(key)).cloned();
+        match &pinned {
+            Some(_) => self.hits += 1,
+            None => self.misses += 1,
+        }
+        pinned
+    }
+
+    /// As [`Shard::lookup`], but counts neither as use nor as hit.
+    fn peek(&self, key: &[u8]) -> Option<&Cached> {
+        let cached = self.cache.as_ref().and_then(|cache| cache.peek(key));
+        cached.or_else(|| self.pins.iter().find_map(|pins| pins.get(key)))
+    }
+
+    /// The entry of a key, if memory knows it and it has an expiry.
+    pub(crate) fn expiring(&self, key: &[u8]) -> Option<Entry> {
+        let entry = self.peek(key)?.entry.as_ref()?;
+        entry.expire_at_ms.map(|_| entry.clone())
+    }
+
+    /// Caches what the database says. REQUIRES: as the module says, lock held since the lookup
+    /// or key latched.
+    pub(crate) fn fill(&mut self, key: &[u8], entry: Option<Entry>) {
+        self.cache_insert(Arc::from(key), Cached { seq: 0, entry });
+    }
+
+    /// A write of `batch`: pinned, cached, watchers told.
+    pub(crate) fn write(&mut self, batch: u64, key: Key, cached: Cached) {
+        self.touch(&key);
+        self.pins
+            .newest(batch)
+            .insert(Arc::clone(&key), cached.clone());
+        self.cache_insert(key, cached);
+    }
+
+    /// Marks the key's watches: it is not what it was.
+    pub(crate) fn touch(&mut self, key: &[u8]) {
+        if self.watched.is_empty() {
+            return;
+        }
+        if let Some(flag) = self.watched.remove(key) {
+            flag.store(true, Ordering::Release);
+        }
+    }
+
+    /// Every key was removed.
+    pub(crate) fn wipe(&mut self) {
+        self.cache = None;
+        self.pins.clear();
+        for (_, flag) in self.watched.drain() {
+            flag.store(true, Ordering::Release);
+        }
+    }
+
+    /// Forgets writes after `decided`: their batch failed.
+    pub(crate) fn forget_after(&mut self, decided: Seq) {
+        self.pins.clear();
+        if let Some(cache) = &mut self.cache {
+            cache.retain(|_, cached| cached.seq <= decided);
+        }
+    }
+
+    /// Gives the cache's memory back.
+    pub(crate) fn drop_cache(&mut self) {
+        self.cache = None;
+    }
+
+    pub(crate) fn resize(&mut self, cache_bytes: u64) {
+        self.cache_bytes = cache_bytes;
+        match &mut self.cache {
+            Some(cache) if cache_bytes > 0 => cache.set_capacity(cache_bytes),
+            _ => self.cache = None,
+        }
+    }
+
+    /// How often it was asked for an object.
+    pub(crate) fn lookups(&self) -> u64 {
+        self.hits + self.misses
+    }
+
+    /// Entries and bytes in the cache.
+    pub(crate) fn cache_use(&self) -> (u64, u64) {
+        match &self.cache {
+            Some(cache) => (cache.len() as u64, cache.weight()),
+            None => (0, 0),
+        }
+    }
+
+    fn cache_insert(&mut self, key: Key, cached: Cached) {
+        let largest = self.object_bytes_max.min(self.cache_bytes / OBJECT_PART);
+        if cached.bytes() + key.len() as u64 > largest {
+            // The old value must go all the same, or it would be served.
+            if let Some(cache) = &mut self.cache {
+                cache.remove(&key);
+            }
+            return;
+        }
+        let (bytes, hasher) = (self.cache_bytes, &self.hasher);
+        let cache = self.cache.get_or_insert_with(|| {
+            let items = usize::try_from(bytes / BYTES_PER_ITEM).unwrap_or(usize::MAX);
+            let lifecycle = DefaultLifecycle::default();
+            Box::new(Cache::with(items, bytes, Weigh, hasher.clone(), lifecycle))
+        });
+        cache.insert(key, cached);
+    }
+}

@@ -1,0 +1,68 @@
+//! What the keyspaces of an engine have in common.
+
+use crate::directory::Directory;
+use crate::keyspace::Keyspace;
+use crate::pool::{Handlers, Pool};
+use crate::record::{FORMAT, FORMAT_VERSION};
+use crate::rocks::{Commons, Db};
+use crate::{EngineError, KeyspaceOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) struct Shared {
+    pub directory: Directory,
+    pub commons: Commons,
+    pub handlers: Handlers,
+    pub writers: Writers,
+}
+
+/// The committer threads. A write may stall for seconds on one tenant's slow device or full
+/// level; then more threads are started, so that it stalls nobody else.
+pub(crate) struct Writers(pub Pool);
+
+impl Writers {
+    /// REQUIRES: the caller has made the keyspace's log busy.
+    pub(crate) fn commit(&self, keyspace: Arc<Keyspace>) {
+        self.0.submit(Box::new(move || keyspace.commit()));
+    }
+}
+
+impl Shared {
+    /// Opens or creates a tenant's database. Blocks.
+    pub(crate) fn open_db(
+        &self,
+        tenant: &str,
+        directory: &Path,
+        options: &KeyspaceOptions,
+    ) -> Result<Db, EngineError> {
+        let failed = |message: String| EngineError::Open {
+            tenant: tenant.to_owned(),
+            directory: directory.to_owned(),
+            message,
+        };
+        let db = Db::open(&self.commons.options(options), directory)
+            .map_err(|error| failed(error.into_string()))?;
+        match db.rocks.get(FORMAT) {
+            Ok(Some(version)) if version == FORMAT_VERSION => Ok(db),
+            Ok(Some(version)) => Err(failed(format!(
+                "its records have format {}, this version reads only {}",
+                version.escape_ascii(),
+                FORMAT_VERSION.escape_ascii()
+            ))),
+            Ok(None) => match db.rocks.put(FORMAT, FORMAT_VERSION) {
+                Ok(()) => Ok(db),
+                Err(error) => Err(failed(error.into_string())),
+            },
+            Err(error) => Err(failed(error.into_string())),
+        }
+    }
+
+    /// For reads while the directory cannot be written.
+    pub(crate) fn open_read_only(
+        &self,
+        directory: &Path,
+        options: &KeyspaceOptions,
+    ) -> Result<Db, rocksdb::Error> {
+        Db::open_read_only(&self.commons.options(options), directory)
+    }
+}

@@ -1,0 +1,98 @@
+//! What a keyspace counts.
+
+use crate::{EngineError, Keyspace};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    commits: AtomicU64,
+    writes: AtomicU64,
+    bytes: AtomicU64,
+    pub failures: AtomicU64,
+    /// The log has records that no sync covered.
+    pub unsynced: AtomicBool,
+    /// An upkeep is queued or runs.
+    pub upkeep: AtomicBool,
+    /// The uses counted at last, and since when they are the same.
+    pub last_use: Mutex<Option<(u64, Instant)>>,
+}
+
+impl Counters {
+    pub(crate) fn committed(&self, writes: u64, bytes: usize) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.writes.fetch_add(writes, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// A keyspace in numbers. Counters count from the opening of the engine.
+#[derive(Clone, Debug, Default)]
+pub struct KeyspaceStats {
+    /// Lookups of objects that memory answered.
+    pub cache_hits: u64,
+    /// Lookups that went to the database (its block cache included).
+    pub cache_misses: u64,
+    /// Objects in the cache, absent ones included.
+    pub cache_entries: u64,
+    /// Bytes in the cache, overheads included.
+    pub cache_bytes: u64,
+    /// Its allotment, bytes.
+    pub cache_bytes_max: u64,
+    /// Bytes written that wait for commit.
+    pub pending_bytes: u64,
+    /// Batches committed.
+    pub commits: u64,
+    /// Writes in them: together with `commits` the mean group.
+    pub committed_writes: u64,
+    /// Bytes in them.
+    pub committed_bytes: u64,
+    /// Times the log failed.
+    pub failures: u64,
+    /// RocksDB's estimate of the number of records (not keys: fields and index entries count).
+    pub records_estimate: u64,
+    /// Bytes of live data files.
+    pub disk_bytes: u64,
+    /// Bytes of memtables.
+    pub memtable_bytes: u64,
+    /// Bytes that compaction is behind.
+    pub compaction_debt_bytes: u64,
+    /// Whether the database is open; the four numbers above are 0 if not.
+    pub open: bool,
+    /// Why writes are refused, if they are.
+    pub error: Option<EngineError>,
+}
+
+impl Keyspace {
+    /// The numbers now. Locks each shard for a moment.
+    pub fn stats(&self) -> KeyspaceStats {
+        let counters = &self.counters;
+        let mut stats = KeyspaceStats {
+            cache_bytes_max: self.cache_bytes.load(Ordering::Relaxed),
+            pending_bytes: self.log.pending() as u64,
+            commits: counters.commits.load(Ordering::Relaxed),
+            committed_writes: counters.writes.load(Ordering::Relaxed),
+            committed_bytes: counters.bytes.load(Ordering::Relaxed),
+            failures: counters.failures.load(Ordering::Relaxed),
+            error: self.log.failure(),
+            ..KeyspaceStats::default()
+        };
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let (entries, bytes) = shard.cache_use();
+            stats.cache_entries += entries;
+            stats.cache_bytes += bytes;
+            stats.cache_hits += shard.hits;
+            stats.cache_misses += shard.misses;
+        }
+        if let Some(db) = self.gate.peek() {
+            stats.open = true;
+            stats.records_estimate = db.property("rocksdb.estimate-num-keys");
+            stats.disk_bytes = db.property("rocksdb.total-sst-files-size");
+            stats.memtable_bytes = db.property("rocksdb.cur-size-all-mem-tables");
+            stats.compaction_debt_bytes = db.property("rocksdb.estimate-pending-compaction-bytes");
+        }
+        stats
+    }
+}

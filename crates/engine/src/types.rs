@@ -1,0 +1,156 @@
+//! The words that commands and the engine share.
+
+use crate::EngineError;
+use bytes::Bytes;
+
+/// Position of a finished write in its keyspace's commit log; starts at 1, 0 means "none".
+pub type Seq = u64;
+
+/// Told once that something it waited for may have changed. Runs on whatever thread made the
+/// change, outside every lock; it must not block (post a message to a core, submit a job).
+pub type Waiter = Box<dyn FnOnce() + Send>;
+
+/// The keys a command declares before it runs. It may touch no others.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    /// No key by name: read-only work over the whole keyspace (SCAN, KEYS, DBSIZE, …).
+    /// Never runs in phase 1; in phase 2 it sees a snapshot.
+    None,
+    /// These keys, in any order, repeats allowed.
+    Some(&'a [&'a [u8]]),
+    /// Everything: FLUSHALL, or a transaction with a command of the first kind in it.
+    All,
+}
+
+/// How phase 1 ended.
+#[derive(Debug)]
+pub enum Outcome<R> {
+    /// The command ran.
+    Done {
+        /// What it returned.
+        reply: R,
+        /// The reply must be withheld until this is committed; 0: it may go out at once.
+        seq: Seq,
+    },
+    /// It needs the disk: take a latch and use [`crate::Keyspace::run`] on a handler.
+    Disk,
+    /// A key is latched: [`crate::Keyspace::wait`], then run phase 1 again.
+    Busy,
+    /// Too many bytes wait for commit: [`crate::Keyspace::wait_room`], then run phase 1 again.
+    Full,
+    /// It failed; nothing was written.
+    Failed(EngineError),
+}
+
+/// Why a command stopped early. Everything it buffered is dropped.
+#[derive(Debug)]
+pub enum Stop {
+    /// Phase 1 only: what it asked for is not in memory.
+    Disk,
+    /// It cannot go on.
+    Error(EngineError),
+}
+
+impl From<EngineError> for Stop {
+    fn from(error: EngineError) -> Stop {
+        Stop::Error(error)
+    }
+}
+
+/// What a collection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Fields with values ([`Table::Field`]).
+    Hash,
+    /// Members with scores ([`Table::Member`], [`Table::Score`]).
+    SortedSet,
+}
+
+/// The object record of a collection; its elements are records of their own under `id`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What it is.
+    pub kind: Kind,
+    /// Unique in the keyspace for ever: never used again, not even after a crash.
+    pub id: u64,
+    /// Number of elements; kept by the commands.
+    pub len: u64,
+}
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// A string of bytes.
+    String(Bytes),
+    /// A collection.
+    Collection(Header),
+}
+
+/// What a key holds, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The object.
+    pub object: Object,
+    /// Milliseconds since the Unix epoch from which on the key counts as absent.
+    pub expire_at_ms: Option<u64>,
+}
+
+impl Entry {
+    /// A string that never expires.
+    #[must_use]
+    pub fn string(value: Bytes) -> Entry {
+        Entry {
+            object: Object::String(value),
+            expire_at_ms: None,
+        }
+    }
+
+    /// Whether it counts as present at `now_ms`.
+    #[must_use]
+    pub fn live(&self, now_ms: u64) -> bool {
+        self.expire_at_ms.is_none_or(|at| at > now_ms)
+    }
+}
+
+/// The record tables of collections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// Hash field -> value.
+    Field,
+    /// Sorted-set member -> score.
+    Member,
+    /// Order-preserving score ([`crate::score_key`]) and member -> nothing.
+    Score,
+}
+
+/// Direction of an ordered read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From the lowest name.
+    Up,
+    /// From the highest name.
+    Down,
+}
+
+/// What a keyspace tells its cores after a batch was decided (written, or failed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// [`crate::Keyspace::id`].
+    pub keyspace: u64,
+    /// Bit *i*: core *i* called [`crate::Keyspace::await_commit`] since it was last told.
+    pub cores: u64,
+    /// Everything up to here is decided.
+    pub seq: Seq,
+}
+
+/// What [`crate::Keyspace::expire_some`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Expired {
+    /// Keys deleted because their time had come.
+    pub deleted: u64,
+    /// Index entries looked at, stale ones included.
+    pub examined: u64,
+    /// When the next entry of the expiry index is due (ms since the Unix epoch), if there is one.
+    /// Writes not yet committed are not in the index.
+    pub next_due_ms: Option<u64>,
+}

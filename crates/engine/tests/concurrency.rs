@@ -1,0 +1,330 @@
+//! Several threads at once: nothing lost, nobody starved, work shared.
+
+mod common;
+
+use bytes::Bytes;
+use common::{commit, engine, get, increment, run, set, small};
+use engine::{Entry, Keys, KeyspaceOptions, Outcome, Stop, Sync};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn increments_from_many_threads_all_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    const THREADS: u64 = 4;
+    const EACH: u64 = 2000;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let keyspace = &keyspace;
+            scope.spawn(move || {
+                for i in 0..EACH {
+                    let (a, b) = (format!("k{}", i % 3), format!("k{}", (i + 1) % 3));
+                    let (a, b) = (a.as_bytes(), b.as_bytes());
+                    // Two keys at once, so that shards are locked in different orders of keys.
+                    let (_, seq) = run(keyspace, &Keys::Some(&[a, b]), 1, |access| {
+                        increment(access, a)?;
+                        increment(access, b)
+                    })
+                    .unwrap();
+                    if i % 7 == thread {
+                        keyspace.wait_commit(seq).unwrap();
+                    }
+                    // Everything out of memory now and then: phase 2, latches, fills.
+                    if i % 100 == 50 + thread {
+                        keyspace.set_cache_bytes(0);
+                        keyspace.close();
+                        keyspace.set_cache_bytes(64 << 10);
+                    }
+                }
+            });
+        }
+    });
+    let total: u64 = (0..3)
+        .map(|i| get(&keyspace, format!("k{i}").as_bytes()).unwrap().unwrap())
+        .map(|v| std::str::from_utf8(&v).unwrap().parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(total, THREADS * EACH * 2);
+    engine.shutdown();
+}
+
+#[test]
+fn writes_that_arrive_during_a_commit_share_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let (held, hold) = sync_channel::<()>(0);
+    let hold = Mutex::new(hold);
+    let options = KeyspaceOptions::new(Sync::Always, 1 << 20)
+        .notify(move |_| hold.lock().unwrap().recv().unwrap_or(()));
+    let keyspace = engine.keyspace("t", options).unwrap();
+    let put = |key: &[u8]| match keyspace.try_run(&Keys::Some(&[key]), 1, &mut |access| {
+        access.put(key, Entry::string(Bytes::from_static(b"v")))
+    }) {
+        Outcome::Done { seq, .. } => seq,
+        other => panic!("{other:?}"),
+    };
+    let before = keyspace.stats().commits;
+    let first = put(b"first");
+    assert!(!keyspace.await_commit(3, first));
+    keyspace.kick();
+    // The committer has decided the first write and is held in `notify`.
+    keyspace.wait_commit(first).unwrap();
+    let mut last = 0;
+    for i in 0..500u32 {
+        last = put(&i.to_be_bytes());
+        keyspace.kick();
+    }
+    drop(held);
+    keyspace.wait_commit(last).unwrap();
+    engine.shutdown();
+    let stats = keyspace.stats();
+    assert_eq!(stats.committed_writes, 501);
+    assert_eq!(stats.commits - before, 2, "500 writes were one group");
+}
+
+#[test]
+fn misses_on_one_key_share_one_latch() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    set(&keyspace, b"k", b"v").unwrap();
+    assert!(keyspace.close(), "nothing of it is in memory now");
+    let keys: [&[u8]; 1] = [b"k"];
+    let keys = Keys::Some(&keys);
+    let mut read = |access: &mut engine::Access| access.get(b"k");
+    assert!(matches!(
+        keyspace.try_run(&keys, 1, &mut read),
+        Outcome::Disk
+    ));
+    let latch = keyspace
+        .latch(&keys, Box::new(|| panic!("not queued")))
+        .unwrap();
+    let (told, when) = channel();
+    for _ in 0..10 {
+        assert!(matches!(
+            keyspace.try_run(&keys, 1, &mut read),
+            Outcome::Busy
+        ));
+        let told = told.clone();
+        assert!(keyspace.wait(&keys, Box::new(move || told.send(()).unwrap())));
+    }
+    keyspace.run(&latch, 1, &mut read).unwrap();
+    assert!(
+        when.try_recv().is_err(),
+        "told before the latch was released"
+    );
+    drop(latch);
+    assert_eq!(when.try_iter().count(), 10);
+    assert!(!keyspace.wait(&keys, Box::new(|| {})));
+    for _ in 0..10 {
+        match keyspace.try_run(&keys, 1, &mut read) {
+            Outcome::Done { reply, .. } => assert!(reply.is_some()),
+            other => panic!("{other:?}"),
+        }
+    }
+    engine.shutdown();
+}
+
+#[test]
+fn a_latch_is_all_or_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let ab: [&[u8]; 3] = [b"a", b"b", b"a"];
+    let bc: [&[u8]; 2] = [b"b", b"c"];
+    let c: [&[u8]; 1] = [b"c"];
+    let first = keyspace.latch(&Keys::Some(&ab), Box::new(|| {})).unwrap();
+    let (told, when) = channel();
+    let waiter = Box::new(move || told.send(()).unwrap());
+    assert!(keyspace.latch(&Keys::Some(&bc), waiter).is_none());
+    // What was refused kept nothing.
+    drop(keyspace.latch(&Keys::Some(&c), Box::new(|| {})).unwrap());
+    drop(first);
+    when.try_recv().unwrap();
+    drop(keyspace.latch(&Keys::Some(&bc), Box::new(|| {})).unwrap());
+    engine.shutdown();
+}
+
+#[test]
+fn a_steady_stream_of_latches_does_not_starve_whole_keyspace_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let done = AtomicBool::new(false);
+    let turns = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4u8 {
+            let (keyspace, done, turns) = (&keyspace, &done, &turns);
+            scope.spawn(move || {
+                let mut held = None;
+                let mut i = 0u8;
+                // Hand over hand: this thread always holds one of its keys.
+                while !done.load(Ordering::Acquire) {
+                    i = i.wrapping_add(1);
+                    let key = [thread, i % 2];
+                    let keys: [&[u8]; 1] = [&key];
+                    let (told, when) = channel();
+                    let waiter = Box::new(move || told.send(()).unwrap_or(()));
+                    match keyspace.latch(&Keys::Some(&keys), waiter) {
+                        Some(latch) => held = Some(latch),
+                        None => {
+                            held = None;
+                            when.recv().unwrap();
+                        }
+                    }
+                    turns.fetch_add(1, Ordering::Relaxed);
+                }
+                drop(held);
+            });
+        }
+        while turns.load(Ordering::Relaxed) < 1000 {
+            std::thread::yield_now();
+        }
+        for _ in 0..20 {
+            run(&keyspace, &Keys::All, 1, |access| access.clear()).unwrap();
+            let latch = loop {
+                let (told, when) = channel();
+                let waiter = Box::new(move || told.send(()).unwrap_or(()));
+                match keyspace.latch(&Keys::All, waiter) {
+                    Some(latch) => break latch,
+                    None => when.recv().unwrap(),
+                }
+            };
+            drop(latch);
+        }
+        done.store(true, Ordering::Release);
+    });
+    engine.shutdown();
+}
+
+#[test]
+fn a_bar_whose_claimant_left_is_lifted() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let a: [&[u8]; 1] = [b"a"];
+    let b: [&[u8]; 1] = [b"b"];
+    let held = keyspace.latch(&Keys::Some(&a), Box::new(|| {})).unwrap();
+    // Wants everything, is told, and never comes back.
+    assert!(keyspace.latch(&Keys::All, Box::new(|| {})).is_none());
+    let (told, when) = channel();
+    let waiter = Box::new(move || told.send(()).unwrap());
+    assert!(keyspace.latch(&Keys::Some(&b), waiter).is_none());
+    drop(held);
+    when.recv().unwrap();
+    drop(keyspace.latch(&Keys::Some(&b), Box::new(|| {})).unwrap());
+    engine.shutdown();
+}
+
+#[test]
+fn watches_see_what_changes_their_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    set(&keyspace, b"a", b"1").unwrap();
+    let (a, other) = (keyspace.watch(b"a"), keyspace.watch(b"b"));
+    get(&keyspace, b"a").unwrap();
+    assert!(!a.dirty());
+    set(&keyspace, b"a", b"1").unwrap();
+    assert!(a.dirty() && !other.dirty());
+    // A field changes, the header does not.
+    let header = commit(&keyspace, &[b"h"], |access| {
+        let header = access.new_collection(engine::Kind::Hash)?;
+        let object = engine::Object::Collection(header);
+        access.put(
+            b"h",
+            Entry {
+                object,
+                expire_at_ms: None,
+            },
+        )?;
+        Ok(header)
+    })
+    .unwrap();
+    let h = keyspace.watch(b"h");
+    commit(&keyspace, &[b"h"], |access| {
+        access.get(b"h")?;
+        access.put_record(
+            engine::Table::Field,
+            header.id,
+            b"f",
+            Bytes::from_static(b"v"),
+        )
+    })
+    .unwrap();
+    assert!(h.dirty());
+    let wiped = keyspace.watch(b"never written");
+    run(&keyspace, &Keys::All, 1, |access| access.clear()).unwrap();
+    assert!(wiped.dirty() && other.dirty());
+    let timed = |access: &mut engine::Access| {
+        let object = engine::Object::String(Bytes::from_static(b"v"));
+        access.put(
+            b"e",
+            Entry {
+                object,
+                expire_at_ms: Some(100),
+            },
+        )
+    };
+    commit(&keyspace, &[b"e"], timed).unwrap();
+    let expiring = keyspace.watch(b"e");
+    assert!(!expiring.dirty_at(50, 99) && expiring.dirty_at(50, 100));
+    assert!(!expiring.dirty_at(100, 200), "was expired already");
+    engine.shutdown();
+}
+
+#[test]
+fn a_command_that_breaks_the_rules_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let value = || Entry::string(Bytes::from_static(b"v"));
+    let keys: [&[u8]; 1] = [b"a"];
+    // Some key of 64 lies in another shard than "a".
+    let outcome = keyspace.try_run(&Keys::Some(&keys), 1, &mut |access| {
+        (0..64u8).try_for_each(|i| access.put(&[i], value()))
+    });
+    assert!(matches!(outcome, Outcome::Failed(_)));
+    let written = keyspace.scan(1, &mut |access| access.put(b"a", value()));
+    assert!(written.is_err());
+    let cleared = keyspace.try_run(&Keys::Some(&keys), 1, &mut |access| access.clear());
+    assert!(matches!(cleared, Outcome::Failed(_)));
+    let stopped = keyspace.try_run(&Keys::Some(&keys), 1, &mut |access| {
+        access.put(b"a", value())?;
+        Err::<(), _>(Stop::Disk)
+    });
+    assert!(matches!(stopped, Outcome::Disk));
+    assert_eq!(
+        keyspace
+            .scan(1, &mut |access| access.estimate_keys())
+            .unwrap(),
+        0
+    );
+    assert_eq!(get(&keyspace, b"a").unwrap(), None);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        keyspace.try_run(&Keys::Some(&keys), 1, &mut |_| -> Result<(), Stop> {
+            panic!("bug")
+        })
+    }));
+    assert!(panicked.is_err());
+    set(&keyspace, b"a", b"works on").unwrap();
+    engine.shutdown();
+}
+
+#[test]
+fn handlers_survive_a_panic_and_drain_at_shutdown() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let ran = Arc::new(AtomicU64::new(0));
+    for i in 0..100 {
+        let ran = Arc::clone(&ran);
+        engine.handlers().submit(Box::new(move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+            assert!(i % 10 != 0, "a job that panics");
+        }));
+    }
+    engine.shutdown();
+    assert_eq!(ran.load(Ordering::Relaxed), 100);
+}

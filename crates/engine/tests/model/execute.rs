@@ -1,0 +1,220 @@
+//! The same commands, written as the server writes them, over an `Access`.
+
+use crate::{name, Op, Said};
+use bytes::Bytes;
+use engine::{score_key, Access, Entry, Header, Kind, Object, Order, Stop, Table};
+use std::ops::Bound;
+
+/// A collection and its expiry.
+type Found = (Header, Option<u64>);
+
+/// The header of the collection under a key, made if `make` and absent; `Err(WrongType)` if
+/// something else is there.
+fn header(
+    access: &mut Access,
+    key: &[u8],
+    kind: Kind,
+    make: bool,
+) -> Result<Result<Option<Found>, Said>, Stop> {
+    Ok(match access.get(key)? {
+        Some(Entry {
+            object: Object::Collection(h),
+            expire_at_ms,
+        }) if h.kind == kind => Ok(Some((h, expire_at_ms))),
+        Some(_) => Err(Said::WrongType),
+        None if make => Ok(Some((access.new_collection(kind)?, None))),
+        None => Ok(None),
+    })
+}
+
+pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
+    let now = access.now_ms();
+    match op {
+        Op::Get(k) => Ok(match access.get(&name(*k))? {
+            None => Said::Bytes(None),
+            Some(Entry {
+                object: Object::String(v),
+                ..
+            }) => Said::Bytes(Some(v.to_vec())),
+            Some(_) => Said::WrongType,
+        }),
+        Op::Set(k, v, ttl) => {
+            let object = Object::String(v.clone().into());
+            let expire_at_ms = ttl.map(|t| now + t);
+            access.put(
+                &name(*k),
+                Entry {
+                    object,
+                    expire_at_ms,
+                },
+            )?;
+            Ok(Said::Nothing)
+        }
+        Op::Append(k, v) => {
+            let old = access.get(&name(*k))?;
+            let (mut bytes, expire_at_ms) = match old {
+                None => (vec![], None),
+                Some(Entry {
+                    object: Object::String(v),
+                    expire_at_ms,
+                }) => (v.to_vec(), expire_at_ms),
+                Some(_) => return Ok(Said::WrongType),
+            };
+            bytes.extend_from_slice(v);
+            let object = Object::String(bytes.into());
+            access.put(
+                &name(*k),
+                Entry {
+                    object,
+                    expire_at_ms,
+                },
+            )?;
+            Ok(Said::Nothing)
+        }
+        Op::Delete(k) => Ok(Said::Flag(access.delete(&name(*k))?)),
+        Op::Expire(k, ttl) => {
+            let Some(mut entry) = access.get(&name(*k))? else {
+                return Ok(Said::Flag(false));
+            };
+            entry.expire_at_ms = Some(now + ttl);
+            access.put(&name(*k), entry)?;
+            Ok(Said::Flag(true))
+        }
+        Op::Rename(a, b) => Ok(Said::Flag(access.rename(&name(*a), &name(*b))?)),
+        Op::Exec(ops, abort) => {
+            for op in ops {
+                execute(access, op)?;
+            }
+            if *abort {
+                return Err(Stop::Error(engine::EngineError::Misuse(
+                    "aborted by the test",
+                )));
+            }
+            Ok(Said::Nothing)
+        }
+        Op::Clear => access.clear().map(|()| Said::Nothing),
+        Op::Keys(from, down, limit) => {
+            let order = if *down { Order::Down } else { Order::Up };
+            let from = name(*from);
+            let found = access.keys(Bound::Included(&from), Bound::Unbounded, order, *limit)?;
+            Ok(Said::Names(
+                found.into_iter().map(|(k, _)| k.to_vec()).collect(),
+            ))
+        }
+        Op::Count => Ok(Said::Count(access.estimate_keys()?)),
+        other => execute_collection(access, other),
+    }
+}
+
+fn execute_collection(access: &mut Access, op: &Op) -> Result<Said, Stop> {
+    match op {
+        Op::HashSet(k, f, v) => {
+            let key = name(*k);
+            let (mut head, expire_at_ms) = match header(access, &key, Kind::Hash, true)? {
+                Ok(found) => found.expect("made"),
+                Err(said) => return Ok(said),
+            };
+            let new = access.record(Table::Field, head.id, &[*f])?.is_none();
+            access.put_record(Table::Field, head.id, &[*f], v.clone().into())?;
+            if new {
+                head.len += 1;
+                let object = Object::Collection(head);
+                access.put(
+                    &key,
+                    Entry {
+                        object,
+                        expire_at_ms,
+                    },
+                )?;
+            }
+            Ok(Said::Flag(new))
+        }
+        Op::HashDelete(k, f) => {
+            let key = name(*k);
+            let (mut head, expire_at_ms) = match header(access, &key, Kind::Hash, false)? {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(Said::Flag(false)),
+                Err(said) => return Ok(said),
+            };
+            let there = access.record(Table::Field, head.id, &[*f])?.is_some();
+            if there {
+                access.delete_record(Table::Field, head.id, &[*f])?;
+                head.len -= 1;
+                if head.len == 0 {
+                    access.delete(&key)?;
+                } else {
+                    let object = Object::Collection(head);
+                    access.put(
+                        &key,
+                        Entry {
+                            object,
+                            expire_at_ms,
+                        },
+                    )?;
+                }
+            }
+            Ok(Said::Flag(there))
+        }
+        Op::HashAll(k, down) => {
+            let head = match header(access, &name(*k), Kind::Hash, false)? {
+                Ok(Some((head, _))) => head,
+                Ok(None) => return Ok(Said::Pairs(vec![])),
+                Err(said) => return Ok(said),
+            };
+            let order = if *down { Order::Down } else { Order::Up };
+            let (from, to) = (Bound::Unbounded, Bound::Unbounded);
+            let all = access.records(Table::Field, head.id, from, to, order, usize::MAX)?;
+            assert_eq!(all.len() as u64, head.len);
+            let pairs = all.into_iter().map(|(f, v)| (f.to_vec(), v.to_vec()));
+            Ok(Said::Pairs(pairs.collect()))
+        }
+        Op::SetAdd(k, m, s) => add_member(access, &name(*k), *m, *s),
+        Op::SetRange(k, a, b) => {
+            let head = match header(access, &name(*k), Kind::SortedSet, false)? {
+                Ok(Some((head, _))) => head,
+                Ok(None) => return Ok(Said::Names(vec![])),
+                Err(said) => return Ok(said),
+            };
+            let from = score_key(f64::from(*a));
+            // Past every member with score b.
+            let to = score_key(f64::from(*b) + 0.5);
+            let (from, to) = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+            let found = access.records(Table::Score, head.id, from, to, Order::Up, usize::MAX)?;
+            Ok(Said::Names(
+                found.into_iter().map(|(n, _)| n[8..].to_vec()).collect(),
+            ))
+        }
+        _ => Ok(Said::Nothing),
+    }
+}
+
+fn add_member(access: &mut Access, key: &[u8], member: u8, score: i8) -> Result<Said, Stop> {
+    let (mut head, expire_at_ms) = match header(access, key, Kind::SortedSet, true)? {
+        Ok(found) => found.expect("made"),
+        Err(said) => return Ok(said),
+    };
+    let old = access.record(Table::Member, head.id, &[member])?;
+    let index = |score: &[u8]| [score, &[member][..]].concat();
+    let new = score_key(f64::from(score));
+    if let Some(old) = &old {
+        access.delete_record(Table::Score, head.id, &index(old))?;
+    } else {
+        head.len += 1;
+        let object = Object::Collection(head);
+        access.put(
+            key,
+            Entry {
+                object,
+                expire_at_ms,
+            },
+        )?;
+    }
+    access.put_record(
+        Table::Member,
+        head.id,
+        &[member],
+        Bytes::copy_from_slice(&new),
+    )?;
+    access.put_record(Table::Score, head.id, &index(&new), Bytes::new())?;
+    Ok(Said::Flag(old.is_none()))
+}

@@ -1,0 +1,233 @@
+//! Random commands against a model: a `BTreeMap` and no cache, no log, no database.
+//!
+//! Between the commands everything that must not matter happens: commits waited for or not,
+//! caches emptied, databases closed (memtables flushed, block cache useless) and reopened, the
+//! whole engine restarted.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod execute;
+mod reference;
+
+use common::{engine, run, small};
+use engine::{Engine, Keys, Keyspace, Sync};
+use execute::execute;
+use proptest::prelude::*;
+use reference::Model;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    String(Vec<u8>),
+    Hash(BTreeMap<Vec<u8>, Vec<u8>>),
+    /// Member -> score.
+    Set(BTreeMap<Vec<u8>, i8>),
+}
+
+type Key = u8;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Get(Key),
+    Set(Key, Vec<u8>, Option<u64>),
+    Append(Key, Vec<u8>),
+    Delete(Key),
+    Expire(Key, u64),
+    Rename(Key, Key),
+    HashSet(Key, u8, Vec<u8>),
+    HashDelete(Key, u8),
+    HashAll(Key, bool),
+    SetAdd(Key, u8, i8),
+    SetRange(Key, i8, i8),
+    /// Several commands as one, as EXEC does: all of it or nothing.
+    Exec(Vec<Op>, bool),
+    Clear,
+    Keys(Key, bool, usize),
+    Count,
+    Advance(u64),
+    ExpireSome,
+    // What must not be seen:
+    Commit,
+    Evict,
+    Close,
+    Restart,
+}
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => prop::collection::vec(any::<u8>(), 0..20),
+        1 => (any::<u8>(), 2000..12_000usize).prop_map(|(b, n)| vec![b; n]),
+    ]
+}
+
+fn command() -> impl Strategy<Value = Op> {
+    let key = || 0..6u8;
+    prop_oneof![
+        4 => key().prop_map(Op::Get),
+        4 => (key(), value(), prop::option::of(1..50u64)).prop_map(|(k, v, t)| Op::Set(k, v, t)),
+        2 => (key(), value()).prop_map(|(k, v)| Op::Append(k, v)),
+        2 => key().prop_map(Op::Delete),
+        1 => (key(), 1..50u64).prop_map(|(k, t)| Op::Expire(k, t)),
+        2 => (key(), key()).prop_map(|(a, b)| Op::Rename(a, b)),
+        4 => (key(), 0..8u8, value()).prop_map(|(k, f, v)| Op::HashSet(k, f, v)),
+        2 => (key(), 0..8u8).prop_map(|(k, f)| Op::HashDelete(k, f)),
+        2 => (key(), any::<bool>()).prop_map(|(k, down)| Op::HashAll(k, down)),
+        3 => (key(), 0..8u8, any::<i8>()).prop_map(|(k, m, s)| Op::SetAdd(k, m, s)),
+        2 => (key(), any::<i8>(), any::<i8>()).prop_map(|(k, a, b)| Op::SetRange(k, a, b)),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        24 => command(),
+        3 => (prop::collection::vec(command(), 1..5), any::<bool>()).prop_map(|(c, a)| Op::Exec(c, a)),
+        1 => Just(Op::Clear),
+        2 => (0..6u8, any::<bool>(), 1..8usize).prop_map(|(k, down, n)| Op::Keys(k, down, n)),
+        1 => Just(Op::Count),
+        2 => (1..30u64).prop_map(Op::Advance),
+        1 => Just(Op::ExpireSome),
+        3 => Just(Op::Commit),
+        3 => Just(Op::Evict),
+        3 => Just(Op::Close),
+        1 => Just(Op::Restart),
+    ]
+}
+
+/// What a command says; compared between the two.
+#[derive(Debug, PartialEq)]
+enum Said {
+    Nothing,
+    Flag(bool),
+    Bytes(Option<Vec<u8>>),
+    WrongType,
+    Pairs(Vec<(Vec<u8>, Vec<u8>)>),
+    Names(Vec<Vec<u8>>),
+    Count(u64),
+}
+
+fn name(key: Key) -> Vec<u8> {
+    // One name is a prefix of others, one holds bytes that look like ends of ranges.
+    [
+        b"k".to_vec(),
+        b"kk".to_vec(),
+        b"k\0".to_vec(),
+        vec![0xff],
+        vec![],
+        b"longer name".to_vec(),
+    ][key as usize]
+        .clone()
+}
+
+/// The system under test, restartable.
+struct System {
+    directory: tempfile::TempDir,
+    open: Option<(Arc<Engine>, Arc<Keyspace>)>,
+    last: u64,
+    sync: Sync,
+}
+
+impl System {
+    fn new(sync: Sync) -> System {
+        let mut system = System {
+            directory: tempfile::tempdir().unwrap(),
+            open: None,
+            last: 0,
+            sync,
+        };
+        system.restart();
+        system
+    }
+
+    fn restart(&mut self) {
+        if let Some((engine, keyspace)) = self.open.take() {
+            drop(keyspace);
+            engine.shutdown();
+        }
+        let engine = engine(self.directory.path());
+        let keyspace = engine.keyspace("model", small(self.sync)).unwrap();
+        self.open = Some((engine, keyspace));
+        self.last = 0;
+    }
+
+    fn keyspace(&self) -> &Arc<Keyspace> {
+        &self.open.as_ref().unwrap().1
+    }
+
+    fn apply(&mut self, op: &Op, now: u64) -> Said {
+        match op {
+            Op::Restart => self.restart(),
+            Op::Commit => self.keyspace().wait_commit(self.last).unwrap(),
+            Op::Evict => {
+                self.keyspace().set_cache_bytes(0);
+                self.keyspace().set_cache_bytes(64 << 10);
+            }
+            Op::Close => {
+                self.keyspace().wait_commit(self.last).unwrap();
+                self.keyspace().close();
+            }
+            Op::ExpireSome => {
+                self.keyspace().expire_some(now, 3).unwrap();
+            }
+            Op::Advance(_) => {}
+            command => return self.command(command, now),
+        }
+        Said::Nothing
+    }
+
+    fn command(&mut self, op: &Op, now: u64) -> Said {
+        let names: Vec<Vec<u8>> = keys_of(op).into_iter().map(name).collect();
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let keys = match op {
+            Op::Keys(..) | Op::Count => Keys::None,
+            Op::Clear => Keys::All,
+            _ => Keys::Some(&names),
+        };
+        match run(self.keyspace(), &keys, now, |access| execute(access, op)) {
+            Ok((said, seq)) => {
+                self.last = self.last.max(seq);
+                said
+            }
+            Err(error) => {
+                assert!(matches!(op, Op::Exec(_, true)), "{error}");
+                Said::Nothing
+            }
+        }
+    }
+}
+
+fn keys_of(op: &Op) -> Vec<Key> {
+    match op {
+        Op::Get(k) | Op::Set(k, ..) | Op::Append(k, _) | Op::Delete(k) | Op::Expire(k, _) => {
+            vec![*k]
+        }
+        Op::HashSet(k, ..) | Op::HashDelete(k, _) | Op::HashAll(k, _) => vec![*k],
+        Op::SetAdd(k, ..) | Op::SetRange(k, ..) => vec![*k],
+        Op::Rename(a, b) => vec![*a, *b],
+        Op::Exec(ops, _) => ops.iter().flat_map(keys_of).collect(),
+        _ => vec![],
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn commands_do_what_the_model_says(
+        ops in prop::collection::vec(op(), 1..150),
+        always in any::<bool>(),
+    ) {
+        let mut system = System::new(if always { Sync::Always } else { Sync::EverySecond });
+        let mut model = Model { now: 1_000, ..Model::default() };
+        for (at, op) in ops.iter().enumerate() {
+            let now = model.now;
+            let got = system.apply(op, now);
+            let want = model.apply(op);
+            prop_assert_eq!(got, want, "command {} of {:?}", at, ops);
+        }
+        system.apply(&Op::Clear, model.now);
+        system.restart();
+        prop_assert_eq!(system.apply(&Op::Count, model.now), Said::Count(0));
+        system.open.take().unwrap().0.shutdown();
+    }
+}

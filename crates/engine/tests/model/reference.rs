@@ -1,0 +1,163 @@
+//! The model: what every command should say, in a `BTreeMap`.
+
+use crate::{name, Key, Op, Said, Value};
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub struct Model {
+    pub now: u64,
+    pub keys: BTreeMap<Vec<u8>, (Value, Option<u64>)>,
+}
+
+impl Model {
+    fn live(&mut self, key: Key) -> Option<&mut (Value, Option<u64>)> {
+        let name = name(key);
+        if self.keys.get(&name)?.1.is_some_and(|at| at <= self.now) {
+            self.keys.remove(&name);
+        }
+        self.keys.get_mut(&name)
+    }
+
+    fn sweep(&mut self) {
+        let now = self.now;
+        self.keys.retain(|_, (_, at)| at.is_none_or(|at| at > now));
+    }
+
+    pub fn apply(&mut self, op: &Op) -> Said {
+        match op {
+            Op::Get(k) => match self.live(*k) {
+                None => Said::Bytes(None),
+                Some((Value::String(v), _)) => Said::Bytes(Some(v.clone())),
+                Some(_) => Said::WrongType,
+            },
+            Op::Set(k, v, ttl) => {
+                let at = ttl.map(|t| self.now + t);
+                self.keys.insert(name(*k), (Value::String(v.clone()), at));
+                Said::Nothing
+            }
+            Op::Append(k, v) => match self.live(*k) {
+                None => {
+                    self.keys.insert(name(*k), (Value::String(v.clone()), None));
+                    Said::Nothing
+                }
+                Some((Value::String(old), _)) => {
+                    old.extend_from_slice(v);
+                    Said::Nothing
+                }
+                Some(_) => Said::WrongType,
+            },
+            Op::Delete(k) => {
+                let was = self.live(*k).is_some();
+                self.keys.remove(&name(*k));
+                Said::Flag(was)
+            }
+            Op::Expire(k, ttl) => {
+                let at = self.now + ttl;
+                let found = self.live(*k).map(|entry| entry.1 = Some(at));
+                Said::Flag(found.is_some())
+            }
+            Op::Rename(a, b) => {
+                let Some(entry) = self.live(*a).cloned() else {
+                    return Said::Flag(false);
+                };
+                self.keys.remove(&name(*a));
+                self.keys.insert(name(*b), entry);
+                Said::Flag(true)
+            }
+            Op::Exec(ops, abort) => {
+                let before = self.keys.clone();
+                ops.iter().for_each(|op| drop(self.apply(op)));
+                if *abort {
+                    self.keys = before;
+                }
+                Said::Nothing
+            }
+            Op::Clear => {
+                self.keys.clear();
+                Said::Nothing
+            }
+            Op::Keys(from, down, limit) => {
+                self.sweep();
+                let from = name(*from);
+                let names = self.keys.keys().filter(|k| **k >= from).cloned();
+                let mut names: Vec<_> = names.collect();
+                if *down {
+                    names.reverse();
+                }
+                names.truncate(*limit);
+                Said::Names(names)
+            }
+            Op::Count => {
+                self.sweep();
+                Said::Count(self.keys.len() as u64)
+            }
+            Op::Advance(t) => {
+                self.now += t;
+                Said::Nothing
+            }
+            other => self.apply_collection(other),
+        }
+    }
+
+    fn apply_collection(&mut self, op: &Op) -> Said {
+        match op {
+            Op::HashSet(k, f, v) => {
+                if self.live(*k).is_none() {
+                    self.keys
+                        .insert(name(*k), (Value::Hash(BTreeMap::new()), None));
+                }
+                match self.live(*k) {
+                    Some((Value::Hash(h), _)) => {
+                        Said::Flag(h.insert(vec![*f], v.clone()).is_none())
+                    }
+                    _ => Said::WrongType,
+                }
+            }
+            Op::HashDelete(k, f) => {
+                let (said, empty) = match self.live(*k) {
+                    None => (Said::Flag(false), false),
+                    Some((Value::Hash(h), _)) => {
+                        (Said::Flag(h.remove(&vec![*f]).is_some()), h.is_empty())
+                    }
+                    Some(_) => (Said::WrongType, false),
+                };
+                if empty {
+                    self.keys.remove(&name(*k));
+                }
+                said
+            }
+            Op::HashAll(k, down) => match self.live(*k) {
+                None => Said::Pairs(vec![]),
+                Some((Value::Hash(h), _)) => {
+                    let mut all: Vec<_> = h.clone().into_iter().collect();
+                    if *down {
+                        all.reverse();
+                    }
+                    Said::Pairs(all)
+                }
+                Some(_) => Said::WrongType,
+            },
+            Op::SetAdd(k, m, s) => {
+                if self.live(*k).is_none() {
+                    self.keys
+                        .insert(name(*k), (Value::Set(BTreeMap::new()), None));
+                }
+                match self.live(*k) {
+                    Some((Value::Set(z), _)) => Said::Flag(z.insert(vec![*m], *s).is_none()),
+                    _ => Said::WrongType,
+                }
+            }
+            Op::SetRange(k, a, b) => match self.live(*k) {
+                None => Said::Names(vec![]),
+                Some((Value::Set(z), _)) => {
+                    let within = z.iter().filter(|(_, s)| *a <= **s && **s <= *b);
+                    let mut found: Vec<_> = within.map(|(m, s)| (*s, m.clone())).collect();
+                    found.sort();
+                    Said::Names(found.into_iter().map(|(_, m)| m).collect())
+                }
+                Some(_) => Said::WrongType,
+            },
+            _ => Said::Nothing,
+        }
+    }
+}
