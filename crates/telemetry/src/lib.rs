@@ -1,0 +1,38 @@
+//! What a running server knows of itself, and how it tells.
+//!
+//! * Cores record each request through a [`Recorder`] into log-linear [`Histogram`]s and counters: one writer,
+//!   any number of readers, no lock and no atomic read-modify-write.
+//! * The [`Registry`] merges cores when somebody asks, and knows what each tenant used lately.
+//! * [`admin`] serves it: Prometheus's text at `/metrics`, JSON under `/api`, `/livez` and `/readyz`, on a
+//!   thread of its own so that a scrape never runs on a core.
+//!
+//! The server implements [`AdminSource`] and hands it to [`admin::start`].
+
+pub mod admin;
+pub mod api;
+mod class;
+mod error;
+pub mod exposition;
+mod histogram;
+pub mod metrics;
+mod model;
+mod process;
+mod recorder;
+mod registry;
+mod shares;
+mod snapshot;
+mod totals;
+
+pub use class::{Class, CLASSES};
+pub use error::TelemetryError;
+pub use histogram::{Histogram, BUCKETS};
+pub use model::{
+    AdminSource, Connections, Memory, PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage,
+    TenantSnapshot,
+};
+pub use process::ProcessUsage;
+pub use recorder::{Limit, Recorder, Request};
+pub use registry::Registry;
+pub use shares::{shares, Capacities, Recent, Share};
+pub use snapshot::HistogramSnapshot;
+pub use totals::{ClassTotals, TenantTotals, Usage};

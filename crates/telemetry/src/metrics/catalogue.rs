@@ -1,0 +1,125 @@
+//! The metrics: name, type, unit, meaning, and where the number comes from.
+
+use super::{Scrape, TenantScrape};
+use crate::exposition::Kind::{self, Counter, Gauge};
+use crate::model::{StageSnapshot, State};
+use crate::snapshot::HistogramSnapshot;
+use crate::totals::ClassTotals;
+
+/// A metric that is one number for each `S`.
+pub(super) struct Metric<S> {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) unit: &'static str,
+    pub(super) help: &'static str,
+    pub(super) value: fn(&S) -> f64,
+}
+
+/// A histogram of times for each tenant and class.
+pub(super) struct Times {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) times: fn(&ClassTotals) -> &HistogramSnapshot,
+}
+
+const fn metric<S>(
+    name: &'static str,
+    kind: Kind,
+    unit: &'static str,
+    help: &'static str,
+    value: fn(&S) -> f64,
+) -> Metric<S> {
+    Metric { name, kind, unit, help, value }
+}
+
+/// One sample each. `redis_db_keys` carries `db="db0"`, there being one database a tenant.
+#[rustfmt::skip]
+pub(super) const SERVER: &[Metric<Scrape>] = &[
+    metric("redis_up", Gauge, "1 or 0", "1 while the server serves requests.", |s| f64::from(s.state == State::Ready)),
+    metric("redis_uptime_in_seconds", Gauge, "seconds", "Time since the start.", |s| s.server.uptime_s as f64),
+    metric("redis_connected_clients", Gauge, "connections", "Client connections open now.", |s| s.server.connections.open as f64),
+    metric("redis_blocked_clients", Gauge, "connections", "Client connections whose command waits for the disk, a key or a commit.", |s| s.server.connections.blocked as f64),
+    metric("redis_max_clients", Gauge, "connections", "Connections that may be open at once (max_connections).", |s| s.server.connections.max as f64),
+    metric("redis_connections_received_total", Counter, "connections", "Connections accepted.", |s| s.server.connections.accepted as f64),
+    metric("redis_rejected_connections_total", Counter, "connections", "Connections refused because max_connections were open.", |s| s.server.connections.rejected as f64),
+    metric("redis_commands_processed_total", Counter, "requests", "Requests answered, all tenants.", |s| s.usage.requests as f64),
+    metric("redis_net_input_bytes_total", Counter, "bytes", "Bytes of requests, all tenants.", |s| s.usage.bytes_in as f64),
+    metric("redis_net_output_bytes_total", Counter, "bytes", "Bytes of replies, all tenants.", |s| s.usage.bytes_out as f64),
+    metric("redis_keyspace_hits_total", Counter, "reads", "Reads that found their key, all tenants.", |s| s.usage.found as f64),
+    metric("redis_keyspace_misses_total", Counter, "reads", "Reads that found no key, all tenants.", |s| s.usage.missed as f64),
+    metric("redis_expired_keys_total", Counter, "keys", "Keys removed because their time had come, all tenants.", |s| s.server.storage.expired_keys as f64),
+    metric("redis_db_keys", Gauge, "keys", "Keys, estimated (fields and members of collections count as well), all tenants whose database is open.", |s| s.sum(|t| t.keys)),
+    metric("redis_memory_used_bytes", Gauge, "bytes", "Memory in caches, memtables and uncommitted records.", |s| s.server.memory.used as f64),
+    metric("redis_memory_max_bytes", Gauge, "bytes", "Bound of redis_memory_used_bytes.", |s| s.server.memory.max as f64),
+    metric("redis_memory_used_rss_bytes", Gauge, "bytes", "Resident memory of the process.", |s| s.server.memory.resident as f64),
+    metric("redis_cpu_user_seconds_total", Counter, "seconds", "CPU time of the process in user mode.", |s| s.server.cpu_user_s),
+    metric("redis_cpu_sys_seconds_total", Counter, "seconds", "CPU time of the process in the kernel.", |s| s.server.cpu_system_s),
+    metric("redis_process_id", Gauge, "id", "Process id.", |s| f64::from(s.server.process_id)),
+    metric("redis_slowlog_length", Gauge, "entries", "Entries in the slow log.", |s| s.server.slowlog_length as f64),
+    metric("entremet_cores", Gauge, "cores", "Cores that serve requests.", |s| f64::from(s.server.cores)),
+    metric("entremet_tenants", Gauge, "tenants", "Tenants configured.", |s| s.tenants.len() as f64),
+    metric("entremet_object_cache_bytes", Gauge, "bytes", "Object cache in use, all tenants.", |s| s.server.memory.object_cache as f64),
+    metric("entremet_block_cache_bytes", Gauge, "bytes", "RocksDB's block cache in use.", |s| s.server.memory.block_cache as f64),
+    metric("entremet_memtable_bytes", Gauge, "bytes", "RocksDB's memtables, all tenants.", |s| s.server.memory.memtables as f64),
+    metric("entremet_handlers", Gauge, "threads", "Handler threads.", |s| s.server.storage.handlers as f64),
+    metric("entremet_handler_jobs", Gauge, "jobs", "Jobs on or waiting for a handler thread.", |s| s.server.storage.handler_jobs as f64),
+    metric("entremet_open_databases", Gauge, "databases", "Tenant databases open now.", |s| s.server.storage.open_databases as f64),
+    metric("entremet_commits_total", Counter, "commits", "Group commits.", |s| s.server.storage.commits as f64),
+    metric("entremet_commit_syncs_total", Counter, "commits", "Group commits with a sync to the disk.", |s| s.server.storage.syncs as f64),
+    metric("entremet_commit_errors_total", Counter, "commits", "Group commits that failed; the tenant's writes are refused until one succeeds.", |s| s.server.storage.commit_errors as f64),
+    metric("entremet_config_reloads_total", Counter, "reloads", "Configuration reloads that were taken.", |s| s.server.reloads as f64),
+    metric("entremet_config_reloads_refused_total", Counter, "reloads", "Configuration reloads refused because of errors in the file.", |s| s.server.reloads_refused as f64),
+];
+
+/// One sample for each tenant.
+#[rustfmt::skip]
+pub(super) const TENANT: &[Metric<TenantScrape>] = &[
+    metric("entremet_tenant_weight", Gauge, "weight", "Its weight.", |t| t.gauges.weight),
+    metric("entremet_tenant_share_configured_percent", Gauge, "percent", "Its weight's part of all weights: the least it gets when everybody wants everything.", |t| t.share.configured_percent),
+    metric("entremet_tenant_share_wanted_percent", Gauge, "percent", "Its weight's part of the weights of the tenants active in the last 5 to 10 s.", |t| t.share.wanted_percent),
+    metric("entremet_tenant_share_got_percent", Gauge, "percent", "Its part of what was served in the last 5 to 10 s, by dominant resource.", |t| t.share.got_percent),
+    metric("entremet_tenant_connections", Gauge, "connections", "Connections that speak for it.", |t| t.gauges.connections as f64),
+    metric("entremet_tenant_waiting", Gauge, "connections", "Readable connections waiting at the request stage.", |t| t.gauges.waiting as f64),
+    metric("entremet_tenant_occupied_seconds_total", Counter, "seconds", "Time with a request waiting at the request stage, summed over cores.", |t| t.totals.usage.occupied_ns as f64 / 1e9),
+    metric("entremet_tenant_keys", Gauge, "keys", "Keys, estimated (fields and members of collections count as well); 0 while its database is closed.", |t| t.gauges.keys as f64),
+    metric("entremet_tenant_keyspace_hits_total", Counter, "reads", "Reads that found their key.", |t| t.totals.usage.found as f64),
+    metric("entremet_tenant_keyspace_misses_total", Counter, "reads", "Reads that found no key.", |t| t.totals.usage.missed as f64),
+    metric("entremet_tenant_cache_hits_total", Counter, "reads", "Reads answered from the object cache.", |t| t.gauges.cache_hits as f64),
+    metric("entremet_tenant_cache_misses_total", Counter, "reads", "Reads the object cache could not answer.", |t| t.gauges.cache_misses as f64),
+    metric("entremet_tenant_cache_bytes", Gauge, "bytes", "Object cache in use.", |t| t.gauges.cache_bytes as f64),
+    metric("entremet_tenant_cache_allotment_bytes", Gauge, "bytes", "Object cache it may use.", |t| t.gauges.cache_allotment_bytes as f64),
+    metric("entremet_tenant_uncommitted_bytes", Gauge, "bytes", "Written in memory, not yet committed.", |t| t.gauges.uncommitted_bytes as f64),
+    metric("entremet_tenant_disk_requests_total", Counter, "requests", "Requests whose data was not in memory, so that a handler went to the disk.", |t| t.totals.disk_requests() as f64),
+    metric("entremet_tenant_disk_bytes", Gauge, "bytes", "Size of its files.", |t| t.gauges.disk_bytes as f64),
+    metric("entremet_tenant_writes_refused", Gauge, "1 or 0", "1 while its writes are refused because a commit failed.", |t| f64::from(t.gauges.write_error.is_some())),
+];
+
+/// One sample for each tenant and class that was asked for at all.
+#[rustfmt::skip]
+pub(super) const CLASS: &[Metric<ClassTotals>] = &[
+    metric("entremet_tenant_requests_total", Counter, "requests", "Requests answered, errors included, throttled ones not.", |c| c.requests as f64),
+    metric("entremet_tenant_errors_total", Counter, "requests", "Requests answered with an error other than -THROTTLED.", |c| c.errors as f64),
+    metric("entremet_tenant_bytes_in_total", Counter, "bytes", "Bytes of requests.", |c| c.bytes_in as f64),
+    metric("entremet_tenant_bytes_out_total", Counter, "bytes", "Bytes of replies.", |c| c.bytes_out as f64),
+    metric("entremet_tenant_cpu_seconds_total", Counter, "seconds", "CPU time charged at the request stage.", |c| c.cpu_ns as f64 / 1e9),
+];
+
+/// Labelled by the limit as well.
+pub(super) const THROTTLED: (&str, &str) =
+    ("entremet_tenant_throttled_total", "Requests answered -THROTTLED, by the limit that was reached.");
+
+/// Histograms for each tenant and class.
+#[rustfmt::skip]
+pub(super) const TIMES: &[Times] = &[
+    Times { name: "entremet_tenant_latency_seconds", help: "From readable and complete to the reply written.", times: |c| &c.latency },
+    Times { name: "entremet_tenant_queue_seconds", help: "Of the latency, the wait at the request stage.", times: |c| &c.queue },
+    Times { name: "entremet_tenant_disk_seconds", help: "Of the latency, the time on a handler; only requests whose data was not in memory.", times: |c| &c.disk },
+];
+
+/// One sample for each stage of each core.
+#[rustfmt::skip]
+pub(super) const STAGE: &[Metric<StageSnapshot>] = &[
+    metric("entremet_stage_permits", Gauge, "permits", "Units of work that may be outstanding below the stage.", |s| f64::from(s.permits)),
+    metric("entremet_stage_permits_in_use", Gauge, "permits", "Units of work outstanding below the stage.", |s| f64::from(s.permits_in_use)),
+    metric("entremet_stage_admitted_total", Counter, "decisions", "Times somebody was let through.", |s| s.admitted as f64),
+];

@@ -1,0 +1,63 @@
+//! docs/reference/metrics.md, written from the catalogue.
+
+use std::fmt::Write;
+
+use super::catalogue::{Metric, CLASS, SERVER, STAGE, TENANT, THROTTLED, TIMES};
+use crate::class::Class;
+use crate::exposition::BOUNDS;
+
+const HEAD: &str = "# Metrics
+
+`GET /metrics` on the admin address answers in Prometheus's text format (version 0.0.4). This page is written from the
+code by `UPDATE_DOCS=1 cargo test -p entremet-telemetry --test reference`; a test compares the two.
+
+Metrics named `redis_*` mean what redis_exporter's of that name mean, so dashboards made for Redis work. Counters start
+from 0 with the process.
+";
+
+/// The text of the page.
+pub fn reference() -> String {
+    let mut text = HEAD.to_string();
+    section(&mut text, "The server", "No labels, except `db=\"db0\"` on `redis_db_keys`.");
+    let info = "Always 1; labels `redis_version`, `entremet_version`, `redis_mode`, `role`, `scheduler` say what runs.";
+    row(&mut text, "redis_instance_info", "gauge", "1", info);
+    rows(&mut text, SERVER);
+    section(&mut text, "Tenants", "Label `tenant`.");
+    rows(&mut text, TENANT);
+    let classes: Vec<String> = Class::ALL.iter().map(|class| format!("`{}`", class.name())).collect();
+    let about = format!(
+        "Labels `tenant` and `class` ({}); a class nobody used is left out. `entremet_tenant_throttled_total` \
+         also has `limit` (`requests` or `bytes`).",
+        classes.join(", ")
+    );
+    section(&mut text, "Tenants and classes", &about);
+    rows(&mut text, CLASS);
+    row(&mut text, THROTTLED.0, "counter", "requests", THROTTLED.1);
+    for times in TIMES {
+        row(&mut text, times.name, "histogram", "seconds", times.help);
+    }
+    let bounds: Vec<&str> = BOUNDS.iter().map(|(_, label)| *label).collect();
+    let _ = writeln!(
+        text,
+        "\nHistogram bounds (`le`, seconds): {}, +Inf. Times are kept in buckets 1/32 of a power of two wide and go \
+         to the bound that the larger part of their bucket lies under, so a bound is exact to 1.6 %.",
+        bounds.join(", ")
+    );
+    section(&mut text, "Stages", "Labels `stage` (`request`, `handler`) and `core`.");
+    rows(&mut text, STAGE);
+    text
+}
+
+fn section(text: &mut String, title: &str, about: &str) {
+    let _ = write!(text, "\n## {title}\n\n{about}\n\n| name | type | unit | meaning |\n|---|---|---|---|\n");
+}
+
+fn rows<S>(text: &mut String, metrics: &[Metric<S>]) {
+    for metric in metrics {
+        row(text, metric.name, metric.kind.name(), metric.unit, metric.help);
+    }
+}
+
+fn row(text: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
+    let _ = writeln!(text, "| `{name}` | {kind} | {unit} | {help} |");
+}

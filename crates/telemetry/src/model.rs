@@ -1,0 +1,228 @@
+//! What the server tells about itself when asked: gauges, read at the moment of a scrape.
+//!
+//! Names and units here are the JSON of the admin API (docs/reference/admin-api.md).
+
+use serde::{Deserialize, Serialize};
+
+use crate::shares::Capacities;
+
+/// The server as the admin address sees it. Called on the admin thread, at most a few times a second;
+/// must not wait for a core or the disk.
+pub trait AdminSource: Send + Sync + 'static {
+    /// Whether requests are being served.
+    fn state(&self) -> State;
+    /// The server as a whole.
+    fn server(&self) -> ServerSnapshot;
+    /// Every tenant, in any order.
+    fn tenants(&self) -> Vec<TenantSnapshot>;
+    /// Every stage of every core.
+    fn stages(&self) -> Vec<StageSnapshot>;
+}
+
+/// Whether the server serves; anything but `Ready` makes `/readyz` answer 503 with the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "state", content = "reason")]
+pub enum State {
+    /// Still opening; the text says what is being waited for.
+    Starting(String),
+    /// Serving.
+    Ready,
+    /// Finishing what it has; new connections are refused.
+    Draining(String),
+    /// It cannot serve; the text says why and what to do.
+    Failed(String),
+}
+
+impl State {
+    /// One word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Starting(_) => "starting",
+            Self::Ready => "ready",
+            Self::Draining(_) => "draining",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// The reason, where there is one.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Ready => None,
+            Self::Starting(why) | Self::Draining(why) | Self::Failed(why) => Some(why),
+        }
+    }
+}
+
+/// The server as a whole. `_total`-like fields only grow; the rest are gauges. Bytes are bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerSnapshot {
+    /// Version of the binary, with the commit if it was built from one.
+    pub version: String,
+    /// Version of Redis whose commands and replies are followed, as INFO says it.
+    pub redis_version: String,
+    /// Process id.
+    pub process_id: u32,
+    /// Seconds since the start.
+    pub uptime_s: u64,
+    /// Cores that serve requests.
+    pub cores: u32,
+    /// Request-stage policy: `fair`, `lottery` or `fifo`.
+    pub scheduler: String,
+    /// What one second of the server holds.
+    pub capacities: Capacities,
+    /// Addresses that clients may use.
+    pub listen: Vec<String>,
+    /// Client connections.
+    pub connections: Connections,
+    /// Memory.
+    pub memory: Memory,
+    /// Storage.
+    pub storage: Storage,
+    /// CPU time used in user mode, seconds.
+    pub cpu_user_s: f64,
+    /// CPU time used by the system on our behalf, seconds.
+    pub cpu_system_s: f64,
+    /// Entries in the slow log.
+    pub slowlog_length: u64,
+    /// Configuration reloads that were taken.
+    pub reloads: u64,
+    /// Configuration reloads that were refused because of errors.
+    pub reloads_refused: u64,
+}
+
+/// Client connections of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Open now.
+    pub open: u64,
+    /// Open now and waiting for a command that has not finished.
+    pub blocked: u64,
+    /// Most that may be open.
+    pub max: u64,
+    /// Accepted since the start.
+    pub accepted: u64,
+    /// Refused since the start because `max_connections` were open.
+    pub rejected: u64,
+}
+
+/// Memory of the process, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Resident set.
+    pub resident: u64,
+    /// Bounded parts together: object cache, block cache, memtables, uncommitted records.
+    pub used: u64,
+    /// Bound of those parts.
+    pub max: u64,
+    /// Object cache.
+    pub object_cache: u64,
+    /// RocksDB's block cache.
+    pub block_cache: u64,
+    /// RocksDB's memtables.
+    pub memtables: u64,
+}
+
+/// The storage engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// Handler threads.
+    pub handlers: u64,
+    /// Jobs on or waiting for a handler thread.
+    pub handler_jobs: u64,
+    /// Group commits since the start.
+    pub commits: u64,
+    /// Of those, with a sync to the disk.
+    pub syncs: u64,
+    /// Commits that failed.
+    pub commit_errors: u64,
+    /// Tenant databases open now.
+    pub open_databases: u64,
+    /// Keys removed since the start because their time had come.
+    pub expired_keys: u64,
+}
+
+/// One tenant: what it was promised and what it holds now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TenantSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Its weight.
+    pub weight: f64,
+    /// Reserved permits.
+    pub reserved_permits: u32,
+    /// Reservation for gets, 1 KiB-normalised per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve_get_per_s: Option<f64>,
+    /// Reservation for puts, 1 KiB-normalised per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve_put_per_s: Option<f64>,
+    /// Limit on requests per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_requests_per_s: Option<f64>,
+    /// Limit on bytes per second, in and out together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_bytes_per_s: Option<f64>,
+    /// Offered rate up to which its promises hold, requests per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract_per_s: Option<f64>,
+    /// `always`, `every 1s` or `never`.
+    pub sync: String,
+    /// Connections that speak for it.
+    pub connections: u64,
+    /// Requests waiting at the request stage.
+    pub waiting: u64,
+    /// Keys, estimated; fields and members of collections count as well. 0 while its database is closed.
+    pub keys: u64,
+    /// Object cache: reads answered from it.
+    pub cache_hits: u64,
+    /// Object cache: reads that had to go further.
+    pub cache_misses: u64,
+    /// Object cache: bytes held.
+    pub cache_bytes: u64,
+    /// Object cache: its allotment in bytes.
+    pub cache_allotment_bytes: u64,
+    /// Written in memory, not yet committed, bytes.
+    pub uncommitted_bytes: u64,
+    /// Bytes of its files.
+    pub disk_bytes: u64,
+    /// Why its writes are refused, if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_error: Option<String>,
+}
+
+/// One stage of one core.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageSnapshot {
+    /// `request` or `handler`, later also `device`.
+    pub stage: String,
+    /// The core it belongs to.
+    pub core: u32,
+    /// `fair`, `lottery` or `fifo`.
+    pub policy: String,
+    /// Units of work that may be outstanding below it.
+    pub permits: u32,
+    /// Of those, in use.
+    pub permits_in_use: u32,
+    /// Decisions since the start.
+    pub admitted: u64,
+    /// Those who have something waiting or outstanding.
+    pub principals: Vec<PrincipalSnapshot>,
+}
+
+/// One principal at a stage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PrincipalSnapshot {
+    /// The tenant or background task.
+    pub name: String,
+    /// Waiting.
+    pub waiting: u64,
+    /// Outstanding.
+    pub permits_in_use: u32,
+    /// Kept free for it.
+    pub reserved_permits: u32,
+    /// Let through since the start.
+    pub admitted: u64,
+    /// Why it is where it is, in the policy's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<String>,
+}

@@ -1,0 +1,114 @@
+//! What tenants should get and what they got, in percent.
+//!
+//! Requests, bytes and CPU time are compared through the dominant resource (DRF): each is divided by the
+//! server's capacity for it, and the largest of the quotients is what the tenant holds of the server.
+
+use serde::{Deserialize, Serialize};
+
+use crate::totals::Usage;
+
+/// What one second of the whole server holds, all cores together. All above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Capacities {
+    /// Requests per second.
+    pub requests_per_s: f64,
+    /// Bytes of requests per second.
+    pub bytes_in_per_s: f64,
+    /// Bytes of replies per second.
+    pub bytes_out_per_s: f64,
+    /// CPU seconds per second: the number of cores.
+    pub cpu_per_s: f64,
+}
+
+/// What a tenant used lately, per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recent {
+    /// Requests answered per second.
+    pub requests_per_s: f64,
+    /// Bytes of requests per second.
+    pub bytes_in_per_s: f64,
+    /// Bytes of replies per second.
+    pub bytes_out_per_s: f64,
+    /// CPU seconds per second.
+    pub cpu_per_s: f64,
+    /// Share of the time, 0 to 1 a core, with a request waiting at the request stage, summed over cores.
+    pub occupancy: f64,
+}
+
+impl Recent {
+    pub(crate) fn over(spent: &Usage, span_ns: u64) -> Self {
+        let span_s = span_ns as f64 / 1e9;
+        Self {
+            requests_per_s: spent.requests as f64 / span_s,
+            bytes_in_per_s: spent.bytes_in as f64 / span_s,
+            bytes_out_per_s: spent.bytes_out as f64 / span_s,
+            cpu_per_s: spent.cpu_ns as f64 / 1e9 / span_s,
+            occupancy: spent.occupied_ns as f64 / 1e9 / span_s,
+        }
+    }
+
+    /// The part of the server held through the dominant resource (Pisces 4.3.3, DRF): 0 to about 1.
+    pub fn dominant(&self, capacities: &Capacities) -> f64 {
+        [
+            self.requests_per_s / capacities.requests_per_s,
+            self.bytes_in_per_s / capacities.bytes_in_per_s,
+            self.bytes_out_per_s / capacities.bytes_out_per_s,
+            self.cpu_per_s / capacities.cpu_per_s,
+        ]
+        .into_iter()
+        .fold(0.0, f64::max)
+    }
+}
+
+/// A tenant's share of the server, in percent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// Its weight's part of the weights of all tenants: the least it gets when everybody wants everything.
+    pub configured_percent: f64,
+    /// Its weight's part of the weights of those active now (itself included, even if idle): what it may
+    /// count on at the moment.
+    pub wanted_percent: f64,
+    /// Its dominant share's part of all dominant shares: what it took of what was served.
+    pub got_percent: f64,
+}
+
+/// The shares of tenants given as (weight, what they used lately).
+pub fn shares(tenants: &[(f64, Option<Recent>)], capacities: &Capacities) -> Vec<Share> {
+    let all: f64 = tenants.iter().map(|(weight, _)| weight).sum();
+    let active: f64 = tenants.iter().filter(|(_, used)| used.is_some()).map(|(weight, _)| weight).sum();
+    let held = |used: &Option<Recent>| used.map_or(0.0, |used| used.dominant(capacities));
+    let served: f64 = tenants.iter().map(|(_, used)| held(used)).sum();
+    let percent = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
+    let share = |(weight, used): &(f64, Option<Recent>)| Share {
+        configured_percent: percent(*weight, all),
+        wanted_percent: percent(*weight, if used.is_some() { active } else { active + weight }),
+        got_percent: percent(held(used), served),
+    };
+    tenants.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: Capacities =
+        Capacities { requests_per_s: 1e5, bytes_in_per_s: 1e9, bytes_out_per_s: 1e9, cpu_per_s: 2.0 };
+
+    #[test]
+    fn shares_follow_the_dominant_resource() {
+        let small = Recent { requests_per_s: 30_000.0, ..Recent::default() };
+        let large = Recent { bytes_out_per_s: 6e8, requests_per_s: 600.0, ..Recent::default() };
+        let shares = shares(&[(1.0, Some(small)), (2.0, Some(large)), (1.0, None)], &SERVER);
+        let got: Vec<f64> = shares.iter().map(|share| share.got_percent.round()).collect();
+        assert_eq!(got, [33.0, 67.0, 0.0]);
+        let wanted: Vec<f64> = shares.iter().map(|share| share.wanted_percent.round()).collect();
+        assert_eq!(wanted, [33.0, 67.0, 25.0], "an idle tenant is told what it would get");
+        assert_eq!(shares[1].configured_percent, 50.0);
+    }
+
+    #[test]
+    fn nobody_there_divides_nothing() {
+        assert!(shares(&[], &SERVER).is_empty());
+        assert_eq!(shares(&[(3.0, None)], &SERVER)[0].wanted_percent, 100.0);
+    }
+}

@@ -1,0 +1,121 @@
+//! A server that is not there, and a client that speaks HTTP by hand.
+
+// Each test program uses its part of this.
+#![allow(dead_code)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use telemetry::admin::{start, AdminHandle, AdminOptions};
+use telemetry::{
+    AdminSource, Capacities, Class, Connections, Memory, PrincipalSnapshot, Registry, Request, ServerSnapshot,
+    StageSnapshot, State, Storage, TenantSnapshot,
+};
+
+/// Says what a server might say.
+pub struct Fake {
+    pub state: Mutex<State>,
+}
+
+impl AdminSource for Fake {
+    fn state(&self) -> State {
+        self.state.lock().clone()
+    }
+
+    fn server(&self) -> ServerSnapshot {
+        ServerSnapshot {
+            version: "0.1.0".into(),
+            redis_version: "7.0.15".into(),
+            process_id: 7,
+            uptime_s: 60,
+            cores: 2,
+            scheduler: "fair".into(),
+            capacities: Capacities {
+                requests_per_s: 2e5,
+                bytes_in_per_s: 1e9,
+                bytes_out_per_s: 1e9,
+                cpu_per_s: 2.0,
+            },
+            listen: vec!["127.0.0.1:6380".into()],
+            connections: Connections { open: 3, max: 10_000, ..Connections::default() },
+            memory: Memory::default(),
+            storage: Storage::default(),
+            cpu_user_s: 1.5,
+            cpu_system_s: 0.25,
+            slowlog_length: 0,
+            reloads: 0,
+            reloads_refused: 0,
+        }
+    }
+
+    fn tenants(&self) -> Vec<TenantSnapshot> {
+        let tenant = |name: &str, weight| TenantSnapshot { name: name.into(), weight, ..Default::default() };
+        let web = TenantSnapshot {
+            reserve_get_per_s: Some(2_000.0),
+            reserve_put_per_s: Some(500.0),
+            limit_requests_per_s: Some(50_000.0),
+            limit_bytes_per_s: Some(1e8),
+            contract_per_s: Some(20_000.0),
+            write_error: Some("the disk is full".into()),
+            ..tenant("web", 6.0)
+        };
+        vec![web, tenant("batch", 2.0), tenant("idle", 2.0)]
+    }
+
+    fn stages(&self) -> Vec<StageSnapshot> {
+        let explanation = Some("waits for its turn".into());
+        let web = PrincipalSnapshot { name: "web".into(), waiting: 1, explanation, ..Default::default() };
+        vec![StageSnapshot { stage: "request".into(), permits: 8, principals: vec![web], ..Default::default() }]
+    }
+}
+
+/// An admin server on a free port of the loopback interface.
+pub fn serve() -> (AdminHandle, Arc<Fake>, Arc<Registry>) {
+    let fake = Arc::new(Fake { state: Mutex::new(State::Ready) });
+    let registry = Arc::new(Registry::new(2));
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let options = AdminOptions { address, registry: Arc::clone(&registry), source: fake.clone() };
+    (start(options).expect("the admin server starts"), fake, registry)
+}
+
+/// A request that took that long.
+pub fn request(class: Class, latency_ns: u64) -> Request {
+    Request {
+        class,
+        latency_ns,
+        queue_ns: latency_ns / 4,
+        disk_ns: latency_ns / 2,
+        bytes_in: 40,
+        bytes_out: 1_000,
+        cpu_ns: 5_000,
+        failed: false,
+    }
+}
+
+/// An answer taken apart.
+pub struct Answer {
+    /// 0: none came.
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+/// `GET path`.
+pub fn get(at: SocketAddr, path: &str) -> Answer {
+    exchange(at, format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes())
+}
+
+/// Sends the bytes and reads until the other side closes.
+pub fn exchange(at: SocketAddr, bytes: &[u8]) -> Answer {
+    let mut stream = TcpStream::connect(at).expect("connect");
+    // A refusal may come, and close the way, before everything is sent.
+    let _ = stream.write_all(bytes);
+    let mut text = Vec::new();
+    let _ = stream.read_to_end(&mut text);
+    let text = String::from_utf8(text).expect("text");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    Answer { status, head: head.to_string(), body: body.to_string() }
+}
