@@ -1,0 +1,155 @@
+//! Closed loops against the servers of a bench.
+
+use std::sync::atomic::AtomicBool;
+
+use workload::client::closed::{self, ClosedPlan, ClosedStream};
+use workload::client::preload::{self, Keyspace};
+use workload::client::Identity;
+use workload::draw::{Mixture, Popularity, Shares, Sizes};
+use workload::stats::Outcome;
+use workload::WorkloadError;
+
+use crate::server::Server;
+use crate::Setup;
+
+/// Length of keys, bytes; redis-benchmark's `key:000000012345` is as long.
+pub const KEY_BYTES: u16 = 16;
+
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Reads only.
+pub const GETS: Shares = Shares {
+    get: 1.0,
+    put: 0.0,
+    multiget: 0.0,
+    delete: 0.0,
+};
+/// Writes only.
+pub const PUTS: Shares = Shares {
+    get: 0.0,
+    put: 1.0,
+    multiget: 0.0,
+    delete: 0.0,
+};
+
+/// One run's result, with what it cost the server.
+pub struct Shot {
+    /// What the client measured.
+    pub outcome: Outcome,
+    /// Server CPU time per completed request, µs.
+    pub server_us: f64,
+    /// Client CPU time per completed request, µs.
+    pub client_us: f64,
+}
+
+impl Shot {
+    /// Completed requests per second of each stream.
+    pub fn rates(&self) -> Vec<f64> {
+        let total = |stream: &workload::stats::StreamStats| stream.total();
+        self.outcome
+            .streams
+            .iter()
+            .map(|s| self.outcome.achieved_per_s(&total(s)))
+            .collect()
+    }
+
+    /// All streams together.
+    pub fn rate(&self) -> f64 {
+        self.outcome.rate_per_s()
+    }
+
+    /// A remark when the client had no CPU time to spare.
+    pub fn remark(&self) -> &'static str {
+        if self.outcome.generator.busy > 0.95 {
+            " (client-bound)"
+        } else {
+            ""
+        }
+    }
+}
+
+/// One stream with uniform keys.
+pub fn stream(
+    identity: Identity,
+    (connections, depth): (usize, usize),
+    shares: Shares,
+    keys: u64,
+    sizes: Sizes,
+) -> ClosedStream {
+    let (key_bytes, popularity, multiget_keys) = (KEY_BYTES, Popularity::Uniform(keys), 8);
+    ClosedStream {
+        identity,
+        connections,
+        depth,
+        key_bytes,
+        shares,
+        popularity,
+        sizes,
+        multiget_keys,
+    }
+}
+
+/// Stores all keys of the streams.
+pub fn fill(setup: &Setup, server: &Server, streams: &[ClosedStream]) -> Result<(), WorkloadError> {
+    let keyspace = |stream: &ClosedStream| {
+        let (popularity, sizes) = (stream.popularity.clone(), stream.sizes.clone());
+        let mixture = Mixture::new((setup.seed, 0), PUTS, popularity, sizes, 1);
+        let keys = 0..mixture.keys();
+        Keyspace {
+            identity: stream.identity.clone(),
+            entries: Box::new(keys.map(move |key| (key, mixture.value_bytes(key)))),
+            key_bytes: stream.key_bytes,
+            seed: setup.seed,
+        }
+    };
+    // One after the other, so that a thousand tenants do not need thousands of connections.
+    for stream in streams {
+        preload::run(server.address, vec![keyspace(stream)], &RUNNING)?;
+    }
+    Ok(())
+}
+
+/// Runs the streams on one client thread.
+pub fn shoot(
+    setup: &Setup,
+    server: &Server,
+    streams: &[ClosedStream],
+) -> Result<Shot, WorkloadError> {
+    let plan = ClosedPlan {
+        target: server.address,
+        streams: streams.to_vec(),
+        warm_up: setup.warm_up,
+        duration: setup.run,
+        threads: 1,
+        seed: setup.seed,
+    };
+    let cpu_from_s = server.cpu_s();
+    let outcome = closed::run(&plan, &RUNNING)?;
+    let server_cpu_s = server.cpu_s() - cpu_from_s;
+    if let Some(why) = &outcome.cut_short {
+        return Err(WorkloadError::Usage(format!(
+            "a bench run ended early: {why}"
+        )));
+    }
+    let errors = outcome
+        .streams
+        .iter()
+        .find_map(|s| s.errors.values().next());
+    if let Some(error) = errors {
+        return Err(WorkloadError::Usage(format!(
+            "a bench run met an error: {}",
+            error.example
+        )));
+    }
+    let total: u64 = outcome.streams.iter().map(|s| s.total().completed).sum();
+    // The server's time covers the warm-up as well, so its requests are scaled to it.
+    let whole = (setup.warm_up + setup.run).as_secs_f64() / setup.run.as_secs_f64();
+    let requests = (total as f64).max(1.0);
+    let server_us = server_cpu_s * 1e6 / (requests * whole);
+    let client_us = outcome.generator.cpu_s * 1e6 / requests;
+    Ok(Shot {
+        outcome,
+        server_us,
+        client_us,
+    })
+}

@@ -1,0 +1,106 @@
+//! What scheduling costs: `fair` against `fifo` in the same binary.
+
+use serde_json::json;
+use workload::client::closed::ClosedStream;
+use workload::draw::Sizes;
+use workload::report::rate;
+use workload::WorkloadError;
+
+use crate::load::{fill, shoot, stream, GETS};
+use crate::rows::{median, Bound, Row, Rows};
+use crate::server::{identity, pin_client, Entremet, Server, Tenant};
+use crate::Setup;
+
+const TENANTS: usize = 8;
+const CONNECTIONS: usize = 8;
+const KEYS: u64 = 2_000;
+
+/// A difference of 1 % is below the noise of one run: it takes many.
+const REPEATS_PER_REPEAT: usize = 4;
+
+/// Object cache of each tenant, MiB: everything fits.
+const CACHE_MIB: u64 = 16;
+
+pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+    pin_client(&[setup.client_core]);
+    let fair = start(setup, "entremet (fair)", "fair")?;
+    let fifo = start(setup, "entremet (fifo)", "fifo")?;
+    for (size, value_bytes, least) in [("1 KiB", 1024, 0.99), ("10 B", 10, 1.0)] {
+        let sizes = Sizes::Constant(value_bytes);
+        let depths: Vec<usize> = [1, 16]
+            .into_iter()
+            .filter(|depth| rows.wants(&name(size, *depth)))
+            .collect();
+        if !depths.is_empty() {
+            fill(setup, &fair, &streams(1, sizes.clone()))?;
+            fill(setup, &fifo, &streams(1, sizes.clone()))?;
+        }
+        for depth in depths {
+            let row = Row::new(name(size, depth), Bound::AtLeast(least), Vec::new());
+            rows.add(compare(
+                setup,
+                row,
+                &streams(depth, sizes.clone()),
+                (&fair, &fifo),
+            )?);
+        }
+    }
+    Ok(())
+}
+
+fn compare(
+    setup: &Setup,
+    row: Row,
+    streams: &[ClosedStream],
+    (fair, fifo): (&Server, &Server),
+) -> Result<Row, WorkloadError> {
+    let (mut ours, mut theirs, mut remark) = (Vec::new(), Vec::new(), "");
+    for _ in 0..setup.repeats * REPEATS_PER_REPEAT {
+        let shot = shoot(setup, fair, streams)?;
+        remark = shot.remark();
+        ours.push(shot.rate());
+        theirs.push(shoot(setup, fifo, streams)?.rate());
+    }
+    let ratios = ours.iter().zip(&theirs).map(|(a, b)| a / b).collect();
+    let sides = format!(
+        "fair {}/s{remark}; fifo {}/s",
+        rate(median(&ours)),
+        rate(median(&theirs))
+    );
+    let figures = json!({ "fair_per_s": ours, "fifo_per_s": theirs });
+    Ok(Row::new(row.name, row.bound, ratios)
+        .sides(sides)
+        .figures(figures))
+}
+
+fn name(size: &str, depth: usize) -> String {
+    format!("fair / fifo, GET {size}, P={depth}")
+}
+
+fn start(
+    setup: &Setup,
+    label: &'static str,
+    request: &'static str,
+) -> Result<Server, WorkloadError> {
+    let tenants: Vec<Tenant> = (0..TENANTS).map(|i| (format!("tenant{i}"), 1)).collect();
+    let cores = vec![setup.server_core];
+    Server::entremet(
+        setup,
+        &Entremet {
+            label,
+            request,
+            cores,
+            tenants,
+            cache_mib: CACHE_MIB,
+            scheduler: String::new(),
+        },
+    )
+}
+
+fn streams(depth: usize, sizes: Sizes) -> Vec<ClosedStream> {
+    let one = |i| {
+        let identity = identity(&format!("tenant{i}"));
+        stream(identity, (CONNECTIONS, depth), GETS, KEYS, sizes.clone())
+    };
+    (0..TENANTS).map(one).collect()
+}

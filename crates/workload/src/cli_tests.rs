@@ -1,0 +1,58 @@
+use super::*;
+use clap::Parser;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+fn parse(words: &[&str]) -> Result<LoadArgs, clap::Error> {
+    Command::try_parse_from([&["load"], words].concat()).map(|command| command.load)
+}
+
+#[test]
+fn defaults_and_lists() {
+    let args = parse(&[]).expect("defaults");
+    let names: Vec<_> = args
+        .replay
+        .iter()
+        .map(|replay| replay.name.as_str())
+        .collect();
+    assert_eq!(names, ["twitter", "mooncake", "kosarak"]);
+    assert_eq!(args.duration, Duration::from_secs(30));
+    let args = parse(&[
+        "--replay",
+        "twitter@2880",
+        "meta",
+        "--tenant",
+        "a:b:c",
+        "--tenant",
+        "d:",
+    ])
+    .expect("valid");
+    assert_eq!(args.replay[0].speed_up, Some(2880.0));
+    assert_eq!(
+        args.tenant,
+        [("a".into(), "b:c".into()), ("d".into(), String::new())]
+    );
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let error = |words: &[&str]| parse(words).expect_err("wrong").to_string();
+    assert!(error(&["--replay", "facebook"]).contains("no replay `facebook`; known are twitter"));
+    assert!(error(&["--tenant", "web"]).contains("expected NAME:PASSWORD"));
+    assert!(error(&["--duration", "30"]).contains("with its unit"));
+    assert!(error(&["--duration", "0s"]).contains("more than nothing"));
+    assert!(error(&["--speed-up", "0"]).contains("above zero"));
+}
+
+#[test]
+fn durations() {
+    assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1_500)));
+    assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+    assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+    assert!(parse_duration("9999h").is_err());
+    assert!(parse_duration("s").is_err());
+}

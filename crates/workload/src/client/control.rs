@@ -1,0 +1,84 @@
+//! One blocking connection: probing a server, waiting until it is ready, administration.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::reply::{Kind, ReplyParser};
+use super::Identity;
+use crate::encode;
+use crate::error::WorkloadError;
+
+/// A connection whose commands are sent one at a time.
+#[derive(Debug)]
+pub struct Control {
+    socket: TcpStream,
+    target: SocketAddr,
+}
+
+impl Control {
+    /// Connects and introduces itself. Every step waits at most `timeout`.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Unreachable`] without a connection, [`WorkloadError::Refused`] if the server
+    /// answers a command of the handshake with an error (wrong password, unknown tenant).
+    pub fn connect(
+        target: SocketAddr,
+        identity: &Identity,
+        timeout: Duration,
+    ) -> Result<Self, WorkloadError> {
+        let unreachable = |source| WorkloadError::Unreachable {
+            target: target.to_string(),
+            source,
+        };
+        let socket = TcpStream::connect_timeout(&target, timeout).map_err(unreachable)?;
+        socket.set_nodelay(true).map_err(unreachable)?;
+        socket
+            .set_read_timeout(Some(timeout))
+            .map_err(unreachable)?;
+        socket
+            .set_write_timeout(Some(timeout))
+            .map_err(unreachable)?;
+        let mut control = Self { socket, target };
+        for words in identity.handshake() {
+            if let Some(reply) = control.command(&words)? {
+                return Err(WorkloadError::Refused {
+                    tenant: identity.tenant().into(),
+                    command: String::from_utf8_lossy(words[0]).into_owned(),
+                    reply,
+                });
+            }
+        }
+        Ok(control)
+    }
+
+    /// Sends one command and waits for its reply. `Some` is the text of an error reply.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Unreachable`] if the connection breaks or the server takes too long.
+    pub fn command(&mut self, words: &[&[u8]]) -> Result<Option<String>, WorkloadError> {
+        let broken = |source| WorkloadError::Unreachable {
+            target: self.target.to_string(),
+            source,
+        };
+        let mut out = Vec::new();
+        encode::command(&mut out, words);
+        self.socket.write_all(&out).map_err(broken)?;
+        let (mut parser, mut buffer, mut answer) = (ReplyParser::default(), vec![0; 4096], None);
+        while answer.is_none() {
+            let n = self.socket.read(&mut buffer).map_err(broken)?;
+            if n == 0 {
+                return Err(broken(std::io::ErrorKind::ConnectionAborted.into()));
+            }
+            let fed = parser.feed(&buffer[..n], |reply| match reply.kind {
+                Kind::Push => {}
+                Kind::Value => answer = Some(None),
+                Kind::Error => answer = Some(Some(String::from_utf8_lossy(reply.error).into())),
+            });
+            fed.map_err(|reason| {
+                broken(std::io::Error::new(std::io::ErrorKind::InvalidData, reason))
+            })?;
+        }
+        Ok(answer.flatten())
+    }
+}

@@ -1,0 +1,78 @@
+//! Connections to the server under load, and the two loops over them.
+
+pub mod closed;
+mod conn;
+pub mod control;
+mod fleet;
+pub mod open;
+pub mod preload;
+pub mod process;
+mod reply;
+
+pub(crate) use conn::Completion;
+pub(crate) use fleet::Observer;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Instant;
+
+use crate::error::WorkloadError;
+
+/// Who a connection says that it is.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// User and password for `AUTH`; `None` stays the untagged default tenant.
+    pub credentials: Option<(String, String)>,
+    /// Workload tag for `CLIENT SETNAME` (no spaces); empty sends none.
+    pub tag: String,
+}
+
+impl Identity {
+    /// The tenant's name in reports and errors.
+    pub fn tenant(&self) -> &str {
+        self.credentials
+            .as_ref()
+            .map_or("default", |(user, _)| user)
+    }
+
+    /// The commands that open a connection. RESP3, because most current clients speak it.
+    pub(crate) fn handshake(&self) -> Vec<Vec<&[u8]>> {
+        let mut commands: Vec<Vec<&[u8]>> = Vec::new();
+        if let Some((user, password)) = &self.credentials {
+            commands.push(vec![b"AUTH", user.as_bytes(), password.as_bytes()]);
+        }
+        commands.push(vec![b"HELLO", b"3"]);
+        if !self.tag.is_empty() {
+            commands.push(vec![b"CLIENT", b"SETNAME", self.tag.as_bytes()]);
+        }
+        commands
+    }
+}
+
+/// Looks an address up (`host:port`).
+///
+/// # Errors
+/// [`WorkloadError::Unreachable`] if the name means nothing.
+pub fn resolve(target: &str) -> Result<SocketAddr, WorkloadError> {
+    let unreachable = |source| WorkloadError::Unreachable {
+        target: target.into(),
+        source,
+    };
+    let mut found = target.to_socket_addrs().map_err(unreachable)?;
+    found
+        .next()
+        .ok_or_else(|| unreachable(std::io::ErrorKind::NotFound.into()))
+}
+
+/// Nanoseconds since a run began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn now_ns(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}

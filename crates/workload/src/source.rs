@@ -1,0 +1,340 @@
+//! What arrives when: endless, seeded streams of requests for the open loop.
+
+use crate::draw::{Class, Draw, Mixture, Shares, Sizes};
+use crate::rng::Rng;
+use crate::trace::meta::Row;
+use crate::trace::multiget::{Lists, Timed};
+
+/// One request of an open loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrival {
+    /// When it is to be sent, ns since the run began. Never falls from one arrival to the next.
+    pub at_ns: u64,
+    /// What it asks.
+    pub draw: Draw,
+}
+
+/// A stream of requests without an end.
+pub trait Source: Send {
+    /// The next request; its keys replace what `keys` holds.
+    fn next(&mut self, keys: &mut Vec<u64>) -> Arrival;
+
+    /// Every key that may be read, with the size of its value in bytes: what a preload stores.
+    fn population(&self) -> Vec<(u64, u32)>;
+}
+
+/// A rate that changes in steps, repeated without end.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// Requests per second in each step.
+    pub rates_per_s: Vec<f64>,
+    /// Length of a step, seconds, above zero.
+    pub step_s: f64,
+}
+
+/// Poisson arrivals whose rate follows a [`Curve`].
+///
+/// The time of the next arrival is where the integral of the rate has grown by an exponential
+/// variate with mean 1, which is exact for a rate that changes in steps.
+#[derive(Clone, Debug)]
+struct Poisson {
+    curve: Curve,
+    rng: Rng,
+    at_s: f64,
+}
+
+impl Poisson {
+    fn new(mut curve: Curve, rng: Rng) -> Self {
+        // A curve without any rate would look for its next arrival for ever.
+        if !curve.rates_per_s.iter().any(|rate| *rate > 0.0) {
+            curve.rates_per_s = vec![1e-3];
+        }
+        Self {
+            curve,
+            rng,
+            at_s: 0.0,
+        }
+    }
+
+    fn step(&self) -> usize {
+        (self.at_s / self.curve.step_s) as usize
+    }
+
+    /// Seconds since the run began.
+    fn next_s(&mut self) -> f64 {
+        let mut left = self.rng.exponential();
+        loop {
+            let step = self.step();
+            let rate = self.curve.rates_per_s[step % self.curve.rates_per_s.len()];
+            let end_s = (step + 1) as f64 * self.curve.step_s;
+            let in_step = rate * (end_s - self.at_s);
+            if left < in_step {
+                self.at_s += left / rate;
+                return self.at_s;
+            }
+            left -= in_step.max(0.0);
+            // Nudged past the boundary: otherwise rounding could find the same step again.
+            self.at_s = end_s.max(self.at_s) * (1.0 + f64::EPSILON);
+        }
+    }
+}
+
+/// A rate curve whose mix of classes changes with its steps.
+pub struct CurveSource {
+    arrivals: Poisson,
+    /// One per step of the curve.
+    shares: Vec<Shares>,
+    mixture: Mixture,
+    step: usize,
+}
+
+impl CurveSource {
+    /// `shares` has an entry per step of `curve`.
+    pub fn new(curve: Curve, shares: Vec<Shares>, mixture: Mixture, rng: Rng) -> Self {
+        Self {
+            arrivals: Poisson::new(curve, rng),
+            shares,
+            mixture,
+            step: usize::MAX,
+        }
+    }
+}
+
+impl Source for CurveSource {
+    fn next(&mut self, keys: &mut Vec<u64>) -> Arrival {
+        let at_s = self.arrivals.next_s();
+        let step = self.arrivals.step() % self.shares.len();
+        if step != self.step {
+            self.step = step;
+            self.mixture.set_shares(self.shares[step]);
+        }
+        Arrival {
+            at_ns: (at_s * 1e9) as u64,
+            draw: self.mixture.draw(keys),
+        }
+    }
+
+    fn population(&self) -> Vec<(u64, u32)> {
+        (0..self.mixture.keys())
+            .map(|key| (key, self.mixture.value_bytes(key)))
+            .collect()
+    }
+}
+
+/// Key lists with the arrival times of their trace, repeated without end.
+pub struct TimedLists {
+    /// Arrival (ns from the start of a round) and list, in order of arrival.
+    order: Vec<(u64, u32)>,
+    lists: Lists,
+    period_ns: u64,
+    next: usize,
+    round: u64,
+    sizes: Sizes,
+    seed: u64,
+}
+
+impl TimedLists {
+    /// `speed_up` divides the trace's times. Arrivals are spread over the `step_ms` that the source's
+    /// clock cannot tell apart.
+    pub fn new(timed: Timed, step_ms: u64, speed_up: f64, sizes: Sizes, seed: u64) -> Self {
+        let mut rng = Rng::new(seed, 0x7173);
+        let scale = 1e6 / speed_up;
+        let mut order: Vec<(u64, u32)> = timed
+            .at_ms
+            .iter()
+            .enumerate()
+            .map(|(i, at_ms)| {
+                let at_ms = *at_ms as f64 + rng.unit() * step_ms as f64;
+                ((at_ms * scale) as u64, i as u32)
+            })
+            .collect();
+        order.sort_unstable();
+        let last_ms = timed.at_ms.last().copied().unwrap_or(0) + step_ms.max(1);
+        let period_ns = (last_ms as f64 * scale).ceil() as u64;
+        Self {
+            order,
+            lists: timed.lists,
+            period_ns,
+            next: 0,
+            round: 0,
+            sizes,
+            seed,
+        }
+    }
+}
+
+impl Source for TimedLists {
+    fn next(&mut self, keys: &mut Vec<u64>) -> Arrival {
+        if self.next == self.order.len() {
+            self.next = 0;
+            self.round += 1;
+        }
+        let (at_ns, list) = self.order[self.next];
+        self.next += 1;
+        fill(keys, self.lists.get(list as usize));
+        Arrival {
+            at_ns: self.round * self.period_ns + at_ns,
+            draw: read(keys),
+        }
+    }
+
+    fn population(&self) -> Vec<(u64, u32)> {
+        population(&self.lists, &self.sizes, self.seed)
+    }
+}
+
+/// Key lists without times, in their order, arriving as a [`Curve`] says.
+pub struct PacedLists {
+    arrivals: Poisson,
+    lists: Lists,
+    next: usize,
+    /// Share of requests that read a whole list; the others read one key of the next list.
+    whole: f64,
+    rng: Rng,
+    sizes: Sizes,
+    seed: u64,
+}
+
+impl PacedLists {
+    /// `multi` is the wanted share of requests with more than one key, in (0, 1]: the others are
+    /// mixed in as single gets, as far as the lists allow.
+    pub fn new(lists: Lists, curve: Curve, multi: f64, sizes: Sizes, seed: u64) -> Self {
+        let many = (0..lists.len()).filter(|i| lists.get(*i).len() > 1).count();
+        let share = many as f64 / lists.len().max(1) as f64;
+        let whole = (multi / share.max(1e-9)).min(1.0);
+        let arrivals = Poisson::new(curve, Rng::new(seed, 0x7174));
+        let rng = Rng::new(seed, 0x7175);
+        Self {
+            arrivals,
+            lists,
+            next: 0,
+            whole,
+            rng,
+            sizes,
+            seed,
+        }
+    }
+}
+
+impl Source for PacedLists {
+    fn next(&mut self, keys: &mut Vec<u64>) -> Arrival {
+        let at_ns = (self.arrivals.next_s() * 1e9) as u64;
+        let list = self.lists.get(self.next);
+        if self.rng.unit() < self.whole {
+            fill(keys, list);
+            self.next = (self.next + 1) % self.lists.len();
+        } else {
+            let one = list[self.rng.below(list.len() as u64) as usize];
+            fill(keys, &[one]);
+        }
+        Arrival {
+            at_ns,
+            draw: read(keys),
+        }
+    }
+
+    fn population(&self) -> Vec<(u64, u32)> {
+        population(&self.lists, &self.sizes, self.seed)
+    }
+}
+
+/// Single requests at the times of a sample, repeated without end.
+pub struct SampleSource {
+    /// Arrival (ns from the start of a round) and row, in order of arrival.
+    order: Vec<(u64, u32)>,
+    rows: Vec<Row>,
+    period_ns: u64,
+    next: usize,
+    round: u64,
+}
+
+impl SampleSource {
+    /// `speed_up` divides the sample's times; requests are spread over the second that its clock
+    /// cannot tell apart.
+    pub fn new(rows: Vec<Row>, speed_up: f64, seed: u64) -> Self {
+        let mut rng = Rng::new(seed, 0x7176);
+        let scale = 1e9 / speed_up;
+        let mut order = Vec::new();
+        for (i, row) in rows.iter().enumerate() {
+            for _ in 0..row.count {
+                order.push((((row.at_s as f64 + rng.unit()) * scale) as u64, i as u32));
+            }
+        }
+        order.sort_unstable();
+        let last_s = rows.last().map_or(0, |row| row.at_s) + 1;
+        let period_ns = (last_s as f64 * scale).ceil() as u64;
+        Self {
+            order,
+            rows,
+            period_ns,
+            next: 0,
+            round: 0,
+        }
+    }
+}
+
+impl Source for SampleSource {
+    fn next(&mut self, keys: &mut Vec<u64>) -> Arrival {
+        if self.next == self.order.len() {
+            self.next = 0;
+            self.round += 1;
+        }
+        let (at_ns, row) = self.order[self.next];
+        self.next += 1;
+        let row = self.rows[row as usize];
+        keys.clear();
+        keys.push(row.key);
+        let put = row.class == Class::Put;
+        let value_bytes = if put { row.value_bytes.max(1) } else { 0 };
+        let ttl_s = if put { row.ttl_s } else { 0 };
+        let draw = Draw {
+            class: row.class,
+            value_bytes,
+            ttl_s,
+        };
+        Arrival {
+            at_ns: self.round * self.period_ns + at_ns,
+            draw,
+        }
+    }
+
+    fn population(&self) -> Vec<(u64, u32)> {
+        // Keys that the sample never found stay absent.
+        let mut found: Vec<(u64, u32)> = self
+            .rows
+            .iter()
+            .filter(|r| r.value_bytes > 0)
+            .map(|r| (r.key, r.value_bytes))
+            .collect();
+        found.sort_unstable();
+        found.dedup_by_key(|(key, _)| *key);
+        found
+    }
+}
+
+fn fill(keys: &mut Vec<u64>, list: &[u32]) {
+    keys.clear();
+    keys.extend(list.iter().map(|key| u64::from(*key)));
+}
+
+fn read(keys: &[u64]) -> Draw {
+    let class = if keys.len() > 1 {
+        Class::Multiget
+    } else {
+        Class::Get
+    };
+    Draw {
+        class,
+        value_bytes: 0,
+        ttl_s: 0,
+    }
+}
+
+fn population(lists: &Lists, sizes: &Sizes, seed: u64) -> Vec<(u64, u32)> {
+    let keys = lists.distinct().into_iter().map(u64::from);
+    keys.map(|key| (key, sizes.of(key, seed))).collect()
+}
+
+#[cfg(test)]
+#[path = "source_tests.rs"]
+mod tests;
