@@ -1,0 +1,122 @@
+//! One execution of a data command: what it may touch, and how it ends.
+
+use std::borrow::Cow;
+
+use engine::{Access, Entry, Header, Kind, Object, Stop};
+
+use super::cursors::ScanCursors;
+use super::spec::Spec;
+use crate::resp::{Args, Reply};
+
+/// A value of another type than the command is for.
+pub const WRONG_TYPE: Fail =
+    Fail::Error(Cow::Borrowed("WRONGTYPE Operation against a key holding the wrong kind of value"));
+/// Arguments that make no sense together.
+pub const SYNTAX: Fail = Fail::Error(Cow::Borrowed("ERR syntax error"));
+/// Text where an integer was due.
+pub const NOT_AN_INTEGER: Fail =
+    Fail::Error(Cow::Borrowed("ERR value is not an integer or out of range"));
+/// Text where a number was due.
+pub const NOT_A_FLOAT: Fail = Fail::Error(Cow::Borrowed("ERR value is not a valid float"));
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub enum Fail {
+    /// With an error for the client. Nothing was changed.
+    Error(Cow<'static, str>),
+    /// With nothing for the client yet: the engine needs another attempt, or has failed.
+    Stop(Stop),
+}
+
+impl Fail {
+    /// An error with a text of its own, code first.
+    pub fn error(text: impl Into<Cow<'static, str>>) -> Fail {
+        Fail::Error(text.into())
+    }
+}
+
+impl From<Stop> for Fail {
+    fn from(stop: Stop) -> Fail {
+        Fail::Stop(stop)
+    }
+}
+
+/// How a command ends. One that fails must not have written to its access before.
+pub type Done = Result<(), Fail>;
+
+/// What a command needs of its tenant and of the server's settings.
+#[derive(Clone, Copy)]
+pub struct Context<'t> {
+    /// Positions of the tenant's `SCAN`s.
+    pub cursors: &'t ScanCursors,
+    /// Largest string in bytes (`proto-max-bulk-len`).
+    pub value_bytes_max: usize,
+    /// Most elements one `ENTREMET.RANGE` returns.
+    pub range_count_max: usize,
+}
+
+/// A command under way.
+pub struct Call<'c, 'k> {
+    /// The keyspace as this command may see and change it.
+    pub access: &'c mut Access<'k>,
+    /// Its words.
+    pub args: Args<'c>,
+    /// Where its reply goes. A failed call's reply is taken back.
+    pub reply: Reply<'c>,
+    /// Its tenant's and the server's settings.
+    pub context: Context<'c>,
+    /// Which command it is.
+    pub spec: &'static Spec,
+}
+
+impl<'c> Call<'c, '_> {
+    /// Word `index`, as [`Args::get`].
+    #[inline]
+    pub fn arg(&self, index: usize) -> &'c [u8] {
+        self.args.get(index)
+    }
+
+    /// Word `index` as an integer.
+    pub fn int(&self, index: usize) -> Result<i64, Fail> {
+        crate::resp::parse_i64(self.arg(index)).ok_or(NOT_AN_INTEGER)
+    }
+
+    /// The string under `key`, if there is one, with its expiry.
+    pub fn string(&mut self, key: &[u8]) -> Result<Option<(bytes::Bytes, Option<u64>)>, Fail> {
+        match self.access.get(key)? {
+            None => Ok(None),
+            Some(Entry { object: Object::String(value), expire_at_ms }) => {
+                Ok(Some((value, expire_at_ms)))
+            }
+            Some(_) => Err(WRONG_TYPE),
+        }
+    }
+
+    /// The collection of `kind` under `key`, if there is one, with its expiry.
+    pub fn collection(
+        &mut self,
+        key: &[u8],
+        kind: Kind,
+    ) -> Result<Option<(Header, Option<u64>)>, Fail> {
+        match self.access.get(key)? {
+            None => Ok(None),
+            Some(Entry { object: Object::Collection(header), expire_at_ms })
+                if header.kind == kind =>
+            {
+                Ok(Some((header, expire_at_ms)))
+            }
+            Some(_) => Err(WRONG_TYPE),
+        }
+    }
+
+    /// The "invalid expire time" of this command.
+    pub fn invalid_expire(&self) -> Fail {
+        Fail::error(format!("ERR invalid expire time in '{}' command", self.spec.name))
+    }
+}
+
+/// True when `word` is `option` in any case.
+#[inline]
+pub fn is(word: &[u8], option: &str) -> bool {
+    word.eq_ignore_ascii_case(option.as_bytes())
+}

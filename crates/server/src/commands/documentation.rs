@@ -1,0 +1,108 @@
+//! `docs/reference/commands.md`, written from the table.
+
+use super::spec::{Group, Spec};
+use super::table::all;
+
+const INTRODUCTION: &str = "\
+# Commands
+
+This page is generated from the server's own table of commands (`crates/server/src/commands/table`); a test fails when it
+is out of date. Replies and error texts are those of Redis 7.0 unless a section below says otherwise.
+
+`class` is what shares, SLOs and metrics file a command under. Complexities are those of this server: elements of
+collections are records of their own in byte order, so some costs differ from Redis's.
+";
+
+const DEVIATIONS: &str = "\
+## What differs from Redis
+
+- **Order.** Keys, fields of hashes and, in `ZSCAN` of long sets, members come in byte order. Redis's order is arbitrary, so
+  no client can rely on it.
+- **`SCAN`, `HSCAN`, `ZSCAN`.** Every element that is there from the first call to the last is returned, and none twice. A
+  cursor is a number for a remembered position: the server keeps the most recent 4,096 or more of them for a tenant, up to
+  some 512 KiB of names. A cursor that it no longer knows (or never knew, or from before a restart) starts again from the
+  beginning, so that a walk may repeat elements but never lacks one. `MATCH user:*` reads only the keys that start with
+  `user:`.
+- **`DBSIZE`** counts up to 20,000 keys; beyond, it is the storage engine's estimate.
+- **`RANDOMKEY`** is uniform for up to 255 keys; beyond, keys in dense regions come up less often.
+- **`HRANDFIELD`, `ZRANDMEMBER`** with a negative count return at most 1,048,576 elements.
+- **`ZRANGEBYLEX` and its kin** on sets whose members differ in score go by name alone; Redis leaves that case open.
+- **Ranks.** There is no index of ranks: `ZRANK`, and `ZRANGE` by rank, walk from the nearer end where they can.
+- **`OBJECT ENCODING`** names what Redis's defaults would choose by length; `OBJECT IDLETIME` is 0, `OBJECT FREQ` is refused.
+- **`MEMORY USAGE`** estimates the bytes of the records.
+- **`FLUSHALL` and `FLUSHDB`** empty the tenant's keyspace, never another's. `SELECT` knows database 0 only.
+- **Limits.** A request has at most 1,048,576 words; a value at most what is configured (128 MiB), where Redis has 512 MiB.
+
+## ENTREMET.RANGE
+
+`ENTREMET.RANGE start end [COUNT count] [KEYS | VALUES]` returns the live keys between two bounds in byte order: `[key` with the
+key, `(key` without it, `-` before the first, `+` behind the last. The reply is an array of key, value, key, value, …; of keys
+only with `KEYS`, of values only with `VALUES`. In place of the value of what is not a string stands the name of its type
+(`hash`, `zset`) as a simple string, so that it cannot be taken for a value. `COUNT` is 1,000 unless given, and at most what is
+configured. To go on, ask from `(` and the last key.
+";
+
+const UNSUPPORTED: &str = "\
+## What is not supported
+
+These get Redis's own error for an unknown command, or the error named here.
+
+| Redis commands | why |
+|---|---|
+| Lists: `LPUSH`, `RPUSH`, `LPOP`, `LRANGE`, `BLPOP`, … | not a type of this server; blocking pops hold a connection's turn |
+| Sets: `SADD`, `SREM`, `SMEMBERS`, `SINTER`, … | not a type of this server yet; a sorted set with equal scores does most of it |
+| Streams: `XADD`, `XREAD`, `XGROUP`, … | not a type of this server |
+| Geo, HyperLogLog: `GEOADD`, `GEOSEARCH`, `PFADD`, `PFCOUNT`, … | not types of this server |
+| Pub/Sub: `PUBLISH`, `SUBSCRIBE`, `PSUBSCRIBE`, `SSUBSCRIBE`, `PUBSUB` | messages are not data; keyspace notifications likewise |
+| Scripts and functions: `EVAL`, `EVALSHA`, `SCRIPT`, `FCALL`, `FUNCTION LOAD`, … | a script's cost is not known before it runs; `FUNCTION FLUSH` succeeds, as there is nothing to flush |
+| `BITFIELD`, `BITFIELD_RO` | seldom used |
+| `SORT`, `SORT_RO` | sorts lists and sets, which are missing |
+| `BZPOPMIN`, `BZPOPMAX`, `BZMPOP`, `ZMPOP` | blocking, or rare |
+| `DUMP`, `RESTORE`, `MIGRATE` | the serialised form is Redis's memory format |
+| `SELECT` other than 0, `MOVE`, `SWAPDB`, `COPY … DB` other than 0 | a tenant has one keyspace; use a tenant for each |
+| `CLIENT TRACKING ON`, `CLIENT CACHING` | a cache that is not told of every change goes stale |
+| `CLIENT PAUSE`, `UNPAUSE`, `UNBLOCK` | shares and limits do this for a tenant |
+| `WAIT`, `REPLICAOF`, `PSYNC`, `FAILOVER`, `ROLE` | there is no replication on one node |
+| `SAVE`, `BGSAVE`, `BGREWRITEAOF`, `LASTSAVE` | the storage engine writes its log and its files by itself |
+| `MONITOR`, `DEBUG`, `MODULE`, `ACL SETUSER`, … | tenants are managed with `ENTREMET TENANT` |
+| `OBJECT FREQ` | answers the error of a Redis without an LFU policy |
+";
+
+const GROUPS: [(Group, &str); 10] = [
+    (Group::String, "Strings"),
+    (Group::Bitmap, "Bitmaps"),
+    (Group::Generic, "Keys"),
+    (Group::Hash, "Hashes"),
+    (Group::SortedSet, "Sorted sets"),
+    (Group::Transactions, "Transactions"),
+    (Group::Connection, "Connection"),
+    (Group::Server, "Server"),
+    (Group::Cluster, "Cluster"),
+    (Group::Scripting, "Functions"),
+];
+
+/// The whole page, in Markdown.
+pub fn commands_page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for (group, title) in GROUPS {
+        page.push_str(&format!(
+            "\n## {title}\n\n| command | class | complexity | since | |\n|---|---|---|---|---|\n"
+        ));
+        let mut specs: Vec<&Spec> = all()
+            .flat_map(|spec| [spec].into_iter().chain(spec.subcommands))
+            .filter(|spec| spec.group == group && !spec.is_container())
+            .collect();
+        specs.sort_by_key(|spec| spec.name);
+        specs.iter().for_each(|spec| page.push_str(&row(spec)));
+    }
+    [&page, DEVIATIONS, UNSUPPORTED].join("\n")
+}
+
+fn row(spec: &Spec) -> String {
+    let name = spec.name.replace('|', " ").to_uppercase();
+    let line = format!("{name} {}", spec.syntax);
+    // A bar ends a cell of a Markdown table even inside code, unless it is escaped.
+    let line = line.trim_end().replace('|', "\\|");
+    let class = spec.class.name();
+    format!("| `{line}` | {class} | {} | {} | {} |\n", spec.complexity, spec.since, spec.summary)
+}

@@ -1,0 +1,125 @@
+//! One hash as its records.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use engine::{Entry, Header, Kind, Object, Order, Table};
+
+use crate::commands::call::{Call, Done, Fail};
+use crate::commands::CHUNK;
+
+/// An open hash. Changes become part of the keyspace with [`Hash::close`].
+pub(super) struct Hash<'c> {
+    key: &'c [u8],
+    header: Header,
+    expire_at_ms: Option<u64>,
+    /// The number of fields that the key's object has on record; `None` when there is no object yet.
+    recorded_len: Option<u64>,
+}
+
+impl<'c> Hash<'c> {
+    /// The hash under `key`, if there is one.
+    pub(super) fn open(call: &mut Call, key: &'c [u8]) -> Result<Option<Self>, Fail> {
+        let found = call.collection(key, Kind::Hash)?;
+        Ok(found.map(|(header, expire_at_ms)| Hash {
+            key,
+            header,
+            expire_at_ms,
+            recorded_len: Some(header.len),
+        }))
+    }
+
+    /// The hash under `key`, or an empty one that will be there once it is closed.
+    pub(super) fn open_or_new(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
+        match Self::open(call, key)? {
+            Some(hash) => Ok(hash),
+            None => {
+                let header = call.access.new_collection(Kind::Hash)?;
+                Ok(Hash { key, header, expire_at_ms: None, recorded_len: None })
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.header.len
+    }
+
+    /// Unique among the keyspace's collections.
+    pub(super) fn id(&self) -> u64 {
+        self.header.id
+    }
+
+    pub(super) fn get(&self, call: &mut Call, field: &[u8]) -> Result<Option<Bytes>, Fail> {
+        if self.recorded_len.is_none() && self.header.len == 0 {
+            return Ok(None);
+        }
+        Ok(call.access.record(Table::Field, self.header.id, field)?)
+    }
+
+    /// Sets a field; true when it is new.
+    pub(super) fn set(
+        &mut self,
+        call: &mut Call,
+        field: &[u8],
+        value: Bytes,
+    ) -> Result<bool, Fail> {
+        let is_new = self.get(call, field)?.is_none();
+        call.access.put_record(Table::Field, self.header.id, field, value)?;
+        self.header.len += u64::from(is_new);
+        Ok(is_new)
+    }
+
+    /// Removes a field; true when it was there.
+    pub(super) fn remove(&mut self, call: &mut Call, field: &[u8]) -> Result<bool, Fail> {
+        let was_there = self.get(call, field)?.is_some();
+        if was_there {
+            call.access.delete_record(Table::Field, self.header.id, field)?;
+            self.header.len -= 1;
+        }
+        Ok(was_there)
+    }
+
+    /// Records the new number of fields; a hash without fields ceases to be.
+    pub(super) fn close(self, call: &mut Call) -> Done {
+        if self.header.len == 0 {
+            call.access.delete(self.key)?;
+        } else if self.recorded_len != Some(self.header.len) {
+            let object = Object::Collection(self.header);
+            call.access.put(self.key, Entry { object, expire_at_ms: self.expire_at_ms })?;
+        }
+        Ok(())
+    }
+
+    /// Up to `CHUNK` (and `limit`) fields with their values between two bounds, in byte order.
+    pub(super) fn chunk(
+        &self,
+        call: &mut Call,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>, Fail> {
+        let limit = limit.min(CHUNK);
+        Ok(call.access.records(Table::Field, self.header.id, from, to, Order::Up, limit)?)
+    }
+
+    /// Calls `each` for every field and value in byte order.
+    pub(super) fn for_each(
+        &self,
+        call: &mut Call,
+        mut each: impl FnMut(&mut Call, Bytes, Bytes),
+    ) -> Done {
+        let mut last: Option<Bytes> = None;
+        loop {
+            let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let chunk = self.chunk(call, from, Bound::Unbounded, CHUNK)?;
+            let is_end = chunk.len() < CHUNK;
+            last = chunk.last().map(|(field, _)| field.clone());
+            for (field, value) in chunk {
+                each(call, field, value);
+            }
+            if is_end {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `SCAN`, and the options that `HSCAN` and `ZSCAN` share with it.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use engine::Order;
+
+use super::{prefix_bounds, slice};
+use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
+use crate::commands::glob::{glob_matches, literal_prefix};
+use crate::commands::keys::type_name;
+use crate::commands::CHUNK;
+
+/// Elements that a call looks at without `COUNT`.
+const COUNT: usize = 10;
+
+/// The cursor and the options of a walk.
+pub(in crate::commands) struct Scan<'c> {
+    pub(in crate::commands) cursor: u64,
+    pattern: Option<&'c [u8]>,
+    /// Elements to look at, at least 1.
+    pub(in crate::commands) count: usize,
+    kind: Option<&'c [u8]>,
+}
+
+impl<'c> Scan<'c> {
+    /// Reads the cursor at word `at` and the options after it.
+    pub(in crate::commands) fn parse(call: &Call<'c, '_>, at: usize) -> Result<Self, Fail> {
+        let cursor = parse_cursor(call.arg(at)).ok_or(Fail::error("ERR invalid cursor"))?;
+        let mut scan = Scan { cursor, pattern: None, count: COUNT, kind: None };
+        let rest = call.args.from(at + 1);
+        for index in (0..rest.len()).step_by(2) {
+            let (option, Some(value)) = (rest.get(index), rest.find(index + 1)) else {
+                return Err(SYNTAX);
+            };
+            if is(option, "COUNT") {
+                scan.count = match call.int(at + 2 + index)? {
+                    count @ 1.. => count as usize,
+                    _ => return Err(SYNTAX),
+                };
+            } else if is(option, "MATCH") {
+                scan.pattern = Some(value).filter(|pattern| *pattern != b"*");
+            } else if is(option, "TYPE") && at == 1 {
+                scan.kind = Some(value);
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        Ok(scan)
+    }
+
+    /// Whether an element of this name is wanted.
+    pub(in crate::commands) fn wants(&self, name: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| glob_matches(pattern, name))
+    }
+
+    /// The start that every wanted name has.
+    pub(in crate::commands) fn prefix(&self) -> &'c [u8] {
+        self.pattern.map_or(b"", literal_prefix)
+    }
+
+    /// The part of the walk still ahead: after the cursor's position, within the pattern's literal start.
+    pub(in crate::commands) fn ahead(
+        &self,
+        call: &Call,
+        walk: Option<u64>,
+    ) -> (Bound<Bytes>, Bound<Bytes>) {
+        let (start, end) = prefix_bounds(self.prefix());
+        match call.context.cursors.position(walk, self.cursor) {
+            // A cursor from a walk with another pattern may lie before this pattern's start.
+            Some(last) if last[..] >= *self.prefix() => (Bound::Excluded(last), end),
+            _ => (start, end),
+        }
+    }
+}
+
+/// A cursor as C's `strtoul` reads it: a minus sign wraps around, into numbers that are nobody's cursor.
+fn parse_cursor(word: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(word).ok()?;
+    match text.strip_prefix('-') {
+        Some(digits) if !digits.starts_with('+') => digits.parse().ok().map(u64::wrapping_neg),
+        _ => text.parse().ok(),
+    }
+}
+
+/// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
+pub(in crate::commands) fn scan(call: &mut Call) -> Done {
+    let options = Scan::parse(call, 1)?;
+    let (mut from, to) = options.ahead(call, None);
+    let mut left = options.count;
+    let mut found = Vec::new();
+    let mut last = None;
+    while left > 0 {
+        let wanted = left.min(CHUNK);
+        let chunk = call.access.keys(slice(&from), slice(&to), Order::Up, wanted)?;
+        left -= chunk.len();
+        let is_end = chunk.len() < wanted;
+        last = chunk.last().map(|(key, _)| key.clone()).filter(|_| !is_end);
+        for (key, entry) in chunk {
+            let kind_fits = options.kind.is_none_or(|kind| is(kind, type_name(&entry.object)));
+            if kind_fits && options.wants(&key) {
+                found.push(key);
+            }
+        }
+        match &last {
+            Some(last) => from = Bound::Excluded(last.clone()),
+            None => break,
+        }
+    }
+    let cursor = last.map_or(0, |last| call.context.cursors.remember(None, &last));
+    call.reply.array(2);
+    call.reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
+    call.reply.array(found.len());
+    found.iter().for_each(|key| call.reply.bulk(key));
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Randomness for the commands that promise a random element. Nothing depends on its quality beyond fairness.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+use super::call::Fail;
+
+/// Elements that a negative count may ask for. Redis tries to send as many as 2^62; that is a way to end a server.
+const REPEATS_MAX: i64 = 1 << 20;
+
+thread_local! {
+    static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
+}
+
+/// A number in `0..below`; `below` must not be zero. The bias is below 2^-32 for the sizes that occur.
+pub fn below(below: u64) -> u64 {
+    let state = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+    STATE.set(state);
+    // SplitMix64 (Steele, Lea, Flood 2014).
+    let mut z = state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    ((u128::from(z) * u128::from(below)) >> 64) as u64
+}
+
+/// Checks the count of `HRANDFIELD` and `ZRANDMEMBER`.
+pub fn count(count: i64) -> Result<i64, Fail> {
+    if count < -REPEATS_MAX {
+        return Err(Fail::error(format!(
+            "ERR value is out of range, value must between -{REPEATS_MAX} and {}",
+            i64::MAX
+        )));
+    }
+    Ok(count)
+}
+
+/// Places among `len` elements as `HRANDFIELD` and `ZRANDMEMBER` choose them: for a positive `count` that many different
+/// ones (all, if there are no more), for a negative one exactly `-count`, which may repeat.
+pub fn places(len: u64, count: i64) -> Vec<u64> {
+    if len == 0 {
+        return Vec::new();
+    }
+    if count < 0 {
+        return (0..count.unsigned_abs()).map(|_| below(len)).collect();
+    }
+    let count = count as u64;
+    if count >= len {
+        return (0..len).collect();
+    }
+    // Floyd's sampling: each subset of the wanted size is equally likely.
+    let mut chosen = HashSet::new();
+    (len - count..len)
+        .map(|top| {
+            let place = below(top + 1);
+            let place = if chosen.contains(&place) { top } else { place };
+            chosen.insert(place);
+            place
+        })
+        .collect()
+}

@@ -1,0 +1,242 @@
+//! Unions, intersections and differences.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use engine::{Entry, Kind, Object, Order};
+
+use super::bounds::ScoreRange;
+use super::range::{store_members, write_members};
+use super::store::Scored;
+use super::{parse_score, SortedSet};
+use crate::commands::call::{is, Call, Done, Fail, SYNTAX, WRONG_TYPE};
+use crate::resp::parse_i64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
+
+#[derive(Clone, Copy)]
+enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Aggregate {
+    fn of(self, a: f64, b: f64) -> f64 {
+        match self {
+            // The sum of opposite infinities counts as nothing, as in Redis.
+            Aggregate::Sum if (a + b).is_nan() => 0.0,
+            Aggregate::Sum => a + b,
+            Aggregate::Min => a.min(b),
+            Aggregate::Max => a.max(b),
+        }
+    }
+}
+
+/// What the words ask for.
+struct Query<'c> {
+    sources: Vec<(&'c [u8], f64)>,
+    aggregate: Aggregate,
+    with_scores: bool,
+    /// Members that `ZINTERCARD` counts at most; 0: all.
+    limit: u64,
+}
+
+/// Whose options are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Reply,
+    Store,
+    Count,
+}
+
+impl<'c> Query<'c> {
+    /// Reads the words from `at`, the number of sources, on.
+    fn parse(
+        call: &mut Call<'c, '_>,
+        at: usize,
+        operation: Operation,
+        form: Form,
+    ) -> Result<Self, Fail> {
+        let mut query = Query {
+            sources: sources(call, at)?,
+            aggregate: Aggregate::Sum,
+            with_scores: false,
+            limit: 0,
+        };
+        // Redis too looks at the keys before the words behind them.
+        for (key, _) in &query.sources {
+            check_type(call, key)?;
+        }
+        let combines = operation != Operation::Difference && form != Form::Count;
+        let mut index = at + 1 + query.sources.len();
+        while let Some(word) = call.args.find(index) {
+            let following = call.args.len() - index - 1;
+            match word {
+                _ if combines && is(word, "WEIGHTS") && following >= query.sources.len() => {
+                    for (_, weight) in &mut query.sources {
+                        index += 1;
+                        *weight = parse_score(call.arg(index))
+                            .map_err(|_| Fail::error("ERR weight value is not a float"))?;
+                    }
+                }
+                _ if combines && is(word, "AGGREGATE") && following >= 1 => {
+                    index += 1;
+                    query.aggregate = match call.arg(index) {
+                        name if is(name, "SUM") => Aggregate::Sum,
+                        name if is(name, "MIN") => Aggregate::Min,
+                        name if is(name, "MAX") => Aggregate::Max,
+                        _ => return Err(SYNTAX),
+                    };
+                }
+                _ if form == Form::Reply && is(word, "WITHSCORES") => query.with_scores = true,
+                _ if form == Form::Count && is(word, "LIMIT") && following >= 1 => {
+                    index += 1;
+                    query.limit = parse_i64(call.arg(index))
+                        .and_then(|limit| u64::try_from(limit).ok())
+                        .ok_or(Fail::error("ERR LIMIT can't be negative"))?;
+                }
+                _ => return Err(SYNTAX),
+            }
+            index += 1;
+        }
+        Ok(query)
+    }
+
+    fn run(&self, call: &mut Call, operation: Operation) -> Result<Vec<Scored>, Fail> {
+        let mut members: HashMap<Bytes, f64> = HashMap::new();
+        for (place, &(key, weight)) in self.sources.iter().enumerate() {
+            let source = read(call, key, weight)?;
+            match operation {
+                _ if place == 0 => members.extend(source),
+                Operation::Union => {
+                    for (member, score) in source {
+                        members
+                            .entry(member)
+                            .and_modify(|sum| *sum = self.aggregate.of(*sum, score))
+                            .or_insert(score);
+                    }
+                }
+                Operation::Intersection => {
+                    let mut both = HashMap::new();
+                    for (member, score) in source {
+                        if let Some(sum) = members.get(&member) {
+                            both.insert(member, self.aggregate.of(*sum, score));
+                        }
+                    }
+                    members = both;
+                }
+                Operation::Difference => {
+                    for (member, _) in source {
+                        members.remove(&member);
+                    }
+                }
+            }
+            if members.is_empty() && operation != Operation::Union {
+                break;
+            }
+        }
+        let mut members: Vec<Scored> = members.into_iter().collect();
+        members.sort_by(|a, b| {
+            // No score is NaN, and -0 sorts as 0.
+            a.1.partial_cmp(&b.1).unwrap_or(std::cmp::Ordering::Equal).then_with(|| a.0.cmp(&b.0))
+        });
+        Ok(members)
+    }
+}
+
+fn sources<'c>(call: &Call<'c, '_>, at: usize) -> Result<Vec<(&'c [u8], f64)>, Fail> {
+    let count = call.int(at)?;
+    if count < 1 {
+        let name = call.spec.name;
+        return Err(Fail::error(format!(
+            "ERR at least 1 input key is needed for '{name}' command"
+        )));
+    }
+    let words = call.args.from(at + 1);
+    if count > words.len() as i64 {
+        return Err(SYNTAX);
+    }
+    Ok(words.iter().take(count as usize).map(|key| (key, 1.0)).collect())
+}
+
+fn check_type(call: &mut Call, key: &[u8]) -> Done {
+    match call.access.get(key)? {
+        Some(Entry { object: Object::Collection(header), .. })
+            if header.kind == Kind::SortedSet =>
+        {
+            Ok(())
+        }
+        None => Ok(()),
+        Some(_) => Err(WRONG_TYPE),
+    }
+}
+
+fn read(call: &mut Call, key: &[u8], weight: f64) -> Result<Vec<Scored>, Fail> {
+    let mut members = Vec::new();
+    if let Some(set) = SortedSet::open(call, key)? {
+        set.by_score(call, &ScoreRange::ALL, Order::Up, |_, member, score| {
+            let weighted = score * weight;
+            members.push((member, if weighted.is_nan() { 0.0 } else { weighted }));
+            true
+        })?;
+    }
+    Ok(members)
+}
+
+fn reply(call: &mut Call, operation: Operation) -> Done {
+    let query = Query::parse(call, 1, operation, Form::Reply)?;
+    let members = query.run(call, operation)?;
+    write_members(call, members, query.with_scores);
+    Ok(())
+}
+
+fn store(call: &mut Call, operation: Operation) -> Done {
+    let query = Query::parse(call, 2, operation, Form::Store)?;
+    let members = query.run(call, operation)?;
+    store_members(call, members)
+}
+
+/// `ZUNION numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
+pub(in crate::commands) fn zunion(call: &mut Call) -> Done {
+    reply(call, Operation::Union)
+}
+
+/// `ZINTER numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
+pub(in crate::commands) fn zinter(call: &mut Call) -> Done {
+    reply(call, Operation::Intersection)
+}
+
+/// `ZDIFF numkeys key … [WITHSCORES]`
+pub(in crate::commands) fn zdiff(call: &mut Call) -> Done {
+    reply(call, Operation::Difference)
+}
+
+/// `ZUNIONSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX]`
+pub(in crate::commands) fn zunionstore(call: &mut Call) -> Done {
+    store(call, Operation::Union)
+}
+
+/// `ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX]`
+pub(in crate::commands) fn zinterstore(call: &mut Call) -> Done {
+    store(call, Operation::Intersection)
+}
+
+/// `ZDIFFSTORE destination numkeys key …`
+pub(in crate::commands) fn zdiffstore(call: &mut Call) -> Done {
+    store(call, Operation::Difference)
+}
+
+/// `ZINTERCARD numkeys key … [LIMIT limit]`
+pub(in crate::commands) fn zintercard(call: &mut Call) -> Done {
+    let query = Query::parse(call, 1, Operation::Intersection, Form::Count)?;
+    let count = query.run(call, Operation::Intersection)?.len() as u64;
+    let count = if query.limit == 0 { count } else { count.min(query.limit) };
+    call.reply.int(count as i64);
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Commands that read a range of members, and `ZRANGESTORE`.
+
+use std::ops::Range;
+
+use engine::Order;
+
+use super::bounds::{lex, ScoreRange};
+use super::store::Scored;
+use super::SortedSet;
+use crate::commands::call::{is, Call, Done, Fail, NOT_AN_INTEGER, SYNTAX};
+use crate::commands::keyspace::LexBound;
+use crate::resp::parse_i64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Rank,
+    Score,
+    Lex,
+}
+
+/// What the words of a range command ask for, whichever of the commands it is.
+struct Query<'c> {
+    by: By,
+    order: Order,
+    start: &'c [u8],
+    stop: &'c [u8],
+    with_scores: bool,
+    /// Members to skip; negative: there is nothing to return.
+    offset: i64,
+    /// Members to return; negative: all.
+    count: i64,
+}
+
+/// A range with its words understood.
+enum Wanted<'c> {
+    Ranks(i64, i64),
+    Scores(ScoreRange),
+    Names(LexBound<'c>, LexBound<'c>),
+}
+
+impl<'c> Query<'c> {
+    /// Reads the words from `first` (the lower end) on. `fixed` is what the command's name already says; `ZRANGE` and
+    /// `ZRANGESTORE` leave it to their options.
+    fn parse(
+        call: &Call<'c, '_>,
+        first: usize,
+        fixed: Option<(By, Order)>,
+        stores: bool,
+    ) -> Result<Self, Fail> {
+        let (mut by, mut order) = fixed.unzip();
+        let (mut with_scores, mut limit) = (false, (0, -1));
+        let mut index = first + 2;
+        while let Some(word) = call.args.find(index) {
+            match word {
+                _ if !stores && is(word, "WITHSCORES") => with_scores = true,
+                _ if is(word, "LIMIT") && call.args.len() > index + 2 => {
+                    let number = |at| parse_i64(call.arg(at)).ok_or(NOT_AN_INTEGER);
+                    limit = (number(index + 1)?, number(index + 2)?);
+                    index += 2;
+                }
+                _ if order.is_none() && is(word, "REV") => order = Some(Order::Down),
+                _ if by.is_none() && is(word, "BYSCORE") => by = Some(By::Score),
+                _ if by.is_none() && is(word, "BYLEX") => by = Some(By::Lex),
+                _ => return Err(SYNTAX),
+            }
+            index += 1;
+        }
+        let query = Query {
+            by: by.unwrap_or(By::Rank),
+            order: order.unwrap_or(Order::Up),
+            start: call.arg(first),
+            stop: call.arg(first + 1),
+            with_scores,
+            offset: limit.0,
+            count: limit.1,
+        };
+        query.check()?;
+        Ok(query)
+    }
+
+    fn check(&self) -> Done {
+        if self.count != -1 && self.by == By::Rank {
+            return Err(Fail::error(
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+            ));
+        }
+        if self.with_scores && self.by == By::Lex {
+            return Err(Fail::error(
+                "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The ends as numbers or names. In descending order the higher end comes first, except of ranks.
+    fn wanted(&self) -> Result<Wanted<'c>, Fail> {
+        let (low, high) = match self.order {
+            Order::Up => (self.start, self.stop),
+            Order::Down => (self.stop, self.start),
+        };
+        match self.by {
+            By::Rank => {
+                let number = |word| parse_i64(word).ok_or(NOT_AN_INTEGER);
+                Ok(Wanted::Ranks(number(self.start)?, number(self.stop)?))
+            }
+            By::Score => ScoreRange::parse(low, high).map(Wanted::Scores),
+            By::Lex => lex(low, high).map(|(low, high)| Wanted::Names(low, high)),
+        }
+    }
+
+    fn find(&self, call: &mut Call, set: &SortedSet, wanted: &Wanted) -> Result<Vec<Scored>, Fail> {
+        let mut found = Vec::new();
+        let mut skipped = 0;
+        let take = |_: &mut Call, member, score| {
+            if skipped < self.offset {
+                skipped += 1;
+                return true;
+            }
+            found.push((member, score));
+            found.len() as i64 != self.count
+        };
+        if !matches!(wanted, Wanted::Ranks(..)) && (self.offset < 0 || self.count == 0) {
+            return Ok(found);
+        }
+        match wanted {
+            Wanted::Ranks(start, stop) => {
+                return set.by_rank(call, ranks(*start, *stop, set.len()), self.order)
+            }
+            Wanted::Scores(range) => set.by_score(call, range, self.order, take)?,
+            Wanted::Names(low, high) => set.by_name(call, *low, *high, self.order, take)?,
+        }
+        Ok(found)
+    }
+}
+
+/// The places between `start` and `stop`, both inclusive and counted from the end when negative.
+pub(super) fn ranks(start: i64, stop: i64, len: u64) -> Range<u64> {
+    let len = len as i64;
+    let from_end = |index: i64| if index < 0 { index.saturating_add(len) } else { index };
+    let (start, stop) = (from_end(start).max(0), from_end(stop).min(len - 1));
+    if start > stop {
+        return 0..0;
+    }
+    start as u64..stop as u64 + 1
+}
+
+fn reply_range(call: &mut Call, fixed: Option<(By, Order)>) -> Done {
+    let query = Query::parse(call, 2, fixed, false)?;
+    let wanted = query.wanted()?;
+    let key = call.arg(1);
+    let found = match SortedSet::open(call, key)? {
+        Some(set) => query.find(call, &set, &wanted)?,
+        None => Vec::new(),
+    };
+    write_members(call, found, query.with_scores);
+    Ok(())
+}
+
+/// Writes members, with their scores as pairs in RESP3 and one after the other in RESP2.
+pub(super) fn write_members(call: &mut Call, members: Vec<Scored>, with_scores: bool) {
+    let nested = with_scores && call.reply.is_resp3();
+    call.reply.array(if with_scores && !nested { members.len() * 2 } else { members.len() });
+    for (member, score) in members {
+        if nested {
+            call.reply.array(2);
+        }
+        call.reply.bulk(&member);
+        if with_scores {
+            call.reply.double(score);
+        }
+    }
+}
+
+/// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
+pub(in crate::commands) fn zrange(call: &mut Call) -> Done {
+    reply_range(call, None)
+}
+
+/// `ZREVRANGE key start stop [WITHSCORES]`
+pub(in crate::commands) fn zrevrange(call: &mut Call) -> Done {
+    reply_range(call, Some((By::Rank, Order::Down)))
+}
+
+/// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
+pub(in crate::commands) fn zrangebyscore(call: &mut Call) -> Done {
+    reply_range(call, Some((By::Score, Order::Up)))
+}
+
+/// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
+pub(in crate::commands) fn zrevrangebyscore(call: &mut Call) -> Done {
+    reply_range(call, Some((By::Score, Order::Down)))
+}
+
+/// `ZRANGEBYLEX key min max [LIMIT offset count]`
+pub(in crate::commands) fn zrangebylex(call: &mut Call) -> Done {
+    reply_range(call, Some((By::Lex, Order::Up)))
+}
+
+/// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
+pub(in crate::commands) fn zrevrangebylex(call: &mut Call) -> Done {
+    reply_range(call, Some((By::Lex, Order::Down)))
+}
+
+/// `ZRANGESTORE destination source start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count]`
+pub(in crate::commands) fn zrangestore(call: &mut Call) -> Done {
+    let query = Query::parse(call, 3, None, true)?;
+    let wanted = query.wanted()?;
+    let source = call.arg(2);
+    let found = match SortedSet::open(call, source)? {
+        Some(set) => query.find(call, &set, &wanted)?,
+        None => Vec::new(),
+    };
+    store_members(call, found)
+}
+
+/// Replaces whatever is under word 1 by a sorted set of these members, or by nothing when there are none.
+pub(super) fn store_members(call: &mut Call, members: Vec<Scored>) -> Done {
+    let destination = call.arg(1);
+    call.reply.count(members.len());
+    if members.is_empty() {
+        call.access.delete(destination)?;
+        return Ok(());
+    }
+    let mut set = SortedSet::create(call, destination)?;
+    for (member, score) in members {
+        set.set(call, &member, score, None)?;
+    }
+    set.close(call)
+}

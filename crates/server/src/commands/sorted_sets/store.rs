@@ -1,0 +1,219 @@
+//! One sorted set as its records.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use engine::{score_key, score_of_key, Entry, Header, Kind, Object, Order, Table};
+
+use super::bounds::ScoreRange;
+use crate::commands::call::{Call, Done, Fail};
+use crate::commands::keyspace::{lex_range, LexBound};
+use crate::commands::CHUNK;
+
+/// A member with its score.
+pub(super) type Scored = (Bytes, f64);
+
+/// An open sorted set. Changes become part of the keyspace with [`SortedSet::close`].
+pub(super) struct SortedSet<'c> {
+    key: &'c [u8],
+    header: Header,
+    expire_at_ms: Option<u64>,
+    /// The number of members that the key's object has on record; `None` when there is no object yet.
+    recorded_len: Option<u64>,
+}
+
+impl<'c> SortedSet<'c> {
+    /// The set under `key`, if there is one.
+    pub(super) fn open(call: &mut Call, key: &'c [u8]) -> Result<Option<Self>, Fail> {
+        let found = call.collection(key, Kind::SortedSet)?;
+        Ok(found.map(|(header, expire_at_ms)| SortedSet {
+            key,
+            header,
+            expire_at_ms,
+            recorded_len: Some(header.len),
+        }))
+    }
+
+    /// An empty set that replaces whatever is under `key` once it is closed.
+    pub(super) fn create(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
+        let header = call.access.new_collection(Kind::SortedSet)?;
+        Ok(SortedSet { key, header, expire_at_ms: None, recorded_len: None })
+    }
+
+    /// The set under `key`, or an empty one that will be there once it is closed.
+    pub(super) fn open_or_new(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
+        match Self::open(call, key)? {
+            Some(set) => Ok(set),
+            None => Self::create(call, key),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.header.len
+    }
+
+    /// Unique among the keyspace's collections.
+    pub(super) fn id(&self) -> u64 {
+        self.header.id
+    }
+
+    pub(super) fn score(&self, call: &mut Call, member: &[u8]) -> Result<Option<f64>, Fail> {
+        if self.recorded_len.is_none() && self.header.len == 0 {
+            return Ok(None);
+        }
+        let record = call.access.record(Table::Member, self.header.id, member)?;
+        Ok(record.map(|bits| decode(&bits)))
+    }
+
+    /// Gives `member` a score; `old` is the one it has.
+    pub(super) fn set(
+        &mut self,
+        call: &mut Call,
+        member: &[u8],
+        score: f64,
+        old: Option<f64>,
+    ) -> Done {
+        let id = self.header.id;
+        if let Some(old) = old {
+            call.access.delete_record(Table::Score, id, &index_key(old, member))?;
+        }
+        // Redis's compact form knows no minus zero.
+        let score = if score == 0.0 { 0.0 } else { score };
+        let bits = Bytes::copy_from_slice(&score.to_bits().to_be_bytes());
+        call.access.put_record(Table::Member, id, member, bits)?;
+        call.access.put_record(Table::Score, id, &index_key(score, member), Bytes::new())?;
+        self.header.len += u64::from(old.is_none());
+        Ok(())
+    }
+
+    /// Removes a member that is there with this score.
+    pub(super) fn remove(&mut self, call: &mut Call, member: &[u8], score: f64) -> Done {
+        call.access.delete_record(Table::Member, self.header.id, member)?;
+        call.access.delete_record(Table::Score, self.header.id, &index_key(score, member))?;
+        self.header.len -= 1;
+        Ok(())
+    }
+
+    /// Records the new number of members; a set without members ceases to be.
+    pub(super) fn close(self, call: &mut Call) -> Done {
+        if self.header.len == 0 {
+            call.access.delete(self.key)?;
+        } else if self.recorded_len != Some(self.header.len) {
+            let object = Object::Collection(self.header);
+            call.access.put(self.key, Entry { object, expire_at_ms: self.expire_at_ms })?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with members in the order of their scores, then names, until it returns false.
+    pub(super) fn by_score(
+        &self,
+        call: &mut Call,
+        range: &ScoreRange,
+        order: Order,
+        mut each: impl FnMut(&mut Call, Bytes, f64) -> bool,
+    ) -> Done {
+        let Some((from, to)) = range.keys() else { return Ok(()) };
+        self.records(call, Table::Score, (slice(&from), slice(&to)), order, |call, key, _| {
+            let score = score_of_key(key[..8].try_into().expect("a score key has eight bytes"));
+            each(call, key.slice(8..), score)
+        })
+    }
+
+    /// Calls `each` with members in the order of their names, whatever their scores, until it returns false.
+    pub(super) fn by_name(
+        &self,
+        call: &mut Call,
+        low: LexBound,
+        high: LexBound,
+        order: Order,
+        mut each: impl FnMut(&mut Call, Bytes, f64) -> bool,
+    ) -> Done {
+        let Some(bounds) = lex_range(low, high) else { return Ok(()) };
+        self.records(call, Table::Member, bounds, order, |call, member, bits| {
+            let score = decode(&bits);
+            each(call, member, score)
+        })
+    }
+
+    fn records(
+        &self,
+        call: &mut Call,
+        table: Table,
+        (from, to): (Bound<&[u8]>, Bound<&[u8]>),
+        order: Order,
+        mut each: impl FnMut(&mut Call, Bytes, Bytes) -> bool,
+    ) -> Done {
+        // Most walks end early: begin with a small chunk.
+        let mut limit = CHUNK / 16;
+        let mut last: Option<Bytes> = None;
+        loop {
+            let (from, to) = match (&last, order) {
+                (None, _) => (from, to),
+                (Some(last), Order::Up) => (Bound::Excluded(&last[..]), to),
+                (Some(last), Order::Down) => (from, Bound::Excluded(&last[..])),
+            };
+            let chunk = call.access.records(table, self.header.id, from, to, order, limit)?;
+            let is_end = chunk.len() < limit;
+            limit = CHUNK;
+            last = chunk.last().map(|(name, _)| name.clone());
+            for (name, value) in chunk {
+                if !each(call, name, value) {
+                    return Ok(());
+                }
+            }
+            if is_end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Members at the places `start..end` of an order, from whichever end is nearer.
+    pub(super) fn by_rank(
+        &self,
+        call: &mut Call,
+        range: std::ops::Range<u64>,
+        order: Order,
+    ) -> Result<Vec<Scored>, Fail> {
+        let far_end = self.len() - range.end;
+        let backwards = far_end < range.start;
+        let skipped = if backwards { far_end } else { range.start };
+        let walk = if backwards { opposite(order) } else { order };
+        let wanted = range.end - range.start;
+        let mut place = 0;
+        let mut found = Vec::with_capacity(wanted.min(CHUNK as u64) as usize);
+        if wanted > 0 {
+            self.by_score(call, &ScoreRange::ALL, walk, |_, member, score| {
+                if place >= skipped {
+                    found.push((member, score));
+                }
+                place += 1;
+                place < skipped + wanted
+            })?;
+        }
+        if backwards {
+            found.reverse();
+        }
+        Ok(found)
+    }
+}
+
+/// The other direction.
+pub(super) fn opposite(order: Order) -> Order {
+    match order {
+        Order::Up => Order::Down,
+        Order::Down => Order::Up,
+    }
+}
+
+fn index_key(score: f64, member: &[u8]) -> Vec<u8> {
+    [&score_key(score)[..], member].concat()
+}
+
+fn decode(bits: &[u8]) -> f64 {
+    f64::from_bits(u64::from_be_bytes(bits.try_into().expect("a score has eight bytes")))
+}
+
+fn slice(bound: &Bound<Bytes>) -> Bound<&[u8]> {
+    bound.as_ref().map(|key| &key[..])
+}

@@ -1,0 +1,109 @@
+//! `ZSCAN` and `ZRANDMEMBER`.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use engine::Order;
+
+use super::bounds::ScoreRange;
+use super::range::write_members;
+use super::store::Scored;
+use super::{has_option, SortedSet};
+use crate::commands::call::{Call, Done, Fail, SYNTAX};
+use crate::commands::keyspace::{LexBound, Scan};
+use crate::commands::{random, SCAN_WHOLE_LEN};
+use crate::resp::write_double;
+
+/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`: in the order of names, which does not change while scores do.
+/// A set that is returned whole comes in the order of scores, as in Redis.
+pub(in crate::commands) fn zscan(call: &mut Call) -> Done {
+    let options = Scan::parse(call, 2)?;
+    let key = call.arg(1);
+    let (mut cursor, mut found) = (0, Vec::<Scored>::new());
+    if let Some(set) = SortedSet::open(call, key)? {
+        let mut keep = |member: Bytes, score| {
+            if options.wants(&member) {
+                found.push((member, score));
+            }
+        };
+        if set.len() <= SCAN_WHOLE_LEN {
+            set.by_score(call, &ScoreRange::ALL, Order::Up, |_, member, score| {
+                keep(member, score);
+                true
+            })?;
+        } else {
+            let (from, to) = options.ahead(call, Some(set.id()));
+            let (low, high) = (lex_end(&from, LexBound::Lowest), lex_end(&to, LexBound::Highest));
+            let mut left = options.count;
+            set.by_name(call, low, high, Order::Up, |call, member, score| {
+                left -= 1;
+                if left == 0 {
+                    cursor = call.context.cursors.remember(Some(set.id()), &member);
+                }
+                keep(member, score);
+                left > 0
+            })?;
+        }
+    }
+    call.reply.array(2);
+    call.reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
+    call.reply.array(found.len() * 2);
+    for (member, score) in found {
+        call.reply.bulk(&member);
+        let mut text = Vec::new();
+        write_double(score, &mut text);
+        call.reply.bulk(&text);
+    }
+    Ok(())
+}
+
+fn lex_end<'b>(bound: &'b Bound<Bytes>, open: LexBound<'b>) -> LexBound<'b> {
+    match bound {
+        Bound::Unbounded => open,
+        end => LexBound::At(end.as_ref().map(|name| &name[..])),
+    }
+}
+
+/// `ZRANDMEMBER key [count [WITHSCORES]]`
+pub(in crate::commands) fn zrandmember(call: &mut Call) -> Done {
+    let key = call.arg(1);
+    if call.args.len() == 2 {
+        let picked = match SortedSet::open(call, key)? {
+            Some(set) => pick(call, &set, &[random::below(set.len())])?.pop(),
+            None => None,
+        };
+        call.reply.bulk_or_null(picked.map(|(member, _)| member));
+        return Ok(());
+    }
+    let count = random::count(call.int(2)?)?;
+    let with_scores = has_option(call, 3, "WITHSCORES");
+    if call.args.len() > 4 || call.args.len() == 4 && !with_scores {
+        return Err(SYNTAX);
+    }
+    if with_scores && count > i64::MAX / 2 {
+        return Err(Fail::error("ERR value is out of range"));
+    }
+    let picked = match SortedSet::open(call, key)? {
+        Some(set) => pick(call, &set, &random::places(set.len(), count))?,
+        None => Vec::new(),
+    };
+    write_members(call, picked, with_scores);
+    Ok(())
+}
+
+/// The members at these places of the order of names, in the order of `places`.
+fn pick(call: &mut Call, set: &SortedSet, places: &[u64]) -> Result<Vec<Scored>, Fail> {
+    let mut wanted: Vec<(u64, usize)> = places.iter().copied().zip(0..).collect();
+    wanted.sort_unstable();
+    let mut picked = vec![Scored::default(); places.len()];
+    let mut next = wanted.into_iter().peekable();
+    let mut place = 0;
+    set.by_name(call, LexBound::Lowest, LexBound::Highest, Order::Up, |_, member, score| {
+        while let Some((_, index)) = next.next_if(|(wanted, _)| *wanted == place) {
+            picked[index] = (member.clone(), score);
+        }
+        place += 1;
+        next.peek().is_some()
+    })?;
+    Ok(picked)
+}

@@ -1,0 +1,61 @@
+//! Strings that are numbers.
+
+use bytes::Bytes;
+
+use super::store;
+use crate::commands::call::{Call, Done, Fail, NOT_AN_INTEGER, NOT_A_FLOAT};
+use crate::commands::long_double::LongDouble;
+use crate::resp::parse_i64;
+
+/// `INCR key`
+pub(in crate::commands) fn incr(call: &mut Call) -> Done {
+    add(call, 1)
+}
+
+/// `DECR key`
+pub(in crate::commands) fn decr(call: &mut Call) -> Done {
+    add(call, -1)
+}
+
+/// `INCRBY key increment`
+pub(in crate::commands) fn incrby(call: &mut Call) -> Done {
+    add(call, call.int(2)?)
+}
+
+/// `DECRBY key decrement`
+pub(in crate::commands) fn decrby(call: &mut Call) -> Done {
+    let decrement = call.int(2)?;
+    add(call, decrement.checked_neg().ok_or(Fail::error("ERR decrement would overflow"))?)
+}
+
+fn add(call: &mut Call, increment: i64) -> Done {
+    let key = call.arg(1);
+    let (old, expire_at_ms) = match call.string(key)? {
+        Some((text, expire_at_ms)) => (parse_i64(&text).ok_or(NOT_AN_INTEGER)?, expire_at_ms),
+        None => (0, None),
+    };
+    let value = old
+        .checked_add(increment)
+        .ok_or(Fail::error("ERR increment or decrement would overflow"))?;
+    let text = Bytes::copy_from_slice(itoa::Buffer::new().format(value).as_bytes());
+    store(call, key, text, expire_at_ms)?;
+    call.reply.int(value);
+    Ok(())
+}
+
+/// `INCRBYFLOAT key increment`
+pub(in crate::commands) fn incrbyfloat(call: &mut Call) -> Done {
+    let key = call.arg(1);
+    let (old, expire_at_ms) = match call.string(key)? {
+        Some((text, expire_at_ms)) => (LongDouble::parse(&text).ok_or(NOT_A_FLOAT)?, expire_at_ms),
+        None => (LongDouble::ZERO, None),
+    };
+    let increment = LongDouble::parse(call.arg(2)).ok_or(NOT_A_FLOAT)?;
+    let value = old
+        .checked_add(increment)
+        .ok_or(Fail::error("ERR increment would produce NaN or Infinity"))?;
+    let text = Bytes::from(value.to_text());
+    store(call, key, text.clone(), expire_at_ms)?;
+    call.reply.bulk(&text);
+    Ok(())
+}

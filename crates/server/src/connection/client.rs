@@ -1,0 +1,151 @@
+//! The public face of a connection: what `CLIENT LIST` shows and `CLIENT KILL` finds.
+//!
+//! The core that owns the connection writes it, any other may read it; nothing here is touched on the
+//! request path but a few relaxed stores.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::commands::Spec;
+use crate::resp::Protocol;
+use crate::tenants::Tenant;
+
+/// What a client has told of itself.
+#[derive(Clone, Default)]
+pub struct Labels {
+    /// `CLIENT SETNAME`; also the workload tag.
+    pub name: String,
+    /// `CLIENT SETINFO LIB-NAME`.
+    pub lib_name: String,
+    /// `CLIENT SETINFO LIB-VER`.
+    pub lib_ver: String,
+}
+
+/// One connection as others see it.
+pub struct Client {
+    /// Unique in this process, growing.
+    pub id: u64,
+    /// The client's address.
+    pub addr: SocketAddr,
+    /// The address of ours that it reached.
+    pub local_addr: SocketAddr,
+    /// When it came, ms since the Unix epoch.
+    pub created_ms: u64,
+    /// When it last sent a command, ms since the Unix epoch.
+    pub active_ms: AtomicU64,
+    last_command: Mutex<&'static str>,
+    /// RESP 2 or 3.
+    pub protocol: AtomicU8,
+    /// Commands queued after `MULTI`; -1 outside.
+    pub queued: AtomicI32,
+    /// Set by `CLIENT KILL`; its core closes it at the next look.
+    pub killed: AtomicBool,
+    /// The core it lives on.
+    pub core: AtomicUsize,
+    labels: Mutex<Labels>,
+    tenant: Mutex<Arc<Tenant>>,
+}
+
+impl Client {
+    /// What it has told of itself.
+    pub fn labels(&self) -> Labels {
+        self.labels.lock().clone()
+    }
+
+    /// Changes what it has told of itself.
+    pub fn relabel(&self, change: impl FnOnce(&mut Labels)) {
+        change(&mut self.labels.lock());
+    }
+
+    /// The tenant it speaks for.
+    pub fn tenant(&self) -> Arc<Tenant> {
+        Arc::clone(&self.tenant.lock())
+    }
+
+    /// It has sent a command.
+    pub fn note(&self, spec: &'static Spec, now_ms: u64) {
+        self.active_ms.store(now_ms, Ordering::Relaxed);
+        *self.last_command.lock() = spec.name;
+    }
+
+    /// The name of its last command, `NULL` before the first (as Redis shows it).
+    pub fn last_command(&self) -> &'static str {
+        *self.last_command.lock()
+    }
+
+    /// It has chosen a protocol.
+    pub fn speaks(&self, protocol: Protocol) {
+        self.protocol.store(protocol.version() as u8, Ordering::Relaxed);
+    }
+
+    /// It has this many commands queued; none: it is outside `MULTI`.
+    pub fn queued(&self, commands: Option<usize>) {
+        let shown = commands.map_or(-1, |count| i32::try_from(count).unwrap_or(i32::MAX));
+        self.queued.store(shown, Ordering::Relaxed);
+    }
+
+    /// It has logged in as another tenant.
+    pub fn belongs_to(&self, tenant: &Arc<Tenant>) {
+        *self.tenant.lock() = Arc::clone(tenant);
+    }
+}
+
+/// Every connection of the process, by id.
+#[derive(Default)]
+pub struct Clients {
+    next_id: AtomicU64,
+    by_id: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+impl Clients {
+    /// Registers a new connection.
+    pub fn enter(
+        &self,
+        addr: SocketAddr,
+        local_addr: SocketAddr,
+        now_ms: u64,
+        tenant: &Arc<Tenant>,
+    ) -> Arc<Client> {
+        let client = Arc::new(Client {
+            id: self.next_id.fetch_add(1, Ordering::Relaxed) + 1,
+            addr,
+            local_addr,
+            created_ms: now_ms,
+            active_ms: AtomicU64::new(now_ms),
+            last_command: Mutex::new("NULL"),
+            protocol: AtomicU8::new(2),
+            queued: AtomicI32::new(-1),
+            killed: AtomicBool::new(false),
+            core: AtomicUsize::new(0),
+            labels: Mutex::new(Labels::default()),
+            tenant: Mutex::new(Arc::clone(tenant)),
+        });
+        self.by_id.lock().insert(client.id, Arc::clone(&client));
+        client
+    }
+
+    /// Forgets a connection that is closed.
+    pub fn leave(&self, client: &Client) {
+        self.by_id.lock().remove(&client.id);
+    }
+
+    /// Connections now.
+    pub fn count(&self) -> usize {
+        self.by_id.lock().len()
+    }
+
+    /// Connections since the start.
+    pub fn total(&self) -> u64 {
+        self.next_id.load(Ordering::Relaxed)
+    }
+
+    /// The connections of one tenant, oldest first: a tenant sees nobody else's.
+    pub fn of(&self, tenant: &Arc<Tenant>) -> Vec<Arc<Client>> {
+        let by_id = self.by_id.lock();
+        by_id.values().filter(|client| Arc::ptr_eq(&client.tenant.lock(), tenant)).cloned().collect()
+    }
+}

@@ -1,0 +1,190 @@
+//! The byte stream of one client: TCP, bare or under TLS, never blocking.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mio::event::Source;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use rustls::{ServerConfig, ServerConnection};
+
+/// What one attempt to move bytes came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// This many bytes moved (> 0).
+    Moved(usize),
+    /// Nothing to be had now; the poll will tell.
+    Blocked,
+    /// The peer has closed its side.
+    Closed,
+}
+
+/// A client's stream.
+pub enum Socket {
+    /// Bytes as they are.
+    Plain(TcpStream),
+    /// Bytes under TLS; the session is boxed because most connections have none.
+    Tls(TcpStream, Box<ServerConnection>),
+}
+
+impl Socket {
+    /// Wraps a freshly accepted stream; `tls` given means that the client must speak TLS.
+    ///
+    /// # Errors
+    /// A TLS configuration that rustls refuses.
+    pub fn new(stream: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Self> {
+        // Small replies must not wait for the peer's delayed ACK.
+        stream.set_nodelay(true)?;
+        match tls {
+            None => Ok(Self::Plain(stream)),
+            Some(config) => {
+                let session =
+                    ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+                Ok(Self::Tls(stream, Box::new(session)))
+            }
+        }
+    }
+
+    /// The client's address.
+    ///
+    /// # Errors
+    /// The peer is already gone.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp().peer_addr()
+    }
+
+    /// The address of ours that the client reached.
+    ///
+    /// # Errors
+    /// The peer is already gone.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp().local_addr()
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            Self::Plain(tcp) | Self::Tls(tcp, _) => tcp,
+        }
+    }
+
+    fn source(&mut self) -> &mut impl Source {
+        match self {
+            Self::Plain(tcp) | Self::Tls(tcp, _) => tcp,
+        }
+    }
+
+    /// Starts edge-triggered notices for this stream under `token`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(self.source(), token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    /// Ends the notices, so that another core's poll can take the stream over.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        registry.deregister(self.source())
+    }
+
+    /// Reads what is there, up to `into.len()` bytes.
+    ///
+    /// # Errors
+    /// A broken connection or a broken TLS record.
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<Progress> {
+        match self {
+            Self::Plain(tcp) => progress(|| tcp.read(into)),
+            Self::Tls(tcp, session) => read_tls(tcp, session, into),
+        }
+    }
+
+    /// Writes some of `slices`.
+    ///
+    /// # Errors
+    /// A broken connection.
+    pub fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<Progress> {
+        match self {
+            Self::Plain(tcp) if slices.len() == 1 => progress(|| tcp.write(&slices[0])),
+            Self::Plain(tcp) => progress(|| tcp.write_vectored(slices)),
+            Self::Tls(tcp, session) => {
+                if flush_tls(tcp, session)? == Progress::Blocked {
+                    return Ok(Progress::Blocked);
+                }
+                let taken = session.writer().write_vectored(slices)?;
+                flush_tls(tcp, session)?;
+                if taken == 0 {
+                    return Ok(Progress::Blocked);
+                }
+                Ok(Progress::Moved(taken))
+            }
+        }
+    }
+
+    /// Sends what the TLS session holds back (handshake, alerts, sealed records).
+    ///
+    /// # Errors
+    /// A broken connection.
+    pub fn flush(&mut self) -> io::Result<Progress> {
+        match self {
+            Self::Plain(_) => Ok(Progress::Moved(0)),
+            Self::Tls(tcp, session) => flush_tls(tcp, session),
+        }
+    }
+
+    /// True when sealed bytes wait for the socket to take them.
+    pub fn wants_write(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(_, session) => session.wants_write(),
+        }
+    }
+}
+
+fn progress(mut attempt: impl FnMut() -> io::Result<usize>) -> io::Result<Progress> {
+    loop {
+        return match attempt() {
+            Ok(0) => Ok(Progress::Closed),
+            Ok(count) => Ok(Progress::Moved(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+    }
+}
+
+fn read_tls(
+    tcp: &mut TcpStream,
+    session: &mut ServerConnection,
+    into: &mut [u8],
+) -> io::Result<Progress> {
+    loop {
+        match session.reader().read(into) {
+            Ok(0) => return Ok(Progress::Closed),
+            Ok(n) => return Ok(Progress::Moved(n)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+        match progress(|| session.read_tls(tcp))? {
+            Progress::Moved(_) => {}
+            other => return Ok(other),
+        }
+        let state = session.process_new_packets();
+        // Handshake replies and alerts go out whether or not the records were good.
+        flush_tls(tcp, session)?;
+        state.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+    }
+}
+
+fn flush_tls(tcp: &mut TcpStream, session: &mut ServerConnection) -> io::Result<Progress> {
+    let mut moved = 0;
+    while session.wants_write() {
+        match progress(|| session.write_tls(tcp))? {
+            Progress::Moved(count) => moved += count,
+            other => return Ok(other),
+        }
+    }
+    Ok(Progress::Moved(moved))
+}

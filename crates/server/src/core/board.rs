@@ -1,0 +1,87 @@
+//! What each core last said of its stages, for those who ask from elsewhere.
+//!
+//! A stage belongs to its core's thread. Once a second the core writes down what it observes, unless somebody is
+//! reading just then; readers see the state of up to a second ago and never make a core wait.
+
+use parking_lot::{Mutex, MutexGuard};
+use policy::dispatch::Observation;
+use policy::{Nanos, PrincipalId};
+
+use super::Core;
+
+/// One principal before one stage of one core. Totals only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Waiting now.
+    pub waiting: u64,
+    /// Permits in use now.
+    pub permits_in_use: u32,
+    /// Let through.
+    pub admitted: u64,
+    /// Refused for a limit.
+    pub refused: u64,
+    /// Time that those let through had waited, summed, ns.
+    pub waited_ns: u64,
+    /// Time with something waiting, ns.
+    pub occupied_ns: u64,
+    /// How far it is ahead of the others' service, ns of its dominant resource.
+    pub debt_ns: Nanos,
+    /// It is beyond its contract.
+    pub best_effort: bool,
+}
+
+impl<const R: usize> From<Observation<R>> for Seen {
+    fn from(seen: Observation<R>) -> Self {
+        Self {
+            waiting: seen.queued as u64,
+            permits_in_use: seen.in_flight,
+            admitted: seen.granted,
+            refused: seen.refused,
+            waited_ns: seen.waited_ns,
+            occupied_ns: seen.occupied_ns,
+            debt_ns: seen.debt_ns,
+            best_effort: seen.best_effort,
+        }
+    }
+}
+
+/// A principal at both stages of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Who.
+    pub principal: PrincipalId,
+    /// At the request stage.
+    pub request: Seen,
+    /// At the handler stage.
+    pub handler: Seen,
+}
+
+/// The entries of all cores.
+pub struct Board {
+    cores: Box<[Mutex<Vec<Entry>>]>,
+}
+
+impl Board {
+    /// A board for this many cores, empty.
+    pub fn new(cores: usize) -> Self {
+        Self { cores: (0..cores).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Each core's entries, in the order of cores. A core skips its posting while its guard is held.
+    pub fn cores(&self) -> impl Iterator<Item = MutexGuard<'_, Vec<Entry>>> {
+        self.cores.iter().map(Mutex::lock)
+    }
+}
+
+impl Core {
+    /// Writes down what the stages of this core observe of everybody who was ever let through here.
+    pub(super) fn post(&self, now: Nanos) {
+        let Some(mut entries) = self.shared.board.cores[self.id].try_lock() else { return };
+        entries.clear();
+        entries.extend(self.principals.ids().filter_map(|principal| {
+            let request: Seen = self.stage.observe(now, principal)?.into();
+            let handler = self.handlers.observe(now, principal).map(Seen::from).unwrap_or_default();
+            (request.admitted + request.waiting > 0).then_some(Entry { principal, request, handler })
+        }));
+    }
+}

@@ -1,0 +1,244 @@
+//! From a parsed request to its reply, or to whatever it must wait for.
+
+use engine::{Keys, Outcome, Seq};
+use smallvec::SmallVec;
+use telemetry::Class;
+
+use super::message::{ConnectionKey, Message};
+use super::unit::Unit;
+use super::{Core, Used};
+use crate::commands::{self, Flags, Handler, Spec};
+use crate::connection::{Connection, Parked, Written};
+use crate::resp::{Args, Reply};
+
+/// What a connection does after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next command.
+    Next,
+    /// Nothing more in this turn; the command is done or has gone elsewhere.
+    Stop,
+    /// Nothing more in this turn; the command must be run again, from its bytes.
+    Again,
+}
+
+impl Core {
+    /// Runs one request of `connection` or sends it on its way.
+    pub(super) fn command(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        let spec = match commands::check(&args) {
+            Ok(spec) => spec,
+            Err(text) => return refuse(connection, Class::Other, &text, used),
+        };
+        if !connection.session.authenticated && !spec.flags.has(Flags::NO_AUTH) {
+            return refuse(connection, spec.class, "NOAUTH Authentication required.", used);
+        }
+        if let Some(throttled) = &self.refusal {
+            return refuse(connection, spec.class, throttled, used);
+        }
+        self.note(connection, spec);
+        if connection.session.transaction.is_some() && !controls_transaction(spec) {
+            return queue(connection, spec, args, used);
+        }
+        match spec.handler {
+            Handler::Data(_) => self.data(key, connection, spec, args, used),
+            Handler::Keyspace(_) | Handler::KeyspaceWriter(_) => {
+                self.start(key, connection, Box::new(Unit::one(spec, args.to_owned())), used)
+            }
+            Handler::Session(command) => self.session(key, connection, (spec, command), args, used),
+            Handler::Table(run) => {
+                let before = Before::of(connection);
+                run(spec, &args, &mut reply_of(connection));
+                answered(connection, spec.class, 1, before, 0, used)
+            }
+            Handler::Container => unreachable!("the check has refused it"),
+        }
+    }
+
+    /// Phase 1 of a single command, straight from the read buffer.
+    fn data(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        let Some(keyspace) = self.keyspace(key, connection, spec, used) else {
+            return if connection.parked.is_some() { Flow::Again } else { Flow::Next };
+        };
+        let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
+        spec.each_key(&args, |name| names.push(name));
+        let before = Before::of(connection);
+        let protocol = connection.session.protocol;
+        let context = self.shared.context(&connection.tenant);
+        let output = &mut connection.output;
+        let outcome = keyspace.try_run(&Keys::Some(&names), self.now_ms, &mut |access| {
+            output.rollback(before.mark);
+            commands::run(spec, access, args, Reply::new(output, protocol), context)
+        });
+        match outcome {
+            Outcome::Done { seq, .. } => {
+                self.touch(&keyspace, seq);
+                answered(connection, spec.class, requests_of(names.len()), before, seq, used)
+            }
+            Outcome::Failed(error) => {
+                connection.output.rollback(before.mark);
+                refuse(connection, spec.class, &error.reply(), used)
+            }
+            Outcome::Disk | Outcome::Busy | Outcome::Full => {
+                connection.output.rollback(before.mark);
+                self.start(key, connection, Box::new(Unit::one(spec, args.to_owned())), used)
+            }
+        }
+    }
+
+    /// Runs a unit that owns its words: in memory if it can be, else by way of a handler.
+    pub(super) fn start(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        unit: Box<Unit>,
+        used: &mut Used,
+    ) -> Flow {
+        let Some(keyspace) = self.keyspace(key, connection, unit.spec(), used) else {
+            if connection.parked.is_some() {
+                connection.pending = Some(unit);
+            }
+            return Flow::Stop;
+        };
+        loop {
+            let before = Before::of(connection);
+            let protocol = connection.session.protocol;
+            let context = self.shared.context(&connection.tenant);
+            let output = &mut connection.output;
+            let now_ms = self.now_ms;
+            let outcome = unit.with_keys(|keys| match keys {
+                Keys::Some(_) => keyspace.try_run(keys, now_ms, &mut |access| {
+                    output.rollback(before.mark);
+                    unit.run(access, output, protocol, context)
+                }),
+                Keys::None | Keys::All => Outcome::Disk,
+            });
+            if !matches!(outcome, Outcome::Done { .. }) {
+                connection.output.rollback(before.mark);
+            }
+            let registered = match outcome {
+                Outcome::Done { seq, .. } => {
+                    self.touch(&keyspace, seq);
+                    return answered(connection, unit.class, unit.requests, before, seq, used);
+                }
+                Outcome::Failed(error) => return refuse(connection, unit.class, &error.reply(), used),
+                Outcome::Disk => return self.hand_over(key, connection, keyspace, unit, used),
+                Outcome::Busy => unit.with_keys(|keys| keyspace.wait(keys, self.retry(key))),
+                Outcome::Full => {
+                    keyspace.kick();
+                    keyspace.wait_room(self.retry(key))
+                }
+            };
+            if registered {
+                connection.pending = Some(unit);
+                connection.parked = Some(Parked::Retry);
+                return Flow::Stop;
+            }
+        }
+    }
+
+    /// Remembers the connection's last command, where it differs from the one before.
+    fn note(&self, connection: &mut Connection, spec: &'static Spec) {
+        let same = connection.last.is_some_and(|last| std::ptr::eq(last, spec));
+        if !same || connection.noted_ms != self.now_ms {
+            connection.client.note(spec, self.now_ms);
+            connection.last = Some(spec);
+            connection.noted_ms = self.now_ms;
+        }
+    }
+
+    /// What a keyspace calls when the thing that `key` waits for may be over.
+    pub(super) fn retry(&self, key: ConnectionKey) -> engine::Waiter {
+        let mailbox = self.mailbox.clone();
+        Box::new(move || mailbox.send(Message::Retry(key)))
+    }
+}
+
+/// The state of the output before a command, to take its reply back to.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    pub(super) mark: crate::resp::Mark,
+    start: usize,
+}
+
+impl Before {
+    pub(super) fn of(connection: &Connection) -> Self {
+        Self { mark: connection.output.mark(), start: connection.output.len() }
+    }
+}
+
+/// The reply writer of a connection.
+pub(super) fn reply_of(connection: &mut Connection) -> Reply<'_> {
+    let protocol = connection.session.protocol;
+    Reply::new(&mut connection.output, protocol)
+}
+
+/// Books a request whose reply has been written, and drops the reply if the client wants none.
+pub(super) fn answered(
+    connection: &mut Connection,
+    class: Class,
+    requests: u64,
+    before: Before,
+    seq: Seq,
+    used: &mut Used,
+) -> Flow {
+    used.requests += requests;
+    connection.tally.count(class);
+    if connection.session.reply_mode.suppresses() {
+        connection.output.rollback(before.mark);
+    }
+    if seq > 0 {
+        let end = connection.output.len();
+        connection.written.push(Written { seq, start: before.start, end });
+    }
+    if connection.closing { Flow::Stop } else { Flow::Next }
+}
+
+/// Answers with an error; inside `MULTI` that spoils the transaction.
+pub(super) fn refuse(connection: &mut Connection, class: Class, text: &str, used: &mut Used) -> Flow {
+    if let Some(transaction) = &mut connection.session.transaction {
+        transaction.spoiled = true;
+    }
+    let before = Before::of(connection);
+    reply_of(connection).error(text);
+    connection.tally.failed += 1;
+    answered(connection, class, 1, before, 0, used)
+}
+
+/// Requests a command is charged as: one, and one more for each further key.
+pub(super) fn requests_of(keys: usize) -> u64 {
+    keys.max(1) as u64
+}
+
+/// The commands that are not queued inside `MULTI`.
+fn controls_transaction(spec: &Spec) -> bool {
+    use crate::commands::SessionCommand::{Discard, Exec, Multi, Quit, Reset, Watch};
+    matches!(spec.handler, Handler::Session(Discard | Exec | Multi | Quit | Reset | Watch))
+}
+
+fn queue(connection: &mut Connection, spec: &'static Spec, args: Args<'_>, used: &mut Used) -> Flow {
+    if spec.flags.has(Flags::NO_MULTI) {
+        return refuse(connection, spec.class, "ERR Command not allowed inside a transaction", used);
+    }
+    let before = Before::of(connection);
+    let transaction = connection.session.transaction.as_mut().expect("queued only inside MULTI");
+    if transaction.push(spec, args.to_owned()) {
+        connection.client.queued(Some(transaction.calls.len()));
+        reply_of(connection).simple("QUEUED");
+        answered(connection, Class::Other, 1, before, 0, used)
+    } else {
+        refuse(connection, spec.class, "ERR the transaction holds more than 256 MiB of commands", used)
+    }
+}

@@ -1,0 +1,83 @@
+//! Replies that wait for their commits.
+
+use std::sync::Arc;
+
+use engine::{Keyspace, Seq};
+use policy::Nanos;
+
+use super::message::ConnectionKey;
+use super::{Core, Used};
+use crate::connection::{Connection, Parked};
+use crate::resp::{Output, Reply};
+use crate::tenants::Tenant;
+
+impl Core {
+    /// Holds the replies back if one of them tells of a write that is not committed yet.
+    pub(super) fn settle_replies(&mut self, key: ConnectionKey, connection: &mut Connection) {
+        if connection.parked.is_some() {
+            // It is away for another reason; its return settles these replies too.
+            return;
+        }
+        let Some(seq) = connection.written.iter().map(|written| written.seq).max() else { return };
+        let Some(keyspace) = connection.tenant.keyspace().cloned() else { return };
+        if keyspace.await_commit(self.id, seq) {
+            confirm(connection, &keyspace);
+        } else {
+            connection.parked = Some(Parked::Commit(seq));
+            self.waiting.enter(connection.tenant.id, seq, key);
+        }
+    }
+
+    /// Commits of `tenant` have ended: lets go the connections that waited for them.
+    pub(super) fn committed(&mut self, tenant: &Arc<Tenant>, now: Nanos) {
+        let Some(keyspace) = tenant.keyspace().cloned() else { return };
+        loop {
+            let committed = keyspace.committed();
+            while let Some(key) = self.waiting.next(tenant.id, committed) {
+                self.let_go(key, committed, &keyspace, now);
+            }
+            match self.waiting.first(tenant.id) {
+                // It may have been decided since the look above; then nobody would tell again.
+                Some(seq) if keyspace.await_commit(self.id, seq) => {}
+                _ => return,
+            }
+        }
+    }
+
+    fn let_go(&mut self, key: ConnectionKey, committed: Seq, keyspace: &Keyspace, now: Nanos) {
+        let Some(mut connection) = self.places.lift(key) else { return };
+        if matches!(connection.parked, Some(Parked::Commit(seq)) if seq <= committed) {
+            connection.parked = None;
+            confirm(&mut connection, keyspace);
+            let mut used = Used::default();
+            self.after_work(key, &mut connection, &mut used);
+            let end = self.shared.options.clock.now();
+            self.stage.charge(now, connection.tenant.id, used.cost(0));
+            self.principals.count(&mut connection, &used, end, end);
+        }
+        self.put_back(key, connection, now);
+    }
+}
+
+/// The commits are decided: replies of those that failed become errors.
+fn confirm(connection: &mut Connection, keyspace: &Keyspace) {
+    let written = std::mem::take(&mut connection.written);
+    let failed: Vec<_> = written
+        .iter()
+        .filter_map(|write| Some((*write, keyspace.commit_error(write.seq)?.reply())))
+        .collect();
+    if failed.is_empty() {
+        return;
+    }
+    let before = connection.output.to_vec();
+    let mut output = Output::new();
+    let mut at = 0;
+    for (write, text) in failed {
+        output.write(&before[at..write.start]);
+        Reply::new(&mut output, connection.session.protocol).error(&text);
+        at = write.end;
+        connection.tally.failed += 1;
+    }
+    output.write(&before[at..]);
+    connection.output = output;
+}

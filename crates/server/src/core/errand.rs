@@ -1,0 +1,52 @@
+//! Commands of an operator that wait for the disk or hash a password: they run on a handler thread while their
+//! connection is parked, so that no core stands still for them.
+//!
+//! They bypass the handler stage, which accounts for data: they are rare, only operators have them, and a
+//! connection has one at a time.
+
+use std::sync::Arc;
+
+use policy::Nanos;
+use telemetry::Class;
+
+use super::command::{reply_of, Flow};
+use super::message::{ConnectionKey, Message};
+use super::{Core, Used};
+use crate::connection::{Connection, Parked};
+use crate::shared::Shared;
+
+/// What is to be done; the reply is `OK`, or the error with its code.
+pub type Errand = Box<dyn FnOnce(&Shared) -> Result<(), String> + Send>;
+
+impl Core {
+    /// Sends an errand to a handler; the connection takes no turn until it is back.
+    pub(super) fn send_errand(&self, key: ConnectionKey, connection: &mut Connection, errand: Errand) -> Flow {
+        connection.parked = Some(Parked::Errand);
+        let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
+        self.shared.engine.handlers().submit(Box::new(move || {
+            let result = errand(&shared);
+            mailbox.send(Message::Errand(key, result));
+        }));
+        Flow::Stop
+    }
+
+    /// An errand is back: its connection is answered and goes on.
+    pub(super) fn errand_done(&mut self, key: ConnectionKey, result: Result<(), String>, now: Nanos) {
+        let Some(mut connection) = self.places.lift(key) else { return };
+        connection.parked = None;
+        connection.tally.count(Class::Admin);
+        if !connection.session.reply_mode.suppresses() {
+            match &result {
+                Ok(()) => reply_of(&mut connection).ok(),
+                Err(text) => reply_of(&mut connection).error(text),
+            }
+        }
+        connection.tally.failed += u32::from(result.is_err());
+        let mut used = Used { requests: 1, ..Used::default() };
+        self.after_work(key, &mut connection, &mut used);
+        self.stage.charge(now, connection.tenant.id, used.cost(0));
+        let end = self.shared.options.clock.now();
+        self.principals.count(&mut connection, &used, now, end);
+        self.put_back(key, connection, end);
+    }
+}

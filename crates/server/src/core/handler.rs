@@ -1,0 +1,151 @@
+//! Work that needs the disk: its own stage, its permits, its way to a handler thread and back.
+
+use std::sync::Arc;
+
+use engine::{Keyspace, Latch, Seq};
+use policy::{Cost, Nanos};
+use stage::{Admitted, Next, Permit};
+use telemetry::Class;
+
+use super::command::Flow;
+use super::message::{ConnectionKey, Message};
+use super::unit::Unit;
+use super::{Core, Used};
+use crate::connection::{Connection, Parked, Written};
+use crate::resp::{Output, Protocol};
+use crate::tenants::Tenant;
+
+/// A unit on its way to a handler.
+pub struct Work {
+    key: ConnectionKey,
+    tenant: Arc<Tenant>,
+    keyspace: Arc<Keyspace>,
+    unit: Box<Unit>,
+    protocol: Protocol,
+}
+
+/// A unit back from its handler.
+pub struct Finished {
+    output: Output,
+    seq: Seq,
+    class: Class,
+    service_ns: Nanos,
+    failed: bool,
+    permit: Permit,
+}
+
+impl Core {
+    /// Queues a unit for a handler and parks its connection.
+    pub(super) fn hand_over(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        keyspace: Arc<Keyspace>,
+        unit: Box<Unit>,
+        used: &mut Used,
+    ) -> Flow {
+        used.requests += unit.requests;
+        let protocol = connection.session.protocol;
+        let class = unit.class.index() as u8;
+        let tenant = Arc::clone(&connection.tenant);
+        let work = Work { key, tenant, keyspace, unit, protocol };
+        let now = self.shared.options.clock.now();
+        connection.parked = Some(Parked::Handler);
+        if self.handlers.admit(now, connection.tenant.id, class, work).is_err() {
+            // One unit a connection at most: the queue holds as many as connections are allowed.
+            tracing::error!(tenant = connection.tenant.name, "handler queue is full");
+            connection.parked = None;
+            connection.closing = true;
+        }
+        Flow::Stop
+    }
+
+    /// Starts as many units as permits allow, in the order the stage decides.
+    pub(super) fn release_handlers(&mut self, now: Nanos) {
+        loop {
+            match self.handlers.next(now) {
+                Next::Admitted(admitted) => self.dispatch(admitted, now),
+                Next::At(at) => {
+                    self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+                    return;
+                }
+                Next::Idle => return,
+            }
+        }
+    }
+
+    fn dispatch(&mut self, admitted: Admitted<Work, 1>, now: Nanos) {
+        let (work, permit) = (admitted.item, admitted.permit);
+        let latch = work.unit.with_keys(|keys| work.keyspace.latch(keys, self.retry(work.key)));
+        let Some(latch) = latch else {
+            // Somebody else has the key on a handler; when it comes back this may need no disk at all.
+            self.handlers.settle(now, permit, Cost([0]));
+            if let Some(mut connection) = self.places.lift(work.key) {
+                connection.parked = Some(Parked::Retry);
+                connection.pending = Some(work.unit);
+                self.places.back(work.key, connection);
+            }
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        let mailbox = self.mailbox.clone();
+        self.shared.engine.handlers().submit(Box::new(move || {
+            let key = work.key;
+            let finished = work.run(latch, permit, &shared);
+            mailbox.send(Message::Finished(key, Box::new(finished)));
+        }));
+    }
+
+    /// A unit is back: its reply joins its connection's, its handler is free for the next.
+    pub(super) fn finish(&mut self, key: ConnectionKey, finished: Finished, now: Nanos) {
+        self.handlers.settle(now, finished.permit, Cost([finished.service_ns]));
+        if let Some(mut connection) = self.places.lift(key) {
+            connection.parked = None;
+            connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
+            connection.tally.count(finished.class);
+            connection.tally.failed += u32::from(finished.failed);
+            let start = connection.output.len();
+            if !connection.session.reply_mode.suppresses() {
+                connection.output.append(finished.output);
+            }
+            if finished.seq > 0 {
+                let end = connection.output.len();
+                connection.written.push(Written { seq: finished.seq, start, end });
+            }
+            let mut used = Used::default();
+            self.after_work(key, &mut connection, &mut used);
+            self.stage.charge(now, connection.tenant.id, used.cost(0));
+            self.principals.count(&mut connection, &used, now, now);
+            self.put_back(key, connection, now);
+        }
+        self.release_handlers(now);
+    }
+}
+
+impl Work {
+    /// Phase 2, on a handler thread.
+    fn run(self, latch: Latch, permit: Permit, shared: &crate::shared::Shared) -> Finished {
+        let begin = shared.options.clock.now();
+        let mut output = Output::new();
+        let context = shared.context(&self.tenant);
+        let empty = output.mark();
+        let result = self.keyspace.run(&latch, (shared.options.wall_ms)(), &mut |access| {
+            output.rollback(empty);
+            self.unit.run(access, &mut output, self.protocol, context)
+        });
+        drop(latch);
+        let (seq, failed) = match result {
+            Ok(((), seq)) => (seq, false),
+            Err(error) => {
+                output.rollback(empty);
+                crate::resp::Reply::new(&mut output, self.protocol).error(&error.reply());
+                (0, true)
+            }
+        };
+        if seq > 0 {
+            self.keyspace.kick();
+        }
+        let service_ns = shared.options.clock.now() - begin;
+        Finished { output, seq, class: self.unit.class, service_ns, failed, permit }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a core is told by others.
+
+use std::sync::Arc;
+
+use stage::Consumed;
+
+use super::handler::Finished;
+use crate::connection::Connection;
+use crate::shared::OpenError;
+use crate::tenants::Tenant;
+
+/// Which connection of a core, safe against the place being used again for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionKey {
+    /// Its place in the core's slab.
+    pub index: u32,
+    /// How often that place had been used before.
+    pub generation: u32,
+}
+
+/// A message to a core.
+pub enum Message {
+    /// A connection, new or from another core, lives here from now on.
+    Adopt(Box<Connection>),
+    /// What this connection waited for (a latched key, room in the commit log) may be over.
+    Retry(ConnectionKey),
+    /// A handler has ended this connection's work.
+    Finished(ConnectionKey, Box<Finished>),
+    /// Commits of this tenant have ended, well or badly.
+    Committed(Arc<Tenant>),
+    /// The database that this connection waits for is open, or cannot be opened.
+    Opened(ConnectionKey, Option<OpenError>),
+    /// The slow password check of this connection has ended.
+    LoggedIn(ConnectionKey, bool),
+    /// A tenant is new or its settings have changed.
+    Configure(Arc<Tenant>),
+    /// A tenant is gone: its connections are closed, its queues dropped.
+    Forget(Arc<Tenant>),
+    /// What another core's tenants have used since it last told.
+    Consumed(Arc<Vec<Consumed>>),
+    /// A handler has done this connection's errand, well or with this error.
+    Errand(ConnectionKey, Result<(), String>),
+    /// `CLIENT KILL`: look for connections marked so.
+    Kill,
+    /// Settings that all cores share have changed.
+    Tuned,
+    /// Finish what is under way, take nothing new, and end.
+    Drain,
+    /// End now.
+    Stop,
+}

@@ -1,0 +1,390 @@
+//! A core: one thread, its connections, its queues.
+//!
+//! ```text
+//!  poll ─▶ readable connections ─▶ [ request stage ] ─▶ turn: read, run in memory, reply ─┐
+//!   ▲                                                     │ disk       │ write            │
+//!   │                                              [ handler stage ]   │                  │
+//!   │                                                     ▼            ▼                  │
+//!   └───────────────── mailbox ◀───────────────────── handlers     committer ◀────────────┘
+//! ```
+//!
+//! Nothing here waits for anything but the poll. Cores share no lock on the way of a request; they tell
+//! each other what their tenants have used when a round of about a millisecond is over, and the stage
+//! charges it to the same tenants here.
+
+mod accept;
+mod board;
+mod command;
+mod commit;
+mod errand;
+mod handler;
+mod mailbox;
+mod message;
+mod places;
+mod principal;
+mod session;
+mod tenancy;
+mod turn;
+mod unit;
+mod waiting;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Keyspace, Seq};
+use mio::{Events, Poll, Token};
+use policy::{Cost, Nanos};
+use stage::{Admitted, Consumed, Limited, Next, Stage, Verdict};
+
+pub use accept::KEEPALIVE;
+pub use board::{Board, Entry, Seen};
+pub use errand::Errand;
+pub use accept::Door;
+pub use mailbox::Mailbox;
+pub use message::{ConnectionKey, Message};
+pub use unit::Unit;
+
+use crate::connection::{Connection, Parked};
+use crate::shared::Shared;
+use handler::Work;
+use places::Places;
+use principal::Principals;
+use turn::After;
+use waiting::Waiting;
+
+/// Turns between two looks at the poll: with turns of a few µs, about as long as a chunk takes.
+const TURNS_MAX: usize = 64;
+
+/// How often cores tell each other what was used.
+const ROUND_NS: Nanos = 1_000_000;
+
+/// How often a core without work looks around (idle connections, expiry).
+const TICK_NS: Nanos = 1_000_000_000;
+
+/// Resources of the request stage: requests, bytes in, bytes out, CPU ns.
+pub const RESOURCES: usize = 4;
+
+/// What a turn has used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// Requests, a multi-key one counting a request a key.
+    pub requests: u64,
+    /// Bytes read.
+    pub bytes_in: u64,
+    /// Bytes written.
+    pub bytes_out: u64,
+}
+
+impl Used {
+    fn cost(&self, cpu_ns: Nanos) -> Cost<RESOURCES> {
+        Cost([self.requests, self.bytes_in, self.bytes_out, cpu_ns])
+    }
+}
+
+/// One core.
+pub struct Core {
+    id: usize,
+    shared: Arc<Shared>,
+    poll: Poll,
+    mailbox: Mailbox,
+    door: Option<Door>,
+    places: Places,
+    principals: Principals,
+    /// The request stage: connections that have something to say.
+    stage: Stage<ConnectionKey, RESOURCES>,
+    /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
+    handlers: Stage<Work, 1>,
+    waiting: Waiting,
+    /// Keyspaces written in these turns, whose committers are started when the turns are over.
+    touched: Vec<Arc<Keyspace>>,
+    /// What tenants used here since the last round; kept to be filled again.
+    consumed: Vec<Consumed>,
+    scratch: Box<[u8]>,
+    chunk: u64,
+    value_bytes_max: u32,
+    /// Time of day at the last look at the poll.
+    now_ms: u64,
+    /// Every request of this turn is answered so: its tenant is over a limit.
+    refusal: Option<String>,
+    /// Nothing is runnable before this time.
+    wake_at: Option<Nanos>,
+    round_ends: Nanos,
+    tick_at: Nanos,
+    draining: bool,
+    stopped: bool,
+}
+
+impl Core {
+    /// A core with a poll of its own; `door` is given to the one that accepts connections.
+    pub fn new(
+        id: usize,
+        shared: Arc<Shared>,
+        poll: Poll,
+        mailbox: Mailbox,
+        door: Option<Door>,
+    ) -> Self {
+        let options = &shared.options;
+        let now = options.clock.now();
+        Self {
+            id,
+            poll,
+            mailbox,
+            door,
+            places: Places::default(),
+            principals: Principals::new(id),
+            stage: Stage::new(shared.request_stage(), 1, ()),
+            handlers: Stage::new(shared.handler_stage(), telemetry::CLASSES, ()),
+            waiting: Waiting::default(),
+            touched: Vec::new(),
+            consumed: Vec::new(),
+            scratch: vec![0; options.chunk_bytes].into_boxed_slice(),
+            chunk: options.chunk_bytes as u64,
+            value_bytes_max: u32::try_from(options.value_bytes_max).unwrap_or(u32::MAX),
+            now_ms: (options.wall_ms)(),
+            refusal: None,
+            wake_at: None,
+            round_ends: now + ROUND_NS,
+            tick_at: now + TICK_NS,
+            draining: false,
+            stopped: false,
+            shared,
+        }
+    }
+
+    /// Serves until it is told to stop.
+    pub fn run(mut self) {
+        let mut events = Events::with_capacity(1_024);
+        while !self.stopped {
+            self.wait(&mut events);
+            for event in &events {
+                match event.token() {
+                    mailbox::NUDGE => {}
+                    token if accept::is_door(token) => self.accept(),
+                    token => self.noticed(token, event),
+                }
+            }
+            if self.door_waits() {
+                self.accept();
+            }
+            self.read_mail();
+            self.serve();
+            self.end_round();
+        }
+        self.close_all();
+    }
+
+    fn wait(&mut self, events: &mut Events) {
+        let now = self.shared.options.clock.now();
+        let until = match self.wake_at {
+            _ if self.door_waits() => now,
+            Some(at) => at.min(self.tick_at),
+            None => self.tick_at,
+        };
+        let timeout = Duration::from_nanos(until.saturating_sub(now));
+        if let Err(error) = self.poll.poll(events, Some(timeout)) {
+            if error.kind() != io::ErrorKind::Interrupted {
+                tracing::error!(core = self.id, %error, "poll failed");
+            }
+        }
+        self.now_ms = (self.shared.options.wall_ms)();
+    }
+
+    /// Takes note of what the poll says of a connection.
+    fn noticed(&mut self, token: Token, event: &mio::event::Event) {
+        let Some(key) = self.places.key_at(token.0 as u32) else { return };
+        let Some(mut connection) = self.places.lift(key) else { return };
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            connection.readable = true;
+            connection.hung_up |= event.is_read_closed() || event.is_error();
+        }
+        if event.is_writable() {
+            connection.writable = true;
+        }
+        let now = self.shared.options.clock.now();
+        self.put_back(key, connection, now);
+    }
+
+    /// Puts a connection back in its place, and in its tenant's queue if it has something to do.
+    fn put_back(&mut self, key: ConnectionKey, mut connection: Box<Connection>, now: Nanos) {
+        if connection.wants_turn() {
+            if connection.tally.since == 0 {
+                connection.tally.since = now;
+            }
+            connection.queued = true;
+            let principal = connection.tenant.id;
+            if self.stage.admit(now, principal, 0, key).is_err() {
+                // The queue is as long as connections are allowed: it cannot be full of others.
+                tracing::error!(tenant = connection.tenant.name, "request queue is full");
+                connection.queued = false;
+            }
+        }
+        if self.draining && connection.idle() {
+            self.close(key, connection);
+        } else {
+            self.places.back(key, connection);
+        }
+    }
+
+    /// Gives turns to those in line, in the order the stage decides.
+    fn serve(&mut self) {
+        let mut now = self.shared.options.clock.now();
+        self.wake_at = None;
+        for turn in 0.. {
+            if turn == TURNS_MAX {
+                self.wake_at = Some(now);
+                break;
+            }
+            match self.stage.next(now) {
+                Next::Admitted(admitted) => now = self.one_turn(admitted, now),
+                Next::At(at) => {
+                    self.wake_at = Some(at);
+                    break;
+                }
+                Next::Idle => break,
+            }
+        }
+        self.release_handlers(now);
+        for keyspace in self.touched.drain(..) {
+            keyspace.kick();
+        }
+    }
+
+    fn one_turn(&mut self, admitted: Admitted<ConnectionKey, RESOURCES>, begin: Nanos) -> Nanos {
+        let key = admitted.item;
+        let mut used = Used::default();
+        let Some(mut connection) = self.places.lift(key) else {
+            self.stage.settle(begin, admitted.permit, used.cost(0));
+            return begin;
+        };
+        connection.queued = false;
+        connection.tally.queue_ns += admitted.waited_ns;
+        self.refusal = match admitted.verdict {
+            Verdict::Serve => None,
+            Verdict::Refuse { limit, retry_after_ns } => {
+                Some(self.throttled(&connection, limit, retry_after_ns))
+            }
+        };
+        let after = self.turn(key, &mut connection, &admitted.budget, &mut used);
+        let end = self.shared.options.clock.now();
+        self.stage.settle(end, admitted.permit, used.cost(end - begin));
+        self.principals.count(&mut connection, &used, begin, end);
+        match after {
+            After::Close => self.close(key, connection),
+            After::Keep => match connection.moves_to {
+                Some(core) if connection.parked.is_none() => {
+                    connection.moves_to = None;
+                    self.move_to(core, key, connection);
+                }
+                _ => self.put_back(key, connection, end),
+            },
+        }
+        end
+    }
+
+    /// The answer to every request of a turn that a limit forbids.
+    fn throttled(&mut self, connection: &Connection, limit: Limited, retry_ns: Nanos) -> String {
+        let settings = connection.tenant.settings();
+        let (metric, text) = match limit {
+            Limited::Requests => {
+                let rate = settings.limit.requests_per_s.unwrap_or_default();
+                (telemetry::Limit::Requests, format!("requests = {rate}/s"))
+            }
+            Limited::Bytes => {
+                let rate = settings.limit.bytes_per_s.unwrap_or_default();
+                (telemetry::Limit::Bytes, format!("bytes = {rate}/s"))
+            }
+        };
+        if let Some(recorder) = self.principals.of(&connection.tenant) {
+            recorder.throttled(telemetry::Class::Other, metric);
+        }
+        let retry_ms = retry_ns.div_ceil(1_000_000);
+        format!(
+            "THROTTLED tenant '{}' is over its limit of {text}; retry after {retry_ms} ms",
+            connection.tenant.name
+        )
+    }
+
+    /// Takes no new connection, and closes each as soon as it has nothing under way.
+    fn drain(&mut self) {
+        self.door = None;
+        self.draining = true;
+        let now = self.shared.options.clock.now();
+        for key in self.places.keys() {
+            if let Some(connection) = self.places.lift(key) {
+                self.put_back(key, connection, now);
+            }
+        }
+    }
+
+    fn read_mail(&mut self) {
+        self.mailbox.open();
+        while let Some(message) = self.mailbox.take() {
+            self.read(message);
+        }
+    }
+
+    fn read(&mut self, message: Message) {
+        let now = self.shared.options.clock.now();
+        match message {
+            Message::Adopt(connection) => self.adopt(connection, now),
+            Message::Retry(key) => self.resume(key, now),
+            Message::Finished(key, finished) => self.finish(key, *finished, now),
+            Message::Committed(tenant) => self.committed(&tenant, now),
+            Message::Opened(key, error) => self.opened(key, error, now),
+            Message::LoggedIn(key, right) => self.logged_in(key, right, now),
+            Message::Configure(tenant) => self.configure(&tenant, now),
+            Message::Forget(tenant) => self.forget(&tenant),
+            Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
+            Message::Errand(key, result) => self.errand_done(key, result, now),
+            Message::Kill => self.close_killed(),
+            Message::Tuned => self.stage.set_discipline(now, self.shared.tuning().discipline),
+            Message::Drain => self.drain(),
+            Message::Stop => self.stopped = true,
+        }
+    }
+
+    /// A connection whose latch or room may have come goes on with what it had begun.
+    fn resume(&mut self, key: ConnectionKey, now: Nanos) {
+        let Some(mut connection) = self.places.lift(key) else { return };
+        if connection.parked == Some(Parked::Retry) {
+            connection.parked = None;
+            if let Some(unit) = connection.pending.take() {
+                let mut used = Used::default();
+                self.start(key, &mut connection, unit, &mut used);
+                self.after_work(key, &mut connection, &mut used);
+                self.stage.charge(now, connection.tenant.id, used.cost(0));
+            }
+        }
+        self.put_back(key, connection, now);
+    }
+
+    /// Sends what a connection's finished work has to say, or holds it back for its commit.
+    fn after_work(&mut self, key: ConnectionKey, connection: &mut Connection, used: &mut Used) {
+        self.settle_replies(key, connection);
+        if connection.parked.is_none() && self.send(connection, used) == After::Close {
+            connection.closing = true;
+            connection.ended = true;
+        }
+    }
+
+    /// Remembers that a keyspace has a write whose commit must be started.
+    fn touch(&mut self, keyspace: &Arc<Keyspace>, seq: Seq) {
+        if seq > 0 && !self.touched.iter().any(|other| Arc::ptr_eq(other, keyspace)) {
+            self.touched.push(Arc::clone(keyspace));
+        }
+    }
+
+    /// The end of a round: tell the other cores what was used here, look after idle things.
+    fn end_round(&mut self) {
+        let now = self.shared.options.clock.now();
+        if now >= self.round_ends {
+            self.round_ends = now + ROUND_NS;
+            self.tell_consumption();
+        }
+        if now >= self.tick_at {
+            self.tick_at = now + TICK_NS;
+            self.tick();
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Commands on the connection, the tenant or the server: those that need the core are here, the others
+//! are handed to [`crate::session`].
+
+use std::sync::Arc;
+
+use super::command::{answered, refuse, reply_of, Before, Flow};
+use super::message::{ConnectionKey, Message};
+use super::unit::{Step, Unit};
+use super::{Core, Used};
+use crate::commands::{Handler, SessionCommand, Spec};
+use crate::connection::{Connection, Parked};
+use crate::resp::{Args, Output, OwnedArgs, Reply};
+use crate::session::{self, Login, Visit, Watched};
+use crate::tenants::Tenant;
+
+impl Core {
+    /// Runs a session command.
+    pub(super) fn session(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        (spec, command): (&'static Spec, SessionCommand),
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        match command {
+            SessionCommand::Exec => self.exec(key, connection, spec, used),
+            SessionCommand::Watch => self.watch(key, connection, spec, args, used),
+            _ => {
+                let before = Before::of(connection);
+                let login = session::run(
+                    command,
+                    Visit { shared: &self.shared, connection, args, spec, now_ms: self.now_ms },
+                );
+                match login {
+                    None => answered(connection, spec.class, 1, before, 0, used),
+                    Some(Login::As(tenant)) => {
+                        self.log_in(connection, &tenant);
+                        answered(connection, spec.class, 1, before, 0, used)
+                    }
+                    Some(Login::Errand(errand)) => self.send_errand(key, connection, errand),
+                    Some(Login::Check { tenant, password }) => {
+                        connection.output.rollback(before.mark);
+                        self.check_password(key, connection, spec, &tenant, &password, used)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection speaks for `tenant` from now on.
+    fn log_in(&mut self, connection: &mut Connection, tenant: &Arc<Tenant>) {
+        connection.session.authenticated = true;
+        if Arc::ptr_eq(tenant, &connection.tenant) {
+            return;
+        }
+        connection.tenant.left(self.id);
+        tenant.joined(self.id);
+        connection.client.belongs_to(tenant);
+        connection.tenant = Arc::clone(tenant);
+        // What was watched was another tenant's.
+        connection.session.watches.clear();
+        let now = self.shared.options.clock.now();
+        self.enroll(tenant, now);
+        connection.moves_to = Some(tenant.roomiest_core(self.id)).filter(|core| *core != self.id);
+    }
+
+    fn check_password(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        tenant: &Arc<Tenant>,
+        password: &[u8],
+        used: &mut Used,
+    ) -> Flow {
+        let mailbox = self.mailbox.clone();
+        let done = Box::new(move |right| mailbox.send(Message::LoggedIn(key, right)));
+        if self.shared.doorkeeper.slow(tenant, password, done).is_err() {
+            let text = "ERR too many logins are being checked, try again in a second";
+            return refuse(connection, spec.class, text, used);
+        }
+        connection.parked = Some(Parked::Login);
+        Flow::Again
+    }
+
+    /// The slow check has ended: the command that waits is run again and finds the result.
+    pub(super) fn logged_in(&mut self, key: ConnectionKey, right: bool, now: policy::Nanos) {
+        let Some(mut connection) = self.places.lift(key) else { return };
+        connection.parked = None;
+        connection.session.login_failed = !right;
+        self.put_back(key, connection, now);
+    }
+
+    fn exec(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        used: &mut Used,
+    ) -> Flow {
+        let Some(transaction) = connection.session.transaction.take() else {
+            return refuse(connection, spec.class, "ERR EXEC without MULTI", used);
+        };
+        connection.client.queued(None);
+        let watches = std::mem::take(&mut connection.session.watches);
+        if transaction.spoiled {
+            let text = "EXECABORT Transaction discarded because of previous errors.";
+            return refuse(connection, spec.class, text, used);
+        }
+        let steps: Vec<Step> =
+            transaction.calls.into_iter().map(|call| self.step(connection, call)).collect();
+        let on_data = steps.iter().any(|step| matches!(step, Step::Data(..)));
+        if on_data || !watches.is_empty() {
+            return self.start(key, connection, Box::new(Unit::transaction(spec, steps, watches)), used);
+        }
+        let before = Before::of(connection);
+        reply_of(connection).array(steps.len());
+        for step in steps {
+            if let Step::Known(reply) = step {
+                connection.output.append(reply);
+            }
+        }
+        answered(connection, spec.class, 1, before, 0, used)
+    }
+
+    /// A queued command as a step: session commands are answered now, the others when the unit runs.
+    fn step(&mut self, connection: &mut Connection, (spec, args): (&'static Spec, OwnedArgs)) -> Step {
+        let answers = std::mem::take(&mut connection.output);
+        match spec.handler {
+            Handler::Session(command) => {
+                let visit = Visit {
+                    shared: &self.shared,
+                    connection,
+                    args: args.args(),
+                    spec,
+                    now_ms: self.now_ms,
+                };
+                if session::run(command, visit).is_some() {
+                    // Nobody waits inside a transaction: not for a password, not for an errand.
+                    connection.output = Output::new();
+                    reply_of(connection).error("ERR Command not allowed inside a transaction");
+                }
+            }
+            Handler::Table(run) => {
+                let protocol = connection.session.protocol;
+                run(spec, &args.args(), &mut Reply::new(&mut connection.output, protocol));
+            }
+            _ => {
+                connection.output = answers;
+                return Step::Data(spec, args);
+            }
+        }
+        Step::Known(std::mem::replace(&mut connection.output, answers))
+    }
+
+    fn watch(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        if connection.session.transaction.is_some() {
+            return refuse(connection, spec.class, "ERR WATCH inside MULTI is not allowed", used);
+        }
+        let Some(keyspace) = self.keyspace(key, connection, spec, used) else {
+            return if connection.parked.is_some() { Flow::Again } else { Flow::Next };
+        };
+        for name in args.from(1).iter() {
+            let known = connection.session.watches.iter().any(|watched| watched.key == name);
+            if !known {
+                let key = bytes::Bytes::copy_from_slice(name);
+                let watch = keyspace.watch(&key);
+                connection.session.watches.push(Watched { key, watch, since_ms: self.now_ms });
+            }
+        }
+        let before = Before::of(connection);
+        reply_of(connection).ok();
+        answered(connection, spec.class, 1, before, 0, used)
+    }
+}

@@ -1,0 +1,257 @@
+//! One turn of one connection: what it was admitted to do before the next in line is.
+//!
+//! Nothing is read before the turn (Pisces 4.3.5): until then the bytes lie in the kernel, and a tenant
+//! that is not served pushes back on its own clients. A turn moves at most a chunk in each direction; a
+//! longer request or reply goes on in further turns, each from the back of the tenant's queue.
+
+use std::io::IoSlice;
+use std::mem;
+
+use bytes::{Buf, BytesMut};
+use policy::Cost;
+
+use super::command::Flow;
+use super::message::ConnectionKey;
+use super::{Core, Used, RESOURCES};
+use crate::connection::{Connection, Parked, Progress};
+use crate::resp::{Limits, Parsed, Reply};
+
+/// Parts of an output handed to one `writev`.
+const SLICES: usize = 16;
+
+/// What a turn may move: the stage's budget, but never more than a chunk.
+#[derive(Clone, Copy)]
+struct Budget {
+    requests: u64,
+    bytes_in: u64,
+}
+
+/// What became of a connection in its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// It stays.
+    Keep,
+    /// It is to be closed.
+    Close,
+}
+
+impl Core {
+    /// Gives `connection` its turn; what it used goes into `used`.
+    pub(super) fn turn(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        budget: &Cost<RESOURCES>,
+        used: &mut Used,
+    ) -> After {
+        let budget = Budget { requests: budget.0[0].max(1), bytes_in: budget.0[1].clamp(1, self.chunk) };
+        if !connection.output.is_empty() && self.send(connection, used) == After::Close {
+            return After::Close;
+        }
+        if connection.output.is_empty() && !connection.closing && connection.parked.is_none() {
+            if self.read_and_run(key, connection, budget, used) == After::Close {
+                return After::Close;
+            }
+            self.settle_replies(key, connection);
+            if connection.parked.is_none() && self.send(connection, used) == After::Close {
+                return After::Close;
+            }
+        }
+        finished(connection)
+    }
+
+    fn read_and_run(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        budget: Budget,
+        used: &mut Used,
+    ) -> After {
+        let mut scratch = mem::take(&mut self.scratch);
+        let after = self.read_and_run_with(key, connection, budget, used, &mut scratch);
+        self.scratch = scratch;
+        after
+    }
+
+    fn read_and_run_with(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        budget: Budget,
+        used: &mut Used,
+        scratch: &mut [u8],
+    ) -> After {
+        let mut input = mem::take(&mut connection.input);
+        // Requests that were left over from the last turn come before new bytes.
+        let mut more = connection.starved || self.run_all(key, connection, &mut input, budget, used);
+        while more && connection.readable && !connection.ended && used.bytes_in < budget.bytes_in {
+            match connection.socket.read(scratch) {
+                Ok(Progress::Moved(count)) => {
+                    used.bytes_in += count as u64;
+                    // A short read has emptied the socket: the next arrival brings a new notice (epoll(7)).
+                    connection.readable = count == scratch.len() || connection.hung_up;
+                    connection.starved = false;
+                    more = if input.is_empty() {
+                        self.run_borrowed(key, connection, &scratch[..count], &mut input, budget, used)
+                    } else {
+                        input.extend_from_slice(&scratch[..count]);
+                        self.run_all(key, connection, &mut input, budget, used)
+                    };
+                }
+                Ok(Progress::Blocked) => connection.readable = false,
+                Ok(Progress::Closed) => connection.ended = true,
+                Err(_) => return After::Close,
+            }
+        }
+        if !input.is_empty() {
+            connection.input = input;
+        }
+        After::Keep
+    }
+
+    /// Runs whole requests straight from the read buffer; what is left goes into `rest`.
+    fn run_borrowed(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        bytes: &[u8],
+        rest: &mut BytesMut,
+        budget: Budget,
+        used: &mut Used,
+    ) -> bool {
+        let mut parser = mem::take(&mut connection.parser);
+        let mut at = 0;
+        let more = loop {
+            if at == bytes.len() {
+                break true;
+            }
+            match parser.parse(&bytes[at..], &self.limits(connection)) {
+                Ok(Parsed::Command(len)) => {
+                    let args = parser.args(&bytes[at..]);
+                    match self.command(key, connection, args, used) {
+                        Flow::Again => break false,
+                        flow => {
+                            at += len;
+                            if flow == Flow::Stop || used.requests >= budget.requests {
+                                break false;
+                            }
+                        }
+                    }
+                }
+                Ok(Parsed::Skip(len)) => at += len,
+                Ok(Parsed::More(_)) => {
+                    connection.starved = true;
+                    break true;
+                }
+                Err(error) => {
+                    protocol_error(connection, &error.to_string());
+                    at = bytes.len();
+                    break false;
+                }
+            }
+        };
+        connection.parser = parser;
+        rest.extend_from_slice(&bytes[at..]);
+        more
+    }
+
+    /// Runs whole requests from a connection's own buffer; large ones are cut off it without a copy.
+    /// True when it needs more bytes.
+    fn run_all(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        input: &mut BytesMut,
+        budget: Budget,
+        used: &mut Used,
+    ) -> bool {
+        let mut parser = mem::take(&mut connection.parser);
+        let more = loop {
+            if input.is_empty() {
+                break true;
+            }
+            match parser.parse(input, &self.limits(connection)) {
+                Ok(Parsed::Command(len)) => {
+                    let frame = input.split_to(len).freeze();
+                    let owned = parser.owned(frame.clone());
+                    match self.command(key, connection, owned.args(), used) {
+                        Flow::Again => {
+                            let mut whole = BytesMut::from(&frame[..]);
+                            whole.unsplit(mem::take(input));
+                            *input = whole;
+                            break false;
+                        }
+                        Flow::Next if used.requests < budget.requests => {}
+                        _ => break false,
+                    }
+                }
+                Ok(Parsed::Skip(len)) => input.advance(len),
+                Ok(Parsed::More(_)) => {
+                    connection.starved = true;
+                    break true;
+                }
+                Err(error) => {
+                    protocol_error(connection, &error.to_string());
+                    input.clear();
+                    break false;
+                }
+            }
+        };
+        connection.parser = parser;
+        more
+    }
+
+    fn limits(&self, connection: &Connection) -> Limits {
+        let limits = if connection.session.authenticated {
+            Limits::default()
+        } else {
+            Limits::unauthenticated()
+        };
+        Limits {
+            args_max: limits.args_max.min(self.shared.options.args_max),
+            bulk_bytes_max: limits.bulk_bytes_max.min(self.value_bytes_max),
+            ..limits
+        }
+    }
+
+    /// Sends at most a chunk of what waits, and counts the requests whose replies have left.
+    pub(super) fn send(&mut self, connection: &mut Connection, used: &mut Used) -> After {
+        let mut left = self.chunk;
+        while !connection.output.is_empty() && left > 0 {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = connection.output.io_slices(&mut slices, left as usize);
+            match connection.socket.write(&slices[..count]) {
+                Ok(Progress::Moved(sent)) => {
+                    connection.output.advance(sent);
+                    used.bytes_out += sent as u64;
+                    left -= sent as u64;
+                }
+                Ok(Progress::Blocked) => {
+                    connection.writable = false;
+                    return After::Keep;
+                }
+                Ok(Progress::Closed) | Err(_) => return After::Close,
+            }
+        }
+        if connection.output.is_empty() {
+            connection.output.release();
+        }
+        After::Keep
+    }
+}
+
+fn protocol_error(connection: &mut Connection, text: &str) {
+    let protocol = connection.session.protocol;
+    Reply::new(&mut connection.output, protocol).error(&format!("ERR {text}"));
+    connection.closing = true;
+}
+
+fn finished(connection: &Connection) -> After {
+    let sent = connection.output.is_empty() && !connection.socket.wants_write();
+    let over = connection.closing || (connection.ended && !has_work(connection));
+    if over && sent && connection.parked.is_none() { After::Close } else { After::Keep }
+}
+
+fn has_work(connection: &Connection) -> bool {
+    connection.parked == Some(Parked::Handler) || (!connection.input.is_empty() && !connection.starved)
+}

@@ -1,0 +1,128 @@
+//! What is run against a keyspace as one: a command, or the commands between `MULTI` and `EXEC`.
+
+use engine::{Access, Keys, Stop};
+use smallvec::SmallVec;
+use telemetry::Class;
+
+use crate::commands::{self, Context, Handler, Spec};
+use crate::session::Watched;
+use crate::resp::{Output, OwnedArgs, Protocol, Reply};
+
+/// One command of a unit.
+pub enum Step {
+    /// It works on the keyspace.
+    Data(&'static Spec, OwnedArgs),
+    /// Its reply needs no keyspace and is known.
+    Known(Output),
+}
+
+/// Commands that take effect together.
+pub struct Unit {
+    /// The command that the client sent: `EXEC` for a transaction.
+    spec: &'static Spec,
+    steps: Vec<Step>,
+    /// The replies come as one array (`EXEC`).
+    transaction: bool,
+    /// Keys that must not have changed since they were watched.
+    watches: Vec<Watched>,
+    /// The class under which it is counted.
+    pub class: Class,
+    /// Requests it is charged as.
+    pub requests: u64,
+}
+
+impl Unit {
+    /// A single command.
+    pub fn one(spec: &'static Spec, args: OwnedArgs) -> Self {
+        let mut keys = 0;
+        spec.each_key(&args.args(), |_| keys += 1);
+        let requests = super::command::requests_of(keys);
+        let steps = vec![Step::Data(spec, args)];
+        Self { spec, steps, transaction: false, watches: Vec::new(), class: spec.class, requests }
+    }
+
+    /// The commands of a transaction. The watched keys count among its own, so that nobody can write
+    /// them between the check and the effect.
+    pub fn transaction(
+        spec: &'static Spec,
+        steps: Vec<Step>,
+        watches: Vec<Watched>,
+    ) -> Self {
+        let requests = steps.len() as u64;
+        Self { spec, steps, transaction: true, watches, class: Class::Multiget, requests }
+    }
+
+    /// Calls `use_keys` with every key that the unit names.
+    pub fn with_keys<R>(&self, use_keys: impl FnOnce(&Keys<'_>) -> R) -> R {
+        let mut whole = None;
+        for step in &self.steps {
+            match step {
+                Step::Data(Spec { handler: Handler::KeyspaceWriter(_), .. }, _) => whole = Some(Keys::All),
+                Step::Data(Spec { handler: Handler::Keyspace(_), .. }, _) if self.transaction => {
+                    whole = Some(Keys::All);
+                }
+                Step::Data(Spec { handler: Handler::Keyspace(_), .. }, _) => whole = Some(Keys::None),
+                _ => {}
+            }
+        }
+        if let Some(keys) = whole {
+            return use_keys(&keys);
+        }
+        let words: SmallVec<[_; 4]> = self
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Data(spec, args) => Some((*spec, args.args())),
+                Step::Known(_) => None,
+            })
+            .collect();
+        let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
+        for (spec, args) in &words {
+            spec.each_key(args, |name| names.push(name));
+        }
+        names.extend(self.watches.iter().map(|watched| &watched.key[..]));
+        use_keys(&Keys::Some(&names))
+    }
+
+    /// Runs every command; the replies are appended to `output`.
+    ///
+    /// # Errors
+    /// A read that needs the disk, or the engine's.
+    pub fn run(
+        &self,
+        access: &mut Access<'_>,
+        output: &mut Output,
+        protocol: Protocol,
+        context: Context<'_>,
+    ) -> Result<(), Stop> {
+        if self.watches.iter().any(|watched| watched.watch.dirty_at(watched.since_ms, access.now_ms())) {
+            Reply::new(output, protocol).null_array();
+            return Ok(());
+        }
+        if self.transaction {
+            Reply::new(output, protocol).array(self.steps.len());
+        }
+        for step in &self.steps {
+            match step {
+                Step::Known(reply) => output.write(&reply.to_vec()),
+                Step::Data(spec, args) => {
+                    commands::run(spec, access, args.args(), Reply::new(output, protocol), context)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The command that the client sent.
+    pub fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+
+    /// The words of that command, for the slow log.
+    pub fn words(&self) -> Option<&OwnedArgs> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Data(_, args) => Some(args),
+            Step::Known(_) => None,
+        })
+    }
+}

@@ -1,0 +1,23 @@
+//! The server: clients in, RESP in between, tenants kept apart.
+//!
+//! * [`resp`] is the wire: requests and replies as bytes.
+//! * [`commands`] is what commands mean: one table, plain functions over [`engine::Access`].
+//! * [`connection`] is one client; `session` is what its commands leave behind.
+//! * [`core`] is a thread that owns connections and decides, by its stage, whose turn it is.
+//! * [`tenants`] is who they are.
+//! * [`Server`] starts and ends it all; the binary gives it clocks and settings.
+
+pub mod commands;
+mod connection;
+mod core;
+mod options;
+pub mod resp;
+mod server;
+mod session;
+mod shared;
+mod source;
+pub mod tenants;
+
+pub use options::{Capacity, Listen, Options, Tuning};
+pub use server::{Server, ServerError};
+pub use shared::Phase;

@@ -1,0 +1,108 @@
+//! What the binary tells the server at its start, checked and in plain units.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stage::{Clock, Discipline};
+
+use crate::tenants::TenantSpec;
+
+/// An address on which clients are accepted.
+#[derive(Clone)]
+pub struct Listen {
+    /// Address and port; port 0 takes a free one.
+    pub addr: SocketAddr,
+    /// Clients must speak TLS.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+/// What one core can do in a second: the yardstick of dominant shares (Pisces eq. 4.15), not a limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capacity {
+    /// Requests per second.
+    pub requests_per_s: u64,
+    /// Bytes per second from clients.
+    pub bytes_in_per_s: u64,
+    /// Bytes per second to clients.
+    pub bytes_out_per_s: u64,
+}
+
+impl Default for Capacity {
+    /// A request that is not part of a pipeline costs a core about 10 µs in system calls, so small
+    /// requests are what Pisces calls interrupt-bound; the bandwidth is a 10 Gbit/s port's.
+    fn default() -> Self {
+        Self { requests_per_s: 100_000, bytes_in_per_s: 1_250_000_000, bytes_out_per_s: 1_250_000_000 }
+    }
+}
+
+/// Settings that `CONFIG SET` and a reload can change while the server runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tuning {
+    /// How the request stage picks.
+    pub discipline: Discipline,
+    /// Commands slower than this go to the slow log, in µs; negative: none.
+    pub slow_log_over_us: i64,
+    /// Slow commands kept per tenant.
+    pub slow_log_length: usize,
+    /// Close a connection that has been silent this long, in ms; 0: never.
+    pub idle_timeout_ms: u64,
+    /// Connections at most.
+    pub connections_max: usize,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            discipline: Discipline::Fair,
+            slow_log_over_us: 10_000,
+            slow_log_length: 128,
+            idle_timeout_ms: 0,
+            connections_max: 10_000,
+        }
+    }
+}
+
+/// Everything the server is started with.
+pub struct Options {
+    /// Where clients are accepted.
+    pub listen: Vec<Listen>,
+    /// Cores that serve clients, each a thread, >= 1.
+    pub cores: usize,
+    /// Yardstick of one core.
+    pub capacity: Capacity,
+    /// Largest value, in bytes (Redis's `proto-max-bulk-len`).
+    pub value_bytes_max: usize,
+    /// Most words of one request.
+    pub args_max: u32,
+    /// Most elements that one `ENTREMET.RANGE` returns.
+    pub range_count_max: usize,
+    /// Bytes read or written in one turn before the connection goes to the back of its queue.
+    pub chunk_bytes: usize,
+    /// Object cache of all tenants together, in bytes.
+    pub object_cache_bytes: u64,
+    /// Size of one memtable of a tenant, in bytes.
+    pub memtable_bytes: usize,
+    /// Uncommitted bytes of a tenant at which further writes wait.
+    pub pending_bytes: usize,
+    /// Files that one tenant's database keeps open.
+    pub open_files_max: i32,
+    /// Seed of everything random that the schedulers do.
+    pub seed: u64,
+    /// Settings that can change later.
+    pub tuning: Tuning,
+    /// Tenants of the configuration file.
+    pub tenants: Vec<TenantSpec>,
+    /// Storage.
+    pub engine: engine::EngineOptions,
+    /// The data directory; also keeps run-time tenants.
+    pub data: PathBuf,
+    /// Time for latencies and schedulers.
+    pub clock: Arc<dyn Clock + Send + Sync>,
+    /// Time of day, in ms since the Unix epoch, for expiry.
+    pub wall_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Version text for `INFO`.
+    pub version: String,
+    /// The configuration file, for `INFO`.
+    pub config_file: Option<PathBuf>,
+}

@@ -1,0 +1,135 @@
+//! Starting, changing and ending a server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use mio::Poll;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::core::{Core, Door, Mailbox, Message};
+use crate::options::Options;
+use crate::shared::{Phase, Shared};
+use crate::tenants::{Doorkeeper, Registry, StoreError, TenantSpec};
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Storage.
+    #[error(transparent)]
+    Engine(#[from] engine::EngineError),
+    /// The list of tenants.
+    #[error(transparent)]
+    Tenants(#[from] StoreError),
+    /// The network or the system.
+    #[error("{0}")]
+    System(String),
+}
+
+/// A running server. Dropping it does not stop it; [`Server::stop`] does.
+pub struct Server {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Opens the data, binds the addresses, starts the cores.
+    ///
+    /// `on_shutdown` is called when a client asks for `SHUTDOWN`.
+    ///
+    /// # Errors
+    /// Anything that keeps it from serving, with what to do about it.
+    pub fn start(
+        options: Options,
+        on_shutdown: Box<dyn Fn() + Send + Sync>,
+    ) -> Result<Self, ServerError> {
+        let engine = engine::Engine::open(options.engine.clone())?;
+        let tenants = Registry::open(&options.data, &options.tenants, options.cores)?;
+        let doorkeeper = Doorkeeper::start().map_err(ServerError::System)?;
+        let run_id = run_id()?;
+        let shared =
+            Arc::new(Shared::new(options, engine, tenants, doorkeeper, run_id, on_shutdown));
+        let threads = start_cores(&shared).map_err(|e| ServerError::System(e.to_string()))?;
+        Ok(Self { shared, threads })
+    }
+
+    /// The addresses on which clients are accepted.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.shared.addresses.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// What the admin address shows.
+    pub fn admin_source(&self) -> Arc<dyn telemetry::AdminSource> {
+        Arc::new(crate::source::Source::new(Arc::clone(&self.shared)))
+    }
+
+    /// The measurements of every tenant.
+    pub fn metrics(&self) -> Arc<telemetry::Registry> {
+        Arc::clone(&self.shared.metrics)
+    }
+
+    /// Takes over the tenants and tunings of a configuration read anew.
+    pub fn reload(&self, tenants: &[TenantSpec], tuning: crate::Tuning) {
+        self.shared.reload(tenants);
+        self.shared.tune(|now| *now = tuning);
+    }
+
+    /// A reload was refused for its errors; counted for the metrics.
+    pub fn reload_refused(&self) {
+        self.shared.counters.reloads_refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Takes no new connection and no new request; what is under way is finished.
+    pub fn drain(&self) {
+        self.shared.enter_phase(Phase::Draining);
+        self.shared.broadcast(|| Message::Drain);
+    }
+
+    /// True once no connection is left.
+    pub fn drained(&self) -> bool {
+        self.shared.clients.count() == 0
+    }
+
+    /// Ends the cores, then the storage: every committed write is on the disk when it returns.
+    pub fn stop(self) {
+        self.shared.enter_phase(Phase::Stopped);
+        self.shared.broadcast(|| Message::Stop);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a core ended in a panic");
+            }
+        }
+        self.shared.engine.shutdown();
+    }
+}
+
+fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
+    let mut polls = Vec::new();
+    let mut mailboxes = Vec::new();
+    for _ in 0..shared.options.cores {
+        let poll = Poll::new()?;
+        mailboxes.push(Mailbox::new(&poll)?);
+        polls.push(poll);
+    }
+    let mut door = Some(Door::open(&shared.options.listen, &polls[0])?);
+    let addresses = door.as_ref().map_or(Ok(Vec::new()), Door::addresses)?;
+    shared.addresses.set(addresses).unwrap_or_else(|_| unreachable!("set once"));
+    shared.set_mailboxes(mailboxes.clone());
+    let mut threads = Vec::new();
+    for (id, (poll, mailbox)) in polls.into_iter().zip(mailboxes).enumerate() {
+        let (shared, door) = (Arc::clone(shared), door.take());
+        let thread = thread::Builder::new().name(format!("core-{id}"));
+        threads.push(thread.spawn(move || Core::new(id, shared, poll, mailbox, door).run())?);
+    }
+    Ok(threads)
+}
+
+/// Forty hexadecimal digits, as Redis names its runs.
+fn run_id() -> Result<String, ServerError> {
+    let mut bytes = [0u8; 20];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| ServerError::System("no system randomness for a run id".into()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,387 @@
+//! `CLIENT …`: what a tenant's connections say of themselves, and closing them.
+//!
+//! A tenant sees and closes its own connections only; to it, those of others do not exist.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::{ReplyMode, Visit};
+use crate::commands::{is, ClientCommand};
+use crate::connection::client::Client;
+use crate::core::Message;
+use crate::resp::parse_i64;
+
+/// Runs a `CLIENT` subcommand.
+pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
+    match command {
+        ClientCommand::Getname => getname(visit),
+        ClientCommand::Getredir => visit.reply().int(-1),
+        ClientCommand::Id => {
+            let id = visit.connection.client.id as i64;
+            visit.reply().int(id);
+        }
+        ClientCommand::Info => {
+            let text = describe(&visit.connection.client, visit.now_ms) + "\n";
+            visit.reply().verbatim(&text);
+        }
+        ClientCommand::Kill => kill(visit),
+        ClientCommand::List => list(visit),
+        // Connections are never evicted and keys never pushed out, so both hold without doing anything.
+        ClientCommand::NoEvict | ClientCommand::NoTouch => match on_or_off(visit) {
+            Some(_) => visit.reply().ok(),
+            None => visit.syntax_error(),
+        },
+        ClientCommand::Reply => reply(visit),
+        ClientCommand::Setinfo => setinfo(visit),
+        ClientCommand::Setname => {
+            let name = visit.arg(2);
+            match set_name(visit, name) {
+                Ok(()) => visit.reply().ok(),
+                Err(text) => visit.error(text),
+            }
+        }
+        ClientCommand::Tracking => tracking(visit),
+        ClientCommand::Trackinginfo => trackinginfo(visit),
+    }
+}
+
+/// Names the connection; an empty name takes the name away.
+///
+/// # Errors
+/// Redis's text, when the name has blanks or bytes that do not print.
+pub fn set_name(visit: &mut Visit<'_>, name: &[u8]) -> Result<(), &'static str> {
+    let Some(name) = printable(name) else {
+        return Err("ERR Client names cannot contain spaces, newlines or special characters.");
+    };
+    visit.connection.client.relabel(|labels| labels.name = name.to_string());
+    Ok(())
+}
+
+/// What may stand in a line of `CLIENT LIST`: ASCII from `!` to `~`.
+fn printable(word: &[u8]) -> Option<&str> {
+    word.iter().all(u8::is_ascii_graphic).then_some(std::str::from_utf8(word).ok()?)
+}
+
+fn on_or_off(visit: &Visit<'_>) -> Option<bool> {
+    match (visit.is(2, "ON"), visit.is(2, "OFF")) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+fn getname(visit: &mut Visit<'_>) {
+    let name = visit.connection.client.labels().name;
+    if name.is_empty() {
+        visit.reply().null();
+    } else {
+        visit.reply().bulk(name.as_bytes());
+    }
+}
+
+fn setinfo(visit: &mut Visit<'_>) {
+    let version = visit.is(2, "LIB-VER");
+    if !version && !visit.is(2, "LIB-NAME") {
+        let option = visit.text(2);
+        return visit.error(&format!("ERR Unrecognized option '{option}'"));
+    }
+    let Some(value) = printable(visit.arg(3)) else {
+        let option = if version { "lib-ver" } else { "lib-name" };
+        return visit.error(&format!("ERR {option} cannot contain spaces, newlines or special characters."));
+    };
+    visit.connection.client.relabel(|labels| {
+        let field = if version { &mut labels.lib_ver } else { &mut labels.lib_name };
+        *field = value.to_string();
+    });
+    visit.reply().ok();
+}
+
+fn reply(visit: &mut Visit<'_>) {
+    // With `OFF` and `SKIP` the mode itself keeps this reply, which is none, from being sent.
+    let mode = visit.connection.session.reply_mode;
+    visit.connection.session.reply_mode = if visit.is(2, "ON") {
+        visit.reply().ok();
+        ReplyMode::On
+    } else if visit.is(2, "OFF") {
+        ReplyMode::Off
+    } else if visit.is(2, "SKIP") {
+        if mode == ReplyMode::Off { ReplyMode::Off } else { ReplyMode::SkipNext }
+    } else {
+        return visit.syntax_error();
+    };
+}
+
+fn tracking(visit: &mut Visit<'_>) {
+    match on_or_off(visit) {
+        // A client told `OK` would keep values that have long been changed.
+        Some(true) => visit.error("ERR client-side caching is not supported: CLIENT TRACKING can only be OFF"),
+        Some(false) if visit.args.len() == 3 => visit.reply().ok(),
+        _ => visit.syntax_error(),
+    }
+}
+
+fn trackinginfo(visit: &mut Visit<'_>) {
+    let mut reply = visit.reply();
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(1);
+    reply.bulk(b"off");
+    reply.bulk(b"redirect");
+    reply.int(-1);
+    reply.bulk(b"prefixes");
+    reply.array(0);
+}
+
+/// One line of `CLIENT LIST`, without its end. What Redis counts and we do not have (descriptor, database,
+/// channels, buffers) is 0, or -1 where Redis means "none" by that: clients parse the fields.
+fn describe(client: &Client, now_ms: u64) -> String {
+    let labels = client.labels();
+    let seconds_since = |then_ms: u64| now_ms.saturating_sub(then_ms) / 1_000;
+    let multi = client.queued.load(Ordering::Relaxed);
+    let flags = if multi >= 0 { 'x' } else { 'N' };
+    let mut line = format!(
+        "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 ssub=0 multi={multi}",
+        client.id,
+        client.addr,
+        client.local_addr,
+        labels.name,
+        seconds_since(client.created_ms),
+        seconds_since(client.active_ms.load(Ordering::Relaxed)),
+    );
+    let _ = write!(
+        line,
+        " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r \
+         cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}",
+        client.last_command(),
+        client.tenant().name,
+        client.protocol.load(Ordering::Relaxed),
+        labels.lib_name,
+        labels.lib_ver,
+    );
+    line
+}
+
+/// Whether `TYPE` means our connections, all of which are of Redis's type "normal"; none: no such type.
+fn type_is_normal(word: &[u8]) -> Option<bool> {
+    let others = ["slave", "replica", "pubsub", "master"];
+    if is(word, "normal") {
+        Some(true)
+    } else {
+        others.iter().any(|other| is(word, other)).then_some(false)
+    }
+}
+
+fn unknown_type(visit: &mut Visit<'_>, at: usize) {
+    let word = visit.text(at);
+    visit.error(&format!("ERR Unknown client type '{word}'"));
+}
+
+/// The tenant's connections; those that are killed count as gone before their cores have closed them.
+fn own(visit: &Visit<'_>) -> Vec<Arc<Client>> {
+    let mut clients = visit.shared.clients.of(&visit.connection.tenant);
+    clients.retain(|client| !client.killed.load(Ordering::Acquire));
+    clients
+}
+
+fn list(visit: &mut Visit<'_>) {
+    let mut wanted: Option<Vec<u64>> = None;
+    let mut normal = true;
+    match visit.args.len() {
+        2 => {}
+        4 if visit.is(2, "TYPE") => match type_is_normal(visit.arg(3)) {
+            Some(is_normal) => normal = is_normal,
+            None => return unknown_type(visit, 3),
+        },
+        4.. if visit.is(2, "ID") => {
+            let ids: Option<Vec<i64>> = visit.args.from(3).iter().map(parse_i64).collect();
+            let Some(ids) = ids else { return visit.error("ERR Invalid client ID") };
+            wanted = Some(ids.into_iter().filter_map(|id| u64::try_from(id).ok()).collect());
+        }
+        _ => return visit.syntax_error(),
+    }
+    let clients = own(visit);
+    let shown: Vec<&Arc<Client>> = match &wanted {
+        Some(ids) => ids.iter().filter_map(|id| clients.iter().find(|client| client.id == *id)).collect(),
+        None => clients.iter().filter(|_| normal).collect(),
+    };
+    let lines: String = shown.iter().map(|client| describe(client, visit.now_ms) + "\n").collect();
+    visit.reply().verbatim(&lines);
+}
+
+/// Which connections `CLIENT KILL` means.
+struct Victims {
+    id: Option<u64>,
+    addr: Option<Vec<u8>>,
+    local_addr: Option<Vec<u8>>,
+    /// A type or user that none of the tenant's connections has.
+    nobody: bool,
+    age_s_min: u64,
+    skip_me: bool,
+}
+
+impl Victims {
+    fn include(&self, client: &Client, now_ms: u64) -> bool {
+        let is_at = |wanted: &Option<Vec<u8>>, addr: std::net::SocketAddr| {
+            wanted.as_ref().is_none_or(|wanted| addr.to_string().as_bytes() == wanted)
+        };
+        !self.nobody
+            && self.id.is_none_or(|id| client.id == id)
+            && is_at(&self.addr, client.addr)
+            && is_at(&self.local_addr, client.local_addr)
+            && now_ms.saturating_sub(client.created_ms) >= self.age_s_min.saturating_mul(1_000)
+    }
+}
+
+fn kill(visit: &mut Visit<'_>) {
+    let old_form = visit.args.len() == 3;
+    let victims = if old_form {
+        // The old form names one address and may mean the caller itself.
+        Some(Victims { addr: Some(visit.arg(2).to_vec()), skip_me: false, ..Victims::everybody() })
+    } else {
+        victims(visit)
+    };
+    let Some(victims) = victims else { return };
+    let me = Arc::clone(&visit.connection.client);
+    let mut killed = 0;
+    for client in own(visit) {
+        let mine = client.id == me.id;
+        if (mine && victims.skip_me) || !victims.include(&client, visit.now_ms) {
+            continue;
+        }
+        killed += 1;
+        if mine {
+            // The reply is still to be sent.
+            visit.connection.closing = true;
+        } else {
+            client.killed.store(true, Ordering::Release);
+            visit.shared.mailbox(client.core.load(Ordering::Relaxed)).send(Message::Kill);
+        }
+    }
+    match (old_form, killed) {
+        (true, 0) => visit.error("ERR No such client"),
+        (true, _) => visit.reply().ok(),
+        (false, _) => visit.reply().int(killed),
+    }
+}
+
+impl Victims {
+    fn everybody() -> Self {
+        Self { id: None, addr: None, local_addr: None, nobody: false, age_s_min: 0, skip_me: true }
+    }
+}
+
+/// Reads the filters of the new form; none: the error is written.
+fn victims(visit: &mut Visit<'_>) -> Option<Victims> {
+    let mut victims = Victims::everybody();
+    for at in (2..visit.args.len()).step_by(2) {
+        let Some(value) = visit.args.find(at + 1) else {
+            visit.syntax_error();
+            return None;
+        };
+        if visit.is(at, "ID") {
+            let id = parse_i64(value).filter(|id| *id > 0);
+            let Some(id) = id else {
+                visit.error("ERR client-id should be greater than 0");
+                return None;
+            };
+            victims.id = Some(id as u64);
+        } else if visit.is(at, "TYPE") {
+            let Some(normal) = type_is_normal(value) else {
+                unknown_type(visit, at + 1);
+                return None;
+            };
+            victims.nobody |= !normal;
+        } else if visit.is(at, "ADDR") {
+            victims.addr = Some(value.to_vec());
+        } else if visit.is(at, "LADDR") {
+            victims.local_addr = Some(value.to_vec());
+        } else if visit.is(at, "USER") {
+            if value != visit.connection.tenant.name.as_bytes() {
+                let user = visit.text(at + 1);
+                visit.error(&format!("ERR No such user '{user}'"));
+                return None;
+            }
+        } else if visit.is(at, "MAXAGE") {
+            victims.age_s_min = max_age(visit, value)?;
+        } else if visit.is(at, "SKIPME") && (is(value, "YES") || is(value, "NO")) {
+            victims.skip_me = is(value, "YES");
+        } else {
+            visit.syntax_error();
+            return None;
+        }
+    }
+    Some(victims)
+}
+
+/// Redis 7.4's texts.
+fn max_age(visit: &mut Visit<'_>, value: &[u8]) -> Option<u64> {
+    match parse_i64(value) {
+        Some(age @ 1..) => return Some(age as u64),
+        Some(_) => visit.error("ERR maxage should be greater than 0"),
+        None => visit.error("ERR maxage is not an integer or out of range"),
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::client::Clients;
+    use crate::tenants::tests::tenant;
+
+    fn clients() -> (Clients, Vec<Arc<Client>>) {
+        let clients = Clients::default();
+        let [web, batch] = ["web", "batch"].map(tenant);
+        let here = "127.0.0.1:6380".parse().unwrap();
+        let enter = |port: u16, owner| clients.enter(([10, 0, 0, 1], port).into(), here, 1_000, owner);
+        let all = vec![enter(1, &web), enter(2, &batch), enter(3, &web)];
+        (clients, all)
+    }
+
+    #[test]
+    fn a_line_has_the_fields_of_redis_in_its_order() {
+        let (_, all) = clients();
+        all[0].relabel(|labels| labels.name = "worker".into());
+        all[0].active_ms.store(9_000, Ordering::Relaxed);
+        assert_eq!(
+            describe(&all[0], 11_500),
+            "id=1 addr=10.0.0.1:1 laddr=127.0.0.1:6380 fd=0 name=worker age=10 idle=2 flags=N db=0 sub=0 psub=0 \
+             ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 \
+             events=r cmd=NULL user=web redir=-1 resp=2 lib-name= lib-ver="
+        );
+        all[0].queued(Some(3));
+        assert!(describe(&all[0], 0).contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 "));
+    }
+
+    #[test]
+    fn a_tenant_has_its_own_connections_only() {
+        let (clients, all) = clients();
+        let own: Vec<u64> = clients.of(&all[0].tenant()).iter().map(|client| client.id).collect();
+        assert_eq!(own, [1, 3]);
+    }
+
+    #[test]
+    fn victims_are_those_whom_every_filter_means() {
+        let (_, all) = clients();
+        let chosen = |victims: Victims| -> Vec<u64> {
+            all.iter().filter(|c| victims.include(c, 3_000)).map(|c| c.id).collect()
+        };
+        assert_eq!(chosen(Victims::everybody()), [1, 2, 3]);
+        assert_eq!(chosen(Victims { id: Some(2), ..Victims::everybody() }), [2]);
+        let addr = Some(b"10.0.0.1:3".to_vec());
+        assert_eq!(chosen(Victims { addr: addr.clone(), ..Victims::everybody() }), [3]);
+        assert!(chosen(Victims { addr, id: Some(1), ..Victims::everybody() }).is_empty());
+        assert_eq!(chosen(Victims { age_s_min: 2, ..Victims::everybody() }), [1, 2, 3]);
+        assert!(chosen(Victims { age_s_min: 3, ..Victims::everybody() }).is_empty());
+    }
+
+    #[test]
+    fn names_are_printable_words() {
+        assert_eq!(printable(b"a-b:c"), Some("a-b:c"));
+        assert_eq!(printable(b""), Some(""));
+        for bad in [&b"a b"[..], b"a\nb", b"\xc3\xa9", b"\x7f"] {
+            assert_eq!(printable(bad), None);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `ENTREMET EXPLAIN [tenant]` and `ENTREMET SLO [tenant]`: where the time went, and what had been promised.
+
+use telemetry::{Class, ClassTotals, HistogramSnapshot};
+
+use super::{lines, time, Visit};
+use crate::tenants::{Settings, Slo};
+
+/// `ENTREMET EXPLAIN [tenant]`
+pub fn explain(visit: &mut Visit<'_>) {
+    let Some(tenant) = super::named(visit, 2) else { return };
+    let shared = visit.shared;
+    let settings = tenant.settings();
+    let mut text = vec![share_line(&tenant.name, &settings, shared.tenants.weight_total())];
+    if let Some(totals) = shared.metrics.totals(&tenant.name) {
+        text.extend(totals.active().map(|(class, totals)| class_line(class, totals)));
+    }
+    if text.len() == 1 {
+        text.push("no request since the start".into());
+    }
+    lines(&mut visit.reply(), &text);
+}
+
+fn share_line(name: &str, settings: &Settings, weights: f64) -> String {
+    let percent = 100.0 * settings.weight / weights;
+    format!("{name}: weight {} of {weights}, {percent:.2} % when everybody wants everything", settings.weight)
+}
+
+/// What became of one class since the start, and what took most of its slowest requests' time.
+fn class_line(class: Class, totals: &ClassTotals) -> String {
+    let requests = totals.requests.max(1);
+    let mut text = format!(
+        "{}: {} requests, {} errors, {} throttled; latency {}; waiting for its turn {}; CPU {} each",
+        class.name(),
+        totals.requests,
+        totals.errors,
+        totals.throttled.iter().sum::<u64>(),
+        percentiles(&totals.latency),
+        percentiles(&totals.queue),
+        time(totals.cpu_ns as f64 / requests as f64),
+    );
+    if !totals.disk.is_empty() {
+        let percent = 100.0 * totals.disk.count() as f64 / requests as f64;
+        text += &format!("; {percent:.1} % needed the disk, {}", percentiles(&totals.disk));
+    }
+    text + "; mostly " + mostly(totals)
+}
+
+fn percentiles(times: &HistogramSnapshot) -> String {
+    format!("p50 {} p99 {}", time(times.quantile(0.5)), time(times.quantile(0.99)))
+}
+
+/// Where most of the time went, by the sums: percentiles of parts do not add up.
+fn mostly(totals: &ClassTotals) -> &'static str {
+    let (queue_ns, disk_ns) = (totals.queue.sum_ns(), totals.disk.sum_ns());
+    let rest_ns = totals.latency.sum_ns().saturating_sub(queue_ns + disk_ns);
+    if queue_ns >= disk_ns && queue_ns > rest_ns {
+        "waiting for its turn"
+    } else if disk_ns > rest_ns {
+        "on the disk"
+    } else {
+        "being served"
+    }
+}
+
+/// `ENTREMET SLO [tenant]`
+pub fn slo(visit: &mut Visit<'_>) {
+    let Some(tenant) = super::named(visit, 2) else { return };
+    let text: Vec<String> = tenant.settings().slos.iter().map(slo_line).collect();
+    lines(&mut visit.reply(), &text);
+}
+
+fn slo_line(slo: &Slo) -> String {
+    let mut parts = Vec::new();
+    if let Some((percentile, ns)) = slo.latency {
+        parts.push(format!("p{percentile} at most {}", time(ns as f64)));
+    }
+    parts.extend(slo.throughput_per_s.map(|rate| format!("{rate}/s served")));
+    parts.extend(slo.contract_per_s.map(|rate| format!("up to {rate}/s offered")));
+    parts.push(format!("importance {}", slo.importance));
+    format!("{}: {} (recorded, not enforced yet)", slo.class.name(), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(values: &[u64]) -> HistogramSnapshot {
+        let histogram = telemetry::Histogram::new();
+        values.iter().for_each(|&value| histogram.record(value));
+        histogram.snapshot()
+    }
+
+    #[test]
+    fn a_class_is_explained_in_one_line() {
+        let totals = ClassTotals {
+            requests: 4,
+            errors: 1,
+            cpu_ns: 20_000,
+            latency: times(&[1_000_000; 4]),
+            queue: times(&[100_000; 4]),
+            disk: times(&[3_000_000]),
+            ..ClassTotals::default()
+        };
+        let line = class_line(Class::Get, &totals);
+        assert!(line.starts_with("get: 4 requests, 1 errors, 0 throttled; latency p50 1.0"), "{line}");
+        assert!(line.contains("CPU 5.0 µs each; 25.0 % needed the disk, p50 3.0"), "{line}");
+        assert!(line.ends_with("; mostly on the disk"), "{line}");
+    }
+
+    #[test]
+    fn promises_say_that_they_are_not_kept_yet() {
+        let slo = Slo {
+            class: Class::Scan,
+            latency: Some((99.0, 20_000_000)),
+            throughput_per_s: None,
+            contract_per_s: Some(1_500.0),
+            importance: 80,
+        };
+        let line = "scan: p99 at most 20.00 ms, up to 1500/s offered, importance 80 (recorded, not enforced yet)";
+        assert_eq!(slo_line(&slo), line);
+    }
+}

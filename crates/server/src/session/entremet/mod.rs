@@ -1,0 +1,74 @@
+//! `ENTREMET …`: tenants, what they were promised, where their time goes. Only operators change anything or see
+//! another tenant; to everybody else there is one tenant, their own.
+
+mod explain;
+mod promise;
+mod stage;
+mod tenant;
+
+use std::sync::Arc;
+
+use super::Visit;
+use crate::commands::EntremetCommand;
+use crate::core::Errand;
+use crate::resp::Reply;
+use crate::tenants::Tenant;
+
+/// Runs an `ENTREMET` subcommand; what must wait for the disk is returned, and its reply is still to come.
+pub fn run(command: EntremetCommand, visit: &mut Visit<'_>) -> Option<Errand> {
+    match command {
+        EntremetCommand::Tenant => return tenant::run(visit),
+        EntremetCommand::Explain => explain::explain(visit),
+        EntremetCommand::Slo => explain::slo(visit),
+        EntremetCommand::Stage => stage::run(visit),
+    }
+    None
+}
+
+/// The tenant that word `at` names, or the asking one where there is no such word. None: the error is written,
+/// and it is the same whether there is no such tenant or it is somebody else's to see.
+fn named(visit: &mut Visit<'_>, at: usize) -> Option<Arc<Tenant>> {
+    if visit.args.len() > at + 1 {
+        visit.syntax_error();
+        return None;
+    }
+    let own = Arc::clone(&visit.connection.tenant);
+    let Some(name) = visit.args.find(at) else { return Some(own) };
+    if name == own.name.as_bytes() {
+        return Some(own);
+    }
+    let name = String::from_utf8_lossy(name);
+    let found = if visit.operator() { visit.shared.tenants.get(&name) } else { None };
+    if found.is_none() {
+        visit.error(&no_such(&name));
+    }
+    found
+}
+
+fn no_such(name: &str) -> String {
+    format!("ERR no such tenant '{name}'")
+}
+
+/// Lines of text for a person, each an item of its own so that every client shows them as lines.
+fn lines(reply: &mut Reply<'_>, lines: &[String]) {
+    reply.array(lines.len());
+    lines.iter().for_each(|line| reply.bulk(line.as_bytes()));
+}
+
+/// A time as a person reads it.
+fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.1} µs", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
+        ns => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        assert_eq!([0.0, 1_500.0, 2_340_000.0, 5e9].map(super::time), ["0 ns", "1.5 µs", "2.34 ms", "5.00 s"]);
+    }
+}

@@ -1,0 +1,122 @@
+//! `ENTREMET TENANT LIST | GET name | SET name … | DEL name`.
+//!
+//! `SET` and `DEL` write the list of tenants to the disk before they are answered, and a plain password takes tens of
+//! milliseconds to hash: both are done on a handler.
+
+use super::promise::{NewPassword, Promise, SYNC};
+use super::Visit;
+use crate::core::Errand;
+use crate::shared::Shared;
+use crate::tenants::{Password, Tenant};
+
+/// Runs it.
+pub fn run(visit: &mut Visit<'_>) -> Option<Errand> {
+    let words = visit.args.len();
+    if visit.is(2, "LIST") && words == 3 {
+        list(visit);
+    } else if visit.is(2, "GET") && words == 4 {
+        if let Some(tenant) = super::named(visit, 3) {
+            get(visit, &tenant);
+        }
+    } else if visit.is(2, "SET") && words >= 4 {
+        return set(visit);
+    } else if visit.is(2, "DEL") && words == 4 {
+        return delete(visit);
+    } else {
+        visit.error("ERR syntax: ENTREMET TENANT LIST | GET name | SET name [option value ...] | DEL name");
+    }
+    None
+}
+
+fn list(visit: &mut Visit<'_>) {
+    let names: Vec<String> = if visit.operator() {
+        visit.shared.tenants.list().iter().map(|tenant| tenant.name.clone()).collect()
+    } else {
+        vec![visit.connection.tenant.name.clone()]
+    };
+    super::lines(&mut visit.reply(), &names);
+}
+
+fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
+    let settings = tenant.settings();
+    let share_percent = 100.0 * settings.weight / visit.shared.tenants.weight_total();
+    let cache_bytes = visit.shared.cache_bytes(tenant);
+    let sync = SYNC.iter().find(|(_, durability)| *durability == settings.durability).map_or("", |(word, _)| word);
+    let mut reply = visit.reply();
+    reply.map(13);
+    for (field, value) in [
+        ("name", tenant.name.as_str()),
+        ("password", if tenant.open() { "none" } else { "set" }),
+        ("sync", sync),
+        ("admin", if settings.admin { "yes" } else { "no" }),
+    ] {
+        reply.bulk(field.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    for (field, value) in [
+        ("weight", Some(settings.weight)),
+        ("share-percent", Some(share_percent)),
+        ("reserve-get", settings.reserve_get_per_s),
+        ("reserve-put", settings.reserve_put_per_s),
+        ("limit-requests", settings.limit.requests_per_s),
+        ("limit-bytes", settings.limit.bytes_per_s),
+        ("contract", settings.contract_per_s),
+    ] {
+        reply.bulk(field.as_bytes());
+        match value {
+            Some(value) => reply.double(value),
+            None => reply.null(),
+        }
+    }
+    for (field, value) in
+        [("reserved-permits", i64::from(settings.reserved_permits)), ("cache", cache_bytes as i64)]
+    {
+        reply.bulk(field.as_bytes());
+        reply.int(value);
+    }
+}
+
+fn set(visit: &mut Visit<'_>) -> Option<Errand> {
+    if !visit.operator() {
+        visit.error(super::super::NOT_OPERATOR);
+        return None;
+    }
+    match Promise::read(visit.args.from(4)) {
+        Ok(promise) => {
+            let name = visit.text(3).into_owned();
+            Some(Box::new(move |shared| carry_out(shared, &name, promise)))
+        }
+        Err(text) => {
+            visit.error(&text);
+            None
+        }
+    }
+}
+
+fn carry_out(shared: &Shared, name: &str, mut promise: Promise) -> Result<(), String> {
+    let password = match promise.password.take() {
+        None => None,
+        Some(NewPassword::Known(password)) => Some(password),
+        Some(NewPassword::Plain(plain)) => Some(Password::hash(&plain).map_err(|why| format!("ERR {why}"))?),
+    };
+    let changed = shared.change_tenant(name, |spec| {
+        promise.apply(&mut spec.settings);
+        if let Some(password) = password {
+            spec.password = password;
+        }
+    });
+    changed.map_err(|error| format!("ERR {error}"))
+}
+
+fn delete(visit: &mut Visit<'_>) -> Option<Errand> {
+    if !visit.operator() {
+        visit.error(super::super::NOT_OPERATOR);
+        return None;
+    }
+    let name = visit.text(3).into_owned();
+    if name == visit.connection.tenant.name {
+        visit.error("ERR a tenant cannot remove itself: let another operator do it");
+        return None;
+    }
+    Some(Box::new(move |shared| shared.remove_tenant(&name).map_err(|error| format!("ERR {error}"))))
+}

@@ -1,0 +1,207 @@
+//! Who a connection speaks for: `AUTH`, `HELLO`, `RESET`, `SELECT`, `ACL WHOAMI`.
+
+use std::sync::Arc;
+
+use super::{ReplyMode, Session, Visit};
+use crate::commands::AclCommand;
+use crate::core::Errand;
+use crate::resp::Protocol;
+use crate::tenants::{Quick, Tenant, DEFAULT};
+
+/// What is left for the core to do.
+pub enum Login {
+    /// The connection is this tenant's; the reply is written.
+    As(Arc<Tenant>),
+    /// Only the slow check can tell; the command is to be run again after it.
+    Check {
+        /// The tenant named.
+        tenant: Arc<Tenant>,
+        /// The password given.
+        password: Vec<u8>,
+    },
+    /// The rest is a handler's to do, and so is the reply.
+    Errand(Errand),
+}
+
+const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+
+enum Entry {
+    In(Arc<Tenant>),
+    Out,
+    Unknown(Login),
+}
+
+/// Tries a user name and password.
+fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
+    if std::mem::take(&mut visit.connection.session.login_failed) {
+        return Entry::Out;
+    }
+    let name = std::str::from_utf8(user).ok();
+    let Some(tenant) = name.and_then(|name| visit.shared.tenants.get(name)) else {
+        return Entry::Out;
+    };
+    match visit.shared.doorkeeper.quick(&tenant, password) {
+        Quick::Yes => Entry::In(tenant),
+        Quick::Unknown => Entry::Unknown(Login::Check { tenant, password: password.to_vec() }),
+    }
+}
+
+/// `AUTH [user] password`
+pub fn auth(visit: &mut Visit<'_>) -> Option<Login> {
+    let (user, password) = match visit.args.len() {
+        2 => (DEFAULT.as_bytes(), visit.arg(1)),
+        3 => (visit.arg(1), visit.arg(2)),
+        _ => {
+            visit.syntax_error();
+            return None;
+        }
+    };
+    let default_open = visit.shared.tenants.get(DEFAULT).is_some_and(|tenant| tenant.open());
+    if visit.args.len() == 2 && default_open {
+        visit.error(
+            "ERR AUTH <password> called without any password configured for the default user. \
+             Are you sure your configuration is correct?",
+        );
+        return None;
+    }
+    match enter(visit, user, password) {
+        Entry::In(tenant) => {
+            visit.reply().ok();
+            Some(Login::As(tenant))
+        }
+        Entry::Out => {
+            visit.error(WRONG);
+            None
+        }
+        Entry::Unknown(check) => Some(check),
+    }
+}
+
+/// What `HELLO` was asked for besides the protocol.
+#[derive(Default)]
+struct Hello<'a> {
+    login: Option<(&'a [u8], &'a [u8])>,
+    name: Option<&'a [u8]>,
+}
+
+/// `HELLO [2|3 [AUTH user password] [SETNAME name]]`
+pub fn hello(visit: &mut Visit<'_>) -> Option<Login> {
+    let mut protocol = visit.connection.session.protocol;
+    if visit.args.len() > 1 {
+        protocol = match visit.int(1) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            Some(_) => {
+                visit.error("NOPROTO unsupported protocol version");
+                return None;
+            }
+            None => {
+                visit.error("ERR Protocol version is not an integer or out of range");
+                return None;
+            }
+        };
+    }
+    let hello = hello_options(visit)?;
+    let mut login = None;
+    if let Some((user, password)) = hello.login {
+        match enter(visit, user, password) {
+            Entry::In(tenant) => login = Some(Login::As(tenant)),
+            Entry::Out => {
+                visit.error(WRONG);
+                return None;
+            }
+            Entry::Unknown(check) => return Some(check),
+        }
+    } else if !visit.connection.session.authenticated {
+        visit.error(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        );
+        return None;
+    }
+    if let Some(name) = hello.name {
+        if let Err(text) = super::client::set_name(visit, name) {
+            visit.error(text);
+            return login;
+        }
+    }
+    visit.connection.session.protocol = protocol;
+    visit.connection.client.speaks(protocol);
+    greet(visit);
+    login
+}
+
+fn hello_options<'a>(visit: &mut Visit<'a>) -> Option<Hello<'a>> {
+    let mut hello = Hello::default();
+    let mut at = 2;
+    while at < visit.args.len() {
+        let left = visit.args.len() - at - 1;
+        if visit.is(at, "AUTH") && left >= 2 {
+            hello.login = Some((visit.arg(at + 1), visit.arg(at + 2)));
+            at += 3;
+        } else if visit.is(at, "SETNAME") && left >= 1 {
+            hello.name = Some(visit.arg(at + 1));
+            at += 2;
+        } else {
+            let option = visit.text(at).into_owned();
+            visit.error(&format!("ERR Syntax error in HELLO option '{option}'"));
+            return None;
+        }
+    }
+    Some(hello)
+}
+
+fn greet(visit: &mut Visit<'_>) {
+    let protocol = visit.connection.session.protocol;
+    let id = visit.connection.client.id as i64;
+    let mut reply = visit.reply();
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(super::info::REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.int(protocol.version());
+    reply.bulk(b"id");
+    reply.int(id);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+/// `RESET`
+pub fn reset(visit: &mut Visit<'_>) -> Option<Login> {
+    let tenant = visit.shared.tenants.get(DEFAULT);
+    let session = &mut visit.connection.session;
+    let open = tenant.as_ref().is_some_and(|tenant| tenant.open());
+    *session = Session { authenticated: open, ..Session::new(&visit.connection.tenant) };
+    session.reply_mode = ReplyMode::On;
+    visit.connection.client.queued(None);
+    visit.connection.client.speaks(Protocol::Resp2);
+    visit.connection.client.relabel(|labels| labels.name.clear());
+    visit.reply().simple("RESET");
+    tenant.filter(|_| open).map(Login::As)
+}
+
+/// `SELECT 0`
+pub fn select(visit: &mut Visit<'_>) {
+    match visit.int(1) {
+        Some(0) => visit.reply().ok(),
+        Some(_) => visit.error("ERR DB index is out of range"),
+        None => visit.error("ERR invalid DB index"),
+    }
+}
+
+/// `ACL WHOAMI`
+pub fn acl(command: AclCommand, visit: &mut Visit<'_>) {
+    match command {
+        AclCommand::Whoami => {
+            let name = visit.connection.tenant.name.clone();
+            visit.reply().bulk(name.as_bytes());
+        }
+    }
+}

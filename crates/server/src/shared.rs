@@ -1,0 +1,283 @@
+//! What all cores, handlers and the admin address look at.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use engine::{Engine, KeyspaceOptions};
+use parking_lot::RwLock;
+use stage::{DispatchOptions, Meter};
+
+use crate::commands::Context;
+use crate::connection::client::Clients;
+use crate::connection::Connection;
+use crate::core::{Board, Mailbox, Message, RESOURCES};
+use crate::options::{Options, Tuning};
+use crate::tenants::{Doorkeeper, Registry, Tenant};
+
+/// A queue holds each connection at most once, so that no queue can be longer than the descriptors allow.
+const QUEUE_MAX: usize = 1 << 20;
+
+/// Why a tenant's database could not be opened.
+pub type OpenError = engine::EngineError;
+
+/// Counts of the whole server.
+#[derive(Default)]
+pub struct Counters {
+    /// Connections refused because too many were open.
+    pub rejected: AtomicU64,
+    /// Configuration reloads taken.
+    pub reloads: AtomicU64,
+    /// Configuration reloads refused for errors.
+    pub reloads_refused: AtomicU64,
+    /// Keys deleted because their time had come.
+    pub expired: AtomicU64,
+}
+
+/// How far the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Serving.
+    Serving = 0,
+    /// Finishing what it has.
+    Draining = 1,
+    /// Stopped.
+    Stopped = 2,
+}
+
+/// The common state.
+pub struct Shared {
+    /// What the server was started with.
+    pub options: Options,
+    /// Storage.
+    pub engine: Arc<Engine>,
+    /// Tenants.
+    pub tenants: Registry,
+    /// Connections.
+    pub clients: Clients,
+    /// Password checks.
+    pub doorkeeper: Doorkeeper,
+    /// Measurements.
+    pub metrics: Arc<telemetry::Registry>,
+    /// Counts.
+    pub counters: Counters,
+    /// What the cores' stages last looked like.
+    pub board: Board,
+    /// When the server started, ms since the Unix epoch.
+    pub started_ms: u64,
+    /// A random name of this process, 40 hexadecimal digits, as `CLUSTER MYID` wants it.
+    pub run_id: String,
+    /// The addresses bound.
+    pub addresses: OnceLock<Vec<std::net::SocketAddr>>,
+    /// Asked for by `SHUTDOWN`; the binary decides how to end.
+    pub on_shutdown: Box<dyn Fn() + Send + Sync>,
+    tuning: RwLock<Tuning>,
+    mailboxes: OnceLock<Vec<Mailbox>>,
+    next_core: AtomicU64,
+    phase: AtomicU8,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        options: Options,
+        engine: Arc<Engine>,
+        tenants: Registry,
+        doorkeeper: Doorkeeper,
+        run_id: String,
+        on_shutdown: Box<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        Self {
+            engine,
+            tenants,
+            doorkeeper,
+            run_id,
+            on_shutdown,
+            clients: Clients::default(),
+            metrics: Arc::new(telemetry::Registry::new(options.cores)),
+            counters: Counters::default(),
+            board: Board::new(options.cores),
+            started_ms: (options.wall_ms)(),
+            addresses: OnceLock::new(),
+            tuning: RwLock::new(options.tuning),
+            mailboxes: OnceLock::new(),
+            next_core: AtomicU64::new(0),
+            phase: AtomicU8::new(Phase::Serving as u8),
+            options,
+        }
+    }
+
+    /// Settings that can change at run time.
+    pub fn tuning(&self) -> Tuning {
+        *self.tuning.read()
+    }
+
+    /// Changes settings and tells the cores.
+    pub fn tune(&self, change: impl FnOnce(&mut Tuning)) {
+        change(&mut self.tuning.write());
+        self.broadcast(|| Message::Tuned);
+    }
+
+    pub(crate) fn set_mailboxes(&self, mailboxes: Vec<Mailbox>) {
+        self.mailboxes.set(mailboxes).unwrap_or_else(|_| unreachable!("the cores are started once"));
+    }
+
+    /// The mailbox of a core.
+    pub fn mailbox(&self, core: usize) -> &Mailbox {
+        &self.mailboxes.get().expect("set before the cores run")[core]
+    }
+
+    /// Sends every core a message of its own.
+    pub fn broadcast(&self, message: impl Fn() -> Message) {
+        for mailbox in self.mailboxes.get().into_iter().flatten() {
+            mailbox.send(message());
+        }
+    }
+
+    /// Gives a new connection to the cores in turn; after `AUTH` it may move once more, to where its
+    /// tenant has fewest.
+    pub(crate) fn hand_out(&self, connection: Box<Connection>) {
+        let core = self.next_core.fetch_add(1, Ordering::Relaxed) as usize % self.options.cores;
+        self.mailbox(core).send(Message::Adopt(connection));
+    }
+
+    /// How far the server is.
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Serving,
+            1 => Phase::Draining,
+            _ => Phase::Stopped,
+        }
+    }
+
+    pub(crate) fn enter_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Where the configuration file is, if there is one.
+    pub fn config_file(&self) -> Option<&PathBuf> {
+        self.options.config_file.as_ref()
+    }
+
+    /// The request stage of one core.
+    pub(crate) fn request_stage(&self) -> DispatchOptions<RESOURCES> {
+        let capacity = self.options.capacity;
+        let per_s = [
+            capacity.requests_per_s,
+            capacity.bytes_in_per_s,
+            capacity.bytes_out_per_s,
+            // One core has one second of CPU time a second.
+            1_000_000_000,
+        ];
+        let meter = Meter { requests: 0, bytes: [false, true, true, false] };
+        DispatchOptions {
+            discipline: self.tuning().discipline,
+            queue_max: QUEUE_MAX,
+            seed: self.options.seed,
+            ..DispatchOptions::new(per_s, meter)
+        }
+    }
+
+    /// The handler stage of one core: its part of the handler threads.
+    pub(crate) fn handler_stage(&self) -> DispatchOptions<1> {
+        let permits = (self.options.engine.handlers / self.options.cores).max(1) as u32;
+        let per_s = [u64::from(permits) * 1_000_000_000];
+        DispatchOptions {
+            discipline: self.tuning().discipline,
+            permits,
+            queue_max: QUEUE_MAX,
+            seed: self.options.seed,
+            ..DispatchOptions::new(per_s, Meter { requests: 0, bytes: [false] })
+        }
+    }
+
+    /// What a command of `tenant` needs besides its keys.
+    pub(crate) fn context<'t>(&self, tenant: &'t Tenant) -> Context<'t> {
+        Context {
+            cursors: &tenant.cursors,
+            value_bytes_max: self.options.value_bytes_max,
+            range_count_max: self.options.range_count_max,
+        }
+    }
+
+    /// Opens a tenant's database on a handler, then calls `done` there.
+    pub(crate) fn open_keyspace(
+        self: &Arc<Self>,
+        tenant: &Arc<Tenant>,
+        done: Box<dyn FnOnce(Option<OpenError>) + Send>,
+    ) {
+        let shared = Arc::clone(self);
+        let tenant = Arc::clone(tenant);
+        self.engine.handlers().submit(Box::new(move || {
+            let settings = tenant.settings();
+            let cache_bytes = shared.cache_bytes(&tenant);
+            let (notified, name) = (Arc::clone(&shared), tenant.name.clone());
+            let limits = &shared.options;
+            let options = KeyspaceOptions {
+                memtable_bytes: limits.memtable_bytes,
+                pending_bytes: limits.pending_bytes,
+                max_open_files: limits.open_files_max,
+                ..KeyspaceOptions::new(settings.durability.into(), cache_bytes)
+            };
+            let options = options.notify(move |committed| notified.tell_committed(&name, committed.cores));
+            match shared.engine.keyspace(&tenant.name, options) {
+                Ok(keyspace) => {
+                    // It may be open still from a tenant of this name that was removed.
+                    keyspace.set_sync(settings.durability.into());
+                    keyspace.set_cache_bytes(cache_bytes);
+                    tenant.opened(keyspace);
+                    done(None);
+                }
+                Err(error) => {
+                    tracing::error!(tenant = tenant.name, %error, "cannot open the tenant's database");
+                    done(Some(error));
+                }
+            }
+        }));
+    }
+
+    /// By name, since a keyspace outlives a tenant that is removed and added again.
+    fn tell_committed(&self, name: &str, cores: u64) {
+        let Some(tenant) = self.tenants.get(name) else { return };
+        for core in (0..self.options.cores).filter(|core| cores >> core & 1 == 1) {
+            self.mailbox(core).send(Message::Committed(Arc::clone(&tenant)));
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::tenants::TenantSpec;
+
+    /// A server's state without its threads, with these tenants besides `default`. Its clocks stand still.
+    pub fn shared(directory: &std::path::Path, tenants: &[&str]) -> Shared {
+        let specs: Vec<TenantSpec> = tenants.iter().map(|name| TenantSpec::new(name)).collect();
+        let options = Options {
+            listen: Vec::new(),
+            cores: 2,
+            capacity: crate::Capacity::default(),
+            value_bytes_max: 512 << 20,
+            args_max: 1 << 20,
+            range_count_max: 1_000,
+            chunk_bytes: 64 << 10,
+            object_cache_bytes: 64 << 20,
+            memtable_bytes: 1 << 20,
+            pending_bytes: 1 << 20,
+            open_files_max: 16,
+            seed: 0,
+            tuning: Tuning::default(),
+            tenants: specs.clone(),
+            engine: engine::EngineOptions::new(directory),
+            data: directory.to_path_buf(),
+            clock: Arc::new(stage::ManualClock::default()),
+            wall_ms: Arc::new(|| 1_700_000_000_000),
+            version: "0.0.0".into(),
+            config_file: None,
+        };
+        let engine = Engine::open(options.engine.clone()).expect("an engine");
+        let registry = Registry::open(directory, &specs, options.cores).expect("a registry");
+        let doorkeeper = Doorkeeper::start().expect("a doorkeeper");
+        Shared::new(options, engine, registry, doorkeeper, "0".repeat(40), Box::new(|| {}))
+    }
+}

@@ -1,0 +1,206 @@
+//! What the admin address shows of this server.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use engine::KeyspaceStats;
+use policy::PrincipalId;
+use telemetry::{
+    Capacities, Connections, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot, StageSnapshot, State, Storage,
+    TenantSnapshot,
+};
+
+use crate::core::Seen;
+use crate::shared::{Phase, Shared};
+use crate::tenants::{Durability, Tenant};
+
+/// Reads the server's gauges; on the admin thread.
+pub struct Source {
+    shared: Arc<Shared>,
+}
+
+impl Source {
+    /// A source that looks at `shared`.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn discipline(&self) -> String {
+        crate::session::discipline_word(self.shared.tuning().discipline).to_string()
+    }
+
+    fn capacities(&self) -> Capacities {
+        let (core, cores) = (self.shared.options.capacity, self.shared.options.cores as f64);
+        Capacities {
+            requests_per_s: core.requests_per_s as f64 * cores,
+            bytes_in_per_s: core.bytes_in_per_s as f64 * cores,
+            bytes_out_per_s: core.bytes_out_per_s as f64 * cores,
+            cpu_per_s: cores,
+        }
+    }
+
+    /// What each tenant's storage holds, of those whose keyspace has been asked for.
+    fn stored(&self) -> Vec<KeyspaceStats> {
+        let tenants = self.shared.tenants.list();
+        tenants.iter().filter_map(|tenant| tenant.keyspace()).map(|keyspace| keyspace.stats()).collect()
+    }
+
+    /// What one stage of one core looks like.
+    fn stage(
+        &self,
+        (stage, permits): (&str, u32),
+        core: usize,
+        seen: &[(PrincipalId, Seen)],
+        names: &BTreeMap<PrincipalId, Arc<Tenant>>,
+    ) -> StageSnapshot {
+        let busy = seen.iter().filter(|(_, seen)| seen.waiting > 0 || seen.permits_in_use > 0);
+        let principals = busy.filter_map(|(id, seen)| Some(principal(names.get(id)?, stage, seen)));
+        StageSnapshot {
+            stage: stage.to_string(),
+            core: core as u32,
+            policy: self.discipline(),
+            permits,
+            permits_in_use: seen.iter().map(|(_, seen)| seen.permits_in_use).sum(),
+            admitted: seen.iter().map(|(_, seen)| seen.admitted).sum(),
+            principals: principals.collect(),
+        }
+    }
+}
+
+fn principal(tenant: &Tenant, stage: &str, seen: &Seen) -> PrincipalSnapshot {
+    let reserved = tenant.settings().reserved_permits;
+    let debt_ms = seen.debt_ns as f64 / 1e6;
+    let explanation = match (seen.best_effort, seen.debt_ns) {
+        (true, _) => Some("beyond its contract: served when nobody in contract wants the resource".to_string()),
+        (false, 1_000_000..) => Some(format!("{debt_ms:.1} ms ahead of the others' service: they go first")),
+        _ => None,
+    };
+    PrincipalSnapshot {
+        name: tenant.name.clone(),
+        waiting: seen.waiting,
+        permits_in_use: seen.permits_in_use,
+        reserved_permits: if stage == "handler" { reserved } else { 0 },
+        admitted: seen.admitted,
+        explanation,
+    }
+}
+
+impl telemetry::AdminSource for Source {
+    fn state(&self) -> State {
+        match self.shared.phase() {
+            Phase::Serving => State::Ready,
+            Phase::Draining => State::Draining("finishing what is under way before the end".into()),
+            Phase::Stopped => State::Draining("stopped".into()),
+        }
+    }
+
+    fn server(&self) -> ServerSnapshot {
+        let shared = &self.shared;
+        let stored = self.stored();
+        let sum = |of: fn(&KeyspaceStats) -> u64| stored.iter().map(of).sum::<u64>();
+        let usage = ProcessUsage::now();
+        let memory = Memory {
+            object_cache: sum(|s| s.cache_bytes),
+            block_cache: shared.engine.block_cache_used_bytes(),
+            memtables: sum(|s| s.memtable_bytes),
+            resident: usage.resident_bytes,
+            max: shared.options.object_cache_bytes + shared.options.engine.block_cache_bytes,
+            ..Memory::default()
+        };
+        let used = memory.object_cache + memory.block_cache + memory.memtables + sum(|s| s.pending_bytes);
+        ServerSnapshot {
+            version: shared.options.version.clone(),
+            redis_version: crate::session::REDIS_VERSION.to_string(),
+            process_id: std::process::id(),
+            uptime_s: (shared.options.wall_ms)().saturating_sub(shared.started_ms) / 1_000,
+            cores: shared.options.cores as u32,
+            scheduler: self.discipline(),
+            capacities: self.capacities(),
+            listen: shared.addresses.get().into_iter().flatten().map(ToString::to_string).collect(),
+            connections: Connections {
+                open: shared.clients.count() as u64,
+                blocked: 0,
+                max: shared.tuning().connections_max as u64,
+                accepted: shared.clients.total(),
+                rejected: shared.counters.rejected.load(Ordering::Relaxed),
+            },
+            memory: Memory { used, ..memory },
+            storage: Storage {
+                handlers: shared.options.engine.handlers as u64,
+                handler_jobs: shared.engine.handlers().waiting() as u64,
+                commits: sum(|s| s.commits),
+                commit_errors: sum(|s| s.failures),
+                open_databases: stored.iter().filter(|s| s.open).count() as u64,
+                expired_keys: shared.counters.expired.load(Ordering::Relaxed),
+                ..Storage::default()
+            },
+            cpu_user_s: usage.user_s,
+            cpu_system_s: usage.system_s,
+            slowlog_length: shared.tenants.list().iter().map(|tenant| tenant.slow_log.lock().len() as u64).sum(),
+            reloads: shared.counters.reloads.load(Ordering::Relaxed),
+            reloads_refused: shared.counters.reloads_refused.load(Ordering::Relaxed),
+        }
+    }
+
+    fn tenants(&self) -> Vec<TenantSnapshot> {
+        let mut waiting: BTreeMap<PrincipalId, u64> = BTreeMap::new();
+        for entries in self.shared.board.cores() {
+            for entry in entries.iter() {
+                *waiting.entry(entry.principal).or_default() += entry.request.waiting;
+            }
+        }
+        let tenants = self.shared.tenants.list();
+        tenants.iter().map(|tenant| snapshot(tenant, waiting.get(&tenant.id).copied().unwrap_or(0))).collect()
+    }
+
+    fn stages(&self) -> Vec<StageSnapshot> {
+        let names: BTreeMap<_, _> =
+            self.shared.tenants.list().into_iter().map(|tenant| (tenant.id, tenant)).collect();
+        let handlers = self.shared.handler_stage().permits;
+        let mut stages = Vec::new();
+        for (core, entries) in self.shared.board.cores().enumerate() {
+            let at_request: Vec<_> = entries.iter().map(|entry| (entry.principal, entry.request)).collect();
+            let at_handler: Vec<_> = entries.iter().map(|entry| (entry.principal, entry.handler)).collect();
+            drop(entries);
+            stages.push(self.stage(("request", 1), core, &at_request, &names));
+            stages.push(self.stage(("handler", handlers), core, &at_handler, &names));
+        }
+        stages
+    }
+}
+
+fn snapshot(tenant: &Tenant, waiting: u64) -> TenantSnapshot {
+    let settings = tenant.settings();
+    let stored = tenant.keyspace().map(|keyspace| keyspace.stats()).unwrap_or_default();
+    TenantSnapshot {
+        name: tenant.name.clone(),
+        weight: settings.weight,
+        reserved_permits: settings.reserved_permits,
+        reserve_get_per_s: settings.reserve_get_per_s,
+        reserve_put_per_s: settings.reserve_put_per_s,
+        limit_requests_per_s: settings.limit.requests_per_s,
+        limit_bytes_per_s: settings.limit.bytes_per_s,
+        contract_per_s: settings.contract_per_s,
+        sync: sync_word(settings.durability).to_string(),
+        connections: u64::from(tenant.connections()),
+        waiting,
+        keys: stored.records_estimate,
+        cache_hits: stored.cache_hits,
+        cache_misses: stored.cache_misses,
+        cache_bytes: stored.cache_bytes,
+        cache_allotment_bytes: stored.cache_bytes_max,
+        uncommitted_bytes: stored.pending_bytes,
+        disk_bytes: stored.disk_bytes,
+        write_error: stored.error.map(|error| error.to_string()),
+    }
+}
+
+/// As the configuration says it.
+fn sync_word(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Always => "always",
+        Durability::EverySecond => "every 1s",
+        Durability::Never => "never",
+    }
+}

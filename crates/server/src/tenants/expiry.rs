@@ -1,0 +1,27 @@
+//! When a tenant's keys have to be looked through for those whose time has come.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine::Seq;
+
+/// What the last look found. A write since then may have brought an earlier expiry, so that it counts
+/// only while nothing was written.
+#[derive(Default)]
+pub struct Expiry {
+    seen: AtomicU64,
+    next_due_ms: AtomicU64,
+}
+
+impl Expiry {
+    /// True when a look at `now_ms` may find something.
+    pub fn due(&self, committed: Seq, now_ms: u64) -> bool {
+        committed != self.seen.load(Ordering::Relaxed)
+            || self.next_due_ms.load(Ordering::Relaxed) <= now_ms
+    }
+
+    /// A look that began after commit `seen` found the next expiry to be at `next_due_ms`; none: never.
+    pub fn looked(&self, seen: Seq, next_due_ms: Option<u64>) {
+        self.next_due_ms.store(next_due_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.seen.store(seen, Ordering::Relaxed);
+    }
+}

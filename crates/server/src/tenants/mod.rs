@@ -1,0 +1,139 @@
+//! Tenants: who they are, what they were promised, where their data is.
+//!
+//! A tenant is an ACL user, a keyspace of its own and a principal of every stage. The registry is read at
+//! `AUTH` and by administration only; the request path holds its tenant by `Arc`.
+
+mod change;
+mod expiry;
+mod password;
+mod registry;
+mod settings;
+mod store;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use engine::Keyspace;
+use parking_lot::{Mutex, RwLock};
+use policy::PrincipalId;
+
+pub use expiry::Expiry;
+pub use password::{Crowded, Doorkeeper, Gate, Password, Quick};
+pub use registry::{Registry, RegistryError};
+pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
+pub use store::StoreError;
+
+use crate::commands::ScanCursors;
+use crate::session::{Counted, SlowLog};
+
+/// The tenant of connections that have not named one.
+pub const DEFAULT: &str = "default";
+
+/// One tenant.
+pub struct Tenant {
+    /// Its number in every stage; never used again in this process after the tenant is removed.
+    pub id: PrincipalId,
+    /// Its name and user name.
+    pub name: String,
+    gate: Gate,
+    settings: RwLock<Settings>,
+    removed: AtomicBool,
+    /// Connections by core, so that a new one goes where the tenant has fewest.
+    connections: Box<[AtomicU32]>,
+    /// Its data, once somebody has asked for it.
+    keyspace: OnceLock<Arc<Keyspace>>,
+    /// When its keys expire.
+    pub expiry: Expiry,
+    /// Slow commands of this tenant, and of nobody else.
+    pub slow_log: Mutex<SlowLog>,
+    /// What it had used when it last said `CONFIG RESETSTAT`.
+    pub counted_from: Mutex<Counted>,
+    /// Positions of its unfinished `SCAN`s.
+    pub cursors: ScanCursors,
+}
+
+impl Tenant {
+    fn new(id: PrincipalId, spec: TenantSpec, cores: usize) -> Self {
+        Self {
+            id,
+            name: spec.name,
+            gate: Gate::new(spec.password),
+            settings: RwLock::new(spec.settings),
+            removed: AtomicBool::new(false),
+            connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
+            keyspace: OnceLock::new(),
+            expiry: Expiry::default(),
+            slow_log: Mutex::new(SlowLog::default()),
+            counted_from: Mutex::new(Counted::default()),
+            cursors: ScanCursors::default(),
+        }
+    }
+
+    /// True when anybody may log in.
+    pub fn open(&self) -> bool {
+        self.gate.open()
+    }
+
+    /// A copy of what it is promised now.
+    pub fn settings(&self) -> Settings {
+        self.settings.read().clone()
+    }
+
+    /// As it is now, for a change or for the file.
+    fn spec(&self) -> TenantSpec {
+        TenantSpec { name: self.name.clone(), password: self.gate.password(), settings: self.settings() }
+    }
+
+    /// Changes what it is promised, until the configuration is read anew.
+    fn adjust(&self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.settings.write());
+    }
+
+    /// True once an administrator has removed it; its connections are being closed.
+    pub fn removed(&self) -> bool {
+        self.removed.load(Ordering::Acquire)
+    }
+
+    /// Its data; none until it is opened.
+    pub fn keyspace(&self) -> Option<&Arc<Keyspace>> {
+        self.keyspace.get()
+    }
+
+    /// Its data is open now. The engine opens a keyspace once, so whoever is first brings the same.
+    pub fn opened(&self, keyspace: Arc<Keyspace>) {
+        let _ = self.keyspace.set(keyspace);
+    }
+
+    /// Counts a connection that now lives on `core`.
+    pub fn joined(&self, core: usize) {
+        self.connections[core].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection gone from `core`.
+    pub fn left(&self, core: usize) {
+        self.connections[core].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Its connections now.
+    pub fn connections(&self) -> u32 {
+        self.connections.iter().map(|c| c.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The core where it has fewest connections; `here` unless another has at least two fewer, so that
+    /// a connection moves only when that evens things out.
+    pub fn roomiest_core(&self, here: usize) -> usize {
+        let count = |core: usize| self.connections[core].load(Ordering::Relaxed);
+        let best = (0..self.connections.len()).min_by_key(|core| count(*core)).unwrap_or(here);
+        if count(here) >= count(best) + 2 { best } else { here }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A tenant without a password, on two cores.
+    pub fn tenant(name: &str) -> std::sync::Arc<Tenant> {
+        std::sync::Arc::new(Tenant::new(PrincipalId(0), TenantSpec::new(name), 2))
+    }
+}

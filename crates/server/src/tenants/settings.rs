@@ -1,0 +1,182 @@
+//! What a tenant is promised and held to, as the server uses it.
+
+use policy::dispatch::Allocation;
+use serde::{Deserialize, Serialize};
+use telemetry::Class;
+
+use super::Password;
+
+/// When a write counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// On the disk before the reply.
+    Always,
+    /// In the operating system's hands before the reply, on the disk within a second.
+    EverySecond,
+    /// In the operating system's hands; it decides when the disk gets it.
+    Never,
+}
+
+impl From<Durability> for engine::Sync {
+    fn from(durability: Durability) -> Self {
+        match durability {
+            Durability::Always => Self::Always,
+            Durability::EverySecond => Self::EverySecond,
+            Durability::Never => Self::Never,
+        }
+    }
+}
+
+/// A rate that is not exceeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limit {
+    /// Requests per second; none: unlimited.
+    pub requests_per_s: Option<f64>,
+    /// Bytes in and out per second; none: unlimited.
+    pub bytes_per_s: Option<f64>,
+    /// How much of the rate may come at once, in ns of the rate.
+    pub burst_ns: Option<u64>,
+    /// How long a request is held back for the limit before it is refused with `-THROTTLED`, in ns.
+    pub wait_ns_max: Option<u64>,
+}
+
+/// One tenant's settings; everything here can be changed while it works.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// It may administer the server: tenants, settings, shutdown.
+    pub admin: bool,
+    /// Share relative to the other tenants', > 0.
+    pub weight: f64,
+    /// Handlers kept free for this tenant (Cake's reservation).
+    pub reserved_permits: u32,
+    /// Reads per second promised, normalised to 1 KiB.
+    pub reserve_get_per_s: Option<f64>,
+    /// Writes per second promised, normalised to 1 KiB.
+    pub reserve_put_per_s: Option<f64>,
+    /// The rate not exceeded.
+    pub limit: Limit,
+    /// Requests per second beyond which the tenant is served best effort.
+    pub contract_per_s: Option<f64>,
+    /// When a write counts as done.
+    pub durability: Durability,
+    /// Bytes of the object cache; none: a share by weight.
+    pub cache_bytes: Option<u64>,
+    /// What it was promised by class; recorded, not enforced yet.
+    pub slos: Vec<Slo>,
+}
+
+/// A promise for one class of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slo {
+    /// The class.
+    pub class: Class,
+    /// Percentile (0 to 100) and what it should not exceed, in ns.
+    pub latency: Option<(f64, u64)>,
+    /// Requests per second that should be served.
+    pub throughput_per_s: Option<f64>,
+    /// Offered requests per second up to which it holds.
+    pub contract_per_s: Option<f64>,
+    /// 1 to 100.
+    pub importance: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            admin: false,
+            weight: 1.0,
+            reserved_permits: 0,
+            reserve_get_per_s: None,
+            reserve_put_per_s: None,
+            limit: Limit::default(),
+            contract_per_s: None,
+            // What a Redis user expects of `appendfsync`.
+            durability: Durability::EverySecond,
+            cache_bytes: None,
+            slos: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Requests per second promised, reads and writes together, normalised to 1 KiB.
+    pub fn reserved_per_s(&self) -> f64 {
+        self.reserve_get_per_s.unwrap_or(0.0) + self.reserve_put_per_s.unwrap_or(0.0)
+    }
+
+    /// What the tenant is entitled to at the request stage, the same on every core: rates count what other cores
+    /// serve too.
+    pub fn request_allocation(&self) -> Allocation {
+        let default = policy::dispatch::Limit::default();
+        let reserved_per_s = self.reserved_per_s();
+        Allocation {
+            weight: self.weight,
+            // A core serves one turn at a time: there is no permit to keep free.
+            reserved_permits: 0,
+            reservation_per_s: (reserved_per_s > 0.0).then_some(reserved_per_s),
+            limit: policy::dispatch::Limit {
+                requests_per_s: self.limit.requests_per_s,
+                bytes_per_s: self.limit.bytes_per_s,
+                burst_ns: self.limit.burst_ns.unwrap_or(default.burst_ns),
+                max_wait_ns: self.limit.wait_ns_max.unwrap_or(default.max_wait_ns),
+            },
+            contract_per_s: self.contract_per_s,
+        }
+    }
+
+    /// What the tenant is entitled to at the handler stage of one of `cores` cores, counted from `seat` (0 for the
+    /// one that gets the first of the reserved permits): its weight, and its part of the reserved permits, which
+    /// come to exactly their number over all cores. Rates were counted at the request stage.
+    pub fn handler_allocation(&self, seat: usize, cores: usize) -> Allocation {
+        let (cores, seat) = (cores as u32, seat as u32);
+        let reserved_permits = self.reserved_permits / cores + u32::from(seat < self.reserved_permits % cores);
+        Allocation { reserved_permits, ..Allocation::share(self.weight) }
+    }
+}
+
+/// A tenant as the configuration or an administrator describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantSpec {
+    /// 1 to 64 characters of `[A-Za-z0-9_.-]`; also the user name at `AUTH`.
+    pub name: String,
+    /// What is asked at `AUTH`.
+    pub password: Password,
+    /// The rest.
+    pub settings: Settings,
+}
+
+impl TenantSpec {
+    /// A tenant without a password and without promises.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_string(), password: Password::None, settings: Settings::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_permits_are_divided_without_loss() {
+        for reserved_permits in 0..9 {
+            for cores in 1..5 {
+                let settings = Settings { reserved_permits, ..Settings::default() };
+                let parts: Vec<u32> =
+                    (0..cores).map(|seat| settings.handler_allocation(seat, cores).reserved_permits).collect();
+                assert_eq!(parts.iter().sum::<u32>(), reserved_permits);
+                assert!(reserved_permits == 0 || parts[0] >= 1);
+            }
+        }
+    }
+
+    #[test]
+    fn reservations_for_reads_and_writes_are_one_rate() {
+        let settings =
+            Settings { reserve_get_per_s: Some(2_000.0), reserve_put_per_s: Some(500.0), ..Settings::default() };
+        assert_eq!(settings.request_allocation().reservation_per_s, Some(2_500.0));
+        assert_eq!(Settings::default().request_allocation(), Allocation::default());
+    }
+}
