@@ -1,0 +1,135 @@
+//! The command line. Exit status: 0 ok, 1 failed, 2 usage.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{address, Overrides};
+
+/// The package's version, and the commit where it was built from one.
+pub const VERSION: &str = env!("ENTREMET_VERSION");
+
+/// A shared key-value server that keeps tenants apart: it speaks the Redis protocol, stores on RocksDB, and gives every tenant its share.
+#[derive(Debug, Parser)]
+#[command(name = "entremet", version = VERSION, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  entremet serve                              a server with defaults on 127.0.0.1:6380
+  entremet check entremet.toml                is this configuration good, and what does it mean?
+  entremet serve --config entremet.toml
+  redis-cli -p 6380 --user web --askpass ping
+
+Exit status: 0 ok, 1 failed, 2 wrong usage.";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server
+    #[command(after_help = SERVE)]
+    Serve(ServeArgs),
+    /// Check a configuration file and say in words what it means
+    #[command(after_help = CHECK)]
+    Check(CheckArgs),
+    /// Load a server with real workloads, several tenants at once
+    Load(workload::cli::LoadArgs),
+    /// Hash a password for password_hash in the configuration
+    #[command(after_help = HASH)]
+    HashPassword,
+    /// Print the completion script of a shell
+    #[command(after_help = COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+const SERVE: &str = "\
+Prints one line with its addresses when it is ready. SIGTERM or SIGINT ends it in order: it finishes the
+requests under way (server.drain), a second signal ends it at once. SIGHUP reads the configuration again;
+one with errors is refused as a whole and the old one stays.
+
+Examples:
+  entremet serve --data /var/lib/entremet
+  entremet serve --config entremet.toml --listen 127.0.0.1:0 --admin 127.0.0.1:0";
+
+const CHECK: &str = "\
+Finds everything that is wrong at once, with line and column. Exit status 1 if there is an error; warnings
+alone are no failure.
+
+Example:
+  entremet check entremet.toml && kill -HUP \"$(pidof entremet)\"";
+
+const HASH: &str = "\
+Asks for the password twice on a terminal, else reads one line from standard input. Prints an Argon2id hash.
+
+Example:
+  printf '%s\\n' \"$PASSWORD\" | entremet hash-password";
+
+const COMPLETIONS: &str = "\
+Examples:
+  entremet completions bash > /etc/bash_completion.d/entremet
+  entremet completions zsh > \"${fpath[1]}/_entremet\"
+  entremet completions fish > ~/.config/fish/completions/entremet.fish";
+
+/// `entremet serve`.
+#[derive(Args, Clone, Debug)]
+pub struct ServeArgs {
+    /// Configuration file (TOML); without one, defaults
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Data directory [config: engine.path]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+
+    /// Address for clients without TLS; may be repeated [config: server.listen]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub listen: Vec<SocketAddr>,
+
+    /// Address for metrics, health and JSON [config: server.admin]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub admin: Option<SocketAddr>,
+}
+
+impl ServeArgs {
+    /// What the command line says instead of the file.
+    pub fn overrides(&self) -> Overrides {
+        Overrides { listen: self.listen.clone(), admin: self.admin, data: self.data.clone() }
+    }
+}
+
+/// `entremet check`.
+#[derive(Args, Clone, Debug)]
+pub struct CheckArgs {
+    /// Configuration file (TOML)
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn addresses_are_checked_by_the_command_line() {
+        let wrong = Cli::try_parse_from(["entremet", "serve", "--listen", ":6380"]).expect_err("no address");
+        assert_eq!(wrong.exit_code(), 2);
+        assert!(wrong.to_string().contains("has no address; write 127.0.0.1"), "{wrong}");
+        let good = ["entremet", "serve", "--listen", "localhost:1", "--listen", "[::1]:1", "--data", "d"];
+        let Command::Serve(args) = Cli::try_parse_from(good).expect("good").command else { panic!("serve") };
+        assert_eq!(args.overrides().listen.len(), 2);
+    }
+}

@@ -1,0 +1,83 @@
+//! What the subcommands do, and how they fail.
+
+use std::error::Error;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::cli::{CheckArgs, Cli, Command, ServeArgs};
+use crate::config::{self, password, words, Overrides};
+use crate::serve;
+
+/// Failures are shown as they are: each says what is wrong, where, and what to do.
+type Failure = Box<dyn Error>;
+
+/// Runs the command. Failures go to standard error and make the status 1.
+pub fn run(cli: Cli) -> ExitCode {
+    let done = match cli.command {
+        Command::Serve(args) => serve(&args),
+        Command::Check(args) => check(&args),
+        Command::Load(args) => workload::run(args).map_err(Failure::from),
+        Command::HashPassword => hash_password(),
+        Command::Completions { shell } => completions(shell),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough.
+        Err(failure) if broken_pipe(&failure) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("entremet: {}", failure.to_string().trim_end());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn broken_pipe(failure: &Failure) -> bool {
+    failure.downcast_ref::<io::Error>().is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn serve(args: &ServeArgs) -> Result<(), Failure> {
+    let source = serve::Source { file: args.config.clone(), overrides: args.overrides() };
+    let loaded = config::load(source.file.as_deref(), &source.overrides).map_err(refused)?;
+    eprint!("{}", loaded.report);
+    serve::run(loaded.config, source)
+}
+
+fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let loaded = config::load(Some(&args.file), &Overrides::default()).map_err(refused)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}: good, {}.\n", args.file.display(), loaded.report.summary())?;
+    write!(out, "{}", words(&loaded.config))?;
+    eprint!("{}", loaded.report);
+    Ok(())
+}
+
+fn refused(report: config::problem::Report) -> Failure {
+    format!("the configuration cannot be used: {}\n{report}", report.summary()).into()
+}
+
+fn hash_password() -> Result<(), Failure> {
+    let password = if io::stdin().is_terminal() {
+        let password = rpassword::prompt_password("Password: ")?;
+        if password != rpassword::prompt_password("Once more: ")? {
+            return Err("the two passwords differ; try again".into());
+        }
+        password
+    } else {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).map_err(|cause| format!("cannot read the password: {cause}"))?;
+        line.trim_end_matches(['\r', '\n']).to_string()
+    };
+    let hash = password::hash(password.as_bytes())
+        .map_err(|why| format!("the password {why}; use 1 to 512 characters"))?;
+    writeln!(io::stdout(), "{hash}")?;
+    Ok(())
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "entremet", &mut script);
+    io::stdout().write_all(&script)?;
+    Ok(())
+}

@@ -1,0 +1,341 @@
+//! The configuration: read, checked, said back.
+//!
+//! [`load`] finds everything that is wrong in one go. Keys are declared in [`schema`]; the structs here are
+//! what the rest of the program uses. Where the file says nothing the schema's default holds.
+
+mod across;
+pub mod password;
+pub mod problem;
+mod read;
+mod reader;
+pub mod reference;
+pub mod schema;
+pub mod tls;
+pub mod units;
+mod value;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use telemetry::Class;
+use toml::de::DeTable;
+
+use problem::Report;
+use reader::Reader;
+use units::{ByteRate, Bytes, Rate, Time};
+
+pub use value::address;
+pub use words::words;
+
+/// Cores that one process uses at most: the server keeps sets of cores in 64 bits.
+const CORES_MAX: usize = 64;
+
+/// A configuration that passed all checks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `[server]`.
+    pub server: Server,
+    /// `[engine]`.
+    pub engine: Engine,
+    /// `[scheduler]`.
+    pub scheduler: Scheduler,
+    /// `[device]`: recorded only.
+    pub device: Device,
+    /// `[control]`: recorded only.
+    pub control: Control,
+    /// `[[tenant]]`, in the order of the file; names are unique.
+    pub tenants: Vec<Tenant>,
+}
+
+/// `[server]`: where clients connect and what they may ask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Addresses without TLS; may be empty when there is TLS.
+    pub listen: Vec<SocketAddr>,
+    /// The admin address.
+    pub admin: SocketAddr,
+    /// Threads that serve clients; none: as many as the process may use.
+    pub cores: Option<u32>,
+    /// Client connections at once.
+    pub max_connections: u32,
+    /// Silence after which a connection is closed.
+    pub idle_timeout: Option<Time>,
+    /// Largest argument.
+    pub max_value: Bytes,
+    /// Most arguments of one request.
+    pub max_arguments: u32,
+    /// Patience with requests under way after SIGTERM.
+    pub drain: Time,
+    /// Slow log threshold; none: no slow log.
+    pub slow_log_over: Option<Time>,
+    /// Entries of each slow log.
+    pub slow_log_length: u32,
+    /// TLS.
+    pub tls: Option<Tls>,
+}
+
+impl Server {
+    /// Threads that serve clients, the machine asked where the file does not say.
+    pub fn cores_or_all(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(CORES_MAX);
+        self.cores.map_or_else(all, |cores| cores as usize)
+    }
+}
+
+/// `server.tls`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    /// Addresses with TLS, at least one.
+    pub listen: Vec<SocketAddr>,
+    /// Certificate chain.
+    pub cert: PathBuf,
+    /// Private key.
+    pub key: PathBuf,
+    /// Whose signature a client's certificate must bear.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// `[engine]`: where and how data is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Engine {
+    /// The data directory.
+    pub path: PathBuf,
+    /// Object cache of all tenants together.
+    pub object_cache: Bytes,
+    /// Block cache of all tenants together.
+    pub block_cache: Bytes,
+    /// A tenant's memtable.
+    pub memtable: Bytes,
+    /// A tenant's writes waiting for their commit.
+    pub pending: Bytes,
+    /// Threads that read from the disk.
+    pub handlers: u32,
+    /// Threads that commit.
+    pub committers: u32,
+    /// Threads that flush.
+    pub flush_threads: u32,
+    /// Threads that compact.
+    pub compaction_threads: u32,
+    /// Data files around the page cache.
+    pub direct_io: bool,
+    /// Data files open for each tenant.
+    pub max_open_files: u32,
+    /// Idle time after which a tenant's database is closed.
+    pub idle_close: Option<Time>,
+}
+
+/// `[scheduler]`: how the server is divided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scheduler {
+    /// At the request stage.
+    pub request: Pick,
+    /// At the device stage: recorded only.
+    pub device: Pick,
+    /// One core's requests per second.
+    pub requests: Rate,
+    /// One core's bytes in per second.
+    pub bandwidth_in: ByteRate,
+    /// One core's bytes out per second.
+    pub bandwidth_out: ByteRate,
+    /// Bytes of one turn.
+    pub chunk: Bytes,
+    /// Seed of the lottery; none: another at each start.
+    pub seed: Option<u64>,
+}
+
+/// Who is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// Deficit round robin over dominant shares.
+    Fair,
+    /// Lottery tickets by weight.
+    Lottery,
+    /// First come first served.
+    Fifo,
+}
+
+impl Pick {
+    /// The words of the configuration.
+    pub const WORDS: [(&'static str, Self); 3] =
+        [("fair", Self::Fair), ("lottery", Self::Lottery), ("fifo", Self::Fifo)];
+
+    /// The word of the configuration.
+    pub const fn name(self) -> &'static str {
+        Self::WORDS[self as usize].0
+    }
+}
+
+/// `[device]`: recorded only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Measured cost curve.
+    pub profile: Option<PathBuf>,
+    /// `hdd` or `ssd`.
+    pub model: Option<String>,
+}
+
+/// `[control]`: recorded only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Control {
+    /// `auto`, `cake`, `frosting` or `static`.
+    pub policy: String,
+    /// Between decisions.
+    pub interval: Time,
+}
+
+/// `[[tenant]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// Argon2 hash of its password in PHC form; none: no password.
+    pub password_hash: Option<String>,
+    /// It may administer the server.
+    pub admin: bool,
+    /// Its weight.
+    pub weight: f64,
+    /// When a write is safe.
+    pub sync: Durability,
+    /// Its allotment of the object cache; none: by weight, of what the others leave.
+    pub cache: Option<Bytes>,
+    /// Handler threads kept free for it.
+    pub reserved_permits: u32,
+    /// Offered rate up to which its promises hold.
+    pub contract: Option<Rate>,
+    /// Rates promised.
+    pub reserve: Reserve,
+    /// Rates not exceeded.
+    pub limit: Limit,
+    /// SLOs: recorded only.
+    pub slos: Vec<Slo>,
+}
+
+/// When a write is safe from a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Before its reply.
+    Always,
+    /// Within a second of its reply.
+    EverySecond,
+    /// When the system writes it.
+    Never,
+}
+
+impl Durability {
+    /// The words of the configuration.
+    pub const WORDS: [(&'static str, Self); 3] =
+        [("always", Self::Always), ("every 1s", Self::EverySecond), ("never", Self::Never)];
+
+    /// The word of the configuration.
+    pub const fn name(self) -> &'static str {
+        Self::WORDS[self as usize].0
+    }
+}
+
+/// `tenant.reserve`: normalised to 1 KiB a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reserve {
+    /// Reads.
+    pub get: Option<Rate>,
+    /// Writes.
+    pub put: Option<Rate>,
+}
+
+/// `tenant.limit`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Requests.
+    pub requests: Option<Rate>,
+    /// Bytes, in and out together.
+    pub bytes: Option<ByteRate>,
+    /// After a pause so much time's worth may come at once.
+    pub burst: Time,
+    /// Longest wait before -THROTTLED.
+    pub max_wait: Time,
+}
+
+/// `[[tenant.slo]]`: recorded only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slo {
+    /// The class of requests.
+    pub class: Class,
+    /// Percentile and what it should not exceed.
+    pub latency: Option<(f64, Time)>,
+    /// Rate that should be served.
+    pub throughput: Option<Rate>,
+    /// Offered rate up to which it holds.
+    pub contract: Option<Rate>,
+    /// 1 to 100.
+    pub importance: u32,
+}
+
+/// What the command line says instead of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `--listen`: replaces `server.listen`, unless empty.
+    pub listen: Vec<SocketAddr>,
+    /// `--admin`.
+    pub admin: Option<SocketAddr>,
+    /// `--data`: replaces `engine.path`.
+    pub data: Option<PathBuf>,
+}
+
+/// A good configuration, and the warnings about it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Warnings only; print them.
+    pub report: Report,
+}
+
+/// Reads a file; without one, defaults. Files that the configuration names (TLS) are read too, and plain
+/// passwords are hashed, which takes tens of milliseconds each.
+///
+/// # Errors
+/// Everything that is wrong, in one report.
+pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Report> {
+    let Some(file) = file else { return parse("defaults", "", overrides) };
+    let name = file.display().to_string();
+    match fs::read_to_string(file) {
+        Ok(text) => parse(&name, &text, overrides),
+        Err(cause) => {
+            let mut report = Report::new(&name, "");
+            let advice = "name a TOML file that exists and is readable; `entremet serve --help` tells more";
+            report.error(None, "", format!("cannot be read: {cause}")).advice(advice);
+            Err(report)
+        }
+    }
+}
+
+/// Reads a configuration from its text; `name` is what problems call it.
+///
+/// # Errors
+/// Everything that is wrong, in one report.
+pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Loaded, Report> {
+    let (config, reader) = read_all(name, text, overrides);
+    let report = reader.report.into_inner();
+    match config {
+        Some(config) if !report.failed() => Ok(Loaded { config, report }),
+        _ => Err(report),
+    }
+}
+
+fn read_all(name: &str, text: &str, overrides: &Overrides) -> (Option<Config>, Reader) {
+    let mut report = Report::new(name, text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        report.error(error.span(), "", format!("not TOML: {}", error.message()));
+    }
+    let reader = Reader::new(report, !errors.is_empty());
+    let config = read::config(&reader.root(document.get_ref()), overrides);
+    if let Some(config) = &config {
+        across::check(config, &reader);
+    }
+    (config, reader)
+}

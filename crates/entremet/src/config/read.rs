@@ -1,0 +1,225 @@
+//! From sections to structs: the one place that knows which key fills which field.
+
+use telemetry::Class;
+
+use super::reader::Section;
+use super::value::TimeOrNever;
+use super::{
+    password, Config, Control, Device, Durability, Engine, Limit, Overrides, Pick, Reserve, Scheduler, Server,
+    Slo, Tenant, Tls,
+};
+
+/// The classes that an SLO may be about.
+const SLO_CLASSES: [(&str, Class); 4] = [
+    ("get", Class::Get),
+    ("put", Class::Put),
+    ("multiget", Class::Multiget),
+    ("scan", Class::Scan),
+];
+
+/// The whole configuration; none when a part that has no default is missing or wrong.
+pub(super) fn config(root: &Section, overrides: &Overrides) -> Option<Config> {
+    // Every part is read before any is found missing, so that all problems are found.
+    let server = server(&root.table("server"), overrides);
+    let engine = engine(&root.table("engine"), overrides);
+    let scheduler = scheduler(&root.table("scheduler"));
+    let device = device(&root.table("device"));
+    let control = control(&root.table("control"));
+    let named = |tenant: &Section, place: usize| match tenant.raw_text("name") {
+        Some(name) => format!("tenant {name:?}"),
+        None => format!("tenant number {}", place + 1),
+    };
+    let tenants: Vec<Option<Tenant>> = root.tables("tenant", named).iter().map(tenant).collect();
+    let tenants = tenants.into_iter().collect::<Option<_>>()?;
+    Some(Config { server: server?, engine, scheduler, device, control, tenants })
+}
+
+fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
+    let tls_section = section.table("tls");
+    let tls = tls(&tls_section);
+    let given = section.get_or_default("listen");
+    let admin = section.get_or_default("admin");
+    let server = Server {
+        listen: if overrides.listen.is_empty() { given } else { overrides.listen.clone() },
+        admin: overrides.admin.unwrap_or(admin),
+        cores: section.get("cores"),
+        max_connections: section.get_or_default("max_connections"),
+        idle_timeout: section.get_or_default::<TimeOrNever>("idle_timeout").0,
+        max_value: section.get_or_default("max_value"),
+        max_arguments: section.get_or_default("max_arguments"),
+        drain: section.get_or_default("drain"),
+        slow_log_over: section.get_or_default::<TimeOrNever>("slow_log_over").0,
+        slow_log_length: section.get_or_default("slow_log_length"),
+        tls,
+    };
+    let complete = server.tls.is_some() || !tls_section.present();
+    complete.then_some(server)
+}
+
+fn tls(section: &Section) -> Option<Tls> {
+    let (listen, cert, key) = (section.get("listen"), section.get("cert"), section.get("key"));
+    let client_ca = section.get("client_ca");
+    section.present().then_some(Tls { listen: listen?, cert: cert?, key: key?, client_ca })
+}
+
+fn engine(section: &Section, overrides: &Overrides) -> Engine {
+    if section.raw_text("kind") == Some("redis") {
+        let what = "\"redis\" is not possible yet: it comes with the cluster";
+        section.error("kind", what, "write \"rocksdb\", which stores data on this machine");
+    } else {
+        let _: Option<String> = section.get("kind");
+    }
+    let path = section.get_or_default("path");
+    Engine {
+        path: overrides.data.clone().unwrap_or(path),
+        object_cache: section.get_or_default("object_cache"),
+        block_cache: section.get_or_default("block_cache"),
+        memtable: section.get_or_default("memtable"),
+        pending: section.get_or_default("pending"),
+        handlers: section.get_or_default("handlers"),
+        committers: section.get_or_default("committers"),
+        flush_threads: section.get_or_default("flush_threads"),
+        compaction_threads: section.get_or_default("compaction_threads"),
+        direct_io: section.get_or_default("direct_io"),
+        max_open_files: section.get_or_default("max_open_files"),
+        idle_close: section.get_or_default::<TimeOrNever>("idle_close").0,
+    }
+}
+
+fn scheduler(section: &Section) -> Scheduler {
+    if section.gives("device") {
+        let what = "is recorded but has no effect: there is no device stage in this version";
+        section.warn("device", what, "leave it out until then; tenants are kept apart at the request stage");
+    }
+    let (request, device) = (section.word("request", &Pick::WORDS), section.word("device", &Pick::WORDS));
+    Scheduler {
+        // Words that are wrong have been reported and stand for their defaults.
+        request: request.unwrap_or(Pick::Fair),
+        device: device.unwrap_or(Pick::Fair),
+        requests: section.get_or_default("requests"),
+        bandwidth_in: section.get_or_default("bandwidth_in"),
+        bandwidth_out: section.get_or_default("bandwidth_out"),
+        chunk: section.get_or_default("chunk"),
+        seed: section.get("seed"),
+    }
+}
+
+fn device(section: &Section) -> Device {
+    for name in ["profile", "model"] {
+        if section.gives(name) {
+            let what = "is recorded but has no effect: there is no device stage in this version";
+            section.warn(name, what, "leave it out until then");
+        }
+    }
+    Device { profile: section.get("profile"), model: section.get("model") }
+}
+
+fn control(section: &Section) -> Control {
+    let policy: String = section.get_or_default("policy");
+    if policy != "static" {
+        let what = format!("{policy:?} is recorded but has no effect: there is no controller in this version");
+        section.warn("policy", &what, "write \"static\", and set weights and reserved_permits yourself");
+    }
+    Control { policy, interval: section.get_or_default("interval") }
+}
+
+fn tenant(section: &Section) -> Option<Tenant> {
+    let name = name(section);
+    let slos = slos(section);
+    let tenant = Tenant {
+        name: name.clone().unwrap_or_default(),
+        password_hash: password(section),
+        admin: section.get_or_default("admin"),
+        weight: section.get_or_default("weight"),
+        sync: section.word("sync", &Durability::WORDS).unwrap_or(Durability::EverySecond),
+        cache: section.get("cache"),
+        reserved_permits: section.get_or_default("reserved_permits"),
+        contract: section.get("contract"),
+        reserve: reserve(&section.table("reserve")),
+        limit: limit(&section.table("limit")),
+        slos: slos.clone().unwrap_or_default(),
+    };
+    (name.is_some() && slos.is_some()).then_some(tenant)
+}
+
+fn name(section: &Section) -> Option<String> {
+    let name: String = section.get("name")?;
+    if !valid_name(&name) {
+        let what = format!("{name:?} is not a tenant's name");
+        section.error("name", &what, "use 1 to 64 of A-Z a-z 0-9 _ . -, the first not a point");
+    }
+    Some(name)
+}
+
+fn reserve(section: &Section) -> Reserve {
+    Reserve { get: section.get("get"), put: section.get("put") }
+}
+
+fn limit(section: &Section) -> Limit {
+    Limit {
+        requests: section.get("requests"),
+        bytes: section.get("bytes"),
+        burst: section.get_or_default("burst"),
+        max_wait: section.get_or_default("max_wait"),
+    }
+}
+
+fn slos(section: &Section) -> Option<Vec<Slo>> {
+    let titled = |slo: &Section, place: usize| match slo.raw_text("class") {
+        Some(class) => format!("slo {class:?}"),
+        None => format!("slo number {}", place + 1),
+    };
+    let slos: Vec<Option<Slo>> = section.tables("slo", titled).iter().map(slo).collect();
+    if !slos.is_empty() {
+        let what = "SLOs are recorded and shown but not yet enforced: there is no controller in this version";
+        section.warn("slo", what, "keep promises with weight, reserve and reserved_permits until then");
+    }
+    slos.into_iter().collect()
+}
+
+fn slo(section: &Section) -> Option<Slo> {
+    let latency_section = section.table("latency");
+    let percentile = latency_section.get("p");
+    let at_most = latency_section.get("at_most");
+    let throughput = section.get("throughput");
+    if !latency_section.present() && !section.gives("throughput") {
+        let advice = "add latency = { p = 99.0, at_most = \"20ms\" } or throughput = \"40/s\"";
+        section.error("class", "promises nothing", advice);
+    }
+    let (contract, importance) = (section.get("contract"), section.get_or_default("importance"));
+    let class = section.word("class", &SLO_CLASSES);
+    let latency = if latency_section.present() { Some((percentile?, at_most?)) } else { None };
+    Some(Slo { class: class?, latency, throughput, contract, importance })
+}
+
+/// The hash of a tenant's password, whichever way it is given.
+fn password(section: &Section) -> Option<String> {
+    let hash: Option<String> = section.get("password_hash");
+    let plain: Option<String> = section.get("password");
+    if let Some(why) = hash.as_ref().and_then(|hash| password::check_hash(hash).err()) {
+        section.error("password_hash", &why, "make one with `entremet hash-password`");
+    }
+    let Some(plain) = plain else { return hash };
+    if hash.is_some() {
+        section.error("password", "is given as well as password_hash", "keep password_hash only");
+        return None;
+    }
+    match password::hash(plain.as_bytes()) {
+        Ok(hash) => {
+            let advice = "put password_hash = \"…\" in its place; `entremet hash-password` makes it";
+            section.warn("password", "is in plain text, for everybody who can read the file", advice);
+            Some(hash)
+        }
+        Err(why) => {
+            section.error("password", &why, "use 1 to 512 characters");
+            None
+        }
+    }
+}
+
+/// Safe in a file name, a metric label and a command line.
+fn valid_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && !name.starts_with('.')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+}

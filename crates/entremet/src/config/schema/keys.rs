@@ -1,0 +1,102 @@
+//! The table of keys.
+
+use super::Otherwise::{Required, Unset, Value};
+use super::Takeover::{NotYet, Reload, Start};
+use super::Takes::{
+    Address, Addresses, ByteRate, Bytes, Flag, Integer, Number, Path, Rate, Table, Tables, Text, Time,
+    TimeOrNever, Word,
+};
+use super::{Key, Otherwise, Takeover, Takes};
+
+const fn key(
+    path: &'static str,
+    takes: Takes,
+    otherwise: Otherwise,
+    takeover: Takeover,
+    effect: &'static str,
+) -> Key {
+    Key { path, takes, otherwise, takeover, effect }
+}
+
+const PICKS: Takes = Word(&["fair", "lottery", "fifo"]);
+const RATE: Takes = Rate("1/h", "100M/s");
+
+/// Every key, section by section.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    key("server", Table, Unset("defaults"), Start, "Where clients connect and what they may ask."),
+    key("server.listen", Addresses, Value("\"127.0.0.1:6380\""), Start, "Where clients connect without TLS. `[]` with a `tls.listen` makes TLS the only way in."),
+    key("server.admin", Address, Value("\"127.0.0.1:9380\""), Start, "Where metrics, health and the JSON API are. It has no passwords: keep it off the open network."),
+    key("server.cores", Integer(1, 64), Unset("as many as the process may use"), Start, "Threads that serve clients, each with connections and a scheduler of its own."),
+    key("server.max_connections", Integer(1, 1_000_000), Value("10000"), Reload, "Client connections open at once; further ones are told so and closed."),
+    key("server.idle_timeout", TimeOrNever("1s", "365d"), Value("\"never\""), Reload, "Closes a connection that asked for nothing for so long."),
+    key("server.max_value", Bytes("1KiB", "512MiB"), Value("\"128MiB\""), Start, "Largest key, value or other argument of a request (Redis's proto-max-bulk-len)."),
+    key("server.max_arguments", Integer(1_024, 16_777_216), Value("1048576"), Start, "Most arguments of one request."),
+    key("server.drain", Time("0s", "1h"), Value("\"10s\""), Reload, "After SIGTERM, how long requests under way may take before connections are closed."),
+    key("server.slow_log_over", TimeOrNever("0s", "1h"), Value("\"10ms\""), Reload, "Commands that run longer go to the tenant's slow log."),
+    key("server.slow_log_length", Integer(0, 100_000), Value("128"), Reload, "Entries kept in each tenant's slow log."),
+    key("server.tls", Table, Unset("no TLS"), Start, "Serves TLS 1.2 and 1.3 as well."),
+    key("server.tls.listen", Addresses, Required, Start, "Where clients connect with TLS."),
+    key("server.tls.cert", Path, Required, Start, "Certificate chain, PEM, the server's own first."),
+    key("server.tls.key", Path, Required, Start, "Private key of the certificate, PEM (PKCS#8, PKCS#1 or SEC1)."),
+    key("server.tls.client_ca", Path, Unset("clients need no certificate"), Start, "Clients must show a certificate signed by one of these, PEM."),
+
+    key("engine", Table, Unset("defaults"), Start, "Where and how data is stored."),
+    key("engine.kind", Word(&["rocksdb"]), Value("\"rocksdb\""), Start, "The storage engine."),
+    key("engine.path", Path, Value("\"./data\""), Start, "The data directory: one RocksDB database for each tenant, and the tenants made at run time."),
+    key("engine.object_cache", Bytes("1MiB", "64TiB"), Value("\"512MiB\""), Start, "Objects kept in memory above RocksDB, all tenants together."),
+    key("engine.block_cache", Bytes("8MiB", "64TiB"), Value("\"256MiB\""), Start, "RocksDB's cache of file blocks, all tenants together."),
+    key("engine.memtable", Bytes("1MiB", "4GiB"), Value("\"64MiB\""), Start, "Size at which a tenant's writes in memory become a file; at most four exist at once for each tenant."),
+    key("engine.pending", Bytes("64KiB", "1GiB"), Value("\"32MiB\""), Start, "Writes of one tenant that may wait for their commit; further ones wait unread."),
+    key("engine.handlers", Integer(1, 1_024), Value("16"), Start, "Threads that read from the disk; reserved permits are taken from these."),
+    key("engine.committers", Integer(1, 64), Value("2"), Start, "Threads that commit writes."),
+    key("engine.flush_threads", Integer(1, 64), Value("4"), Start, "Threads that write memtables to files; with one, a tenant's slow flush delays another's."),
+    key("engine.compaction_threads", Integer(1, 64), Value("2"), Start, "Threads that merge files."),
+    key("engine.direct_io", Flag, Value("true"), Start, "Reads and writes data files around the page cache. The log is always buffered."),
+    key("engine.max_open_files", Integer(16, 1_000_000), Value("256"), Start, "Data files that one tenant's database keeps open."),
+    key("engine.idle_close", TimeOrNever("1s", "365d"), Value("\"1min\""), Start, "Closes a tenant's database that was not used for so long; the next request opens it again."),
+
+    key("scheduler", Table, Unset("defaults"), Start, "How the server is divided among tenants."),
+    key("scheduler.request", PICKS, Value("\"fair\""), Reload, "Who is next at the request stage: by weighted dominant share, by lottery tickets, or first come first served (no isolation)."),
+    key("scheduler.device", PICKS, Value("\"fair\""), NotYet, "Who is next at the device."),
+    key("scheduler.requests", Rate("100/s", "100M/s"), Value("\"100000/s\""), Start, "Requests that one core serves in a second: the yardstick that request counts are compared with bandwidth by, not a limit."),
+    key("scheduler.bandwidth_in", ByteRate("1MB/s", "1TB/s"), Value("\"1250MB/s\""), Start, "Bytes of requests that one core takes in a second: a yardstick, not a limit."),
+    key("scheduler.bandwidth_out", ByteRate("1MB/s", "1TB/s"), Value("\"1250MB/s\""), Start, "Bytes of replies that one core sends in a second: a yardstick, not a limit."),
+    key("scheduler.chunk", Bytes("4KiB", "16MiB"), Value("\"64KiB\""), Start, "Bytes that one connection may read or write before others get their turn."),
+    key("scheduler.seed", Integer(0, 9_223_372_036_854_775_807), Unset("another at each start"), Start, "Seed of the lottery, to repeat a run."),
+
+    key("device", Table, Unset("none"), NotYet, "The device under the data directory."),
+    key("device.profile", Path, Unset("none"), NotYet, "Measured cost curve of the device."),
+    key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), NotYet, "Emulates a device, for experiments."),
+
+    key("control", Table, Unset("defaults"), NotYet, "What adjusts shares and permits to meet SLOs."),
+    key("control.policy", Word(&["auto", "cake", "frosting", "static"]), Value("\"static\""), NotYet, "The controller; \"static\" leaves everything as configured."),
+    key("control.interval", Time("100ms", "1h"), Value("\"1s\""), NotYet, "How often the controller decides."),
+
+    key("tenant", Tables, Unset("only \"default\", without a password, which may administer"), Reload, "Who shares the server. The tenant \"default\" is that of connections that have not named one."),
+    key("tenant.name", Text("1 to 64 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, Reload, "Its name, and its user name at AUTH and HELLO."),
+    key("tenant.password_hash", Text("an Argon2 hash in PHC form, as `entremet hash-password` prints it"), Unset("no password"), Reload, "Hash of its password."),
+    key("tenant.password", Text("1 to 512 characters"), Unset("no password"), Reload, "Its password in plain text; hashed in memory, but better not in a file at all."),
+    key("tenant.admin", Flag, Value("false"), Reload, "It may administer the server: tenants, settings, SHUTDOWN. Where the file names no tenant, \"default\" may."),
+    key("tenant.weight", Number(0.001, 1_000.0), Value("1"), Reload, "Its share is its weight's part of the weights of all tenants that want something."),
+    key("tenant.sync", Word(&["always", "every 1s", "never"]), Value("\"every 1s\""), Reload, "When a write is safe from a power cut: before its reply, within a second, or when the system writes it."),
+    key("tenant.cache", Bytes("0B", "64TiB"), Unset("by weight, of what the others leave"), Reload, "Its allotment of the object cache."),
+    key("tenant.reserved_permits", Integer(0, 1_024), Value("0"), Reload, "Handler threads kept free for it; more shorten its waits, and idle while it wants nothing."),
+    key("tenant.contract", RATE, Unset("all it offers"), Reload, "Offered rate up to which its promises hold; beyond it is served best effort."),
+    key("tenant.reserve", Table, Unset("none"), Reload, "Rates promised whatever the others want, normalised to 1 KiB a request."),
+    key("tenant.reserve.get", RATE, Unset("none"), Reload, "Reads promised."),
+    key("tenant.reserve.put", RATE, Unset("none"), Reload, "Writes promised."),
+    key("tenant.limit", Table, Unset("none"), Reload, "Rates not exceeded even on an idle server."),
+    key("tenant.limit.requests", RATE, Unset("none"), Reload, "Requests served at most."),
+    key("tenant.limit.bytes", ByteRate("1kB/s", "1TB/s"), Unset("none"), Reload, "Bytes of requests and replies together at most."),
+    key("tenant.limit.burst", Time("1ms", "1min"), Value("\"100ms\""), Reload, "After a pause, so much time's worth of the limit may come at once."),
+    key("tenant.limit.max_wait", Time("0s", "1min"), Value("\"100ms\""), Reload, "A request that would have to wait longer for a limit is answered -THROTTLED."),
+    key("tenant.slo", Tables, Unset("none"), NotYet, "What a class of requests should get. Recorded and shown; no controller enforces it yet."),
+    key("tenant.slo.class", Word(&["get", "put", "multiget", "scan"]), Required, NotYet, "The class of requests."),
+    key("tenant.slo.latency", Table, Unset("none"), NotYet, "A latency target."),
+    key("tenant.slo.latency.p", Number(1.0, 99.999), Value("99.0"), NotYet, "The percentile meant."),
+    key("tenant.slo.latency.at_most", Time("1us", "1h"), Required, NotYet, "What that percentile should not exceed."),
+    key("tenant.slo.throughput", RATE, Unset("none"), NotYet, "A rate that should be served."),
+    key("tenant.slo.contract", RATE, Unset("all it offers"), NotYet, "Offered rate of the class up to which the target holds."),
+    key("tenant.slo.importance", Integer(1, 100), Value("50"), NotYet, "Who gives way when not all targets can be met; 100 last."),
+];

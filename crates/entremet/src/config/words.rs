@@ -1,0 +1,174 @@
+//! A configuration said back in plain English, so that one can see what was understood.
+
+use std::fmt::{Display, Write};
+
+use super::{Config, Durability, Pick, Server, Tenant};
+
+/// What the server would do, in words.
+pub fn words(config: &Config) -> String {
+    let mut text = String::new();
+    server(&mut text, &config.server);
+    storage(&mut text, config);
+    scheduling(&mut text, config);
+    tenants(&mut text, config);
+    text
+}
+
+fn line(text: &mut String, words: impl Display) {
+    let _ = writeln!(text, "{words}");
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+fn server(text: &mut String, server: &Server) {
+    if !server.listen.is_empty() {
+        line(text, format_args!("Clients connect to {} without TLS.", list(&server.listen)));
+    }
+    if let Some(tls) = &server.tls {
+        let certificates = match &tls.client_ca {
+            Some(path) => format!(", with a certificate signed by one of {}", path.display()),
+            None => String::new(),
+        };
+        line(text, format_args!("Clients connect to {} with TLS{certificates}.", list(&tls.listen)));
+    }
+    line(text, format_args!("Metrics, health and JSON are at http://{}.", server.admin));
+    let cores = match server.cores {
+        None => "All cores of the machine serve clients".to_string(),
+        Some(1) => "1 core serves clients".to_string(),
+        Some(cores) => format!("{cores} cores serve clients"),
+    };
+    let idle = match server.idle_timeout {
+        None => "none is closed for being idle".to_string(),
+        Some(time) => format!("one that asks for nothing for {time} is closed"),
+    };
+    line(text, format_args!("{cores}: at most {} connections, {idle}.", server.max_connections));
+    line(
+        text,
+        format_args!(
+            "A value may be {} large, a request have {} arguments; after SIGTERM requests under way get {}.",
+            server.max_value, server.max_arguments, server.drain
+        ),
+    );
+    match server.slow_log_over {
+        None => line(text, "There is no slow log."),
+        Some(over) => {
+            let entries = server.slow_log_length;
+            line(text, format_args!("The slow log keeps each tenant's last {entries} commands longer than {over}."));
+        }
+    }
+}
+
+fn storage(text: &mut String, config: &Config) {
+    let engine = &config.engine;
+    let direct = if engine.direct_io { "around" } else { "through" };
+    line(text, format_args!("\nData is in {}, in RocksDB, {direct} the page cache.", engine.path.display()));
+    line(
+        text,
+        format_args!(
+            "Memory: {} of objects and {} of file blocks for all tenants together, and for each tenant up to 4 memtables of {} and {} of uncommitted writes.",
+            engine.object_cache, engine.block_cache, engine.memtable, engine.pending
+        ),
+    );
+    line(
+        text,
+        format_args!(
+            "Threads: {} handlers, {} committers, {} for flushes, {} for compaction.",
+            engine.handlers, engine.committers, engine.flush_threads, engine.compaction_threads
+        ),
+    );
+    match engine.idle_close {
+        None => line(text, "Databases of idle tenants stay open."),
+        Some(time) => line(text, format_args!("A tenant's database is closed when unused for {time}.")),
+    }
+}
+
+fn scheduling(text: &mut String, config: &Config) {
+    let scheduler = &config.scheduler;
+    line(
+        text,
+        match scheduler.request {
+            Pick::Fair => "\nTenants share by weight, whatever resource each uses most (requests, bytes or CPU time).",
+            Pick::Lottery => "\nTenants share by weight, on average: each turn is drawn by lottery.",
+            Pick::Fifo => "\nRequests are served first come first served: TENANTS ARE NOT KEPT APART, weights do nothing.",
+        },
+    );
+    line(
+        text,
+        format_args!(
+            "One core is reckoned at {}, {} in and {} out; a turn is at most {}.",
+            scheduler.requests, scheduler.bandwidth_in, scheduler.bandwidth_out, scheduler.chunk
+        ),
+    );
+}
+
+fn tenants(text: &mut String, config: &Config) {
+    let total: f64 = config.tenants.iter().map(|tenant| tenant.weight).sum();
+    let named = config.tenants.iter().any(|tenant| tenant.name == "default");
+    // The tenant that is always there has the default weight when the file does not name it.
+    let total = if named { total } else { total + 1.0 };
+    line(text, "\nWhen all tenants want more than there is, they get:");
+    for tenant in &config.tenants {
+        one(text, tenant, 100.0 * tenant.weight / total);
+    }
+    if !named {
+        let percent = 100.0 / total;
+        line(text, format_args!("  {percent:5.1} %  default (not in the file), for connections that name no tenant, without a password."));
+        if config.tenants.is_empty() {
+            line(text, "           Being alone, it may administer the server.");
+        }
+        line(text, "           Writes are safe within a second; a power cut can cost the last second's.");
+    }
+}
+
+fn one(text: &mut String, tenant: &Tenant, percent: f64) {
+    let password = match (&tenant.password_hash, tenant.name == "default") {
+        (Some(_), false) => "with a password",
+        (None, false) => "without a password",
+        (Some(_), true) => "for connections that name no tenant, with a password",
+        (None, true) => "for connections that name no tenant, without a password",
+    };
+    line(text, format_args!("  {percent:5.1} %  {} (weight {}), {password}.", tenant.name, tenant.weight));
+    let mut say = |words: String| line(text, format_args!("           {words}"));
+    if tenant.admin {
+        say("It may administer the server.".into());
+    }
+    say(match tenant.sync {
+        Durability::Always => "Writes are on the disk before they are answered.".into(),
+        Durability::EverySecond => "Writes are safe within a second; a power cut can cost the last second's.".into(),
+        Durability::Never => "Writes reach the disk when the system pleases; a power cut can cost many.".into(),
+    });
+    let promised: Vec<String> = [(tenant.reserve.get, "reads"), (tenant.reserve.put, "writes")]
+        .into_iter()
+        .filter_map(|(rate, what)| Some(format!("{} {what}", rate?)))
+        .collect();
+    if !promised.is_empty() {
+        say(format!("Promised whatever the others want: {} of 1 KiB.", list(&promised)));
+    }
+    if tenant.reserved_permits > 0 {
+        let permits = tenant.reserved_permits;
+        say(format!("{permits} handler{} kept free for it.", if permits == 1 { " is" } else { "s are" }));
+    }
+    let requests = tenant.limit.requests.map(|rate| format!("{rate} requests"));
+    let bytes = tenant.limit.bytes.map(|rate| format!("{rate} in and out"));
+    let limits: Vec<String> = requests.into_iter().chain(bytes).collect();
+    if !limits.is_empty() {
+        let (burst, wait) = (tenant.limit.burst, tenant.limit.max_wait);
+        say(format!("Never more than {}; {burst} of that may come at once; a request that would wait", list(&limits)));
+        say(format!("longer than {wait} is answered -THROTTLED."));
+    }
+    if let Some(contract) = tenant.contract {
+        say(format!("Promises hold while it offers at most {contract}; beyond, best effort."));
+    }
+    if let Some(cache) = tenant.cache {
+        say(format!("Its part of the object cache is {cache}."));
+    }
+    for slo in &tenant.slos {
+        let latency = slo.latency.map(|(p, time)| format!("{p} % of requests within {time}"));
+        let throughput = slo.throughput.map(|rate| format!("{rate} requests"));
+        let targets: Vec<String> = latency.into_iter().chain(throughput).collect();
+        let class = slo.class.name();
+        say(format!("Wished for {class}, not yet enforced: {}.", list(&targets)));
+    }
+}

@@ -1,0 +1,9 @@
+//! The `entremet` binary as a library, so that its parts can be tested: the command line, the configuration,
+//! and the wiring of the server. Nothing else depends on this crate.
+
+pub mod cli;
+mod commands;
+pub mod config;
+pub mod serve;
+
+pub use commands::run;

@@ -1,0 +1,135 @@
+//! From the configuration's words to what the server is started with.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use server::tenants::{Durability, Limit, Password, Settings, Slo, TenantSpec, DEFAULT};
+use server::{Capacity, Listen, Options, Tuning};
+use stage::Discipline;
+
+use super::clocks::{wall_ms, Monotonic};
+use super::Source;
+use crate::config::{self, tls, Config, Pick};
+
+/// Most elements of one `ENTREMET.RANGE`: a reply of 1 KiB values stays near 100 MiB.
+const RANGE_COUNT_MAX: usize = 100_000;
+
+/// The server's options.
+///
+/// # Errors
+/// TLS files that have changed since they were checked.
+pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
+    let scheduler = &config.scheduler;
+    let engine = &config.engine;
+    Ok(Options {
+        listen: listen(config)?,
+        cores: config.server.cores_or_all(),
+        capacity: Capacity {
+            requests_per_s: scheduler.requests.per_s() as u64,
+            bytes_in_per_s: scheduler.bandwidth_in.per_s() as u64,
+            bytes_out_per_s: scheduler.bandwidth_out.per_s() as u64,
+        },
+        value_bytes_max: config.server.max_value.get() as usize,
+        args_max: config.server.max_arguments,
+        range_count_max: RANGE_COUNT_MAX,
+        chunk_bytes: scheduler.chunk.get() as usize,
+        object_cache_bytes: engine.object_cache.get(),
+        memtable_bytes: engine.memtable.get() as usize,
+        pending_bytes: engine.pending.get() as usize,
+        open_files_max: engine.max_open_files as i32,
+        seed: scheduler.seed.unwrap_or_else(wall_ms),
+        tuning: tuning(config),
+        tenants: tenants(config),
+        engine: engine::EngineOptions {
+            block_cache_bytes: engine.block_cache.get(),
+            handlers: engine.handlers as usize,
+            committers: engine.committers as usize,
+            flush_threads: engine.flush_threads as i32,
+            compaction_threads: engine.compaction_threads as i32,
+            direct_io: engine.direct_io,
+            idle_close: engine.idle_close.map(config::units::Time::duration),
+            ..engine::EngineOptions::new(&engine.path)
+        },
+        data: engine.path.clone(),
+        clock: Arc::new(Monotonic::start()),
+        wall_ms: Arc::new(wall_ms),
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        config_file: source.file.clone(),
+    })
+}
+
+/// Settings that a reload changes.
+pub fn tuning(config: &Config) -> Tuning {
+    let server = &config.server;
+    Tuning {
+        discipline: match config.scheduler.request {
+            Pick::Fair => Discipline::Fair,
+            Pick::Lottery => Discipline::Lottery,
+            Pick::Fifo => Discipline::Fifo,
+        },
+        slow_log_over_us: server.slow_log_over.map_or(-1, |time| (time.ns() / 1_000) as i64),
+        slow_log_length: server.slow_log_length as usize,
+        idle_timeout_ms: server.idle_timeout.map_or(0, config::units::Time::ms),
+        connections_max: server.max_connections as usize,
+    }
+}
+
+/// Tenants; where the file names none, the default one is the operator's own.
+pub fn tenants(config: &Config) -> Vec<TenantSpec> {
+    if config.tenants.is_empty() {
+        let settings = Settings { admin: true, ..Settings::default() };
+        return vec![TenantSpec { name: DEFAULT.to_string(), password: Password::None, settings }];
+    }
+    config.tenants.iter().map(tenant).collect()
+}
+
+fn tenant(tenant: &config::Tenant) -> TenantSpec {
+    let limit = &tenant.limit;
+    let settings = Settings {
+        admin: tenant.admin,
+        weight: tenant.weight,
+        reserved_permits: tenant.reserved_permits,
+        reserve_get_per_s: tenant.reserve.get.map(config::units::Rate::per_s),
+        reserve_put_per_s: tenant.reserve.put.map(config::units::Rate::per_s),
+        limit: Limit {
+            requests_per_s: limit.requests.map(config::units::Rate::per_s),
+            bytes_per_s: limit.bytes.map(config::units::ByteRate::per_s),
+            burst_ns: Some(limit.burst.ns()),
+            wait_ns_max: Some(limit.max_wait.ns()),
+        },
+        contract_per_s: tenant.contract.map(config::units::Rate::per_s),
+        durability: match tenant.sync {
+            config::Durability::Always => Durability::Always,
+            config::Durability::EverySecond => Durability::EverySecond,
+            config::Durability::Never => Durability::Never,
+        },
+        cache_bytes: tenant.cache.map(config::units::Bytes::get),
+        slos: tenant.slos.iter().map(slo).collect(),
+    };
+    let password = tenant.password_hash.clone().map_or(Password::None, Password::Hashed);
+    TenantSpec { name: tenant.name.clone(), password, settings }
+}
+
+fn slo(slo: &config::Slo) -> Slo {
+    Slo {
+        class: slo.class,
+        latency: slo.latency.map(|(percentile, at_most)| (percentile, at_most.ns())),
+        throughput_per_s: slo.throughput.map(config::units::Rate::per_s),
+        contract_per_s: slo.contract.map(config::units::Rate::per_s),
+        importance: slo.importance,
+    }
+}
+
+fn listen(config: &Config) -> Result<Vec<Listen>, Box<dyn Error>> {
+    let mut listen: Vec<Listen> =
+        config.server.listen.iter().map(|addr| Listen { addr: *addr, tls: None }).collect();
+    if let Some(settings) = &config.server.tls {
+        let tls = tls::load(settings).map_err(|problems| {
+            let texts: Vec<String> =
+                problems.iter().map(|problem| format!("server.tls.{}: {}; {}", problem.key, problem.what, problem.advice)).collect();
+            texts.join("\n")
+        })?;
+        listen.extend(settings.listen.iter().map(|addr| Listen { addr: *addr, tls: Some(Arc::clone(&tls)) }));
+    }
+    Ok(listen)
+}
