@@ -15,7 +15,9 @@ fn main() {
     }
     let version = env!("CARGO_PKG_VERSION");
     // Packagers that build from an archive name the commit themselves.
-    let named = std::env::var("ENTREMET_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let named = std::env::var("ENTREMET_COMMIT")
+        .ok()
+        .filter(|commit| !commit.is_empty());
     match named.or_else(head) {
         Some(commit) => println!("cargo::rustc-env=ENTREMET_VERSION={version} ({commit})"),
         None => println!("cargo::rustc-env=ENTREMET_VERSION={version}"),
@@ -23,7 +25,10 @@ fn main() {
 }
 
 fn head() -> Option<String> {
-    let asked = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok()?;
+    let asked = Command::new("git")
+        .args(["rev-parse", "--short=12", "HEAD"])
+        .output()
+        .ok()?;
     let commit = String::from_utf8(asked.stdout).ok()?;
     let commit = commit.trim();
     (asked.status.success() && !commit.is_empty()).then(|| commit.to_string())

@@ -84,10 +84,9 @@ impl<'a> Access<'a> {
         let old = self.previous(shard, key)?;
         self.leave(key, old.as_ref(), Some(&entry));
         if let Some(at) = entry.expire_at_ms {
-            self.buffer
-                .extra()
-                .index
-                .insert(record::expiry_key(at, key), true);
+            self.keyspace.expiring.store(true, Ordering::Relaxed);
+            let index = &mut self.buffer.extra().index;
+            index.insert(record::expiry_key(at, key), true);
         }
         self.own(shard, key, &entry);
         self.buffer.set(shard, key, Some(entry));

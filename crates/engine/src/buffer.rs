@@ -1,12 +1,12 @@
 //! What a command wants to write: collected while it runs, applied as a whole or not at all.
 
+use crate::batch::RECORD_BYTES;
 use crate::record::{self, RawKey};
 use crate::shard::Key;
 use crate::{Entry, Kind, Object};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use rocksdb::WriteBatch;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -123,7 +123,7 @@ impl Buffer {
         extra.dropped.push((kind, id));
     }
 
-    /// Bytes this will add to a batch, roughly: decides which batch takes it.
+    /// Bytes this will add to a batch, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let objects: usize = self.objects.iter().map(ObjectWrite::bytes).sum();
         let records: usize = self.extra.as_ref().map_or(0, |extra| {
@@ -134,40 +134,7 @@ impl Buffer {
         });
         objects + records + RECORD_BYTES
     }
-
-    /// Appends everything to a batch. The order within one command does not matter, but for
-    /// `clear`, which comes first: no record is written twice, and a dropped collection's id is
-    /// never one of those written.
-    pub(crate) fn write_to(&self, batch: &mut WriteBatch, scratch: &mut Vec<u8>) {
-        if let Some(extra) = &self.extra {
-            extra.write_to(batch);
-        }
-        for object in &self.objects {
-            let raw = record::object_key(&object.key);
-            let Some(entry) = &object.entry else {
-                batch.delete(&raw);
-                continue;
-            };
-            let head = record::encode_head(entry);
-            if let Object::String(value) = &entry.object {
-                scratch.clear();
-                scratch.extend_from_slice(&head);
-                scratch.extend_from_slice(value);
-                batch.put(&raw, &scratch);
-            } else {
-                batch.put(&raw, &head);
-            }
-        }
-        if scratch.capacity() > SCRATCH_KEPT {
-            *scratch = Vec::new();
-        }
-    }
 }
-
-/// What a record costs in a batch beyond its key and value.
-const RECORD_BYTES: usize = 16;
-/// Scratch space that a log keeps between writes.
-const SCRATCH_KEPT: usize = 64 << 10;
 
 impl ObjectWrite {
     fn bytes(&self) -> usize {
@@ -179,34 +146,5 @@ impl ObjectWrite {
             _ => RECORD_BYTES,
         };
         self.key.len() + value + RECORD_BYTES
-    }
-}
-
-impl Extra {
-    fn write_to(&self, batch: &mut WriteBatch) {
-        if self.clear {
-            for prefix in record::DATA_PREFIXES {
-                batch.delete_range([prefix], [prefix + 1]);
-            }
-        }
-        for (kind, id) in &self.dropped {
-            for table in record::tables(*kind) {
-                let (from, to) = record::record_range(*table, *id);
-                batch.delete_range(&from, &to);
-            }
-        }
-        for (raw, value) in &self.records {
-            match value {
-                Some(value) => batch.put(raw, value),
-                None => batch.delete(raw),
-            }
-        }
-        for (raw, add) in &self.index {
-            if *add {
-                batch.put(raw, b"");
-            } else {
-                batch.delete(raw);
-            }
-        }
     }
 }

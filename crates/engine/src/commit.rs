@@ -6,10 +6,10 @@
 //! the database again (RocksDB stays in its error state until then) and drops the whole cache
 //! with it: a batch whose sync failed may still be found in the log, and then it counts.
 
+use crate::batch::Batch;
 use crate::directory::check_writable;
 use crate::gate::Patience;
 use crate::latch::tell;
-use crate::log::Batch;
 use crate::{Committed, EngineError, Keyspace, Sync};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -29,10 +29,9 @@ impl Keyspace {
             Err(error) => return self.fail(&error),
         };
         let mut turn = 0;
-        while let Some(mut batch) = self.log.take() {
+        while let Some(batch) = self.log.take() {
             let sync = self.sync();
-            let writes = std::mem::take(&mut batch.writes);
-            if let Err(error) = db.write(writes, sync == Sync::Always) {
+            if let Err(error) = db.write(batch.encode(), sync == Sync::Always) {
                 return self.fail(&self.write_error(error.into_string()));
             }
             if sync != Sync::Always {
@@ -51,16 +50,29 @@ impl Keyspace {
         let room = self.log.decide(batch);
         self.notify();
         tell(room);
-        let more = self.log.more();
-        for index in bits(batch.shards) {
-            self.shards[index].lock().pins.release(batch.number, more);
-        }
+        self.release_pins();
         for index in bits(batch.stripes) {
-            self.stripes[index].lock().pins.release(batch.number, more);
+            self.stripes[index].lock().release(batch.number);
         }
         self.counters.committed(batch.count, batch.bytes);
         if batch.clears {
             self.reclaim();
+        }
+    }
+
+    fn release_pins(&self) {
+        for index in bits(self.pinned.load(Ordering::Acquire)) {
+            let mut shard = self.shards[index].lock();
+            if shard.release(self.log.decided()) {
+                self.pinned.fetch_and(!(1 << index), Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Remembers which shards have pins. REQUIRES: the shard is locked.
+    pub(crate) fn note_pins(&self, shard: usize, pinned: bool) {
+        if pinned {
+            self.pinned.fetch_or(1 << shard, Ordering::AcqRel);
         }
     }
 
@@ -105,7 +117,7 @@ impl Keyspace {
             shard.lock().forget_after(decided);
         }
         for stripe in &self.stripes {
-            stripe.lock().pins.clear();
+            stripe.lock().clear();
         }
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
         let room = self.log.decide_failed(error);
@@ -172,7 +184,7 @@ impl Keyspace {
         let install = |install: &mut dyn FnMut()| {
             let mut shards = self.lock_all();
             for (_, shard) in &mut shards {
-                shard.drop_cache();
+                shard.drop_cache(self.log.decided());
             }
             install();
             if works.get() {
@@ -212,8 +224,10 @@ impl Keyspace {
             synced.is_ok() && self.log.quiet()
         });
         if closed {
-            for shard in &self.shards {
-                shard.lock().drop_cache();
+            for (index, shard) in self.shards.iter().enumerate() {
+                let mut shard = shard.lock();
+                let pinned = shard.drop_cache(self.log.decided());
+                self.note_pins(index, pinned);
             }
         }
         closed

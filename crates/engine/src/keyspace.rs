@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Stripes of record pins; one bit of a batch's footprint each.
+/// Stripes of record pins; sets of them are bits of a word.
 const STRIPES: usize = 16;
-/// Shards are counted by the bits of a batch's footprint.
+/// Sets of shards are the bits of a word.
 const SHARDS_MAX: usize = 64;
 
 /// A shard on cache lines of its own: two cores use neighbours all the time.
@@ -44,12 +44,16 @@ pub struct Keyspace {
     pub(crate) shards: Box<[Padded]>,
     hasher: RandomState,
     pub(crate) stripes: Box<[Mutex<Stripe>]>,
+    /// Bit *i*: shard *i* has pins.
+    pub(crate) pinned: AtomicU64,
     pub(crate) book: Mutex<Book>,
     pub(crate) log: Log,
     sync: AtomicU8,
     pub(crate) next_id: AtomicU64,
     /// A collection may exist: a blind overwrite must look first.
     pub(crate) collections: AtomicBool,
+    /// A key with an expiry was written since the start: overwrites look for old index entries.
+    pub(crate) expiring: AtomicBool,
     pub(crate) cache_bytes: AtomicU64,
     pub(crate) counters: crate::stats::Counters,
 }
@@ -96,11 +100,13 @@ impl Keyspace {
             shards: (0..count).map(|_| Padded(Mutex::new(shard()))).collect(),
             hasher: RandomState::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            pinned: AtomicU64::new(0),
             book: Mutex::default(),
             log: Log::new(options.batch_bytes, options.pending_bytes, ids),
             sync: AtomicU8::new(options.sync as u8),
             next_id: AtomicU64::new(ids),
             collections: AtomicBool::new(collections),
+            expiring: AtomicBool::new(false),
             cache_bytes: AtomicU64::new(options.cache_bytes),
             counters: crate::stats::Counters::default(),
             options,
@@ -177,8 +183,11 @@ impl Keyspace {
     /// Changes the allotment of the object cache, bytes; evicts at once what no longer fits.
     pub fn set_cache_bytes(&self, bytes: u64) {
         self.cache_bytes.store(bytes, Ordering::Relaxed);
-        for shard in &self.shards {
-            shard.lock().resize(bytes / self.shards.len() as u64);
+        for (index, shard) in self.shards.iter().enumerate() {
+            let mut shard = shard.lock();
+            let share = bytes / self.shards.len() as u64;
+            let pinned = shard.resize(share, self.log.decided());
+            self.note_pins(index, pinned);
         }
     }
 

@@ -16,6 +16,7 @@
 //! tenant in `docs/decisions/0003-one-database-per-tenant.md`.
 
 mod access;
+mod batch;
 mod buffer;
 mod commit;
 mod directory;

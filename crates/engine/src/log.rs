@@ -15,11 +15,12 @@
 
 mod waiting;
 
+use crate::batch::Batch;
 use crate::buffer::Buffer;
 use crate::record;
 use crate::{EngineError, Seq, Waiter};
+use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use rocksdb::WriteBatch;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -28,21 +29,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 const FAILED_MAX: usize = 1024;
 /// Ids of collections are reserved in the database by blocks of this many.
 const ID_BLOCK: u64 = 4096;
-
-/// What goes to the database in one piece.
-pub(crate) struct Batch {
-    pub number: u64,
-    pub writes: WriteBatch,
-    pub bytes: usize,
-    pub count: u64,
-    pub last_seq: Seq,
-    /// Bit *i*: shard *i* has pins of it.
-    pub shards: u64,
-    /// Bit *i*: stripe *i* has pins of it.
-    pub stripes: u64,
-    /// Everything before it was removed.
-    pub clears: bool,
-}
 
 /// Why a write was not admitted.
 pub(crate) enum Refusal {
@@ -72,8 +58,8 @@ pub(crate) struct State {
     ids_reserved: u64,
     /// The property that says so is in the database or in the queue.
     collections_noted: bool,
-    scratch: Vec<u8>,
-    last_bytes: usize,
+    /// Records in the batch taken last: the next one will have about as many.
+    last_len: usize,
 }
 
 /// See the module.
@@ -93,12 +79,6 @@ pub(crate) struct Log {
     any_failed: AtomicBool,
     batch_max: usize,
     pending_max: usize,
-}
-
-/// Where a batch goes: whose shards and stripes get pins.
-pub(crate) struct Footprint {
-    pub shards: u64,
-    pub stripes: u64,
 }
 
 impl Log {
@@ -150,11 +130,12 @@ impl Log {
         self.state.lock().last_seq
     }
 
-    /// Appends a command's writes. REQUIRES: its shards are locked until its pins are set.
+    /// Appends a command's writes. REQUIRES: its shards are locked until memory shows them.
+    /// `stripes`: bit *i* for each stripe that will have pins of it.
     pub(crate) fn append(
         &self,
         buffer: &Buffer,
-        footprint: &Footprint,
+        stripes: u64,
         collections: bool,
         epoch: u64,
     ) -> Result<Place, Refusal> {
@@ -163,31 +144,27 @@ impl Log {
         self.admit(state, epoch)?;
         state.last_seq += 1;
         let seq = state.last_seq;
-        self.open_batch(state, buffer.bytes());
-        let last = state.queue.len() - 1;
-        let batch = &mut state.queue[last];
-        let before = batch.writes.size_in_bytes();
-        reserve(batch, &mut state.ids_reserved, buffer);
-        if collections && !state.collections_noted {
-            batch.writes.put(record::COLLECTIONS, b"1");
-            state.collections_noted = true;
+        let bytes = buffer.bytes();
+        let reserved = state.reserve(buffer);
+        let noted = std::mem::replace(&mut state.collections_noted, collections);
+        let batch = self.open_batch(state, bytes);
+        if let Some(reserved) = reserved {
+            let value = Bytes::copy_from_slice(&reserved.to_be_bytes());
+            batch.note(record::NEXT_ID, value);
         }
-        buffer.write_to(&mut batch.writes, &mut state.scratch);
-        let grown = batch.writes.size_in_bytes() - before;
-        batch.bytes += grown;
-        batch.count += 1;
-        batch.last_seq = seq;
-        batch.shards |= footprint.shards;
-        batch.stripes |= footprint.stripes;
+        if collections && !noted {
+            batch.note(record::COLLECTIONS, Bytes::from_static(b"1"));
+        }
+        batch.add(buffer, seq);
+        batch.stripes |= stripes;
         if buffer.cleared() {
-            batch.clears = true;
             self.cleared.store(seq, Ordering::Release);
         }
         let place = Place {
             seq,
             batch: batch.number,
         };
-        self.pending.fetch_add(grown, Ordering::Relaxed);
+        self.pending.fetch_add(bytes, Ordering::Relaxed);
         if !state.busy {
             self.unattended.store(true, Ordering::Release);
         }
@@ -209,25 +186,16 @@ impl Log {
         Ok(())
     }
 
-    /// Makes the last of the queue the batch that takes `bytes` more.
-    fn open_batch(&self, state: &mut State, bytes: usize) {
+    /// The batch that takes `bytes` more: the newest, or a new one behind it.
+    fn open_batch<'s>(&self, state: &'s mut State, bytes: usize) -> &'s mut Batch {
         let fits = |batch: &Batch| batch.bytes + bytes <= self.batch_max;
-        if state.queue.back().is_some_and(fits) {
-            return;
+        if !state.queue.back().is_some_and(fits) {
+            state.last_batch += 1;
+            let batch = Batch::new(state.last_batch, state.last_len);
+            state.queue.push_back(batch);
         }
-        state.last_batch += 1;
-        // As large as the last one was: growing by doubling copies everything again.
-        let capacity = state.last_bytes.min(self.batch_max).max(bytes) + BATCH_SLACK;
-        state.queue.push_back(Batch {
-            number: state.last_batch,
-            writes: WriteBatch::with_capacity_bytes(capacity),
-            bytes: 0,
-            count: 0,
-            last_seq: 0,
-            shards: 0,
-            stripes: 0,
-            clears: false,
-        });
+        let newest = state.queue.len() - 1;
+        &mut state.queue[newest]
     }
 
     /// Whether the caller must see to it that a committer comes.
@@ -247,7 +215,7 @@ impl Log {
         let mut state = self.state.lock();
         let batch = state.queue.pop_front();
         match &batch {
-            Some(batch) => state.last_bytes = batch.bytes,
+            Some(batch) => state.last_len = batch.len(),
             None => {
                 state.busy = false;
                 if state.sleepers > 0 {
@@ -261,11 +229,6 @@ impl Log {
     /// Admits nothing more; what is queued is still written.
     pub(crate) fn refuse(&self, error: &EngineError) {
         self.state.lock().failure = Some(error.clone());
-    }
-
-    /// Whether a batch waits behind the one being written.
-    pub(crate) fn more(&self) -> bool {
-        !self.state.lock().queue.is_empty()
     }
 
     /// A batch is in the database. Returns who waited for room.
@@ -352,17 +315,15 @@ impl Log {
     }
 }
 
-/// Beyond the bytes it is expected to hold: headers, properties.
-const BATCH_SLACK: usize = 256;
-
-/// A new collection's id must lie below the reserved mark in the database, in this batch or an
-/// earlier one: after a crash ids go on from the mark, so none is used twice.
-fn reserve(batch: &mut Batch, reserved: &mut u64, buffer: &Buffer) {
-    let Some(id) = buffer.extra.as_ref().and_then(|extra| extra.new_id) else {
-        return;
-    };
-    if id >= *reserved {
-        *reserved = id + ID_BLOCK;
-        batch.writes.put(record::NEXT_ID, reserved.to_be_bytes());
+impl State {
+    /// A new collection's id must lie below the reserved mark in the database, in this batch or
+    /// an earlier one: after a crash ids go on from the mark, so none is used twice.
+    fn reserve(&mut self, buffer: &Buffer) -> Option<u64> {
+        let id = buffer.extra.as_ref()?.new_id?;
+        if id < self.ids_reserved {
+            return None;
+        }
+        self.ids_reserved = id + ID_BLOCK;
+        Some(self.ids_reserved)
     }
 }

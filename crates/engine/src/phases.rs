@@ -5,7 +5,7 @@ use crate::access::{Access, View};
 use crate::buffer::Buffer;
 use crate::keyspace::{shard_mut, stripe_of, Keyspace};
 use crate::latch::{tell, Held, Latch, Locked};
-use crate::log::{Footprint, Place, Refusal};
+use crate::log::{Place, Refusal};
 use crate::shard::{Bar, Cached};
 use crate::{record, EngineError, Keys, Outcome, Seq, Stop};
 use std::sync::atomic::Ordering;
@@ -145,9 +145,9 @@ impl Keyspace {
 
     /// Puts a command's writes into log and memory. REQUIRES: `shards` are all it wrote to.
     fn apply(&self, shards: &mut Locked<'_>, buffer: Buffer, epoch: u64) -> Result<Seq, Refusal> {
-        let footprint = self.footprint(&buffer);
         let collections = self.collections.load(Ordering::Relaxed);
-        let place = self.log.append(&buffer, &footprint, collections, epoch)?;
+        let stripes = stripes_of(&buffer);
+        let place = self.log.append(&buffer, stripes, collections, epoch)?;
         if buffer.cleared() {
             for (_, shard) in shards.iter_mut() {
                 shard.wipe();
@@ -159,25 +159,18 @@ impl Keyspace {
                 shard.touch(key);
             }
         }
+        let decided = self.log.decided();
         for write in buffer.objects {
             if let Some(shard) = shard_mut(shards, write.shard) {
                 let cached = Cached {
                     seq: place.seq,
                     entry: write.entry,
                 };
-                shard.write(place.batch, write.key, cached);
+                let pinned = shard.write(write.key, cached, decided);
+                self.note_pins(write.shard as usize, pinned);
             }
         }
         Ok(place.seq)
-    }
-
-    fn footprint(&self, buffer: &Buffer) -> Footprint {
-        let objects = buffer.objects.iter();
-        let records = buffer.extra.iter().flat_map(|extra| extra.records.keys());
-        Footprint {
-            shards: objects.fold(0, |set, write| set | 1 << write.shard),
-            stripes: records.fold(0, |set, raw| set | 1 << stripe_of(record::id_of(raw))),
-        }
     }
 
     fn pin_records(&self, buffer: &Buffer, place: Place) {
@@ -187,11 +180,15 @@ impl Keyspace {
             // The stripe is not locked since the append, as a shard is: the batch may be in the
             // database by now. A pin set after its release would stay, and later hide newer data.
             if !self.log.batch_is_decided(place.batch) {
-                let pins = stripe.pins.newest(place.batch);
-                pins.insert(raw.clone(), (place.seq, value.clone()));
+                stripe.pin(place.batch, raw, place.seq, value.clone());
             }
         }
     }
+}
+
+fn stripes_of(buffer: &Buffer) -> u64 {
+    let records = buffer.extra.iter().flat_map(|extra| extra.records.keys());
+    records.fold(0, |set, raw| set | 1 << stripe_of(record::id_of(raw)))
 }
 
 fn not_disk(stop: Stop) -> EngineError {

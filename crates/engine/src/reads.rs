@@ -52,7 +52,8 @@ impl Access<'_> {
         let entry = self.read_object(key)?;
         if let View::Memory { shards, .. } = &mut self.view {
             if let Some(shard) = shard_mut(shards, index) {
-                shard.fill(key, entry.clone());
+                let pinned = shard.fill(key, entry.clone(), self.keyspace.log.decided());
+                self.keyspace.note_pins(index as usize, pinned);
             }
         }
         Ok(entry)
@@ -81,7 +82,8 @@ impl Access<'_> {
         // failure may say something else than the one just read.
         let mut shard = shard.lock();
         if self.keyspace.log.epoch() == self.epoch {
-            shard.fill(key, entry.clone());
+            let pinned = shard.fill(key, entry.clone(), self.keyspace.log.decided());
+            self.keyspace.note_pins(index as usize, pinned);
         }
         Ok(entry)
     }
@@ -139,7 +141,7 @@ impl Access<'_> {
         if let Some(entry) = self.buffer.object(key) {
             return Ok(entry.clone());
         }
-        if self.buffer.cleared() {
+        if self.buffer.cleared() || !self.keyspace.expiring.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let known = match &mut self.view {

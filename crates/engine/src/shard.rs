@@ -1,18 +1,20 @@
 //! A shard of a keyspace's memory: cached objects, pins, latched and watched keys.
 //!
-//! **Why a cached object is never stale.** Every write of a key happens under its shard's lock
-//! and puts the new state into cache and pins before the lock is let go. A fill from the database
-//! happens either in phase 1, with the lock held from the moment cache and pins were found empty
-//! until the fill is done, or in phase 2, by the holder of the key's latch, and nobody writes a
-//! latched key but its holder. A pin is dropped only after its batch is in the database. So a fill
-//! reads the last write, and no write can slip between the read and the fill.
+//! **Why memory never shows an old state.** Every write of a key happens under its shard's lock,
+//! replaces what the cache holds and removes what is pinned. It stays in the cache, or, when it is
+//! evicted or too large for it before its batch is decided, it is **pinned**. So what memory has of
+//! a key is its last state, and a key that memory does not know has its last state in the
+//! database. A fill from there happens either in phase 1, with the lock held from the moment
+//! cache and pins were found empty until the fill is done, or in phase 2, by the holder of the
+//! key's latch, and nobody writes a latched key but its holder: no write can slip between the
+//! read and the fill.
 
-use crate::pins::{Generations, ObjectPins};
 use crate::{Entry, Object, Seq, Waiter};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use quick_cache::unsync::{Cache, DefaultLifecycle};
-use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
+use quick_cache::{Lifecycle, Weighter};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ pub(crate) type Key = Arc<[u8]>;
 const OVERHEAD_BYTES: u64 = 160;
 /// The ghost list of the cache's policy remembers this many evicted keys for each byte allotted.
 const BYTES_PER_ITEM: u64 = 512;
+/// Table capacity for pins that an idle shard may keep.
+const PINS_KEPT: usize = 64;
 /// An object may take this part of a shard's allotment.
 const OBJECT_PART: u64 = 8;
 
@@ -56,7 +60,20 @@ impl Weighter<Key, Cached> for Weigh {
     }
 }
 
-type ObjectCache = Cache<Key, Cached, Weigh, RandomState, DefaultLifecycle<Key, Cached>>;
+/// Collects what an insert pushed out: the cache's old value of the same key, evicted ones, or
+/// the new one itself.
+#[derive(Clone)]
+pub(crate) struct Collect;
+
+impl Lifecycle<Key, Cached> for Collect {
+    type RequestState = SmallVec<[(Key, Cached); 2]>;
+
+    fn on_evict(&self, out: &mut Self::RequestState, key: Key, cached: Cached) {
+        out.push((key, cached));
+    }
+}
+
+type ObjectCache = Cache<Key, Cached, Weigh, RandomState, Collect>;
 
 /// Whether whole-keyspace work bars the way. All shards of a keyspace always show the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -77,7 +94,8 @@ pub(crate) struct Shard {
     cache_bytes: u64,
     object_bytes_max: u64,
     hasher: RandomState,
-    pub pins: Generations<ObjectPins>,
+    /// Undecided writes that the cache does not hold.
+    pins: HashMap<Key, Cached, RandomState>,
     pub latched: HashMap<Key, Vec<Waiter>, RandomState>,
     pub bar: Bar,
     pub watched: HashMap<Key, Arc<AtomicBool>, RandomState>,
@@ -100,7 +118,7 @@ impl Shard {
             self.hits += 1;
             return Some(found.clone());
         }
-        let pinned = self.pins.iter().find_map(|pins| pins.get(key)).cloned();
+        let pinned = self.pinned(key).cloned();
         match &pinned {
             Some(_) => self.hits += 1,
             None => self.misses += 1,
@@ -111,7 +129,12 @@ impl Shard {
     /// As [`Shard::lookup`], but counts neither as use nor as hit.
     fn peek(&self, key: &[u8]) -> Option<&Cached> {
         let cached = self.cache.as_ref().and_then(|cache| cache.peek(key));
-        cached.or_else(|| self.pins.iter().find_map(|pins| pins.get(key)))
+        cached.or_else(|| self.pinned(key))
+    }
+
+    fn pinned(&self, key: &[u8]) -> Option<&Cached> {
+        // Nearly always there are none: no hashing for nothing.
+        (!self.pins.is_empty()).then(|| self.pins.get(key))?
     }
 
     /// The entry of a key, if memory knows it and it has an expiry.
@@ -121,18 +144,28 @@ impl Shard {
     }
 
     /// Caches what the database says. REQUIRES: as the module says, lock held since the lookup
-    /// or key latched.
-    pub(crate) fn fill(&mut self, key: &[u8], entry: Option<Entry>) {
-        self.cache_insert(Arc::from(key), Cached { seq: 0, entry });
+    /// or key latched. `true`: something is pinned now.
+    pub(crate) fn fill(&mut self, key: &[u8], entry: Option<Entry>, decided: Seq) -> bool {
+        self.cache_insert(Arc::from(key), Cached { seq: 0, entry }, decided)
     }
 
-    /// A write of `batch`: pinned, cached, watchers told.
-    pub(crate) fn write(&mut self, batch: u64, key: Key, cached: Cached) {
+    /// A write: cached or pinned, watchers told. `true`: something is pinned now, and
+    /// [`Shard::release`] is wanted after the next decision.
+    pub(crate) fn write(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
         self.touch(&key);
-        self.pins
-            .newest(batch)
-            .insert(Arc::clone(&key), cached.clone());
-        self.cache_insert(key, cached);
+        if !self.pins.is_empty() {
+            self.pins.remove(&key);
+        }
+        self.cache_insert(key, cached, decided)
+    }
+
+    /// Forgets pins of decided writes. `true`: none is left.
+    pub(crate) fn release(&mut self, decided: Seq) -> bool {
+        self.pins.retain(|_, cached| cached.seq > decided);
+        if self.pins.is_empty() && self.pins.capacity() > PINS_KEPT {
+            self.pins = HashMap::default();
+        }
+        self.pins.is_empty()
     }
 
     /// Marks the key's watches: it is not what it was.
@@ -148,7 +181,7 @@ impl Shard {
     /// Every key was removed.
     pub(crate) fn wipe(&mut self) {
         self.cache = None;
-        self.pins.clear();
+        self.pins = HashMap::default();
         for (_, flag) in self.watched.drain() {
             flag.store(true, Ordering::Release);
         }
@@ -156,23 +189,39 @@ impl Shard {
 
     /// Forgets writes after `decided`: their batch failed.
     pub(crate) fn forget_after(&mut self, decided: Seq) {
-        self.pins.clear();
+        self.pins = HashMap::default();
         if let Some(cache) = &mut self.cache {
             cache.retain(|_, cached| cached.seq <= decided);
         }
     }
 
-    /// Gives the cache's memory back.
-    pub(crate) fn drop_cache(&mut self) {
-        self.cache = None;
+    /// Gives the cache's memory back. `true`: something is pinned now.
+    pub(crate) fn drop_cache(&mut self, decided: Seq) -> bool {
+        let Some(cache) = self.cache.take() else {
+            return false;
+        };
+        let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
+        self.pins
+            .extend(undecided.map(|(key, cached)| (Arc::clone(key), cached.clone())));
+        !self.pins.is_empty()
     }
 
-    pub(crate) fn resize(&mut self, cache_bytes: u64) {
+    /// A new allotment. `true`: something is pinned now.
+    pub(crate) fn resize(&mut self, cache_bytes: u64, decided: Seq) -> bool {
         self.cache_bytes = cache_bytes;
-        match &mut self.cache {
-            Some(cache) if cache_bytes > 0 => cache.set_capacity(cache_bytes),
-            _ => self.cache = None,
+        let Some(cache) = &mut self.cache else {
+            return false;
+        };
+        if cache_bytes == 0 {
+            return self.drop_cache(decided);
         }
+        // This evicts without telling whom: pin what must not be lost. What stays cached is
+        // pinned too then, to no harm: a write removes the pin.
+        let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
+        let undecided = undecided.map(|(key, cached)| (Arc::clone(key), cached.clone()));
+        self.pins.extend(undecided);
+        cache.set_capacity(cache_bytes);
+        !self.pins.is_empty()
     }
 
     /// How often it was asked for an object.
@@ -188,21 +237,38 @@ impl Shard {
         }
     }
 
-    fn cache_insert(&mut self, key: Key, cached: Cached) {
+    fn cache_insert(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
         let largest = self.object_bytes_max.min(self.cache_bytes / OBJECT_PART);
         if cached.bytes() + key.len() as u64 > largest {
             // The old value must go all the same, or it would be served.
             if let Some(cache) = &mut self.cache {
                 cache.remove(&key);
             }
-            return;
+            return self.pin(key, cached, decided);
         }
         let (bytes, hasher) = (self.cache_bytes, &self.hasher);
         let cache = self.cache.get_or_insert_with(|| {
             let items = usize::try_from(bytes / BYTES_PER_ITEM).unwrap_or(usize::MAX);
-            let lifecycle = DefaultLifecycle::default();
-            Box::new(Cache::with(items, bytes, Weigh, hasher.clone(), lifecycle))
+            Box::new(Cache::with(items, bytes, Weigh, hasher.clone(), Collect))
         });
-        cache.insert(key, cached);
+        let (inserted, seq) = (Arc::clone(&key), cached.seq);
+        let mut out = SmallVec::new();
+        cache.insert_with_lifecycle(key, cached, &mut out);
+        let mut pinned = false;
+        for (key, cached) in out {
+            // Of the key just written only the new state counts, should the cache refuse it.
+            if cached.seq > decided && (cached.seq == seq || key != inserted) {
+                pinned |= self.pin(key, cached, decided);
+            }
+        }
+        pinned
+    }
+
+    fn pin(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
+        let undecided = cached.seq > decided;
+        if undecided {
+            self.pins.insert(key, cached);
+        }
+        undecided
     }
 }

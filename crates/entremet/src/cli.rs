@@ -101,7 +101,11 @@ pub struct ServeArgs {
 impl ServeArgs {
     /// What the command line says instead of the file.
     pub fn overrides(&self) -> Overrides {
-        Overrides { listen: self.listen.clone(), admin: self.admin, data: self.data.clone() }
+        Overrides {
+            listen: self.listen.clone(),
+            admin: self.admin,
+            data: self.data.clone(),
+        }
     }
 }
 
@@ -125,11 +129,28 @@ mod tests {
 
     #[test]
     fn addresses_are_checked_by_the_command_line() {
-        let wrong = Cli::try_parse_from(["entremet", "serve", "--listen", ":6380"]).expect_err("no address");
+        let wrong = Cli::try_parse_from(["entremet", "serve", "--listen", ":6380"])
+            .expect_err("no address");
         assert_eq!(wrong.exit_code(), 2);
-        assert!(wrong.to_string().contains("has no address; write 127.0.0.1"), "{wrong}");
-        let good = ["entremet", "serve", "--listen", "localhost:1", "--listen", "[::1]:1", "--data", "d"];
-        let Command::Serve(args) = Cli::try_parse_from(good).expect("good").command else { panic!("serve") };
+        assert!(
+            wrong
+                .to_string()
+                .contains("has no address; write 127.0.0.1"),
+            "{wrong}"
+        );
+        let good = [
+            "entremet",
+            "serve",
+            "--listen",
+            "localhost:1",
+            "--listen",
+            "[::1]:1",
+            "--data",
+            "d",
+        ];
+        let Command::Serve(args) = Cli::try_parse_from(good).expect("good").command else {
+            panic!("serve")
+        };
         assert_eq!(args.overrides().listen.len(), 2);
     }
 }

@@ -34,11 +34,16 @@ pub fn run(cli: Cli) -> ExitCode {
 }
 
 fn broken_pipe(failure: &Failure) -> bool {
-    failure.downcast_ref::<io::Error>().is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    failure
+        .downcast_ref::<io::Error>()
+        .is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn serve(args: &ServeArgs) -> Result<(), Failure> {
-    let source = serve::Source { file: args.config.clone(), overrides: args.overrides() };
+    let source = serve::Source {
+        file: args.config.clone(),
+        overrides: args.overrides(),
+    };
     let loaded = config::load(source.file.as_deref(), &source.overrides).map_err(refused)?;
     eprint!("{}", loaded.report);
     serve::run(loaded.config, source)
@@ -47,14 +52,23 @@ fn serve(args: &ServeArgs) -> Result<(), Failure> {
 fn check(args: &CheckArgs) -> Result<(), Failure> {
     let loaded = config::load(Some(&args.file), &Overrides::default()).map_err(refused)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}: good, {}.\n", args.file.display(), loaded.report.summary())?;
+    writeln!(
+        out,
+        "{}: good, {}.\n",
+        args.file.display(),
+        loaded.report.summary()
+    )?;
     write!(out, "{}", words(&loaded.config))?;
     eprint!("{}", loaded.report);
     Ok(())
 }
 
 fn refused(report: config::problem::Report) -> Failure {
-    format!("the configuration cannot be used: {}\n{report}", report.summary()).into()
+    format!(
+        "the configuration cannot be used: {}\n{report}",
+        report.summary()
+    )
+    .into()
 }
 
 fn hash_password() -> Result<(), Failure> {
@@ -66,7 +80,10 @@ fn hash_password() -> Result<(), Failure> {
         password
     } else {
         let mut line = String::new();
-        io::stdin().lock().read_line(&mut line).map_err(|cause| format!("cannot read the password: {cause}"))?;
+        io::stdin()
+            .lock()
+            .read_line(&mut line)
+            .map_err(|cause| format!("cannot read the password: {cause}"))?;
         line.trim_end_matches(['\r', '\n']).to_string()
     };
     let hash = password::hash(password.as_bytes())

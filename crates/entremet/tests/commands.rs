@@ -13,7 +13,11 @@ fn entremet(arguments: &[&str], input: &str) -> Output {
         .spawn()
         .expect("the binary starts");
     // A command that does not read its input may be gone already.
-    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
+    let _ = child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
 }
 
@@ -27,19 +31,38 @@ fn err(output: &Output) -> String {
 
 #[test]
 fn help_and_version_are_no_failure() {
-    for arguments in [&["--help"][..], &["--version"], &["serve", "--help"], &["check", "--help"], &["load", "--help"]] {
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["serve", "--help"],
+        &["check", "--help"],
+        &["load", "--help"],
+    ] {
         let output = entremet(arguments, "");
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(out(&output).contains("entremet"), "{arguments:?}");
     }
     let version = out(&entremet(&["--version"], ""));
-    assert!(version.starts_with(&format!("entremet {}", env!("CARGO_PKG_VERSION"))), "{version}");
+    assert!(
+        version.starts_with(&format!("entremet {}", env!("CARGO_PKG_VERSION"))),
+        "{version}"
+    );
 }
 
 #[test]
 fn wrong_usage_is_status_2() {
-    for arguments in [&[][..], &["serv"], &["serve", "--listen", "nowhere"], &["check"], &["completions", "sh"]] {
-        assert_eq!(entremet(arguments, "").status.code(), Some(2), "{arguments:?}");
+    for arguments in [
+        &[][..],
+        &["serv"],
+        &["serve", "--listen", "nowhere"],
+        &["check"],
+        &["completions", "sh"],
+    ] {
+        assert_eq!(
+            entremet(arguments, "").status.code(),
+            Some(2),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -47,18 +70,35 @@ fn wrong_usage_is_status_2() {
 fn check_says_the_sample_back() {
     let output = entremet(&["check", "../../entremet.toml"], "");
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-    assert!(out(&output).starts_with("../../entremet.toml: good, no problems.\n"), "{}", out(&output));
+    assert!(
+        out(&output).starts_with("../../entremet.toml: good, no problems.\n"),
+        "{}",
+        out(&output)
+    );
     assert!(out(&output).contains("web (weight 10), with a password."));
 }
 
 #[test]
 fn a_bad_configuration_is_status_1_for_check_and_serve() {
-    for arguments in [&["check", "tests/bad/typos.toml"][..], &["serve", "--config", "tests/bad/typos.toml"]] {
+    for arguments in [
+        &["check", "tests/bad/typos.toml"][..],
+        &["serve", "--config", "tests/bad/typos.toml"],
+    ] {
         let output = entremet(arguments, "");
-        assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), ""), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), out(&output).as_str()),
+            (Some(1), ""),
+            "{arguments:?}"
+        );
         let said = err(&output);
-        assert!(said.starts_with("entremet: the configuration cannot be used: "), "{said}");
-        assert!(said.contains("tests/bad/typos.toml:2:1: error: server.listn: there is no such key"), "{said}");
+        assert!(
+            said.starts_with("entremet: the configuration cannot be used: "),
+            "{said}"
+        );
+        assert!(
+            said.contains("tests/bad/typos.toml:2:1: error: server.listn: there is no such key"),
+            "{said}"
+        );
     }
 }
 
@@ -67,7 +107,10 @@ fn passwords_are_hashed_from_standard_input() {
     let output = entremet(&["hash-password"], "secret\n");
     assert_eq!(output.status.code(), Some(0));
     let hash = out(&output);
-    assert!(hash.starts_with("$argon2id$") && hash.ends_with('\n') && hash.lines().count() == 1, "{hash}");
+    assert!(
+        hash.starts_with("$argon2id$") && hash.ends_with('\n') && hash.lines().count() == 1,
+        "{hash}"
+    );
     let nothing = entremet(&["hash-password"], "\n");
     assert_eq!(nothing.status.code(), Some(1));
     assert!(err(&nothing).contains("is empty"), "{}", err(&nothing));

@@ -9,10 +9,14 @@ use std::{env, fs};
 use entremet::config::{load, parse, words, Overrides};
 
 fn cases(kind: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(kind);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(kind);
     let entries = fs::read_dir(&folder).expect("the folder of cases");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut cases: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    let mut cases: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .collect();
     cases.sort();
     assert!(!cases.is_empty(), "{}", folder.display());
     cases
@@ -24,11 +28,19 @@ fn compare(case: &Path, said: &str) {
         fs::write(&golden, said).expect("the expected text can be written");
     }
     let expected = fs::read_to_string(&golden).unwrap_or_default();
-    assert!(said == expected, "{}: expected\n{expected}\nbut it said\n{said}", case.display());
+    assert!(
+        said == expected,
+        "{}: expected\n{expected}\nbut it said\n{said}",
+        case.display()
+    );
 }
 
 fn read(case: &Path) -> (String, String) {
-    let name = case.file_name().expect("a name").to_string_lossy().into_owned();
+    let name = case
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
     (name, fs::read_to_string(case).expect("the case"))
 }
 
@@ -48,7 +60,10 @@ fn good_ones_are_said_back() {
     for case in cases("good") {
         let (name, text) = read(&case);
         match parse(&name, &text, &Overrides::default()) {
-            Ok(loaded) => compare(&case, &format!("{}{}", words(&loaded.config), loaded.report)),
+            Ok(loaded) => compare(
+                &case,
+                &format!("{}{}", words(&loaded.config), loaded.report),
+            ),
             Err(report) => panic!("{name} should be good:\n{report}"),
         }
     }
@@ -64,9 +79,14 @@ mod tls {
         let folder = TempDir::new().expect("a folder");
         for name in ["one", "other"] {
             let names = vec!["localhost".to_string()];
-            let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).expect("a certificate");
+            let CertifiedKey { cert, signing_key } =
+                generate_simple_self_signed(names).expect("a certificate");
             fs::write(folder.path().join(format!("{name}.crt")), cert.pem()).expect("written");
-            fs::write(folder.path().join(format!("{name}.key")), signing_key.serialize_pem()).expect("written");
+            fs::write(
+                folder.path().join(format!("{name}.key")),
+                signing_key.serialize_pem(),
+            )
+            .expect("written");
         }
         fs::write(folder.path().join("empty.pem"), "").expect("written");
         folder
@@ -84,7 +104,9 @@ mod tls {
         );
         let file = folder.path().join("entremet.toml");
         fs::write(&file, text).expect("written");
-        load(Some(&file), &Overrides::default()).map(|_| ()).map_err(|report| report.to_string())
+        load(Some(&file), &Overrides::default())
+            .map(|_| ())
+            .map_err(|report| report.to_string())
     }
 
     #[test]
@@ -93,12 +115,48 @@ mod tls {
         assert_eq!(said(&folder, "one.crt", "one.key", ""), Ok(()));
         assert_eq!(said(&folder, "one.crt", "one.key", "other.crt"), Ok(()));
         for (cert, key, ca, place, what) in [
-            ("no.crt", "one.key", "", ":5:8: error: server.tls.cert: ", "No such file"),
-            ("one.crt", "no.key", "", ":6:7: error: server.tls.key: ", "No such file"),
-            ("empty.pem", "one.key", "", ":5:8: error: server.tls.cert: ", "holds nothing of the kind"),
-            ("one.crt", "one.crt", "", ":6:7: error: server.tls.key: ", "holds nothing of the kind"),
-            ("one.crt", "other.key", "", ":6:7: error: server.tls.key: ", "does not fit the certificate"),
-            ("one.crt", "one.key", "empty.pem", ":7:13: error: server.tls.client_ca: ", "holds nothing"),
+            (
+                "no.crt",
+                "one.key",
+                "",
+                ":5:8: error: server.tls.cert: ",
+                "No such file",
+            ),
+            (
+                "one.crt",
+                "no.key",
+                "",
+                ":6:7: error: server.tls.key: ",
+                "No such file",
+            ),
+            (
+                "empty.pem",
+                "one.key",
+                "",
+                ":5:8: error: server.tls.cert: ",
+                "holds nothing of the kind",
+            ),
+            (
+                "one.crt",
+                "one.crt",
+                "",
+                ":6:7: error: server.tls.key: ",
+                "holds nothing of the kind",
+            ),
+            (
+                "one.crt",
+                "other.key",
+                "",
+                ":6:7: error: server.tls.key: ",
+                "does not fit the certificate",
+            ),
+            (
+                "one.crt",
+                "one.key",
+                "empty.pem",
+                ":7:13: error: server.tls.client_ca: ",
+                "holds nothing",
+            ),
         ] {
             let report = said(&folder, cert, key, ca).expect_err(what);
             assert!(report.contains(place) && report.contains(what), "{report}");

@@ -9,6 +9,8 @@
 pub(crate) struct Permits {
     total: u32,
     reserved: u64,
+    /// How many of the total anybody may use.
+    shared: u32,
     in_flight: u32,
     shared_in_use: u32,
 }
@@ -19,14 +21,23 @@ impl Permits {
         Permits {
             total: total.max(1),
             reserved: 0,
+            shared: total.max(1),
             in_flight: 0,
             shared_in_use: 0,
         }
     }
 
+    /// One is always shared, even if all are reserved: else reserving the only permit of a core
+    /// would stop all but one tenant for ever.
+    fn share(&mut self) {
+        let shared = u64::from(self.total).saturating_sub(self.reserved);
+        self.shared = shared.max(1) as u32;
+    }
+
     /// Another total; outstanding work above it is waited for, not cancelled.
     pub(crate) fn resize(&mut self, total: u32) {
         self.total = total.max(1);
+        self.share();
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
@@ -34,18 +45,19 @@ impl Permits {
     }
 
     /// Whether anything at all can be granted.
+    #[inline]
     pub(crate) fn any(&self) -> bool {
         self.in_flight < self.total
     }
 
-    /// Whether a shared permit is free. One always is for everybody, even if all are reserved: else
-    /// reserving the only permit of a core would stop all but one tenant for ever.
+    /// Whether a shared permit is free.
+    #[inline]
     pub(crate) fn shared(&self) -> bool {
-        let shared = u64::from(self.total).saturating_sub(self.reserved).max(1);
-        self.any() && u64::from(self.shared_in_use) < shared
+        self.any() && self.shared_in_use < self.shared
     }
 
     /// A principal with `held` permits of which `reserved` are its own takes one more.
+    #[inline]
     pub(crate) fn take(&mut self, held: u32, reserved: u32) {
         self.in_flight += 1;
         if held >= reserved {
@@ -54,6 +66,7 @@ impl Permits {
     }
 
     /// A principal with `held` permits (at least 1) gives one back.
+    #[inline]
     pub(crate) fn give_back(&mut self, held: u32, reserved: u32) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if held > reserved {
@@ -64,6 +77,7 @@ impl Permits {
     /// A principal that holds `held` permits gets `new` reserved ones instead of `old`.
     pub(crate) fn reserve(&mut self, held: u32, old: u32, new: u32) {
         self.reserved = (self.reserved + u64::from(new)).saturating_sub(u64::from(old));
+        self.share();
         self.shared_in_use = (self.shared_in_use + held.saturating_sub(new))
             .saturating_sub(held.saturating_sub(old));
     }

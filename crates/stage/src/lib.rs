@@ -17,15 +17,14 @@ pub mod admission;
 
 mod clock;
 mod permit;
+mod stage;
 mod totals;
 
 pub use clock::{Clock, ManualClock};
-pub use permit::Permit;
+pub use permit::{Permit, Wake};
 pub use policy::dispatch::{
     Allocation, Consumed, Discipline, DispatchOptions, Limit, Limited, Meter, Observation, Verdict,
 };
 pub use policy::{Cost, Nanos, PrincipalId};
-pub use totals::{ClassTotals, Observer};
-
-mod stage;
 pub use stage::{Admitted, Next, Stage};
+pub use totals::{ClassTotals, Observer};

@@ -14,7 +14,7 @@ pub(crate) struct Claim {
 }
 
 /// Called when a permit was dropped, on whatever thread that happened; must not block.
-pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
+pub type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Where dropped permits go, to be found by their stage. Not on the path of a turn that ends well.
 #[derive(Default)]

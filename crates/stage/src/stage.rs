@@ -28,6 +28,22 @@ pub struct Admitted<T, const R: usize> {
     pub permit: Permit,
 }
 
+impl<T, const R: usize> Admitted<T, R> {
+    /// The item, and everything else.
+    pub(crate) fn split(self) -> (T, Admitted<(), R>) {
+        let rest = Admitted {
+            principal: self.principal,
+            class: self.class,
+            item: (),
+            waited_ns: self.waited_ns,
+            budget: self.budget,
+            verdict: self.verdict,
+            permit: self.permit,
+        };
+        (self.item, rest)
+    }
+}
+
 /// The answer to "who is next?".
 #[derive(Debug)]
 pub enum Next<T, const R: usize> {

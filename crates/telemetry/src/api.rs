@@ -38,8 +38,17 @@ pub struct TenantView {
 
 impl TenantView {
     pub(crate) fn new(scraped: TenantScrape) -> Self {
-        let classes = scraped.totals.active().map(|(class, totals)| ClassView::new(class, totals)).collect();
-        Self { tenant: scraped.gauges, share: scraped.share, recent: scraped.recent, classes }
+        let classes = scraped
+            .totals
+            .active()
+            .map(|(class, totals)| ClassView::new(class, totals))
+            .collect();
+        Self {
+            tenant: scraped.gauges,
+            share: scraped.share,
+            recent: scraped.recent,
+            classes,
+        }
     }
 }
 

@@ -61,7 +61,11 @@ impl Page {
     /// Starts a family: its samples must follow before the next family starts.
     pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
+        let _ = writeln!(
+            self.text,
+            "# HELP {name} {help}\n# TYPE {name} {}",
+            kind.name()
+        );
     }
 
     /// One sample.

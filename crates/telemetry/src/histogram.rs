@@ -144,7 +144,10 @@ mod tests {
                 seen = now;
             }
         });
-        assert_eq!(histogram.snapshot().sum_ns(), (0..200_000u64).map(|i| i * 37).sum::<u64>());
+        assert_eq!(
+            histogram.snapshot().sum_ns(),
+            (0..200_000u64).map(|i| i * 37).sum::<u64>()
+        );
     }
 
     proptest! {

@@ -27,8 +27,8 @@ pub use class::{Class, CLASSES};
 pub use error::TelemetryError;
 pub use histogram::{Histogram, BUCKETS};
 pub use model::{
-    AdminSource, Connections, Memory, PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage,
-    TenantSnapshot,
+    AdminSource, Connections, Memory, PrincipalSnapshot, ServerSnapshot, StageSnapshot, State,
+    Storage, TenantSnapshot,
 };
 pub use process::ProcessUsage;
 pub use recorder::{Limit, Recorder, Request};

@@ -22,7 +22,11 @@ impl ProcessUsage {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let (user_s, system_s) = cpu_times(&stat).unwrap_or_default();
-        Self { resident_bytes: resident(&status).unwrap_or(0), user_s, system_s }
+        Self {
+            resident_bytes: resident(&status).unwrap_or(0),
+            user_s,
+            system_s,
+        }
     }
 }
 
@@ -47,7 +51,10 @@ mod tests {
 
     #[test]
     fn proc_files_are_understood() {
-        assert_eq!(resident("VmHWM:\t 9 kB\nVmRSS:\t   1712 kB\n"), Some(1_753_088));
+        assert_eq!(
+            resident("VmHWM:\t 9 kB\nVmRSS:\t   1712 kB\n"),
+            Some(1_753_088)
+        );
         let stat = "7 (a (b) c) S 1 7 7 0 -1 4194304 100 0 0 0 250 75 0 0 20 0 1 0";
         assert_eq!(cpu_times(stat), Some((2.5, 0.75)));
         assert_eq!(cpu_times("7 (cut off"), None);

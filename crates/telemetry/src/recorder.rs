@@ -5,8 +5,8 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::class::{Class, CLASSES};
@@ -90,7 +90,9 @@ impl Counters {
     /// Adds what this core counted of each class to `into`.
     pub(crate) fn add_to(&self, into: &mut [ClassTotals; CLASSES]) {
         for (totals, counters) in into.iter_mut().zip(&self.classes) {
-            let Some(counters) = counters.get() else { continue };
+            let Some(counters) = counters.get() else {
+                continue;
+            };
             counters.latency.add_to(&mut totals.latency);
             counters.queue.add_to(&mut totals.queue);
             counters.disk.add_to(&mut totals.disk);
@@ -131,7 +133,10 @@ impl Recorder {
     pub(crate) fn new(counters: Arc<Counters>) -> Option<Self> {
         // Acquire meets the release at drop: what the last writer stored is what this one adds to.
         let taken = counters.taken.swap(true, Ordering::Acquire);
-        (!taken).then_some(Self { counters, one_thread: PhantomData })
+        (!taken).then_some(Self {
+            counters,
+            one_thread: PhantomData,
+        })
     }
 
     /// Counts one answered request.
@@ -216,8 +221,19 @@ mod tests {
             failed: false,
         };
         recorder.record(&get);
-        recorder.record_many(&Request { bytes_in: 480, ..get }, 16);
-        recorder.record(&Request { class: Class::Put, disk_ns: 900_000, failed: true, ..get });
+        recorder.record_many(
+            &Request {
+                bytes_in: 480,
+                ..get
+            },
+            16,
+        );
+        recorder.record(&Request {
+            class: Class::Put,
+            disk_ns: 900_000,
+            failed: true,
+            ..get
+        });
         recorder.throttled(Class::Put, Limit::Bytes);
         recorder.failed(Class::Get, 3);
         recorder.looked_up(7, 2);
@@ -227,14 +243,20 @@ mod tests {
         counters.add_to(&mut totals);
         let (got, put) = (&totals[Class::Get.index()], &totals[Class::Put.index()]);
         assert_eq!((got.requests, got.bytes_in, got.errors), (17, 510, 3));
-        assert_eq!((got.latency.count(), got.queue.count(), got.disk.count()), (17, 17, 0));
+        assert_eq!(
+            (got.latency.count(), got.queue.count(), got.disk.count()),
+            (17, 17, 0)
+        );
         assert_eq!((put.requests, put.errors, put.throttled), (1, 1, [0, 1]));
         assert_eq!(put.disk.count(), 1);
         assert!(totals[Class::Scan.index()].latency.is_empty());
 
         let mut usage = Usage::default();
         counters.add_usage_to(&mut usage);
-        assert_eq!((usage.requests, usage.bytes_in, usage.occupied_ns), (18, 540, 77));
+        assert_eq!(
+            (usage.requests, usage.bytes_in, usage.occupied_ns),
+            (18, 540, 77)
+        );
         assert_eq!((usage.found, usage.missed), (7, 2));
     }
 }

@@ -25,12 +25,16 @@ struct Tenant {
 
 impl Tenant {
     fn new(cores: usize) -> Self {
-        Self { cores: (0..cores).map(|_| Arc::default()).collect() }
+        Self {
+            cores: (0..cores).map(|_| Arc::default()).collect(),
+        }
     }
 
     fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        self.cores.iter().for_each(|core| core.add_usage_to(&mut usage));
+        self.cores
+            .iter()
+            .for_each(|core| core.add_usage_to(&mut usage));
         usage
     }
 }
@@ -51,7 +55,12 @@ struct Reading {
 impl Registry {
     /// A registry for a server of that many cores.
     pub fn new(cores: usize) -> Self {
-        Self { cores, tenants: Mutex::default(), departed: Mutex::default(), window: Mutex::default() }
+        Self {
+            cores,
+            tenants: Mutex::default(),
+            departed: Mutex::default(),
+            window: Mutex::default(),
+        }
     }
 
     /// How many cores record.
@@ -65,7 +74,9 @@ impl Registry {
         let mut tenants = self.tenants.lock();
         let entry = match tenants.get_mut(tenant) {
             Some(entry) => entry,
-            None => tenants.entry(tenant.to_string()).or_insert_with(|| Tenant::new(self.cores)),
+            None => tenants
+                .entry(tenant.to_string())
+                .or_insert_with(|| Tenant::new(self.cores)),
         };
         Recorder::new(Arc::clone(entry.cores.get(core)?))
     }
@@ -124,8 +135,15 @@ impl Registry {
 
     fn read(&self, at_ns: u64) -> Reading {
         let tenants = self.tenants.lock();
-        let usage = tenants.iter().map(|(name, tenant)| (name.clone(), tenant.usage()));
-        Reading { at_ns, usage: usage.filter(|(_, usage)| *usage != Usage::default()).collect() }
+        let usage = tenants
+            .iter()
+            .map(|(name, tenant)| (name.clone(), tenant.usage()));
+        Reading {
+            at_ns,
+            usage: usage
+                .filter(|(_, usage)| *usage != Usage::default())
+                .collect(),
+        }
     }
 }
 
@@ -153,15 +171,26 @@ mod tests {
         let registry = Registry::new(2);
         let mut first = registry.recorder("web", 0).expect("core 0");
         let mut second = registry.recorder("web", 1).expect("core 1");
-        assert!(registry.recorder("web", 0).is_none(), "a core has one recorder");
+        assert!(
+            registry.recorder("web", 0).is_none(),
+            "a core has one recorder"
+        );
         assert!(registry.recorder("web", 2).is_none(), "there are two cores");
         first.record(&get());
         second.record_many(&get(), 4);
-        assert_eq!(registry.totals("web").expect("known").classes[0].latency.count(), 5);
+        assert_eq!(
+            registry.totals("web").expect("known").classes[0]
+                .latency
+                .count(),
+            5
+        );
         assert_eq!(registry.usage().requests, 5);
         assert!(registry.totals("batch").is_none());
         drop(first);
-        registry.recorder("web", 0).expect("free again").record(&get());
+        registry
+            .recorder("web", 0)
+            .expect("free again")
+            .record(&get());
         assert_eq!(registry.usage().requests, 6, "nothing was lost on the way");
     }
 
@@ -175,7 +204,11 @@ mod tests {
         old.record(&get());
         new.record(&get());
         assert_eq!(registry.totals("web").expect("known").usage.requests, 1);
-        assert_eq!(registry.usage().requests, 2, "what a removed tenant used stays in the sum");
+        assert_eq!(
+            registry.usage().requests,
+            2,
+            "what a removed tenant used stays in the sum"
+        );
     }
 
     #[test]

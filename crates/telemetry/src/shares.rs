@@ -75,13 +75,30 @@ pub struct Share {
 /// The shares of tenants given as (weight, what they used lately).
 pub fn shares(tenants: &[(f64, Option<Recent>)], capacities: &Capacities) -> Vec<Share> {
     let all: f64 = tenants.iter().map(|(weight, _)| weight).sum();
-    let active: f64 = tenants.iter().filter(|(_, used)| used.is_some()).map(|(weight, _)| weight).sum();
+    let active: f64 = tenants
+        .iter()
+        .filter(|(_, used)| used.is_some())
+        .map(|(weight, _)| weight)
+        .sum();
     let held = |used: &Option<Recent>| used.map_or(0.0, |used| used.dominant(capacities));
     let served: f64 = tenants.iter().map(|(_, used)| held(used)).sum();
-    let percent = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
+    let percent = |part: f64, whole: f64| {
+        if whole > 0.0 {
+            100.0 * part / whole
+        } else {
+            0.0
+        }
+    };
     let share = |(weight, used): &(f64, Option<Recent>)| Share {
         configured_percent: percent(*weight, all),
-        wanted_percent: percent(*weight, if used.is_some() { active } else { active + weight }),
+        wanted_percent: percent(
+            *weight,
+            if used.is_some() {
+                active
+            } else {
+                active + weight
+            },
+        ),
         got_percent: percent(held(used), served),
     };
     tenants.iter().map(share).collect()
@@ -91,18 +108,42 @@ pub fn shares(tenants: &[(f64, Option<Recent>)], capacities: &Capacities) -> Vec
 mod tests {
     use super::*;
 
-    const SERVER: Capacities =
-        Capacities { requests_per_s: 1e5, bytes_in_per_s: 1e9, bytes_out_per_s: 1e9, cpu_per_s: 2.0 };
+    const SERVER: Capacities = Capacities {
+        requests_per_s: 1e5,
+        bytes_in_per_s: 1e9,
+        bytes_out_per_s: 1e9,
+        cpu_per_s: 2.0,
+    };
 
     #[test]
     fn shares_follow_the_dominant_resource() {
-        let small = Recent { requests_per_s: 30_000.0, ..Recent::default() };
-        let large = Recent { bytes_out_per_s: 6e8, requests_per_s: 600.0, ..Recent::default() };
-        let shares = shares(&[(1.0, Some(small)), (2.0, Some(large)), (1.0, None)], &SERVER);
-        let got: Vec<f64> = shares.iter().map(|share| share.got_percent.round()).collect();
+        let small = Recent {
+            requests_per_s: 30_000.0,
+            ..Recent::default()
+        };
+        let large = Recent {
+            bytes_out_per_s: 6e8,
+            requests_per_s: 600.0,
+            ..Recent::default()
+        };
+        let shares = shares(
+            &[(1.0, Some(small)), (2.0, Some(large)), (1.0, None)],
+            &SERVER,
+        );
+        let got: Vec<f64> = shares
+            .iter()
+            .map(|share| share.got_percent.round())
+            .collect();
         assert_eq!(got, [33.0, 67.0, 0.0]);
-        let wanted: Vec<f64> = shares.iter().map(|share| share.wanted_percent.round()).collect();
-        assert_eq!(wanted, [33.0, 67.0, 25.0], "an idle tenant is told what it would get");
+        let wanted: Vec<f64> = shares
+            .iter()
+            .map(|share| share.wanted_percent.round())
+            .collect();
+        assert_eq!(
+            wanted,
+            [33.0, 67.0, 25.0],
+            "an idle tenant is told what it would get"
+        );
         assert_eq!(shares[1].configured_percent, 50.0);
     }
 

@@ -56,7 +56,10 @@ impl HistogramSnapshot {
     /// The end of the highest bucket that holds a value, in nanoseconds: the maximum, rounded up by
     /// less than 1/32. 0 when nothing was counted.
     pub fn max(&self) -> u64 {
-        self.counts.iter().rposition(|&count| count > 0).map_or(0, |bucket| bounds_of(bucket).1)
+        self.counts
+            .iter()
+            .rposition(|&count| count > 0)
+            .map_or(0, |bucket| bounds_of(bucket).1)
     }
 
     /// How many values were at most `bound_ns`. The bucket that holds the bound counts when the larger
@@ -64,7 +67,11 @@ impl HistogramSnapshot {
     pub fn count_up_to(&self, bound_ns: u64) -> u64 {
         let bucket = bucket_of(bound_ns);
         let (from, to) = bounds_of(bucket);
-        let end = if bound_ns >= from + (to - from) / 2 { bucket + 1 } else { bucket };
+        let end = if bound_ns >= from + (to - from) / 2 {
+            bucket + 1
+        } else {
+            bucket
+        };
         self.counts.iter().take(end).sum()
     }
 
@@ -117,7 +124,10 @@ mod tests {
     #[test]
     fn nothing_counted_says_zero() {
         let empty = Histogram::new().snapshot();
-        assert_eq!((empty.count(), empty.max(), empty.count_up_to(u64::MAX)), (0, 0, 0));
+        assert_eq!(
+            (empty.count(), empty.max(), empty.count_up_to(u64::MAX)),
+            (0, 0, 0)
+        );
         assert_eq!((empty.mean(), empty.quantile(0.99)), (0.0, 0.0));
     }
 

@@ -52,7 +52,10 @@ impl TenantTotals {
 
     /// The classes that counted anything.
     pub fn active(&self) -> impl Iterator<Item = (Class, &ClassTotals)> {
-        Class::ALL.into_iter().zip(&self.classes).filter(|(_, totals)| !totals.is_empty())
+        Class::ALL
+            .into_iter()
+            .zip(&self.classes)
+            .filter(|(_, totals)| !totals.is_empty())
     }
 }
 

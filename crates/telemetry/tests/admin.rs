@@ -19,9 +19,15 @@ fn health_follows_the_state() {
     assert_eq!(get(at, "/livez").status, 200);
     assert_eq!(get(at, "/readyz").body, "ready\n");
     for (state, text) in [
-        (State::Starting("opening 3 databases".into()), "starting: opening 3 databases\n"),
+        (
+            State::Starting("opening 3 databases".into()),
+            "starting: opening 3 databases\n",
+        ),
         (State::Draining("SIGTERM".into()), "draining: SIGTERM\n"),
-        (State::Failed("the disk is full".into()), "failed: the disk is full\n"),
+        (
+            State::Failed("the disk is full".into()),
+            "failed: the disk is full\n",
+        ),
     ] {
         *fake.state.lock() = state;
         let answer = get(at, "/readyz");
@@ -38,12 +44,20 @@ fn tenants_show_shares_and_latencies() {
     let mut batch = registry.recorder("batch", 1).expect("free");
     batch.record_many(&request(Class::Scan, 9_000_000), 10);
 
-    let tenants: Vec<TenantView> = serde_json::from_str(&get(admin.address(), "/api/tenants").body).unwrap();
-    let names: Vec<&str> = tenants.iter().map(|view| view.tenant.name.as_str()).collect();
+    let tenants: Vec<TenantView> =
+        serde_json::from_str(&get(admin.address(), "/api/tenants").body).unwrap();
+    let names: Vec<&str> = tenants
+        .iter()
+        .map(|view| view.tenant.name.as_str())
+        .collect();
     assert_eq!(names, ["batch", "idle", "web"]);
-    let web: TenantView = serde_json::from_str(&get(admin.address(), "/api/tenants/web").body).unwrap();
+    let web: TenantView =
+        serde_json::from_str(&get(admin.address(), "/api/tenants/web").body).unwrap();
     assert_eq!(web.classes.len(), 1);
-    assert_eq!((web.classes[0].class, web.classes[0].requests), (Class::Get, 30));
+    assert_eq!(
+        (web.classes[0].class, web.classes[0].requests),
+        (Class::Get, 30)
+    );
     assert!((web.classes[0].latency.p99_ms - 0.4).abs() < 0.013);
     assert_eq!(web.share.configured_percent, 60.0);
     assert_eq!(web.share.wanted_percent, 75.0, "idle does not count");
@@ -71,16 +85,26 @@ fn the_server_and_its_stages_are_json() {
 fn errors_say_what_where_and_what_to_do() {
     let (admin, _fake, _registry) = serve();
     for (method, path, status, what) in [
-        ("GET", "/api/tenants/nobody", 404, "there is no tenant named \"nobody\""),
+        (
+            "GET",
+            "/api/tenants/nobody",
+            404,
+            "there is no tenant named \"nobody\"",
+        ),
         ("GET", "/api/tenant", 404, "there is nothing at this path"),
         ("POST", "/metrics", 405, "POST is not possible here"),
     ] {
         let text = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         let answer = exchange(admin.address(), text.as_bytes());
         let error: Json = serde_json::from_str(&answer.body).expect("JSON");
-        assert_eq!((answer.status, error["error"]["what"].as_str()), (status, Some(what)));
+        assert_eq!(
+            (answer.status, error["error"]["what"].as_str()),
+            (status, Some(what))
+        );
         assert_eq!(error["error"]["where"], path);
-        assert!(error["error"]["do"].as_str().is_some_and(|advice| advice.contains("GET")));
+        assert!(error["error"]["do"]
+            .as_str()
+            .is_some_and(|advice| advice.contains("GET")));
     }
 }
 
@@ -93,10 +117,18 @@ fn metrics_are_what_the_reference_says() {
     web.record(&request(Class::Get, 400_000));
     web.throttled(Class::Get, Limit::Requests);
     let page = get(admin.address(), "/metrics");
-    assert!(page.head.contains("content-type: text/plain; version=0.0.4"), "{}", page.head);
+    assert!(
+        page.head
+            .contains("content-type: text/plain; version=0.0.4"),
+        "{}",
+        page.head
+    );
 
-    let typed: BTreeMap<&str, &str> =
-        page.body.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+    let typed: BTreeMap<&str, &str> = page
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .collect();
     let reference = telemetry::metrics::reference();
     let documented: BTreeMap<&str, &str> = reference
         .lines()
@@ -107,11 +139,21 @@ fn metrics_are_what_the_reference_says() {
 
     let lines = page.body.lines().map(|line| Ok(line.to_string()));
     let scrape = prometheus_parse::Scrape::parse(lines).expect("the page parses");
-    let sampled: BTreeSet<&str> = scrape.samples.iter().map(|sample| sample.metric.as_str()).collect();
+    let sampled: BTreeSet<&str> = scrape
+        .samples
+        .iter()
+        .map(|sample| sample.metric.as_str())
+        .collect();
     for name in documented.keys() {
         assert!(sampled.contains(name), "{name} has a sample");
     }
-    let value = |metric: &str| scrape.samples.iter().find(|sample| sample.metric == metric).unwrap();
+    let value = |metric: &str| {
+        scrape
+            .samples
+            .iter()
+            .find(|sample| sample.metric == metric)
+            .unwrap()
+    };
     assert!(matches!(value("redis_up").value, prometheus_parse::Value::Gauge(up) if up == 1.0));
     assert!(matches!(&value("entremet_tenant_latency_seconds").value,
         prometheus_parse::Value::Histogram(buckets)
@@ -136,10 +178,19 @@ fn a_peer_that_says_nothing_does_not_keep_the_server_from_stopping() {
 #[test]
 fn a_taken_address_is_named() {
     let (admin, fake, registry) = serve();
-    let options = telemetry::admin::AdminOptions { address: admin.address(), registry, source: fake };
-    let Err(error) = telemetry::admin::start(options) else { panic!("it is taken") };
+    let options = telemetry::admin::AdminOptions {
+        address: admin.address(),
+        registry,
+        source: fake,
+    };
+    let Err(error) = telemetry::admin::start(options) else {
+        panic!("it is taken")
+    };
     let text = error.to_string();
-    assert!(text.contains(&admin.address().to_string()) && text.contains("--admin"), "{text}");
+    assert!(
+        text.contains(&admin.address().to_string()) && text.contains("--admin"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -148,6 +199,10 @@ fn an_oversized_head_is_refused() {
     let mut text = b"GET /livez HTTP/1.1\r\nHost: a\r\nX: ".to_vec();
     text.resize(200_000, b'a');
     let answer = exchange(admin.address(), &text);
-    assert!(answer.status == 431 || answer.status == 0, "{}", answer.head);
+    assert!(
+        answer.status == 431 || answer.status == 0,
+        "{}",
+        answer.head
+    );
     assert_eq!(get(admin.address(), "/livez").status, 200);
 }

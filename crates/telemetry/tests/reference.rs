@@ -7,7 +7,10 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/metrics.md"
+);
 
 #[test]
 fn the_metrics_page_is_up_to_date() {
@@ -25,7 +28,10 @@ fn the_metrics_page_is_up_to_date() {
 /// Every field that the API can answer with has its name in the page.
 #[test]
 fn the_admin_page_names_every_field() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/admin-api.md");
+    let page = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/admin-api.md"
+    );
     let page = fs::read_to_string(page).expect("docs/reference/admin-api.md");
     let (admin, _fake, registry) = support::serve();
     let mut web = registry.recorder("web", 0).expect("free");
@@ -36,8 +42,14 @@ fn the_admin_page_names_every_field() {
         collect(&serde_json::from_str(&text).expect("JSON"), &mut fields);
     }
     assert!(fields.len() > 60, "{fields:?}");
-    let unnamed: Vec<_> = fields.iter().filter(|field| !page.contains(&format!("`{field}`"))).collect();
-    assert!(unnamed.is_empty(), "docs/reference/admin-api.md does not name {unnamed:?}");
+    let unnamed: Vec<_> = fields
+        .iter()
+        .filter(|field| !page.contains(&format!("`{field}`")))
+        .collect();
+    assert!(
+        unnamed.is_empty(),
+        "docs/reference/admin-api.md does not name {unnamed:?}"
+    );
 }
 
 fn collect(json: &Value, fields: &mut BTreeSet<String>) {

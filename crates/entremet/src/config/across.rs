@@ -21,20 +21,35 @@ pub(super) fn check(config: &Config, reader: &Reader) {
 }
 
 fn addresses(config: &Config, reader: &Reader) {
-    let tls = config.server.tls.iter().flat_map(|tls| tls.listen.iter().map(|a| ("server.tls.listen", *a)));
+    let tls = config
+        .server
+        .tls
+        .iter()
+        .flat_map(|tls| tls.listen.iter().map(|a| ("server.tls.listen", *a)));
     let plain = config.server.listen.iter().map(|a| ("server.listen", *a));
     let clients: Vec<(&str, SocketAddr)> = plain.chain(tls).collect();
     let mut report = reader.report.borrow_mut();
     if clients.is_empty() {
-        let problem = report.error(reader.place("server.listen"), "server.listen", "leaves clients no way in");
+        let problem = report.error(
+            reader.place("server.listen"),
+            "server.listen",
+            "leaves clients no way in",
+        );
         problem.advice("name an address, or add [server.tls]");
     }
-    let all: Vec<_> = clients.into_iter().chain([("server.admin", config.server.admin)]).collect();
+    let all: Vec<_> = clients
+        .into_iter()
+        .chain([("server.admin", config.server.admin)])
+        .collect();
     for (place, (key, address)) in all.iter().enumerate() {
-        let earlier = all[..place].iter().find(|(_, other)| conflict(*address, *other));
+        let earlier = all[..place]
+            .iter()
+            .find(|(_, other)| conflict(*address, *other));
         if let Some((other_key, other)) = earlier {
             let what = format!("{address} is also taken by {other_key} ({other})");
-            report.error(reader.place(key), key, what).advice("give each its own port");
+            report
+                .error(reader.place(key), key, what)
+                .advice("give each its own port");
         }
     }
 }
@@ -46,11 +61,15 @@ fn conflict(one: SocketAddr, other: SocketAddr) -> bool {
 }
 
 fn tls_files(config: &Config, reader: &Reader) {
-    let Some(tls) = &config.server.tls else { return };
+    let Some(tls) = &config.server.tls else {
+        return;
+    };
     for problem in tls::load(tls).err().into_iter().flatten() {
         let key = format!("server.tls.{}", problem.key);
         let mut report = reader.report.borrow_mut();
-        report.error(reader.place(&key), &key, problem.what).advice(problem.advice);
+        report
+            .error(reader.place(&key), &key, problem.what)
+            .advice(problem.advice);
     }
 }
 
@@ -89,7 +108,11 @@ fn reservations(config: &Config, reader: &Reader) {
     let capacity = config.scheduler.requests.per_s() * cores as f64;
     let mut report = reader.report.borrow_mut();
     if sum > capacity {
-        let serve = if cores == 1 { "core serves" } else { "cores serve" };
+        let serve = if cores == 1 {
+            "core serves"
+        } else {
+            "cores serve"
+        };
         let what = format!("reservations come to {sum:.0}/s, but {cores} {serve} {capacity:.0}/s");
         let biggest = largest(&config.tenants, |tenant| promised(tenant));
         let span = reader.place(&format!("tenant[{biggest}].reserve"));
@@ -98,9 +121,15 @@ fn reservations(config: &Config, reader: &Reader) {
             Some(_) => report.error(span, "reserve", what),
             None => report.warn(span, "reserve", what),
         };
-        problem.advice("promise less, or raise scheduler.requests if the machine has been measured to do more");
+        problem.advice(
+            "promise less, or raise scheduler.requests if the machine has been measured to do more",
+        );
     }
-    let permits: u64 = config.tenants.iter().map(|tenant| u64::from(tenant.reserved_permits)).sum();
+    let permits: u64 = config
+        .tenants
+        .iter()
+        .map(|tenant| u64::from(tenant.reserved_permits))
+        .sum();
     if permits > 0 && permits >= u64::from(config.engine.handlers) {
         let biggest = largest(&config.tenants, |tenant| f64::from(tenant.reserved_permits));
         let what = format!(
@@ -108,16 +137,29 @@ fn reservations(config: &Config, reader: &Reader) {
             config.engine.handlers
         );
         let span = reader.place(&format!("tenant[{biggest}].reserved_permits"));
-        let advice = format!("reserve fewer, or set engine.handlers to {} or more", permits + 1);
+        let advice = format!(
+            "reserve fewer, or set engine.handlers to {} or more",
+            permits + 1
+        );
         report.error(span, "reserved_permits", what).advice(advice);
     }
-    let cache: u64 = config.tenants.iter().filter_map(|tenant| tenant.cache).map(|bytes| bytes.get()).sum();
+    let cache: u64 = config
+        .tenants
+        .iter()
+        .filter_map(|tenant| tenant.cache)
+        .map(|bytes| bytes.get())
+        .sum();
     if cache > config.engine.object_cache.get() {
-        let biggest = largest(&config.tenants, |tenant| tenant.cache.map_or(0.0, |bytes| bytes.get() as f64));
+        let biggest = largest(&config.tenants, |tenant| {
+            tenant.cache.map_or(0.0, |bytes| bytes.get() as f64)
+        });
         let total = config.engine.object_cache;
-        let what = format!("cache allotments come to {cache} bytes, but engine.object_cache is {total}");
+        let what =
+            format!("cache allotments come to {cache} bytes, but engine.object_cache is {total}");
         let span = reader.place(&format!("tenant[{biggest}].cache"));
-        report.error(span, "cache", what).advice("allot less, or raise engine.object_cache");
+        report
+            .error(span, "cache", what)
+            .advice("allot less, or raise engine.object_cache");
     }
 }
 
@@ -127,7 +169,9 @@ fn rate(rate: Option<Rate>) -> f64 {
 
 /// Which tenant has most of something: the one to point at.
 fn largest(tenants: &[Tenant], of: impl Fn(&Tenant) -> f64) -> usize {
-    (0..tenants.len()).max_by(|a, b| of(&tenants[*a]).total_cmp(&of(&tenants[*b]))).unwrap_or(0)
+    (0..tenants.len())
+        .max_by(|a, b| of(&tenants[*a]).total_cmp(&of(&tenants[*b])))
+        .unwrap_or(0)
 }
 
 fn one_tenant(tenant: &Tenant, place: usize, reader: &Reader) {
@@ -137,12 +181,20 @@ fn one_tenant(tenant: &Tenant, place: usize, reader: &Reader) {
     if let Some(limit) = tenant.limit.requests {
         let promised = rate(tenant.reserve.get) + rate(tenant.reserve.put);
         if promised > limit.per_s() {
-            let what = format!("promises {promised}/s, more than limit.requests = {limit} lets through");
-            report.error(at("reserve"), &key("reserve"), what).advice("raise the limit or promise less");
+            let what =
+                format!("promises {promised}/s, more than limit.requests = {limit} lets through");
+            report
+                .error(at("reserve"), &key("reserve"), what)
+                .advice("raise the limit or promise less");
         }
-        if let Some(contract) = tenant.contract.filter(|contract| contract.per_s() > limit.per_s()) {
+        if let Some(contract) = tenant
+            .contract
+            .filter(|contract| contract.per_s() > limit.per_s())
+        {
             let what = format!("{contract} is more than limit.requests = {limit} lets through");
-            report.warn(at("contract"), &key("contract"), what).advice("raise the limit or lower the contract");
+            report
+                .warn(at("contract"), &key("contract"), what)
+                .advice("raise the limit or lower the contract");
         }
     }
     if at("limit").is_some() && at("limit.requests").is_none() && at("limit.bytes").is_none() {
@@ -150,10 +202,15 @@ fn one_tenant(tenant: &Tenant, place: usize, reader: &Reader) {
         problem.advice("add requests = \"5000/s\" or bytes = \"100MB/s\"");
     }
     for (number, slo) in tenant.slos.iter().enumerate() {
-        if tenant.slos[..number].iter().any(|earlier| earlier.class == slo.class) {
+        if tenant.slos[..number]
+            .iter()
+            .any(|earlier| earlier.class == slo.class)
+        {
             let what = format!("there is another SLO for {:?}", slo.class.name());
             let span = at(&format!("slo[{number}].class"));
-            report.error(span, &key("slo"), what).advice("put latency and throughput into one [[tenant.slo]]");
+            report
+                .error(span, &key("slo"), what)
+                .advice("put latency and throughput into one [[tenant.slo]]");
         }
     }
 }
@@ -161,23 +218,41 @@ fn one_tenant(tenant: &Tenant, place: usize, reader: &Reader) {
 /// Who can reach the server can be anybody without a password.
 fn passwords(config: &Config, reader: &Reader) {
     let open = |tenant: &&Tenant| tenant.password_hash.is_none() && tenant.name != "default";
-    let first = config.tenants.iter().position(|tenant| open(&tenant)).unwrap_or(0);
-    let open: Vec<&str> = config.tenants.iter().filter(open).map(|tenant| tenant.name.as_str()).collect();
+    let first = config
+        .tenants
+        .iter()
+        .position(|tenant| open(&tenant))
+        .unwrap_or(0);
+    let open: Vec<&str> = config
+        .tenants
+        .iter()
+        .filter(open)
+        .map(|tenant| tenant.name.as_str())
+        .collect();
     let mut report = reader.report.borrow_mut();
     // A refused password is an error of its own and must not read as "no password".
     if !open.is_empty() && !report.failed() {
-        let what = format!("no password is set for {}: whoever connects may be that tenant", open.join(", "));
+        let what = format!(
+            "no password is set for {}: whoever connects may be that tenant",
+            open.join(", ")
+        );
         let span = reader.place(&format!("tenant[{first}].name"));
-        report.warn(span, "tenant", what).advice("add password_hash; `entremet hash-password` makes it");
+        report
+            .warn(span, "tenant", what)
+            .advice("add password_hash; `entremet hash-password` makes it");
     }
     let outside = |address: &&SocketAddr| !address.ip().is_loopback();
     if let Some(address) = config.server.listen.iter().find(outside) {
-        let what = format!("{address} is open to the network without TLS: passwords travel readable");
+        let what =
+            format!("{address} is open to the network without TLS: passwords travel readable");
         let problem = report.warn(reader.place("server.listen"), "server.listen", what);
         problem.advice("add [server.tls], or listen on 127.0.0.1");
     }
     if !config.server.admin.ip().is_loopback() {
-        let what = format!("{} is open to the network, and the admin address asks nobody for a password", config.server.admin);
+        let what = format!(
+            "{} is open to the network, and the admin address asks nobody for a password",
+            config.server.admin
+        );
         let problem = report.warn(reader.place("server.admin"), "server.admin", what);
         problem.advice("listen on 127.0.0.1, or let a firewall choose who may come");
     }
@@ -186,12 +261,21 @@ fn passwords(config: &Config, reader: &Reader) {
 
 /// Somebody should be able to administer the server, and not everybody.
 fn operators(config: &Config, report: &mut super::problem::Report) {
-    let operators: Vec<&Tenant> = config.tenants.iter().filter(|tenant| tenant.admin).collect();
+    let operators: Vec<&Tenant> = config
+        .tenants
+        .iter()
+        .filter(|tenant| tenant.admin)
+        .collect();
     if !config.tenants.is_empty() && operators.is_empty() {
         let what = "no tenant has admin = true: nobody can change tenants or settings at run time, nor shut down";
-        report.warn(None, "tenant", what).advice("set admin = true for an operator's tenant, unless this file is to rule alone");
+        report
+            .warn(None, "tenant", what)
+            .advice("set admin = true for an operator's tenant, unless this file is to rule alone");
     }
-    for open in operators.iter().filter(|tenant| tenant.password_hash.is_none()) {
+    for open in operators
+        .iter()
+        .filter(|tenant| tenant.password_hash.is_none())
+    {
         let key = format!("tenant {:?}, admin", open.name);
         let what = "is true without a password: whoever connects may administer the server";
         report.warn(None, &key, what).advice("add password_hash");

@@ -82,7 +82,11 @@ pub struct Server {
 impl Server {
     /// Threads that serve clients, the machine asked where the file does not say.
     pub fn cores_or_all(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(CORES_MAX);
+        let all = || {
+            std::thread::available_parallelism()
+                .map_or(1, std::num::NonZero::get)
+                .min(CORES_MAX)
+        };
         self.cores.map_or_else(all, |cores| cores as usize)
     }
 }
@@ -161,8 +165,11 @@ pub enum Pick {
 
 impl Pick {
     /// The words of the configuration.
-    pub const WORDS: [(&'static str, Self); 3] =
-        [("fair", Self::Fair), ("lottery", Self::Lottery), ("fifo", Self::Fifo)];
+    pub const WORDS: [(&'static str, Self); 3] = [
+        ("fair", Self::Fair),
+        ("lottery", Self::Lottery),
+        ("fifo", Self::Fifo),
+    ];
 
     /// The word of the configuration.
     pub const fn name(self) -> &'static str {
@@ -228,8 +235,11 @@ pub enum Durability {
 
 impl Durability {
     /// The words of the configuration.
-    pub const WORDS: [(&'static str, Self); 3] =
-        [("always", Self::Always), ("every 1s", Self::EverySecond), ("never", Self::Never)];
+    pub const WORDS: [(&'static str, Self); 3] = [
+        ("always", Self::Always),
+        ("every 1s", Self::EverySecond),
+        ("never", Self::Never),
+    ];
 
     /// The word of the configuration.
     pub const fn name(self) -> &'static str {
@@ -300,14 +310,19 @@ pub struct Loaded {
 /// # Errors
 /// Everything that is wrong, in one report.
 pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Report> {
-    let Some(file) = file else { return parse("defaults", "", overrides) };
+    let Some(file) = file else {
+        return parse("defaults", "", overrides);
+    };
     let name = file.display().to_string();
     match fs::read_to_string(file) {
         Ok(text) => parse(&name, &text, overrides),
         Err(cause) => {
             let mut report = Report::new(&name, "");
-            let advice = "name a TOML file that exists and is readable; `entremet serve --help` tells more";
-            report.error(None, "", format!("cannot be read: {cause}")).advice(advice);
+            let advice =
+                "name a TOML file that exists and is readable; `entremet serve --help` tells more";
+            report
+                .error(None, "", format!("cannot be read: {cause}"))
+                .advice(advice);
             Err(report)
         }
     }

@@ -16,11 +16,15 @@ pub fn hash(plain: &[u8]) -> Result<String, String> {
         return Err("is empty".into());
     }
     if plain.len() > PASSWORD_MAX {
-        return Err(format!("is {} bytes long, more than {PASSWORD_MAX}", plain.len()));
+        return Err(format!(
+            "is {} bytes long, more than {PASSWORD_MAX}",
+            plain.len()
+        ));
     }
     let salt = SaltString::generate(&mut OsRng);
     let hash = Argon2::default().hash_password(plain, &salt);
-    hash.map(|hash| hash.to_string()).map_err(|cause| format!("cannot be hashed: {cause}"))
+    hash.map(|hash| hash.to_string())
+        .map_err(|cause| format!("cannot be hashed: {cause}"))
 }
 
 /// Whether a text is an Argon2 hash that passwords can be compared with.
@@ -44,7 +48,10 @@ mod tests {
 
     #[test]
     fn hashes_differ_and_are_recognised() {
-        let (one, other) = (hash(b"secret").expect("hash"), hash(b"secret").expect("hash"));
+        let (one, other) = (
+            hash(b"secret").expect("hash"),
+            hash(b"secret").expect("hash"),
+        );
         assert_ne!(one, other, "each has its salt");
         assert!(one.starts_with("$argon2id$"));
         assert_eq!(check_hash(&one), Ok(()));

@@ -42,32 +42,67 @@ pub struct Report {
 impl Report {
     /// An empty report on a file's text; `file` is what the problems call it.
     pub fn new(file: &str, text: &str) -> Self {
-        let starts = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
+        let starts = text
+            .bytes()
+            .enumerate()
+            .filter(|(_, b)| *b == b'\n')
+            .map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(starts).collect();
-        Self { file: file.to_string(), lines, text: text.to_string(), problems: Vec::new() }
+        Self {
+            file: file.to_string(),
+            lines,
+            text: text.to_string(),
+            problems: Vec::new(),
+        }
     }
 
     /// Line and column (in characters) of a byte offset, from 1.
     pub fn place(&self, offset: usize) -> (usize, usize) {
         let line = self.lines.partition_point(|start| *start <= offset);
         let start = self.lines[line - 1];
-        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count());
+        let column = self
+            .text
+            .get(start..offset)
+            .map_or(0, |before| before.chars().count());
         (line, column + 1)
     }
 
     /// Adds an error; its allowed values and advice may follow on what is returned.
-    pub fn error(&mut self, span: Option<Range<usize>>, key: &str, what: impl Into<String>) -> &mut Problem {
+    pub fn error(
+        &mut self,
+        span: Option<Range<usize>>,
+        key: &str,
+        what: impl Into<String>,
+    ) -> &mut Problem {
         self.add(Severity::Error, span, key, what.into())
     }
 
     /// Adds a warning.
-    pub fn warn(&mut self, span: Option<Range<usize>>, key: &str, what: impl Into<String>) -> &mut Problem {
+    pub fn warn(
+        &mut self,
+        span: Option<Range<usize>>,
+        key: &str,
+        what: impl Into<String>,
+    ) -> &mut Problem {
         self.add(Severity::Warning, span, key, what.into())
     }
 
-    fn add(&mut self, severity: Severity, span: Option<Range<usize>>, key: &str, what: String) -> &mut Problem {
+    fn add(
+        &mut self,
+        severity: Severity,
+        span: Option<Range<usize>>,
+        key: &str,
+        what: String,
+    ) -> &mut Problem {
         let place = span.map(|span| self.place(span.start));
-        let problem = Problem { severity, place, key: key.into(), what, allowed: None, advice: None };
+        let problem = Problem {
+            severity,
+            place,
+            key: key.into(),
+            what,
+            allowed: None,
+            advice: None,
+        };
         self.problems.push(problem);
         let last = self.problems.len() - 1;
         &mut self.problems[last]
@@ -80,7 +115,10 @@ impl Report {
 
     /// How many problems of that severity there are.
     pub fn count(&self, severity: Severity) -> usize {
-        self.problems.iter().filter(|problem| problem.severity == severity).count()
+        self.problems
+            .iter()
+            .filter(|problem| problem.severity == severity)
+            .count()
     }
 
     /// The problems in the order of the file.
@@ -100,7 +138,11 @@ impl Report {
         let errors = counted(self.count(Severity::Error), "error");
         let warnings = counted(self.count(Severity::Warning), "warning");
         let parts: Vec<String> = errors.into_iter().chain(warnings).collect();
-        if parts.is_empty() { "no problems".into() } else { parts.join(", ") }
+        if parts.is_empty() {
+            "no problems".into()
+        } else {
+            parts.join(", ")
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use telemetry::Class;
 use super::reader::Section;
 use super::value::TimeOrNever;
 use super::{
-    password, Config, Control, Device, Durability, Engine, Limit, Overrides, Pick, Reserve, Scheduler, Server,
-    Slo, Tenant, Tls,
+    password, Config, Control, Device, Durability, Engine, Limit, Overrides, Pick, Reserve,
+    Scheduler, Server, Slo, Tenant, Tls,
 };
 
 /// The classes that an SLO may be about.
@@ -31,7 +31,14 @@ pub(super) fn config(root: &Section, overrides: &Overrides) -> Option<Config> {
     };
     let tenants: Vec<Option<Tenant>> = root.tables("tenant", named).iter().map(tenant).collect();
     let tenants = tenants.into_iter().collect::<Option<_>>()?;
-    Some(Config { server: server?, engine, scheduler, device, control, tenants })
+    Some(Config {
+        server: server?,
+        engine,
+        scheduler,
+        device,
+        control,
+        tenants,
+    })
 }
 
 fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
@@ -40,7 +47,11 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
     let given = section.get_or_default("listen");
     let admin = section.get_or_default("admin");
     let server = Server {
-        listen: if overrides.listen.is_empty() { given } else { overrides.listen.clone() },
+        listen: if overrides.listen.is_empty() {
+            given
+        } else {
+            overrides.listen.clone()
+        },
         admin: overrides.admin.unwrap_or(admin),
         cores: section.get("cores"),
         max_connections: section.get_or_default("max_connections"),
@@ -57,15 +68,28 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
 }
 
 fn tls(section: &Section) -> Option<Tls> {
-    let (listen, cert, key) = (section.get("listen"), section.get("cert"), section.get("key"));
+    let (listen, cert, key) = (
+        section.get("listen"),
+        section.get("cert"),
+        section.get("key"),
+    );
     let client_ca = section.get("client_ca");
-    section.present().then_some(Tls { listen: listen?, cert: cert?, key: key?, client_ca })
+    section.present().then_some(Tls {
+        listen: listen?,
+        cert: cert?,
+        key: key?,
+        client_ca,
+    })
 }
 
 fn engine(section: &Section, overrides: &Overrides) -> Engine {
     if section.raw_text("kind") == Some("redis") {
         let what = "\"redis\" is not possible yet: it comes with the cluster";
-        section.error("kind", what, "write \"rocksdb\", which stores data on this machine");
+        section.error(
+            "kind",
+            what,
+            "write \"rocksdb\", which stores data on this machine",
+        );
     } else {
         let _: Option<String> = section.get("kind");
     }
@@ -89,9 +113,16 @@ fn engine(section: &Section, overrides: &Overrides) -> Engine {
 fn scheduler(section: &Section) -> Scheduler {
     if section.gives("device") {
         let what = "is recorded but has no effect: there is no device stage in this version";
-        section.warn("device", what, "leave it out until then; tenants are kept apart at the request stage");
+        section.warn(
+            "device",
+            what,
+            "leave it out until then; tenants are kept apart at the request stage",
+        );
     }
-    let (request, device) = (section.word("request", &Pick::WORDS), section.word("device", &Pick::WORDS));
+    let (request, device) = (
+        section.word("request", &Pick::WORDS),
+        section.word("device", &Pick::WORDS),
+    );
     Scheduler {
         // Words that are wrong have been reported and stand for their defaults.
         request: request.unwrap_or(Pick::Fair),
@@ -111,16 +142,28 @@ fn device(section: &Section) -> Device {
             section.warn(name, what, "leave it out until then");
         }
     }
-    Device { profile: section.get("profile"), model: section.get("model") }
+    Device {
+        profile: section.get("profile"),
+        model: section.get("model"),
+    }
 }
 
 fn control(section: &Section) -> Control {
     let policy: String = section.get_or_default("policy");
     if policy != "static" {
-        let what = format!("{policy:?} is recorded but has no effect: there is no controller in this version");
-        section.warn("policy", &what, "write \"static\", and set weights and reserved_permits yourself");
+        let what = format!(
+            "{policy:?} is recorded but has no effect: there is no controller in this version"
+        );
+        section.warn(
+            "policy",
+            &what,
+            "write \"static\", and set weights and reserved_permits yourself",
+        );
     }
-    Control { policy, interval: section.get_or_default("interval") }
+    Control {
+        policy,
+        interval: section.get_or_default("interval"),
+    }
 }
 
 fn tenant(section: &Section) -> Option<Tenant> {
@@ -131,7 +174,9 @@ fn tenant(section: &Section) -> Option<Tenant> {
         password_hash: password(section),
         admin: section.get_or_default("admin"),
         weight: section.get_or_default("weight"),
-        sync: section.word("sync", &Durability::WORDS).unwrap_or(Durability::EverySecond),
+        sync: section
+            .word("sync", &Durability::WORDS)
+            .unwrap_or(Durability::EverySecond),
         cache: section.get("cache"),
         reserved_permits: section.get_or_default("reserved_permits"),
         contract: section.get("contract"),
@@ -146,13 +191,20 @@ fn name(section: &Section) -> Option<String> {
     let name: String = section.get("name")?;
     if !valid_name(&name) {
         let what = format!("{name:?} is not a tenant's name");
-        section.error("name", &what, "use 1 to 64 of A-Z a-z 0-9 _ . -, the first not a point");
+        section.error(
+            "name",
+            &what,
+            "use 1 to 64 of A-Z a-z 0-9 _ . -, the first not a point",
+        );
     }
     Some(name)
 }
 
 fn reserve(section: &Section) -> Reserve {
-    Reserve { get: section.get("get"), put: section.get("put") }
+    Reserve {
+        get: section.get("get"),
+        put: section.get("put"),
+    }
 }
 
 fn limit(section: &Section) -> Limit {
@@ -172,7 +224,11 @@ fn slos(section: &Section) -> Option<Vec<Slo>> {
     let slos: Vec<Option<Slo>> = section.tables("slo", titled).iter().map(slo).collect();
     if !slos.is_empty() {
         let what = "SLOs are recorded and shown but not yet enforced: there is no controller in this version";
-        section.warn("slo", what, "keep promises with weight, reserve and reserved_permits until then");
+        section.warn(
+            "slo",
+            what,
+            "keep promises with weight, reserve and reserved_permits until then",
+        );
     }
     slos.into_iter().collect()
 }
@@ -186,28 +242,57 @@ fn slo(section: &Section) -> Option<Slo> {
         let advice = "add latency = { p = 99.0, at_most = \"20ms\" } or throughput = \"40/s\"";
         section.error("class", "promises nothing", advice);
     }
-    let (contract, importance) = (section.get("contract"), section.get_or_default("importance"));
+    let (contract, importance) = (
+        section.get("contract"),
+        section.get_or_default("importance"),
+    );
     let class = section.word("class", &SLO_CLASSES);
-    let latency = if latency_section.present() { Some((percentile?, at_most?)) } else { None };
-    Some(Slo { class: class?, latency, throughput, contract, importance })
+    let latency = if latency_section.present() {
+        Some((percentile?, at_most?))
+    } else {
+        None
+    };
+    Some(Slo {
+        class: class?,
+        latency,
+        throughput,
+        contract,
+        importance,
+    })
 }
 
 /// The hash of a tenant's password, whichever way it is given.
 fn password(section: &Section) -> Option<String> {
     let hash: Option<String> = section.get("password_hash");
     let plain: Option<String> = section.get("password");
-    if let Some(why) = hash.as_ref().and_then(|hash| password::check_hash(hash).err()) {
-        section.error("password_hash", &why, "make one with `entremet hash-password`");
+    if let Some(why) = hash
+        .as_ref()
+        .and_then(|hash| password::check_hash(hash).err())
+    {
+        section.error(
+            "password_hash",
+            &why,
+            "make one with `entremet hash-password`",
+        );
     }
     let Some(plain) = plain else { return hash };
     if hash.is_some() {
-        section.error("password", "is given as well as password_hash", "keep password_hash only");
+        section.error(
+            "password",
+            "is given as well as password_hash",
+            "keep password_hash only",
+        );
         return None;
     }
     match password::hash(plain.as_bytes()) {
         Ok(hash) => {
-            let advice = "put password_hash = \"…\" in its place; `entremet hash-password` makes it";
-            section.warn("password", "is in plain text, for everybody who can read the file", advice);
+            let advice =
+                "put password_hash = \"…\" in its place; `entremet hash-password` makes it";
+            section.warn(
+                "password",
+                "is in plain text, for everybody who can read the file",
+                advice,
+            );
             Some(hash)
         }
         Err(why) => {
@@ -221,5 +306,7 @@ fn password(section: &Section) -> Option<String> {
 fn valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && !name.starts_with('.')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }

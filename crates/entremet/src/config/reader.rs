@@ -39,13 +39,25 @@ pub struct Section<'a> {
 impl Reader {
     /// Starts a reading that reports to `report`.
     pub fn new(report: Report, broken: bool) -> Self {
-        Self { report: RefCell::new(report), places: RefCell::default(), asked: RefCell::default(), broken }
+        Self {
+            report: RefCell::new(report),
+            places: RefCell::default(),
+            asked: RefCell::default(),
+            broken,
+        }
     }
 
     /// The whole document.
     pub fn root<'a>(&'a self, document: &'a DeTable<'a>) -> Section<'a> {
         let (path, exact, label) = Default::default();
-        let section = Section { reader: self, table: Some(document), span: None, path, exact, label };
+        let section = Section {
+            reader: self,
+            table: Some(document),
+            span: None,
+            path,
+            exact,
+            label,
+        };
         section.refuse_unknown();
         section
     }
@@ -67,7 +79,10 @@ impl<'a> Section<'a> {
     pub fn get<T: Value>(&self, name: &str) -> Option<T> {
         let key = self.key(name);
         let Some((given, span)) = self.given(name) else {
-            if matches!(key.otherwise, Otherwise::Required) && self.table.is_some() && !self.reader.broken {
+            if matches!(key.otherwise, Otherwise::Required)
+                && self.table.is_some()
+                && !self.reader.broken
+            {
                 self.problem(self.span.clone(), key, "is missing");
             }
             return default(key);
@@ -83,13 +98,17 @@ impl<'a> Section<'a> {
 
     /// A key that has a default in the schema.
     pub fn get_or_default<T: Value>(&self, name: &str) -> T {
-        self.get(name).expect("asked only for keys whose default the schema holds; a test reads them all")
+        self.get(name)
+            .expect("asked only for keys whose default the schema holds; a test reads them all")
     }
 
     /// A key that takes one of a few words, as the type that the words stand for.
     pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
         let text: String = self.get(name)?;
-        words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
+        words
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| *value)
     }
 
     /// A table below this one.
@@ -100,7 +119,10 @@ impl<'a> Section<'a> {
             let table = value.as_table();
             if table.is_none() {
                 let how = match value.is_array() {
-                    true => format!("is a list; write [{}] with single brackets", self.path_of(name)),
+                    true => format!(
+                        "is a list; write [{}] with single brackets",
+                        self.path_of(name)
+                    ),
                     false => format!("is not a table; write [{}] or {{ … }}", self.path_of(name)),
                 };
                 self.problem(Some(span.clone()), key, &how);
@@ -110,31 +132,56 @@ impl<'a> Section<'a> {
         let label = format!("{}{name}.", self.label);
         let span = given.map(|(_, span)| span);
         let (path, exact) = (self.path_of(name), self.exact_of(name));
-        let section = Section { reader: self.reader, table, span, path, exact, label };
+        let section = Section {
+            reader: self.reader,
+            table,
+            span,
+            path,
+            exact,
+            label,
+        };
         section.refuse_unknown();
         section
     }
 
     /// The tables of a list. `title` makes the label of each from its table and its place.
-    pub fn tables(&self, name: &str, title: impl Fn(&Section<'a>, usize) -> String) -> Vec<Section<'a>> {
+    pub fn tables(
+        &self,
+        name: &str,
+        title: impl Fn(&Section<'a>, usize) -> String,
+    ) -> Vec<Section<'a>> {
         let key = self.key(name);
-        let Some((given, span)) = self.given(name) else { return Vec::new() };
+        let Some((given, span)) = self.given(name) else {
+            return Vec::new();
+        };
         let Some(list) = given.as_array() else {
-            let how = format!("is not a list; write [[{}]] with double brackets", self.path_of(name));
+            let how = format!(
+                "is not a list; write [[{}]] with double brackets",
+                self.path_of(name)
+            );
             self.problem(Some(span), key, &how);
             return Vec::new();
         };
         let mut sections = Vec::with_capacity(list.len());
         for (place, element) in list.iter().enumerate() {
             let Some(table) = element.get_ref().as_table() else {
-                let how = format!("holds something else than tables; write [[{}]]", self.path_of(name));
+                let how = format!(
+                    "holds something else than tables; write [[{}]]",
+                    self.path_of(name)
+                );
                 self.problem(Some(element.span()), key, &how);
                 continue;
             };
             let exact = format!("{}[{place}]", self.exact_of(name));
             let (path, span) = (self.path_of(name), Some(element.span()));
-            let mut section =
-                Section { reader: self.reader, table: Some(table), span, path, exact, label: String::new() };
+            let mut section = Section {
+                reader: self.reader,
+                table: Some(table),
+                span,
+                path,
+                exact,
+                label: String::new(),
+            };
             section.label = format!("{}{}, ", self.label, title(&section, place));
             section.refuse_unknown();
             sections.push(section);
@@ -161,14 +208,22 @@ impl<'a> Section<'a> {
     pub fn error(&self, name: &str, what: &str, advice: &str) {
         let span = self.value(name).map(Spanned::span).or(self.span.clone());
         let key = format!("{}{name}", self.label);
-        self.reader.report.borrow_mut().error(span, &key, what).advice(advice);
+        self.reader
+            .report
+            .borrow_mut()
+            .error(span, &key, what)
+            .advice(advice);
     }
 
     /// Adds a warning about a key of this table.
     pub fn warn(&self, name: &str, what: &str, advice: &str) {
         let span = self.value(name).map(Spanned::span).or(self.span.clone());
         let key = format!("{}{name}", self.label);
-        self.reader.report.borrow_mut().warn(span, &key, what).advice(advice);
+        self.reader
+            .report
+            .borrow_mut()
+            .warn(span, &key, what)
+            .advice(advice);
     }
 
     fn value(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
@@ -177,23 +232,35 @@ impl<'a> Section<'a> {
 
     fn given(&self, name: &str) -> Option<(&'a DeValue<'a>, Range<usize>)> {
         let value = self.value(name)?;
-        self.reader.places.borrow_mut().insert(self.exact_of(name), value.span());
+        self.reader
+            .places
+            .borrow_mut()
+            .insert(self.exact_of(name), value.span());
         Some((value.get_ref(), value.span()))
     }
 
     fn key(&self, name: &str) -> &'static Key {
         let path = self.path_of(name);
-        let key = schema::find(&path).expect("asked only for keys of the schema; a test reads them all");
+        let key =
+            schema::find(&path).expect("asked only for keys of the schema; a test reads them all");
         self.reader.asked.borrow_mut().insert(key.path);
         key
     }
 
     fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() { name.into() } else { format!("{}.{name}", self.path) }
+        if self.path.is_empty() {
+            name.into()
+        } else {
+            format!("{}.{name}", self.path)
+        }
     }
 
     fn exact_of(&self, name: &str) -> String {
-        if self.exact.is_empty() { name.into() } else { format!("{}.{name}", self.exact) }
+        if self.exact.is_empty() {
+            name.into()
+        } else {
+            format!("{}.{name}", self.exact)
+        }
     }
 
     fn problem(&self, span: Option<Range<usize>>, key: &Key, what: &str) {
@@ -203,7 +270,9 @@ impl<'a> Section<'a> {
             Otherwise::Unset(_) | Otherwise::Required => String::new(),
         };
         let mut report = self.reader.report.borrow_mut();
-        report.error(span, &label, what).allowed(key.takes.describe() + &default);
+        report
+            .error(span, &label, what)
+            .allowed(key.takes.describe() + &default);
     }
 
     /// A misspelt key must not pass as a default.
@@ -224,7 +293,9 @@ impl<'a> Section<'a> {
 }
 
 fn default<T: Value>(key: &Key) -> Option<T> {
-    let Otherwise::Value(text) = key.otherwise else { return None };
+    let Otherwise::Value(text) = key.otherwise else {
+        return None;
+    };
     let value = DeValue::parse(text).ok()?;
     T::read(value.get_ref(), &key.takes).ok()
 }
@@ -237,10 +308,15 @@ fn suggest(section: &str, name: &str) -> Option<String> {
             return Some(format!("did you mean {:?}?", near.name()));
         }
     }
-    let homes = schema::KEYS.iter().filter(|key| key.name() == name && !matches!(key.takes, Takes::Table));
+    let homes = schema::KEYS
+        .iter()
+        .filter(|key| key.name() == name && !matches!(key.takes, Takes::Table));
     let homes: Vec<String> = homes.map(|key| format!("[{}]", key.section())).collect();
     if !homes.is_empty() {
-        return Some(format!("a key of that name belongs to {}", homes.join(" or ")));
+        return Some(format!(
+            "a key of that name belongs to {}",
+            homes.join(" or ")
+        ));
     }
     let known: Vec<&str> = schema::of_section(section).map(Key::name).collect();
     Some(format!("remove it; the keys here are {}", known.join(", ")))

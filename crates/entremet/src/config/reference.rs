@@ -29,7 +29,10 @@ Quantities are kept exactly; one that cannot be (`\"0.5ns\"`) is refused, not ro
 /// The text of the page.
 pub fn reference() -> String {
     let mut text = HEAD.to_string();
-    for section in KEYS.iter().filter(|key| matches!(key.takes, Takes::Table | Takes::Tables)) {
+    for section in KEYS
+        .iter()
+        .filter(|key| matches!(key.takes, Takes::Table | Takes::Tables))
+    {
         let title = match section.takes {
             Takes::Tables => format!("[[{}]]", section.path),
             _ => format!("[{}]", section.path),
@@ -52,7 +55,10 @@ pub fn reference() -> String {
                 Takeover::NotYet => "not yet",
             };
             let (name, takes, effect) = (key.name(), key.takes.describe(), key.effect);
-            let _ = writeln!(text, "| `{name}` | {takes} | {default} | {takeover} | {effect} |");
+            let _ = writeln!(
+                text,
+                "| `{name}` | {takes} | {default} | {takeover} | {effect} |"
+            );
         }
     }
     text

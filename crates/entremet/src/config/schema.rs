@@ -63,7 +63,10 @@ impl Takes {
             Self::TimeOrNever(min, max) => format!("a time from {min} to {max}, or \"never\""),
             Self::Rate(min, max) => format!("a rate of requests from {min} to {max}"),
             Self::ByteRate(min, max) => format!("a rate of bytes from {min} to {max}"),
-            Self::Address => "an address and port, as 127.0.0.1:6380 or [::1]:6380; port 0 takes a free one".into(),
+            Self::Address => {
+                "an address and port, as 127.0.0.1:6380 or [::1]:6380; port 0 takes a free one"
+                    .into()
+            }
             Self::Addresses => "an address and port, or a list of them".into(),
             Self::Path => "a path; relative ones count from the working directory".into(),
         }
@@ -110,12 +113,16 @@ pub struct Key {
 impl Key {
     /// The last part of the path.
     pub fn name(&self) -> &'static str {
-        self.path.rsplit_once('.').map_or(self.path, |(_, name)| name)
+        self.path
+            .rsplit_once('.')
+            .map_or(self.path, |(_, name)| name)
     }
 
     /// The path without the last part; empty for sections.
     pub fn section(&self) -> &'static str {
-        self.path.rsplit_once('.').map_or("", |(section, _)| section)
+        self.path
+            .rsplit_once('.')
+            .map_or("", |(section, _)| section)
     }
 }
 
@@ -136,10 +143,18 @@ mod tests {
     #[test]
     fn paths_are_unique_and_have_their_sections() {
         for (place, key) in KEYS.iter().enumerate() {
-            assert!(KEYS[..place].iter().all(|other| other.path != key.path), "{} twice", key.path);
+            assert!(
+                KEYS[..place].iter().all(|other| other.path != key.path),
+                "{} twice",
+                key.path
+            );
             let section = key.section();
             let parent = find(section).map(|parent| parent.takes);
-            assert!(section.is_empty() || matches!(parent, Some(Takes::Table | Takes::Tables)), "{}", key.path);
+            assert!(
+                section.is_empty() || matches!(parent, Some(Takes::Table | Takes::Tables)),
+                "{}",
+                key.path
+            );
             assert!(key.effect.ends_with('.'), "{}", key.path);
         }
     }

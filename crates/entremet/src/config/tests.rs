@@ -50,12 +50,19 @@ fn every_default_is_in_its_own_range() {
     of("").expect("a server without a configuration file");
     let places = ["server", "engine", "scheduler", "device", "control"];
     for key in KEYS {
-        let Otherwise::Value(default) = key.otherwise else { continue };
+        let Otherwise::Value(default) = key.otherwise else {
+            continue;
+        };
         if !places.contains(&key.section()) {
             continue;
         }
         let text = format!("[{}]\n{} = {default}\n", key.section(), key.name());
-        assert_eq!(of(&text).expect(&text).config, of("").expect("defaults").config, "{}", key.path);
+        assert_eq!(
+            of(&text).expect(&text).config,
+            of("").expect("defaults").config,
+            "{}",
+            key.path
+        );
     }
 }
 
@@ -79,22 +86,41 @@ fn the_sample_shows_every_key() {
     of(&sample).expect("the sample is good");
     let known: BTreeSet<&str> = KEYS.iter().map(|key| key.name()).collect();
     let key_line = |line: &str| {
-        let name = line.trim_start_matches(['#', ' ']).split(['=', ' ', '.']).next().unwrap_or("");
-        known.contains(name) && line.contains('=') || line.trim_start_matches(['#', ' ']).starts_with('[')
+        let name = line
+            .trim_start_matches(['#', ' '])
+            .split(['=', ' ', '.'])
+            .next()
+            .unwrap_or("");
+        known.contains(name) && line.contains('=')
+            || line.trim_start_matches(['#', ' ']).starts_with('[')
     };
-    let shown: Vec<&str> =
-        sample.lines().filter(|line| key_line(line)).map(|line| line.trim_start_matches(['#', ' '])).collect();
+    let shown: Vec<&str> = sample
+        .lines()
+        .filter(|line| key_line(line))
+        .map(|line| line.trim_start_matches(['#', ' ']))
+        .collect();
     let full = shown.join("\n");
     let (_, reader) = read_all("entremet.toml", &full, &Overrides::default());
     for key in KEYS {
-        let exact = key.path.replace("tenant.", "tenant[0].").replace("].slo.", "].slo[0].");
-        let shown = reader.place(&exact).is_some() || reader.place(&exact.replace("[0].", "[1].")).is_some();
-        assert!(shown || key.path == "tenant.password", "{} is not in entremet.toml", key.path);
+        let exact = key
+            .path
+            .replace("tenant.", "tenant[0].")
+            .replace("].slo.", "].slo[0].");
+        let shown = reader.place(&exact).is_some()
+            || reader.place(&exact.replace("[0].", "[1].")).is_some();
+        assert!(
+            shown || key.path == "tenant.password",
+            "{} is not in entremet.toml",
+            key.path
+        );
     }
     // Files for TLS are not there, and both forms of a password are; nothing else may be wrong.
     let report = reader.report.borrow().to_string();
     for line in report.lines().filter(|line| line.contains(": error: ")) {
-        assert!(line.contains("server.tls.") || line.contains("password"), "{line}");
+        assert!(
+            line.contains("server.tls.") || line.contains("password"),
+            "{line}"
+        );
     }
 }
 
@@ -105,32 +131,59 @@ fn the_command_line_wins() {
         admin: Some("127.0.0.1:2".parse().expect("address")),
         data: Some("/elsewhere".into()),
     };
-    let loaded = parse("test.toml", "[server]\nlisten = '127.0.0.1:9380'", &overrides).expect("good");
+    let loaded = parse(
+        "test.toml",
+        "[server]\nlisten = '127.0.0.1:9380'",
+        &overrides,
+    )
+    .expect("good");
     let server = loaded.config.server;
-    assert_eq!((server.listen, Some(server.admin)), (overrides.listen, overrides.admin));
+    assert_eq!(
+        (server.listen, Some(server.admin)),
+        (overrides.listen, overrides.admin)
+    );
     assert_eq!(Some(loaded.config.engine.path), overrides.data);
 }
 
 #[test]
 fn a_plain_password_is_hashed_and_warned_about() {
     let loaded = of("[[tenant]]\nname = 'web'\npassword = 'secret'").expect("good");
-    let hash = loaded.config.tenants[0].password_hash.clone().expect("a hash");
+    let hash = loaded.config.tenants[0]
+        .password_hash
+        .clone()
+        .expect("a hash");
     assert!(hash.starts_with("$argon2id$") && !format!("{:?}", loaded.config).contains("secret"));
-    assert!(loaded.report.to_string().contains("test.toml:3:12: warning: tenant \"web\", password: is in plain text"));
+    assert!(loaded
+        .report
+        .to_string()
+        .contains("test.toml:3:12: warning: tenant \"web\", password: is in plain text"));
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let report = load(Some(Path::new("/nowhere/entremet.toml")), &Overrides::default()).expect_err("missing");
-    assert!(report.to_string().starts_with("/nowhere/entremet.toml: error: cannot be read: No such file"));
+    let report = load(
+        Some(Path::new("/nowhere/entremet.toml")),
+        &Overrides::default(),
+    )
+    .expect_err("missing");
+    assert!(report
+        .to_string()
+        .starts_with("/nowhere/entremet.toml: error: cannot be read: No such file"));
 }
 
 #[test]
 fn problems_come_in_the_order_of_the_file() {
-    let text = "[server]\nmax_value = 3\nlissten = 'x'\n[[tenant]]\nweight = 0\n[engine]\nhandlers = 0\n";
+    let text =
+        "[server]\nmax_value = 3\nlissten = 'x'\n[[tenant]]\nweight = 0\n[engine]\nhandlers = 0\n";
     let report = refused(text);
-    let places: Vec<&str> = report.lines().filter_map(|line| line.strip_prefix("test.toml:")).collect();
-    let lines: Vec<&str> = places.iter().map(|place| place.split(':').next().expect("a line")).collect();
+    let places: Vec<&str> = report
+        .lines()
+        .filter_map(|line| line.strip_prefix("test.toml:"))
+        .collect();
+    let lines: Vec<&str> = places
+        .iter()
+        .map(|place| place.split(':').next().expect("a line"))
+        .collect();
     assert_eq!(lines, ["2", "3", "4", "5", "7"], "{report}");
 }
 

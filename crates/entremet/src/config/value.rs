@@ -26,16 +26,27 @@ fn found(value: &DeValue) -> String {
         DeValue::Integer(number) => format!("the number {number}"),
         DeValue::Float(number) => format!("the number {number}"),
         DeValue::Boolean(flag) => format!("{flag}"),
-        other => format!("{} {}", if other.is_array() { "an" } else { "a" }, other.type_str()),
+        other => format!(
+            "{} {}",
+            if other.is_array() { "an" } else { "a" },
+            other.type_str()
+        ),
     }
 }
 
 fn text<'a>(value: &'a DeValue, example: &str) -> Result<&'a str, String> {
-    value.as_str().ok_or_else(|| format!("is {}; write it in quotes, as {example}", found(value)))
+    value
+        .as_str()
+        .ok_or_else(|| format!("is {}; write it in quotes, as {example}", found(value)))
 }
 
 /// Parses a quantity and holds it against a range written in the same way.
-fn quantity<T>(value: &DeValue, example: &str, range: (&str, &str), size: fn(&T) -> f64) -> Result<T, String>
+fn quantity<T>(
+    value: &DeValue,
+    example: &str,
+    range: (&str, &str),
+    size: fn(&T) -> f64,
+) -> Result<T, String>
 where
     T: FromStr<Err = String> + Display,
 {
@@ -53,7 +64,9 @@ where
 
 /// What a key is asked for must be what the schema declares it as; a test reads every key.
 fn mismatch<T>(takes: &Takes) -> Result<T, String> {
-    Err(format!("is declared as {takes:?}; this is a mistake in entremet, please report it"))
+    Err(format!(
+        "is declared as {takes:?}; this is a mistake in entremet, please report it"
+    ))
 }
 
 impl Value for String {
@@ -62,7 +75,9 @@ impl Value for String {
             Takes::Word(words) => {
                 let word = text(value, &format!("{:?}", words[0]))?;
                 let known = words.contains(&word);
-                known.then(|| word.to_string()).ok_or_else(|| format!("{word:?} is not known"))
+                known
+                    .then(|| word.to_string())
+                    .ok_or_else(|| format!("{word:?} is not known"))
             }
             Takes::Text(_) => Ok(text(value, "\"text\"")?.to_string()),
             _ => mismatch(takes),
@@ -82,20 +97,29 @@ impl Value for PathBuf {
 
 impl Value for bool {
     fn read(value: &DeValue, _takes: &Takes) -> Result<Self, String> {
-        value.as_bool().ok_or_else(|| format!("is {}; write true or false without quotes", found(value)))
+        value
+            .as_bool()
+            .ok_or_else(|| format!("is {}; write true or false without quotes", found(value)))
     }
 }
 
 impl Value for u64 {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
-        let Takes::Integer(min, max) = takes else { return mismatch(takes) };
+        let Takes::Integer(min, max) = takes else {
+            return mismatch(takes);
+        };
         let wrong = || format!("is {}; write a whole number without quotes", found(value));
         let number = value.as_integer().ok_or_else(wrong)?;
         let number = i128::from_str_radix(number.as_str(), number.radix());
         match number {
             Ok(n) if n < i128::from(*min) => Err(format!("{n} is too small")),
-            Ok(n) if n <= i128::from(*max) => u64::try_from(n).map_err(|_| format!("{n} is too large")),
-            _ => Err(format!("{} is too large", value.as_integer().map_or("", |n| n.as_str()))),
+            Ok(n) if n <= i128::from(*max) => {
+                u64::try_from(n).map_err(|_| format!("{n} is too large"))
+            }
+            _ => Err(format!(
+                "{} is too large",
+                value.as_integer().map_or("", |n| n.as_str())
+            )),
         }
     }
 }
@@ -109,13 +133,22 @@ impl Value for u32 {
 
 impl Value for f64 {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
-        let Takes::Number(min, max) = takes else { return mismatch(takes) };
+        let Takes::Number(min, max) = takes else {
+            return mismatch(takes);
+        };
         let digits = match value {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
             DeValue::Float(number) => number.as_str(),
-            other => return Err(format!("is {}; write a number without quotes", found(other))),
+            other => {
+                return Err(format!(
+                    "is {}; write a number without quotes",
+                    found(other)
+                ))
+            }
         };
-        let number: Self = digits.parse().map_err(|_| format!("{digits} is not a number"))?;
+        let number: Self = digits
+            .parse()
+            .map_err(|_| format!("{digits} is not a number"))?;
         if number.is_nan() {
             return Err("is not a number".into());
         }
@@ -131,14 +164,20 @@ impl Value for f64 {
 
 impl Value for Bytes {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
-        let Takes::Bytes(min, max) = takes else { return mismatch(takes) };
-        quantity(value, "64MiB", (min, max), |bytes: &Self| bytes.get() as f64)
+        let Takes::Bytes(min, max) = takes else {
+            return mismatch(takes);
+        };
+        quantity(value, "64MiB", (min, max), |bytes: &Self| {
+            bytes.get() as f64
+        })
     }
 }
 
 impl Value for Time {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
-        let (Takes::Time(min, max) | Takes::TimeOrNever(min, max)) = takes else { return mismatch(takes) };
+        let (Takes::Time(min, max) | Takes::TimeOrNever(min, max)) = takes else {
+            return mismatch(takes);
+        };
         quantity(value, "10s", (min, max), |time: &Self| time.ns() as f64)
     }
 }
@@ -154,14 +193,18 @@ impl Value for TimeOrNever {
 
 impl Value for Rate {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
-        let Takes::Rate(min, max) = takes else { return mismatch(takes) };
+        let Takes::Rate(min, max) = takes else {
+            return mismatch(takes);
+        };
         quantity(value, "2000/s", (min, max), |rate: &Self| rate.per_s())
     }
 }
 
 impl Value for ByteRate {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
-        let Takes::ByteRate(min, max) = takes else { return mismatch(takes) };
+        let Takes::ByteRate(min, max) = takes else {
+            return mismatch(takes);
+        };
         quantity(value, "100MB/s", (min, max), |rate: &Self| rate.per_s())
     }
 }
@@ -175,7 +218,10 @@ impl Value for SocketAddr {
 impl Value for Vec<SocketAddr> {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
         match value {
-            DeValue::Array(list) => list.iter().map(|one| SocketAddr::read(one.get_ref(), takes)).collect(),
+            DeValue::Array(list) => list
+                .iter()
+                .map(|one| SocketAddr::read(one.get_ref(), takes))
+                .collect(),
             one => SocketAddr::read(one, takes).map(|address| vec![address]),
         }
     }
@@ -209,7 +255,10 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_refused_in_words() {
-        assert_eq!(address("localhost:1").map(|a| a.to_string()).as_deref(), Ok("127.0.0.1:1"));
+        assert_eq!(
+            address("localhost:1").map(|a| a.to_string()).as_deref(),
+            Ok("127.0.0.1:1")
+        );
         assert_eq!(address("[::1]:0").map(|a| a.port()), Ok(0));
         for (text, why) in [
             ("127.0.0.1", "no port"),

@@ -19,21 +19,37 @@ fn line(text: &mut String, words: impl Display) {
 }
 
 fn list<T: ToString>(items: &[T]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    items
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(" and ")
 }
 
 fn server(text: &mut String, server: &Server) {
     if !server.listen.is_empty() {
-        line(text, format_args!("Clients connect to {} without TLS.", list(&server.listen)));
+        line(
+            text,
+            format_args!("Clients connect to {} without TLS.", list(&server.listen)),
+        );
     }
     if let Some(tls) = &server.tls {
         let certificates = match &tls.client_ca {
             Some(path) => format!(", with a certificate signed by one of {}", path.display()),
             None => String::new(),
         };
-        line(text, format_args!("Clients connect to {} with TLS{certificates}.", list(&tls.listen)));
+        line(
+            text,
+            format_args!(
+                "Clients connect to {} with TLS{certificates}.",
+                list(&tls.listen)
+            ),
+        );
     }
-    line(text, format_args!("Metrics, health and JSON are at http://{}.", server.admin));
+    line(
+        text,
+        format_args!("Metrics, health and JSON are at http://{}.", server.admin),
+    );
     let cores = match server.cores {
         None => "All cores of the machine serve clients".to_string(),
         Some(1) => "1 core serves clients".to_string(),
@@ -43,7 +59,13 @@ fn server(text: &mut String, server: &Server) {
         None => "none is closed for being idle".to_string(),
         Some(time) => format!("one that asks for nothing for {time} is closed"),
     };
-    line(text, format_args!("{cores}: at most {} connections, {idle}.", server.max_connections));
+    line(
+        text,
+        format_args!(
+            "{cores}: at most {} connections, {idle}.",
+            server.max_connections
+        ),
+    );
     line(
         text,
         format_args!(
@@ -55,15 +77,30 @@ fn server(text: &mut String, server: &Server) {
         None => line(text, "There is no slow log."),
         Some(over) => {
             let entries = server.slow_log_length;
-            line(text, format_args!("The slow log keeps each tenant's last {entries} commands longer than {over}."));
+            line(
+                text,
+                format_args!(
+                    "The slow log keeps each tenant's last {entries} commands longer than {over}."
+                ),
+            );
         }
     }
 }
 
 fn storage(text: &mut String, config: &Config) {
     let engine = &config.engine;
-    let direct = if engine.direct_io { "around" } else { "through" };
-    line(text, format_args!("\nData is in {}, in RocksDB, {direct} the page cache.", engine.path.display()));
+    let direct = if engine.direct_io {
+        "around"
+    } else {
+        "through"
+    };
+    line(
+        text,
+        format_args!(
+            "\nData is in {}, in RocksDB, {direct} the page cache.",
+            engine.path.display()
+        ),
+    );
     line(
         text,
         format_args!(
@@ -80,7 +117,10 @@ fn storage(text: &mut String, config: &Config) {
     );
     match engine.idle_close {
         None => line(text, "Databases of idle tenants stay open."),
-        Some(time) => line(text, format_args!("A tenant's database is closed when unused for {time}.")),
+        Some(time) => line(
+            text,
+            format_args!("A tenant's database is closed when unused for {time}."),
+        ),
     }
 }
 
@@ -108,7 +148,10 @@ fn tenants(text: &mut String, config: &Config) {
     let named = config.tenants.iter().any(|tenant| tenant.name == "default");
     // The tenant that is always there has the default weight when the file does not name it.
     let total = if named { total } else { total + 1.0 };
-    line(text, "\nWhen all tenants want more than there is, they get:");
+    line(
+        text,
+        "\nWhen all tenants want more than there is, they get:",
+    );
     for tenant in &config.tenants {
         one(text, tenant, 100.0 * tenant.weight / total);
     }
@@ -116,9 +159,15 @@ fn tenants(text: &mut String, config: &Config) {
         let percent = 100.0 / total;
         line(text, format_args!("  {percent:5.1} %  default (not in the file), for connections that name no tenant, without a password."));
         if config.tenants.is_empty() {
-            line(text, "           Being alone, it may administer the server.");
+            line(
+                text,
+                "           Being alone, it may administer the server.",
+            );
         }
-        line(text, "           Writes are safe within a second; a power cut can cost the last second's.");
+        line(
+            text,
+            "           Writes are safe within a second; a power cut can cost the last second's.",
+        );
     }
 }
 
@@ -129,46 +178,93 @@ fn one(text: &mut String, tenant: &Tenant, percent: f64) {
         (Some(_), true) => "for connections that name no tenant, with a password",
         (None, true) => "for connections that name no tenant, without a password",
     };
-    line(text, format_args!("  {percent:5.1} %  {} (weight {}), {password}.", tenant.name, tenant.weight));
-    let mut say = |words: String| line(text, format_args!("           {words}"));
+    line(
+        text,
+        format_args!(
+            "  {percent:5.1} %  {} (weight {}), {password}.",
+            tenant.name, tenant.weight
+        ),
+    );
+    let mut said = Vec::new();
     if tenant.admin {
-        say("It may administer the server.".into());
+        said.push("It may administer the server.".into());
     }
-    say(match tenant.sync {
+    said.push(match tenant.sync {
         Durability::Always => "Writes are on the disk before they are answered.".into(),
-        Durability::EverySecond => "Writes are safe within a second; a power cut can cost the last second's.".into(),
-        Durability::Never => "Writes reach the disk when the system pleases; a power cut can cost many.".into(),
+        Durability::EverySecond => {
+            "Writes are safe within a second; a power cut can cost the last second's.".into()
+        }
+        Durability::Never => {
+            "Writes reach the disk when the system pleases; a power cut can cost many.".into()
+        }
     });
-    let promised: Vec<String> = [(tenant.reserve.get, "reads"), (tenant.reserve.put, "writes")]
+    promises(&mut said, tenant);
+    limits(&mut said, tenant);
+    wishes(&mut said, tenant);
+    for words in said {
+        line(text, format_args!("           {words}"));
+    }
+}
+
+/// What it gets whatever the others want.
+fn promises(said: &mut Vec<String>, tenant: &Tenant) {
+    let rates = [
+        (tenant.reserve.get, "reads"),
+        (tenant.reserve.put, "writes"),
+    ];
+    let promised: Vec<String> = rates
         .into_iter()
         .filter_map(|(rate, what)| Some(format!("{} {what}", rate?)))
         .collect();
     if !promised.is_empty() {
-        say(format!("Promised whatever the others want: {} of 1 KiB.", list(&promised)));
+        said.push(format!(
+            "Promised whatever the others want: {} of 1 KiB.",
+            list(&promised)
+        ));
     }
-    if tenant.reserved_permits > 0 {
-        let permits = tenant.reserved_permits;
-        say(format!("{permits} handler{} kept free for it.", if permits == 1 { " is" } else { "s are" }));
+    match tenant.reserved_permits {
+        0 => {}
+        1 => said.push("1 handler is kept free for it.".into()),
+        permits => said.push(format!("{permits} handlers are kept free for it.")),
     }
+    if let Some(contract) = tenant.contract {
+        said.push(format!(
+            "Promises hold while it offers at most {contract}; beyond, best effort."
+        ));
+    }
+    if let Some(cache) = tenant.cache {
+        said.push(format!("Its part of the object cache is {cache}."));
+    }
+}
+
+/// What it is held to.
+fn limits(said: &mut Vec<String>, tenant: &Tenant) {
     let requests = tenant.limit.requests.map(|rate| format!("{rate} requests"));
     let bytes = tenant.limit.bytes.map(|rate| format!("{rate} in and out"));
     let limits: Vec<String> = requests.into_iter().chain(bytes).collect();
-    if !limits.is_empty() {
-        let (burst, wait) = (tenant.limit.burst, tenant.limit.max_wait);
-        say(format!("Never more than {}; {burst} of that may come at once; a request that would wait", list(&limits)));
-        say(format!("longer than {wait} is answered -THROTTLED."));
+    if limits.is_empty() {
+        return;
     }
-    if let Some(contract) = tenant.contract {
-        say(format!("Promises hold while it offers at most {contract}; beyond, best effort."));
-    }
-    if let Some(cache) = tenant.cache {
-        say(format!("Its part of the object cache is {cache}."));
-    }
+    let (burst, wait) = (tenant.limit.burst, tenant.limit.max_wait);
+    said.push(format!(
+        "Never more than {}; {burst} of that may come at once; a request that would wait",
+        list(&limits)
+    ));
+    said.push(format!("longer than {wait} is answered -THROTTLED."));
+}
+
+/// What is recorded and not enforced.
+fn wishes(said: &mut Vec<String>, tenant: &Tenant) {
     for slo in &tenant.slos {
-        let latency = slo.latency.map(|(p, time)| format!("{p} % of requests within {time}"));
+        let latency = slo
+            .latency
+            .map(|(p, time)| format!("{p} % of requests within {time}"));
         let throughput = slo.throughput.map(|rate| format!("{rate} requests"));
         let targets: Vec<String> = latency.into_iter().chain(throughput).collect();
-        let class = slo.class.name();
-        say(format!("Wished for {class}, not yet enforced: {}.", list(&targets)));
+        said.push(format!(
+            "Wished for {}, not yet enforced: {}.",
+            slo.class.name(),
+            list(&targets)
+        ));
     }
 }

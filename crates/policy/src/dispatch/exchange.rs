@@ -35,7 +35,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         for index in self.unreported.drain(..) {
             let slot = &mut self.slots[index as usize];
             slot.unreported = false;
-            let charge = std::mem::take(&mut slot.unreported_charge);
+            let charge = slot.tally.charged.minus(slot.reported);
+            slot.reported = slot.tally.charged;
             let (moved, in_contract) = match &mut slot.rates {
                 Some(rates) => rates.take_moved(),
                 None => (Units::default(), 0),

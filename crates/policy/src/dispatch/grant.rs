@@ -113,10 +113,11 @@ impl<T, const R: usize> Dispatch<T, R> {
             return false;
         }
         let present = self.key(index);
-        if present > key {
-            self.ready.renew(index, slot.tier, present);
+        if present <= key || self.ready.alone(slot.tier) {
+            return true;
         }
-        present <= key
+        self.ready.renew(index, slot.tier, present);
+        false
     }
 
     #[inline]
@@ -158,6 +159,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         }
     }
 
+    #[inline]
     /// REQUIRES: `index` was just chosen, so its queue is not empty and a permit is free for it.
     fn grant(&mut self, now: Nanos, index: usize, verdict: Verdict) -> Grant<T, R> {
         let slot = &mut self.slots[index];

@@ -108,7 +108,14 @@ impl Ready {
         }
     }
 
+    /// Whether nobody but the member that came first is in the set it came from.
+    #[inline]
+    pub(super) fn alone(&self, tier: Tier) -> bool {
+        self.all[tier as usize].ordered.alone()
+    }
+
     /// Gives a member that came first its present key.
+    #[inline]
     pub(super) fn renew(&mut self, member: usize, tier: Tier, key: u64) {
         let tier = tier as usize;
         self.all[tier].ordered.set(member, key);

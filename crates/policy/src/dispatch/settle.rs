@@ -8,7 +8,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     /// Ends a turn: gives its permit back, and refunds or charges the difference between `actual` and
     /// what was set aside. `actual` may exceed the budget; it is charged all the same.
     pub fn settle(&mut self, now: Nanos, ticket: Ticket, actual: Cost<R>) {
-        self.end(now, ticket, Some(actual));
+        self.end(now, ticket, Some(&actual));
     }
 
     /// Ends a turn whose cost nobody knows (its task panicked or was cancelled): what was set
@@ -18,14 +18,14 @@ impl<T, const R: usize> Dispatch<T, R> {
     }
 
     #[inline]
-    fn end(&mut self, now: Nanos, ticket: Ticket, actual: Option<Cost<R>>) {
+    fn end(&mut self, now: Nanos, ticket: Ticket, actual: Option<&Cost<R>>) {
         let index = ticket.index as usize;
         let slot = &mut self.slots[index];
         self.permits.give_back(slot.in_flight, slot.reserved);
         slot.in_flight -= 1;
         if slot.generation == ticket.generation {
             match actual {
-                Some(actual) => self.book(now, &ticket, &actual),
+                Some(actual) => self.book(now, &ticket, actual),
                 None => {
                     if let Some(rates) = slot.rates.as_mut().filter(|_| !ticket.refused) {
                         rates.abandon(ticket.rates);
@@ -100,7 +100,6 @@ impl<T, const R: usize> Dispatch<T, R> {
     fn note_charge(&mut self, index: usize, charge: Charge) {
         let slot = &mut self.slots[index];
         slot.tally.charged = slot.tally.charged.plus(charge);
-        slot.unreported_charge = slot.unreported_charge.plus(charge);
         if !slot.unreported {
             slot.unreported = true;
             self.unreported.push(index as u32);

@@ -35,7 +35,8 @@ pub(super) struct Slot<T, const R: usize> {
     pub(super) reserved: u32,
     /// Told apart from a removed principal of the same number, whose tickets may still come back.
     pub(super) generation: u32,
-    pub(super) unreported_charge: Charge,
+    /// What of its charges the other cores have been told.
+    pub(super) reported: Charge,
     /// Most principals have none, and then none of the rules about rates costs anything.
     pub(super) rates: Option<Box<Rates>>,
     pub(super) tally: Tally<R>,
@@ -53,7 +54,7 @@ impl<T, const R: usize> Slot<T, R> {
             in_flight: 0,
             reserved: 0,
             generation: 0,
-            unreported_charge: Charge::ZERO,
+            reported: Charge::ZERO,
             rates: None,
             tally: Tally::default(),
         }

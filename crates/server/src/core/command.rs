@@ -42,6 +42,20 @@ impl Core {
             return refuse(connection, spec.class, throttled, used);
         }
         self.note(connection, spec);
+        let begin = self.shared.options.clock.now();
+        let flow = self.execute(key, connection, spec, args, used);
+        self.timed(&connection.tenant, &connection.client, spec, args, begin);
+        flow
+    }
+
+    fn execute(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
         if connection.session.transaction.is_some() && !controls_transaction(spec) {
             return queue(connection, spec, args, used);
         }

@@ -9,8 +9,10 @@ use telemetry::Class;
 
 use super::command::Flow;
 use super::message::{ConnectionKey, Message};
+use super::slow::{note_slow, slow_over_ns};
 use super::unit::Unit;
 use super::{Core, Used};
+use crate::connection::client::Client;
 use crate::connection::{Connection, Parked, Written};
 use crate::resp::{Output, Protocol};
 use crate::tenants::Tenant;
@@ -22,6 +24,7 @@ pub struct Work {
     keyspace: Arc<Keyspace>,
     unit: Box<Unit>,
     protocol: Protocol,
+    client: Arc<Client>,
 }
 
 /// A unit back from its handler.
@@ -48,7 +51,8 @@ impl Core {
         let protocol = connection.session.protocol;
         let class = unit.class.index() as u8;
         let tenant = Arc::clone(&connection.tenant);
-        let work = Work { key, tenant, keyspace, unit, protocol };
+        let client = Arc::clone(&connection.client);
+        let work = Work { key, tenant, keyspace, unit, protocol, client };
         let now = self.shared.options.clock.now();
         connection.parked = Some(Parked::Handler);
         if self.handlers.admit(now, connection.tenant.id, class, work).is_err() {
@@ -146,6 +150,11 @@ impl Work {
             self.keyspace.kick();
         }
         let service_ns = shared.options.clock.now() - begin;
+        if service_ns >= slow_over_ns(shared.tuning().slow_log_over_us) {
+            if let Some(words) = self.unit.words() {
+                note_slow(shared, &self.tenant, &self.client, self.unit.spec(), words.args(), service_ns);
+            }
+        }
         Finished { output, seq, class: self.unit.class, service_ns, failed, permit }
     }
 }

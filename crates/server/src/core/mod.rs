@@ -23,6 +23,7 @@ mod message;
 mod places;
 mod principal;
 mod session;
+mod slow;
 mod tenancy;
 mod turn;
 mod unit;
@@ -111,6 +112,8 @@ pub struct Core {
     wake_at: Option<Nanos>,
     round_ends: Nanos,
     tick_at: Nanos,
+    /// Commands that take longer go to the slow log.
+    slow_over_ns: Nanos,
     draining: bool,
     stopped: bool,
 }
@@ -146,6 +149,7 @@ impl Core {
             wake_at: None,
             round_ends: now + ROUND_NS,
             tick_at: now + TICK_NS,
+            slow_over_ns: slow::slow_over_ns(shared.tuning().slow_log_over_us),
             draining: false,
             stopped: false,
             shared,
@@ -338,7 +342,7 @@ impl Core {
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
             Message::Errand(key, result) => self.errand_done(key, result, now),
             Message::Kill => self.close_killed(),
-            Message::Tuned => self.stage.set_discipline(now, self.shared.tuning().discipline),
+            Message::Tuned => self.tuned(now),
             Message::Drain => self.drain(),
             Message::Stop => self.stopped = true,
         }

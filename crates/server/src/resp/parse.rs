@@ -232,6 +232,14 @@ impl Parser {
         }
         while self.words_left > 0 {
             if self.state == State::Length {
+                if let Some((len, next)) = short_length(buffer, self.at) {
+                    if len <= limits.bulk_bytes_max && self.scanned == 0 {
+                        self.at = next;
+                        self.state = State::Word { len };
+                    }
+                }
+            }
+            if self.state == State::Length {
                 let Some(line) = self.header(buffer, limits, ProtocolError::TooBigBulkCount)?
                 else {
                     return Ok(Parsed::More(1));
@@ -292,6 +300,19 @@ impl Parser {
                 Ok(None)
             }
         }
+    }
+}
+
+/// The length in a well-formed `$length` line of a few digits and where the word begins: what nearly every line is.
+/// `None` is for the long way, which also finds out what is wrong.
+#[inline]
+fn short_length(buffer: &[u8], at: usize) -> Option<(u32, usize)> {
+    match *buffer.get(at..)? {
+        [b'$', a @ b'0'..=b'9', b'\r', _, ..] => Some((u32::from(a - b'0'), at + 4)),
+        [b'$', a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', _, ..] => {
+            Some((u32::from(a - b'0') * 10 + u32::from(b - b'0'), at + 5))
+        }
+        _ => None,
     }
 }
 

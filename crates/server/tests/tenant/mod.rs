@@ -9,8 +9,12 @@ use server::resp::{Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Re
 fn parse(command: &str) -> OwnedArgs {
     let line = format!("{command}\r\n");
     let mut parser = Parser::new();
+    let limits = Limits {
+        line_bytes_max: 16 << 20,
+        ..Limits::default()
+    };
     let parsed = parser
-        .parse(line.as_bytes(), &Limits::default())
+        .parse(line.as_bytes(), &limits)
         .expect("a command line");
     assert_eq!(parsed, Parsed::Command(line.len()), "{command}");
     parser.args(line.as_bytes()).to_owned()

@@ -90,9 +90,15 @@ pub fn start(options: AdminOptions) -> Result<AdminHandle, TelemetryError> {
     listener.set_nonblocking(true).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopped) = watch::channel(None);
-    let shared =
-        Arc::new(Shared { registry: options.registry, source: options.source, started: Instant::now() });
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(TelemetryError::Thread)?;
+    let shared = Arc::new(Shared {
+        registry: options.registry,
+        source: options.source,
+        started: Instant::now(),
+    });
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(TelemetryError::Thread)?;
     let listener = {
         let _inside = runtime.enter();
         tokio::net::TcpListener::from_std(listener).map_err(TelemetryError::Thread)?
@@ -101,11 +107,19 @@ pub fn start(options: AdminOptions) -> Result<AdminHandle, TelemetryError> {
         .name("admin".into())
         .spawn(move || {
             let turns = runtime.spawn(turn(Arc::clone(&shared)));
-            runtime.block_on(connections::serve(listener, routes::router(shared), stopped));
+            runtime.block_on(connections::serve(
+                listener,
+                routes::router(shared),
+                stopped,
+            ));
             turns.abort();
         })
         .map_err(|e: io::Error| TelemetryError::Thread(e))?;
-    Ok(AdminHandle { address, stop, thread: Some(thread) })
+    Ok(AdminHandle {
+        address,
+        stop,
+        thread: Some(thread),
+    })
 }
 
 async fn turn(shared: Arc<Shared>) {

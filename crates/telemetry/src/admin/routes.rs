@@ -53,7 +53,11 @@ async fn metrics(Extract(shared): Source) -> Response {
 
 async fn server(Extract(shared): Source) -> Json<ServerView> {
     let (state, server) = (shared.source.state(), shared.source.server());
-    Json(ServerView { state, server, usage: shared.registry.usage() })
+    Json(ServerView {
+        state,
+        server,
+        usage: shared.registry.usage(),
+    })
 }
 
 async fn tenants(Extract(shared): Source) -> Json<Vec<TenantView>> {
@@ -81,14 +85,34 @@ async fn stages(Extract(shared): Source) -> Response {
 
 async fn unknown_path(uri: Uri) -> Response {
     let advice = "GET / lists what there is".into();
-    error(StatusCode::NOT_FOUND, "there is nothing at this path".into(), uri.path().into(), advice)
+    error(
+        StatusCode::NOT_FOUND,
+        "there is nothing at this path".into(),
+        uri.path().into(),
+        advice,
+    )
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {
     let what = format!("{method} is not possible here");
-    error(StatusCode::METHOD_NOT_ALLOWED, what, uri.path().into(), "use GET".into())
+    error(
+        StatusCode::METHOD_NOT_ALLOWED,
+        what,
+        uri.path().into(),
+        "use GET".into(),
+    )
 }
 
 fn error(status: StatusCode, what: String, place: String, advice: String) -> Response {
-    (status, Json(ErrorView { error: ErrorText { what, place, advice } })).into_response()
+    (
+        status,
+        Json(ErrorView {
+            error: ErrorText {
+                what,
+                place,
+                advice,
+            },
+        }),
+    )
+        .into_response()
 }

@@ -29,7 +29,13 @@ const fn metric<S>(
     help: &'static str,
     value: fn(&S) -> f64,
 ) -> Metric<S> {
-    Metric { name, kind, unit, help, value }
+    Metric {
+        name,
+        kind,
+        unit,
+        help,
+        value,
+    }
 }
 
 /// One sample each. `redis_db_keys` carries `db="db0"`, there being one database a tenant.
@@ -105,8 +111,10 @@ pub(super) const CLASS: &[Metric<ClassTotals>] = &[
 ];
 
 /// Labelled by the limit as well.
-pub(super) const THROTTLED: (&str, &str) =
-    ("entremet_tenant_throttled_total", "Requests answered -THROTTLED, by the limit that was reached.");
+pub(super) const THROTTLED: (&str, &str) = (
+    "entremet_tenant_throttled_total",
+    "Requests answered -THROTTLED, by the limit that was reached.",
+);
 
 /// Histograms for each tenant and class.
 #[rustfmt::skip]

@@ -45,6 +45,9 @@ pub struct TenantScrape {
 impl Scrape {
     /// A sum over tenants.
     fn sum(&self, of: impl Fn(&TenantSnapshot) -> u64) -> f64 {
-        self.tenants.values().map(|tenant| of(&tenant.gauges)).sum::<u64>() as f64
+        self.tenants
+            .values()
+            .map(|tenant| of(&tenant.gauges))
+            .sum::<u64>() as f64
     }
 }

@@ -24,7 +24,11 @@ pub fn render(scrape: &Scrape) -> String {
         for (tenant, class, totals) in active(scrape) {
             let times_of = (times.times)(totals);
             if !times_of.is_empty() {
-                page.histogram(times.name, &[("tenant", tenant), ("class", class.name())], times_of);
+                page.histogram(
+                    times.name,
+                    &[("tenant", tenant), ("class", class.name())],
+                    times_of,
+                );
             }
         }
     }
@@ -35,7 +39,11 @@ pub fn render(scrape: &Scrape) -> String {
 }
 
 fn server(page: &mut Page, scrape: &Scrape) {
-    page.family("redis_instance_info", Kind::Gauge, "Always 1; the labels say what runs.");
+    page.family(
+        "redis_instance_info",
+        Kind::Gauge,
+        "Always 1; the labels say what runs.",
+    );
     let server = &scrape.server;
     let labels = [
         ("redis_version", server.redis_version.as_str()),
@@ -47,7 +55,11 @@ fn server(page: &mut Page, scrape: &Scrape) {
     page.sample("redis_instance_info", &labels, 1.0);
     for metric in SERVER {
         page.family(metric.name, metric.kind, metric.help);
-        let labels: &[_] = if metric.name == "redis_db_keys" { &[("db", "db0")] } else { &[] };
+        let labels: &[_] = if metric.name == "redis_db_keys" {
+            &[("db", "db0")]
+        } else {
+            &[]
+        };
         page.sample(metric.name, labels, (metric.value)(scrape));
     }
 }
@@ -72,7 +84,11 @@ fn throttled(page: &mut Page, scrape: &Scrape) {
     page.family(name, Kind::Counter, help);
     for (tenant, class, totals) in active(scrape) {
         for (limit, &count) in Limit::ALL.iter().zip(&totals.throttled) {
-            let labels = [("tenant", tenant), ("class", class.name()), ("limit", limit.name())];
+            let labels = [
+                ("tenant", tenant),
+                ("class", class.name()),
+                ("limit", limit.name()),
+            ];
             page.sample(name, &labels, count as f64);
         }
     }
@@ -81,13 +97,19 @@ fn throttled(page: &mut Page, scrape: &Scrape) {
 fn stages(page: &mut Page, metric: &Metric<StageSnapshot>, scrape: &Scrape) {
     page.family(metric.name, metric.kind, metric.help);
     for stage in &scrape.stages {
-        let labels = [("stage", stage.stage.as_str()), ("core", &stage.core.to_string())];
+        let labels = [
+            ("stage", stage.stage.as_str()),
+            ("core", &stage.core.to_string()),
+        ];
         page.sample(metric.name, &labels, (metric.value)(stage));
     }
 }
 
 fn active(scrape: &Scrape) -> impl Iterator<Item = (&str, Class, &ClassTotals)> {
     scrape.tenants.iter().flat_map(|(name, tenant)| {
-        tenant.totals.active().map(move |(class, totals)| (name.as_str(), class, totals))
+        tenant
+            .totals
+            .active()
+            .map(move |(class, totals)| (name.as_str(), class, totals))
     })
 }

@@ -18,13 +18,20 @@ from 0 with the process.
 /// The text of the page.
 pub fn reference() -> String {
     let mut text = HEAD.to_string();
-    section(&mut text, "The server", "No labels, except `db=\"db0\"` on `redis_db_keys`.");
+    section(
+        &mut text,
+        "The server",
+        "No labels, except `db=\"db0\"` on `redis_db_keys`.",
+    );
     let info = "Always 1; labels `redis_version`, `entremet_version`, `redis_mode`, `role`, `scheduler` say what runs.";
     row(&mut text, "redis_instance_info", "gauge", "1", info);
     rows(&mut text, SERVER);
     section(&mut text, "Tenants", "Label `tenant`.");
     rows(&mut text, TENANT);
-    let classes: Vec<String> = Class::ALL.iter().map(|class| format!("`{}`", class.name())).collect();
+    let classes: Vec<String> = Class::ALL
+        .iter()
+        .map(|class| format!("`{}`", class.name()))
+        .collect();
     let about = format!(
         "Labels `tenant` and `class` ({}); a class nobody used is left out. `entremet_tenant_throttled_total` \
          also has `limit` (`requests` or `bytes`).",
@@ -43,18 +50,31 @@ pub fn reference() -> String {
          to the bound that the larger part of their bucket lies under, so a bound is exact to 1.6 %.",
         bounds.join(", ")
     );
-    section(&mut text, "Stages", "Labels `stage` (`request`, `handler`) and `core`.");
+    section(
+        &mut text,
+        "Stages",
+        "Labels `stage` (`request`, `handler`) and `core`.",
+    );
     rows(&mut text, STAGE);
     text
 }
 
 fn section(text: &mut String, title: &str, about: &str) {
-    let _ = write!(text, "\n## {title}\n\n{about}\n\n| name | type | unit | meaning |\n|---|---|---|---|\n");
+    let _ = write!(
+        text,
+        "\n## {title}\n\n{about}\n\n| name | type | unit | meaning |\n|---|---|---|---|\n"
+    );
 }
 
 fn rows<S>(text: &mut String, metrics: &[Metric<S>]) {
     for metric in metrics {
-        row(text, metric.name, metric.kind.name(), metric.unit, metric.help);
+        row(
+            text,
+            metric.name,
+            metric.kind.name(),
+            metric.unit,
+            metric.help,
+        );
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use telemetry::admin::{start, AdminHandle, AdminOptions};
 use telemetry::{
-    AdminSource, Capacities, Class, Connections, Memory, PrincipalSnapshot, Registry, Request, ServerSnapshot,
-    StageSnapshot, State, Storage, TenantSnapshot,
+    AdminSource, Capacities, Class, Connections, Memory, PrincipalSnapshot, Registry, Request,
+    ServerSnapshot, StageSnapshot, State, Storage, TenantSnapshot,
 };
 
 /// Says what a server might say.
@@ -39,7 +39,11 @@ impl AdminSource for Fake {
                 cpu_per_s: 2.0,
             },
             listen: vec!["127.0.0.1:6380".into()],
-            connections: Connections { open: 3, max: 10_000, ..Connections::default() },
+            connections: Connections {
+                open: 3,
+                max: 10_000,
+                ..Connections::default()
+            },
             memory: Memory::default(),
             storage: Storage::default(),
             cpu_user_s: 1.5,
@@ -51,7 +55,11 @@ impl AdminSource for Fake {
     }
 
     fn tenants(&self) -> Vec<TenantSnapshot> {
-        let tenant = |name: &str, weight| TenantSnapshot { name: name.into(), weight, ..Default::default() };
+        let tenant = |name: &str, weight| TenantSnapshot {
+            name: name.into(),
+            weight,
+            ..Default::default()
+        };
         let web = TenantSnapshot {
             reserve_get_per_s: Some(2_000.0),
             reserve_put_per_s: Some(500.0),
@@ -66,18 +74,38 @@ impl AdminSource for Fake {
 
     fn stages(&self) -> Vec<StageSnapshot> {
         let explanation = Some("waits for its turn".into());
-        let web = PrincipalSnapshot { name: "web".into(), waiting: 1, explanation, ..Default::default() };
-        vec![StageSnapshot { stage: "request".into(), permits: 8, principals: vec![web], ..Default::default() }]
+        let web = PrincipalSnapshot {
+            name: "web".into(),
+            waiting: 1,
+            explanation,
+            ..Default::default()
+        };
+        vec![StageSnapshot {
+            stage: "request".into(),
+            permits: 8,
+            principals: vec![web],
+            ..Default::default()
+        }]
     }
 }
 
 /// An admin server on a free port of the loopback interface.
 pub fn serve() -> (AdminHandle, Arc<Fake>, Arc<Registry>) {
-    let fake = Arc::new(Fake { state: Mutex::new(State::Ready) });
+    let fake = Arc::new(Fake {
+        state: Mutex::new(State::Ready),
+    });
     let registry = Arc::new(Registry::new(2));
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = AdminOptions { address, registry: Arc::clone(&registry), source: fake.clone() };
-    (start(options).expect("the admin server starts"), fake, registry)
+    let options = AdminOptions {
+        address,
+        registry: Arc::clone(&registry),
+        source: fake.clone(),
+    };
+    (
+        start(options).expect("the admin server starts"),
+        fake,
+        registry,
+    )
 }
 
 /// A request that took that long.
@@ -104,7 +132,10 @@ pub struct Answer {
 
 /// `GET path`.
 pub fn get(at: SocketAddr, path: &str) -> Answer {
-    exchange(at, format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes())
+    exchange(
+        at,
+        format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes(),
+    )
 }
 
 /// Sends the bytes and reads until the other side closes.
@@ -116,6 +147,14 @@ pub fn exchange(at: SocketAddr, bytes: &[u8]) -> Answer {
     let _ = stream.read_to_end(&mut text);
     let text = String::from_utf8(text).expect("text");
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-    Answer { status, head: head.to_string(), body: body.to_string() }
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(0);
+    Answer {
+        status,
+        head: head.to_string(),
+        body: body.to_string(),
+    }
 }

@@ -3,8 +3,8 @@
 use super::Otherwise::{Required, Unset, Value};
 use super::Takeover::{NotYet, Reload, Start};
 use super::Takes::{
-    Address, Addresses, ByteRate, Bytes, Flag, Integer, Number, Path, Rate, Table, Tables, Text, Time,
-    TimeOrNever, Word,
+    Address, Addresses, ByteRate, Bytes, Flag, Integer, Number, Path, Rate, Table, Tables, Text,
+    Time, TimeOrNever, Word,
 };
 use super::{Key, Otherwise, Takeover, Takes};
 
@@ -15,7 +15,13 @@ const fn key(
     takeover: Takeover,
     effect: &'static str,
 ) -> Key {
-    Key { path, takes, otherwise, takeover, effect }
+    Key {
+        path,
+        takes,
+        otherwise,
+        takeover,
+        effect,
+    }
 }
 
 const PICKS: Takes = Word(&["fair", "lottery", "fifo"]);

@@ -38,12 +38,16 @@ impl Per {
 
     fn split(text: &str, example: &str) -> Result<(String, Self), String> {
         let Some((amount, per)) = text.rsplit_once('/') else {
-            return Err(format!("{text:?} does not say per what; write it as in {example:?}"));
+            return Err(format!(
+                "{text:?} does not say per what; write it as in {example:?}"
+            ));
         };
         let per = per.trim();
         match Self::ALL.into_iter().find(|known| known.name() == per) {
             Some(per) => Ok((amount.to_string(), per)),
-            None => Err(format!("\"/{per}\" in {text:?} is not a time to count over: /s, /min, /h")),
+            None => Err(format!(
+                "\"/{per}\" in {text:?} is not a time to count over: /s, /min, /h"
+            )),
         }
     }
 }
@@ -75,7 +79,12 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Self, String> {
         let (amount, per) = Per::split(text, "2000/s")?;
         let parts = split(&amount, "2000/s")?;
-        let scale = scale_of(parts.unit, &COUNTS, text, "a count (none, k for thousand, M for million)")?;
+        let scale = scale_of(
+            parts.unit,
+            &COUNTS,
+            text,
+            "a count (none, k for thousand, M for million)",
+        )?;
         let count = parts
             .times(scale, text, "requests")
             .map_err(|why| format!("{why} or a longer time, as 30/min for 0.5/s"))?;
@@ -113,8 +122,13 @@ impl FromStr for ByteRate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (amount, per) = Per::split(text, "1250MiB/s")?;
-        let bytes: Bytes = amount.parse().map_err(|why: String| format!("{why} (in {text:?})"))?;
-        Ok(Self { bytes: bytes.get(), per })
+        let bytes: Bytes = amount
+            .parse()
+            .map_err(|why: String| format!("{why} (in {text:?})"))?;
+        Ok(Self {
+            bytes: bytes.get(),
+            per,
+        })
     }
 }
 

@@ -48,9 +48,15 @@ impl FromStr for Time {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = split(text, "20ms")?;
         if parts.unit == "m" {
-            return Err(format!("\"m\" in {text:?} could mean minutes or months; write \"min\" for minutes"));
+            return Err(format!(
+                "\"m\" in {text:?} could mean minutes or months; write \"min\" for minutes"
+            ));
         }
-        let unit = if parts.unit == "µs" { "us" } else { parts.unit };
+        let unit = if parts.unit == "µs" {
+            "us"
+        } else {
+            parts.unit
+        };
         let scale = scale_of(unit, &UNITS, text, "a unit of time")?;
         parts.times(scale, text, "nanoseconds").map(Self)
     }

@@ -22,23 +22,78 @@ static FAMILIES: [&[Spec]; 7] = [
 ];
 
 /// A power of two, more than twice the number of commands, so that a probe seldom meets another command.
-const PLACES: usize = 512;
-const FREE: (u8, u8) = (u8::MAX, 0);
+const PLACES: usize = 256;
 
-/// Open addressing over the hash of the lower-case name; an entry is the family and the place in it.
-static INDEX: [(u8, u8); PLACES] = build_index();
+/// No command's name is longer, which lets a name be compared as two numbers.
+const NAME_BYTES_MAX: usize = 16;
 
-const fn build_index() -> [(u8, u8); PLACES] {
-    let mut index = [FREE; PLACES];
+/// A name in lower case as two overlapping numbers, and its length; lengths and numbers together are the name.
+#[derive(Clone, Copy)]
+struct Packed {
+    start: u64,
+    end: u64,
+    len: usize,
+}
+
+impl Packed {
+    /// `name` has 1 to [`NAME_BYTES_MAX`] bytes.
+    const fn new(name: &[u8]) -> Packed {
+        let len = name.len();
+        let (start, end) = match len {
+            8.. => (read(name, 0, 8), read(name, len - 8, 8)),
+            4..=7 => (read(name, 0, 4), read(name, len - 4, 4)),
+            _ => (read(name, 0, 1) | read(name, len / 2, 1) << 8, read(name, len - 1, 1)),
+        };
+        Packed { start: lower_case(start), end: lower_case(end), len }
+    }
+
+    const fn hash(&self) -> usize {
+        let mixed = self.start ^ self.end.rotate_left(29) ^ self.len as u64;
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % PLACES
+    }
+
+    const fn is(&self, other: &Packed) -> bool {
+        self.start == other.start && self.end == other.end && self.len == other.len
+    }
+}
+
+const fn read(name: &[u8], from: usize, count: usize) -> u64 {
+    let (mut value, mut at) = (0, 0);
+    while at < count {
+        value |= (name[from + at] as u64) << (8 * at);
+        at += 1;
+    }
+    value
+}
+
+/// Eight bytes at once with `A` to `Z` in lower case.
+const fn lower_case(bytes: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let low_bits = bytes & (0x7f * EACH);
+    let above_z = low_bits + (0x7f - b'Z' as u64) * EACH;
+    let from_a = low_bits + (0x80 - b'A' as u64) * EACH;
+    let is_upper = !bytes & (from_a ^ above_z) & (0x80 * EACH);
+    bytes | is_upper >> 2
+}
+
+/// An entry of the index: a name, and the family and place of its command.
+type Entry = Option<(Packed, u8, u8)>;
+
+/// Open addressing over the hash of the name.
+static INDEX: [Entry; PLACES] = build_index();
+
+const fn build_index() -> [Entry; PLACES] {
+    let mut index: [Entry; PLACES] = [None; PLACES];
     let mut family = 0;
     while family < FAMILIES.len() {
         let mut member = 0;
         while member < FAMILIES[family].len() {
-            let mut place = hash(FAMILIES[family][member].name.as_bytes());
-            while index[place].0 != FREE.0 {
+            let name = Packed::new(FAMILIES[family][member].name.as_bytes());
+            let mut place = name.hash();
+            while index[place].is_some() {
                 place = (place + 1) % PLACES;
             }
-            index[place] = (family as u8, member as u8);
+            index[place] = Some((name, family as u8, member as u8));
             member += 1;
         }
         family += 1;
@@ -46,38 +101,21 @@ const fn build_index() -> [(u8, u8); PLACES] {
     index
 }
 
-/// FNV-1a over the bytes with their case bit set, folded to a place.
-const fn hash(name: &[u8]) -> usize {
-    let mut hash: u32 = 0x811c_9dc5;
-    let mut at = 0;
-    while at < name.len() {
-        hash = (hash ^ (name[at] | 0x20) as u32).wrapping_mul(0x0100_0193);
-        at += 1;
-    }
-    (hash ^ (hash >> 15)) as usize % PLACES
-}
-
-/// No command's name is longer, so longer words need not be hashed.
-const NAME_BYTES_MAX: usize = 32;
-
 /// The command of this name in any case. Takes a few nanoseconds and no memory.
 #[inline]
 pub fn lookup(name: &[u8]) -> Option<&'static Spec> {
-    if name.len() > NAME_BYTES_MAX {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return None;
     }
-    let mut place = hash(name);
-    loop {
-        let (family, member) = INDEX[place];
-        if family == FREE.0 {
-            return None;
-        }
-        let spec = &FAMILIES[usize::from(family)][usize::from(member)];
-        if spec.name.as_bytes().eq_ignore_ascii_case(name) {
-            return Some(spec);
+    let name = Packed::new(name);
+    let mut place = name.hash();
+    while let Some((found, family, member)) = &INDEX[place] {
+        if found.is(&name) {
+            return Some(&FAMILIES[usize::from(*family)][usize::from(*member)]);
         }
         place = (place + 1) % PLACES;
     }
+    None
 }
 
 /// The subcommand of `command` with this name in any case.

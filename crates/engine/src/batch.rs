@@ -1,0 +1,221 @@
+//! A batch of the commit log: what goes to the database in one piece.
+//!
+//! A batch keeps values by reference; the committer writes them down. It does so **sorted by
+//! record key, each record once**: a batch appears in the database at once, so only the last
+//! state of a record in it can ever be seen. A hot key written a thousand times while the
+//! previous batch was on its way costs one record, and sorted inserts walk the same path of the
+//! memtable's skip list (measured: docs/decisions/0003).
+
+use crate::buffer::{Buffer, Extra};
+use crate::record::{self, RawKey, OBJECT};
+use crate::shard::Key;
+use crate::{Entry, Object, Seq};
+use bytes::Bytes;
+use rocksdb::WriteBatch;
+use smallvec::SmallVec;
+
+/// What a record costs in a batch beyond its key and value.
+pub(crate) const RECORD_BYTES: usize = 16;
+
+enum Op {
+    Object(Key, Option<Entry>),
+    Record(Box<[u8]>, Option<Bytes>),
+    /// Everything from here (inclusive) to there (exclusive) goes.
+    Range(RawKey, RawKey),
+}
+
+impl Op {
+    /// The record's key, in two parts.
+    fn key(&self) -> (u8, &[u8]) {
+        match self {
+            Op::Object(key, _) => (OBJECT, key),
+            Op::Record(raw, _) => split(raw),
+            Op::Range(from, _) => split(from),
+        }
+    }
+}
+
+fn split(raw: &[u8]) -> (u8, &[u8]) {
+    raw.split_first()
+        .map_or((0, raw), |(first, rest)| (*first, rest))
+}
+
+/// See the module.
+pub(crate) struct Batch {
+    pub number: u64,
+    ops: Vec<Op>,
+    pub bytes: usize,
+    pub count: u64,
+    pub last_seq: Seq,
+    /// Bit *i*: stripe *i* has pins of it.
+    pub stripes: u64,
+    /// Everything before it was removed.
+    pub clears: bool,
+}
+
+impl Batch {
+    pub(crate) fn new(number: u64, capacity: usize) -> Batch {
+        Batch {
+            number,
+            ops: Vec::with_capacity(capacity),
+            bytes: 0,
+            count: 0,
+            last_seq: 0,
+            stripes: 0,
+            clears: false,
+        }
+    }
+
+    /// Records in it, repeats counted.
+    pub(crate) fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Adds a command's writes. Their order among themselves does not matter, but for a clear,
+    /// which comes first: no record is written twice by one command, and the id of a collection
+    /// it dropped is not among those it wrote to.
+    pub(crate) fn add(&mut self, buffer: &Buffer, seq: Seq) {
+        if let Some(extra) = &buffer.extra {
+            self.add_extra(extra);
+        }
+        for object in &buffer.objects {
+            self.ops
+                .push(Op::Object(Key::clone(&object.key), object.entry.clone()));
+        }
+        self.bytes += buffer.bytes();
+        self.count += 1;
+        self.last_seq = seq;
+    }
+
+    fn add_extra(&mut self, extra: &Extra) {
+        if extra.clear {
+            self.clears = true;
+            // Nothing before it will ever be read.
+            self.ops.retain(|op| op.key().0 == record::PROPERTY);
+            for prefix in record::DATA_PREFIXES {
+                let (from, to) = (
+                    RawKey::from_slice(&[prefix]),
+                    RawKey::from_slice(&[prefix + 1]),
+                );
+                self.ops.push(Op::Range(from, to));
+            }
+        }
+        for (kind, id) in &extra.dropped {
+            for table in record::tables(*kind) {
+                let (from, to) = record::record_range(*table, *id);
+                self.ops.push(Op::Range(from, to));
+            }
+        }
+        let records = extra.records.iter();
+        self.ops
+            .extend(records.map(|(raw, value)| Op::Record(raw.clone(), value.clone())));
+        let index = extra.index.iter();
+        self.ops.extend(
+            index.map(|(raw, add)| Op::Record(raw.as_slice().into(), add.then(Bytes::new))),
+        );
+    }
+
+    /// Adds a property.
+    pub(crate) fn note(&mut self, name: &[u8], value: Bytes) {
+        self.ops.push(Op::Record(name.into(), Some(value)));
+    }
+
+    /// The batch as RocksDB takes it.
+    pub(crate) fn encode(&self) -> WriteBatch {
+        let mut writes = WriteBatch::with_capacity_bytes(self.bytes + BATCH_SLACK);
+        let mut scratch = Vec::new();
+        // A removed range ends a run: what was written before it goes, what comes after stays.
+        for run in self.ops.split_inclusive(|op| matches!(op, Op::Range(..))) {
+            let (run, range) = match run.split_last() {
+                Some((Op::Range(from, to), run)) => (run, Some((from, to))),
+                _ => (run, None),
+            };
+            encode_run(run, &mut writes, &mut scratch);
+            if let Some((from, to)) = range {
+                writes.delete_range(from, to);
+            }
+        }
+        writes
+    }
+}
+
+/// Beyond the bytes it is expected to hold: headers, properties.
+const BATCH_SLACK: usize = 256;
+
+fn encode_run(run: &[Op], writes: &mut WriteBatch, scratch: &mut Vec<u8>) {
+    let mut order: SmallVec<[(u8, &[u8], u32); 4]> = SmallVec::with_capacity(run.len());
+    order.extend((0u32..).zip(run).map(|(at, op)| {
+        let (prefix, rest) = op.key();
+        (prefix, rest, at)
+    }));
+    order.sort_unstable();
+    for (at, (prefix, rest, index)) in order.iter().enumerate() {
+        let repeated = order
+            .get(at + 1)
+            .is_some_and(|next| (next.0, next.1) == (*prefix, *rest));
+        if !repeated {
+            encode_op(&run[*index as usize], writes, scratch);
+        }
+    }
+}
+
+fn encode_op(op: &Op, writes: &mut WriteBatch, scratch: &mut Vec<u8>) {
+    match op {
+        Op::Record(raw, Some(value)) => writes.put(raw, value),
+        Op::Record(raw, None) => writes.delete(raw),
+        Op::Object(key, None) => writes.delete(record::object_key(key)),
+        Op::Object(key, Some(entry)) => {
+            let raw = record::object_key(key);
+            let head = record::encode_head(entry);
+            if let Object::String(value) = &entry.object {
+                scratch.clear();
+                scratch.extend_from_slice(&head);
+                scratch.extend_from_slice(value);
+                writes.put(raw, scratch);
+            } else {
+                writes.put(raw, head);
+            }
+        }
+        Op::Range(from, to) => writes.delete_range(from, to),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(key: &'static [u8], value: Option<&'static [u8]>) -> Buffer {
+        let mut buffer = Buffer::default();
+        let entry = value.map(|value| Entry::string(Bytes::from_static(value)));
+        buffer.set(0, key, entry);
+        buffer
+    }
+
+    #[test]
+    fn a_record_is_written_once_in_its_last_state() {
+        let mut batch = Batch::new(1, 0);
+        for (seq, value) in [b"1", b"2", b"3"].into_iter().enumerate() {
+            batch.add(&set(b"hot", Some(value)), seq as u64 + 1);
+        }
+        batch.add(&set(b"gone", Some(b"v")), 4);
+        batch.add(&set(b"gone", None), 5);
+        assert_eq!((batch.count, batch.last_seq), (5, 5));
+        let once = batch.encode();
+        assert_eq!(once.len(), 2);
+        assert!(once.data().ends_with(b"3"), "\"gone\" sorts before \"hot\"");
+    }
+
+    #[test]
+    fn a_clear_forgets_what_was_before_it_and_keeps_what_comes_after() {
+        let mut batch = Batch::new(1, 0);
+        batch.add(&set(b"before", Some(b"v")), 1);
+        batch.note(record::NEXT_ID, Bytes::from_static(b"12345678"));
+        let mut clear = Buffer::default();
+        clear.clear();
+        clear.set(0, b"after", Some(Entry::string(Bytes::from_static(b"v"))));
+        batch.add(&clear, 2);
+        let data = batch.encode().data().to_vec();
+        let has = |name: &[u8]| data.windows(name.len()).any(|w| w == name);
+        assert!(!has(b"before") && has(b"after") && has(record::NEXT_ID));
+    }
+}
