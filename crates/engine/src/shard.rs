@@ -18,8 +18,9 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// A user key, shared between cache, pins, latches and watches.
-pub(crate) type Key = Arc<[u8]>;
+/// A user key. Usual ones lie in the tables that hold them: a lookup that compares them touches
+/// no further memory.
+pub(crate) type Key = SmallVec<[u8; 24]>;
 
 /// What is charged for a cached object beyond its key and value: the slab node, the index, two
 /// allocation headers, the seq (counted on x86-64, rounded up).
@@ -146,7 +147,7 @@ impl Shard {
     /// Caches what the database says. REQUIRES: as the module says, lock held since the lookup
     /// or key latched. `true`: something is pinned now.
     pub(crate) fn fill(&mut self, key: &[u8], entry: Option<Entry>, decided: Seq) -> bool {
-        self.cache_insert(Arc::from(key), Cached { seq: 0, entry }, decided)
+        self.cache_insert(Key::from_slice(key), Cached { seq: 0, entry }, decided)
     }
 
     /// A write: cached or pinned, watchers told. `true`: something is pinned now, and
@@ -154,7 +155,7 @@ impl Shard {
     pub(crate) fn write(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
         self.touch(&key);
         if !self.pins.is_empty() {
-            self.pins.remove(&key);
+            self.pins.remove(key.as_slice());
         }
         self.cache_insert(key, cached, decided)
     }
@@ -202,7 +203,7 @@ impl Shard {
         };
         let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
         self.pins
-            .extend(undecided.map(|(key, cached)| (Arc::clone(key), cached.clone())));
+            .extend(undecided.map(|(key, cached)| (key.clone(), cached.clone())));
         !self.pins.is_empty()
     }
 
@@ -218,7 +219,7 @@ impl Shard {
         // This evicts without telling whom: pin what must not be lost. What stays cached is
         // pinned too then, to no harm: a write removes the pin.
         let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
-        let undecided = undecided.map(|(key, cached)| (Arc::clone(key), cached.clone()));
+        let undecided = undecided.map(|(key, cached)| (key.clone(), cached.clone()));
         self.pins.extend(undecided);
         cache.set_capacity(cache_bytes);
         !self.pins.is_empty()
@@ -242,7 +243,7 @@ impl Shard {
         if cached.bytes() + key.len() as u64 > largest {
             // The old value must go all the same, or it would be served.
             if let Some(cache) = &mut self.cache {
-                cache.remove(&key);
+                cache.remove(key.as_slice());
             }
             return self.pin(key, cached, decided);
         }
@@ -251,7 +252,7 @@ impl Shard {
             let items = usize::try_from(bytes / BYTES_PER_ITEM).unwrap_or(usize::MAX);
             Box::new(Cache::with(items, bytes, Weigh, hasher.clone(), Collect))
         });
-        let (inserted, seq) = (Arc::clone(&key), cached.seq);
+        let (inserted, seq) = (key.clone(), cached.seq);
         let mut out = SmallVec::new();
         cache.insert_with_lifecycle(key, cached, &mut out);
         let mut pinned = false;

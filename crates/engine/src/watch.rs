@@ -28,8 +28,8 @@ impl Keyspace {
     pub fn watch(&self, key: &[u8]) -> Watch {
         let mut shard = self.shards[self.shard_of(key) as usize].lock();
         let expire_at_ms = shard.expiring(key).and_then(|entry| entry.expire_at_ms);
-        let key = Key::from(key);
-        let flag = shard.watched.entry(Key::clone(&key)).or_default();
+        let key = Key::from_slice(key);
+        let flag = shard.watched.entry(key.clone()).or_default();
         Watch {
             keyspace: self
                 .me

@@ -4,7 +4,7 @@ mod clocks;
 mod options;
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::thread;
@@ -41,6 +41,7 @@ pub struct Source {
 pub fn run(config: Config, source: Source) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("ENTREMET_LOG").unwrap_or_else(|_| "info".into()),
         )

@@ -174,6 +174,7 @@ impl Shared {
             discipline: self.tuning().discipline,
             queue_max: QUEUE_MAX,
             seed: self.options.seed,
+            round_ns: std::env::var("ROUND_MS").map_or(1, |v| v.parse::<u64>().unwrap()) * 1_000_000,
             ..DispatchOptions::new(per_s, meter)
         }
     }

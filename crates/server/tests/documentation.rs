@@ -2,7 +2,10 @@
 
 #[test]
 fn the_commands_page_is_current() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/commands.md"
+    );
     let page = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         page == server::commands::documentation::commands_page(),

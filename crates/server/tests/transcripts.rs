@@ -1,8 +1,8 @@
 //! Every command beside the words of a real Redis.
 //!
 //! `transcripts/*.txt` are conversations: `> ` and a command line, then the reply as it came over the wire. The replies
-//! were recorded from redis-server 7.0.15; here the same commands run against our engine and must answer the same bytes,
-//! once through phase 1 where it can, once through phase 2 only.
+//! were recorded from redis-server 7.0.15; here the same commands run against our engine and must
+//! answer the same bytes, once through phase 1 where it can, once through phase 2 only.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -154,7 +154,8 @@ fn record(address: &str, path: &Path) {
         if let Some(version) = line.directive("@resp ") {
             ask(&mut redis, &format!("HELLO {version}"));
         } else if let Some(ms) = line.directive("@sleep ") {
-            std::thread::sleep(Duration::from_millis(ms));
+            // Redis itself waits: for an element of a list that does not exist.
+            ask(&mut redis, &format!("BLPOP nothing {}", ms as f64 / 1000.0));
         }
         match line.command() {
             Some(_) if line.text.starts_with(">!") => text.push_str(&line.reply),

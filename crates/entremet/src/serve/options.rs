@@ -53,7 +53,7 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         data: engine.path.clone(),
         clock: Arc::new(Monotonic::start()),
         wall_ms: Arc::new(wall_ms),
-        version: env!("CARGO_PKG_VERSION").to_string(),
+        version: crate::cli::VERSION.to_string(),
         config_file: source.file.clone(),
     })
 }

@@ -173,18 +173,20 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.rounds[slot.tier as usize].advance(start);
 
         let mut budget = self.quantum;
-        let mut rates_aside = RatesAside::default();
         let refused = verdict != Verdict::Serve;
         let waited_ns = now.saturating_sub(queued.since);
         if refused {
             slot.tally.refused += 1;
         } else {
             slot.tally.granted += 1;
-            if let Some(rates) = &mut slot.rates {
-                let in_contract = slot.tier == Tier::InContract;
-                rates_aside = rates.set_aside(now, in_contract, &mut budget, &self.options.meter);
-            }
         }
+        let rates = match &mut slot.rates {
+            Some(rates) if !refused => {
+                let in_contract = slot.tier == Tier::InContract;
+                rates.set_aside(now, in_contract, &mut budget, &self.options.meter)
+            }
+            _ => RatesAside::default(),
+        };
         slot.tally.waited_ns = slot.tally.waited_ns.saturating_add(waited_ns);
         if slot.queue.is_empty() {
             let occupied = now.saturating_sub(slot.tally.occupied_since);
@@ -194,11 +196,12 @@ impl<T, const R: usize> Dispatch<T, R> {
             index: index as u32,
             generation: slot.generation,
             aside,
-            rates: rates_aside,
+            rates,
             refused,
         };
-        if self.ready.discipline() != Discipline::Lottery || slot.queue.is_empty() || !slot.plain()
-        {
+        // One that is ordered by service or arrival and nothing else has a larger key now, and is moved
+        // when it matters (`Ready::put_plain`).
+        if !slot.plain() || self.ready.discipline() == Discipline::Lottery {
             self.place(now, index);
         }
         Grant {

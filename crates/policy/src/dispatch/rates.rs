@@ -39,9 +39,15 @@ pub(super) struct Rates {
 /// What a turn took from the tags before it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RatesAside {
-    limited: Units,
-    normalised: u64,
+    requests: u32,
+    bytes: u32,
+    normalised: u32,
     in_contract: bool,
+}
+
+/// A turn's part of a rate fits in 32 bits: tickets travel with every turn and should be small.
+fn narrow(units: u64) -> u32 {
+    u32::try_from(units).unwrap_or(u32::MAX)
 }
 
 fn renew(old: Option<Tag>, now: Nanos, per_s: Option<f64>, burst_ns: Nanos) -> Option<Tag> {
@@ -143,7 +149,7 @@ impl Rates {
     ) -> RatesAside {
         let mut aside = RatesAside {
             in_contract,
-            normalised: self.estimate.normalised().max(1),
+            normalised: narrow(self.estimate.normalised().max(1)),
             ..RatesAside::default()
         };
         // Twice the usual turn: room to grow, without tying up the whole burst in one turn
@@ -151,26 +157,26 @@ impl Rates {
         if let Some(tag) = &mut self.requests {
             let most = self.estimate.requests.saturating_mul(2).saturating_add(1);
             let requests = &mut budget.0[meter.requests];
-            *requests = (*requests).min(most).min(tag.allowance(now)).max(1);
-            aside.limited.requests = *requests;
+            aside.requests = narrow((*requests).min(most).min(tag.allowance(now)).max(1));
+            *requests = u64::from(aside.requests);
             tag.take(now, *requests);
         }
         if let Some(tag) = &mut self.bytes {
             let most = self.estimate.bytes.saturating_mul(2).max(BYTES_MIN);
-            let bytes = most.min(tag.allowance(now)).max(BYTES_MIN);
+            aside.bytes = narrow(most.min(tag.allowance(now)).max(BYTES_MIN));
+            let bytes = u64::from(aside.bytes);
             for (entry, counts) in budget.0.iter_mut().zip(meter.bytes) {
                 if counts {
                     *entry = (*entry).min(bytes);
                 }
             }
-            aside.limited.bytes = bytes;
             tag.take(now, bytes);
         }
         if let Some(tag) = &mut self.reservation {
-            tag.take(now, aside.normalised);
+            tag.take(now, u64::from(aside.normalised));
         }
         if let Some(tag) = self.contract.as_mut().filter(|_| in_contract) {
-            tag.take(now, aside.normalised);
+            tag.take(now, u64::from(aside.normalised));
         }
         aside
     }
@@ -189,7 +195,8 @@ impl Rates {
         self.estimate.requests = toward(self.estimate.requests, actual.requests);
         self.estimate.bytes = toward(self.estimate.bytes, actual.bytes);
         let normalised = actual.normalised();
-        let correct = |tag: &mut Option<Tag>, aside: u64, actual: u64| {
+        let correct = |tag: &mut Option<Tag>, aside: u32, actual: u64| {
+            let aside = u64::from(aside);
             if let Some(tag) = tag {
                 if actual >= aside {
                     tag.take(now, actual - aside);
@@ -198,8 +205,8 @@ impl Rates {
                 }
             }
         };
-        correct(&mut self.requests, aside.limited.requests, actual.requests);
-        correct(&mut self.bytes, aside.limited.bytes, actual.bytes);
+        correct(&mut self.requests, aside.requests, actual.requests);
+        correct(&mut self.bytes, aside.bytes, actual.bytes);
         correct(&mut self.reservation, aside.normalised, normalised);
         if let Some(tag) = &mut self.reservation {
             tag.bound_ahead(now, normalised.max(1));
@@ -212,9 +219,14 @@ impl Rates {
 
     /// The turn is over; nobody knows what it consumed, so what it took stays taken.
     pub(super) fn abandon(&mut self, aside: RatesAside) {
-        self.moved = self.moved.plus(aside.limited);
+        self.moved = self.moved.plus(Units {
+            requests: u64::from(aside.requests),
+            bytes: u64::from(aside.bytes),
+        });
         if aside.in_contract {
-            self.moved_in_contract = self.moved_in_contract.saturating_add(aside.normalised);
+            self.moved_in_contract = self
+                .moved_in_contract
+                .saturating_add(u64::from(aside.normalised));
         }
     }
 

@@ -9,8 +9,9 @@ use super::spec::Spec;
 use crate::resp::{Args, Reply};
 
 /// A value of another type than the command is for.
-pub const WRONG_TYPE: Fail =
-    Fail::Error(Cow::Borrowed("WRONGTYPE Operation against a key holding the wrong kind of value"));
+pub const WRONG_TYPE: Fail = Fail::Error(Cow::Borrowed(
+    "WRONGTYPE Operation against a key holding the wrong kind of value",
+));
 /// Arguments that make no sense together.
 pub const SYNTAX: Fail = Fail::Error(Cow::Borrowed("ERR syntax error"));
 /// Text where an integer was due.
@@ -85,9 +86,10 @@ impl<'c> Call<'c, '_> {
     pub fn string(&mut self, key: &[u8]) -> Result<Option<(bytes::Bytes, Option<u64>)>, Fail> {
         match self.access.get(key)? {
             None => Ok(None),
-            Some(Entry { object: Object::String(value), expire_at_ms }) => {
-                Ok(Some((value, expire_at_ms)))
-            }
+            Some(Entry {
+                object: Object::String(value),
+                expire_at_ms,
+            }) => Ok(Some((value, expire_at_ms))),
             Some(_) => Err(WRONG_TYPE),
         }
     }
@@ -100,18 +102,20 @@ impl<'c> Call<'c, '_> {
     ) -> Result<Option<(Header, Option<u64>)>, Fail> {
         match self.access.get(key)? {
             None => Ok(None),
-            Some(Entry { object: Object::Collection(header), expire_at_ms })
-                if header.kind == kind =>
-            {
-                Ok(Some((header, expire_at_ms)))
-            }
+            Some(Entry {
+                object: Object::Collection(header),
+                expire_at_ms,
+            }) if header.kind == kind => Ok(Some((header, expire_at_ms))),
             Some(_) => Err(WRONG_TYPE),
         }
     }
 
     /// The "invalid expire time" of this command.
     pub fn invalid_expire(&self) -> Fail {
-        Fail::error(format!("ERR invalid expire time in '{}' command", self.spec.name))
+        Fail::error(format!(
+            "ERR invalid expire time in '{}' command",
+            self.spec.name
+        ))
     }
 }
 

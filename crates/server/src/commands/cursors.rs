@@ -49,7 +49,10 @@ struct Generation {
 
 impl Generations {
     fn find(&self, cursor: u64) -> Option<&(Walk, Bytes)> {
-        self.young.positions.get(&cursor).or_else(|| self.old.positions.get(&cursor))
+        self.young
+            .positions
+            .get(&cursor)
+            .or_else(|| self.old.positions.get(&cursor))
     }
 
     fn keep(&mut self, cursor: u64, walk: Walk, last: Bytes) {
@@ -115,7 +118,10 @@ mod tests {
     #[test]
     fn a_cursor_in_use_outlives_idle_ones() {
         let cursors = ScanCursors::default();
-        let (used, idle) = (cursors.remember(None, b"used"), cursors.remember(None, b"idle"));
+        let (used, idle) = (
+            cursors.remember(None, b"used"),
+            cursors.remember(None, b"idle"),
+        );
         for i in 0..4 * ENTRIES_MAX {
             cursors.remember(None, format!("k{i}").as_bytes());
             assert!(cursors.position(None, used).is_some());

@@ -19,11 +19,11 @@ const DEVIATIONS: &str = "\
 - **Order.** Keys, fields of hashes and, in `ZSCAN` of long sets, members come in byte order. Redis's order is arbitrary, so
   no client can rely on it.
 - **`SCAN`, `HSCAN`, `ZSCAN`.** Every element that is there from the first call to the last is returned, and none twice. A
-  cursor is a number for a remembered position: the server keeps the most recent 4,096 or more of them for a tenant, up to
-  some 512 KiB of names. A cursor that it no longer knows (or never knew, or from before a restart) starts again from the
+  cursor is a number for a remembered position: for each tenant the server keeps at least the 4,096 most recently used,
+  unless their names exceed 512 KiB. A cursor that it no longer knows (or never knew, or from before a restart) starts again from the
   beginning, so that a walk may repeat elements but never lacks one. `MATCH user:*` reads only the keys that start with
   `user:`.
-- **`DBSIZE`** counts up to 20,000 keys; beyond, it is the storage engine's estimate.
+- **`DBSIZE`** counts up to 100,000 keys; beyond, it is the storage engine's estimate.
 - **`RANDOMKEY`** is uniform for up to 255 keys; beyond, keys in dense regions come up less often.
 - **`HRANDFIELD`, `ZRANDMEMBER`** with a negative count return at most 1,048,576 elements.
 - **`ZRANGEBYLEX` and its kin** on sets whose members differ in score go by name alone; Redis leaves that case open.
@@ -39,7 +39,7 @@ const DEVIATIONS: &str = "\
 key, `(key` without it, `-` before the first, `+` behind the last. The reply is an array of key, value, key, value, …; of keys
 only with `KEYS`, of values only with `VALUES`. In place of the value of what is not a string stands the name of its type
 (`hash`, `zset`) as a simple string, so that it cannot be taken for a value. `COUNT` is 1,000 unless given, and at most what is
-configured. To go on, ask from `(` and the last key.
+configured; a reply of more than one key that exceeds 64 MiB is refused. To go on, ask from `(` and the last key.
 ";
 
 const UNSUPPORTED: &str = "\
@@ -104,5 +104,8 @@ fn row(spec: &Spec) -> String {
     // A bar ends a cell of a Markdown table even inside code, unless it is escaped.
     let line = line.trim_end().replace('|', "\\|");
     let class = spec.class.name();
-    format!("| `{line}` | {class} | {} | {} | {} |\n", spec.complexity, spec.since, spec.summary)
+    format!(
+        "| `{line}` | {class} | {} | {} | {} |\n",
+        spec.complexity, spec.since, spec.summary
+    )
 }

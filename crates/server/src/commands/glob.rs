@@ -12,7 +12,10 @@ pub fn glob_matches_any_case(pattern: &[u8], text: &[u8]) -> bool {
 
 /// The bytes that every match of `pattern` starts with.
 pub fn literal_prefix(pattern: &[u8]) -> &[u8] {
-    let len = pattern.iter().take_while(|byte| !b"*?[\\".contains(byte)).count();
+    let len = pattern
+        .iter()
+        .take_while(|byte| !b"*?[\\".contains(byte))
+        .count();
     &pattern[..len]
 }
 
@@ -40,7 +43,9 @@ fn matches_case(pattern: &[u8], text: &[u8], any_case: bool) -> bool {
         if t == text.len() {
             return p == pattern.len();
         }
-        let step = (p < pattern.len()).then(|| one(&pattern[p..], text[t], any_case)).flatten();
+        let step = (p < pattern.len())
+            .then(|| one(&pattern[p..], text[t], any_case))
+            .flatten();
         match (step, star) {
             (Some(used), _) => {
                 p += used;

@@ -74,17 +74,25 @@ fn write_info(spec: &Spec, reply: &mut Reply) {
     let flags: Vec<_> = spec.flags.names().chain(movable).collect();
     reply.set(flags.len());
     flags.iter().for_each(|flag| reply.simple(flag));
-    [first, last, step].into_iter().for_each(|number| reply.int(number));
+    [first, last, step]
+        .into_iter()
+        .for_each(|number| reply.int(number));
     let mut categories: Vec<_> = spec.acl_categories().collect();
     categories.sort_by_key(|category| CATEGORIES.iter().position(|name| *name == &category[1..]));
     reply.set(categories.len());
-    categories.iter().for_each(|category| reply.simple(category));
+    categories
+        .iter()
+        .for_each(|category| reply.simple(category));
     reply.set(spec.tips.len());
     spec.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     reply.set(spec.keys.len());
-    spec.keys.iter().for_each(|keys| write_key_spec(keys, reply));
+    spec.keys
+        .iter()
+        .for_each(|keys| write_key_spec(keys, reply));
     reply.set(spec.subcommands.len());
-    spec.subcommands.iter().for_each(|subcommand| write_info(subcommand, reply));
+    spec.subcommands
+        .iter()
+        .for_each(|subcommand| write_info(subcommand, reply));
 }
 
 fn write_key_spec(keys: &KeySpec, reply: &mut Reply) {
@@ -110,10 +118,18 @@ fn write_key_spec(keys: &KeySpec, reply: &mut Reply) {
         Find::Range { last, step } => numbers(
             reply,
             "range",
-            &[("lastkey", i64::from(last)), ("keystep", i64::from(step)), ("limit", 0)],
+            &[
+                ("lastkey", i64::from(last)),
+                ("keystep", i64::from(step)),
+                ("limit", 0),
+            ],
         ),
         Find::Count => {
-            numbers(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
+            numbers(
+                reply,
+                "keynum",
+                &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)],
+            );
         }
     }
 }
@@ -158,9 +174,10 @@ pub fn list(_: &Spec, args: &Args, reply: &mut Reply) {
     let names: Vec<&str> = match args.len() {
         2 => all().map(|spec| spec.name).collect(),
         5 if word_is(2, "FILTERBY") && word_is(3, "MODULE") => Vec::new(),
-        5 if word_is(2, "FILTERBY") && word_is(3, "ACLCAT") => {
-            everything().filter(|spec| has_category(spec, args.get(4))).map(|s| s.name).collect()
-        }
+        5 if word_is(2, "FILTERBY") && word_is(3, "ACLCAT") => everything()
+            .filter(|spec| has_category(spec, args.get(4)))
+            .map(|s| s.name)
+            .collect(),
         5 if word_is(2, "FILTERBY") && word_is(3, "PATTERN") => everything()
             .map(|spec| spec.name)
             .filter(|name| glob_matches_any_case(args.get(4), name.as_bytes()))
@@ -172,7 +189,8 @@ pub fn list(_: &Spec, args: &Args, reply: &mut Reply) {
 }
 
 fn has_category(spec: &Spec, name: &[u8]) -> bool {
-    spec.acl_categories().any(|category| category.as_bytes()[1..].eq_ignore_ascii_case(name))
+    spec.acl_categories()
+        .any(|category| category.as_bytes()[1..].eq_ignore_ascii_case(name))
 }
 
 /// `COMMAND GETKEYS command [arg …]`
@@ -214,7 +232,9 @@ fn keys_in<'a>(args: &Args<'a>, reply: &mut Reply) -> Option<(&'static Spec, Key
         }
         let mut keys = Vec::new();
         for of in spec.keys {
-            let indices = of.indices(&line).ok_or("ERR Invalid arguments specified for command")?;
+            let indices = of
+                .indices(&line)
+                .ok_or("ERR Invalid arguments specified for command")?;
             keys.extend(indices.map(|index| (line.get(index), of.access)));
         }
         Ok((spec, keys))
@@ -226,7 +246,9 @@ fn keys_in<'a>(args: &Args<'a>, reply: &mut Reply) -> Option<(&'static Spec, Key
 pub fn acl_cat(_: &Spec, args: &Args, reply: &mut Reply) {
     let Some(category) = args.find(2) else {
         reply.array(CATEGORIES.len());
-        return CATEGORIES.iter().for_each(|name| reply.bulk(name.as_bytes()));
+        return CATEGORIES
+            .iter()
+            .for_each(|name| reply.bulk(name.as_bytes()));
     };
     if !CATEGORIES.iter().any(|name| is(category, name)) {
         let category = String::from_utf8_lossy(category);
@@ -237,20 +259,32 @@ pub fn acl_cat(_: &Spec, args: &Args, reply: &mut Reply) {
         .filter(|spec| has_category(spec, category))
         .collect();
     reply.array(names.len());
-    names.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
+    names
+        .iter()
+        .for_each(|spec| reply.bulk(spec.name.as_bytes()));
 }
 
 /// `command HELP`, for every command with subcommands.
 pub fn help(spec: &Spec, _: &Args, reply: &mut Reply) {
-    let command = spec.name.split('|').next().and_then(|name| lookup(name.as_bytes()));
-    let Some(command) = command else { return reply.array(0) };
+    let command = spec
+        .name
+        .split('|')
+        .next()
+        .and_then(|name| lookup(name.as_bytes()));
+    let Some(command) = command else {
+        return reply.array(0);
+    };
     let mut lines = vec![format!(
         "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
         command.name.to_uppercase()
     )];
     for subcommand in command.subcommands {
         let name = subcommand.short_name().to_uppercase();
-        lines.push(format!("{name} {}", subcommand.syntax).trim_end().to_owned());
+        lines.push(
+            format!("{name} {}", subcommand.syntax)
+                .trim_end()
+                .to_owned(),
+        );
         lines.push(format!("    {}", subcommand.summary));
     }
     reply.array(lines.len());

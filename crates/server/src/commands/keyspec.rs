@@ -59,22 +59,38 @@ pub enum Find {
 impl KeySpec {
     /// One key at `at`.
     pub const fn one(access: KeyAccess, at: u8) -> KeySpec {
-        KeySpec { access, at, find: Find::Range { last: 0, step: 1 } }
+        KeySpec {
+            access,
+            at,
+            find: Find::Range { last: 0, step: 1 },
+        }
     }
 
     /// Two keys, at `at` and next to it.
     pub const fn pair(access: KeyAccess, at: u8) -> KeySpec {
-        KeySpec { access, at, find: Find::Range { last: 1, step: 1 } }
+        KeySpec {
+            access,
+            at,
+            find: Find::Range { last: 1, step: 1 },
+        }
     }
 
     /// Keys from `at` to the last word, every `step` words.
     pub const fn rest(access: KeyAccess, at: u8, step: u8) -> KeySpec {
-        KeySpec { access, at, find: Find::Range { last: -1, step } }
+        KeySpec {
+            access,
+            at,
+            find: Find::Range { last: -1, step },
+        }
     }
 
     /// A number at `at` and so many keys after it.
     pub const fn counted(access: KeyAccess, at: u8) -> KeySpec {
-        KeySpec { access, at, find: Find::Count }
+        KeySpec {
+            access,
+            at,
+            find: Find::Count,
+        }
     }
 
     /// Indices of the keys in `args`, or `None` when a count is not a number or exceeds what follows.

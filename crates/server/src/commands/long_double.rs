@@ -25,7 +25,10 @@ pub struct LongDouble {
 
 impl LongDouble {
     /// Zero.
-    pub const ZERO: LongDouble = LongDouble { negative: false, magnitude: Some((0, 0)) };
+    pub const ZERO: LongDouble = LongDouble {
+        negative: false,
+        magnitude: Some((0, 0)),
+    };
 
     /// False for an infinity.
     pub fn is_finite(self) -> bool {
@@ -34,13 +37,20 @@ impl LongDouble {
 
     /// Reads a whole word as C's `strtold` does, refusing NaN, overflow, and what vanishes though it is not zero.
     pub fn parse(word: &[u8]) -> Option<LongDouble> {
-        let text = std::str::from_utf8(word).ok().filter(|t| t.len() <= TEXT_BYTES_MAX)?;
+        let text = std::str::from_utf8(word)
+            .ok()
+            .filter(|t| t.len() <= TEXT_BYTES_MAX)?;
         let negative = text.starts_with('-');
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         if unsigned.eq_ignore_ascii_case("inf") || unsigned.eq_ignore_ascii_case("infinity") {
-            return Some(LongDouble { negative, magnitude: None });
+            return Some(LongDouble {
+                negative,
+                magnitude: None,
+            });
         }
-        let hex = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"));
+        let hex = unsigned
+            .strip_prefix("0x")
+            .or_else(|| unsigned.strip_prefix("0X"));
         let (radix, letters, body) = match hex {
             Some(body) => (16, ['p', 'P'], body),
             None => (10, ['e', 'E'], unsigned),
@@ -63,7 +73,10 @@ impl LongDouble {
         match rounded {
             None => None,
             Some((0, _)) if digits != BigUint::ZERO => None,
-            finite => Some(LongDouble { negative, magnitude: finite }),
+            finite => Some(LongDouble {
+                negative,
+                magnitude: finite,
+            }),
         }
     }
 
@@ -74,20 +87,28 @@ impl LongDouble {
             return Some(if a == 0 { other } else { self });
         }
         let low = a_exp.min(b_exp);
-        let (a, b) = (BigUint::from(a) << (a_exp - low), BigUint::from(b) << (b_exp - low));
+        let (a, b) = (
+            BigUint::from(a) << (a_exp - low),
+            BigUint::from(b) << (b_exp - low),
+        );
         let (negative, sum) = match (self.negative == other.negative, a >= b) {
             (true, _) => (self.negative, a + b),
             (false, true) => (self.negative, a - b),
             (false, false) => (other.negative, b - a),
         };
         let magnitude = round(&sum, &BigUint::from(1u8), low)?;
-        Some(LongDouble { negative: negative && magnitude.0 != 0, magnitude: Some(magnitude) })
+        Some(LongDouble {
+            negative: negative && magnitude.0 != 0,
+            magnitude: Some(magnitude),
+        })
     }
 
     /// The number as `%.17Lf` prints it, without trailing zeros and without the sign of zero.
     pub fn to_text(self) -> String {
         let sign = if self.negative { "-" } else { "" };
-        let Some((mantissa, exponent)) = self.magnitude else { return format!("{sign}inf") };
+        let Some((mantissa, exponent)) = self.magnitude else {
+            return format!("{sign}inf");
+        };
         let scaled = BigUint::from(mantissa) * BigUint::from(10u8).pow(17);
         let scaled = if exponent >= 0 {
             scaled << exponent
@@ -177,7 +198,10 @@ mod tests {
     use super::*;
 
     fn sum(a: &str, b: &str) -> Option<String> {
-        let (a, b) = (LongDouble::parse(a.as_bytes())?, LongDouble::parse(b.as_bytes())?);
+        let (a, b) = (
+            LongDouble::parse(a.as_bytes())?,
+            LongDouble::parse(b.as_bytes())?,
+        );
         a.checked_add(b).map(LongDouble::to_text)
     }
 
@@ -203,9 +227,18 @@ mod tests {
 
     #[test]
     fn what_is_not_a_finite_number_is_refused() {
-        for text in
-            ["", " 1", "1 ", "abc", "nan", "1e5000", "1e-6000", "1e", "0x", "1e99999999999999"]
-        {
+        for text in [
+            "",
+            " 1",
+            "1 ",
+            "abc",
+            "nan",
+            "1e5000",
+            "1e-6000",
+            "1e",
+            "0x",
+            "1e99999999999999",
+        ] {
             assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text}");
         }
         assert_eq!(sum("inf", "1"), None);
@@ -215,7 +248,10 @@ mod tests {
     #[test]
     fn rounding_agrees_with_doubles_where_both_are_exact() {
         for value in [0.5, 1.0 / 1024.0, 123456.78125, 9007199254740992.0] {
-            assert_eq!(sum(&format!("{value}"), "0").as_deref(), Some(&*format!("{value}")));
+            assert_eq!(
+                sum(&format!("{value}"), "0").as_deref(),
+                Some(&*format!("{value}"))
+            );
         }
     }
 }

@@ -50,7 +50,9 @@ const ECHO_BYTES: usize = 128;
 
 /// The command that `args` name, its arity checked; or the error to reply with.
 pub fn check(args: &Args) -> Result<&'static Spec, String> {
-    let Some(command) = lookup(args.get(0)) else { return Err(unknown_command(args)) };
+    let Some(command) = lookup(args.get(0)) else {
+        return Err(unknown_command(args));
+    };
     let spec = match args.find(1) {
         Some(name) if !command.subcommands.is_empty() => {
             table::subcommand(command, name).ok_or_else(|| unknown_subcommand(command, name))?
@@ -58,7 +60,10 @@ pub fn check(args: &Args) -> Result<&'static Spec, String> {
         _ => command,
     };
     if !spec.takes(args.len()) {
-        return Err(format!("ERR wrong number of arguments for '{}' command", spec.name));
+        return Err(format!(
+            "ERR wrong number of arguments for '{}' command",
+            spec.name
+        ));
     }
     Ok(spec)
 }
@@ -77,7 +82,10 @@ fn unknown_command(args: &Args) -> String {
 
 fn unknown_subcommand(command: &Spec, name: &[u8]) -> String {
     let command = command.name.to_ascii_uppercase();
-    format!("ERR unknown subcommand '{}'. Try {command} HELP.", text(name, ECHO_BYTES))
+    format!(
+        "ERR unknown subcommand '{}'. Try {command} HELP.",
+        text(name, ECHO_BYTES)
+    )
 }
 
 /// The first `max` bytes of `word` as text, up to a NUL, as C's `%.*s` prints it.
@@ -106,7 +114,13 @@ pub fn run(
         panic!("`{}` is not a command on data", spec.name);
     };
     let mark = reply.mark();
-    let ended = handler(&mut Call { access, args, reply: reply.reborrow(), context, spec });
+    let ended = handler(&mut Call {
+        access,
+        args,
+        reply: reply.reborrow(),
+        context,
+        spec,
+    });
     ended.or_else(|fail| {
         reply.rollback(mark);
         match fail {

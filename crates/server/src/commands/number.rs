@@ -14,7 +14,10 @@ pub fn parse_f64(word: &[u8]) -> Option<f64> {
 
 /// A score bound: as [`parse_f64`], but blanks may lead, nothing at all is zero, and what overflows is infinite.
 pub fn parse_bound(word: &[u8]) -> Option<f64> {
-    let blanks = word.iter().take_while(|b| b.is_ascii_whitespace() || **b == 0x0b).count();
+    let blanks = word
+        .iter()
+        .take_while(|b| b.is_ascii_whitespace() || **b == 0x0b)
+        .count();
     match &word[blanks..] {
         b"" if blanks == 0 => Some(0.0),
         text => strtod(text).filter(|value| !value.is_nan()),
@@ -24,7 +27,10 @@ pub fn parse_bound(word: &[u8]) -> Option<f64> {
 fn strtod(word: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(word).ok()?;
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    match unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+    match unsigned
+        .strip_prefix("0x")
+        .or_else(|| unsigned.strip_prefix("0X"))
+    {
         Some(digits) => hexadecimal(digits).map(|v| if text.starts_with('-') { -v } else { v }),
         None => text.parse().ok(),
     }

@@ -36,8 +36,9 @@ pub fn count(count: i64) -> Result<i64, Fail> {
     Ok(count)
 }
 
-/// Places among `len` elements as `HRANDFIELD` and `ZRANDMEMBER` choose them: for a positive `count` that many different
-/// ones (all, if there are no more), for a negative one exactly `-count`, which may repeat.
+/// Places among `len` elements as `HRANDFIELD` and `ZRANDMEMBER` choose them: for a positive `count`
+/// that many different ones (all, if there are no more), for a negative one exactly `-count`, which
+/// may repeat.
 pub fn places(len: u64, count: i64) -> Vec<u64> {
     if len == 0 {
         return Vec::new();

@@ -72,7 +72,9 @@ impl Flags {
 
     /// The names of the flags that are set.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        (0..Self::NAMES.len()).filter(move |bit| self.0 >> bit & 1 == 1).map(|bit| Self::NAMES[bit])
+        (0..Self::NAMES.len())
+            .filter(move |bit| self.0 >> bit & 1 == 1)
+            .map(|bit| Self::NAMES[bit])
     }
 }
 
@@ -232,7 +234,10 @@ impl Spec {
 
     /// Sets the subcommands.
     pub const fn subcommands(self, subcommands: &'static [Spec]) -> Spec {
-        Spec { subcommands, ..self }
+        Spec {
+            subcommands,
+            ..self
+        }
     }
 
     /// Sets what a reader of the documentation sees: since, complexity, syntax, summary.
@@ -243,7 +248,13 @@ impl Spec {
         syntax: &'static str,
         summary: &'static str,
     ) -> Spec {
-        Spec { since, complexity, syntax, summary, ..self }
+        Spec {
+            since,
+            complexity,
+            syntax,
+            summary,
+            ..self
+        }
     }
 
     /// True when the command does nothing without a subcommand.
@@ -253,7 +264,9 @@ impl Spec {
 
     /// The name without its command: `list` for `client|list`.
     pub fn short_name(&self) -> &'static str {
-        self.name.split_once('|').map_or(self.name, |(_, short)| short)
+        self.name
+            .split_once('|')
+            .map_or(self.name, |(_, short)| short)
     }
 
     /// True when `len` words, the name included, are neither too few nor too many.
@@ -276,7 +289,8 @@ impl Spec {
         }
     }
 
-    /// First key, last key and step as `COMMAND INFO` has had them from its beginning; zeros when a range cannot say it.
+    /// First key, last key and step as `COMMAND INFO` has always had them; zeros when a range cannot
+    /// say it.
     pub fn legacy_range(&self) -> (i64, i64, i64) {
         let ranges = self.keys.iter().filter_map(|spec| match spec.find {
             Find::Range { last, step } => {
@@ -292,7 +306,9 @@ impl Spec {
 
     /// True when the keys cannot be told from first, last and step.
     pub fn has_movable_keys(&self) -> bool {
-        self.keys.iter().any(|spec| matches!(spec.find, Find::Count))
+        self.keys
+            .iter()
+            .any(|spec| matches!(spec.find, Find::Count))
     }
 
     /// ACL categories: those that follow from flags and group, then the special ones.

@@ -42,9 +42,8 @@ impl Core {
             return refuse(connection, spec.class, throttled, used);
         }
         self.note(connection, spec);
-        let begin = self.shared.options.clock.now();
         let flow = self.execute(key, connection, spec, args, used);
-        self.timed(&connection.tenant, &connection.client, spec, args, begin);
+        self.timed(&connection.tenant, &connection.client, spec, args);
         flow
     }
 

@@ -104,6 +104,8 @@ pub struct Core {
     scratch: Box<[u8]>,
     chunk: u64,
     value_bytes_max: u32,
+    /// The clock at its last reading: a reading costs as much as parsing a small request.
+    now: Nanos,
     /// Time of day at the last look at the poll.
     now_ms: u64,
     /// Every request of this turn is answered so: its tenant is over a limit.
@@ -144,6 +146,7 @@ impl Core {
             scratch: vec![0; options.chunk_bytes].into_boxed_slice(),
             chunk: options.chunk_bytes as u64,
             value_bytes_max: u32::try_from(options.value_bytes_max).unwrap_or(u32::MAX),
+            now,
             now_ms: (options.wall_ms)(),
             refusal: None,
             wake_at: None,
@@ -191,6 +194,7 @@ impl Core {
                 tracing::error!(core = self.id, %error, "poll failed");
             }
         }
+        self.now = self.shared.options.clock.now();
         self.now_ms = (self.shared.options.wall_ms)();
     }
 
@@ -205,7 +209,7 @@ impl Core {
         if event.is_writable() {
             connection.writable = true;
         }
-        let now = self.shared.options.clock.now();
+        let now = self.now;
         self.put_back(key, connection, now);
     }
 
@@ -233,6 +237,7 @@ impl Core {
     /// Gives turns to those in line, in the order the stage decides.
     fn serve(&mut self) {
         let mut now = self.shared.options.clock.now();
+        self.now = now;
         self.wake_at = None;
         for turn in 0.. {
             if turn == TURNS_MAX {
@@ -271,6 +276,7 @@ impl Core {
         };
         let after = self.turn(key, &mut connection, &admitted.budget, &mut used);
         let end = self.shared.options.clock.now();
+        self.now = end;
         self.stage.settle(end, admitted.permit, used.cost(end - begin));
         self.principals.count(&mut connection, &used, begin, end);
         match after {

@@ -65,8 +65,9 @@ impl Principals {
             bytes_in: tally.bytes_in,
             bytes_out: tally.bytes_out,
             cpu_ns: tally.cpu_ns,
-            failed: tally.failed > 0,
+            failed: false,
         };
+        recorder.failed(request.class, u64::from(tally.failed));
         for answered in tally.answered {
             request.class = answered.class;
             recorder.record_many(&request, u64::from(answered.count));

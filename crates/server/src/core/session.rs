@@ -30,7 +30,7 @@ impl Core {
                 let before = Before::of(connection);
                 let login = session::run(
                     command,
-                    Visit { shared: &self.shared, connection, args, spec, now_ms: self.now_ms },
+                    Visit { shared: &self.shared, connection, args, now_ms: self.now_ms },
                 );
                 match login {
                     None => answered(connection, spec.class, 1, before, 0, used),
@@ -133,7 +133,6 @@ impl Core {
                     shared: &self.shared,
                     connection,
                     args: args.args(),
-                    spec,
                     now_ms: self.now_ms,
                 };
                 if session::run(command, visit).is_some() {

@@ -10,9 +10,11 @@ use crate::shared::Shared;
 use crate::tenants::Tenant;
 
 impl Core {
-    /// The command that began at `begin` has ended, in memory.
-    pub(super) fn timed(&self, tenant: &Tenant, client: &Client, spec: &Spec, args: Args<'_>, begin: Nanos) {
-        let took = self.shared.options.clock.now() - begin;
+    /// A command has ended, in memory; it began when the one before it had ended, or its turn had begun.
+    pub(super) fn timed(&mut self, tenant: &Tenant, client: &Client, spec: &Spec, args: Args<'_>) {
+        let end = self.shared.options.clock.now();
+        let took = end - self.now;
+        self.now = end;
         if took >= self.slow_over_ns {
             note_slow(&self.shared, tenant, client, spec, args, took);
         }

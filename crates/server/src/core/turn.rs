@@ -83,7 +83,9 @@ impl Core {
     ) -> After {
         let mut input = mem::take(&mut connection.input);
         // Requests that were left over from the last turn come before new bytes.
-        let mut more = connection.starved || self.run_all(key, connection, &mut input, budget, used);
+        let mut more = connection.starved
+            || input.is_empty()
+            || self.run_all(key, connection, &mut input, budget, used);
         while more && connection.readable && !connection.ended && used.bytes_in < budget.bytes_in {
             match connection.socket.read(scratch) {
                 Ok(Progress::Moved(count)) => {

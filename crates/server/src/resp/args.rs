@@ -29,7 +29,11 @@ pub struct Args<'a> {
 
 impl<'a> Args<'a> {
     pub(super) fn new(data: &'a [u8], spans: &'a [Span]) -> Self {
-        Args { data, spans, frame: None }
+        Args {
+            data,
+            spans,
+            frame: None,
+        }
     }
 
     /// Number of words, the command's name included.
@@ -64,7 +68,10 @@ impl<'a> Args<'a> {
 
     /// The words from `index` on; empty when there are none.
     pub fn from(&self, index: usize) -> Args<'a> {
-        Args { spans: self.spans.get(index..).unwrap_or(&[]), ..*self }
+        Args {
+            spans: self.spans.get(index..).unwrap_or(&[]),
+            ..*self
+        }
     }
 
     /// Word `index` as bytes that outlive the request: a slice of the frame when the word is large and is most of an
@@ -85,9 +92,10 @@ impl<'a> Args<'a> {
     /// A copy that outlives the buffer: for `MULTI` queues and for work that leaves its core.
     pub fn to_owned(&self) -> OwnedArgs {
         match self.frame {
-            Some(frame) => {
-                OwnedArgs { frame: frame.clone(), spans: SmallVec::from_slice(self.spans) }
-            }
+            Some(frame) => OwnedArgs {
+                frame: frame.clone(),
+                spans: SmallVec::from_slice(self.spans),
+            },
             None => OwnedArgs::from_words(self.iter()),
         }
     }
@@ -95,7 +103,9 @@ impl<'a> Args<'a> {
 
 impl std::fmt::Debug for Args<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter().map(|word| word.escape_ascii().to_string())).finish()
+        f.debug_list()
+            .entries(self.iter().map(|word| word.escape_ascii().to_string()))
+            .finish()
     }
 }
 
@@ -108,7 +118,10 @@ pub struct OwnedArgs {
 
 impl OwnedArgs {
     pub(super) fn new(frame: Bytes, spans: &[Span]) -> Self {
-        OwnedArgs { frame, spans: SmallVec::from_slice(spans) }
+        OwnedArgs {
+            frame,
+            spans: SmallVec::from_slice(spans),
+        }
     }
 
     /// A request made of these words, copied together. At most 4 GiB in all.
@@ -116,15 +129,25 @@ impl OwnedArgs {
         let mut frame = Vec::new();
         let mut spans = SmallVec::new();
         for word in words {
-            spans.push(Span { start: frame.len() as u32, len: word.len() as u32 });
+            spans.push(Span {
+                start: frame.len() as u32,
+                len: word.len() as u32,
+            });
             frame.extend_from_slice(word);
         }
-        OwnedArgs { frame: Bytes::from(frame), spans }
+        OwnedArgs {
+            frame: Bytes::from(frame),
+            spans,
+        }
     }
 
     /// The request as [`Args`] whose large words can be taken without a copy.
     pub fn args(&self) -> Args<'_> {
-        Args { data: &self.frame, spans: &self.spans, frame: Some(&self.frame) }
+        Args {
+            data: &self.frame,
+            spans: &self.spans,
+            frame: Some(&self.frame),
+        }
     }
 
     /// Bytes held in memory for it.

@@ -16,9 +16,13 @@ pub fn write_double(value: f64, out: &mut Vec<u8>) {
     }
     // Rust rounds the exact binary value to 17 digits, as the C library does.
     let scientific = format!("{value:.16e}");
-    let (mantissa, exponent) = scientific.split_once('e').expect("`{:e}` writes an exponent");
+    let (mantissa, exponent) = scientific
+        .split_once('e')
+        .expect("`{:e}` writes an exponent");
     let exponent: i32 = exponent.parse().expect("`{:e}` writes a decimal exponent");
-    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (sign, mantissa) = mantissa
+        .strip_prefix('-')
+        .map_or(("", mantissa), |rest| ("-", rest));
     let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
     let digits = match digits.trim_end_matches('0') {
         "" => "0",
@@ -47,8 +51,12 @@ pub fn write_double(value: f64, out: &mut Vec<u8>) {
                 out.extend_from_slice(&digits.as_bytes()[1..]);
             }
             out.extend_from_slice(
-                format!("e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
-                    .as_bytes(),
+                format!(
+                    "e{}{:02}",
+                    if exponent < 0 { '-' } else { '+' },
+                    exponent.abs()
+                )
+                .as_bytes(),
             );
         }
     }

@@ -16,8 +16,13 @@ pub(super) fn split(line: &[u8], words: &mut Vec<u8>, spans: &mut Vec<Span>) -> 
             return true;
         }
         let start = words.len();
-        let Some(used) = word(rest, words) else { return false };
-        spans.push(Span { start: start as u32, len: (words.len() - start) as u32 });
+        let Some(used) = word(rest, words) else {
+            return false;
+        };
+        spans.push(Span {
+            start: start as u32,
+            len: (words.len() - start) as u32,
+        });
         rest = &rest[used..];
     }
 }

@@ -1,6 +1,7 @@
 //! The Redis serialisation protocol: requests in ([`Parser`]), replies out ([`Reply`] onto [`Output`]).
 //!
-//! Both sides work on plain buffers and know no socket, so a core's loop, a handler thread and a test use the same code.
+//! Both sides work on plain buffers and know no socket, so a core's loop, a handler thread and a test
+//! use the same code.
 //! Memory is taken only for bytes that arrived: a header that promises a billion elements reserves nothing.
 
 mod args;

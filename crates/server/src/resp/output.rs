@@ -91,7 +91,10 @@ impl Output {
 
     /// The present end. Valid until something is written to the client ([`Output::advance`]).
     pub fn mark(&self) -> Mark {
-        Mark { segments: self.segments.len(), tail: self.tail.len() - self.tail_sent }
+        Mark {
+            segments: self.segments.len(),
+            tail: self.tail.len() - self.tail_sent,
+        }
     }
 
     /// Forgets everything appended since `mark`, which must be of this output and since its last `advance`.
@@ -164,7 +167,9 @@ impl Output {
     /// Everything as one vector: for tests and tools.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.len());
-        self.segments.iter().for_each(|segment| all.extend_from_slice(segment));
+        self.segments
+            .iter()
+            .for_each(|segment| all.extend_from_slice(segment));
         all.extend_from_slice(&self.tail[self.tail_sent..]);
         all
     }
@@ -190,8 +195,10 @@ mod tests {
             while !output.is_empty() {
                 let mut slices = [IoSlice::new(&[]); 2];
                 let filled = output.io_slices(&mut slices, step);
-                let ready: Vec<u8> =
-                    slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
+                let ready: Vec<u8> = slices[..filled]
+                    .iter()
+                    .flat_map(|slice| slice.to_vec())
+                    .collect();
                 assert!(ready.len() <= step);
                 seen.extend_from_slice(&ready);
                 output.advance(ready.len());

@@ -42,7 +42,12 @@ impl Default for Limits {
 impl Limits {
     /// What a client may send before it has authenticated: 10 words of 16 KiB, as in Redis.
     pub fn unauthenticated() -> Self {
-        Limits { args_max: 10, bulk_bytes_max: 16 << 10, authenticated: false, ..Limits::default() }
+        Limits {
+            args_max: 10,
+            bulk_bytes_max: 16 << 10,
+            authenticated: false,
+            ..Limits::default()
+        }
     }
 }
 
@@ -170,12 +175,23 @@ impl Parser {
 
     /// The words of the request that was just found, in `buffer` as it was given to [`Parser::parse`].
     pub fn args<'a>(&'a self, buffer: &'a [u8]) -> Args<'a> {
-        Args::new(if self.is_inline { &self.unquoted } else { buffer }, &self.spans)
+        Args::new(
+            if self.is_inline {
+                &self.unquoted
+            } else {
+                buffer
+            },
+            &self.spans,
+        )
     }
 
     /// The same as a request that owns its bytes. `frame` is the bytes of [`Parsed::Command`], cut off the buffer.
     pub fn owned(&self, frame: Bytes) -> OwnedArgs {
-        let frame = if self.is_inline { Bytes::copy_from_slice(&self.unquoted) } else { frame };
+        let frame = if self.is_inline {
+            Bytes::copy_from_slice(&self.unquoted)
+        } else {
+            frame
+        };
         OwnedArgs::new(frame, &self.spans)
     }
 
@@ -197,8 +213,12 @@ impl Parser {
     }
 
     fn inline(&mut self, buffer: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
-        let Some(len) =
-            self.line_end(buffer, b'\n', limits.line_bytes_max, ProtocolError::TooBigInline)?
+        let Some(len) = self.line_end(
+            buffer,
+            b'\n',
+            limits.line_bytes_max,
+            ProtocolError::TooBigInline,
+        )?
         else {
             return Ok(Parsed::More(1));
         };
@@ -208,7 +228,11 @@ impl Parser {
         if !inline::split(line, &mut self.unquoted, &mut self.spans) {
             return Err(ProtocolError::UnbalancedQuotes);
         }
-        Ok(if self.spans.is_empty() { Parsed::Skip(len + 1) } else { Parsed::Command(len + 1) })
+        Ok(if self.spans.is_empty() {
+            Parsed::Skip(len + 1)
+        } else {
+            Parsed::Command(len + 1)
+        })
     }
 
     fn multibulk(&mut self, buffer: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
@@ -244,7 +268,9 @@ impl Parser {
                 else {
                     return Ok(Parsed::More(1));
                 };
-                self.state = State::Word { len: word_len(line, limits)? };
+                self.state = State::Word {
+                    len: word_len(line, limits)?,
+                };
             }
             if let State::Word { len } = self.state {
                 let end = self.at + len as usize + 2;
@@ -252,7 +278,10 @@ impl Parser {
                     return Ok(Parsed::More(end - buffer.len()));
                 }
                 // Redis too takes any two bytes for the end of a word.
-                self.spans.push(Span { start: self.at as u32, len });
+                self.spans.push(Span {
+                    start: self.at as u32,
+                    len,
+                });
                 self.at = end;
                 self.words_left -= 1;
                 self.state = State::Length;
@@ -319,7 +348,9 @@ fn short_length(buffer: &[u8], at: usize) -> Option<(u32, usize)> {
 /// The length that a `$length` line promises.
 fn word_len(line: &[u8], limits: &Limits) -> Result<u32, ProtocolError> {
     let Some((b'$', digits)) = line.split_first() else {
-        return Err(ProtocolError::ExpectedBulk(line.first().copied().unwrap_or(b'\r')));
+        return Err(ProtocolError::ExpectedBulk(
+            line.first().copied().unwrap_or(b'\r'),
+        ));
     };
     match parse_i64(digits) {
         Some(len) if (0..=i64::from(limits.bulk_bytes_max)).contains(&len) => Ok(len as u32),

@@ -41,7 +41,10 @@ impl<'o> Reply<'o> {
 
     /// The same writer for a shorter time.
     pub fn reborrow(&mut self) -> Reply<'_> {
-        Reply { output: self.output, protocol: self.protocol }
+        Reply {
+            output: self.output,
+            protocol: self.protocol,
+        }
     }
 
     /// The client's protocol.
@@ -57,6 +60,11 @@ impl<'o> Reply<'o> {
     /// The present end of the output.
     pub fn mark(&self) -> Mark {
         self.output.mark()
+    }
+
+    /// Bytes in the output, written by whomever.
+    pub fn len_bytes(&self) -> usize {
+        self.output.len()
     }
 
     /// Takes back everything written since `mark`.
@@ -79,9 +87,13 @@ impl<'o> Reply<'o> {
         let text = text.trim_matches(['\r', '\n']);
         let tail = self.output.tail();
         tail.push(b'-');
-        tail.extend(
-            text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }),
-        );
+        tail.extend(text.bytes().map(|byte| {
+            if matches!(byte, b'\r' | b'\n') {
+                b' '
+            } else {
+                byte
+            }
+        }));
         tail.extend_from_slice(b"\r\n");
     }
 
@@ -133,12 +145,20 @@ impl<'o> Reply<'o> {
     /// No value.
     #[inline]
     pub fn null(&mut self) {
-        self.output.write(if self.is_resp3() { b"_\r\n" } else { b"$-1\r\n" });
+        self.output.write(if self.is_resp3() {
+            b"_\r\n"
+        } else {
+            b"$-1\r\n"
+        });
     }
 
     /// No value where an array was due.
     pub fn null_array(&mut self) {
-        self.output.write(if self.is_resp3() { b"_\r\n" } else { b"*-1\r\n" });
+        self.output.write(if self.is_resp3() {
+            b"_\r\n"
+        } else {
+            b"*-1\r\n"
+        });
     }
 
     /// The header of an array of `len` items, which the caller writes next.
@@ -236,9 +256,15 @@ mod tests {
         assert_eq!(both(|r| r.set(2)), ["*2\r\n", "~2\r\n"]);
         assert_eq!(both(|r| r.push(2)), ["*2\r\n", ">2\r\n"]);
         assert_eq!(both(|r| r.double(0.5)), ["$3\r\n0.5\r\n", ",0.5\r\n"]);
-        assert_eq!(both(|r| r.double(f64::INFINITY)), ["$3\r\ninf\r\n", ",inf\r\n"]);
+        assert_eq!(
+            both(|r| r.double(f64::INFINITY)),
+            ["$3\r\ninf\r\n", ",inf\r\n"]
+        );
         assert_eq!(both(|r| r.boolean(true)), [":1\r\n", "#t\r\n"]);
-        assert_eq!(both(|r| r.verbatim("hi")), ["$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"]);
+        assert_eq!(
+            both(|r| r.verbatim("hi")),
+            ["$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"]
+        );
         assert_eq!(both(|r| r.error("ERR a\r\nb\n")), ["-ERR a  b\r\n"; 2]);
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::commands::{is, Spec};
+use crate::commands::is;
 use crate::connection::Connection;
 use crate::resp::{parse_i64, Args, Reply};
 use crate::shared::Shared;
@@ -15,8 +15,6 @@ pub struct Visit<'a> {
     pub connection: &'a mut Connection,
     /// The command's words.
     pub args: Args<'a>,
-    /// Which command it is.
-    pub spec: &'static Spec,
     /// Time of day, ms since the Unix epoch.
     pub now_ms: u64,
 }

@@ -1,4 +1,5 @@
-//! Runs command lines against a keyspace as a session would, without sockets and cores. The one harness of the tests here.
+//! Runs command lines against a keyspace as a session would, without sockets and cores. The one
+//! harness of the tests here.
 
 use std::sync::Arc;
 

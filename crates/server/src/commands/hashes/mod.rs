@@ -28,7 +28,9 @@ fn set_pairs(call: &mut Call) -> Result<i64, Fail> {
     let args = call.args;
     if args.len() % 2 == 1 {
         let name = call.spec.name;
-        return Err(Fail::error(format!("ERR wrong number of arguments for '{name}' command")));
+        return Err(Fail::error(format!(
+            "ERR wrong number of arguments for '{name}' command"
+        )));
     }
     let mut hash = Hash::open_or_new(call, args.get(1))?;
     let mut added = 0;

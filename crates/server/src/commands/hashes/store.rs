@@ -35,7 +35,12 @@ impl<'c> Hash<'c> {
             Some(hash) => Ok(hash),
             None => {
                 let header = call.access.new_collection(Kind::Hash)?;
-                Ok(Hash { key, header, expire_at_ms: None, recorded_len: None })
+                Ok(Hash {
+                    key,
+                    header,
+                    expire_at_ms: None,
+                    recorded_len: None,
+                })
             }
         }
     }
@@ -64,7 +69,8 @@ impl<'c> Hash<'c> {
         value: Bytes,
     ) -> Result<bool, Fail> {
         let is_new = self.get(call, field)?.is_none();
-        call.access.put_record(Table::Field, self.header.id, field, value)?;
+        call.access
+            .put_record(Table::Field, self.header.id, field, value)?;
         self.header.len += u64::from(is_new);
         Ok(is_new)
     }
@@ -73,7 +79,8 @@ impl<'c> Hash<'c> {
     pub(super) fn remove(&mut self, call: &mut Call, field: &[u8]) -> Result<bool, Fail> {
         let was_there = self.get(call, field)?.is_some();
         if was_there {
-            call.access.delete_record(Table::Field, self.header.id, field)?;
+            call.access
+                .delete_record(Table::Field, self.header.id, field)?;
             self.header.len -= 1;
         }
         Ok(was_there)
@@ -85,7 +92,13 @@ impl<'c> Hash<'c> {
             call.access.delete(self.key)?;
         } else if self.recorded_len != Some(self.header.len) {
             let object = Object::Collection(self.header);
-            call.access.put(self.key, Entry { object, expire_at_ms: self.expire_at_ms })?;
+            call.access.put(
+                self.key,
+                Entry {
+                    object,
+                    expire_at_ms: self.expire_at_ms,
+                },
+            )?;
         }
         Ok(())
     }
@@ -99,15 +112,13 @@ impl<'c> Hash<'c> {
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>, Fail> {
         let limit = limit.min(CHUNK);
-        Ok(call.access.records(Table::Field, self.header.id, from, to, Order::Up, limit)?)
+        Ok(call
+            .access
+            .records(Table::Field, self.header.id, from, to, Order::Up, limit)?)
     }
 
     /// Calls `each` for every field and value in byte order.
-    pub(super) fn for_each(
-        &self,
-        call: &mut Call,
-        mut each: impl FnMut(&mut Call, Bytes, Bytes),
-    ) -> Done {
+    pub(super) fn for_each(&self, call: &mut Call, mut each: impl FnMut(Bytes, Bytes)) -> Done {
         let mut last: Option<Bytes> = None;
         loop {
             let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -115,7 +126,7 @@ impl<'c> Hash<'c> {
             let is_end = chunk.len() < CHUNK;
             last = chunk.last().map(|(field, _)| field.clone());
             for (field, value) in chunk {
-                each(call, field, value);
+                each(field, value);
             }
             if is_end {
                 return Ok(());

@@ -12,36 +12,47 @@ use crate::resp::{Output, Reply};
 
 /// `HGETALL key`
 pub(in crate::commands) fn hgetall(call: &mut Call) -> Done {
-    let key = call.arg(1);
-    let Some(hash) = Hash::open(call, key)? else {
-        call.reply.map(0);
-        return Ok(());
-    };
-    call.reply.map(hash.len() as usize);
-    hash.for_each(call, |call, field, value| {
-        call.reply.bulk(&field);
-        call.reply.bulk_bytes(value);
-    })
+    let (count, items) = written(call, |writer, field, value| {
+        writer.bulk(&field);
+        writer.bulk_bytes(value);
+    })?;
+    call.reply.map(count);
+    call.reply.append(items);
+    Ok(())
 }
 
 /// `HKEYS key`
 pub(in crate::commands) fn hkeys(call: &mut Call) -> Done {
-    list(call, |call, field, _| call.reply.bulk(&field))
+    let (count, items) = written(call, |writer, field, _| writer.bulk(&field))?;
+    call.reply.array(count);
+    call.reply.append(items);
+    Ok(())
 }
 
 /// `HVALS key`
 pub(in crate::commands) fn hvals(call: &mut Call) -> Done {
-    list(call, |call, _, value| call.reply.bulk_bytes(value))
+    let (count, items) = written(call, |writer, _, value| writer.bulk_bytes(value))?;
+    call.reply.array(count);
+    call.reply.append(items);
+    Ok(())
 }
 
-fn list(call: &mut Call, write: fn(&mut Call, Bytes, Bytes)) -> Done {
+/// What `write` makes of every field, and how many there were. They are counted as they come: a reply whose header
+/// promised another number would break everything that the client reads after it.
+fn written(
+    call: &mut Call,
+    mut write: impl FnMut(&mut Reply, Bytes, Bytes),
+) -> Result<(usize, Output), Fail> {
+    let (mut count, mut items) = (0, Output::new());
     let key = call.arg(1);
-    let Some(hash) = Hash::open(call, key)? else {
-        call.reply.array(0);
-        return Ok(());
-    };
-    call.reply.array(hash.len() as usize);
-    hash.for_each(call, write)
+    if let Some(hash) = Hash::open(call, key)? {
+        let mut writer = Reply::new(&mut items, call.reply.protocol());
+        hash.for_each(call, |field, value| {
+            write(&mut writer, field, value);
+            count += 1;
+        })?;
+    }
+    Ok((count, items))
 }
 
 /// `HSCAN key cursor [MATCH pattern] [COUNT count]`
@@ -55,7 +66,11 @@ pub(in crate::commands) fn hscan(call: &mut Call) -> Done {
         let mut writer = Reply::new(&mut items, call.reply.protocol());
         let (mut from, to) = options.ahead(call, Some(hash.id()));
         // Redis returns what it keeps as one "listpack" whole.
-        let mut left = if hash.len() <= SCAN_WHOLE_LEN { CHUNK } else { options.count };
+        let mut left = if hash.len() <= SCAN_WHOLE_LEN {
+            CHUNK
+        } else {
+            options.count
+        };
         loop {
             let wanted = left.min(CHUNK);
             let from_slice = from.as_ref().map(|field| &field[..]);
@@ -79,7 +94,8 @@ pub(in crate::commands) fn hscan(call: &mut Call) -> Done {
         }
     }
     call.reply.array(2);
-    call.reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
+    call.reply
+        .bulk(itoa::Buffer::new().format(cursor).as_bytes());
     call.reply.array(found);
     call.reply.append(items);
     Ok(())
@@ -112,7 +128,11 @@ pub(in crate::commands) fn hrandfield(call: &mut Call) -> Done {
         None => Vec::new(),
     };
     let nested = with_values && call.reply.is_resp3();
-    call.reply.array(if with_values && !nested { picked.len() * 2 } else { picked.len() });
+    call.reply.array(if with_values && !nested {
+        picked.len() * 2
+    } else {
+        picked.len()
+    });
     for (field, value) in picked {
         if nested {
             call.reply.array(2);

@@ -26,7 +26,9 @@ pub(in crate::commands) fn copy(call: &mut Call) -> Done {
         index += 1;
     }
     if from == to {
-        return Err(Fail::error("ERR source and destination objects are the same"));
+        return Err(Fail::error(
+            "ERR source and destination objects are the same",
+        ));
     }
     let source = call.access.get(from)?;
     let blocked = !replace && source.is_some() && call.access.get(to)?.is_some();

@@ -53,7 +53,9 @@ impl Condition {
             ));
         }
         if condition.gt && condition.lt {
-            return Err(Fail::error("ERR GT and LT options at the same time are not compatible"));
+            return Err(Fail::error(
+                "ERR GT and LT options at the same time are not compatible",
+            ));
         }
         Ok(condition)
     }
@@ -129,7 +131,10 @@ pub(in crate::commands) fn pexpiretime(call: &mut Call) -> Done {
 /// `PERSIST key`
 pub(in crate::commands) fn persist(call: &mut Call) -> Done {
     let key = call.arg(1);
-    let expiring = call.access.get(key)?.filter(|entry| entry.expire_at_ms.is_some());
+    let expiring = call
+        .access
+        .get(key)?
+        .filter(|entry| entry.expire_at_ms.is_some());
     call.reply.int(i64::from(expiring.is_some()));
     if let Some(mut entry) = expiring {
         entry.expire_at_ms = None;

@@ -49,7 +49,8 @@ pub(super) fn type_name(object: &Object) -> &'static str {
 /// `TYPE key`
 pub(super) fn type_of(call: &mut Call) -> Done {
     let entry = call.access.get(call.arg(1))?;
-    call.reply.simple(entry.map_or("none", |entry| type_name(&entry.object)));
+    call.reply
+        .simple(entry.map_or("none", |entry| type_name(&entry.object)));
     Ok(())
 }
 

@@ -15,8 +15,6 @@ use super::{random, CHUNK};
 pub(super) use range::range;
 pub(super) use scan::{scan, Scan};
 
-/// Up to so many keys `DBSIZE` counts; beyond, the engine's estimate is as good and does not take as long.
-const COUNTED_KEYS_MAX: u64 = 20_000;
 /// `RANDOMKEY` walks up to so many keys from a random place.
 const RANDOM_STEPS: usize = 256;
 
@@ -27,7 +25,10 @@ fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
         prefix => Bound::Included(Bytes::copy_from_slice(prefix)),
     };
     // The next string that does not start with it: the last byte that can grow, grown.
-    let kept = prefix.iter().rposition(|&byte| byte != 0xff).map(|last| &prefix[..=last]);
+    let kept = prefix
+        .iter()
+        .rposition(|&byte| byte != 0xff)
+        .map(|last| &prefix[..=last]);
     let to = kept.map_or(Bound::Unbounded, |kept| {
         let mut after = kept.to_vec();
         *after.last_mut().expect("it ends with the byte found") += 1;
@@ -48,7 +49,9 @@ pub(super) fn keys(call: &mut Call) -> Done {
     let all = pattern == b"*";
     let mut found = Vec::new();
     loop {
-        let chunk = call.access.keys(slice(&from), slice(&to), Order::Up, CHUNK)?;
+        let chunk = call
+            .access
+            .keys(slice(&from), slice(&to), Order::Up, CHUNK)?;
         let Some((last, _)) = chunk.last() else { break };
         from = Bound::Excluded(last.clone());
         let keys = chunk.into_iter().map(|(key, _)| key);
@@ -59,22 +62,10 @@ pub(super) fn keys(call: &mut Call) -> Done {
     Ok(())
 }
 
-/// `DBSIZE`
+/// `DBSIZE`: the engine counts a keyspace of ordinary size and estimates a large one.
 pub(super) fn dbsize(call: &mut Call) -> Done {
-    let (mut count, mut from) = (0, Bound::Unbounded);
-    while count < COUNTED_KEYS_MAX {
-        let chunk = call.access.keys(slice(&from), Bound::Unbounded, Order::Up, CHUNK)?;
-        count += chunk.len() as u64;
-        match chunk.into_iter().next_back() {
-            Some((last, _)) => from = Bound::Excluded(last),
-            None => {
-                call.reply.int(count as i64);
-                return Ok(());
-            }
-        }
-    }
-    let estimate = call.access.estimate_keys()?;
-    call.reply.int(estimate.max(count) as i64);
+    let count = call.access.estimate_keys()?;
+    call.reply.int(count as i64);
     Ok(())
 }
 
@@ -101,7 +92,9 @@ pub(super) fn randomkey(call: &mut Call) -> Done {
     if near.len() < RANDOM_STEPS {
         // Near the end there are fewer to choose from: take as many more from before the place.
         let missing = RANDOM_STEPS - near.len();
-        let before = call.access.keys(none, Bound::Excluded(&place), Order::Down, missing)?;
+        let before = call
+            .access
+            .keys(none, Bound::Excluded(&place), Order::Down, missing)?;
         near.extend(before.into_iter().map(|(key, _)| key));
     }
     reply_one_of(call, near);
@@ -111,7 +104,9 @@ pub(super) fn randomkey(call: &mut Call) -> Done {
 fn reply_one_of(call: &mut Call, mut keys: Vec<Bytes>) {
     match keys.len() {
         0 => call.reply.null(),
-        len => call.reply.bulk(&keys.swap_remove(random::below(len as u64) as usize)),
+        len => call
+            .reply
+            .bulk(&keys.swap_remove(random::below(len as u64) as usize)),
     }
 }
 

@@ -13,6 +13,8 @@ use crate::resp::{Output, Reply};
 
 /// Keys returned without `COUNT`.
 const COUNT: usize = 1000;
+/// Bytes that a reply of more than one key may have. To cut it short instead would look like the end of the range.
+const REPLY_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Show {
@@ -34,31 +36,47 @@ pub(in crate::commands) fn range(call: &mut Call) -> Done {
         let mut last: Option<Bytes> = None;
         while keys < count {
             let from = last.as_deref().map_or(from, Bound::Excluded);
-            let wanted = (count - keys).min(CHUNK);
+            let wanted = (count - keys).min(chunk_of(show));
             let chunk = call.access.keys(from, to, Order::Up, wanted)?;
             keys += chunk.len();
             let is_end = chunk.len() < wanted;
             last = chunk.last().map(|(key, _)| key.clone());
-            for (key, entry) in chunk {
-                if show != Show::Values {
-                    writer.bulk(&key);
-                }
-                if show == Show::Keys {
-                    continue;
-                }
-                match entry.object {
-                    Object::String(value) => writer.bulk_bytes(value),
-                    collection => writer.simple(type_name(&collection)),
-                }
+            chunk
+                .into_iter()
+                .for_each(|(key, entry)| write(&mut writer, &key, entry.object, show));
+            if writer.len_bytes() > REPLY_BYTES_MAX && keys > 1 {
+                return Err(Fail::error(
+                    "ERR the reply would exceed 64 MiB: ask with a smaller COUNT, or for KEYS",
+                ));
             }
             if is_end {
                 break;
             }
         }
     }
-    call.reply.array(if show == Show::Pairs { keys * 2 } else { keys });
+    call.reply
+        .array(if show == Show::Pairs { keys * 2 } else { keys });
     call.reply.append(items);
     Ok(())
+}
+
+/// Keys read at a time: fewer when values, which may be large, come with them.
+fn chunk_of(show: Show) -> usize {
+    match show {
+        Show::Keys => CHUNK,
+        Show::Pairs | Show::Values => CHUNK / 16,
+    }
+}
+
+fn write(writer: &mut Reply, key: &[u8], object: Object, show: Show) {
+    if show != Show::Values {
+        writer.bulk(key);
+    }
+    match object {
+        _ if show == Show::Keys => {}
+        Object::String(value) => writer.bulk_bytes(value),
+        collection => writer.simple(type_name(&collection)),
+    }
 }
 
 fn options(call: &Call) -> Result<(usize, Show), Fail> {

@@ -27,7 +27,12 @@ impl<'c> Scan<'c> {
     /// Reads the cursor at word `at` and the options after it.
     pub(in crate::commands) fn parse(call: &Call<'c, '_>, at: usize) -> Result<Self, Fail> {
         let cursor = parse_cursor(call.arg(at)).ok_or(Fail::error("ERR invalid cursor"))?;
-        let mut scan = Scan { cursor, pattern: None, count: COUNT, kind: None };
+        let mut scan = Scan {
+            cursor,
+            pattern: None,
+            count: COUNT,
+            kind: None,
+        };
         let rest = call.args.from(at + 1);
         for index in (0..rest.len()).step_by(2) {
             let (option, Some(value)) = (rest.get(index), rest.find(index + 1)) else {
@@ -51,7 +56,8 @@ impl<'c> Scan<'c> {
 
     /// Whether an element of this name is wanted.
     pub(in crate::commands) fn wants(&self, name: &[u8]) -> bool {
-        self.pattern.is_none_or(|pattern| glob_matches(pattern, name))
+        self.pattern
+            .is_none_or(|pattern| glob_matches(pattern, name))
     }
 
     /// The start that every wanted name has.
@@ -92,12 +98,16 @@ pub(in crate::commands) fn scan(call: &mut Call) -> Done {
     let mut last = None;
     while left > 0 {
         let wanted = left.min(CHUNK);
-        let chunk = call.access.keys(slice(&from), slice(&to), Order::Up, wanted)?;
+        let chunk = call
+            .access
+            .keys(slice(&from), slice(&to), Order::Up, wanted)?;
         left -= chunk.len();
         let is_end = chunk.len() < wanted;
         last = chunk.last().map(|(key, _)| key.clone()).filter(|_| !is_end);
         for (key, entry) in chunk {
-            let kind_fits = options.kind.is_none_or(|kind| is(kind, type_name(&entry.object)));
+            let kind_fits = options
+                .kind
+                .is_none_or(|kind| is(kind, type_name(&entry.object)));
             if kind_fits && options.wants(&key) {
                 found.push(key);
             }
@@ -109,7 +119,8 @@ pub(in crate::commands) fn scan(call: &mut Call) -> Done {
     }
     let cursor = last.map_or(0, |last| call.context.cursors.remember(None, &last));
     call.reply.array(2);
-    call.reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
+    call.reply
+        .bulk(itoa::Buffer::new().format(cursor).as_bytes());
     call.reply.array(found.len());
     found.iter().for_each(|key| call.reply.bulk(key));
     Ok(())

@@ -36,7 +36,9 @@ impl Options {
             return Err(SYNTAX);
         }
         if options.nx && options.xx {
-            return Err(Fail::error("ERR XX and NX options at the same time are not compatible"));
+            return Err(Fail::error(
+                "ERR XX and NX options at the same time are not compatible",
+            ));
         }
         if options.gt && (options.nx || options.lt) || options.lt && options.nx {
             return Err(Fail::error(
@@ -44,14 +46,18 @@ impl Options {
             ));
         }
         if options.increment && words > 2 {
-            return Err(Fail::error("ERR INCR option supports a single increment-element pair"));
+            return Err(Fail::error(
+                "ERR INCR option supports a single increment-element pair",
+            ));
         }
         Ok((options, index))
     }
 
     /// The score that `member` gets, or `None` when the options forbid it.
     fn decide(&self, given: f64, old: Option<f64>) -> Result<Option<f64>, Fail> {
-        let Some(old) = old else { return Ok((!self.xx).then_some(given)) };
+        let Some(old) = old else {
+            return Ok((!self.xx).then_some(given));
+        };
         if self.nx {
             return Ok(None);
         }
@@ -72,14 +78,23 @@ pub(in crate::commands) fn zadd(call: &mut Call) -> Done {
 
 /// `ZINCRBY key increment member`
 pub(in crate::commands) fn zincrby(call: &mut Call) -> Done {
-    add(call, Options { increment: true, ..Options::default() }, 2)
+    add(
+        call,
+        Options {
+            increment: true,
+            ..Options::default()
+        },
+        2,
+    )
 }
 
 fn add(call: &mut Call, options: Options, first: usize) -> Done {
     let args = call.args;
     let pairs = (first..args.len()).step_by(2);
-    let scores: Vec<f64> =
-        pairs.clone().map(|index| parse_score(args.get(index))).collect::<Result<_, _>>()?;
+    let scores: Vec<f64> = pairs
+        .clone()
+        .map(|index| parse_score(args.get(index)))
+        .collect::<Result<_, _>>()?;
     let mut set = SortedSet::open_or_new(call, args.get(1))?;
     let (mut added, mut updated, mut result) = (0, 0, None);
     for (index, given) in pairs.zip(scores) {
@@ -97,7 +112,9 @@ fn add(call: &mut Call, options: Options, first: usize) -> Done {
     match (options.increment, result) {
         (true, Some(score)) => call.reply.double(score),
         (true, None) => call.reply.null(),
-        (false, _) => call.reply.int(added + if options.changed { updated } else { 0 }),
+        (false, _) => call
+            .reply
+            .int(added + if options.changed { updated } else { 0 }),
     }
     Ok(())
 }

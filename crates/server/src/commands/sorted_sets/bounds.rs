@@ -18,12 +18,17 @@ pub(super) struct ScoreRange {
 
 impl ScoreRange {
     /// Every score.
-    pub(super) const ALL: ScoreRange =
-        ScoreRange { low: (f64::NEG_INFINITY, false), high: (f64::INFINITY, false) };
+    pub(super) const ALL: ScoreRange = ScoreRange {
+        low: (f64::NEG_INFINITY, false),
+        high: (f64::INFINITY, false),
+    };
 
     /// Every score up to and with this one.
     pub(super) fn up_to(score: f64) -> ScoreRange {
-        ScoreRange { high: (score, false), ..Self::ALL }
+        ScoreRange {
+            high: (score, false),
+            ..Self::ALL
+        }
     }
 
     /// `min` and `max` as `ZRANGEBYSCORE` writes them: a number, `(` before it to exclude it.
@@ -34,9 +39,14 @@ impl ScoreRange {
                 number => (number, false),
             };
             let number = parse_bound(number);
-            number.map(|n| (n, excluded)).ok_or(Fail::error("ERR min or max is not a float"))
+            number
+                .map(|n| (n, excluded))
+                .ok_or(Fail::error("ERR min or max is not a float"))
         };
-        Ok(ScoreRange { low: end(min)?, high: end(max)? })
+        Ok(ScoreRange {
+            low: end(min)?,
+            high: end(max)?,
+        })
     }
 
     /// The same range as bounds of score records; `None` when it holds no score.

@@ -144,7 +144,9 @@ impl<'c> Query<'c> {
         let mut members: Vec<Scored> = members.into_iter().collect();
         members.sort_by(|a, b| {
             // No score is NaN, and -0 sorts as 0.
-            a.1.partial_cmp(&b.1).unwrap_or(std::cmp::Ordering::Equal).then_with(|| a.0.cmp(&b.0))
+            a.1.partial_cmp(&b.1)
+                .unwrap_or(std::cmp::Ordering::Equal)
+                .then_with(|| a.0.cmp(&b.0))
         });
         Ok(members)
     }
@@ -162,16 +164,19 @@ fn sources<'c>(call: &Call<'c, '_>, at: usize) -> Result<Vec<(&'c [u8], f64)>, F
     if count > words.len() as i64 {
         return Err(SYNTAX);
     }
-    Ok(words.iter().take(count as usize).map(|key| (key, 1.0)).collect())
+    Ok(words
+        .iter()
+        .take(count as usize)
+        .map(|key| (key, 1.0))
+        .collect())
 }
 
 fn check_type(call: &mut Call, key: &[u8]) -> Done {
     match call.access.get(key)? {
-        Some(Entry { object: Object::Collection(header), .. })
-            if header.kind == Kind::SortedSet =>
-        {
-            Ok(())
-        }
+        Some(Entry {
+            object: Object::Collection(header),
+            ..
+        }) if header.kind == Kind::SortedSet => Ok(()),
         None => Ok(()),
         Some(_) => Err(WRONG_TYPE),
     }
@@ -236,7 +241,11 @@ pub(in crate::commands) fn zdiffstore(call: &mut Call) -> Done {
 pub(in crate::commands) fn zintercard(call: &mut Call) -> Done {
     let query = Query::parse(call, 1, Operation::Intersection, Form::Count)?;
     let count = query.run(call, Operation::Intersection)?.len() as u64;
-    let count = if query.limit == 0 { count } else { count.min(query.limit) };
+    let count = if query.limit == 0 {
+        count
+    } else {
+        count.min(query.limit)
+    };
     call.reply.int(count as i64);
     Ok(())
 }

@@ -42,7 +42,11 @@ fn pop(call: &mut Call, order: Order) -> Done {
     };
     // RESP3 has pairs, but a single one, asked for without a count, stands alone.
     let nested = has_count && call.reply.is_resp3();
-    call.reply.array(if nested { popped.len() } else { popped.len() * 2 });
+    call.reply.array(if nested {
+        popped.len()
+    } else {
+        popped.len() * 2
+    });
     for (member, score) in popped {
         if nested {
             call.reply.array(2);

@@ -136,7 +136,13 @@ impl<'c> Query<'c> {
 /// The places between `start` and `stop`, both inclusive and counted from the end when negative.
 pub(super) fn ranks(start: i64, stop: i64, len: u64) -> Range<u64> {
     let len = len as i64;
-    let from_end = |index: i64| if index < 0 { index.saturating_add(len) } else { index };
+    let from_end = |index: i64| {
+        if index < 0 {
+            index.saturating_add(len)
+        } else {
+            index
+        }
+    };
     let (start, stop) = (from_end(start).max(0), from_end(stop).min(len - 1));
     if start > stop {
         return 0..0;
@@ -159,7 +165,11 @@ fn reply_range(call: &mut Call, fixed: Option<(By, Order)>) -> Done {
 /// Writes members, with their scores as pairs in RESP3 and one after the other in RESP2.
 pub(super) fn write_members(call: &mut Call, members: Vec<Scored>, with_scores: bool) {
     let nested = with_scores && call.reply.is_resp3();
-    call.reply.array(if with_scores && !nested { members.len() * 2 } else { members.len() });
+    call.reply.array(if with_scores && !nested {
+        members.len() * 2
+    } else {
+        members.len()
+    });
     for (member, score) in members {
         if nested {
             call.reply.array(2);

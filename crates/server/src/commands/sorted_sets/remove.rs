@@ -46,7 +46,9 @@ fn remove_found(
 /// `ZREMRANGEBYRANK key start stop`
 pub(in crate::commands) fn zremrangebyrank(call: &mut Call) -> Done {
     let (start, stop) = (call.int(2)?, call.int(3)?);
-    remove_found(call, |call, set| set.by_rank(call, ranks(start, stop, set.len()), Order::Up))
+    remove_found(call, |call, set| {
+        set.by_rank(call, ranks(start, stop, set.len()), Order::Up)
+    })
 }
 
 /// `ZREMRANGEBYSCORE key min max`

@@ -37,7 +37,12 @@ impl<'c> SortedSet<'c> {
     /// An empty set that replaces whatever is under `key` once it is closed.
     pub(super) fn create(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
         let header = call.access.new_collection(Kind::SortedSet)?;
-        Ok(SortedSet { key, header, expire_at_ms: None, recorded_len: None })
+        Ok(SortedSet {
+            key,
+            header,
+            expire_at_ms: None,
+            recorded_len: None,
+        })
     }
 
     /// The set under `key`, or an empty one that will be there once it is closed.
@@ -75,21 +80,25 @@ impl<'c> SortedSet<'c> {
     ) -> Done {
         let id = self.header.id;
         if let Some(old) = old {
-            call.access.delete_record(Table::Score, id, &index_key(old, member))?;
+            call.access
+                .delete_record(Table::Score, id, &index_key(old, member))?;
         }
         // Redis's compact form knows no minus zero.
         let score = if score == 0.0 { 0.0 } else { score };
         let bits = Bytes::copy_from_slice(&score.to_bits().to_be_bytes());
         call.access.put_record(Table::Member, id, member, bits)?;
-        call.access.put_record(Table::Score, id, &index_key(score, member), Bytes::new())?;
+        call.access
+            .put_record(Table::Score, id, &index_key(score, member), Bytes::new())?;
         self.header.len += u64::from(old.is_none());
         Ok(())
     }
 
     /// Removes a member that is there with this score.
     pub(super) fn remove(&mut self, call: &mut Call, member: &[u8], score: f64) -> Done {
-        call.access.delete_record(Table::Member, self.header.id, member)?;
-        call.access.delete_record(Table::Score, self.header.id, &index_key(score, member))?;
+        call.access
+            .delete_record(Table::Member, self.header.id, member)?;
+        call.access
+            .delete_record(Table::Score, self.header.id, &index_key(score, member))?;
         self.header.len -= 1;
         Ok(())
     }
@@ -100,7 +109,13 @@ impl<'c> SortedSet<'c> {
             call.access.delete(self.key)?;
         } else if self.recorded_len != Some(self.header.len) {
             let object = Object::Collection(self.header);
-            call.access.put(self.key, Entry { object, expire_at_ms: self.expire_at_ms })?;
+            call.access.put(
+                self.key,
+                Entry {
+                    object,
+                    expire_at_ms: self.expire_at_ms,
+                },
+            )?;
         }
         Ok(())
     }
@@ -113,11 +128,19 @@ impl<'c> SortedSet<'c> {
         order: Order,
         mut each: impl FnMut(&mut Call, Bytes, f64) -> bool,
     ) -> Done {
-        let Some((from, to)) = range.keys() else { return Ok(()) };
-        self.records(call, Table::Score, (slice(&from), slice(&to)), order, |call, key, _| {
-            let score = score_of_key(key[..8].try_into().expect("a score key has eight bytes"));
-            each(call, key.slice(8..), score)
-        })
+        let Some((from, to)) = range.keys() else {
+            return Ok(());
+        };
+        self.records(
+            call,
+            Table::Score,
+            (slice(&from), slice(&to)),
+            order,
+            |call, key, _| {
+                let score = score_of_key(key[..8].try_into().expect("a score key has eight bytes"));
+                each(call, key.slice(8..), score)
+            },
+        )
     }
 
     /// Calls `each` with members in the order of their names, whatever their scores, until it returns false.
@@ -129,7 +152,9 @@ impl<'c> SortedSet<'c> {
         order: Order,
         mut each: impl FnMut(&mut Call, Bytes, f64) -> bool,
     ) -> Done {
-        let Some(bounds) = lex_range(low, high) else { return Ok(()) };
+        let Some(bounds) = lex_range(low, high) else {
+            return Ok(());
+        };
         self.records(call, Table::Member, bounds, order, |call, member, bits| {
             let score = decode(&bits);
             each(call, member, score)
@@ -153,7 +178,9 @@ impl<'c> SortedSet<'c> {
                 (Some(last), Order::Up) => (Bound::Excluded(&last[..]), to),
                 (Some(last), Order::Down) => (from, Bound::Excluded(&last[..])),
             };
-            let chunk = call.access.records(table, self.header.id, from, to, order, limit)?;
+            let chunk = call
+                .access
+                .records(table, self.header.id, from, to, order, limit)?;
             let is_end = chunk.len() < limit;
             limit = CHUNK;
             last = chunk.last().map(|(name, _)| name.clone());
@@ -211,7 +238,9 @@ fn index_key(score: f64, member: &[u8]) -> Vec<u8> {
 }
 
 fn decode(bits: &[u8]) -> f64 {
-    f64::from_bits(u64::from_be_bytes(bits.try_into().expect("a score has eight bytes")))
+    f64::from_bits(u64::from_be_bytes(
+        bits.try_into().expect("a score has eight bytes"),
+    ))
 }
 
 fn slice(bound: &Bound<Bytes>) -> Bound<&[u8]> {

@@ -33,7 +33,10 @@ pub(in crate::commands) fn zscan(call: &mut Call) -> Done {
             })?;
         } else {
             let (from, to) = options.ahead(call, Some(set.id()));
-            let (low, high) = (lex_end(&from, LexBound::Lowest), lex_end(&to, LexBound::Highest));
+            let (low, high) = (
+                lex_end(&from, LexBound::Lowest),
+                lex_end(&to, LexBound::Highest),
+            );
             let mut left = options.count;
             set.by_name(call, low, high, Order::Up, |call, member, score| {
                 left -= 1;
@@ -46,7 +49,8 @@ pub(in crate::commands) fn zscan(call: &mut Call) -> Done {
         }
     }
     call.reply.array(2);
-    call.reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
+    call.reply
+        .bulk(itoa::Buffer::new().format(cursor).as_bytes());
     call.reply.array(found.len() * 2);
     for (member, score) in found {
         call.reply.bulk(&member);
@@ -98,12 +102,18 @@ fn pick(call: &mut Call, set: &SortedSet, places: &[u64]) -> Result<Vec<Scored>,
     let mut picked = vec![Scored::default(); places.len()];
     let mut next = wanted.into_iter().peekable();
     let mut place = 0;
-    set.by_name(call, LexBound::Lowest, LexBound::Highest, Order::Up, |_, member, score| {
-        while let Some((_, index)) = next.next_if(|(wanted, _)| *wanted == place) {
-            picked[index] = (member.clone(), score);
-        }
-        place += 1;
-        next.peek().is_some()
-    })?;
+    set.by_name(
+        call,
+        LexBound::Lowest,
+        LexBound::Highest,
+        Order::Up,
+        |_, member, score| {
+            while let Some((_, index)) = next.next_if(|(wanted, _)| *wanted == place) {
+                picked[index] = (member.clone(), score);
+            }
+            place += 1;
+            next.peek().is_some()
+        },
+    )?;
     Ok(picked)
 }

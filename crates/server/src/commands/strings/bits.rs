@@ -18,7 +18,9 @@ fn bit_offset(call: &Call, index: usize) -> Result<usize, Fail> {
 }
 
 fn bit(value: &[u8], offset: usize) -> bool {
-    value.get(offset / 8).is_some_and(|byte| byte >> (7 - offset % 8) & 1 == 1)
+    value
+        .get(offset / 8)
+        .is_some_and(|byte| byte >> (7 - offset % 8) & 1 == 1)
 }
 
 /// `SETBIT key offset value`
@@ -44,7 +46,9 @@ pub(in crate::commands) fn setbit(call: &mut Call) -> Done {
 pub(in crate::commands) fn getbit(call: &mut Call) -> Done {
     let offset = bit_offset(call, 2)?;
     let value = call.string(call.arg(1))?;
-    call.reply.int(i64::from(value.is_some_and(|(value, _)| bit(&value, offset))));
+    call.reply.int(i64::from(
+        value.is_some_and(|(value, _)| bit(&value, offset)),
+    ));
     Ok(())
 }
 
@@ -57,7 +61,11 @@ fn bit_range(call: &Call, index: usize, len_bytes: usize) -> Result<Range<usize>
         Some(_) => return Err(SYNTAX),
     };
     let start = call.int(index)?;
-    let end = if call.args.len() > index + 1 { call.int(index + 1)? } else { -1 };
+    let end = if call.args.len() > index + 1 {
+        call.int(index + 1)?
+    } else {
+        -1
+    };
     // Only BITCOUNT minds two negative places in the wrong order.
     if call.spec.name == "bitcount" && is_backwards(start, end) {
         return Ok(0..0);
@@ -71,7 +79,10 @@ fn ones(value: &[u8], range: Range<usize>) -> u64 {
         return 0;
     }
     let (first, last) = (range.start / 8, (range.end - 1) / 8);
-    let whole: u64 = value[first..=last].iter().map(|byte| u64::from(byte.count_ones())).sum();
+    let whole: u64 = value[first..=last]
+        .iter()
+        .map(|byte| u64::from(byte.count_ones()))
+        .sum();
     let before = value[first] & !(0xff >> (range.start % 8));
     let after = value[last] & (0xffu16 >> ((range.end - 1) % 8 + 1)) as u8;
     whole - u64::from(before.count_ones()) - u64::from(after.count_ones())
@@ -114,7 +125,11 @@ pub(in crate::commands) fn bitpos(call: &mut Call) -> Done {
     let skipped = if wanted { 0 } else { 0xff };
     let mut at = range.start;
     while at < range.end && bit(&value, at) != wanted {
-        at += if at % 8 == 0 && value[at / 8] == skipped { 8 } else { 1 };
+        at += if at % 8 == 0 && value[at / 8] == skipped {
+            8
+        } else {
+            1
+        };
     }
     call.reply.int(match at < range.end {
         true => at as i64,
@@ -136,17 +151,25 @@ pub(in crate::commands) fn bitop(call: &mut Call) -> Done {
     };
     let is_not = is(call.arg(1), "NOT");
     if is_not && call.args.len() != 4 {
-        return Err(Fail::error("ERR BITOP NOT must be called with a single source key."));
+        return Err(Fail::error(
+            "ERR BITOP NOT must be called with a single source key.",
+        ));
     }
     let mut sources = Vec::with_capacity(call.args.len() - 3);
     for index in 3..call.args.len() {
-        sources.push(call.string(call.arg(index))?.map(|(value, _)| value).unwrap_or_default());
+        sources.push(
+            call.string(call.arg(index))?
+                .map(|(value, _)| value)
+                .unwrap_or_default(),
+        );
     }
     let len = sources.iter().map(Bytes::len).max().unwrap_or(0);
     let at = |source: &Bytes, index: usize| source.get(index).copied().unwrap_or(0);
     let mut result: Vec<u8> = (0..len).map(|index| at(&sources[0], index)).collect();
     if is_not {
-        result.iter_mut().for_each(|byte| *byte = operation(*byte, 0));
+        result
+            .iter_mut()
+            .for_each(|byte| *byte = operation(*byte, 0));
     }
     for source in &sources[1..] {
         for (index, byte) in result.iter_mut().enumerate() {

@@ -25,7 +25,12 @@ pub(in crate::commands) fn incrby(call: &mut Call) -> Done {
 /// `DECRBY key decrement`
 pub(in crate::commands) fn decrby(call: &mut Call) -> Done {
     let decrement = call.int(2)?;
-    add(call, decrement.checked_neg().ok_or(Fail::error("ERR decrement would overflow"))?)
+    add(
+        call,
+        decrement
+            .checked_neg()
+            .ok_or(Fail::error("ERR decrement would overflow"))?,
+    )
 }
 
 fn add(call: &mut Call, increment: i64) -> Done {

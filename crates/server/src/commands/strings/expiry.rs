@@ -38,8 +38,12 @@ struct Time<'c> {
     is_relative: bool,
 }
 
-const TIMES: [(&str, i64, bool); 4] =
-    [("EX", 1000, true), ("PX", 1, true), ("EXAT", 1000, false), ("PXAT", 1, false)];
+const TIMES: [(&str, i64, bool); 4] = [
+    ("EX", 1000, true),
+    ("PX", 1, true),
+    ("EXAT", 1000, false),
+    ("PXAT", 1, false),
+];
 
 impl<'c> Options<'c> {
     pub(super) fn parse(call: &Call<'c, '_>, first: usize, of: Allowed) -> Result<Self, Fail> {
@@ -54,7 +58,12 @@ impl<'c> Options<'c> {
                         && !options.persist
                         && options.time.is_none_or(|time| time.option == option) =>
                 {
-                    options.time = Some(Time { number, option, unit_ms, is_relative });
+                    options.time = Some(Time {
+                        number,
+                        option,
+                        unit_ms,
+                        is_relative,
+                    });
                     index += 1;
                 }
                 (Allowed::Set, ..) if is(word, "NX") && !options.xx => options.nx = true,
@@ -73,7 +82,9 @@ impl<'c> Options<'c> {
         if self.keep_ttl {
             return Ok(Expiry::Keep);
         }
-        let Some(time) = self.time else { return Ok(Expiry::Never) };
+        let Some(time) = self.time else {
+            return Ok(Expiry::Never);
+        };
         let number = parse_i64(time.number).ok_or(NOT_AN_INTEGER)?;
         deadline(call, number, time.unit_ms, time.is_relative).map(Expiry::At)
     }
@@ -86,7 +97,11 @@ pub(super) fn deadline(
     unit_ms: i64,
     is_relative: bool,
 ) -> Result<u64, Fail> {
-    let base = if is_relative { call.access.now_ms() as i64 } else { 0 };
+    let base = if is_relative {
+        call.access.now_ms() as i64
+    } else {
+        0
+    };
     number
         .checked_mul(unit_ms)
         .filter(|_| number > 0)

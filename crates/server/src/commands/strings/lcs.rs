@@ -24,7 +24,9 @@ pub(in crate::commands) fn lcs(call: &mut Call) -> Done {
     }
     let options = parse(call)?;
     let (a, b) = (&values[0][..], &values[1][..]);
-    let cells = (a.len() + 1).checked_mul(b.len() + 1).and_then(|cells| cells.checked_mul(4));
+    let cells = (a.len() + 1)
+        .checked_mul(b.len() + 1)
+        .and_then(|cells| cells.checked_mul(4));
     if cells.is_none_or(|bytes| bytes > call.context.value_bytes_max) {
         return Err(Fail::error(
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
@@ -38,8 +40,10 @@ pub(in crate::commands) fn lcs(call: &mut Call) -> Done {
     }
     let (text, matches) = walk_back(a, b, &table);
     if options.indices {
-        let matches: Vec<_> =
-            matches.into_iter().filter(|found| found.len >= options.match_len_min).collect();
+        let matches: Vec<_> = matches
+            .into_iter()
+            .filter(|found| found.len >= options.match_len_min)
+            .collect();
         write_matches(&mut call.reply, &matches, len, options.with_match_len);
     } else {
         call.reply.bulk(&text);
@@ -48,8 +52,12 @@ pub(in crate::commands) fn lcs(call: &mut Call) -> Done {
 }
 
 fn parse(call: &Call) -> Result<Options, Fail> {
-    let mut options =
-        Options { len_only: false, indices: false, with_match_len: false, match_len_min: 0 };
+    let mut options = Options {
+        len_only: false,
+        indices: false,
+        with_match_len: false,
+        match_len_min: 0,
+    };
     let mut index = 3;
     while let Some(word) = call.args.find(index) {
         match word {
@@ -107,7 +115,11 @@ fn walk_back(a: &[u8], b: &[u8], table: &[u32]) -> (Vec<u8>, Vec<Match>) {
             j -= 1;
             match matches.last_mut() {
                 Some(run) if run.a == i + 1 && run.b == j + 1 => {
-                    *run = Match { a: i, b: j, len: run.len + 1 };
+                    *run = Match {
+                        a: i,
+                        b: j,
+                        len: run.len + 1,
+                    };
                 }
                 _ => matches.push(Match { a: i, b: j, len: 1 }),
             }

@@ -20,14 +20,22 @@ pub(super) fn store(call: &mut Call, key: &[u8], value: Bytes, expire_at_ms: Opt
     if expire_at_ms.is_some_and(|at| at <= call.access.now_ms()) {
         call.access.delete(key)?;
     } else {
-        call.access.put(key, Entry { object: Object::String(value), expire_at_ms })?;
+        call.access.put(
+            key,
+            Entry {
+                object: Object::String(value),
+                expire_at_ms,
+            },
+        )?;
     }
     Ok(())
 }
 
 fn check_size(call: &Call, bytes: usize) -> Done {
     if bytes > call.context.value_bytes_max {
-        return Err(Fail::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
+        return Err(Fail::error(
+            "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+        ));
     }
     Ok(())
 }
@@ -46,7 +54,11 @@ pub(super) fn set(call: &mut Call) -> Done {
     let expiry = options.expiry(call)?;
     // A plain SET replaces whatever is there, unseen.
     let needs_old = options.get || options.nx || options.xx || expiry == Expiry::Keep;
-    let old = if needs_old { call.access.get(key)? } else { None };
+    let old = if needs_old {
+        call.access.get(key)?
+    } else {
+        None
+    };
     if options.get {
         let value = old.as_ref().map(|entry| match &entry.object {
             Object::String(value) => Ok(value.clone()),
@@ -142,7 +154,10 @@ pub(super) fn mget(call: &mut Call) -> Done {
     call.reply.array(args.len() - 1);
     for key in args.iter().skip(1) {
         match call.access.get(key)? {
-            Some(Entry { object: Object::String(value), .. }) => call.reply.bulk_bytes(value),
+            Some(Entry {
+                object: Object::String(value),
+                ..
+            }) => call.reply.bulk_bytes(value),
             _ => call.reply.null(),
         }
     }
@@ -152,7 +167,9 @@ pub(super) fn mget(call: &mut Call) -> Done {
 fn check_pairs(call: &Call) -> Done {
     if call.args.len() % 2 == 0 {
         let name = call.spec.name;
-        return Err(Fail::error(format!("ERR wrong number of arguments for '{name}' command")));
+        return Err(Fail::error(format!(
+            "ERR wrong number of arguments for '{name}' command"
+        )));
     }
     Ok(())
 }
@@ -209,7 +226,10 @@ pub(super) fn strlen(call: &mut Call) -> Done {
 /// `GETRANGE key start end`, `SUBSTR key start end`
 pub(super) fn getrange(call: &mut Call) -> Done {
     let (start, end) = (call.int(2)?, call.int(3)?);
-    let value = call.string(call.arg(1))?.map(|(value, _)| value).unwrap_or_default();
+    let value = call
+        .string(call.arg(1))?
+        .map(|(value, _)| value)
+        .unwrap_or_default();
     let range = match is_backwards(start, end) {
         true => 0..0,
         false => clamp(start, end, value.len()),
@@ -226,8 +246,17 @@ fn is_backwards(start: i64, end: i64) -> bool {
 
 /// The part of `0..len` between `start` and `end`, both inclusive and counted from the end when negative.
 fn clamp(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
-    let from_end = |index: i64| if index < 0 { index.saturating_add(len as i64) } else { index };
-    let (start, end) = (from_end(start).max(0), from_end(end).max(0).min(len as i64 - 1));
+    let from_end = |index: i64| {
+        if index < 0 {
+            index.saturating_add(len as i64)
+        } else {
+            index
+        }
+    };
+    let (start, end) = (
+        from_end(start).max(0),
+        from_end(end).max(0).min(len as i64 - 1),
+    );
     if start > end {
         return 0..0;
     }

@@ -9,9 +9,14 @@ pub(super) const CLUSTER: &[Spec] = &[Spec::new("cluster", -2, Group::Cluster, H
     .subcommands(SUBCOMMANDS)
     .doc("3.0.0", "", "", "Commands about the cluster.")];
 const SUBCOMMANDS: &[Spec] = &[
-    Spec::new("cluster|help", 2, Group::Cluster, Handler::Table(introspect::help))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .doc("5.0.0", "O(1)", "", "Lists the subcommands of CLUSTER."),
+    Spec::new(
+        "cluster|help",
+        2,
+        Group::Cluster,
+        Handler::Table(introspect::help),
+    )
+    .flags(Flags::LOADING.and(Flags::STALE))
+    .doc("5.0.0", "O(1)", "", "Lists the subcommands of CLUSTER."),
     Spec::new(
         "cluster|info",
         2,
@@ -28,7 +33,12 @@ const SUBCOMMANDS: &[Spec] = &[
         Handler::Session(SessionCommand::Cluster(ClusterCommand::Keyslot)),
     )
     .flags(Flags::STALE)
-    .doc("3.0.0", "O(length of the key)", "key", "Returns the hash slot of a key."),
+    .doc(
+        "3.0.0",
+        "O(length of the key)",
+        "key",
+        "Returns the hash slot of a key.",
+    ),
     Spec::new(
         "cluster|myid",
         2,
@@ -45,7 +55,12 @@ const SUBCOMMANDS: &[Spec] = &[
     )
     .flags(Flags::STALE)
     .tips(&["nondeterministic_output"])
-    .doc("3.0.0", "O(1)", "", "Lists the nodes, of which there is one."),
+    .doc(
+        "3.0.0",
+        "O(1)",
+        "",
+        "Lists the nodes, of which there is one.",
+    ),
     Spec::new(
         "cluster|shards",
         2,
@@ -54,7 +69,12 @@ const SUBCOMMANDS: &[Spec] = &[
     )
     .flags(Flags::STALE)
     .tips(&["nondeterministic_output"])
-    .doc("7.0.0", "O(1)", "", "Maps hash slots to shards: all to one."),
+    .doc(
+        "7.0.0",
+        "O(1)",
+        "",
+        "Maps hash slots to shards: all to one.",
+    ),
     Spec::new(
         "cluster|slots",
         2,

@@ -12,39 +12,64 @@ pub(super) const KEYS: &[Spec] = &[
         .flags(Flags::WRITE.and(Flags::DENYOOM))
         .keys(&[KeySpec::one(READ, 1), KeySpec::one(OVERWRITE, 2)])
         .class(Class::Put)
-        .doc("6.2.0", "O(elements)", "source destination [DB 0] [REPLACE]", "Copies a key."),
-    Spec::new("dbsize", 1, Group::Server, Handler::Keyspace(keyspace::dbsize))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .categories(&["@keyspace"])
-        .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
-        .class(Class::Scan)
         .doc(
-            "1.0.0",
-            "O(keys) up to 20,000, an estimate beyond",
-            "",
-            "Returns the number of keys.",
+            "6.2.0",
+            "O(elements)",
+            "source destination [DB 0] [REPLACE]",
+            "Copies a key.",
         ),
+    Spec::new(
+        "dbsize",
+        1,
+        Group::Server,
+        Handler::Keyspace(keyspace::dbsize),
+    )
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .categories(&["@keyspace"])
+    .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
+    .class(Class::Scan)
+    .doc(
+        "1.0.0",
+        "O(keys) up to 100,000, an estimate beyond",
+        "",
+        "Returns the number of keys.",
+    ),
     Spec::new("del", -2, Group::Generic, Handler::Data(keys::del))
         .flags(Flags::WRITE)
         .keys(&[KeySpec::rest(DELETE, 1, 1)])
         .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .class(Class::Put)
-        .doc("1.0.0", "O(number of keys)", "key [key ...]", "Deletes keys."),
-    Spec::new("entremet.range", -3, Group::Generic, Handler::Keyspace(keyspace::range))
-        .flags(Flags::READONLY)
-        .class(Class::Scan)
         .doc(
-            "Entremet 0.1",
-            "O(COUNT)",
-            "start end [COUNT count] [KEYS | VALUES]",
-            "Returns keys in byte order, with their values.",
+            "1.0.0",
+            "O(number of keys)",
+            "key [key ...]",
+            "Deletes keys.",
         ),
+    Spec::new(
+        "entremet.range",
+        -3,
+        Group::Generic,
+        Handler::Keyspace(keyspace::range),
+    )
+    .flags(Flags::READONLY)
+    .class(Class::Scan)
+    .doc(
+        "Entremet 0.1",
+        "O(COUNT)",
+        "start end [COUNT count] [KEYS | VALUES]",
+        "Returns keys in byte order, with their values.",
+    ),
     Spec::new("exists", -2, Group::Generic, Handler::Data(keys::exists))
         .flags(Flags::READONLY.and(Flags::FAST))
         .keys(&[KeySpec::rest(PROBE, 1, 1)])
         .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .class(Class::Multiget)
-        .doc("1.0.0", "O(number of keys)", "key [key ...]", "Counts how many of the keys exist."),
+        .doc(
+            "1.0.0",
+            "O(number of keys)",
+            "key [key ...]",
+            "Counts how many of the keys exist.",
+        ),
     Spec::new("expire", -3, Group::Generic, Handler::Data(keys::expire))
         .flags(Flags::WRITE.and(Flags::FAST))
         .keys(&[KeySpec::one(UPDATE, 1)])
@@ -55,33 +80,68 @@ pub(super) const KEYS: &[Spec] = &[
             "key seconds [NX | XX | GT | LT]",
             "Lets a key expire after so many seconds.",
         ),
-    Spec::new("expireat", -3, Group::Generic, Handler::Data(keys::expireat))
-        .flags(Flags::WRITE.and(Flags::FAST))
-        .keys(&[KeySpec::one(UPDATE, 1)])
-        .class(Class::Put)
-        .doc(
-            "1.2.0",
-            "O(1)",
-            "key unix-time-seconds [NX | XX | GT | LT]",
-            "Lets a key expire at a time.",
-        ),
-    Spec::new("expiretime", 2, Group::Generic, Handler::Data(keys::expiretime))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .keys(&[KeySpec::one(READ, 1)])
-        .class(Class::Get)
-        .doc("7.0.0", "O(1)", "key", "Returns the time at which a key expires, in seconds."),
-    Spec::new("flushall", -1, Group::Server, Handler::KeyspaceWriter(keyspace::flush))
-        .flags(Flags::WRITE)
-        .categories(&["@keyspace", "@dangerous"])
-        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
-        .class(Class::Put)
-        .doc("1.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes every key of the tenant."),
-    Spec::new("flushdb", -1, Group::Server, Handler::KeyspaceWriter(keyspace::flush))
-        .flags(Flags::WRITE)
-        .categories(&["@keyspace", "@dangerous"])
-        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
-        .class(Class::Put)
-        .doc("1.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes every key of the tenant."),
+    Spec::new(
+        "expireat",
+        -3,
+        Group::Generic,
+        Handler::Data(keys::expireat),
+    )
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .keys(&[KeySpec::one(UPDATE, 1)])
+    .class(Class::Put)
+    .doc(
+        "1.2.0",
+        "O(1)",
+        "key unix-time-seconds [NX | XX | GT | LT]",
+        "Lets a key expire at a time.",
+    ),
+    Spec::new(
+        "expiretime",
+        2,
+        Group::Generic,
+        Handler::Data(keys::expiretime),
+    )
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .keys(&[KeySpec::one(READ, 1)])
+    .class(Class::Get)
+    .doc(
+        "7.0.0",
+        "O(1)",
+        "key",
+        "Returns the time at which a key expires, in seconds.",
+    ),
+    Spec::new(
+        "flushall",
+        -1,
+        Group::Server,
+        Handler::KeyspaceWriter(keyspace::flush),
+    )
+    .flags(Flags::WRITE)
+    .categories(&["@keyspace", "@dangerous"])
+    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+    .class(Class::Put)
+    .doc(
+        "1.0.0",
+        "O(1)",
+        "[ASYNC | SYNC]",
+        "Deletes every key of the tenant.",
+    ),
+    Spec::new(
+        "flushdb",
+        -1,
+        Group::Server,
+        Handler::KeyspaceWriter(keyspace::flush),
+    )
+    .flags(Flags::WRITE)
+    .categories(&["@keyspace", "@dangerous"])
+    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+    .class(Class::Put)
+    .doc(
+        "1.0.0",
+        "O(1)",
+        "[ASYNC | SYNC]",
+        "Deletes every key of the tenant.",
+    ),
     Spec::new("keys", 2, Group::Generic, Handler::Keyspace(keyspace::keys))
         .flags(Flags::READONLY)
         .categories(&["@dangerous"])
@@ -93,18 +153,12 @@ pub(super) const KEYS: &[Spec] = &[
             "pattern",
             "Returns the keys that match a pattern.",
         ),
-    Spec::new("memory", -2, Group::Server, Handler::Container).subcommands(MEMORY).doc(
-        "4.0.0",
-        "",
-        "",
-        "Commands about memory.",
-    ),
-    Spec::new("object", -2, Group::Generic, Handler::Container).subcommands(OBJECT).doc(
-        "2.2.3",
-        "",
-        "",
-        "Commands about objects.",
-    ),
+    Spec::new("memory", -2, Group::Server, Handler::Container)
+        .subcommands(MEMORY)
+        .doc("4.0.0", "", "", "Commands about memory."),
+    Spec::new("object", -2, Group::Generic, Handler::Container)
+        .subcommands(OBJECT)
+        .doc("2.2.3", "", "", "Commands about objects."),
     Spec::new("persist", 2, Group::Generic, Handler::Data(keys::persist))
         .flags(Flags::WRITE.and(Flags::FAST))
         .keys(&[KeySpec::one(UPDATE, 1)])
@@ -120,32 +174,57 @@ pub(super) const KEYS: &[Spec] = &[
             "key milliseconds [NX | XX | GT | LT]",
             "Lets a key expire after so many milliseconds.",
         ),
-    Spec::new("pexpireat", -3, Group::Generic, Handler::Data(keys::pexpireat))
-        .flags(Flags::WRITE.and(Flags::FAST))
-        .keys(&[KeySpec::one(UPDATE, 1)])
-        .class(Class::Put)
-        .doc(
-            "2.6.0",
-            "O(1)",
-            "key unix-time-milliseconds [NX | XX | GT | LT]",
-            "Lets a key expire at a time given in milliseconds.",
-        ),
-    Spec::new("pexpiretime", 2, Group::Generic, Handler::Data(keys::pexpiretime))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .keys(&[KeySpec::one(READ, 1)])
-        .class(Class::Get)
-        .doc("7.0.0", "O(1)", "key", "Returns the time at which a key expires, in milliseconds."),
+    Spec::new(
+        "pexpireat",
+        -3,
+        Group::Generic,
+        Handler::Data(keys::pexpireat),
+    )
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .keys(&[KeySpec::one(UPDATE, 1)])
+    .class(Class::Put)
+    .doc(
+        "2.6.0",
+        "O(1)",
+        "key unix-time-milliseconds [NX | XX | GT | LT]",
+        "Lets a key expire at a time given in milliseconds.",
+    ),
+    Spec::new(
+        "pexpiretime",
+        2,
+        Group::Generic,
+        Handler::Data(keys::pexpiretime),
+    )
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .keys(&[KeySpec::one(READ, 1)])
+    .class(Class::Get)
+    .doc(
+        "7.0.0",
+        "O(1)",
+        "key",
+        "Returns the time at which a key expires, in milliseconds.",
+    ),
     Spec::new("pttl", 2, Group::Generic, Handler::Data(keys::pttl))
         .flags(Flags::READONLY.and(Flags::FAST))
         .keys(&[KeySpec::one(READ, 1)])
         .tips(&["nondeterministic_output"])
         .class(Class::Get)
-        .doc("2.6.0", "O(1)", "key", "Returns the milliseconds until a key expires."),
-    Spec::new("randomkey", 1, Group::Generic, Handler::Keyspace(keyspace::randomkey))
-        .flags(Flags::READONLY)
-        .tips(&["request_policy:all_shards", "nondeterministic_output"])
-        .class(Class::Scan)
-        .doc("1.0.0", "O(1)", "", "Returns a random key."),
+        .doc(
+            "2.6.0",
+            "O(1)",
+            "key",
+            "Returns the milliseconds until a key expires.",
+        ),
+    Spec::new(
+        "randomkey",
+        1,
+        Group::Generic,
+        Handler::Keyspace(keyspace::randomkey),
+    )
+    .flags(Flags::READONLY)
+    .tips(&["request_policy:all_shards", "nondeterministic_output"])
+    .class(Class::Scan)
+    .doc("1.0.0", "O(1)", "", "Returns a random key."),
     Spec::new("rename", 3, Group::Generic, Handler::Data(keys::rename))
         .flags(Flags::WRITE)
         .keys(&[KeySpec::one(TAKE, 1), KeySpec::one(OVERWRITE, 2)])
@@ -155,17 +234,27 @@ pub(super) const KEYS: &[Spec] = &[
         .flags(Flags::WRITE.and(Flags::FAST))
         .keys(&[KeySpec::one(TAKE, 1), KeySpec::one(INSERT, 2)])
         .class(Class::Put)
-        .doc("1.0.0", "O(1)", "key newkey", "Gives a key another name, if that is free."),
-    Spec::new("scan", -2, Group::Generic, Handler::Keyspace(keyspace::scan))
-        .flags(Flags::READONLY)
-        .tips(&["nondeterministic_output", "request_policy:special"])
-        .class(Class::Scan)
         .doc(
-            "2.8.0",
-            "O(COUNT) a call",
-            "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-            "Walks over the keys.",
+            "1.0.0",
+            "O(1)",
+            "key newkey",
+            "Gives a key another name, if that is free.",
         ),
+    Spec::new(
+        "scan",
+        -2,
+        Group::Generic,
+        Handler::Keyspace(keyspace::scan),
+    )
+    .flags(Flags::READONLY)
+    .tips(&["nondeterministic_output", "request_policy:special"])
+    .class(Class::Scan)
+    .doc(
+        "2.8.0",
+        "O(COUNT) a call",
+        "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        "Walks over the keys.",
+    ),
     Spec::new("touch", -2, Group::Generic, Handler::Data(keys::exists))
         .flags(Flags::READONLY.and(Flags::FAST))
         .keys(&[KeySpec::rest(PROBE, 1, 1)])
@@ -182,7 +271,12 @@ pub(super) const KEYS: &[Spec] = &[
         .keys(&[KeySpec::one(READ, 1)])
         .tips(&["nondeterministic_output"])
         .class(Class::Get)
-        .doc("1.0.0", "O(1)", "key", "Returns the seconds until a key expires."),
+        .doc(
+            "1.0.0",
+            "O(1)",
+            "key",
+            "Returns the seconds until a key expires.",
+        ),
     Spec::new("type", 2, Group::Generic, Handler::Data(keys::type_of))
         .flags(Flags::READONLY.and(Flags::FAST))
         .keys(&[KeySpec::one(PROBE, 1)])
@@ -193,44 +287,99 @@ pub(super) const KEYS: &[Spec] = &[
         .keys(&[KeySpec::rest(DELETE, 1, 1)])
         .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
         .class(Class::Put)
-        .doc("4.0.0", "O(number of keys)", "key [key ...]", "Deletes keys."),
+        .doc(
+            "4.0.0",
+            "O(number of keys)",
+            "key [key ...]",
+            "Deletes keys.",
+        ),
 ];
 const OBJECT: &[Spec] = &[
-    Spec::new("object|encoding", 3, Group::Generic, Handler::Data(keys::encoding))
-        .flags(Flags::READONLY)
-        .keys(&[KeySpec::one(PROBE, 2)])
-        .tips(&["nondeterministic_output"])
-        .class(Class::Get)
-        .doc("2.2.3", "O(1)", "key", "Names the encoding that Redis would choose."),
+    Spec::new(
+        "object|encoding",
+        3,
+        Group::Generic,
+        Handler::Data(keys::encoding),
+    )
+    .flags(Flags::READONLY)
+    .keys(&[KeySpec::one(PROBE, 2)])
+    .tips(&["nondeterministic_output"])
+    .class(Class::Get)
+    .doc(
+        "2.2.3",
+        "O(1)",
+        "key",
+        "Names the encoding that Redis would choose.",
+    ),
     Spec::new("object|freq", 3, Group::Generic, Handler::Data(keys::freq))
         .flags(Flags::READONLY)
         .keys(&[KeySpec::one(PROBE, 2)])
         .tips(&["nondeterministic_output"])
         .class(Class::Get)
-        .doc("4.0.0", "O(1)", "key", "Refused: access frequencies are not tracked."),
-    Spec::new("object|help", 2, Group::Generic, Handler::Table(introspect::help))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .doc("6.2.0", "O(1)", "", "Lists the subcommands of OBJECT."),
-    Spec::new("object|idletime", 3, Group::Generic, Handler::Data(keys::idletime))
-        .flags(Flags::READONLY)
-        .keys(&[KeySpec::one(PROBE, 2)])
-        .tips(&["nondeterministic_output"])
-        .class(Class::Get)
-        .doc("2.2.3", "O(1)", "key", "Always 0: nothing depends on how long a key was idle."),
-    Spec::new("object|refcount", 3, Group::Generic, Handler::Data(keys::refcount))
-        .flags(Flags::READONLY)
-        .keys(&[KeySpec::one(PROBE, 2)])
-        .tips(&["nondeterministic_output"])
-        .class(Class::Get)
-        .doc("2.2.3", "O(1)", "key", "Always 1."),
+        .doc(
+            "4.0.0",
+            "O(1)",
+            "key",
+            "Refused: access frequencies are not tracked.",
+        ),
+    Spec::new(
+        "object|help",
+        2,
+        Group::Generic,
+        Handler::Table(introspect::help),
+    )
+    .flags(Flags::LOADING.and(Flags::STALE))
+    .doc("6.2.0", "O(1)", "", "Lists the subcommands of OBJECT."),
+    Spec::new(
+        "object|idletime",
+        3,
+        Group::Generic,
+        Handler::Data(keys::idletime),
+    )
+    .flags(Flags::READONLY)
+    .keys(&[KeySpec::one(PROBE, 2)])
+    .tips(&["nondeterministic_output"])
+    .class(Class::Get)
+    .doc(
+        "2.2.3",
+        "O(1)",
+        "key",
+        "Always 0: nothing depends on how long a key was idle.",
+    ),
+    Spec::new(
+        "object|refcount",
+        3,
+        Group::Generic,
+        Handler::Data(keys::refcount),
+    )
+    .flags(Flags::READONLY)
+    .keys(&[KeySpec::one(PROBE, 2)])
+    .tips(&["nondeterministic_output"])
+    .class(Class::Get)
+    .doc("2.2.3", "O(1)", "key", "Always 1."),
 ];
 const MEMORY: &[Spec] = &[
-    Spec::new("memory|help", 2, Group::Server, Handler::Table(introspect::help))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .doc("4.0.0", "O(1)", "", "Lists the subcommands of MEMORY."),
-    Spec::new("memory|usage", -3, Group::Server, Handler::Data(keys::memory_usage))
-        .flags(Flags::READONLY)
-        .keys(&[KeySpec::one(PROBE, 2)])
-        .class(Class::Get)
-        .doc("4.0.0", "O(samples)", "key [SAMPLES count]", "Estimates the bytes that a key takes."),
+    Spec::new(
+        "memory|help",
+        2,
+        Group::Server,
+        Handler::Table(introspect::help),
+    )
+    .flags(Flags::LOADING.and(Flags::STALE))
+    .doc("4.0.0", "O(1)", "", "Lists the subcommands of MEMORY."),
+    Spec::new(
+        "memory|usage",
+        -3,
+        Group::Server,
+        Handler::Data(keys::memory_usage),
+    )
+    .flags(Flags::READONLY)
+    .keys(&[KeySpec::one(PROBE, 2)])
+    .class(Class::Get)
+    .doc(
+        "4.0.0",
+        "O(samples)",
+        "key [SAMPLES count]",
+        "Estimates the bytes that a key takes.",
+    ),
 ];

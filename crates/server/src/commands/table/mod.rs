@@ -1,22 +1,28 @@
-//! The table of commands. Everything that must know a command knows it from here: dispatch, `COMMAND`, key extraction,
-//! ACL categories, and `docs/reference/commands.md`.
+//! The table of commands. Everything that must know a command knows it from here: dispatch,
+//! `COMMAND`, key extraction, ACL categories, and `docs/reference/commands.md`.
 
+mod administration;
 mod cluster;
 mod connection;
 mod hashes;
 mod keys;
+mod requests;
 mod server;
+mod sorted_set_ranges;
 mod sorted_sets;
 mod strings;
 
 use super::spec::Spec;
 
-static FAMILIES: [&[Spec]; 7] = [
+static FAMILIES: [&[Spec]; 10] = [
     strings::STRINGS,
     keys::KEYS,
     hashes::HASHES,
     sorted_sets::SORTED_SETS,
+    sorted_set_ranges::SORTED_SET_RANGES,
     connection::CONNECTION,
+    requests::REQUESTS,
+    administration::ADMINISTRATION,
     server::SERVER,
     cluster::CLUSTER,
 ];
@@ -42,9 +48,16 @@ impl Packed {
         let (start, end) = match len {
             8.. => (read(name, 0, 8), read(name, len - 8, 8)),
             4..=7 => (read(name, 0, 4), read(name, len - 4, 4)),
-            _ => (read(name, 0, 1) | read(name, len / 2, 1) << 8, read(name, len - 1, 1)),
+            _ => (
+                read(name, 0, 1) | read(name, len / 2, 1) << 8,
+                read(name, len - 1, 1),
+            ),
         };
-        Packed { start: lower_case(start), end: lower_case(end), len }
+        Packed {
+            start: lower_case(start),
+            end: lower_case(end),
+            len,
+        }
     }
 
     const fn hash(&self) -> usize {
@@ -120,7 +133,10 @@ pub fn lookup(name: &[u8]) -> Option<&'static Spec> {
 
 /// The subcommand of `command` with this name in any case.
 pub fn subcommand(command: &'static Spec, name: &[u8]) -> Option<&'static Spec> {
-    command.subcommands.iter().find(|spec| spec.short_name().as_bytes().eq_ignore_ascii_case(name))
+    command
+        .subcommands
+        .iter()
+        .find(|spec| spec.short_name().as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// Every command, family by family; subcommands are with their commands.
@@ -138,7 +154,10 @@ mod tests {
         for spec in all() {
             assert!(spec.name.len() <= NAME_BYTES_MAX);
             for name in [spec.name.to_owned(), spec.name.to_uppercase()] {
-                assert_eq!(lookup(name.as_bytes()).map(|found| found.name), Some(spec.name));
+                assert_eq!(
+                    lookup(name.as_bytes()).map(|found| found.name),
+                    Some(spec.name)
+                );
             }
         }
         for name in ["", "ge", "gett", "client|list", "lpush", "get\0", "GET "] {
@@ -148,8 +167,9 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_entries_make_sense() {
-        let mut names: Vec<_> =
-            all().flat_map(|spec| [spec].into_iter().chain(spec.subcommands)).collect();
+        let mut names: Vec<_> = all()
+            .flat_map(|spec| [spec].into_iter().chain(spec.subcommands))
+            .collect();
         for spec in &names {
             assert_ne!(spec.arity, 0, "{spec:?}");
             assert!(!spec.summary.is_empty(), "{spec:?}");

@@ -1,169 +1,68 @@
-//! The server.
+//! What the server tells of itself.
 
 use telemetry::Class;
 
 use crate::commands::introspect;
-use crate::commands::session::{
-    ConfigCommand, EntremetCommand, LatencyCommand, SessionCommand, SlowlogCommand,
-};
+use crate::commands::session::{LatencyCommand, SessionCommand, SlowlogCommand};
 use crate::commands::spec::{Flags, Group, Handler, Spec};
 
-/// Commands about the server.
+/// Commands that ask about the server.
 pub(super) const SERVER: &[Spec] = &[
-    Spec::new("config", -2, Group::Server, Handler::Container).subcommands(CONFIG).doc(
-        "2.0.0",
-        "",
-        "",
-        "Commands about settings.",
-    ),
-    Spec::new("entremet", -2, Group::Server, Handler::Container)
-        .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-        .subcommands(ENTREMET)
-        .doc("Entremet 0.1", "", "", "Commands about tenants and schedulers."),
-    Spec::new("function", -2, Group::Scripting, Handler::Container).subcommands(FUNCTION).doc(
-        "7.0.0",
-        "",
-        "",
-        "Commands about functions, of which there are none.",
-    ),
-    Spec::new("info", -1, Group::Server, Handler::Session(SessionCommand::Info))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .categories(&["@dangerous"])
-        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+    Spec::new("function", -2, Group::Scripting, Handler::Container)
+        .subcommands(FUNCTION)
         .doc(
-            "1.0.0",
-            "O(1)",
-            "[section [section ...]]",
-            "Describes the server as far as it is the tenant’s business.",
+            "7.0.0",
+            "",
+            "",
+            "Commands about functions, of which there are none.",
         ),
-    Spec::new("latency", -2, Group::Server, Handler::Container).subcommands(LATENCY).doc(
-        "2.8.13",
-        "",
-        "",
-        "Commands about latencies.",
-    ),
-    Spec::new("lolwut", -1, Group::Server, Handler::Session(SessionCommand::Lolwut))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .doc("5.0.0", "O(1)", "[VERSION version]", "Shows the version in style."),
-    Spec::new("shutdown", -1, Group::Server, Handler::Session(SessionCommand::Shutdown))
-        .flags(
-            Flags::ADMIN
-                .and(Flags::NOSCRIPT)
-                .and(Flags::LOADING)
-                .and(Flags::STALE)
-                .and(Flags::NO_MULTI)
-                .and(Flags::ALLOW_BUSY),
-        )
-        .class(Class::Admin)
-        .doc(
-            "1.0.0",
-            "O(1)",
-            "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
-            "Ends the server in good order.",
-        ),
-    Spec::new("slowlog", -2, Group::Server, Handler::Container).subcommands(SLOWLOG).doc(
-        "2.2.12",
-        "",
-        "",
-        "Commands about slow commands.",
-    ),
-    Spec::new("time", 1, Group::Server, Handler::Session(SessionCommand::Time))
-        .flags(Flags::LOADING.and(Flags::STALE).and(Flags::FAST))
-        .tips(&["nondeterministic_output"])
-        .doc("2.6.0", "O(1)", "", "Returns the time of day."),
-];
-const CONFIG: &[Spec] = &[
     Spec::new(
-        "config|get",
-        -3,
+        "info",
+        -1,
         Group::Server,
-        Handler::Session(SessionCommand::Config(ConfigCommand::Get)),
+        Handler::Session(SessionCommand::Info),
     )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .class(Class::Admin)
+    .flags(Flags::LOADING.and(Flags::STALE))
+    .categories(&["@dangerous"])
+    .tips(&[
+        "nondeterministic_output",
+        "request_policy:all_shards",
+        "response_policy:special",
+    ])
     .doc(
-        "2.0.0",
-        "O(parameters)",
-        "parameter [parameter ...]",
-        "Returns the settings whose names match.",
+        "1.0.0",
+        "O(1)",
+        "[section [section ...]]",
+        "Describes the server as far as it is the tenant’s business.",
     ),
-    Spec::new("config|help", 2, Group::Server, Handler::Table(introspect::help))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .doc("5.0.0", "O(1)", "", "Lists the subcommands of CONFIG."),
+    Spec::new("latency", -2, Group::Server, Handler::Container)
+        .subcommands(LATENCY)
+        .doc("2.8.13", "", "", "Commands about latencies."),
     Spec::new(
-        "config|resetstat",
-        2,
+        "lolwut",
+        -1,
         Group::Server,
-        Handler::Session(SessionCommand::Config(ConfigCommand::Resetstat)),
+        Handler::Session(SessionCommand::Lolwut),
     )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .class(Class::Admin)
-    .doc("2.0.0", "O(1)", "", "Sets the counters of INFO to zero."),
-    Spec::new(
-        "config|rewrite",
-        2,
-        Group::Server,
-        Handler::Session(SessionCommand::Config(ConfigCommand::Rewrite)),
-    )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .class(Class::Admin)
-    .doc("2.8.0", "O(1)", "", "Refused: the configuration file belongs to its author."),
-    Spec::new(
-        "config|set",
-        -4,
-        Group::Server,
-        Handler::Session(SessionCommand::Config(ConfigCommand::Set)),
-    )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
-    .class(Class::Admin)
+    .flags(Flags::READONLY.and(Flags::FAST))
     .doc(
-        "2.0.0",
-        "O(parameters)",
-        "parameter value [parameter value ...]",
-        "Changes settings.",
+        "5.0.0",
+        "O(1)",
+        "[VERSION version]",
+        "Shows the version in style.",
     ),
-];
-const ENTREMET: &[Spec] = &[
+    Spec::new("slowlog", -2, Group::Server, Handler::Container)
+        .subcommands(SLOWLOG)
+        .doc("2.2.12", "", "", "Commands about slow commands."),
     Spec::new(
-        "entremet|explain",
-        -2,
+        "time",
+        1,
         Group::Server,
-        Handler::Session(SessionCommand::Entremet(EntremetCommand::Explain)),
+        Handler::Session(SessionCommand::Time),
     )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .class(Class::Admin)
-    .doc("Entremet 0.1", "O(1)", "tenant", "Tells where the time of a tenant’s requests went."),
-    Spec::new("entremet|help", 2, Group::Server, Handler::Table(introspect::help))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .doc("Entremet 0.1", "O(1)", "", "Lists the subcommands of ENTREMET."),
-    Spec::new(
-        "entremet|slo",
-        -2,
-        Group::Server,
-        Handler::Session(SessionCommand::Entremet(EntremetCommand::Slo)),
-    )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .class(Class::Admin)
-    .doc("Entremet 0.1", "O(1)", "[arg ...]", "Shows or changes what a tenant was promised."),
-    Spec::new(
-        "entremet|stage",
-        -2,
-        Group::Server,
-        Handler::Session(SessionCommand::Entremet(EntremetCommand::Stage)),
-    )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .class(Class::Admin)
-    .doc("Entremet 0.1", "O(tenants)", "[arg ...]", "Shows the queues and permits of a stage."),
-    Spec::new(
-        "entremet|tenant",
-        -2,
-        Group::Server,
-        Handler::Session(SessionCommand::Entremet(EntremetCommand::Tenant)),
-    )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .class(Class::Admin)
-    .doc("Entremet 0.1", "O(tenants)", "[arg ...]", "Lists, adds, changes or removes tenants."),
+    .flags(Flags::LOADING.and(Flags::STALE).and(Flags::FAST))
+    .tips(&["nondeterministic_output"])
+    .doc("2.6.0", "O(1)", "", "Returns the time of day."),
 ];
 const FUNCTION: &[Spec] = &[
     Spec::new(
@@ -174,52 +73,114 @@ const FUNCTION: &[Spec] = &[
     )
     .flags(Flags::WRITE.and(Flags::NOSCRIPT))
     .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
-    .doc("7.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes all functions, of which there are none."),
-    Spec::new("function|help", 2, Group::Scripting, Handler::Table(introspect::help))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .doc("7.0.0", "O(1)", "", "Lists the subcommands of FUNCTION."),
+    .doc(
+        "7.0.0",
+        "O(1)",
+        "[ASYNC | SYNC]",
+        "Deletes all functions, of which there are none.",
+    ),
+    Spec::new(
+        "function|help",
+        2,
+        Group::Scripting,
+        Handler::Table(introspect::help),
+    )
+    .flags(Flags::LOADING.and(Flags::STALE))
+    .doc("7.0.0", "O(1)", "", "Lists the subcommands of FUNCTION."),
 ];
 const LATENCY: &[Spec] = &[
-    Spec::new("latency|help", 2, Group::Server, Handler::Table(introspect::help))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .doc("2.8.13", "O(1)", "", "Lists the subcommands of LATENCY."),
+    Spec::new(
+        "latency|help",
+        2,
+        Group::Server,
+        Handler::Table(introspect::help),
+    )
+    .flags(Flags::LOADING.and(Flags::STALE))
+    .doc("2.8.13", "O(1)", "", "Lists the subcommands of LATENCY."),
     Spec::new(
         "latency|histogram",
         -2,
         Group::Server,
         Handler::Session(SessionCommand::Latency(LatencyCommand::Histogram)),
     )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
+    .flags(
+        Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
+    )
+    .tips(&[
+        "nondeterministic_output",
+        "request_policy:all_nodes",
+        "response_policy:special",
+    ])
     .class(Class::Admin)
-    .doc("7.0.0", "O(commands)", "[command ...]", "Returns the distribution of latencies."),
+    .doc(
+        "7.0.0",
+        "O(commands)",
+        "[command ...]",
+        "Returns the distribution of latencies.",
+    ),
     Spec::new(
         "latency|history",
         3,
         Group::Server,
         Handler::Session(SessionCommand::Latency(LatencyCommand::History)),
     )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
+    .flags(
+        Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
+    )
+    .tips(&[
+        "nondeterministic_output",
+        "request_policy:all_nodes",
+        "response_policy:special",
+    ])
     .class(Class::Admin)
-    .doc("2.8.13", "O(1)", "event", "Returns the latencies of an event."),
+    .doc(
+        "2.8.13",
+        "O(1)",
+        "event",
+        "Returns the latencies of an event.",
+    ),
     Spec::new(
         "latency|latest",
         2,
         Group::Server,
         Handler::Session(SessionCommand::Latency(LatencyCommand::Latest)),
     )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
-    .tips(&["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"])
+    .flags(
+        Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
+    )
+    .tips(&[
+        "nondeterministic_output",
+        "request_policy:all_nodes",
+        "response_policy:special",
+    ])
     .class(Class::Admin)
-    .doc("2.8.13", "O(1)", "", "Returns the last latency of every event."),
+    .doc(
+        "2.8.13",
+        "O(1)",
+        "",
+        "Returns the last latency of every event.",
+    ),
     Spec::new(
         "latency|reset",
         -2,
         Group::Server,
         Handler::Session(SessionCommand::Latency(LatencyCommand::Reset)),
     )
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
+    .flags(
+        Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
+    )
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
     .class(Class::Admin)
     .doc("2.8.13", "O(1)", "[event ...]", "Forgets latencies."),
@@ -234,10 +195,20 @@ const SLOWLOG: &[Spec] = &[
     .flags(Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE))
     .tips(&["request_policy:all_nodes", "nondeterministic_output"])
     .class(Class::Admin)
-    .doc("2.2.12", "O(entries)", "[count]", "Returns the slowest commands of the tenant."),
-    Spec::new("slowlog|help", 2, Group::Server, Handler::Table(introspect::help))
-        .flags(Flags::LOADING.and(Flags::STALE))
-        .doc("6.2.0", "O(1)", "", "Lists the subcommands of SLOWLOG."),
+    .doc(
+        "2.2.12",
+        "O(entries)",
+        "[count]",
+        "Returns the slowest commands of the tenant.",
+    ),
+    Spec::new(
+        "slowlog|help",
+        2,
+        Group::Server,
+        Handler::Table(introspect::help),
+    )
+    .flags(Flags::LOADING.and(Flags::STALE))
+    .doc("6.2.0", "O(1)", "", "Lists the subcommands of SLOWLOG."),
     Spec::new(
         "slowlog|len",
         2,
@@ -245,7 +216,11 @@ const SLOWLOG: &[Spec] = &[
         Handler::Session(SessionCommand::Slowlog(SlowlogCommand::Len)),
     )
     .flags(Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE))
-    .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
+    .tips(&[
+        "request_policy:all_nodes",
+        "response_policy:agg_sum",
+        "nondeterministic_output",
+    ])
     .class(Class::Admin)
     .doc("2.2.12", "O(1)", "", "Returns the number of entries."),
     Spec::new(
