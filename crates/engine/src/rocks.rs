@@ -25,11 +25,12 @@ const BLOCK_BYTES: usize = 4 << 10;
 const METADATA_BLOCK_BYTES: usize = 4 << 10;
 const BLOOM_BITS: f64 = 10.0;
 /// Small arenas: an idle database's memtable costs one block, and a memtable is charged by block.
-const ARENA_BLOCK_BYTES: usize = 64 << 10;
+const ARENA_BLOCK_BYTES: usize = 32 << 10;
 const MEMTABLES_MAX: i32 = 4;
 const MEMTABLE_PARTS: i32 = 8;
-/// 25 KB of an 8 MiB memtable: 25 bits a key with 1 KiB values, 3 with tiny ones.
-const MEMTABLE_BLOOM_RATIO: f64 = 0.003;
+/// 8 KiB of an 8 MiB memtable: 8 bits a key with 1 KiB values. It is there from the start, so an
+/// idle database pays for it too.
+const MEMTABLE_BLOOM_RATIO: f64 = 0.001;
 /// Files of level 0 that start a compaction.
 const LEVEL0_FILES: i32 = 8;
 /// Output files of compaction, so that one compaction step stays short.

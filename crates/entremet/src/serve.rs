@@ -43,7 +43,8 @@ pub fn run(config: Config, source: Source) -> Result<(), Failure> {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("ENTREMET_LOG").unwrap_or_else(|_| "info".into()),
+            tracing_subscriber::EnvFilter::try_from_env("ENTREMET_LOG")
+                .unwrap_or_else(|_| "info".into()),
         )
         .init();
     let signals = watch_signals()?;
@@ -69,20 +70,27 @@ pub fn run(config: Config, source: Source) -> Result<(), Failure> {
 fn watch_signals() -> Result<Receiver<i32>, Failure> {
     let (sender, receiver) = channel();
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    thread::Builder::new().name("signals".into()).spawn(move || {
-        for signal in signals.forever() {
-            if sender.send(signal).is_err() {
-                return;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                if sender.send(signal).is_err() {
+                    return;
+                }
             }
-        }
-    })?;
+        })?;
     Ok(receiver)
 }
 
 fn say_ready(server: &Server, admin: &AdminHandle) -> io::Result<()> {
     let listen: Vec<String> = server.addresses().iter().map(ToString::to_string).collect();
     let mut out = io::stdout().lock();
-    writeln!(out, "entremet is ready: clients on {}, admin on http://{}", listen.join(" and "), admin.address())?;
+    writeln!(
+        out,
+        "entremet is ready: clients on {}, admin on http://{}",
+        listen.join(" and "),
+        admin.address()
+    )?;
     out.flush()
 }
 
@@ -95,12 +103,18 @@ fn wait(server: &Server, signals: &Receiver<i32>, source: &Source) {
         match config::load(source.file.as_deref(), &source.overrides) {
             Ok(loaded) => {
                 eprint!("{}", loaded.report);
-                server.reload(&options::tenants(&loaded.config), options::tuning(&loaded.config));
+                server.reload(
+                    &options::tenants(&loaded.config),
+                    options::tuning(&loaded.config),
+                );
                 tracing::info!("the configuration was reloaded");
             }
             Err(report) => {
                 server.reload_refused();
-                tracing::error!("the configuration was not reloaded, the old one stays: {}\n{report}", report.summary());
+                tracing::error!(
+                    "the configuration was not reloaded, the old one stays: {}\n{report}",
+                    report.summary()
+                );
             }
         }
     }

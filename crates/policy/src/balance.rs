@@ -134,10 +134,9 @@ impl Balancer {
         self.interval += 1;
         let now = self.interval;
         self.resting.retain(|_, until| *until > now);
-        let permille = |ns: Nanos| ns.saturating_mul(1000) / interval_ns.max(1);
         let mut loads: Vec<u64> = cores
             .iter()
-            .map(|core| permille(core.busy_ns.saturating_add(core.backlog_ns)))
+            .map(|core| permille(core.busy_ns.saturating_add(core.backlog_ns), interval_ns))
             .collect();
         let gap_permille = gap(&loads).map_or(0, |(_, _, gap)| gap);
         let busiest = loads.iter().copied().max().unwrap_or(0);
@@ -159,16 +158,26 @@ impl Balancer {
                 },
             );
         }
+        let moves = self.choose(interval_ns, &mut loads, movable);
+        if moves.is_empty() {
+            return decide(moves, Reason::NothingFits);
+        }
+        self.stood = 0;
+        decide(moves, Reason::Moved)
+    }
+
+    /// The moves that narrow the gap, and the loads after them.
+    fn choose(&mut self, interval_ns: Nanos, loads: &mut [u64], movable: &[Movable]) -> Vec<Move> {
         let mut rest: Vec<(u64, &Movable)> = movable
             .iter()
-            .filter(|m| m.load_ns > 0 && m.core < cores.len() && !self.resting.contains_key(&m.id))
-            .map(|m| (permille(m.load_ns), m))
+            .filter(|m| m.load_ns > 0 && m.core < loads.len() && !self.resting.contains_key(&m.id))
+            .map(|m| (permille(m.load_ns, interval_ns), m))
             .collect();
         // Largest first: fewest moves. Ties by name, so that the decision is reproducible.
         rest.sort_by_key(|(load, m)| (u64::MAX - load, m.id));
         let mut moves = Vec::new();
         while moves.len() < self.options.moves_max {
-            let Some((from, to, gap)) = gap(&loads) else {
+            let Some((from, to, gap)) = gap(loads) else {
                 break;
             };
             // Half the gap at most: more would only turn it round.
@@ -184,19 +193,20 @@ impl Balancer {
             let (load, chosen) = rest.remove(at);
             loads[from] -= load.min(loads[from]);
             loads[to] += load;
-            self.resting.insert(chosen.id, now + self.options.rest);
+            self.resting
+                .insert(chosen.id, self.interval + self.options.rest);
             moves.push(Move {
                 id: chosen.id,
                 from,
                 to,
             });
         }
-        if moves.is_empty() {
-            return decide(moves, Reason::NothingFits);
-        }
-        self.stood = 0;
-        decide(moves, Reason::Moved)
+        moves
     }
+}
+
+fn permille(ns: Nanos, of_ns: Nanos) -> u64 {
+    ns.saturating_mul(1000) / of_ns.max(1)
 }
 
 /// The busiest core, the idlest, and the difference of their loads; the first of equals.

@@ -109,13 +109,13 @@ impl Core {
     }
 }
 
-/// Runs a second to settle and a second to measure; what each got in the latter, in seconds of a core.
+/// Runs a while to settle and half a second to measure; what each got in the latter, in seconds of a core.
 fn shares(weights: &[f64], placement: &[&[usize]], cores: usize) -> Vec<f64> {
     let list: Vec<_> = weights.iter().map(|&w| Allocation::share(w)).collect();
     let mut machine = Machine::new(&list, placement, cores);
-    machine.run(2 * S, |id| out((10 + 3 * id as u64) * US));
+    machine.run(S + 300 * MS, |id| out((10 + 3 * id as u64) * US));
     let before = machine.used.clone();
-    machine.run(3 * S, |id| out((10 + 3 * id as u64) * US));
+    machine.run(S + 800 * MS, |id| out((10 + 3 * id as u64) * US));
     let gained = machine.used.iter().zip(before);
     gained
         .map(|(used, before)| (used - before) as f64 / 1e9)
@@ -160,9 +160,9 @@ fn skewed_weights_over_two_cores() {
         .collect();
     let list: Vec<_> = weights.iter().map(|&w| Allocation::share(w)).collect();
     let mut machine = Machine::new(&list, &placement, 2);
-    machine.run(2 * S, |_| out(5 * US));
+    machine.run(S + 500 * MS, |_| out(5 * US));
     let before = machine.used.clone();
-    machine.run(6 * S, |_| out(5 * US));
+    machine.run(3 * S + 500 * MS, |_| out(5 * US));
     let got: Vec<f64> = machine
         .used
         .iter()

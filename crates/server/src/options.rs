@@ -32,7 +32,11 @@ impl Default for Capacity {
     /// A request that is not part of a pipeline costs a core about 10 µs in system calls, so small
     /// requests are what Pisces calls interrupt-bound; the bandwidth is a 10 Gbit/s port's.
     fn default() -> Self {
-        Self { requests_per_s: 100_000, bytes_in_per_s: 1_250_000_000, bytes_out_per_s: 1_250_000_000 }
+        Self {
+            requests_per_s: 100_000,
+            bytes_in_per_s: 1_250_000_000,
+            bytes_out_per_s: 1_250_000_000,
+        }
     }
 }
 

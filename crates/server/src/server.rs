@@ -48,8 +48,14 @@ impl Server {
         let tenants = Registry::open(&options.data, &options.tenants, options.cores)?;
         let doorkeeper = Doorkeeper::start().map_err(ServerError::System)?;
         let run_id = run_id()?;
-        let shared =
-            Arc::new(Shared::new(options, engine, tenants, doorkeeper, run_id, on_shutdown));
+        let shared = Arc::new(Shared::new(
+            options,
+            engine,
+            tenants,
+            doorkeeper,
+            run_id,
+            on_shutdown,
+        ));
         let threads = start_cores(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         Ok(Self { shared, threads })
     }
@@ -77,7 +83,10 @@ impl Server {
 
     /// A reload was refused for its errors; counted for the metrics.
     pub fn reload_refused(&self) {
-        self.shared.counters.reloads_refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.shared
+            .counters
+            .reloads_refused
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Takes no new connection and no new request; what is under way is finished.
@@ -114,7 +123,10 @@ fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
     }
     let mut door = Some(Door::open(&shared.options.listen, &polls[0])?);
     let addresses = door.as_ref().map_or(Ok(Vec::new()), Door::addresses)?;
-    shared.addresses.set(addresses).unwrap_or_else(|_| unreachable!("set once"));
+    shared
+        .addresses
+        .set(addresses)
+        .unwrap_or_else(|_| unreachable!("set once"));
     shared.set_mailboxes(mailboxes.clone());
     let mut threads = Vec::new();
     for (id, (poll, mailbox)) in polls.into_iter().zip(mailboxes).enumerate() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use engine::{Engine, KeyspaceOptions};
 use parking_lot::RwLock;
-use stage::{DispatchOptions, Meter};
+use stage::{DispatchOptions, Meter, Nanos};
 
 use crate::commands::Context;
 use crate::connection::client::Clients;
@@ -17,6 +17,11 @@ use crate::tenants::{Doorkeeper, Registry, Tenant};
 
 /// A queue holds each connection at most once, so that no queue can be longer than the descriptors allow.
 const QUEUE_MAX: usize = 1 << 20;
+
+/// A tenant keeps what it has not used for this long. Its clients are silent while they wait for a commit
+/// (some ms where committer and core share a processor), and must not lose their share for that: Pisces
+/// 4.3.5 waits for I/O-bound connections before it ends a round, for the same reason.
+const ROUND_NS: Nanos = 10_000_000;
 
 /// Why a tenant's database could not be opened.
 pub type OpenError = engine::EngineError;
@@ -119,7 +124,9 @@ impl Shared {
     }
 
     pub(crate) fn set_mailboxes(&self, mailboxes: Vec<Mailbox>) {
-        self.mailboxes.set(mailboxes).unwrap_or_else(|_| unreachable!("the cores are started once"));
+        self.mailboxes
+            .set(mailboxes)
+            .unwrap_or_else(|_| unreachable!("the cores are started once"));
     }
 
     /// The mailbox of a core.
@@ -169,12 +176,15 @@ impl Shared {
             // One core has one second of CPU time a second.
             1_000_000_000,
         ];
-        let meter = Meter { requests: 0, bytes: [false, true, true, false] };
+        let meter = Meter {
+            requests: 0,
+            bytes: [false, true, true, false],
+        };
         DispatchOptions {
             discipline: self.tuning().discipline,
             queue_max: QUEUE_MAX,
             seed: self.options.seed,
-            round_ns: std::env::var("ROUND_MS").map_or(1, |v| v.parse::<u64>().unwrap()) * 1_000_000,
+            round_ns: ROUND_NS,
             ..DispatchOptions::new(per_s, meter)
         }
     }
@@ -188,7 +198,13 @@ impl Shared {
             permits,
             queue_max: QUEUE_MAX,
             seed: self.options.seed,
-            ..DispatchOptions::new(per_s, Meter { requests: 0, bytes: [false] })
+            ..DispatchOptions::new(
+                per_s,
+                Meter {
+                    requests: 0,
+                    bytes: [false],
+                },
+            )
         }
     }
 
@@ -239,9 +255,12 @@ impl Shared {
 
     /// By name, since a keyspace outlives a tenant that is removed and added again.
     fn tell_committed(&self, name: &str, cores: u64) {
-        let Some(tenant) = self.tenants.get(name) else { return };
+        let Some(tenant) = self.tenants.get(name) else {
+            return;
+        };
         for core in (0..self.options.cores).filter(|core| cores >> core & 1 == 1) {
-            self.mailbox(core).send(Message::Committed(Arc::clone(&tenant)));
+            self.mailbox(core)
+                .send(Message::Committed(Arc::clone(&tenant)));
         }
     }
 }
@@ -279,6 +298,13 @@ pub(crate) mod tests {
         let engine = Engine::open(options.engine.clone()).expect("an engine");
         let registry = Registry::open(directory, &specs, options.cores).expect("a registry");
         let doorkeeper = Doorkeeper::start().expect("a doorkeeper");
-        Shared::new(options, engine, registry, doorkeeper, "0".repeat(40), Box::new(|| {}))
+        Shared::new(
+            options,
+            engine,
+            registry,
+            doorkeeper,
+            "0".repeat(40),
+            Box::new(|| {}),
+        )
     }
 }

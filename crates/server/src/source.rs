@@ -7,8 +7,8 @@ use std::sync::Arc;
 use engine::KeyspaceStats;
 use policy::PrincipalId;
 use telemetry::{
-    Capacities, Connections, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot, StageSnapshot, State, Storage,
-    TenantSnapshot,
+    Capacities, Connections, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot,
+    StageSnapshot, State, Storage, TenantSnapshot,
 };
 
 use crate::core::Seen;
@@ -31,7 +31,10 @@ impl Source {
     }
 
     fn capacities(&self) -> Capacities {
-        let (core, cores) = (self.shared.options.capacity, self.shared.options.cores as f64);
+        let (core, cores) = (
+            self.shared.options.capacity,
+            self.shared.options.cores as f64,
+        );
         Capacities {
             requests_per_s: core.requests_per_s as f64 * cores,
             bytes_in_per_s: core.bytes_in_per_s as f64 * cores,
@@ -43,7 +46,11 @@ impl Source {
     /// What each tenant's storage holds, of those whose keyspace has been asked for.
     fn stored(&self) -> Vec<KeyspaceStats> {
         let tenants = self.shared.tenants.list();
-        tenants.iter().filter_map(|tenant| tenant.keyspace()).map(|keyspace| keyspace.stats()).collect()
+        tenants
+            .iter()
+            .filter_map(|tenant| tenant.keyspace())
+            .map(|keyspace| keyspace.stats())
+            .collect()
     }
 
     /// What one stage of one core looks like.
@@ -54,7 +61,9 @@ impl Source {
         seen: &[(PrincipalId, Seen)],
         names: &BTreeMap<PrincipalId, Arc<Tenant>>,
     ) -> StageSnapshot {
-        let busy = seen.iter().filter(|(_, seen)| seen.waiting > 0 || seen.permits_in_use > 0);
+        let busy = seen
+            .iter()
+            .filter(|(_, seen)| seen.waiting > 0 || seen.permits_in_use > 0);
         let principals = busy.filter_map(|(id, seen)| Some(principal(names.get(id)?, stage, seen)));
         StageSnapshot {
             stage: stage.to_string(),
@@ -72,8 +81,12 @@ fn principal(tenant: &Tenant, stage: &str, seen: &Seen) -> PrincipalSnapshot {
     let reserved = tenant.settings().reserved_permits;
     let debt_ms = seen.debt_ns as f64 / 1e6;
     let explanation = match (seen.best_effort, seen.debt_ns) {
-        (true, _) => Some("beyond its contract: served when nobody in contract wants the resource".to_string()),
-        (false, 1_000_000..) => Some(format!("{debt_ms:.1} ms ahead of the others' service: they go first")),
+        (true, _) => Some(
+            "beyond its contract: served when nobody in contract wants the resource".to_string(),
+        ),
+        (false, 1_000_000..) => Some(format!(
+            "{debt_ms:.1} ms ahead of the others' service: they go first"
+        )),
         _ => None,
     };
     PrincipalSnapshot {
@@ -108,7 +121,8 @@ impl telemetry::AdminSource for Source {
             max: shared.options.object_cache_bytes + shared.options.engine.block_cache_bytes,
             ..Memory::default()
         };
-        let used = memory.object_cache + memory.block_cache + memory.memtables + sum(|s| s.pending_bytes);
+        let used =
+            memory.object_cache + memory.block_cache + memory.memtables + sum(|s| s.pending_bytes);
         ServerSnapshot {
             version: shared.options.version.clone(),
             redis_version: crate::session::REDIS_VERSION.to_string(),
@@ -117,7 +131,13 @@ impl telemetry::AdminSource for Source {
             cores: shared.options.cores as u32,
             scheduler: self.discipline(),
             capacities: self.capacities(),
-            listen: shared.addresses.get().into_iter().flatten().map(ToString::to_string).collect(),
+            listen: shared
+                .addresses
+                .get()
+                .into_iter()
+                .flatten()
+                .map(ToString::to_string)
+                .collect(),
             connections: Connections {
                 open: shared.clients.count() as u64,
                 blocked: 0,
@@ -137,7 +157,12 @@ impl telemetry::AdminSource for Source {
             },
             cpu_user_s: usage.user_s,
             cpu_system_s: usage.system_s,
-            slowlog_length: shared.tenants.list().iter().map(|tenant| tenant.slow_log.lock().len() as u64).sum(),
+            slowlog_length: shared
+                .tenants
+                .list()
+                .iter()
+                .map(|tenant| tenant.slow_log.lock().len() as u64)
+                .sum(),
             reloads: shared.counters.reloads.load(Ordering::Relaxed),
             reloads_refused: shared.counters.reloads_refused.load(Ordering::Relaxed),
         }
@@ -151,17 +176,31 @@ impl telemetry::AdminSource for Source {
             }
         }
         let tenants = self.shared.tenants.list();
-        tenants.iter().map(|tenant| snapshot(tenant, waiting.get(&tenant.id).copied().unwrap_or(0))).collect()
+        tenants
+            .iter()
+            .map(|tenant| snapshot(tenant, waiting.get(&tenant.id).copied().unwrap_or(0)))
+            .collect()
     }
 
     fn stages(&self) -> Vec<StageSnapshot> {
-        let names: BTreeMap<_, _> =
-            self.shared.tenants.list().into_iter().map(|tenant| (tenant.id, tenant)).collect();
+        let names: BTreeMap<_, _> = self
+            .shared
+            .tenants
+            .list()
+            .into_iter()
+            .map(|tenant| (tenant.id, tenant))
+            .collect();
         let handlers = self.shared.handler_stage().permits;
         let mut stages = Vec::new();
         for (core, entries) in self.shared.board.cores().enumerate() {
-            let at_request: Vec<_> = entries.iter().map(|entry| (entry.principal, entry.request)).collect();
-            let at_handler: Vec<_> = entries.iter().map(|entry| (entry.principal, entry.handler)).collect();
+            let at_request: Vec<_> = entries
+                .iter()
+                .map(|entry| (entry.principal, entry.request))
+                .collect();
+            let at_handler: Vec<_> = entries
+                .iter()
+                .map(|entry| (entry.principal, entry.handler))
+                .collect();
             drop(entries);
             stages.push(self.stage(("request", 1), core, &at_request, &names));
             stages.push(self.stage(("handler", handlers), core, &at_handler, &names));
@@ -172,7 +211,10 @@ impl telemetry::AdminSource for Source {
 
 fn snapshot(tenant: &Tenant, waiting: u64) -> TenantSnapshot {
     let settings = tenant.settings();
-    let stored = tenant.keyspace().map(|keyspace| keyspace.stats()).unwrap_or_default();
+    let stored = tenant
+        .keyspace()
+        .map(|keyspace| keyspace.stats())
+        .unwrap_or_default();
     TenantSnapshot {
         name: tenant.name.clone(),
         weight: settings.weight,

@@ -25,8 +25,14 @@ pub enum Class {
 
 impl Class {
     /// Every class, in the order of [`Class::index`].
-    pub const ALL: [Self; CLASSES] =
-        [Self::Get, Self::Put, Self::Multiget, Self::Scan, Self::Other, Self::Admin];
+    pub const ALL: [Self; CLASSES] = [
+        Self::Get,
+        Self::Put,
+        Self::Multiget,
+        Self::Scan,
+        Self::Other,
+        Self::Admin,
+    ];
 
     /// The class's place in arrays of [`CLASSES`] elements.
     #[inline]

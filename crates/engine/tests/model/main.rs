@@ -1,7 +1,7 @@
 //! Random commands against a model: a `BTreeMap` and no cache, no log, no database.
 //!
 //! Between the commands everything that must not matter happens: commits waited for or not,
-//! caches emptied, databases closed (memtables flushed, block cache useless) and reopened, the
+//! caches emptied, databases closed and reopened (memtables become files), the
 //! whole engine restarted.
 
 #[path = "../common/mod.rs"]

@@ -22,5 +22,7 @@ impl Clock for Monotonic {
 
 /// Time of day in ms since the Unix epoch; 0 while the machine's clock is set before it.
 pub fn wall_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }

@@ -67,7 +67,9 @@ pub fn tuning(config: &Config) -> Tuning {
             Pick::Lottery => Discipline::Lottery,
             Pick::Fifo => Discipline::Fifo,
         },
-        slow_log_over_us: server.slow_log_over.map_or(-1, |time| (time.ns() / 1_000) as i64),
+        slow_log_over_us: server
+            .slow_log_over
+            .map_or(-1, |time| (time.ns() / 1_000) as i64),
         slow_log_length: server.slow_log_length as usize,
         idle_timeout_ms: server.idle_timeout.map_or(0, config::units::Time::ms),
         connections_max: server.max_connections as usize,
@@ -77,8 +79,15 @@ pub fn tuning(config: &Config) -> Tuning {
 /// Tenants; where the file names none, the default one is the operator's own.
 pub fn tenants(config: &Config) -> Vec<TenantSpec> {
     if config.tenants.is_empty() {
-        let settings = Settings { admin: true, ..Settings::default() };
-        return vec![TenantSpec { name: DEFAULT.to_string(), password: Password::None, settings }];
+        let settings = Settings {
+            admin: true,
+            ..Settings::default()
+        };
+        return vec![TenantSpec {
+            name: DEFAULT.to_string(),
+            password: Password::None,
+            settings,
+        }];
     }
     config.tenants.iter().map(tenant).collect()
 }
@@ -106,14 +115,23 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
         cache_bytes: tenant.cache.map(config::units::Bytes::get),
         slos: tenant.slos.iter().map(slo).collect(),
     };
-    let password = tenant.password_hash.clone().map_or(Password::None, Password::Hashed);
-    TenantSpec { name: tenant.name.clone(), password, settings }
+    let password = tenant
+        .password_hash
+        .clone()
+        .map_or(Password::None, Password::Hashed);
+    TenantSpec {
+        name: tenant.name.clone(),
+        password,
+        settings,
+    }
 }
 
 fn slo(slo: &config::Slo) -> Slo {
     Slo {
         class: slo.class,
-        latency: slo.latency.map(|(percentile, at_most)| (percentile, at_most.ns())),
+        latency: slo
+            .latency
+            .map(|(percentile, at_most)| (percentile, at_most.ns())),
         throughput_per_s: slo.throughput.map(config::units::Rate::per_s),
         contract_per_s: slo.contract.map(config::units::Rate::per_s),
         importance: slo.importance,
@@ -121,15 +139,32 @@ fn slo(slo: &config::Slo) -> Slo {
 }
 
 fn listen(config: &Config) -> Result<Vec<Listen>, Box<dyn Error>> {
-    let mut listen: Vec<Listen> =
-        config.server.listen.iter().map(|addr| Listen { addr: *addr, tls: None }).collect();
+    let mut listen: Vec<Listen> = config
+        .server
+        .listen
+        .iter()
+        .map(|addr| Listen {
+            addr: *addr,
+            tls: None,
+        })
+        .collect();
     if let Some(settings) = &config.server.tls {
         let tls = tls::load(settings).map_err(|problems| {
-            let texts: Vec<String> =
-                problems.iter().map(|problem| format!("server.tls.{}: {}; {}", problem.key, problem.what, problem.advice)).collect();
+            let texts: Vec<String> = problems
+                .iter()
+                .map(|problem| {
+                    format!(
+                        "server.tls.{}: {}; {}",
+                        problem.key, problem.what, problem.advice
+                    )
+                })
+                .collect();
             texts.join("\n")
         })?;
-        listen.extend(settings.listen.iter().map(|addr| Listen { addr: *addr, tls: Some(Arc::clone(&tls)) }));
+        listen.extend(settings.listen.iter().map(|addr| Listen {
+            addr: *addr,
+            tls: Some(Arc::clone(&tls)),
+        }));
     }
     Ok(listen)
 }

@@ -127,3 +127,11 @@ fn unused_quanta_are_kept_for_a_round_and_no_longer() {
     let ahead = (0..1000).take_while(|_| turn(true) == late).count();
     assert!((98..=102).contains(&ahead), "{ahead}");
 }
+
+#[test]
+fn a_principal_is_small() {
+    // With the request stage's four resources; docs of `PrincipalId::END` and the bound of 64 KiB per
+    // idle tenant rely on it.
+    let size = size_of::<Slot<u64, 4>>();
+    assert!(size <= 400, "{size}");
+}

@@ -79,7 +79,8 @@ impl Client {
 
     /// It has chosen a protocol.
     pub fn speaks(&self, protocol: Protocol) {
-        self.protocol.store(protocol.version() as u8, Ordering::Relaxed);
+        self.protocol
+            .store(protocol.version() as u8, Ordering::Relaxed);
     }
 
     /// It has this many commands queued; none: it is outside `MULTI`.
@@ -146,6 +147,10 @@ impl Clients {
     /// The connections of one tenant, oldest first: a tenant sees nobody else's.
     pub fn of(&self, tenant: &Arc<Tenant>) -> Vec<Arc<Client>> {
         let by_id = self.by_id.lock();
-        by_id.values().filter(|client| Arc::ptr_eq(&client.tenant.lock(), tenant)).cloned().collect()
+        by_id
+            .values()
+            .filter(|client| Arc::ptr_eq(&client.tenant.lock(), tenant))
+            .cloned()
+            .collect()
     }
 }

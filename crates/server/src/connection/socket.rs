@@ -79,7 +79,11 @@ impl Socket {
     /// # Errors
     /// The kernel's.
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(self.source(), token, Interest::READABLE | Interest::WRITABLE)
+        registry.register(
+            self.source(),
+            token,
+            Interest::READABLE | Interest::WRITABLE,
+        )
     }
 
     /// Ends the notices, so that another core's poll can take the stream over.

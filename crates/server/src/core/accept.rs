@@ -48,14 +48,22 @@ impl Door {
         let mut listeners = Vec::new();
         for (index, listen) in listen.iter().enumerate() {
             let named = |error: io::Error| {
-                io::Error::new(error.kind(), format!("cannot listen on {}: {error}", listen.addr))
+                io::Error::new(
+                    error.kind(),
+                    format!("cannot listen on {}: {error}", listen.addr),
+                )
             };
             let mut listener = TcpListener::bind(listen.addr).map_err(named)?;
             let token = Token(DOOR_TOKENS + index);
-            poll.registry().register(&mut listener, token, Interest::READABLE).map_err(named)?;
+            poll.registry()
+                .register(&mut listener, token, Interest::READABLE)
+                .map_err(named)?;
             listeners.push((listener, listen.tls.clone()));
         }
-        Ok(Self { listeners, more: false })
+        Ok(Self {
+            listeners,
+            more: false,
+        })
     }
 
     /// The addresses bound, with the ports the system chose.
@@ -63,7 +71,10 @@ impl Door {
     /// # Errors
     /// The kernel's.
     pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        self.listeners.iter().map(|(listener, _)| listener.local_addr()).collect()
+        self.listeners
+            .iter()
+            .map(|(listener, _)| listener.local_addr())
+            .collect()
     }
 
     fn next(&mut self) -> Option<(TcpStream, SocketAddr, Option<Arc<ServerConfig>>)> {
@@ -84,7 +95,9 @@ impl Door {
 impl Core {
     /// Takes connections from the door and hands each to the core with the fewest.
     pub(super) fn accept(&mut self) {
-        let Some(mut door) = self.door.take() else { return };
+        let Some(mut door) = self.door.take() else {
+            return;
+        };
         door.more = true;
         for _ in 0..ACCEPT_MAX {
             let Some((stream, addr, tls)) = door.next() else {
@@ -118,9 +131,13 @@ impl Core {
             let _ = io::Write::write(&mut stream, FULL);
             return Ok(None);
         }
-        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3);
+        let keepalive = TcpKeepalive::new()
+            .with_time(KEEPALIVE)
+            .with_interval(KEEPALIVE / 3);
         SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-        let Some(tenant) = shared.tenants.get(crate::tenants::DEFAULT) else { return Ok(None) };
+        let Some(tenant) = shared.tenants.get(crate::tenants::DEFAULT) else {
+            return Ok(None);
+        };
         let socket = Socket::new(stream, tls)?;
         let local = socket.local_addr()?;
         let client = shared.clients.enter(addr, local, self.now_ms, &tenant);
@@ -134,7 +151,9 @@ impl Core {
         let tenant = Arc::clone(&connection.tenant);
         self.enroll(&tenant, now);
         let key = self.places.reserve();
-        let registered = connection.socket.register(self.poll.registry(), Token(key.index as usize));
+        let registered = connection
+            .socket
+            .register(self.poll.registry(), Token(key.index as usize));
         let killed = connection.client.killed.load(Ordering::Acquire);
         if registered.is_err() || killed || tenant.removed() {
             self.close(key, connection);
@@ -144,7 +163,12 @@ impl Core {
     }
 
     /// Gives a connection to another core; nothing of it may be under way here.
-    pub(super) fn move_to(&mut self, core: usize, key: super::ConnectionKey, mut connection: Box<Connection>) {
+    pub(super) fn move_to(
+        &mut self,
+        core: usize,
+        key: super::ConnectionKey,
+        mut connection: Box<Connection>,
+    ) {
         let _ = connection.socket.deregister(self.poll.registry());
         connection.tenant.left(self.id);
         self.places.give_up(key);
@@ -165,7 +189,9 @@ impl Core {
     /// Closes the connections that `CLIENT KILL` has marked, or whose tenant is gone.
     pub(super) fn close_killed(&mut self) {
         for key in self.places.keys() {
-            let Some(connection) = self.places.lift(key) else { continue };
+            let Some(connection) = self.places.lift(key) else {
+                continue;
+            };
             if connection.client.killed.load(Ordering::Acquire) || connection.tenant.removed() {
                 self.close(key, connection);
             } else {

@@ -64,7 +64,9 @@ pub struct Board {
 impl Board {
     /// A board for this many cores, empty.
     pub fn new(cores: usize) -> Self {
-        Self { cores: (0..cores).map(|_| Mutex::default()).collect() }
+        Self {
+            cores: (0..cores).map(|_| Mutex::default()).collect(),
+        }
     }
 
     /// Each core's entries, in the order of cores. A core skips its posting while its guard is held.
@@ -76,12 +78,22 @@ impl Board {
 impl Core {
     /// Writes down what the stages of this core observe of everybody who was ever let through here.
     pub(super) fn post(&self, now: Nanos) {
-        let Some(mut entries) = self.shared.board.cores[self.id].try_lock() else { return };
+        let Some(mut entries) = self.shared.board.cores[self.id].try_lock() else {
+            return;
+        };
         entries.clear();
         entries.extend(self.principals.ids().filter_map(|principal| {
             let request: Seen = self.stage.observe(now, principal)?.into();
-            let handler = self.handlers.observe(now, principal).map(Seen::from).unwrap_or_default();
-            (request.admitted + request.waiting > 0).then_some(Entry { principal, request, handler })
+            let handler = self
+                .handlers
+                .observe(now, principal)
+                .map(Seen::from)
+                .unwrap_or_default();
+            (request.admitted + request.waiting > 0).then_some(Entry {
+                principal,
+                request,
+                handler,
+            })
         }));
     }
 }

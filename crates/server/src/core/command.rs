@@ -36,7 +36,12 @@ impl Core {
             Err(text) => return refuse(connection, Class::Other, &text, used),
         };
         if !connection.session.authenticated && !spec.flags.has(Flags::NO_AUTH) {
-            return refuse(connection, spec.class, "NOAUTH Authentication required.", used);
+            return refuse(
+                connection,
+                spec.class,
+                "NOAUTH Authentication required.",
+                used,
+            );
         }
         if let Some(throttled) = &self.refusal {
             return refuse(connection, spec.class, throttled, used);
@@ -60,9 +65,12 @@ impl Core {
         }
         match spec.handler {
             Handler::Data(_) => self.data(key, connection, spec, args, used),
-            Handler::Keyspace(_) | Handler::KeyspaceWriter(_) => {
-                self.start(key, connection, Box::new(Unit::one(spec, args.to_owned())), used)
-            }
+            Handler::Keyspace(_) | Handler::KeyspaceWriter(_) => self.start(
+                key,
+                connection,
+                Box::new(Unit::one(spec, args.to_owned())),
+                used,
+            ),
             Handler::Session(command) => self.session(key, connection, (spec, command), args, used),
             Handler::Table(run) => {
                 let before = Before::of(connection);
@@ -83,7 +91,11 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         let Some(keyspace) = self.keyspace(key, connection, spec, used) else {
-            return if connection.parked.is_some() { Flow::Again } else { Flow::Next };
+            return if connection.parked.is_some() {
+                Flow::Again
+            } else {
+                Flow::Next
+            };
         };
         let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
         spec.each_key(&args, |name| names.push(name));
@@ -98,7 +110,14 @@ impl Core {
         match outcome {
             Outcome::Done { seq, .. } => {
                 self.touch(&keyspace, seq);
-                answered(connection, spec.class, requests_of(names.len()), before, seq, used)
+                answered(
+                    connection,
+                    spec.class,
+                    requests_of(names.len()),
+                    before,
+                    seq,
+                    used,
+                )
             }
             Outcome::Failed(error) => {
                 connection.output.rollback(before.mark);
@@ -106,7 +125,12 @@ impl Core {
             }
             Outcome::Disk | Outcome::Busy | Outcome::Full => {
                 connection.output.rollback(before.mark);
-                self.start(key, connection, Box::new(Unit::one(spec, args.to_owned())), used)
+                self.start(
+                    key,
+                    connection,
+                    Box::new(Unit::one(spec, args.to_owned())),
+                    used,
+                )
             }
         }
     }
@@ -146,7 +170,9 @@ impl Core {
                     self.touch(&keyspace, seq);
                     return answered(connection, unit.class, unit.requests, before, seq, used);
                 }
-                Outcome::Failed(error) => return refuse(connection, unit.class, &error.reply(), used),
+                Outcome::Failed(error) => {
+                    return refuse(connection, unit.class, &error.reply(), used)
+                }
                 Outcome::Disk => return self.hand_over(key, connection, keyspace, unit, used),
                 Outcome::Busy => unit.with_keys(|keys| keyspace.wait(keys, self.retry(key))),
                 Outcome::Full => {
@@ -188,7 +214,10 @@ pub(super) struct Before {
 
 impl Before {
     pub(super) fn of(connection: &Connection) -> Self {
-        Self { mark: connection.output.mark(), start: connection.output.len() }
+        Self {
+            mark: connection.output.mark(),
+            start: connection.output.len(),
+        }
     }
 }
 
@@ -214,13 +243,26 @@ pub(super) fn answered(
     }
     if seq > 0 {
         let end = connection.output.len();
-        connection.written.push(Written { seq, start: before.start, end });
+        connection.written.push(Written {
+            seq,
+            start: before.start,
+            end,
+        });
     }
-    if connection.closing { Flow::Stop } else { Flow::Next }
+    if connection.closing {
+        Flow::Stop
+    } else {
+        Flow::Next
+    }
 }
 
 /// Answers with an error; inside `MULTI` that spoils the transaction.
-pub(super) fn refuse(connection: &mut Connection, class: Class, text: &str, used: &mut Used) -> Flow {
+pub(super) fn refuse(
+    connection: &mut Connection,
+    class: Class,
+    text: &str,
+    used: &mut Used,
+) -> Flow {
     if let Some(transaction) = &mut connection.session.transaction {
         transaction.spoiled = true;
     }
@@ -238,20 +280,42 @@ pub(super) fn requests_of(keys: usize) -> u64 {
 /// The commands that are not queued inside `MULTI`.
 fn controls_transaction(spec: &Spec) -> bool {
     use crate::commands::SessionCommand::{Discard, Exec, Multi, Quit, Reset, Watch};
-    matches!(spec.handler, Handler::Session(Discard | Exec | Multi | Quit | Reset | Watch))
+    matches!(
+        spec.handler,
+        Handler::Session(Discard | Exec | Multi | Quit | Reset | Watch)
+    )
 }
 
-fn queue(connection: &mut Connection, spec: &'static Spec, args: Args<'_>, used: &mut Used) -> Flow {
+fn queue(
+    connection: &mut Connection,
+    spec: &'static Spec,
+    args: Args<'_>,
+    used: &mut Used,
+) -> Flow {
     if spec.flags.has(Flags::NO_MULTI) {
-        return refuse(connection, spec.class, "ERR Command not allowed inside a transaction", used);
+        return refuse(
+            connection,
+            spec.class,
+            "ERR Command not allowed inside a transaction",
+            used,
+        );
     }
     let before = Before::of(connection);
-    let transaction = connection.session.transaction.as_mut().expect("queued only inside MULTI");
+    let transaction = connection
+        .session
+        .transaction
+        .as_mut()
+        .expect("queued only inside MULTI");
     if transaction.push(spec, args.to_owned()) {
         connection.client.queued(Some(transaction.calls.len()));
         reply_of(connection).simple("QUEUED");
         answered(connection, Class::Other, 1, before, 0, used)
     } else {
-        refuse(connection, spec.class, "ERR the transaction holds more than 256 MiB of commands", used)
+        refuse(
+            connection,
+            spec.class,
+            "ERR the transaction holds more than 256 MiB of commands",
+            used,
+        )
     }
 }

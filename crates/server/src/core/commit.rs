@@ -18,8 +18,12 @@ impl Core {
             // It is away for another reason; its return settles these replies too.
             return;
         }
-        let Some(seq) = connection.written.iter().map(|written| written.seq).max() else { return };
-        let Some(keyspace) = connection.tenant.keyspace().cloned() else { return };
+        let Some(seq) = connection.written.iter().map(|written| written.seq).max() else {
+            return;
+        };
+        let Some(keyspace) = connection.tenant.keyspace().cloned() else {
+            return;
+        };
         if keyspace.await_commit(self.id, seq) {
             confirm(connection, &keyspace);
         } else {
@@ -30,7 +34,9 @@ impl Core {
 
     /// Commits of `tenant` have ended: lets go the connections that waited for them.
     pub(super) fn committed(&mut self, tenant: &Arc<Tenant>, now: Nanos) {
-        let Some(keyspace) = tenant.keyspace().cloned() else { return };
+        let Some(keyspace) = tenant.keyspace().cloned() else {
+            return;
+        };
         loop {
             let committed = keyspace.committed();
             while let Some(key) = self.waiting.next(tenant.id, committed) {
@@ -45,7 +51,9 @@ impl Core {
     }
 
     fn let_go(&mut self, key: ConnectionKey, committed: Seq, keyspace: &Keyspace, now: Nanos) {
-        let Some(mut connection) = self.places.lift(key) else { return };
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
         if matches!(connection.parked, Some(Parked::Commit(seq)) if seq <= committed) {
             connection.parked = None;
             confirm(&mut connection, keyspace);

@@ -20,7 +20,12 @@ pub type Errand = Box<dyn FnOnce(&Shared) -> Result<(), String> + Send>;
 
 impl Core {
     /// Sends an errand to a handler; the connection takes no turn until it is back.
-    pub(super) fn send_errand(&self, key: ConnectionKey, connection: &mut Connection, errand: Errand) -> Flow {
+    pub(super) fn send_errand(
+        &self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        errand: Errand,
+    ) -> Flow {
         connection.parked = Some(Parked::Errand);
         let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
         self.shared.engine.handlers().submit(Box::new(move || {
@@ -31,8 +36,15 @@ impl Core {
     }
 
     /// An errand is back: its connection is answered and goes on.
-    pub(super) fn errand_done(&mut self, key: ConnectionKey, result: Result<(), String>, now: Nanos) {
-        let Some(mut connection) = self.places.lift(key) else { return };
+    pub(super) fn errand_done(
+        &mut self,
+        key: ConnectionKey,
+        result: Result<(), String>,
+        now: Nanos,
+    ) {
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
         connection.parked = None;
         connection.tally.count(Class::Admin);
         if !connection.session.reply_mode.suppresses() {
@@ -42,7 +54,10 @@ impl Core {
             }
         }
         connection.tally.failed += u32::from(result.is_err());
-        let mut used = Used { requests: 1, ..Used::default() };
+        let mut used = Used {
+            requests: 1,
+            ..Used::default()
+        };
         self.after_work(key, &mut connection, &mut used);
         self.stage.charge(now, connection.tenant.id, used.cost(0));
         let end = self.shared.options.clock.now();

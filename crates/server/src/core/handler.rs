@@ -52,10 +52,21 @@ impl Core {
         let class = unit.class.index() as u8;
         let tenant = Arc::clone(&connection.tenant);
         let client = Arc::clone(&connection.client);
-        let work = Work { key, tenant, keyspace, unit, protocol, client };
+        let work = Work {
+            key,
+            tenant,
+            keyspace,
+            unit,
+            protocol,
+            client,
+        };
         let now = self.shared.options.clock.now();
         connection.parked = Some(Parked::Handler);
-        if self.handlers.admit(now, connection.tenant.id, class, work).is_err() {
+        if self
+            .handlers
+            .admit(now, connection.tenant.id, class, work)
+            .is_err()
+        {
             // One unit a connection at most: the queue holds as many as connections are allowed.
             tracing::error!(tenant = connection.tenant.name, "handler queue is full");
             connection.parked = None;
@@ -80,7 +91,9 @@ impl Core {
 
     fn dispatch(&mut self, admitted: Admitted<Work, 1>, now: Nanos) {
         let (work, permit) = (admitted.item, admitted.permit);
-        let latch = work.unit.with_keys(|keys| work.keyspace.latch(keys, self.retry(work.key)));
+        let latch = work
+            .unit
+            .with_keys(|keys| work.keyspace.latch(keys, self.retry(work.key)));
         let Some(latch) = latch else {
             // Somebody else has the key on a handler; when it comes back this may need no disk at all.
             self.handlers.settle(now, permit, Cost([0]));
@@ -102,7 +115,8 @@ impl Core {
 
     /// A unit is back: its reply joins its connection's, its handler is free for the next.
     pub(super) fn finish(&mut self, key: ConnectionKey, finished: Finished, now: Nanos) {
-        self.handlers.settle(now, finished.permit, Cost([finished.service_ns]));
+        self.handlers
+            .settle(now, finished.permit, Cost([finished.service_ns]));
         if let Some(mut connection) = self.places.lift(key) {
             connection.parked = None;
             connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
@@ -114,7 +128,11 @@ impl Core {
             }
             if finished.seq > 0 {
                 let end = connection.output.len();
-                connection.written.push(Written { seq: finished.seq, start, end });
+                connection.written.push(Written {
+                    seq: finished.seq,
+                    start,
+                    end,
+                });
             }
             let mut used = Used::default();
             self.after_work(key, &mut connection, &mut used);
@@ -133,10 +151,12 @@ impl Work {
         let mut output = Output::new();
         let context = shared.context(&self.tenant);
         let empty = output.mark();
-        let result = self.keyspace.run(&latch, (shared.options.wall_ms)(), &mut |access| {
-            output.rollback(empty);
-            self.unit.run(access, &mut output, self.protocol, context)
-        });
+        let result = self
+            .keyspace
+            .run(&latch, (shared.options.wall_ms)(), &mut |access| {
+                output.rollback(empty);
+                self.unit.run(access, &mut output, self.protocol, context)
+            });
         drop(latch);
         let (seq, failed) = match result {
             Ok(((), seq)) => (seq, false),
@@ -152,9 +172,23 @@ impl Work {
         let service_ns = shared.options.clock.now() - begin;
         if service_ns >= slow_over_ns(shared.tuning().slow_log_over_us) {
             if let Some(words) = self.unit.words() {
-                note_slow(shared, &self.tenant, &self.client, self.unit.spec(), words.args(), service_ns);
+                note_slow(
+                    shared,
+                    &self.tenant,
+                    &self.client,
+                    self.unit.spec(),
+                    words.args(),
+                    service_ns,
+                );
             }
         }
-        Finished { output, seq, class: self.unit.class, service_ns, failed, permit }
+        Finished {
+            output,
+            seq,
+            class: self.unit.class,
+            service_ns,
+            failed,
+            permit,
+        }
     }
 }

@@ -38,10 +38,10 @@ use mio::{Events, Poll, Token};
 use policy::{Cost, Nanos};
 use stage::{Admitted, Consumed, Limited, Next, Stage, Verdict};
 
+pub use accept::Door;
 pub use accept::KEEPALIVE;
 pub use board::{Board, Entry, Seen};
 pub use errand::Errand;
-pub use accept::Door;
 pub use mailbox::Mailbox;
 pub use message::{ConnectionKey, Message};
 pub use unit::Unit;
@@ -200,8 +200,12 @@ impl Core {
 
     /// Takes note of what the poll says of a connection.
     fn noticed(&mut self, token: Token, event: &mio::event::Event) {
-        let Some(key) = self.places.key_at(token.0 as u32) else { return };
-        let Some(mut connection) = self.places.lift(key) else { return };
+        let Some(key) = self.places.key_at(token.0 as u32) else {
+            return;
+        };
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             connection.readable = true;
             connection.hung_up |= event.is_read_closed() || event.is_error();
@@ -270,14 +274,16 @@ impl Core {
         connection.tally.queue_ns += admitted.waited_ns;
         self.refusal = match admitted.verdict {
             Verdict::Serve => None,
-            Verdict::Refuse { limit, retry_after_ns } => {
-                Some(self.throttled(&connection, limit, retry_after_ns))
-            }
+            Verdict::Refuse {
+                limit,
+                retry_after_ns,
+            } => Some(self.throttled(&connection, limit, retry_after_ns)),
         };
         let after = self.turn(key, &mut connection, &admitted.budget, &mut used);
         let end = self.shared.options.clock.now();
         self.now = end;
-        self.stage.settle(end, admitted.permit, used.cost(end - begin));
+        self.stage
+            .settle(end, admitted.permit, used.cost(end - begin));
         self.principals.count(&mut connection, &used, begin, end);
         match after {
             After::Close => self.close(key, connection),
@@ -356,7 +362,9 @@ impl Core {
 
     /// A connection whose latch or room may have come goes on with what it had begun.
     fn resume(&mut self, key: ConnectionKey, now: Nanos) {
-        let Some(mut connection) = self.places.lift(key) else { return };
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
         if connection.parked == Some(Parked::Retry) {
             connection.parked = None;
             if let Some(unit) = connection.pending.take() {
@@ -380,7 +388,12 @@ impl Core {
 
     /// Remembers that a keyspace has a write whose commit must be started.
     fn touch(&mut self, keyspace: &Arc<Keyspace>, seq: Seq) {
-        if seq > 0 && !self.touched.iter().any(|other| Arc::ptr_eq(other, keyspace)) {
+        if seq > 0
+            && !self
+                .touched
+                .iter()
+                .any(|other| Arc::ptr_eq(other, keyspace))
+        {
             self.touched.push(Arc::clone(keyspace));
         }
     }

@@ -26,14 +26,21 @@ impl Places {
         });
         let place = &mut self.places[index as usize];
         place.taken = true;
-        ConnectionKey { index, generation: place.generation }
+        ConnectionKey {
+            index,
+            generation: place.generation,
+        }
     }
 
     /// Lifts a connection out to work on it; its place is kept until [`Places::back`] or
     /// [`Places::give_up`]. None if it is gone.
     pub fn lift(&mut self, key: ConnectionKey) -> Option<Box<Connection>> {
         let place = self.places.get_mut(key.index as usize)?;
-        if place.generation == key.generation { place.connection.take() } else { None }
+        if place.generation == key.generation {
+            place.connection.take()
+        } else {
+            None
+        }
     }
 
     /// Puts a lifted connection back.
@@ -55,11 +62,16 @@ impl Places {
     /// The key of whoever is at `index` now.
     pub fn key_at(&self, index: u32) -> Option<ConnectionKey> {
         let place = self.places.get(index as usize)?;
-        place.taken.then_some(ConnectionKey { index, generation: place.generation })
+        place.taken.then_some(ConnectionKey {
+            index,
+            generation: place.generation,
+        })
     }
 
     /// Every connection's key.
     pub fn keys(&self) -> Vec<ConnectionKey> {
-        (0..self.places.len() as u32).filter_map(|index| self.key_at(index)).collect()
+        (0..self.places.len() as u32)
+            .filter_map(|index| self.key_at(index))
+            .collect()
     }
 }

@@ -18,7 +18,10 @@ pub struct Principals {
 impl Principals {
     /// No tenant yet.
     pub fn new(core: usize) -> Self {
-        Self { core, recorders: BTreeMap::new() }
+        Self {
+            core,
+            recorders: BTreeMap::new(),
+        }
     }
 
     /// Starts counting for a tenant, if that has not begun.
@@ -52,11 +55,14 @@ impl Principals {
         tally.bytes_in += used.bytes_in;
         tally.bytes_out += used.bytes_out;
         tally.cpu_ns += end - begin;
-        if tally.answered.is_empty() || !connection.output.is_empty() || connection.parked.is_some() {
+        if tally.answered.is_empty() || !connection.output.is_empty() || connection.parked.is_some()
+        {
             return;
         }
         let tally = std::mem::take(tally);
-        let Some(recorder) = self.recorders.get_mut(&connection.tenant.id) else { return };
+        let Some(recorder) = self.recorders.get_mut(&connection.tenant.id) else {
+            return;
+        };
         let mut request = Request {
             class: tally.answered[0].class,
             latency_ns: end.saturating_sub(tally.since),

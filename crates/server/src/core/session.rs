@@ -30,13 +30,27 @@ impl Core {
                 let before = Before::of(connection);
                 let login = session::run(
                     command,
-                    Visit { shared: &self.shared, connection, args, now_ms: self.now_ms },
+                    Visit {
+                        shared: &self.shared,
+                        connection,
+                        args,
+                        now_ms: self.now_ms,
+                    },
                 );
                 match login {
                     None => answered(connection, spec.class, 1, before, 0, used),
                     Some(Login::As(tenant)) => {
                         self.log_in(connection, &tenant);
                         answered(connection, spec.class, 1, before, 0, used)
+                    }
+                    Some(Login::First(job)) => {
+                        let retry = self.retry(key);
+                        self.shared.engine.handlers().submit(Box::new(move || {
+                            job();
+                            retry();
+                        }));
+                        connection.parked = Some(Parked::Retry);
+                        Flow::Again
                     }
                     Some(Login::Errand(errand)) => self.send_errand(key, connection, errand),
                     Some(Login::Check { tenant, password }) => {
@@ -86,7 +100,9 @@ impl Core {
 
     /// The slow check has ended: the command that waits is run again and finds the result.
     pub(super) fn logged_in(&mut self, key: ConnectionKey, right: bool, now: policy::Nanos) {
-        let Some(mut connection) = self.places.lift(key) else { return };
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
         connection.parked = None;
         connection.session.login_failed = !right;
         self.put_back(key, connection, now);
@@ -108,11 +124,19 @@ impl Core {
             let text = "EXECABORT Transaction discarded because of previous errors.";
             return refuse(connection, spec.class, text, used);
         }
-        let steps: Vec<Step> =
-            transaction.calls.into_iter().map(|call| self.step(connection, call)).collect();
+        let steps: Vec<Step> = transaction
+            .calls
+            .into_iter()
+            .map(|call| self.step(connection, call))
+            .collect();
         let on_data = steps.iter().any(|step| matches!(step, Step::Data(..)));
         if on_data || !watches.is_empty() {
-            return self.start(key, connection, Box::new(Unit::transaction(spec, steps, watches)), used);
+            return self.start(
+                key,
+                connection,
+                Box::new(Unit::transaction(spec, steps, watches)),
+                used,
+            );
         }
         let before = Before::of(connection);
         reply_of(connection).array(steps.len());
@@ -125,10 +149,16 @@ impl Core {
     }
 
     /// A queued command as a step: session commands are answered now, the others when the unit runs.
-    fn step(&mut self, connection: &mut Connection, (spec, args): (&'static Spec, OwnedArgs)) -> Step {
+    fn step(
+        &mut self,
+        connection: &mut Connection,
+        (spec, args): (&'static Spec, OwnedArgs),
+    ) -> Step {
         let answers = std::mem::take(&mut connection.output);
         match spec.handler {
             Handler::Session(command) => {
+                // Nothing can be fetched first any more: it is answered from what is known.
+                connection.session.prepared = true;
                 let visit = Visit {
                     shared: &self.shared,
                     connection,
@@ -143,7 +173,11 @@ impl Core {
             }
             Handler::Table(run) => {
                 let protocol = connection.session.protocol;
-                run(spec, &args.args(), &mut Reply::new(&mut connection.output, protocol));
+                run(
+                    spec,
+                    &args.args(),
+                    &mut Reply::new(&mut connection.output, protocol),
+                );
             }
             _ => {
                 connection.output = answers;
@@ -162,17 +196,34 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         if connection.session.transaction.is_some() {
-            return refuse(connection, spec.class, "ERR WATCH inside MULTI is not allowed", used);
+            return refuse(
+                connection,
+                spec.class,
+                "ERR WATCH inside MULTI is not allowed",
+                used,
+            );
         }
         let Some(keyspace) = self.keyspace(key, connection, spec, used) else {
-            return if connection.parked.is_some() { Flow::Again } else { Flow::Next };
+            return if connection.parked.is_some() {
+                Flow::Again
+            } else {
+                Flow::Next
+            };
         };
         for name in args.from(1).iter() {
-            let known = connection.session.watches.iter().any(|watched| watched.key == name);
+            let known = connection
+                .session
+                .watches
+                .iter()
+                .any(|watched| watched.key == name);
             if !known {
                 let key = bytes::Bytes::copy_from_slice(name);
                 let watch = keyspace.watch(&key);
-                connection.session.watches.push(Watched { key, watch, since_ms: self.now_ms });
+                connection.session.watches.push(Watched {
+                    key,
+                    watch,
+                    since_ms: self.now_ms,
+                });
             }
         }
         let before = Before::of(connection);

@@ -53,5 +53,8 @@ pub(super) fn note_slow(
     let (addr, name) = (client.addr.to_string(), client.labels().name);
     let at_s = (shared.options.wall_ms)() / 1_000;
     let length_max = shared.tuning().slow_log_length;
-    tenant.slow_log.lock().push(length_max, at_s, took / 1_000, args.iter(), (&addr, &name));
+    tenant
+        .slow_log
+        .lock()
+        .push(length_max, at_s, took / 1_000, args.iter(), (&addr, &name));
 }

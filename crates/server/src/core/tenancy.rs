@@ -35,8 +35,10 @@ impl Core {
         let cores = self.shared.options.cores;
         // Tenants begin at different cores, or the first would hold all that are reserved singly.
         let seat = (self.id + tenant.id.0 as usize) % cores;
-        self.stage.configure(now, tenant.id, &settings.request_allocation());
-        self.handlers.configure(now, tenant.id, &settings.handler_allocation(seat, cores));
+        self.stage
+            .configure(now, tenant.id, &settings.request_allocation());
+        self.handlers
+            .configure(now, tenant.id, &settings.handler_allocation(seat, cores));
     }
 
     /// A tenant is gone.
@@ -77,7 +79,9 @@ impl Core {
 
     /// The database that a connection waited for is open, or cannot be opened.
     pub(super) fn opened(&mut self, key: ConnectionKey, error: Option<OpenError>, now: Nanos) {
-        let Some(mut connection) = self.places.lift(key) else { return };
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
         if connection.parked == Some(Parked::Opening) {
             connection.open_error = error;
             connection.parked = Some(Parked::Retry);
@@ -102,7 +106,10 @@ impl Core {
             // A core that has not read so many is asleep: it competes with nobody, so that it would
             // have nothing to be fair about.
             let message = Message::Consumed(Arc::clone(&consumed));
-            let _ = self.shared.mailbox(core).send_lazily(message, CONSUMPTION_MAIL_MAX);
+            let _ = self
+                .shared
+                .mailbox(core)
+                .send_lazily(message, CONSUMPTION_MAIL_MAX);
         }
     }
 
@@ -113,7 +120,9 @@ impl Core {
         self.close_silent();
         for tenant in self.shared.tenants.list() {
             let mine = tenant.id.0 as usize % self.shared.options.cores == self.id;
-            let Some(keyspace) = tenant.keyspace().filter(|_| mine) else { continue };
+            let Some(keyspace) = tenant.keyspace().filter(|_| mine) else {
+                continue;
+            };
             if tenant.expiry.due(keyspace.committed(), self.now_ms) {
                 let keyspace = Arc::clone(keyspace);
                 self.expire(tenant, keyspace);
@@ -144,7 +153,9 @@ impl Core {
             return;
         }
         for key in self.places.keys() {
-            let Some(connection) = self.places.lift(key) else { continue };
+            let Some(connection) = self.places.lift(key) else {
+                continue;
+            };
             let active_ms = connection.client.active_ms.load(Ordering::Relaxed);
             if connection.parked.is_none() && self.now_ms.saturating_sub(active_ms) > limit_ms {
                 self.close(key, connection);

@@ -44,7 +44,10 @@ impl Core {
         budget: &Cost<RESOURCES>,
         used: &mut Used,
     ) -> After {
-        let budget = Budget { requests: budget.0[0].max(1), bytes_in: budget.0[1].clamp(1, self.chunk) };
+        let budget = Budget {
+            requests: budget.0[0].max(1),
+            bytes_in: budget.0[1].clamp(1, self.chunk),
+        };
         if !connection.output.is_empty() && self.send(connection, used) == After::Close {
             return After::Close;
         }
@@ -94,7 +97,14 @@ impl Core {
                     connection.readable = count == scratch.len() || connection.hung_up;
                     connection.starved = false;
                     more = if input.is_empty() {
-                        self.run_borrowed(key, connection, &scratch[..count], &mut input, budget, used)
+                        self.run_borrowed(
+                            key,
+                            connection,
+                            &scratch[..count],
+                            &mut input,
+                            budget,
+                            used,
+                        )
                     } else {
                         input.extend_from_slice(&scratch[..count]);
                         self.run_all(key, connection, &mut input, budget, used)
@@ -251,9 +261,14 @@ fn protocol_error(connection: &mut Connection, text: &str) {
 fn finished(connection: &Connection) -> After {
     let sent = connection.output.is_empty() && !connection.socket.wants_write();
     let over = connection.closing || (connection.ended && !has_work(connection));
-    if over && sent && connection.parked.is_none() { After::Close } else { After::Keep }
+    if over && sent && connection.parked.is_none() {
+        After::Close
+    } else {
+        After::Keep
+    }
 }
 
 fn has_work(connection: &Connection) -> bool {
-    connection.parked == Some(Parked::Handler) || (!connection.input.is_empty() && !connection.starved)
+    connection.parked == Some(Parked::Handler)
+        || (!connection.input.is_empty() && !connection.starved)
 }

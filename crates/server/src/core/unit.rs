@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use telemetry::Class;
 
 use crate::commands::{self, Context, Handler, Spec};
-use crate::session::Watched;
 use crate::resp::{Output, OwnedArgs, Protocol, Reply};
+use crate::session::Watched;
 
 /// One command of a unit.
 pub enum Step {
@@ -38,18 +38,28 @@ impl Unit {
         spec.each_key(&args.args(), |_| keys += 1);
         let requests = super::command::requests_of(keys);
         let steps = vec![Step::Data(spec, args)];
-        Self { spec, steps, transaction: false, watches: Vec::new(), class: spec.class, requests }
+        Self {
+            spec,
+            steps,
+            transaction: false,
+            watches: Vec::new(),
+            class: spec.class,
+            requests,
+        }
     }
 
     /// The commands of a transaction. The watched keys count among its own, so that nobody can write
     /// them between the check and the effect.
-    pub fn transaction(
-        spec: &'static Spec,
-        steps: Vec<Step>,
-        watches: Vec<Watched>,
-    ) -> Self {
+    pub fn transaction(spec: &'static Spec, steps: Vec<Step>, watches: Vec<Watched>) -> Self {
         let requests = steps.len() as u64;
-        Self { spec, steps, transaction: true, watches, class: Class::Multiget, requests }
+        Self {
+            spec,
+            steps,
+            transaction: true,
+            watches,
+            class: Class::Multiget,
+            requests,
+        }
     }
 
     /// Calls `use_keys` with every key that the unit names.
@@ -57,11 +67,29 @@ impl Unit {
         let mut whole = None;
         for step in &self.steps {
             match step {
-                Step::Data(Spec { handler: Handler::KeyspaceWriter(_), .. }, _) => whole = Some(Keys::All),
-                Step::Data(Spec { handler: Handler::Keyspace(_), .. }, _) if self.transaction => {
+                Step::Data(
+                    Spec {
+                        handler: Handler::KeyspaceWriter(_),
+                        ..
+                    },
+                    _,
+                ) => whole = Some(Keys::All),
+                Step::Data(
+                    Spec {
+                        handler: Handler::Keyspace(_),
+                        ..
+                    },
+                    _,
+                ) if self.transaction => {
                     whole = Some(Keys::All);
                 }
-                Step::Data(Spec { handler: Handler::Keyspace(_), .. }, _) => whole = Some(Keys::None),
+                Step::Data(
+                    Spec {
+                        handler: Handler::Keyspace(_),
+                        ..
+                    },
+                    _,
+                ) => whole = Some(Keys::None),
                 _ => {}
             }
         }
@@ -95,7 +123,11 @@ impl Unit {
         protocol: Protocol,
         context: Context<'_>,
     ) -> Result<(), Stop> {
-        if self.watches.iter().any(|watched| watched.watch.dirty_at(watched.since_ms, access.now_ms())) {
+        if self
+            .watches
+            .iter()
+            .any(|watched| watched.watch.dirty_at(watched.since_ms, access.now_ms()))
+        {
             Reply::new(output, protocol).null_array();
             return Ok(());
         }
@@ -106,7 +138,13 @@ impl Unit {
             match step {
                 Step::Known(reply) => output.write(&reply.to_vec()),
                 Step::Data(spec, args) => {
-                    commands::run(spec, access, args.args(), Reply::new(output, protocol), context)?;
+                    commands::run(
+                        spec,
+                        access,
+                        args.args(),
+                        Reply::new(output, protocol),
+                        context,
+                    )?;
                 }
             }
         }

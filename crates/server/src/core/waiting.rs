@@ -19,7 +19,10 @@ impl Waiting {
     /// A read under `sync = "always"` may wait for an older commit than the one queued before it; it
     /// is let go together with that one, which is at most one commit later.
     pub fn enter(&mut self, tenant: PrincipalId, seq: Seq, key: ConnectionKey) {
-        self.by_tenant.entry(tenant).or_default().push_back((seq, key));
+        self.by_tenant
+            .entry(tenant)
+            .or_default()
+            .push_back((seq, key));
     }
 
     /// The longest waiting connection of `tenant` whose commit is done.

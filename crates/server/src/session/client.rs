@@ -54,13 +54,18 @@ pub fn set_name(visit: &mut Visit<'_>, name: &[u8]) -> Result<(), &'static str> 
     let Some(name) = printable(name) else {
         return Err("ERR Client names cannot contain spaces, newlines or special characters.");
     };
-    visit.connection.client.relabel(|labels| labels.name = name.to_string());
+    visit
+        .connection
+        .client
+        .relabel(|labels| labels.name = name.to_string());
     Ok(())
 }
 
 /// What may stand in a line of `CLIENT LIST`: ASCII from `!` to `~`.
 fn printable(word: &[u8]) -> Option<&str> {
-    word.iter().all(u8::is_ascii_graphic).then_some(std::str::from_utf8(word).ok()?)
+    word.iter()
+        .all(u8::is_ascii_graphic)
+        .then_some(std::str::from_utf8(word).ok()?)
 }
 
 fn on_or_off(visit: &Visit<'_>) -> Option<bool> {
@@ -88,10 +93,16 @@ fn setinfo(visit: &mut Visit<'_>) {
     }
     let Some(value) = printable(visit.arg(3)) else {
         let option = if version { "lib-ver" } else { "lib-name" };
-        return visit.error(&format!("ERR {option} cannot contain spaces, newlines or special characters."));
+        return visit.error(&format!(
+            "ERR {option} cannot contain spaces, newlines or special characters."
+        ));
     };
     visit.connection.client.relabel(|labels| {
-        let field = if version { &mut labels.lib_ver } else { &mut labels.lib_name };
+        let field = if version {
+            &mut labels.lib_ver
+        } else {
+            &mut labels.lib_name
+        };
         *field = value.to_string();
     });
     visit.reply().ok();
@@ -106,7 +117,11 @@ fn reply(visit: &mut Visit<'_>) {
     } else if visit.is(2, "OFF") {
         ReplyMode::Off
     } else if visit.is(2, "SKIP") {
-        if mode == ReplyMode::Off { ReplyMode::Off } else { ReplyMode::SkipNext }
+        if mode == ReplyMode::Off {
+            ReplyMode::Off
+        } else {
+            ReplyMode::SkipNext
+        }
     } else {
         return visit.syntax_error();
     };
@@ -115,7 +130,9 @@ fn reply(visit: &mut Visit<'_>) {
 fn tracking(visit: &mut Visit<'_>) {
     match on_or_off(visit) {
         // A client told `OK` would keep values that have long been changed.
-        Some(true) => visit.error("ERR client-side caching is not supported: CLIENT TRACKING can only be OFF"),
+        Some(true) => {
+            visit.error("ERR client-side caching is not supported: CLIENT TRACKING can only be OFF")
+        }
         Some(false) if visit.args.len() == 3 => visit.reply().ok(),
         _ => visit.syntax_error(),
     }
@@ -195,17 +212,29 @@ fn list(visit: &mut Visit<'_>) {
         },
         4.. if visit.is(2, "ID") => {
             let ids: Option<Vec<i64>> = visit.args.from(3).iter().map(parse_i64).collect();
-            let Some(ids) = ids else { return visit.error("ERR Invalid client ID") };
-            wanted = Some(ids.into_iter().filter_map(|id| u64::try_from(id).ok()).collect());
+            let Some(ids) = ids else {
+                return visit.error("ERR Invalid client ID");
+            };
+            wanted = Some(
+                ids.into_iter()
+                    .filter_map(|id| u64::try_from(id).ok())
+                    .collect(),
+            );
         }
         _ => return visit.syntax_error(),
     }
     let clients = own(visit);
     let shown: Vec<&Arc<Client>> = match &wanted {
-        Some(ids) => ids.iter().filter_map(|id| clients.iter().find(|client| client.id == *id)).collect(),
+        Some(ids) => ids
+            .iter()
+            .filter_map(|id| clients.iter().find(|client| client.id == *id))
+            .collect(),
         None => clients.iter().filter(|_| normal).collect(),
     };
-    let lines: String = shown.iter().map(|client| describe(client, visit.now_ms) + "\n").collect();
+    let lines: String = shown
+        .iter()
+        .map(|client| describe(client, visit.now_ms) + "\n")
+        .collect();
     visit.reply().verbatim(&lines);
 }
 
@@ -223,7 +252,9 @@ struct Victims {
 impl Victims {
     fn include(&self, client: &Client, now_ms: u64) -> bool {
         let is_at = |wanted: &Option<Vec<u8>>, addr: std::net::SocketAddr| {
-            wanted.as_ref().is_none_or(|wanted| addr.to_string().as_bytes() == wanted)
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| addr.to_string().as_bytes() == wanted)
         };
         !self.nobody
             && self.id.is_none_or(|id| client.id == id)
@@ -237,7 +268,11 @@ fn kill(visit: &mut Visit<'_>) {
     let old_form = visit.args.len() == 3;
     let victims = if old_form {
         // The old form names one address and may mean the caller itself.
-        Some(Victims { addr: Some(visit.arg(2).to_vec()), skip_me: false, ..Victims::everybody() })
+        Some(Victims {
+            addr: Some(visit.arg(2).to_vec()),
+            skip_me: false,
+            ..Victims::everybody()
+        })
     } else {
         victims(visit)
     };
@@ -255,7 +290,10 @@ fn kill(visit: &mut Visit<'_>) {
             visit.connection.closing = true;
         } else {
             client.killed.store(true, Ordering::Release);
-            visit.shared.mailbox(client.core.load(Ordering::Relaxed)).send(Message::Kill);
+            visit
+                .shared
+                .mailbox(client.core.load(Ordering::Relaxed))
+                .send(Message::Kill);
         }
     }
     match (old_form, killed) {
@@ -267,7 +305,14 @@ fn kill(visit: &mut Visit<'_>) {
 
 impl Victims {
     fn everybody() -> Self {
-        Self { id: None, addr: None, local_addr: None, nobody: false, age_s_min: 0, skip_me: true }
+        Self {
+            id: None,
+            addr: None,
+            local_addr: None,
+            nobody: false,
+            age_s_min: 0,
+            skip_me: true,
+        }
     }
 }
 
@@ -334,7 +379,8 @@ mod tests {
         let clients = Clients::default();
         let [web, batch] = ["web", "batch"].map(tenant);
         let here = "127.0.0.1:6380".parse().unwrap();
-        let enter = |port: u16, owner| clients.enter(([10, 0, 0, 1], port).into(), here, 1_000, owner);
+        let enter =
+            |port: u16, owner| clients.enter(([10, 0, 0, 1], port).into(), here, 1_000, owner);
         let all = vec![enter(1, &web), enter(2, &batch), enter(3, &web)];
         (clients, all)
     }
@@ -357,7 +403,11 @@ mod tests {
     #[test]
     fn a_tenant_has_its_own_connections_only() {
         let (clients, all) = clients();
-        let own: Vec<u64> = clients.of(&all[0].tenant()).iter().map(|client| client.id).collect();
+        let own: Vec<u64> = clients
+            .of(&all[0].tenant())
+            .iter()
+            .map(|client| client.id)
+            .collect();
         assert_eq!(own, [1, 3]);
     }
 
@@ -365,15 +415,45 @@ mod tests {
     fn victims_are_those_whom_every_filter_means() {
         let (_, all) = clients();
         let chosen = |victims: Victims| -> Vec<u64> {
-            all.iter().filter(|c| victims.include(c, 3_000)).map(|c| c.id).collect()
+            all.iter()
+                .filter(|c| victims.include(c, 3_000))
+                .map(|c| c.id)
+                .collect()
         };
         assert_eq!(chosen(Victims::everybody()), [1, 2, 3]);
-        assert_eq!(chosen(Victims { id: Some(2), ..Victims::everybody() }), [2]);
+        assert_eq!(
+            chosen(Victims {
+                id: Some(2),
+                ..Victims::everybody()
+            }),
+            [2]
+        );
         let addr = Some(b"10.0.0.1:3".to_vec());
-        assert_eq!(chosen(Victims { addr: addr.clone(), ..Victims::everybody() }), [3]);
-        assert!(chosen(Victims { addr, id: Some(1), ..Victims::everybody() }).is_empty());
-        assert_eq!(chosen(Victims { age_s_min: 2, ..Victims::everybody() }), [1, 2, 3]);
-        assert!(chosen(Victims { age_s_min: 3, ..Victims::everybody() }).is_empty());
+        assert_eq!(
+            chosen(Victims {
+                addr: addr.clone(),
+                ..Victims::everybody()
+            }),
+            [3]
+        );
+        assert!(chosen(Victims {
+            addr,
+            id: Some(1),
+            ..Victims::everybody()
+        })
+        .is_empty());
+        assert_eq!(
+            chosen(Victims {
+                age_s_min: 2,
+                ..Victims::everybody()
+            }),
+            [1, 2, 3]
+        );
+        assert!(chosen(Victims {
+            age_s_min: 3,
+            ..Victims::everybody()
+        })
+        .is_empty());
     }
 
     #[test]

@@ -42,7 +42,10 @@ fn myself<'a>(visit: &Visit<'a>) -> (&'a str, String, u16) {
 fn nodes(visit: &mut Visit<'_>) {
     let (name, ip, port) = myself(visit);
     // The port of a cluster bus, after the `@`, is 0: there is none.
-    let line = format!("{name} {ip}:{port}@0 myself,master - 0 0 0 connected 0-{}\n", HASH_SLOTS - 1);
+    let line = format!(
+        "{name} {ip}:{port}@0 myself,master - 0 0 0 connected 0-{}\n",
+        HASH_SLOTS - 1
+    );
     visit.reply().verbatim(&line);
 }
 
@@ -102,7 +105,11 @@ fn hash_slot(key: &[u8]) -> u16 {
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
-            if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                crc << 1 ^ 0x1021
+            }
         })
     })
 }
@@ -113,7 +120,11 @@ mod tests {
 
     #[test]
     fn hash_slots_are_those_of_redis() {
-        assert_eq!(crc16(b"123456789"), 0x31C3, "the check value of CRC-16/XMODEM");
+        assert_eq!(
+            crc16(b"123456789"),
+            0x31C3,
+            "the check value of CRC-16/XMODEM"
+        );
         // What redis-server 7.0.15 answers to CLUSTER KEYSLOT.
         for (key, slot) in [
             ("foo", 12182),

@@ -29,7 +29,9 @@ pub fn run(command: ConfigCommand, visit: &mut Visit<'_>) {
             visit.reply().ok();
         }
         ConfigCommand::Rewrite => {
-            visit.error("ERR the configuration file is the operator's: edit it and send the server SIGHUP");
+            visit.error(
+                "ERR the configuration file is the operator's: edit it and send the server SIGHUP",
+            );
         }
     }
 }
@@ -69,26 +71,49 @@ fn bind(visit: &Visit<'_>) -> String {
     distinct.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-const FSYNC: [(&str, Durability); 3] =
-    [("everysec", Durability::EverySecond), ("always", Durability::Always), ("no", Durability::Never)];
+const FSYNC: [(&str, Durability); 3] = [
+    ("everysec", Durability::EverySecond),
+    ("always", Durability::Always),
+    ("no", Durability::Never),
+];
 
 fn fsync_word(durability: Durability) -> &'static str {
-    FSYNC.iter().find(|(_, other)| *other == durability).expect("every durability has a word").0
+    FSYNC
+        .iter()
+        .find(|(_, other)| *other == durability)
+        .expect("every durability has a word")
+        .0
 }
 
-const DISCIPLINES: [(&str, Discipline); 3] =
-    [("fair", Discipline::Fair), ("lottery", Discipline::Lottery), ("fifo", Discipline::Fifo)];
+const DISCIPLINES: [(&str, Discipline); 3] = [
+    ("fair", Discipline::Fair),
+    ("lottery", Discipline::Lottery),
+    ("fifo", Discipline::Fifo),
+];
 
 /// The word of the configuration for a discipline.
 pub fn discipline_word(discipline: Discipline) -> &'static str {
-    DISCIPLINES.iter().find(|(_, other)| *other == discipline).expect("every discipline has a word").0
+    DISCIPLINES
+        .iter()
+        .find(|(_, other)| *other == discipline)
+        .expect("every discipline has a word")
+        .0
 }
 
 fn get(visit: &mut Visit<'_>) {
-    let patterns: Vec<Vec<u8>> = visit.args.from(2).iter().map(<[u8]>::to_ascii_lowercase).collect();
+    let patterns: Vec<Vec<u8>> = visit
+        .args
+        .from(2)
+        .iter()
+        .map(<[u8]>::to_ascii_lowercase)
+        .collect();
     let found: Vec<(&str, String)> = PARAMETERS
         .iter()
-        .filter(|(name, _)| patterns.iter().any(|pattern| glob_matches(pattern, name.as_bytes())))
+        .filter(|(name, _)| {
+            patterns
+                .iter()
+                .any(|pattern| glob_matches(pattern, name.as_bytes()))
+        })
         .filter_map(|(name, value)| Some((*name, value(visit)?)))
         .collect();
     let mut reply = visit.reply();
@@ -135,10 +160,14 @@ fn set(visit: &mut Visit<'_>) {
     match edits(visit) {
         Err(text) => visit.error(&text),
         Ok(edits) => {
-            visit.shared.tune(|tuning| edits.iter().for_each(|edit| edit.apply(tuning)));
+            visit
+                .shared
+                .tune(|tuning| edits.iter().for_each(|edit| edit.apply(tuning)));
             for edit in edits {
                 if let Edit::Durability(durability) = edit {
-                    visit.shared.set_durability(&visit.connection.tenant, durability);
+                    visit
+                        .shared
+                        .set_durability(&visit.connection.tenant, durability);
                 }
             }
             visit.reply().ok();
@@ -155,7 +184,9 @@ fn edits(visit: &Visit<'_>) -> Result<Vec<Edit>, String> {
         let name = visit.text(at).to_ascii_lowercase();
         let Some(parameter) = PARAMETERS.iter().find(|(known, _)| *known == name) else {
             let name = visit.text(at);
-            return Err(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"));
+            return Err(format!(
+                "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+            ));
         };
         if !seen.insert(parameter.0) {
             return Err(failed(&visit.text(at), "duplicate parameter"));
@@ -192,15 +223,22 @@ fn number(wanted: &[u8], min: i64, max: i64) -> Result<i64, String> {
     match parse_i64(wanted) {
         None => Err("argument couldn't be parsed into an integer".into()),
         Some(value) if (min..=max).contains(&value) => Ok(value),
-        Some(_) => Err(format!("argument must be between {min} and {max} inclusive")),
+        Some(_) => Err(format!(
+            "argument must be between {min} and {max} inclusive"
+        )),
     }
 }
 
 fn word<T: Copy>(wanted: &[u8], known: &[(&'static str, T)]) -> Result<T, String> {
-    let found = known.iter().find(|(word, _)| wanted.eq_ignore_ascii_case(word.as_bytes()));
+    let found = known
+        .iter()
+        .find(|(word, _)| wanted.eq_ignore_ascii_case(word.as_bytes()));
     found.map(|(_, value)| *value).ok_or_else(|| {
         let words: Vec<_> = known.iter().map(|(word, _)| *word).collect();
-        format!("argument(s) must be one of the following: {}", words.join(", "))
+        format!(
+            "argument(s) must be one of the following: {}",
+            words.join(", ")
+        )
     })
 }
 
@@ -212,16 +250,40 @@ mod tests {
     fn values_are_checked_with_the_words_of_redis() {
         for (name, wanted, result) in [
             ("timeout", "70", Ok(Edit::IdleTimeoutMs(70_000))),
-            ("timeout", "x", Err("argument couldn't be parsed into an integer")),
-            ("timeout", "-1", Err("argument must be between 0 and 2147483647 inclusive")),
+            (
+                "timeout",
+                "x",
+                Err("argument couldn't be parsed into an integer"),
+            ),
+            (
+                "timeout",
+                "-1",
+                Err("argument must be between 0 and 2147483647 inclusive"),
+            ),
             ("slowlog-log-slower-than", "-1", Ok(Edit::SlowLogOverUs(-1))),
-            ("appendfsync", "ALWAYS", Ok(Edit::Durability(Durability::Always))),
-            ("appendfsync", "x", Err("argument(s) must be one of the following: everysec, always, no")),
-            ("entremet-scheduler", "fifo", Ok(Edit::Discipline(Discipline::Fifo))),
+            (
+                "appendfsync",
+                "ALWAYS",
+                Ok(Edit::Durability(Durability::Always)),
+            ),
+            (
+                "appendfsync",
+                "x",
+                Err("argument(s) must be one of the following: everysec, always, no"),
+            ),
+            (
+                "entremet-scheduler",
+                "fifo",
+                Ok(Edit::Discipline(Discipline::Fifo)),
+            ),
             ("save", "", Ok(Edit::Nothing)),
             ("save", "900 1", Err("can't set immutable config")),
         ] {
-            assert_eq!(edit(name, "", wanted.as_bytes()), result.map_err(str::to_string), "{name} {wanted}");
+            assert_eq!(
+                edit(name, "", wanted.as_bytes()),
+                result.map_err(str::to_string),
+                "{name} {wanted}"
+            );
         }
         assert_eq!(edit("appendonly", "yes", b"YES"), Ok(Edit::Nothing));
     }
@@ -230,7 +292,20 @@ mod tests {
     fn parameters_are_sorted_and_lower_case() {
         let names: Vec<&str> = PARAMETERS.iter().map(|(name, _)| *name).collect();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
-        let found = |pattern: &[u8]| names.iter().filter(|name| glob_matches(pattern, name.as_bytes())).count();
-        assert_eq!((found(b"*"), found(b"slowlog-*"), found(b"max[cm]*"), found(b"nosuch")), (names.len(), 2, 3, 0));
+        let found = |pattern: &[u8]| {
+            names
+                .iter()
+                .filter(|name| glob_matches(pattern, name.as_bytes()))
+                .count()
+        };
+        assert_eq!(
+            (
+                found(b"*"),
+                found(b"slowlog-*"),
+                found(b"max[cm]*"),
+                found(b"nosuch")
+            ),
+            (names.len(), 2, 3, 0)
+        );
     }
 }

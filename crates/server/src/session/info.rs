@@ -1,14 +1,15 @@
 //! `INFO`: Redis's sections with the asking tenant's numbers. Nothing in it tells of another tenant.
 //!
-//! It runs on the core, so everything in it is a counter that lies ready; what only the whole server has (resident
+//! It runs on the core, so everything in it is a counter that lies ready, but for the number of keys, which a
+//! handler counts first; what only the whole server has (resident
 //! memory, CPU time of the process) is the admin address's to tell.
 
 use std::fmt::Write;
 use std::sync::Arc;
 
-use engine::KeyspaceStats;
+use engine::{Keyspace, KeyspaceStats};
 
-use super::Visit;
+use super::{Login, Visit};
 use crate::commands::is;
 use crate::shared::Shared;
 use crate::tenants::Tenant;
@@ -30,11 +31,17 @@ pub struct Counted {
 impl Counted {
     /// What was counted of a tenant since the start.
     pub fn of(shared: &Shared, tenant: &Tenant) -> Self {
-        let Some(totals) = shared.metrics.totals(&tenant.name) else { return Self::default() };
+        let Some(totals) = shared.metrics.totals(&tenant.name) else {
+            return Self::default();
+        };
         Self {
             usage: totals.usage,
             errors: totals.classes.iter().map(|class| class.errors).sum(),
-            throttled: totals.classes.iter().flat_map(|class| class.throttled).sum(),
+            throttled: totals
+                .classes
+                .iter()
+                .flat_map(|class| class.throttled)
+                .sum(),
         }
     }
 
@@ -74,22 +81,48 @@ const SECTIONS: &[Section] = &[
 ];
 
 /// `INFO [section ...]`
-pub fn run(visit: &mut Visit<'_>) {
+pub fn run(visit: &mut Visit<'_>) -> Option<Login> {
     let all = ["all", "default", "everything"];
     let words = visit.args.from(1);
     let whole = words.is_empty() || words.iter().any(|word| all.iter().any(|all| is(word, all)));
     let wanted = |name: &str| whole || words.iter().any(|word| is(word, name));
+    let prepared = std::mem::take(&mut visit.connection.session.prepared);
     let tenant = &visit.connection.tenant;
+    if wanted("Keyspace") && !prepared {
+        if let Some(keyspace) = tenant.keyspace() {
+            if tenant.keys.stale(keyspace.committed(), visit.now_ms) {
+                return Some(count_first(visit, Arc::clone(keyspace)));
+            }
+        }
+    }
     let facts = Facts {
         shared: visit.shared,
         tenant,
         operator: visit.operator(),
         now_ms: visit.now_ms,
         counted: Counted::of(visit.shared, tenant).since(&tenant.counted_from.lock()),
-        stored: tenant.keyspace().map(|keyspace| keyspace.stats()).unwrap_or_default(),
+        stored: tenant
+            .keyspace()
+            .map(|keyspace| keyspace.stats())
+            .unwrap_or_default(),
     };
     let text = render(&facts, wanted);
     visit.reply().verbatim(&text);
+    None
+}
+
+/// Counting keys reads the disk: a handler does it, and the command is run again after it.
+fn count_first(visit: &mut Visit<'_>, keyspace: Arc<Keyspace>) -> Login {
+    let tenant = Arc::clone(&visit.connection.tenant);
+    let now_ms = visit.now_ms;
+    visit.connection.session.prepared = true;
+    Login::First(Box::new(move || {
+        let seen = keyspace.committed();
+        match keyspace.scan(now_ms, &mut |access| access.estimate_keys()) {
+            Ok(count) => tenant.keys.counted(seen, now_ms, count),
+            Err(error) => tracing::warn!(tenant = tenant.name, %error, "keys could not be counted"),
+        }
+    }))
 }
 
 fn render(facts: &Facts<'_>, wanted: impl Fn(&str) -> bool) -> String {
@@ -113,14 +146,18 @@ impl Lines {
 
     /// Lines that never change.
     fn fixed(&mut self, lines: &[(&str, &str)]) {
-        lines.iter().for_each(|(name, value)| self.line(name, value));
+        lines
+            .iter()
+            .for_each(|(name, value)| self.line(name, value));
     }
 }
 
 /// The port of the first address without TLS; 0: every client must speak TLS.
 pub fn plain_port(shared: &Shared) -> u16 {
     let addresses = shared.addresses.get().into_iter().flatten();
-    let mut plain = addresses.zip(&shared.options.listen).filter(|(_, listen)| listen.tls.is_none());
+    let mut plain = addresses
+        .zip(&shared.options.listen)
+        .filter(|(_, listen)| listen.tls.is_none());
     plain.next().map_or(0, |(addr, _)| addr.port())
 }
 
@@ -128,7 +165,11 @@ fn server(facts: &Facts<'_>, lines: &mut Lines) {
     let shared = facts.shared;
     let uptime_s = facts.now_ms.saturating_sub(shared.started_ms) / 1_000;
     lines.line("redis_version", REDIS_VERSION);
-    lines.fixed(&[("redis_git_sha1", "00000000"), ("redis_git_dirty", "0"), ("redis_mode", "standalone")]);
+    lines.fixed(&[
+        ("redis_git_sha1", "00000000"),
+        ("redis_git_dirty", "0"),
+        ("redis_mode", "standalone"),
+    ]);
     lines.line("os", std::env::consts::OS);
     lines.line("arch_bits", usize::BITS);
     lines.line("multiplexing_api", "epoll");
@@ -139,7 +180,10 @@ fn server(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("uptime_in_seconds", uptime_s);
     lines.line("uptime_in_days", uptime_s / 86_400);
     let config_file = shared.config_file().filter(|_| facts.operator);
-    lines.line("config_file", config_file.map_or(String::new(), |path| path.display().to_string()));
+    lines.line(
+        "config_file",
+        config_file.map_or(String::new(), |path| path.display().to_string()),
+    );
     lines.line("io_threads_active", u8::from(shared.options.cores > 1));
 }
 
@@ -157,11 +201,19 @@ fn memory(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("used_memory_human", human(used));
     lines.line("used_memory_dataset", stored.cache_bytes);
     // Data is bounded by the disk, so no key is ever evicted; only copies of it leave the cache.
-    lines.fixed(&[("maxmemory", "0"), ("maxmemory_human", "0B"), ("maxmemory_policy", "noeviction")]);
+    lines.fixed(&[
+        ("maxmemory", "0"),
+        ("maxmemory_human", "0B"),
+        ("maxmemory_policy", "noeviction"),
+    ]);
 }
 
 fn persistence(facts: &Facts<'_>, lines: &mut Lines) {
-    let status = if facts.stored.error.is_none() { "ok" } else { "err" };
+    let status = if facts.stored.error.is_none() {
+        "ok"
+    } else {
+        "err"
+    };
     lines.fixed(&[
         ("loading", "0"),
         ("async_loading", "0"),
@@ -179,16 +231,29 @@ fn persistence(facts: &Facts<'_>, lines: &mut Lines) {
 }
 
 fn stats(facts: &Facts<'_>, lines: &mut Lines) {
-    let Counted { usage, errors, throttled } = &facts.counted;
+    let Counted {
+        usage,
+        errors,
+        throttled,
+    } = &facts.counted;
     lines.line("total_commands_processed", usage.requests);
     lines.line("total_net_input_bytes", usage.bytes_in);
     lines.line("total_net_output_bytes", usage.bytes_out);
     lines.line("total_error_replies", errors + throttled);
-    lines.fixed(&[("evicted_keys", "0"), ("evicted_clients", "0"), ("pubsub_channels", "0"), ("pubsub_patterns", "0")]);
+    lines.fixed(&[
+        ("evicted_keys", "0"),
+        ("evicted_clients", "0"),
+        ("pubsub_channels", "0"),
+        ("pubsub_patterns", "0"),
+    ]);
 }
 
 fn replication(facts: &Facts<'_>, lines: &mut Lines) {
-    lines.fixed(&[("role", "master"), ("connected_slaves", "0"), ("master_failover_state", "no-failover")]);
+    lines.fixed(&[
+        ("role", "master"),
+        ("connected_slaves", "0"),
+        ("master_failover_state", "no-failover"),
+    ]);
     lines.line("master_replid", &facts.shared.run_id);
     lines.fixed(&[
         ("master_replid2", "0000000000000000000000000000000000000000"),
@@ -204,7 +269,10 @@ fn replication(facts: &Facts<'_>, lines: &mut Lines) {
 /// The tenant's own CPU time on the cores, system calls for it included.
 fn cpu(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("used_cpu_sys", "0.000000");
-    lines.line("used_cpu_user", format_args!("{:.6}", facts.counted.usage.cpu_ns as f64 / 1e9));
+    lines.line(
+        "used_cpu_user",
+        format_args!("{:.6}", facts.counted.usage.cpu_ns as f64 / 1e9),
+    );
 }
 
 fn cluster(_facts: &Facts<'_>, lines: &mut Lines) {
@@ -213,7 +281,7 @@ fn cluster(_facts: &Facts<'_>, lines: &mut Lines) {
 
 fn keyspace(facts: &Facts<'_>, lines: &mut Lines) {
     // RocksDB's estimate, in which a field of a hash and the expiry of a key count too.
-    let keys = facts.stored.records_estimate;
+    let keys = facts.tenant.keys.count();
     if keys > 0 {
         // How many of them expire is not counted.
         lines.line("db0", format_args!("keys={keys},expires=0,avg_ttl=0"));
@@ -227,8 +295,14 @@ fn entremet(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("entremet_version", &shared.options.version);
     lines.line("tenant", &facts.tenant.name);
     lines.line("weight", settings.weight);
-    lines.line("share_percent", format_args!("{:.2}", 100.0 * settings.weight / total));
-    lines.line("scheduler", super::config::discipline_word(shared.tuning().discipline));
+    lines.line(
+        "share_percent",
+        format_args!("{:.2}", 100.0 * settings.weight / total),
+    );
+    lines.line(
+        "scheduler",
+        super::config::discipline_word(shared.tuning().discipline),
+    );
     lines.line("throttled_requests", facts.counted.throttled);
     lines.line("cache_bytes", facts.stored.cache_bytes);
     lines.line("cache_bytes_max", facts.stored.cache_bytes_max);
@@ -238,7 +312,12 @@ fn entremet(facts: &Facts<'_>, lines: &mut Lines) {
 
 /// As Redis's `bytesToHuman`.
 fn human(bytes: u64) -> String {
-    let units = [(1u64 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
+    let units = [
+        (1u64 << 40, "T"),
+        (1 << 30, "G"),
+        (1 << 20, "M"),
+        (1 << 10, "K"),
+    ];
     match units.iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, letter)) => format!("{:.2}{letter}", bytes as f64 / *unit as f64),
         None => format!("{bytes}B"),
@@ -251,7 +330,10 @@ mod tests {
 
     #[test]
     fn sizes_read_as_in_redis() {
-        assert_eq!([0, 1_023, 1_024, 1_410_152].map(human), ["0B", "1023B", "1.00K", "1.34M"]);
+        assert_eq!(
+            [0, 1_023, 1_024, 1_410_152].map(human),
+            ["0B", "1023B", "1.00K", "1.34M"]
+        );
     }
 
     #[test]
@@ -269,7 +351,11 @@ mod tests {
                 cpu_ns: 1,
                 failed: false,
             };
-            shared.metrics.recorder(tenant, 0).expect("the first").record_many(&request, count);
+            shared
+                .metrics
+                .recorder(tenant, 0)
+                .expect("the first")
+                .record_many(&request, count);
         };
         count("web", 3);
         count("hidden", 7_777);

@@ -19,6 +19,8 @@ pub enum Login {
         /// The password given.
         password: Vec<u8>,
     },
+    /// This is a handler's to do first; the command is to be run again after it.
+    First(Box<dyn FnOnce() + Send>),
     /// The rest is a handler's to do, and so is the reply.
     Errand(Errand),
 }
@@ -42,7 +44,10 @@ fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
     };
     match visit.shared.doorkeeper.quick(&tenant, password) {
         Quick::Yes => Entry::In(tenant),
-        Quick::Unknown => Entry::Unknown(Login::Check { tenant, password: password.to_vec() }),
+        Quick::Unknown => Entry::Unknown(Login::Check {
+            tenant,
+            password: password.to_vec(),
+        }),
     }
 }
 
@@ -56,7 +61,11 @@ pub fn auth(visit: &mut Visit<'_>) -> Option<Login> {
             return None;
         }
     };
-    let default_open = visit.shared.tenants.get(DEFAULT).is_some_and(|tenant| tenant.open());
+    let default_open = visit
+        .shared
+        .tenants
+        .get(DEFAULT)
+        .is_some_and(|tenant| tenant.open());
     if visit.args.len() == 2 && default_open {
         visit.error(
             "ERR AUTH <password> called without any password configured for the default user. \
@@ -178,11 +187,17 @@ pub fn reset(visit: &mut Visit<'_>) -> Option<Login> {
     let tenant = visit.shared.tenants.get(DEFAULT);
     let session = &mut visit.connection.session;
     let open = tenant.as_ref().is_some_and(|tenant| tenant.open());
-    *session = Session { authenticated: open, ..Session::new(&visit.connection.tenant) };
+    *session = Session {
+        authenticated: open,
+        ..Session::new(&visit.connection.tenant)
+    };
     session.reply_mode = ReplyMode::On;
     visit.connection.client.queued(None);
     visit.connection.client.speaks(Protocol::Resp2);
-    visit.connection.client.relabel(|labels| labels.name.clear());
+    visit
+        .connection
+        .client
+        .relabel(|labels| labels.name.clear());
     visit.reply().simple("RESET");
     tenant.filter(|_| open).map(Login::As)
 }

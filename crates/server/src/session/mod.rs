@@ -31,7 +31,8 @@ pub use visit::Visit;
 const TRANSACTION_BYTES_MAX: usize = 256 << 20;
 
 /// What a tenant that may not administer is told when it tries.
-pub const NOT_OPERATOR: &str = "NOPERM this command is for tenants with `admin = true` in the server's configuration";
+pub const NOT_OPERATOR: &str =
+    "NOPERM this command is for tenants with `admin = true` in the server's configuration";
 
 /// What `CLIENT REPLY` asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,6 +108,8 @@ pub struct Session {
     pub authenticated: bool,
     /// The slow check of the password it sent has failed; told to the `AUTH` or `HELLO` that waits.
     pub login_failed: bool,
+    /// What the command wanted done first has been done.
+    pub prepared: bool,
     /// What `CLIENT REPLY` asked for.
     pub reply_mode: ReplyMode,
     /// Commands queued after `MULTI`.
@@ -122,6 +125,7 @@ impl Session {
             protocol: Protocol::Resp2,
             authenticated: tenant.open(),
             login_failed: false,
+            prepared: false,
             reply_mode: ReplyMode::On,
             transaction: None,
             watches: Vec::new(),
@@ -150,7 +154,7 @@ pub fn run(command: SessionCommand, mut visit: Visit<'_>) -> Option<Login> {
         Is::Cluster(command) => cluster::run(command, &mut visit),
         Is::Config(command) => config::run(command, &mut visit),
         Is::Entremet(command) => return entremet::run(command, &mut visit).map(Login::Errand),
-        Is::Info => info::run(&mut visit),
+        Is::Info => return info::run(&mut visit),
         Is::Latency(command) => latency::run(command, &mut visit),
         Is::Slowlog(command) => slow_log::run(command, &mut visit),
         Is::Ping => server::ping(&mut visit),

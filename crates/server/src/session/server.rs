@@ -31,7 +31,10 @@ pub fn time(visit: &mut Visit<'_>) {
 
 /// `LOLWUT`
 pub fn lolwut(visit: &mut Visit<'_>) {
-    let text = format!("A cake whose layers stay apart.\nentremet {}\n", visit.shared.options.version);
+    let text = format!(
+        "A cake whose layers stay apart.\nentremet {}\n",
+        visit.shared.options.version
+    );
     visit.reply().verbatim(&text);
 }
 

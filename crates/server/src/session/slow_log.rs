@@ -98,7 +98,13 @@ const COUNT: usize = 10;
 fn get(visit: &mut Visit<'_>) {
     let count = match visit.args.len() {
         2 => Some(COUNT),
-        3 => visit.int(2).and_then(|count| if count == -1 { Some(usize::MAX) } else { usize::try_from(count).ok() }),
+        3 => visit.int(2).and_then(|count| {
+            if count == -1 {
+                Some(usize::MAX)
+            } else {
+                usize::try_from(count).ok()
+            }
+        }),
         _ => {
             let name = visit.text(1);
             let text = format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try SLOWLOG HELP.");
@@ -127,7 +133,11 @@ fn get(visit: &mut Visit<'_>) {
 
 fn trimmed<'a>(args: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let count = args.len();
-    let shown = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };
+    let shown = if count > ARGS_MAX {
+        ARGS_MAX - 1
+    } else {
+        count
+    };
     let mut kept: Vec<Vec<u8>> = args
         .take(shown)
         .map(|arg| {
@@ -150,7 +160,13 @@ mod tests {
     use super::*;
 
     fn push(log: &mut SlowLog, length_max: usize, words: &[&[u8]]) {
-        log.push(length_max, 7, 42, words.iter().copied(), ("10.0.0.1:1", "me"));
+        log.push(
+            length_max,
+            7,
+            42,
+            words.iter().copied(),
+            ("10.0.0.1:1", "me"),
+        );
     }
 
     #[test]
@@ -159,7 +175,10 @@ mod tests {
         for word in [&b"a"[..], b"b", b"c"] {
             push(&mut log, 2, &[word]);
         }
-        let kept: Vec<(u64, &[u8])> = log.newest(10).map(|entry| (entry.id, &entry.args[0][..])).collect();
+        let kept: Vec<(u64, &[u8])> = log
+            .newest(10)
+            .map(|entry| (entry.id, &entry.args[0][..]))
+            .collect();
         assert_eq!(kept, [(2, &b"c"[..]), (1, b"b")]);
         assert_eq!(log.newest(1).len(), 1);
         log.reset();
@@ -176,7 +195,10 @@ mod tests {
         push(&mut log, 9, &[&b"x"[..]; 40]);
         push(&mut log, 9, &[&[b'y'; 130]]);
         let entries: Vec<_> = log.newest(2).collect();
-        assert_eq!(entries[0].args[0], [&[b'y'; 128][..], b"... (2 more bytes)"].concat());
+        assert_eq!(
+            entries[0].args[0],
+            [&[b'y'; 128][..], b"... (2 more bytes)"].concat()
+        );
         assert_eq!(entries[1].args.len(), 32);
         assert_eq!(entries[1].args[31], b"... (9 more arguments)");
     }

@@ -15,11 +15,16 @@ impl Shared {
     ///
     /// # Errors
     /// A bad name, a promise that cannot be kept, or the change could not be written down; nothing has changed then.
-    pub fn change_tenant(&self, name: &str, edit: impl FnOnce(&mut TenantSpec)) -> Result<(), RegistryError> {
+    pub fn change_tenant(
+        &self,
+        name: &str,
+        edit: impl FnOnce(&mut TenantSpec),
+    ) -> Result<(), RegistryError> {
         let tenant = self.tenants.change(name, |spec, all| {
             let was_operator = spec.settings.admin;
             edit(spec);
-            let others: Vec<&Arc<Tenant>> = all.iter().filter(|other| other.name != spec.name).collect();
+            let others: Vec<&Arc<Tenant>> =
+                all.iter().filter(|other| other.name != spec.name).collect();
             if was_operator && !spec.settings.admin {
                 keep_an_operator(&others)?;
             }
@@ -37,7 +42,11 @@ impl Shared {
     pub fn remove_tenant(&self, name: &str) -> Result<(), RegistryError> {
         let tenant = self.tenants.remove(name, |tenant, all| {
             if tenant.settings().admin {
-                keep_an_operator(&all.iter().filter(|other| other.name != tenant.name).collect::<Vec<_>>())?;
+                keep_an_operator(
+                    &all.iter()
+                        .filter(|other| other.name != tenant.name)
+                        .collect::<Vec<_>>(),
+                )?;
             }
             Ok(())
         })?;
@@ -55,7 +64,9 @@ impl Shared {
             self.take_over(&tenant);
         }
         self.allot_caches();
-        self.counters.reloads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.counters
+            .reloads
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Changes when a tenant's writes count as done, until the configuration is read anew. Does not wait.
@@ -88,7 +99,9 @@ impl Shared {
     /// an allotment of their own leave.
     pub fn cache_bytes(&self, tenant: &Tenant) -> u64 {
         let settings = tenant.settings();
-        settings.cache_bytes.unwrap_or_else(|| self.unallotted().of(settings.weight))
+        settings
+            .cache_bytes
+            .unwrap_or_else(|| self.unallotted().of(settings.weight))
     }
 
     fn allot_caches(&self) {
@@ -96,13 +109,20 @@ impl Shared {
         for tenant in self.tenants.list() {
             if let Some(keyspace) = tenant.keyspace() {
                 let settings = tenant.settings();
-                keyspace.set_cache_bytes(settings.cache_bytes.unwrap_or_else(|| unallotted.of(settings.weight)));
+                keyspace.set_cache_bytes(
+                    settings
+                        .cache_bytes
+                        .unwrap_or_else(|| unallotted.of(settings.weight)),
+                );
             }
         }
     }
 
     fn unallotted(&self) -> Unallotted {
-        let mut rest = Unallotted { bytes: self.options.object_cache_bytes, weights: 0.0 };
+        let mut rest = Unallotted {
+            bytes: self.options.object_cache_bytes,
+            weights: 0.0,
+        };
         for tenant in self.tenants.list() {
             let settings = tenant.settings();
             match settings.cache_bytes {
@@ -117,17 +137,31 @@ impl Shared {
     fn feasible(&self, settings: &Settings, others: &[&Arc<Tenant>]) -> Result<(), RegistryError> {
         let others: Vec<Settings> = others.iter().map(|tenant| tenant.settings()).collect();
         let refused = |text: String| Err(RegistryError::Infeasible(text));
-        if let Some(limit) = settings.limit.requests_per_s.filter(|limit| settings.reserved_per_s() > *limit) {
+        if let Some(limit) = settings
+            .limit
+            .requests_per_s
+            .filter(|limit| settings.reserved_per_s() > *limit)
+        {
             let reserved = settings.reserved_per_s();
-            return refused(format!("reservations come to {reserved}/s, more than the limit of {limit}/s lets through"));
+            return refused(format!(
+                "reservations come to {reserved}/s, more than the limit of {limit}/s lets through"
+            ));
         }
-        let reserved: f64 = others.iter().chain([settings]).map(Settings::reserved_per_s).sum();
+        let reserved: f64 = others
+            .iter()
+            .chain([settings])
+            .map(Settings::reserved_per_s)
+            .sum();
         let capacity = self.options.capacity.requests_per_s * self.options.cores as u64;
         if settings.reserved_per_s() > 0.0 && reserved > capacity as f64 {
             let text = format!("reservations of all tenants would come to {reserved}/s, but the cores serve {capacity}/s");
             return refused(text);
         }
-        let permits: u64 = others.iter().chain([settings]).map(|other| u64::from(other.reserved_permits)).sum();
+        let permits: u64 = others
+            .iter()
+            .chain([settings])
+            .map(|other| u64::from(other.reserved_permits))
+            .sum();
         let handlers = self.options.engine.handlers as u64;
         if settings.reserved_permits > 0 && permits >= handlers {
             return refused(format!(
@@ -135,10 +169,16 @@ impl Shared {
                  could read from the disk"
             ));
         }
-        let cache: u64 = others.iter().chain([settings]).filter_map(|other| other.cache_bytes).sum();
+        let cache: u64 = others
+            .iter()
+            .chain([settings])
+            .filter_map(|other| other.cache_bytes)
+            .sum();
         let bytes = self.options.object_cache_bytes;
         if settings.cache_bytes.is_some() && cache > bytes {
-            return refused(format!("cache allotments would come to {cache} bytes, but the object cache has {bytes}"));
+            return refused(format!(
+                "cache allotments would come to {cache} bytes, but the object cache has {bytes}"
+            ));
         }
         Ok(())
     }
@@ -152,7 +192,11 @@ struct Unallotted {
 
 impl Unallotted {
     fn of(&self, weight: f64) -> u64 {
-        if self.weights > 0.0 { (self.bytes as f64 * weight / self.weights) as u64 } else { 0 }
+        if self.weights > 0.0 {
+            (self.bytes as f64 * weight / self.weights) as u64
+        } else {
+            0
+        }
     }
 }
 
@@ -161,7 +205,9 @@ fn keep_an_operator(others: &[&Arc<Tenant>]) -> Result<(), RegistryError> {
     if others.iter().any(|other| other.settings().admin) {
         return Ok(());
     }
-    Err(RegistryError::Infeasible("nobody could administer the server any more; let another tenant first".into()))
+    Err(RegistryError::Infeasible(
+        "nobody could administer the server any more; let another tenant first".into(),
+    ))
 }
 
 #[cfg(test)]
@@ -170,9 +216,19 @@ mod tests {
 
     #[test]
     fn what_is_left_of_the_cache_goes_by_weight() {
-        let rest = Unallotted { bytes: 900, weights: 3.0 };
+        let rest = Unallotted {
+            bytes: 900,
+            weights: 3.0,
+        };
         assert_eq!((rest.of(1.0), rest.of(2.0)), (300, 600));
-        assert_eq!(Unallotted { bytes: 900, weights: 0.0 }.of(1.0), 0);
+        assert_eq!(
+            Unallotted {
+                bytes: 900,
+                weights: 0.0
+            }
+            .of(1.0),
+            0
+        );
     }
 
     #[test]
@@ -187,17 +243,37 @@ mod tests {
     fn changes_last_and_impossible_ones_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let shared = crate::shared::tests::shared(directory.path(), &["web"]);
-        shared.change_tenant("new", |spec| spec.settings.weight = 4.0).unwrap();
+        shared
+            .change_tenant("new", |spec| spec.settings.weight = 4.0)
+            .unwrap();
         assert_eq!(shared.tenants.weight_total(), 6.0);
-        let too_much = shared.change_tenant("new", |spec| spec.settings.cache_bytes = Some(1 << 40));
+        let too_much =
+            shared.change_tenant("new", |spec| spec.settings.cache_bytes = Some(1 << 40));
         assert!(matches!(too_much, Err(RegistryError::Infeasible(_))));
         let permits = shared.change_tenant("new", |spec| spec.settings.reserved_permits = 16);
         assert!(matches!(permits, Err(RegistryError::Infeasible(_))));
-        assert_eq!(shared.tenants.get("new").unwrap().settings().reserved_permits, 0);
+        assert_eq!(
+            shared
+                .tenants
+                .get("new")
+                .unwrap()
+                .settings()
+                .reserved_permits,
+            0
+        );
         shared.remove_tenant("web").unwrap();
         shared.reload(&[TenantSpec::new("web")]);
-        let names: Vec<String> = shared.tenants.list().iter().map(|tenant| tenant.name.clone()).collect();
-        assert_eq!(names, ["default", "new"], "run-time changes win over the configuration");
+        let names: Vec<String> = shared
+            .tenants
+            .list()
+            .iter()
+            .map(|tenant| tenant.name.clone())
+            .collect();
+        assert_eq!(
+            names,
+            ["default", "new"],
+            "run-time changes win over the configuration"
+        );
         shared.engine.shutdown();
     }
 }

@@ -21,7 +21,8 @@ impl Expiry {
 
     /// A look that began after commit `seen` found the next expiry to be at `next_due_ms`; none: never.
     pub fn looked(&self, seen: Seq, next_due_ms: Option<u64>) {
-        self.next_due_ms.store(next_due_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.next_due_ms
+            .store(next_due_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
         self.seen.store(seen, Ordering::Relaxed);
     }
 }

@@ -5,6 +5,7 @@
 
 mod change;
 mod expiry;
+mod keys;
 mod password;
 mod registry;
 mod settings;
@@ -18,6 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use policy::PrincipalId;
 
 pub use expiry::Expiry;
+pub use keys::KeyCount;
 pub use password::{Crowded, Doorkeeper, Gate, Password, Quick};
 pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
@@ -42,6 +44,8 @@ pub struct Tenant {
     connections: Box<[AtomicU32]>,
     /// Its data, once somebody has asked for it.
     keyspace: OnceLock<Arc<Keyspace>>,
+    /// How many keys it has.
+    pub keys: KeyCount,
     /// When its keys expire.
     pub expiry: Expiry,
     /// Slow commands of this tenant, and of nobody else.
@@ -62,6 +66,7 @@ impl Tenant {
             removed: AtomicBool::new(false),
             connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
             keyspace: OnceLock::new(),
+            keys: KeyCount::default(),
             expiry: Expiry::default(),
             slow_log: Mutex::new(SlowLog::default()),
             counted_from: Mutex::new(Counted::default()),
@@ -81,7 +86,11 @@ impl Tenant {
 
     /// As it is now, for a change or for the file.
     fn spec(&self) -> TenantSpec {
-        TenantSpec { name: self.name.clone(), password: self.gate.password(), settings: self.settings() }
+        TenantSpec {
+            name: self.name.clone(),
+            password: self.gate.password(),
+            settings: self.settings(),
+        }
     }
 
     /// Changes what it is promised, until the configuration is read anew.
@@ -116,15 +125,24 @@ impl Tenant {
 
     /// Its connections now.
     pub fn connections(&self) -> u32 {
-        self.connections.iter().map(|c| c.load(Ordering::Relaxed)).sum()
+        self.connections
+            .iter()
+            .map(|c| c.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// The core where it has fewest connections; `here` unless another has at least two fewer, so that
     /// a connection moves only when that evens things out.
     pub fn roomiest_core(&self, here: usize) -> usize {
         let count = |core: usize| self.connections[core].load(Ordering::Relaxed);
-        let best = (0..self.connections.len()).min_by_key(|core| count(*core)).unwrap_or(here);
-        if count(here) >= count(best) + 2 { best } else { here }
+        let best = (0..self.connections.len())
+            .min_by_key(|core| count(*core))
+            .unwrap_or(here);
+        if count(here) >= count(best) + 2 {
+            best
+        } else {
+            here
+        }
     }
 }
 

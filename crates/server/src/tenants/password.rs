@@ -36,7 +36,9 @@ impl Password {
             .fill(&mut salt)
             .map_err(|_| "no system randomness for a salt".to_string())?;
         let salt = SaltString::encode_b64(&salt).map_err(|e| e.to_string())?;
-        let hash = Argon2::default().hash_password(plain, &salt).map_err(|e| e.to_string())?;
+        let hash = Argon2::default()
+            .hash_password(plain, &salt)
+            .map_err(|e| e.to_string())?;
         Ok(Self::Hashed(hash.to_string()))
     }
 
@@ -49,7 +51,10 @@ impl Password {
             Ok(hash) if hash.algorithm.as_str().starts_with("argon2") && hash.hash.is_some() => {
                 Ok(Self::Hashed(phc.to_string()))
             }
-            Ok(hash) => Err(format!("'{}' is not an Argon2 hash with its result", hash.algorithm)),
+            Ok(hash) => Err(format!(
+                "'{}' is not an Argon2 hash with its result",
+                hash.algorithm
+            )),
             Err(error) => Err(format!("not a hash in PHC form: {error}")),
         }
     }
@@ -86,14 +91,22 @@ pub enum Quick {
 impl Gate {
     /// A gate that nobody has passed yet.
     pub fn new(password: Password) -> Self {
-        Self { state: Mutex::new(State { password, accepted: None }) }
+        Self {
+            state: Mutex::new(State {
+                password,
+                accepted: None,
+            }),
+        }
     }
 
     /// Changes the password; whoever is inside stays inside, as in Redis.
     pub fn change(&self, password: Password) {
         let mut state = self.state.lock();
         if state.password != password {
-            *state = State { password, accepted: None };
+            *state = State {
+                password,
+                accepted: None,
+            };
         }
     }
 
@@ -183,7 +196,11 @@ impl Doorkeeper {
         plain: &[u8],
         done: Box<dyn FnOnce(bool) + Send>,
     ) -> Result<(), Crowded> {
-        let job = Job { gate: std::sync::Arc::clone(tenant), plain: plain.to_vec(), done };
+        let job = Job {
+            gate: std::sync::Arc::clone(tenant),
+            plain: plain.to_vec(),
+            done,
+        };
         match self.jobs.try_send(job) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(Crowded),

@@ -59,10 +59,14 @@ impl Registry {
     /// Brings the list in line with a configuration read anew; returns the tenants that are gone.
     pub fn reload(&self, specs: &[TenantSpec]) -> Vec<Arc<Tenant>> {
         let store = self.store.lock();
-        let mut wanted: BTreeMap<String, TenantSpec> =
-            specs.iter().map(|spec| (spec.name.clone(), spec.clone())).collect();
+        let mut wanted: BTreeMap<String, TenantSpec> = specs
+            .iter()
+            .map(|spec| (spec.name.clone(), spec.clone()))
+            .collect();
         // Untagged connections are served, best effort, unless the configuration says otherwise.
-        wanted.entry(DEFAULT.to_string()).or_insert_with(|| TenantSpec::new(DEFAULT));
+        wanted
+            .entry(DEFAULT.to_string())
+            .or_insert_with(|| TenantSpec::new(DEFAULT));
         for (name, change) in store.changes() {
             match change.spec(name) {
                 Some(spec) => wanted.insert(name.clone(), spec),
@@ -97,7 +101,11 @@ impl Registry {
 
     /// The sum of all weights: a tenant's share is its weight over this.
     pub fn weight_total(&self) -> f64 {
-        self.tenants.read().values().map(|tenant| tenant.settings.read().weight).sum()
+        self.tenants
+            .read()
+            .values()
+            .map(|tenant| tenant.settings.read().weight)
+            .sum()
     }
 
     /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's defaults, and all
@@ -114,7 +122,9 @@ impl Registry {
             return Err(RegistryError::Name(name.to_string()));
         }
         let mut store = self.store.lock();
-        let mut spec = self.get(name).map_or_else(|| TenantSpec::new(name), |tenant| tenant.spec());
+        let mut spec = self
+            .get(name)
+            .map_or_else(|| TenantSpec::new(name), |tenant| tenant.spec());
         edit(&mut spec, &self.list())?;
         store.record(name, Some(Change::set(&spec)))?;
         Ok(self.install(&mut self.tenants.write(), spec))
@@ -143,7 +153,11 @@ impl Registry {
         Ok(tenant)
     }
 
-    fn install(&self, tenants: &mut BTreeMap<String, Arc<Tenant>>, spec: TenantSpec) -> Arc<Tenant> {
+    fn install(
+        &self,
+        tenants: &mut BTreeMap<String, Arc<Tenant>>,
+        spec: TenantSpec,
+    ) -> Arc<Tenant> {
         if let Some(tenant) = tenants.get(&spec.name) {
             tenant.gate.change(spec.password);
             *tenant.settings.write() = spec.settings;
@@ -161,5 +175,7 @@ impl Registry {
 pub fn valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && !name.starts_with('.')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }

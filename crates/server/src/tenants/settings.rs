@@ -132,8 +132,12 @@ impl Settings {
     /// come to exactly their number over all cores. Rates were counted at the request stage.
     pub fn handler_allocation(&self, seat: usize, cores: usize) -> Allocation {
         let (cores, seat) = (cores as u32, seat as u32);
-        let reserved_permits = self.reserved_permits / cores + u32::from(seat < self.reserved_permits % cores);
-        Allocation { reserved_permits, ..Allocation::share(self.weight) }
+        let reserved_permits =
+            self.reserved_permits / cores + u32::from(seat < self.reserved_permits % cores);
+        Allocation {
+            reserved_permits,
+            ..Allocation::share(self.weight)
+        }
     }
 }
 
@@ -151,7 +155,11 @@ pub struct TenantSpec {
 impl TenantSpec {
     /// A tenant without a password and without promises.
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_string(), password: Password::None, settings: Settings::default() }
+        Self {
+            name: name.to_string(),
+            password: Password::None,
+            settings: Settings::default(),
+        }
     }
 }
 
@@ -163,9 +171,13 @@ mod tests {
     fn reserved_permits_are_divided_without_loss() {
         for reserved_permits in 0..9 {
             for cores in 1..5 {
-                let settings = Settings { reserved_permits, ..Settings::default() };
-                let parts: Vec<u32> =
-                    (0..cores).map(|seat| settings.handler_allocation(seat, cores).reserved_permits).collect();
+                let settings = Settings {
+                    reserved_permits,
+                    ..Settings::default()
+                };
+                let parts: Vec<u32> = (0..cores)
+                    .map(|seat| settings.handler_allocation(seat, cores).reserved_permits)
+                    .collect();
                 assert_eq!(parts.iter().sum::<u32>(), reserved_permits);
                 assert!(reserved_permits == 0 || parts[0] >= 1);
             }
@@ -174,9 +186,18 @@ mod tests {
 
     #[test]
     fn reservations_for_reads_and_writes_are_one_rate() {
-        let settings =
-            Settings { reserve_get_per_s: Some(2_000.0), reserve_put_per_s: Some(500.0), ..Settings::default() };
-        assert_eq!(settings.request_allocation().reservation_per_s, Some(2_500.0));
-        assert_eq!(Settings::default().request_allocation(), Allocation::default());
+        let settings = Settings {
+            reserve_get_per_s: Some(2_000.0),
+            reserve_put_per_s: Some(500.0),
+            ..Settings::default()
+        };
+        assert_eq!(
+            settings.request_allocation().reservation_per_s,
+            Some(2_500.0)
+        );
+        assert_eq!(
+            Settings::default().request_allocation(),
+            Allocation::default()
+        );
     }
 }

@@ -13,7 +13,9 @@ use super::{Password, Settings, TenantSpec};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file cannot be read or written.
-    #[error("tenant file {path}: {source}; check the permissions and free space of the data directory")]
+    #[error(
+        "tenant file {path}: {source}; check the permissions and free space of the data directory"
+    )]
     Io {
         /// Which file.
         path: PathBuf,
@@ -52,16 +54,24 @@ impl Change {
             Password::None => None,
             Password::Hashed(phc) => Some(phc.clone()),
         };
-        Self::Set { password_hash, settings: spec.settings.clone() }
+        Self::Set {
+            password_hash,
+            settings: spec.settings.clone(),
+        }
     }
 
     /// The tenant that the change describes, if it is not a removal.
     pub fn spec(&self, name: &str) -> Option<TenantSpec> {
         match self {
             Self::Removed => None,
-            Self::Set { password_hash, settings } => Some(TenantSpec {
+            Self::Set {
+                password_hash,
+                settings,
+            } => Some(TenantSpec {
                 name: name.to_string(),
-                password: password_hash.clone().map_or(Password::None, Password::Hashed),
+                password: password_hash
+                    .clone()
+                    .map_or(Password::None, Password::Hashed),
                 settings: settings.clone(),
             }),
         }
@@ -82,8 +92,10 @@ impl Store {
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join("tenants.json");
         let changes = match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text)
-                .map_err(|source| StoreError::Damaged { path: path.clone(), source })?,
+            Ok(text) => serde_json::from_slice(&text).map_err(|source| StoreError::Damaged {
+                path: path.clone(),
+                source,
+            })?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(source) => return Err(StoreError::Io { path, source }),
         };
@@ -105,7 +117,10 @@ impl Store {
             Some(change) => next.insert(name.to_string(), change),
             None => next.remove(name),
         };
-        self.write(&next).map_err(|source| StoreError::Io { path: self.path.clone(), source })?;
+        self.write(&next).map_err(|source| StoreError::Io {
+            path: self.path.clone(),
+            source,
+        })?;
         self.changes = next;
         Ok(())
     }

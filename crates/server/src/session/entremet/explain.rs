@@ -7,12 +7,22 @@ use crate::tenants::{Settings, Slo};
 
 /// `ENTREMET EXPLAIN [tenant]`
 pub fn explain(visit: &mut Visit<'_>) {
-    let Some(tenant) = super::named(visit, 2) else { return };
+    let Some(tenant) = super::named(visit, 2) else {
+        return;
+    };
     let shared = visit.shared;
     let settings = tenant.settings();
-    let mut text = vec![share_line(&tenant.name, &settings, shared.tenants.weight_total())];
+    let mut text = vec![share_line(
+        &tenant.name,
+        &settings,
+        shared.tenants.weight_total(),
+    )];
     if let Some(totals) = shared.metrics.totals(&tenant.name) {
-        text.extend(totals.active().map(|(class, totals)| class_line(class, totals)));
+        text.extend(
+            totals
+                .active()
+                .map(|(class, totals)| class_line(class, totals)),
+        );
     }
     if text.len() == 1 {
         text.push("no request since the start".into());
@@ -22,7 +32,10 @@ pub fn explain(visit: &mut Visit<'_>) {
 
 fn share_line(name: &str, settings: &Settings, weights: f64) -> String {
     let percent = 100.0 * settings.weight / weights;
-    format!("{name}: weight {} of {weights}, {percent:.2} % when everybody wants everything", settings.weight)
+    format!(
+        "{name}: weight {} of {weights}, {percent:.2} % when everybody wants everything",
+        settings.weight
+    )
 }
 
 /// What became of one class since the start, and what took most of its slowest requests' time.
@@ -40,13 +53,20 @@ fn class_line(class: Class, totals: &ClassTotals) -> String {
     );
     if !totals.disk.is_empty() {
         let percent = 100.0 * totals.disk.count() as f64 / requests as f64;
-        text += &format!("; {percent:.1} % needed the disk, {}", percentiles(&totals.disk));
+        text += &format!(
+            "; {percent:.1} % needed the disk, {}",
+            percentiles(&totals.disk)
+        );
     }
     text + "; mostly " + mostly(totals)
 }
 
 fn percentiles(times: &HistogramSnapshot) -> String {
-    format!("p50 {} p99 {}", time(times.quantile(0.5)), time(times.quantile(0.99)))
+    format!(
+        "p50 {} p99 {}",
+        time(times.quantile(0.5)),
+        time(times.quantile(0.99))
+    )
 }
 
 /// Where most of the time went, by the sums: percentiles of parts do not add up.
@@ -64,7 +84,9 @@ fn mostly(totals: &ClassTotals) -> &'static str {
 
 /// `ENTREMET SLO [tenant]`
 pub fn slo(visit: &mut Visit<'_>) {
-    let Some(tenant) = super::named(visit, 2) else { return };
+    let Some(tenant) = super::named(visit, 2) else {
+        return;
+    };
     let text: Vec<String> = tenant.settings().slos.iter().map(slo_line).collect();
     lines(&mut visit.reply(), &text);
 }
@@ -75,9 +97,16 @@ fn slo_line(slo: &Slo) -> String {
         parts.push(format!("p{percentile} at most {}", time(ns as f64)));
     }
     parts.extend(slo.throughput_per_s.map(|rate| format!("{rate}/s served")));
-    parts.extend(slo.contract_per_s.map(|rate| format!("up to {rate}/s offered")));
+    parts.extend(
+        slo.contract_per_s
+            .map(|rate| format!("up to {rate}/s offered")),
+    );
     parts.push(format!("importance {}", slo.importance));
-    format!("{}: {} (recorded, not enforced yet)", slo.class.name(), parts.join(", "))
+    format!(
+        "{}: {} (recorded, not enforced yet)",
+        slo.class.name(),
+        parts.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -102,8 +131,14 @@ mod tests {
             ..ClassTotals::default()
         };
         let line = class_line(Class::Get, &totals);
-        assert!(line.starts_with("get: 4 requests, 1 errors, 0 throttled; latency p50 1.0"), "{line}");
-        assert!(line.contains("CPU 5.0 µs each; 25.0 % needed the disk, p50 3.0"), "{line}");
+        assert!(
+            line.starts_with("get: 4 requests, 1 errors, 0 throttled; latency p50 1.0"),
+            "{line}"
+        );
+        assert!(
+            line.contains("CPU 5.0 µs each; 25.0 % needed the disk, p50 3.0"),
+            "{line}"
+        );
         assert!(line.ends_with("; mostly on the disk"), "{line}");
     }
 

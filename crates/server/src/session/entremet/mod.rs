@@ -33,12 +33,18 @@ fn named(visit: &mut Visit<'_>, at: usize) -> Option<Arc<Tenant>> {
         return None;
     }
     let own = Arc::clone(&visit.connection.tenant);
-    let Some(name) = visit.args.find(at) else { return Some(own) };
+    let Some(name) = visit.args.find(at) else {
+        return Some(own);
+    };
     if name == own.name.as_bytes() {
         return Some(own);
     }
     let name = String::from_utf8_lossy(name);
-    let found = if visit.operator() { visit.shared.tenants.get(&name) } else { None };
+    let found = if visit.operator() {
+        visit.shared.tenants.get(&name)
+    } else {
+        None
+    };
     if found.is_none() {
         visit.error(&no_such(&name));
     }
@@ -69,6 +75,9 @@ fn time(ns: f64) -> String {
 mod tests {
     #[test]
     fn times_have_the_unit_that_fits() {
-        assert_eq!([0.0, 1_500.0, 2_340_000.0, 5e9].map(super::time), ["0 ns", "1.5 µs", "2.34 ms", "5.00 s"]);
+        assert_eq!(
+            [0.0, 1_500.0, 2_340_000.0, 5e9].map(super::time),
+            ["0 ns", "1.5 µs", "2.34 ms", "5.00 s"]
+        );
     }
 }

@@ -41,7 +41,9 @@ impl Promise {
                 at += 1;
                 continue;
             }
-            let Some(value) = args.find(at + 1) else { return Err("ERR syntax error".into()) };
+            let Some(value) = args.find(at + 1) else {
+                return Err("ERR syntax error".into());
+            };
             promise.take(option, value)?;
             at += 2;
         }
@@ -58,7 +60,8 @@ impl Promise {
             }
             "PASSWORDHASH" => {
                 let known = Password::from_hash(&String::from_utf8_lossy(value));
-                let known = known.map_err(|why| wrong(&format!("an Argon2 hash in PHC form: {why}")))?;
+                let known =
+                    known.map_err(|why| wrong(&format!("an Argon2 hash in PHC form: {why}")))?;
                 self.password = Some(NewPassword::Known(known));
                 return Ok(());
             }
@@ -68,20 +71,26 @@ impl Promise {
                 Box::new(move |settings| settings.weight = weight)
             }
             "RESERVED-PERMITS" => {
-                let permits: u32 = text(value).parse().map_err(|_| wrong("a whole number, 0 or more"))?;
+                let permits: u32 = text(value)
+                    .parse()
+                    .map_err(|_| wrong("a whole number, 0 or more"))?;
                 Box::new(move |settings| settings.reserved_permits = permits)
             }
             "RESERVE-GET" | "RESERVE-PUT" | "LIMIT-REQUESTS" | "LIMIT-BYTES" | "CONTRACT" => {
-                let rate = rate(value).ok_or_else(|| wrong("a rate above 0 per second, like 2000/s, or NONE"))?;
+                let rate = rate(value)
+                    .ok_or_else(|| wrong("a rate above 0 per second, like 2000/s, or NONE"))?;
                 rate_edit(&name, rate)
             }
             "SYNC" => {
                 let durability = SYNC.iter().find(|(word, _)| is(value, word));
-                let durability = durability.ok_or_else(|| wrong("ALWAYS, EVERYSEC or NEVER"))?.1;
+                let durability = durability
+                    .ok_or_else(|| wrong("ALWAYS, EVERYSEC or NEVER"))?
+                    .1;
                 Box::new(move |settings| settings.durability = durability)
             }
             "CACHE" => {
-                let bytes = bytes(value).ok_or_else(|| wrong("a size in bytes, like 64mb, or AUTO"))?;
+                let bytes =
+                    bytes(value).ok_or_else(|| wrong("a size in bytes, like 64mb, or AUTO"))?;
                 Box::new(move |settings| settings.cache_bytes = bytes)
             }
             "ADMIN" if is(value, "YES") || is(value, "NO") => {
@@ -89,7 +98,11 @@ impl Promise {
                 Box::new(move |settings| settings.admin = admin)
             }
             "ADMIN" => return Err(wrong("YES or NO")),
-            _ => return Err(format!("ERR unknown option '{name}' of ENTREMET TENANT SET")),
+            _ => {
+                return Err(format!(
+                    "ERR unknown option '{name}' of ENTREMET TENANT SET"
+                ))
+            }
         };
         self.edits.push(edit);
         Ok(())
@@ -102,8 +115,11 @@ impl Promise {
 }
 
 /// The words for `SYNC`.
-pub const SYNC: [(&str, Durability); 3] =
-    [("always", Durability::Always), ("everysec", Durability::EverySecond), ("never", Durability::Never)];
+pub const SYNC: [(&str, Durability); 3] = [
+    ("always", Durability::Always),
+    ("everysec", Durability::EverySecond),
+    ("never", Durability::Never),
+];
 
 /// REQUIRES: `name` is one of the rates.
 fn rate_edit(name: &str, rate: Option<f64>) -> Edit {
@@ -122,7 +138,10 @@ fn text(word: &[u8]) -> &str {
 }
 
 fn number(word: &[u8]) -> Option<f64> {
-    text(word).parse::<f64>().ok().filter(|number| number.is_finite())
+    text(word)
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())
 }
 
 /// `2000`, `2000/s` or `none`.
@@ -130,7 +149,9 @@ fn rate(word: &[u8]) -> Option<Option<f64>> {
     if is(word, "NONE") {
         return Some(None);
     }
-    number(word.strip_suffix(b"/s").unwrap_or(word)).filter(|rate| *rate > 0.0).map(Some)
+    number(word.strip_suffix(b"/s").unwrap_or(word))
+        .filter(|rate| *rate > 0.0)
+        .map(Some)
 }
 
 /// A size with Redis's units (`k` is 1000, `kb` is 1024, …), or `auto`: by weight.
@@ -165,7 +186,8 @@ mod tests {
 
     #[test]
     fn every_option_reaches_its_setting() {
-        let words = "weight 2.5 RESERVED-PERMITS 2 reserve-get 2000/s RESERVE-PUT 500 limit-requests 5e4 \
+        let words =
+            "weight 2.5 RESERVED-PERMITS 2 reserve-get 2000/s RESERVE-PUT 500 limit-requests 5e4 \
                      LIMIT-BYTES 1000000/s CONTRACT 1500/s SYNC always CACHE 64mb ADMIN yes NOPASS";
         let promise = read(words).unwrap();
         assert_eq!(promise.password, Some(NewPassword::Known(Password::None)));
@@ -189,8 +211,13 @@ mod tests {
             slos: Vec::new(),
         };
         assert_eq!(settings, wanted);
-        read("CONTRACT none CACHE auto").unwrap().apply(&mut settings);
-        assert_eq!((settings.contract_per_s, settings.cache_bytes), (None, None));
+        read("CONTRACT none CACHE auto")
+            .unwrap()
+            .apply(&mut settings);
+        assert_eq!(
+            (settings.contract_per_s, settings.cache_bytes),
+            (None, None)
+        );
     }
 
     #[test]
@@ -198,16 +225,34 @@ mod tests {
         for (words, error) in [
             ("WEIGHT", "ERR syntax error"),
             ("WEIGHT 0", "ERR WEIGHT must be a number from 0.001 to 1000"),
-            ("WEIGHT inf", "ERR WEIGHT must be a number from 0.001 to 1000"),
-            ("RESERVED-PERMITS -1", "ERR RESERVED-PERMITS must be a whole number, 0 or more"),
-            ("CONTRACT 0", "ERR CONTRACT must be a rate above 0 per second, like 2000/s, or NONE"),
+            (
+                "WEIGHT inf",
+                "ERR WEIGHT must be a number from 0.001 to 1000",
+            ),
+            (
+                "RESERVED-PERMITS -1",
+                "ERR RESERVED-PERMITS must be a whole number, 0 or more",
+            ),
+            (
+                "CONTRACT 0",
+                "ERR CONTRACT must be a rate above 0 per second, like 2000/s, or NONE",
+            ),
             ("SYNC often", "ERR SYNC must be ALWAYS, EVERYSEC or NEVER"),
-            ("CACHE 5x", "ERR CACHE must be a size in bytes, like 64mb, or AUTO"),
+            (
+                "CACHE 5x",
+                "ERR CACHE must be a size in bytes, like 64mb, or AUTO",
+            ),
             ("ADMIN maybe", "ERR ADMIN must be YES or NO"),
-            ("COLOUR red", "ERR unknown option 'COLOUR' of ENTREMET TENANT SET"),
+            (
+                "COLOUR red",
+                "ERR unknown option 'COLOUR' of ENTREMET TENANT SET",
+            ),
         ] {
             assert_eq!(read(words).err().as_deref(), Some(error), "{words}");
         }
-        assert!(read("PASSWORDHASH secret").err().unwrap().starts_with("ERR PASSWORDHASH must be an Argon2 hash"));
+        assert!(read("PASSWORDHASH secret")
+            .err()
+            .unwrap()
+            .starts_with("ERR PASSWORDHASH must be an Argon2 hash"));
     }
 }

@@ -23,14 +23,22 @@ pub fn run(visit: &mut Visit<'_>) -> Option<Errand> {
     } else if visit.is(2, "DEL") && words == 4 {
         return delete(visit);
     } else {
-        visit.error("ERR syntax: ENTREMET TENANT LIST | GET name | SET name [option value ...] | DEL name");
+        visit.error(
+            "ERR syntax: ENTREMET TENANT LIST | GET name | SET name [option value ...] | DEL name",
+        );
     }
     None
 }
 
 fn list(visit: &mut Visit<'_>) {
     let names: Vec<String> = if visit.operator() {
-        visit.shared.tenants.list().iter().map(|tenant| tenant.name.clone()).collect()
+        visit
+            .shared
+            .tenants
+            .list()
+            .iter()
+            .map(|tenant| tenant.name.clone())
+            .collect()
     } else {
         vec![visit.connection.tenant.name.clone()]
     };
@@ -41,7 +49,10 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     let settings = tenant.settings();
     let share_percent = 100.0 * settings.weight / visit.shared.tenants.weight_total();
     let cache_bytes = visit.shared.cache_bytes(tenant);
-    let sync = SYNC.iter().find(|(_, durability)| *durability == settings.durability).map_or("", |(word, _)| word);
+    let sync = SYNC
+        .iter()
+        .find(|(_, durability)| *durability == settings.durability)
+        .map_or("", |(word, _)| word);
     let mut reply = visit.reply();
     reply.map(13);
     for (field, value) in [
@@ -68,9 +79,10 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
             None => reply.null(),
         }
     }
-    for (field, value) in
-        [("reserved-permits", i64::from(settings.reserved_permits)), ("cache", cache_bytes as i64)]
-    {
+    for (field, value) in [
+        ("reserved-permits", i64::from(settings.reserved_permits)),
+        ("cache", cache_bytes as i64),
+    ] {
         reply.bulk(field.as_bytes());
         reply.int(value);
     }
@@ -97,7 +109,9 @@ fn carry_out(shared: &Shared, name: &str, mut promise: Promise) -> Result<(), St
     let password = match promise.password.take() {
         None => None,
         Some(NewPassword::Known(password)) => Some(password),
-        Some(NewPassword::Plain(plain)) => Some(Password::hash(&plain).map_err(|why| format!("ERR {why}"))?),
+        Some(NewPassword::Plain(plain)) => {
+            Some(Password::hash(&plain).map_err(|why| format!("ERR {why}"))?)
+        }
     };
     let changed = shared.change_tenant(name, |spec| {
         promise.apply(&mut spec.settings);
@@ -118,5 +132,9 @@ fn delete(visit: &mut Visit<'_>) -> Option<Errand> {
         visit.error("ERR a tenant cannot remove itself: let another operator do it");
         return None;
     }
-    Some(Box::new(move |shared| shared.remove_tenant(&name).map_err(|error| format!("ERR {error}"))))
+    Some(Box::new(move |shared| {
+        shared
+            .remove_tenant(&name)
+            .map_err(|error| format!("ERR {error}"))
+    }))
 }

@@ -1,0 +1,89 @@
+# Entremet: every task a person or a machine needs, by name. `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# RocksDB takes a quarter of an hour to compile, so every checkout shares one target directory, and
+# everything that links RocksDB is built in the release profile only: a debug build would compile it again.
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/entremet-target
+# What the tests download or build for themselves (virtual environment, suites, modules of clients).
+export BUILD ?= $(HOME)/.cache/entremet-build
+# Set PYTHON to choose the interpreter that the virtual environment is made with.
+export PYTHON ?= python3
+
+ENTREMET := $(CARGO_TARGET_DIR)/release/entremet
+VENV_PY := $(BUILD)/venv/bin/python
+# The server under test; any redis-server can stand in for it (see tests/README.md).
+export ENTREMET_SERVER ?= $(ENTREMET)
+
+.PHONY: help setup setup-build setup-tests build run demo-config fmt fmt-check lint test test-unit test-tidy \
+        test-clients test-conformance test-crash test-e2e soak fuzz bench experiments clean distclean
+
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing to build and to test, saying what
+	@tools/setup.sh all
+
+setup-build: ## Install only what is missing to build and run
+	@tools/setup.sh build
+
+setup-tests:
+	@tools/setup.sh tests
+
+build: setup-build ## Build the release binary
+	cargo build --release --locked -p entremet
+
+run: ## Build if needed, then start the server with two demo tenants
+	@tools/run.sh
+
+fmt: ## Format all code
+	cargo fmt --all
+	cd tests/clients/rust && cargo fmt
+	cd fuzz && cargo fmt
+	gofmt -w tests/clients/go
+
+lint: ## Check format, clippy and the house rules
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	@$(MAKE) test-tidy
+
+test: ## Set up, then run every test (what CI runs)
+	@tools/test.sh
+
+test-unit: ## Rust tests only
+	@tools/test.sh unit
+
+test-tidy: ## House rules only (needs no build)
+	@tools/test.sh tidy
+
+test-clients: ## Real clients, exporter, benchmark tool and YCSB
+	@tools/test.sh clients
+
+test-conformance: ## Redis's own suite, redis-py's and fakeredis's
+	@tools/test.sh conformance
+
+test-crash: ## kill -9, full disks, hostile clients
+	@tools/test.sh crash
+
+soak: ## The crash tests at full length (50 rounds of kill -9)
+	@ENTREMET_KILL_ROUNDS=50 tools/test.sh crash
+
+fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)
+	@tools/fuzz.sh
+
+bench: ## Every benchmark, each with its baseline beside it
+	@tools/bench.sh
+
+experiments: ## The fairness rows of the benchmarks, the only published claims reproduced so far
+	@echo "Experiments proper (one folder per published result) are not written yet;"
+	@echo "these are the fairness rows of 'make bench'."
+	@tools/bench.sh fairness
+
+clean: ## Remove what the tests built; keep the compiled RocksDB
+	rm -rf -- "$(BUILD)"
+
+distclean: clean ## Remove the target directory too: the next build compiles RocksDB again
+	cargo clean

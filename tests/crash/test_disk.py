@@ -1,0 +1,163 @@
+"""Disks that are full, read-only or corrupt: a clear error, and nobody else harmed."""
+
+import pytest
+from bystander import Bystander
+from places import fill, read_only, small_disk
+
+from harness.resp import ServerError
+from harness.server import ALPHA, BETA, SERVER, Server, StartFailed, Tenant
+from harness.waiting import eventually
+
+pytestmark = pytest.mark.ours
+ALWAYS = (Tenant("alpha", sync="always"), Tenant("beta", sync="always"))
+VALUE = b"x" * 16384
+
+
+def write_until_refused(wire, limit=20_000):
+    """Writes until the server refuses; returns the text of the error and how many were acknowledged."""
+    for number in range(limit):
+        reply = wire.attempt("SET", f"fill:{number}", VALUE)
+        if isinstance(reply, ServerError):
+            return str(reply), number
+    raise AssertionError(f"{limit} writes of {len(VALUE)} bytes were accepted by a disk that cannot hold them")
+
+
+def written(wire):
+    reply = wire.attempt("SET", "after", "1")
+    assert reply == b"OK", reply
+    return True
+
+
+def test_full_disk(tmp_path, start):
+    with small_disk(tmp_path, 96) as disk:
+        server = start(data=disk / "data", tenants=ALWAYS)
+        with server.wire(ALWAYS[1]) as beta:
+            beta.ask("SET", "before", "kept")
+        ballast = fill(disk, leave_bytes=8 << 20)
+        with server.wire(ALWAYS[0], timeout=60) as alpha:
+            error, acknowledged = write_until_refused(alpha)
+            assert error.startswith("MISCONF"), error
+            assert "space" in error.lower() or "disk" in error.lower(), f"the error does not say what is wrong: {error}"
+            # Reading goes on, for both.
+            assert alpha.ask("GET", "fill:0") == VALUE
+            with server.wire(ALWAYS[1]) as beta:
+                assert beta.ask("GET", "before") == b"kept"
+            ballast.unlink()
+            eventually(lambda: written(alpha), 30, "writes resume once there is space again")
+            for number in range(acknowledged):
+                assert alpha.ask("GET", f"fill:{number}") == VALUE, f"acknowledged write {number} was lost"
+        with server.wire(ALWAYS[1]) as beta:
+            eventually(lambda: written(beta), 30, "the other tenant writes again as well")
+        server.stop()
+        server.start()
+        with server.wire(ALWAYS[0]) as alpha:
+            assert alpha.ask("GET", f"fill:{acknowledged - 1}") == VALUE
+
+
+def tenant_folder(server, tenant):
+    """Where a tenant's files are: the one folder of that name under the data folder."""
+    found = [path for path in server.data.rglob(tenant.name) if path.is_dir()]
+    assert len(found) == 1, f"folders named {tenant.name}: {found}"
+    return found[0]
+
+
+def test_one_tenants_disk_is_full(tmp_path, start):
+    """The tenants are on disks of their own; one fills up, and the other must not notice."""
+    server = start(tenants=ALWAYS)
+    for tenant in ALWAYS:
+        with server.wire(tenant) as wire:
+            wire.ask("SET", "first", "1")
+    folder = tenant_folder(server, ALWAYS[0])
+    server.stop()
+    with small_disk(tmp_path, 64) as disk:
+        for path in folder.iterdir():
+            path.rename(disk / path.name) if path.stat().st_dev == disk.stat().st_dev else copy(path, disk / path.name)
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+        folder.symlink_to(disk)
+        server.start()
+        with Bystander(server, ALWAYS[1]), server.wire(ALWAYS[0], timeout=60) as alpha:
+            assert alpha.ask("GET", "first") == b"1"
+            fill(disk, leave_bytes=4 << 20)
+            error, _ = write_until_refused(alpha)
+            assert error.startswith("MISCONF"), error
+        server.kill()
+
+
+def copy(source, target):
+    target.write_bytes(source.read_bytes())
+
+
+def test_read_only_disk(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    with read_only(data):
+        server = Server(tmp_path / "server", data=data)
+        with pytest.raises(StartFailed) as failed:
+            server.start()
+    said = str(failed.value)
+    assert server.process.returncode == 1, said
+    assert str(data) in said, f"the error does not name the folder: {said}"
+    assert "panicked" not in said, said
+
+
+def test_corrupt_file_of_one_tenant(tmp_path):
+    """Files of alpha are damaged while the server is down. Beta is served; alpha gets an error, never wrong data."""
+    server = Server(tmp_path, engine_options='memtable = "1MiB"\nobject_cache = "8MiB"\nblock_cache = "8MiB"')
+    server.start()
+    for tenant in (ALPHA, BETA):
+        with server.wire(tenant) as wire:
+            for number in range(1000):
+                wire.send("SET", f"key:{number}", b"%06d" % number + VALUE[6:])
+            assert [wire.read() for _ in range(1000)] == [b"OK"] * 1000
+    server.stop()
+    tables = sorted(tenant_folder(server, ALPHA).glob("*.sst"))
+    assert tables, "alpha has no data files; the test must write more"
+    for table in tables:
+        damage(table)
+    server.start()
+    try:
+        with Bystander(server, BETA), server.wire(BETA) as beta, server.wire(timeout=60) as alpha:
+            errors = read_damaged(alpha)
+            assert errors, "no read met the damage"
+            assert not any("panicked" in error for error in errors)
+            assert beta.ask("GET", "key:999") == b"000999" + VALUE[6:]
+        assert server.running()
+    finally:
+        server.kill()
+
+
+def damage(table):
+    """Overwrites stretches in the data part of a file, and leaves its ends alone."""
+    data = bytearray(table.read_bytes())
+    for place in range(4096, len(data) * 3 // 4, 65536):
+        data[place : place + 512] = b"\xa5" * 512
+    table.write_bytes(data)
+
+
+def read_damaged(wire):
+    """Reads everything as alpha; a value is right or the read is an error. Returns the errors."""
+    errors = []
+    login = wire.attempt("AUTH", ALPHA.name, ALPHA.password)
+    if isinstance(login, ServerError):
+        return [str(login)]
+    for number in range(1000):
+        reply = wire.attempt("GET", f"key:{number}")
+        if isinstance(reply, ServerError):
+            errors.append(str(reply))
+        else:
+            assert reply == b"%06d" % number + VALUE[6:], f"key:{number} came back wrong, without an error"
+    return errors
+
+
+def test_the_data_folder_is_locked(tmp_path, start):
+    """Two servers on one folder would destroy it; the second must say so and leave."""
+    first = start()
+    second = Server(tmp_path / "second", data=first.data, program=SERVER)
+    with pytest.raises(StartFailed) as failed:
+        second.start()
+    assert second.process.returncode == 1
+    assert str(first.data) in str(failed.value), str(failed.value)
+    with first.wire(ALPHA) as wire:
+        assert wire.ask("PING") == b"PONG"

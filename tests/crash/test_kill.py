@@ -1,0 +1,48 @@
+"""kill -9 in the middle of writes: with sync = "always" nothing that was acknowledged may be missing."""
+
+import os
+import random
+
+from writers import Crowd
+
+from harness.server import Server, Tenant
+
+ROUNDS = int(os.environ.get("ENTREMET_KILL_ROUNDS", "50"))
+TENANTS = (Tenant("alpha", sync="always"), Tenant("beta", sync="always"))
+WRITERS_EACH = 4
+# The kill falls after a random number of acknowledged operations, so that rounds end in different states of the files.
+OPERATIONS_MIN, OPERATIONS_MAX = 50, 1500
+
+
+def test_no_acknowledged_write_is_lost(tmp_path):
+    seed = int(os.environ.get("ENTREMET_SEED", "1"))
+    chance, crowd = random.Random(seed), Crowd(TENANTS, WRITERS_EACH, seed)
+    server = Server(tmp_path, tenants=TENANTS)
+    try:
+        for number in range(ROUNDS):
+            server.start()
+            crowd.verify(server)
+            crowd.write_until(server, chance.randint(OPERATIONS_MIN, OPERATIONS_MAX), then=server.kill)
+        server.start()
+        crowd.verify(server)
+    except AssertionError as problem:
+        raise AssertionError(f"round {number + 1} of {ROUNDS}, ENTREMET_SEED={seed}: {problem}\n{server.said()[-3000:]}") from None
+    finally:
+        server.kill()
+    print(f"{ROUNDS} rounds of kill -9: {crowd.acknowledged()} operations acknowledged, none lost")
+    assert crowd.acknowledged() >= ROUNDS * OPERATIONS_MIN
+
+
+def test_sigterm_loses_nothing_whatever_the_sync(tmp_path):
+    """An ordered end writes out what `every 1s` and `never` still had in memory."""
+    tenants = (Tenant("alpha", sync="every 1s"), Tenant("beta", sync="never"))
+    server = Server(tmp_path, tenants=tenants)
+    crowd = Crowd(tenants, 2, seed=7)
+    server.start()
+    crowd.write_until(server, 2000, then=server.stop)
+    assert server.process.returncode == 0, server.said()[-3000:]
+    if server.is_reference:
+        return  # it was started without a log, so it has nothing to show
+    server.start()
+    crowd.verify(server)
+    server.kill()

@@ -1,0 +1,153 @@
+"""A disk that takes ages must not delay what needs no disk."""
+
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from bystander import Bystander
+
+from harness.server import ALPHA, BETA, Tenant
+
+pytestmark = pytest.mark.ours
+# So slow that a hit which waited for it, even once, could not be mistaken for noise.
+DELAY_S = 0.4
+HIT_P99_MAX_S = DELAY_S / 4
+KEYS, VALUE = 3000, b"v" * 8192
+
+
+class SlowDisk:
+    """The shim, and the number that it reads."""
+
+    def __init__(self, folder):
+        self.library, self.control = folder / "slowdisk.so", folder / "slowdisk.delay"
+        source = Path(__file__).with_name("slowdisk.c")
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(self.library), str(source), "-ldl"], check=True
+        )
+        self.delay(0)
+
+    def delay(self, seconds):
+        """Every access to a data file or log takes this much longer from now on."""
+        mode = "r+b" if self.control.exists() else "wb"
+        with open(self.control, mode) as file:  # in place: the server has mapped it
+            file.write(struct.pack("=Q", int(seconds * 1_000_000)))
+
+    @property
+    def environment(self):
+        return {"LD_PRELOAD": str(self.library), "SLOWDISK_CONTROL": str(self.control)}
+
+
+@pytest.fixture
+def disk(tmp_path):
+    return SlowDisk(tmp_path)
+
+
+def fill(server, tenant):
+    with server.wire(tenant, timeout=60) as wire:
+        for first in range(0, KEYS, 500):
+            for number in range(first, first + 500):
+                wire.send("SET", f"cold:{number}", VALUE)
+            assert [wire.read() for _ in range(500)] == [b"OK"] * 500
+        wire.ask("SET", "hot", "1")
+
+
+def cold_server(start, disk, tenants=(ALPHA, BETA)):
+    """A server whose data is on disk and in no cache: it was filled, ended and started again."""
+    options = {"environment": disk.environment, "tenants": tenants, "engine_options": 'object_cache = "8MiB"\nblock_cache = "8MiB"'}
+    server = start(**options)
+    fill(server, ALPHA)
+    server.stop()
+    server.start()
+    return server
+
+
+class ColdReaders:
+    """Connections of one tenant that read, all the time, what is only on the disk."""
+
+    def __init__(self, server, tenant, count):
+        self.server, self.tenant, self.stopped = server, tenant, threading.Event()
+        self.times_s, self.problem = [], None
+        self.threads = [threading.Thread(target=self._read, args=(index, count), daemon=True) for index in range(count)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join(60)
+
+    def _read(self, first, step):
+        try:
+            with self.server.wire(self.tenant, timeout=60) as wire:
+                for number in range(first, KEYS, step):
+                    if self.stopped.is_set():
+                        return
+                    began = time.perf_counter()
+                    assert wire.ask("GET", f"cold:{number}") == VALUE
+                    self.times_s.append(time.perf_counter() - began)
+        except Exception as error:  # the test reports it
+            self.problem = error
+
+
+def test_misses_of_one_tenant_do_not_delay_hits_of_another(start, disk):
+    server = cold_server(start, disk)
+    with server.wire(BETA) as wire:
+        wire.ask("SET", "warm", "1")
+    disk.delay(DELAY_S)
+    try:
+        with Bystander(server, BETA, writes=False, p99_max_s=HIT_P99_MAX_S) as beta, ColdReaders(server, ALPHA, 32) as cold:
+            wait_for_slow_reads(cold)
+            assert max(beta.latencies_s) < DELAY_S, "one hit waited for the disk"
+    finally:
+        disk.delay(0)
+    assert cold.problem is None
+
+
+def wait_for_slow_reads(cold, wanted=32):
+    """Returns once enough reads were really held up; without this the test would prove nothing."""
+    from harness.waiting import eventually
+
+    def held_up():
+        assert cold.problem is None, cold.problem
+        return sum(took >= DELAY_S for took in list(cold.times_s)) >= wanted
+
+    eventually(held_up, 60, f"{wanted} reads take {DELAY_S} s or longer")
+
+
+def test_misses_do_not_delay_hits_of_the_same_tenant(start, disk):
+    """Not even on the connections of the tenant that waits for its own misses."""
+    server = cold_server(start, disk)
+    with server.wire(ALPHA) as wire:
+        wire.ask("GET", "hot")
+    disk.delay(DELAY_S)
+    try:
+        with Bystander(server, ALPHA, writes=False, p99_max_s=HIT_P99_MAX_S), ColdReaders(server, ALPHA, 32) as cold:
+            wait_for_slow_reads(cold)
+    finally:
+        disk.delay(0)
+    assert cold.problem is None
+
+
+def test_a_slow_log_does_not_delay_hits(start, disk):
+    """Alpha's every write waits for the disk. Reads that hit go on, and so do writes that need not wait for it."""
+    tenants = (Tenant("alpha", sync="always"), BETA)
+    server = start(environment=disk.environment | {"SLOWDISK_FOLDER": "/alpha/"}, tenants=tenants)
+    with server.wire(tenants[0]) as wire:
+        wire.ask("SET", "hot", "1")
+    disk.delay(DELAY_S)
+    try:
+        with Bystander(server, BETA, p99_max_s=HIT_P99_MAX_S), server.wire(tenants[0]) as alpha:
+            for number in range(5):
+                began = time.perf_counter()
+                alpha.ask("SET", "slow", number)
+                assert time.perf_counter() - began >= DELAY_S * 0.9, "the write did not wait for its sync: is the shim loaded?"
+            with Bystander(server, tenants[0], writes=False, p99_max_s=2 * DELAY_S) as hits:
+                assert sorted(hits.latencies_s)[0] < DELAY_S / 4
+    finally:
+        disk.delay(0)

@@ -1,0 +1,22 @@
+"""Waiting for something to become true, without guessing how long it takes."""
+
+import threading
+import time
+
+# Between two looks; short against what is waited for, long against a look's own cost.
+LOOK_EVERY_S = 0.02
+
+
+def eventually(check, timeout_s=20.0, what=""):
+    """Calls `check` until it returns something true, and returns that. An exception counts as not yet."""
+    deadline, problem, pause = time.monotonic() + timeout_s, None, threading.Event()
+    while time.monotonic() < deadline:
+        try:
+            found = check()
+            if found:
+                return found
+            problem = None
+        except (OSError, EOFError, AssertionError) as error:
+            problem = error
+        pause.wait(LOOK_EVERY_S)
+    raise AssertionError(f"not within {timeout_s} s: {what or check.__name__}; the last try: {problem!r}") from problem

@@ -1,0 +1,82 @@
+"""Who may import whom, and what `policy` may never touch. The drawing is in ARCHITECTURE.md."""
+
+import re
+import tomllib
+
+import pytest
+import source
+
+# An edge that is missing here is an error; adding one is a decision, to be argued in docs/decisions/.
+ALLOWED = {
+    "policy": set(),
+    "telemetry": set(),
+    "stage": {"policy", "telemetry"},
+    "engine": {"policy", "telemetry"},
+    "workload": {"policy", "telemetry"},
+    "server": {"engine", "stage", "telemetry", "policy"},
+    "cluster": {"engine", "stage", "telemetry", "policy"},
+    "sim": {"stage", "telemetry", "policy", "workload"},
+    "entremet": {"server", "cluster", "sim", "workload", "engine", "stage", "telemetry"},
+}
+# Policy answers from its arguments alone, so that a simulation runs what ships and a seed repeats a run.
+FORBIDDEN_IN_POLICY = {
+    r"\bInstant\s*::\s*now\b|\bSystemTime\b": "a clock; take `now` as an argument",
+    r"\bstd\s*::\s*thread\b|\bthread\s*::\s*(spawn|sleep)": "a thread",
+    r"\b(Mutex|RwLock|Condvar|Atomic\w+|OnceLock|LazyLock|thread_local)\b": "shared state",
+    r"\bstd\s*::\s*(io|fs|net|process|env)\b": "input or output",
+    r"\be?print(ln)?!|\bdbg!|\b(tracing|log)\s*::|\b(info|warn|debug|trace|error)!\s*\(": "logging; return an explanation",
+    r"\bthread_rng\b|\brand\s*::\s*(rng|random)\b|\bfrom_entropy\b|\bfrom_os_rng\b|\bOsRng\b": "ambient randomness",
+    r"\bstd\s*::\s*collections\s*::\s*(\{[^}]*\b)?Hash(Map|Set)\b|\bRandomState\b": "a randomly ordered map",
+    r"\basync\s+fn\b|\.await\b|\btokio\b": "asynchrony",
+}
+
+
+def manifests():
+    return {path.parent.name: tomllib.loads(path.read_text("utf-8")) for path in sorted(source.CRATES.glob("*/Cargo.toml"))}
+
+
+MANIFESTS = manifests()
+
+
+def ours(manifest, kind):
+    """The crates of this workspace that a manifest depends on."""
+    return {name for name in manifest.get(kind, {}) if name in ALLOWED}
+
+
+@pytest.mark.parametrize("crate", MANIFESTS)
+def test_imports_point_one_way(crate):
+    assert crate in ALLOWED, f"crates/{crate} has no place in the architecture yet: argue it and name it here"
+    manifest = MANIFESTS[crate]
+    tables = [manifest, *manifest.get("target", {}).values()]
+    imports = set().union(*(ours(table, kind) for table in tables for kind in ("dependencies", "build-dependencies")))
+    wrong = imports - ALLOWED[crate]
+    assert not wrong, f"crates/{crate} may not import {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("crate", MANIFESTS)
+def test_nobody_imports_the_binary(crate):
+    for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+        assert "entremet" not in MANIFESTS[crate].get(kind, {})
+
+
+@pytest.mark.parametrize("crate", MANIFESTS)
+def test_workspace_lints_apply(crate):
+    assert MANIFESTS[crate].get("lints", {}).get("workspace") is True, f"crates/{crate}: add [lints] workspace = true"
+
+
+def test_policy_is_pure():
+    problems = []
+    for path in source.rust_files("crates/policy/src"):
+        if source.is_test(path):
+            continue
+        code = source.without_test_modules(path)
+        for pattern, what in FORBIDDEN_IN_POLICY.items():
+            problems += [f"{source.where(path, found.start())}: {what}" for found in re.finditer(pattern, code)]
+    assert not problems, "\n".join(problems)
+
+
+def test_policy_depends_on_little():
+    """What policy links decides what policy can do by accident."""
+    allowed = {"rand", "rand_xoshiro", "foldhash", "hashbrown", "smallvec", "thiserror", "serde", "slab"}
+    extra = set(MANIFESTS["policy"].get("dependencies", {})) - allowed
+    assert not extra, f"crates/policy: {sorted(extra)} must first be argued for"
