@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
-# `make bench`: every benchmark with its baseline beside it. Words narrow it to groups or rows whose name contains
-# them; BENCH_ARGS holds further options (`--quick`, `--repeats 9`, `--out DIR`; `--help` lists them).
+# Every benchmark, each row with its baseline beside it. `bench.sh fairness` runs one group; QUICK=1 takes a first look.
+# Nothing else should run on the machine meanwhile.
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
-export_bindgen_args
 
-"$ROOT/tools/setup.sh" build
-have redis-server || die "redis-server is the baseline: run 'make setup'"
-cargo build --release --locked --quiet -p entremet -p entremet-workload
-read -ra options <<<"${BENCH_ARGS:-}"
-for word in "${@:-}"; do
-    "$CARGO_TARGET_DIR/release/entremet-bench" --server "$CARGO_TARGET_DIR/release/entremet" \
-        ${word:+--only "$word"} "${options[@]}"
+tools/setup.sh build
+have redis-server || die "the baseline is Debian's redis-server: make setup installs it"
+export_bindgen_args
+cargo build --release --locked -p entremet -p entremet-workload
+options=(--server "$CARGO_TARGET_DIR/release/entremet")
+[[ -z ${QUICK:-} ]] || options+=(--quick)
+[[ -z ${OUT:-} ]] || options+=(--out "$OUT")
+if [[ $# -eq 0 ]]; then
+    exec "$CARGO_TARGET_DIR/release/entremet-bench" "${options[@]}"
+fi
+for group in "$@"; do
+    "$CARGO_TARGET_DIR/release/entremet-bench" "${options[@]}" --only "$group"
 done

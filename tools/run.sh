@@ -1,26 +1,34 @@
 #!/usr/bin/env bash
-# `make run`: sets up what is missing, builds if needed, and starts the server with two demo tenants.
+# Starts the demo server in the foreground; builds it first if sources are newer than the binary.
+#   LISTEN, ADMIN   addresses, when 127.0.0.1:6380 and 127.0.0.1:9380 are taken     DATA   folder (in the build cache)
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
-export_bindgen_args
 
-program=$CARGO_TARGET_DIR/release/entremet
-"$ROOT/tools/setup.sh" build
-[[ -x $program ]] || say "the first build compiles RocksDB: about a quarter of an hour on two cores"
-cargo build --release --locked --quiet -p entremet
+binary=$CARGO_TARGET_DIR/release/entremet
+# From a warm build the first reply must be there in two seconds, so cargo is only asked when there is something to build.
+if [[ ! -x $binary ]] || [[ -n $(find crates Cargo.toml Cargo.lock .cargo -newer "$binary" -type f -print -quit) ]]; then
+    tools/setup.sh build
+    export_bindgen_args
+    say "building (RocksDB takes about 16 minutes the first time)"
+    cargo build --release --locked -p entremet
+fi
 
+listen=${LISTEN:-127.0.0.1:6380}
+admin=${ADMIN:-127.0.0.1:9380}
+data=${DATA:-$BUILD/demo-data}
+port=${listen##*:}
+mkdir -p "$data"
 cat <<TEXT
+>> Two tenants share this server: web (weight 10) and batch (weight 1). Try, in another terminal:
 
-Two demo tenants share this server: "web" (weight 10) and "batch" (weight 1). In another terminal:
+   redis-cli -p $port --user web --pass web-demo SET greeting hello
+   redis-cli -p $port --user batch --pass batch-demo GET greeting        nothing: a tenant sees only its own
+   redis-cli -p $port --user operator --pass operator-demo ENTREMET TENANT LIST
+   redis-benchmark -p $port --user batch -a batch-demo -t set -n 3000000 -P 16 -q      a noisy neighbour ...
+   redis-cli -p $port --user web --pass web-demo --latency                             ... that web hardly notices
+   curl http://$admin/metrics
 
-  redis-cli -p 6380 --user web --pass web-demo set greeting hello
-  redis-cli -p 6380 --user web --pass web-demo get greeting
-  redis-cli -p 6380 --user batch --pass batch-demo get greeting     (nil: tenants see nothing of each other)
-  redis-cli -p 6380 --user operator --pass operator-demo entremet tenant list
-  curl http://127.0.0.1:9380/metrics
-
-Data is kept in ${DEMO_DATA:=$ROOT/data}. Ctrl-C ends the server.
-
+>> Data is in $data. Ctrl-C ends the server.
 TEXT
-exec "$program" serve --config "$ROOT/tools/demo.toml" --data "$DEMO_DATA"
+exec "$binary" serve --config tools/demo.toml --listen "$listen" --admin "$admin" --data "$data"

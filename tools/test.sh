@@ -1,43 +1,89 @@
 #!/usr/bin/env bash
-# Sets up, then runs the tests: all of them, or the phases named (setup lint unit tidy fuzz clients crash conformance).
-# Each phase says how long it took; the first that fails ends the run.
+# Runs tests in phases, times each, and ends with the summary lines of the test runners, as they printed them.
+# `test.sh` runs all phases in order; `test.sh clients crash` runs those two. A phase that fails does not keep the
+# others from running, but the script fails in the end.
+#
+#   ENTREMET_SERVER        another server to test (a redis-server proves the harness)
+#   ENTREMET_KILL_ROUNDS   rounds of kill -9 (50)          ENTREMET_SEED   of random tests (1)
+#   FUZZ_SECONDS           length of the fuzzing (120)     PYTEST_ARGS     further arguments, such as "-k disk -x"
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
 
-phase() {
-    local begin=$SECONDS
-    say "$1"
-    "phase_$1"
-    say "$1: $((SECONDS - begin)) s"
+ALL=(setup format lint tidy build unit debug operations clients crash conformance fuzz)
+# Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB are not built twice.
+DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry)
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+times=() failed=()
+
+pytest() {
+    local pytest_args=()
+    read -r -a pytest_args <<<"${PYTEST_ARGS:-}"
+    (cd tests && "$VENV_PY" -m pytest -q "$@" "${pytest_args[@]}")
 }
 
-phase_setup() { tools/setup.sh all; }
+# A phase must leave no doubt about its status, whatever it pipes through: `set -e` does not reach into a condition.
+run_phase() (
+    set -euo pipefail
+    case $1 in
+        setup) tools/setup.sh all ;;
+        format) cargo fmt --all --check ;;
+        lint) cargo clippy --release --locked --workspace --all-targets -- -D warnings ;;
+        tidy) pytest tidy ;;
+        build) cargo build --release --locked -p entremet ;;
+        unit) cargo test --release --locked --workspace --no-fail-fast ;;
+        debug)
+            local crate packages=()
+            for crate in "${DEBUG_CRATES[@]}"; do packages+=(-p "$crate"); done
+            cargo test --locked "${packages[@]}" --no-fail-fast
+            ;;
+        operations | clients | crash | conformance) pytest "$1" ;;
+        fuzz) tools/fuzz.sh ;;
+        *) die "no phase is named $1; there are: ${ALL[*]}" ;;
+    esac
+)
 
-phase_lint() {
-    cargo fmt --all --check
-    cargo clippy --release --locked --workspace --all-targets -- -D warnings
+main() {
+    local phase began status phases=("$@")
+    [[ ${#phases[@]} -gt 0 ]] || phases=("${ALL[@]}")
+    for phase in "${phases[@]}"; do
+        say "phase $phase"
+        began=$SECONDS status=0
+        # In a subshell of its own, so that `set -e` holds inside although the status is looked at here.
+        set +e
+        run_phase "$phase" </dev/null 2>&1 | tee "$logs/$phase"
+        status=${PIPESTATUS[0]}
+        set -e
+        times+=("$(printf '%6d s  %s%s' $((SECONDS - began)) "$phase" "$([[ $status -eq 0 ]] || echo '  FAILED')")")
+        if [[ $status -ne 0 ]]; then
+            failed+=("$phase")
+            # Without these nothing after them means anything.
+            [[ $phase != setup && $phase != build ]] || break
+        fi
+    done
+    report
 }
 
-# Everything that links RocksDB in the release profile; the pure crates also with debug assertions and overflow checks.
-phase_unit() {
-    cargo build --release --locked --workspace
-    cargo test --release --locked --workspace
-    cargo test --locked -p entremet-policy -p entremet-stage
+# cargo's line is "test result: ok. 12 passed; …", pytest's "34 passed, 1 skipped in 5.67s".
+report() {
+    local phase
+    echo
+    say "time of each phase"
+    printf '%s\n' "${times[@]}"
+    say "summaries"
+    for phase in "${ALL[@]}"; do
+        [[ -f $logs/$phase ]] || continue
+        grep -aE '^(test result: |[^ ]+: [0-9]+ of [0-9]+ passed )' "$logs/$phase" | grep -av ' 0 passed; 0 failed' || true
+        grep -aE '^[0-9]+ (passed|failed|skipped|error|deselected).* in [0-9.]+s' "$logs/$phase" || true
+    done
+    if [[ ${#failed[@]} -gt 0 ]]; then
+        say "FAILED: ${failed[*]}"
+        exit 1
+    fi
+    say "all phases passed"
 }
 
-phase_fuzz() { tools/fuzz.sh; }
-phase_tidy() { (cd tests && "$VENV_PY" -m pytest tidy); }
-phase_clients() { (cd tests && "$VENV_PY" -m pytest clients); }
-phase_crash() { (cd tests && "$VENV_PY" -m pytest crash); }
-phase_conformance() { (cd tests && "$VENV_PY" -m pytest conformance); }
-
-if [[ $# -eq 0 ]]; then
-    set -- lint unit tidy fuzz crash clients conformance
-fi
-phase setup
-for name in "$@"; do
-    declare -F "phase_$name" >/dev/null || die "no phase '$name'"
-    phase "$name"
-done
+main "$@"

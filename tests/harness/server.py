@@ -19,7 +19,8 @@ import pytest
 from harness.paths import SERVER
 from harness.resp import Wire
 
-READY = re.compile(rb"\bready\b", re.IGNORECASE)
+# Entremet says "entremet is ready: …", Redis "Ready to accept connections".
+READY = re.compile(rb"is ready|Ready to accept")
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 20
 

@@ -54,8 +54,9 @@ use principal::Principals;
 use turn::After;
 use waiting::Waiting;
 
-/// Turns between two looks at the poll: with turns of a few µs, about as long as a chunk takes.
-const TURNS_MAX: usize = 64;
+/// Turns are given for so long between two looks at the poll. A tenant with few connections can only use its
+/// share if they are noticed soon after they have been served and ask again; a look costs about a µs.
+const SLICE_NS: Nanos = 100_000;
 
 /// How often cores tell each other what was used.
 const ROUND_NS: Nanos = 1_000_000;
@@ -243,8 +244,9 @@ impl Core {
         let mut now = self.shared.options.clock.now();
         self.now = now;
         self.wake_at = None;
-        for turn in 0.. {
-            if turn == TURNS_MAX {
+        let slice_ends = now + SLICE_NS;
+        loop {
+            if now >= slice_ends {
                 self.wake_at = Some(now);
                 break;
             }

@@ -1,0 +1,234 @@
+"""What an operator does to a server: start it, watch it, reload it, end it."""
+
+import json
+import signal
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+
+from harness.resp import ServerError
+from harness.server import ALPHA, BETA, SERVER, Server, StartFailed, Tenant
+from harness.waiting import eventually
+
+pytestmark = pytest.mark.ours
+
+
+def page(server, path):
+    """Status and text of a page on the admin address."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_ready_line_names_the_addresses(start):
+    server = start()
+    ready = [line for line in server.said().splitlines() if "is ready" in line]
+    assert len(ready) == 1, server.said()
+    assert f"127.0.0.1:{server.port}" in ready[0] and f"127.0.0.1:{server.admin_port}" in ready[0]
+
+
+def test_health_and_metrics(start):
+    server = start()
+    with server.wire(ALPHA) as wire:
+        wire.ask("SET", "k", "v")
+        wire.ask("GET", "k")
+    assert page(server, "/livez")[0] == 200
+    assert page(server, "/readyz")[0] == 200
+    status, metrics = page(server, "/metrics")
+    assert status == 200
+    for name in ("redis_up 1", 'entremet_tenant_weight{tenant="alpha"}', "redis_commands_processed_total"):
+        assert name in metrics, f"{name} is missing from /metrics"
+    tenants = {tenant["name"]: tenant for tenant in json.loads(page(server, "/api/tenants")[1])}
+    assert {"alpha", "beta"} <= set(tenants)
+    classes = {entry["class"]: entry["requests"] for entry in tenants["alpha"]["classes"]}
+    assert classes.get("get", 0) >= 1 and classes.get("put", 0) >= 1, classes
+    status, error = page(server, "/api/tenants/nobody")
+    assert status == 404 and json.loads(error)["error"]["do"]
+
+
+def test_sigterm_finishes_what_was_begun(start):
+    """Replies that are due arrive, readiness goes off, and the status is 0."""
+    server = start()
+    with server.wire(ALPHA) as wire:
+        for number in range(1000):
+            wire.send("SET", f"k{number}", number)
+        assert wire.read() == b"OK"
+        server.process.send_signal(signal.SIGTERM)
+        answered = 1
+        try:
+            while wire.read() == b"OK":
+                answered += 1
+        except (EOFError, ConnectionError):
+            pass
+    assert server.process.wait(20) == 0, server.said()[-2000:]
+    server.start()
+    with server.wire(ALPHA) as wire:
+        assert wire.ask("EXISTS", *(f"k{number}" for number in range(answered))) == answered
+
+
+def test_a_second_sigterm_means_now(start):
+    """A client keeps a transaction's worth of patience; the operator has none."""
+    server = start(server_options='drain = "1h"')
+    with server.wire(ALPHA) as wire:
+        wire.raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100\r\nhalf")
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: page(server, "/readyz")[0] != 200, 10, "readiness goes off")
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(10)
+
+
+def rewrite(server, tenants):
+    server.tenants = tenants
+    (server.folder / "entremet.toml").write_text(server._toml())
+    server.process.send_signal(signal.SIGHUP)
+
+
+def weight_of(server, name):
+    return json.loads(page(server, f"/api/tenants/{name}")[1])["weight"]
+
+
+def test_reload(start):
+    """SIGHUP takes over weights and new tenants, without a pause for those who are connected."""
+    server = start()
+    with server.wire(ALPHA) as wire:
+        wire.ask("SET", "k", "v")
+        rewrite(server, (Tenant("alpha", weight=7), BETA, Tenant("gamma")))
+        eventually(lambda: weight_of(server, "alpha") == 7, 10, "the new weight is in force")
+        assert wire.ask("GET", "k") == b"v"
+    with server.wire(Tenant("gamma")) as wire:
+        assert wire.ask("GET", "k") is None
+
+
+def test_a_bad_reload_changes_nothing_and_names_every_error(start):
+    server = start()
+    config = server.folder / "entremet.toml"
+    good = config.read_text()
+    config.write_text(good.replace("weight = 1", 'weight = "heavy"') + "\nnonsense = 1\n[enigne]\n")
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "heavy" in server.said(), 10, "the reload is refused in words")
+    said = server.said()
+    assert "nonsense" in said and "enigne" in said, f"not all errors at once:\n{said}"
+    with server.wire(ALPHA) as wire:
+        assert wire.ask("PING") == b"PONG"
+    assert weight_of(server, "alpha") == 1
+
+
+def starts_with(tmp_path, text):
+    server = Server(tmp_path, config_text=text)
+    with pytest.raises(StartFailed) as failed:
+        server.start()
+    return server.process.returncode, str(failed.value)
+
+
+def test_a_bad_config_names_every_error(tmp_path):
+    status, said = starts_with(
+        tmp_path, '[server]\nlisten = "nowhere"\nport = 1\n[engine]\nkind = "paper"\n[[tenant]]\nweight = -1\n[[tenant]\n'
+    )
+    assert status == 1, said
+    assert "entremet.toml:" in said and "panicked" not in said, said
+    status, said = starts_with(tmp_path, '[server]\nlisten = "nowhere"\n[engine]\nkind = "paper"\n[[tenant]]\nweight = -1\n')
+    assert status == 1, said
+    for wrong in ("nowhere", "paper", "weight", "name"):
+        assert wrong in said, f"{wrong} is not among the errors:\n{said}"
+
+
+def test_a_missing_config(tmp_path):
+    done = subprocess.run([SERVER, "serve", "--config", str(tmp_path / "none.toml")], capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 1 and "none.toml" in done.stderr, done.stderr
+
+
+def test_wrong_usage_is_status_2():
+    for arguments in (["serve", "--no-such-flag"], ["nonsense"], []):
+        done = subprocess.run([SERVER, *arguments], capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 2, (arguments, done.stdout, done.stderr)
+
+
+def test_a_port_in_use(start, tmp_path):
+    first = start()
+    second = Server(tmp_path / "second")
+    second.port = first.port
+    with pytest.raises(StartFailed) as failed:
+        second.start()
+    assert second.process.returncode == 1
+    assert str(first.port) in str(failed.value), str(failed.value)
+
+
+def test_tenants_see_nothing_of_each_other(start):
+    server = start(server_options='slow_log_over = "0s"')
+    with server.wire(ALPHA) as alpha, server.wire(BETA) as beta:
+        alpha.ask("CLIENT", "SETNAME", "alphas-name")
+        alpha.ask("SET", "alphas-key", "alphas-value")
+        beta.ask("SET", "own", "1")
+        views = [
+            beta.ask("KEYS", "*"),
+            beta.ask("SCAN", "0", "COUNT", "1000"),
+            beta.ask("CLIENT", "LIST"),
+            beta.ask("SLOWLOG", "GET", "128"),
+            beta.ask("INFO", "everything"),
+            beta.ask("RANDOMKEY"),
+            beta.attempt("ENTREMET", "TENANT", "LIST"),
+        ]
+        for view in views:
+            assert b"alpha" not in repr(view).encode(), view
+        assert beta.ask("DBSIZE") == 1
+        identity = alpha.ask("CLIENT", "ID")
+        assert beta.attempt("CLIENT", "KILL", "ID", identity) == 0
+        beta.ask("FLUSHALL")
+        assert alpha.ask("GET", "alphas-key") == b"alphas-value"
+
+
+def test_wrong_passwords(start):
+    server = start()
+    with server.wire() as wire:
+        for arguments in (("alpha", "beta-secret"), ("nobody", "x"), ("alpha", "")):
+            reply = wire.attempt("AUTH", *arguments)
+            assert isinstance(reply, ServerError) and str(reply).startswith("WRONGPASS"), reply
+        assert isinstance(wire.attempt("HELLO", "3", "AUTH", "alpha", "wrong"), ServerError)
+
+
+def test_tenants_at_run_time_survive_a_restart(start):
+    """ENTREMET TENANT adds one; it is there after the next start."""
+    master = Tenant("master", extra="admin = true")
+    server = start(tenants=(ALPHA, master))
+    with server.wire(master) as wire:
+        wire.ask("ENTREMET", "TENANT", "SET", "delta", "PASSWORD", "delta-secret", "WEIGHT", "3")
+    delta = Tenant("delta")
+    with server.wire(delta) as wire:
+        wire.ask("SET", "k", "v")
+    server.stop()
+    server.start()
+    with server.wire(delta) as wire:
+        assert wire.ask("GET", "k") == b"v"
+    with server.wire(master) as wire:
+        wire.ask("ENTREMET", "TENANT", "DEL", "delta")
+    with server.wire() as wire:
+        assert isinstance(wire.attempt("AUTH", "delta", "delta-secret"), ServerError)
+
+
+def test_a_limit_answers_throttled(start):
+    limited = Tenant("limited", extra='limit = { requests = "50/s", burst = "100ms", max_wait = "10ms" }')
+    server = start(tenants=(limited, BETA))
+    refused = []
+
+    def hammer():
+        with server.wire(limited) as wire:
+            for _ in range(300):
+                reply = wire.attempt("SET", "k", "v")
+                if isinstance(reply, ServerError):
+                    refused.append(str(reply))
+
+    threads = [threading.Thread(target=hammer) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    with server.wire(BETA) as beta:
+        for number in range(300):
+            assert beta.ask("SET", "k", number) == b"OK"
+    for thread in threads:
+        thread.join()
+    assert refused, "1,200 requests at a limit of 50/s were all served"
+    assert all(text.startswith("THROTTLED ") and "limited" in text for text in refused), refused[0]
