@@ -32,10 +32,13 @@ SKIPS = skiplist.load(SUITE)
 
 @pytest.mark.parametrize("file", PROJECT.files)
 def test_file(target, tally, file):
-    results, output = pysuite.run(PROJECT, [file], target.port, SKIPS.get(file, {}))
+    skips = SKIPS.get(file, {})
+    results, output = pysuite.run(PROJECT, [file], target.port, skips)
     tally.add(file, len(results["passed"]), len(results["skipped"]), results["failed"])
     assert target.running(), f"the server died:\n{target.said()[-4000:]}"
     assert results["passed"], output[-4000:]
+    unknown = pysuite.not_there(skips, results)
+    assert not unknown, f"the skip list names cases that {file} does not have: {unknown}"
 
 
 def test_pass_rate(tally):

@@ -179,13 +179,18 @@ impl Shard {
         }
     }
 
-    /// Every key was removed.
+    /// Every key was removed. Watches of keys known to be absent stay clean: nothing happened to those.
     pub(crate) fn wipe(&mut self) {
+        let watched = std::mem::take(&mut self.watched);
+        for (key, flag) in watched {
+            if self.peek(&key).is_some_and(|known| known.entry.is_none()) {
+                self.watched.insert(key, flag);
+            } else {
+                flag.store(true, Ordering::Release);
+            }
+        }
         self.cache = None;
         self.pins = HashMap::default();
-        for (_, flag) in self.watched.drain() {
-            flag.store(true, Ordering::Release);
-        }
     }
 
     /// Forgets writes after `decided`: their batch failed.

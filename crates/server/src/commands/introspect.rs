@@ -172,7 +172,7 @@ pub fn list(_: &Spec, args: &Args, reply: &mut Reply) {
     let everything = || all().flat_map(|spec| [spec].into_iter().chain(spec.subcommands));
     let word_is = |index: usize, word: &str| is(args.get(index), word);
     let names: Vec<&str> = match args.len() {
-        2 => all().map(|spec| spec.name).collect(),
+        2 => everything().map(|spec| spec.name).collect(),
         5 if word_is(2, "FILTERBY") && word_is(3, "MODULE") => Vec::new(),
         5 if word_is(2, "FILTERBY") && word_is(3, "ACLCAT") => everything()
             .filter(|spec| has_category(spec, args.get(4)))

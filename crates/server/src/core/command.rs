@@ -33,7 +33,7 @@ impl Core {
     ) -> Flow {
         let spec = match commands::check(&args) {
             Ok(spec) => spec,
-            Err(text) => return refuse(connection, Class::Other, &text, used),
+            Err(text) => return unusable(connection, args, &text, used),
         };
         if !connection.session.authenticated && !spec.flags.has(Flags::NO_AUTH) {
             return refuse(
@@ -256,6 +256,19 @@ pub(super) fn answered(
     }
 }
 
+/// Answers a request that is no command: unknown, or with too few or too many words. A bad `EXEC` ends its
+/// transaction, as in Redis.
+fn unusable(connection: &mut Connection, args: Args<'_>, text: &str, used: &mut Used) -> Flow {
+    if !commands::is(args.get(0), "exec") || connection.session.transaction.take().is_none() {
+        return refuse(connection, Class::Other, text, used);
+    }
+    connection.client.queued(None);
+    connection.session.watches.clear();
+    let why = text.strip_prefix("ERR ").unwrap_or(text);
+    let text = format!("EXECABORT Transaction discarded because of: {why}");
+    fail(connection, Class::Other, &text, used)
+}
+
 /// Answers with an error; inside `MULTI` that spoils the transaction.
 pub(super) fn refuse(
     connection: &mut Connection,
@@ -266,6 +279,11 @@ pub(super) fn refuse(
     if let Some(transaction) = &mut connection.session.transaction {
         transaction.spoiled = true;
     }
+    fail(connection, class, text, used)
+}
+
+/// Answers with an error.
+pub(super) fn fail(connection: &mut Connection, class: Class, text: &str, used: &mut Used) -> Flow {
     let before = Before::of(connection);
     reply_of(connection).error(text);
     connection.tally.failed += 1;

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use super::command::{answered, refuse, reply_of, Before, Flow};
+use engine::Keys;
+use smallvec::SmallVec;
+
+use super::command::{answered, fail, refuse, reply_of, Before, Flow};
 use super::message::{ConnectionKey, Message};
 use super::unit::{Step, Unit};
 use super::{Core, Used};
@@ -196,7 +199,7 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         if connection.session.transaction.is_some() {
-            return refuse(
+            return fail(
                 connection,
                 spec.class,
                 "ERR WATCH inside MULTI is not allowed",
@@ -210,7 +213,13 @@ impl Core {
                 Flow::Next
             };
         };
-        for name in args.from(1).iter() {
+        // Read first, so that an absent key is known to be absent and an expiry is seen; what is not in
+        // memory is watched all the same.
+        let names: SmallVec<[&[u8]; 8]> = args.from(1).iter().collect();
+        let _ = keyspace.try_run(&Keys::Some(&names), self.now_ms, &mut |access| {
+            names.iter().try_for_each(|name| access.get(name).map(drop))
+        });
+        for name in names {
             let known = connection
                 .session
                 .watches

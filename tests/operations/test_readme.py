@@ -1,0 +1,44 @@
+"""The first session of the README is typed in, as it stands there, against the demo server."""
+
+import re
+import subprocess
+
+import pytest
+
+from harness.paths import ROOT
+from harness.server import SERVER, Server
+
+pytestmark = pytest.mark.ours
+PROMPT = "127.0.0.1:6380> "
+
+
+def session():
+    """Pairs of what is typed and what the README shows as the answer."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    block = next(block for block in re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) if PROMPT in block)
+    pairs = []
+    for line in block.splitlines():
+        if line.startswith(PROMPT):
+            pairs.append((line.removeprefix(PROMPT), []))
+        else:
+            pairs[-1][1].append(line)
+    return pairs
+
+
+def test_first_session(tmp_path):
+    demo = (ROOT / "tools" / "demo.toml").read_text("utf-8")
+    server = Server(tmp_path, program=SERVER)
+    demo = demo.replace("127.0.0.1:6380", f"127.0.0.1:{server.port}").replace("127.0.0.1:9380", f"127.0.0.1:{server.admin_port}")
+    server.config_text = demo.replace("[engine]", f'[engine]\npath = "{server.data}"')
+    server.start()
+    try:
+        typed, shown = zip(*session())
+        command = ["redis-cli", "-p", str(server.port), "--user", "web", "--pass", "web-demo", "--no-auth-warning", "--no-raw"]
+        done = subprocess.run(command, input="\n".join(typed) + "\n", capture_output=True, text=True, timeout=30, check=False)
+        wanted = [line for answer in shown for line in answer]
+        said = [line for line in done.stdout.splitlines() if line.strip()]
+        assert said[: len(wanted)] == wanted
+        assert len(said) > len(wanted), "the last command of the session, whose answer is left out, must answer something"
+        assert "ERR" not in done.stdout
+    finally:
+        server.kill()
