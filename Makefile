@@ -18,8 +18,8 @@ VENV_PY := $(BUILD)/venv/bin/python
 # The server under test; any redis-server can stand in for it (see tests/README.md).
 export ENTREMET_SERVER ?= $(ENTREMET)
 
-.PHONY: help setup setup-build setup-tests build run demo-config fmt fmt-check lint test test-unit test-tidy \
-        test-clients test-conformance test-crash test-e2e soak fuzz bench experiments clean distclean
+.PHONY: help setup setup-build setup-tests build run fmt lint test test-unit test-tidy \
+        test-operations test-clients test-conformance test-crash soak fuzz bench experiments clean distclean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,9 +46,7 @@ fmt: ## Format all code
 	gofmt -w tests/clients/go
 
 lint: ## Check format, clippy and the house rules
-	cargo fmt --all --check
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings
-	@$(MAKE) test-tidy
+	@tools/test.sh setup format lint tidy
 
 test: ## Set up, then run every test (what CI runs)
 	@tools/test.sh
@@ -65,11 +63,15 @@ test-clients: ## Real clients, exporter, benchmark tool and YCSB
 test-conformance: ## Redis's own suite, redis-py's and fakeredis's
 	@tools/test.sh conformance
 
+test-operations: ## Start, health, reload, isolation, the README's session
+	@tools/test.sh operations
+
 test-crash: ## kill -9, full disks, hostile clients
 	@tools/test.sh crash
 
-soak: ## The crash tests at full length (50 rounds of kill -9)
-	@ENTREMET_KILL_ROUNDS=50 tools/test.sh crash
+soak: ## Crash tests, random sequences and fuzzing for hours instead of minutes
+	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 \
+		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=7200 tools/test.sh crash conformance fuzz
 
 fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)
 	@tools/fuzz.sh

@@ -1,9 +1,16 @@
 """Fixtures of the end-to-end tests: servers started on free loopback ports, ended by process id."""
 
+import os
+
 import pytest
 
-from harness.paths import SERVER
+from harness.paths import BUILD, SERVER
 from harness.server import Server
+
+
+# Data files are opened for direct I/O, which a /tmp in memory may not support; the build cache is on a disk.
+(BUILD / "tmp").mkdir(parents=True, exist_ok=True)
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(BUILD / "tmp"))
 
 
 def pytest_report_header():

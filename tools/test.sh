@@ -30,7 +30,11 @@ run_phase() (
     set -euo pipefail
     case $1 in
         setup) tools/setup.sh all ;;
-        format) cargo fmt --all --check ;;
+        format)
+            cargo fmt --all --check
+            cargo fmt --check --manifest-path tests/clients/rust/Cargo.toml
+            cargo fmt --check --manifest-path fuzz/Cargo.toml
+            ;;
         lint) cargo clippy --release --locked --workspace --all-targets -- -D warnings ;;
         tidy) pytest tidy ;;
         build) cargo build --release --locked -p entremet ;;
@@ -49,6 +53,7 @@ run_phase() (
 main() {
     local phase began status phases=("$@")
     [[ ${#phases[@]} -gt 0 ]] || phases=("${ALL[@]}")
+    [[ -x $VENV_PY || ${phases[0]} == setup ]] || tools/setup.sh tests
     for phase in "${phases[@]}"; do
         say "phase $phase"
         began=$SECONDS status=0

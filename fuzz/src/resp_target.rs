@@ -43,7 +43,9 @@ fn drain(parser: &mut Parser, buffer: &mut Vec<u8>, limits: &Limits, heard: &mut
             Ok(Parsed::Command(used)) => {
                 let words = parser.args(buffer);
                 assert!(!words.is_empty(), "a command has a name");
-                heard.commands.push(words.iter().map(<[u8]>::to_vec).collect());
+                heard
+                    .commands
+                    .push(words.iter().map(<[u8]>::to_vec).collect());
                 used
             }
             Ok(Parsed::Skip(used)) => used,
@@ -56,7 +58,11 @@ fn drain(parser: &mut Parser, buffer: &mut Vec<u8>, limits: &Limits, heard: &mut
                 return false;
             }
         };
-        assert!(used > 0 && used <= buffer.len(), "used {used} of {}", buffer.len());
+        assert!(
+            used > 0 && used <= buffer.len(),
+            "used {used} of {}",
+            buffer.len()
+        );
         buffer.drain(..used);
     }
 }
@@ -68,14 +74,23 @@ fn hear(input: &[u8], pieces: &[u8], limits: &Limits) -> Heard {
     let mut lengths = pieces.iter().cycle();
     while !rest.is_empty() {
         let wanted = lengths.next().map_or(0, |length| usize::from(*length));
-        let (piece, after) = rest.split_at(if wanted == 0 { rest.len() } else { wanted.min(rest.len()) });
+        let (piece, after) = rest.split_at(if wanted == 0 {
+            rest.len()
+        } else {
+            wanted.min(rest.len())
+        });
         rest = after;
         buffer.extend_from_slice(piece);
         if !drain(&mut parser, &mut buffer, limits, &mut heard) {
             break;
         }
         let fair = 32 * input.len() + MEMORY_SLACK;
-        assert!(parser.capacity() <= fair, "{} bytes held for {} received", parser.capacity(), input.len());
+        assert!(
+            parser.capacity() <= fair,
+            "{} bytes held for {} received",
+            parser.capacity(),
+            input.len()
+        );
     }
     heard
 }
@@ -101,10 +116,21 @@ fuzz_target!(|data: &[u8]| {
     };
     let limits = limits(head[0]);
     let whole = hear(input, &[], &limits);
-    assert_eq!(whole, hear(input, &head[1..], &limits), "cut by {:?}", &head[1..]);
+    assert_eq!(
+        whole,
+        hear(input, &head[1..], &limits),
+        "cut by {:?}",
+        &head[1..]
+    );
     assert_eq!(whole, hear(input, &[1], &limits), "cut into single bytes");
 
     // What was understood, said again in the usual form, is understood the same.
     let again = hear(&encode(&whole.commands), &[], &Limits::default());
-    assert_eq!(again, Heard { commands: whole.commands, error: None });
+    assert_eq!(
+        again,
+        Heard {
+            commands: whole.commands,
+            error: None
+        }
+    );
 });

@@ -278,3 +278,72 @@ impl Shard {
         undecided
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn written(seq: Seq, len: usize) -> Cached {
+        let entry = Some(Entry::string(Bytes::from(vec![seq as u8; len])));
+        Cached { seq, entry }
+    }
+
+    fn seq_of(shard: &mut Shard, key: &[u8]) -> Option<Seq> {
+        shard.lookup(key).map(|cached| cached.seq)
+    }
+
+    #[test]
+    fn an_undecided_write_is_never_evicted_from_memory() {
+        let mut shard = Shard::new(4096, 1 << 20);
+        for i in 0..100u8 {
+            shard.write(Key::from_slice(&[i]), written(u64::from(i) + 1, 300), 0);
+        }
+        for i in 0..100u8 {
+            assert_eq!(seq_of(&mut shard, &[i]), Some(u64::from(i) + 1));
+        }
+        // Decided up to 60: what the cache does not hold may go, the rest may not.
+        assert!(!shard.release(60));
+        for i in 60..100u8 {
+            assert_eq!(seq_of(&mut shard, &[i]), Some(u64::from(i) + 1));
+        }
+        assert!(shard.release(100));
+    }
+
+    #[test]
+    fn an_old_pin_does_not_outlive_a_newer_write() {
+        let mut shard = Shard::new(8192, 1 << 20);
+        let key = Key::from_slice(b"k");
+        // Too large for the cache: pinned.
+        assert!(shard.write(key.clone(), written(1, 5000), 0));
+        // Cached; then decided, evicted, and forgotten.
+        shard.write(key.clone(), written(2, 10), 0);
+        shard.drop_cache(2);
+        assert_eq!(seq_of(&mut shard, &key), None);
+    }
+
+    #[test]
+    fn a_cache_that_shrinks_or_goes_keeps_what_is_undecided() {
+        let mut shard = Shard::new(64 << 10, 1 << 20);
+        for i in 0..20u8 {
+            shard.write(Key::from_slice(&[i]), written(u64::from(i) + 1, 300), 0);
+        }
+        assert!(shard.resize(1024, 10));
+        assert!((10..20u8).all(|i| seq_of(&mut shard, &[i]).is_some()));
+        assert!(shard.resize(0, 10));
+        assert!((10..20u8).all(|i| seq_of(&mut shard, &[i]).is_some()));
+        assert_eq!(seq_of(&mut shard, &[3]), None);
+    }
+
+    #[test]
+    fn a_failure_forgets_what_was_not_decided() {
+        let mut shard = Shard::new(64 << 10, 1 << 20);
+        shard.write(Key::from_slice(b"old"), written(1, 10), 0);
+        shard.write(Key::from_slice(b"new"), written(2, 10), 0);
+        shard.write(Key::from_slice(b"large"), written(3, 60_000), 0);
+        shard.forget_after(1);
+        assert_eq!(seq_of(&mut shard, b"old"), Some(1));
+        assert_eq!(seq_of(&mut shard, b"new"), None);
+        assert_eq!(seq_of(&mut shard, b"large"), None);
+    }
+}

@@ -2,7 +2,9 @@
 
 mod typed;
 
-use redis::{Client, Connection, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo};
+use redis::{
+    Client, Connection, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo,
+};
 use redis::{IntoConnectionInfo, RedisError, Value};
 use serde_json::{json, Value as Json};
 
@@ -61,7 +63,10 @@ fn tell_bytes(data: &[u8]) -> Json {
     if data.len() > 4096 {
         return json!({"length": data.len(), "adler": adler32(data)});
     }
-    json!(data.iter().map(|byte| char::from(*byte)).collect::<String>())
+    json!(data
+        .iter()
+        .map(|byte| char::from(*byte))
+        .collect::<String>())
 }
 
 fn tell_error(error: &RedisError) -> Json {
@@ -82,7 +87,10 @@ fn tell(reply: &Value) -> Json {
         Value::VerbatimString { text, .. } => tell_bytes(text.as_bytes()),
         Value::Array(items) | Value::Set(items) => items.iter().map(tell).collect(),
         Value::Map(pairs) => {
-            let pairs: Vec<Json> = pairs.iter().map(|(key, value)| json!([tell(key), tell(value)])).collect();
+            let pairs: Vec<Json> = pairs
+                .iter()
+                .map(|(key, value)| json!([tell(key), tell(value)]))
+                .collect();
             json!({ "map": pairs })
         }
         Value::ServerError(error) => tell_error(&RedisError::from(error.clone())),
@@ -100,7 +108,10 @@ fn told(reply: Result<Value, RedisError>) -> Json {
 fn run_case(connection: &mut Connection, case: &Json) -> Vec<Json> {
     let steps = case["steps"].as_array().expect("steps");
     if case.get("pipeline").is_none() {
-        return steps.iter().map(|step| told(command(step).query(connection))).collect();
+        return steps
+            .iter()
+            .map(|step| told(command(step).query(connection)))
+            .collect();
     }
     let mut packed = Vec::new();
     for step in steps {
@@ -117,7 +128,9 @@ fn main() {
     let password = setting("SUITE_PASSWORD");
     let mut connection = connect(&password).expect("a connection");
     for case in suite.as_array().expect("cases") {
-        redis::cmd("FLUSHDB").exec(&mut connection).expect("FLUSHDB");
+        redis::cmd("FLUSHDB")
+            .exec(&mut connection)
+            .expect("FLUSHDB");
         let replies = run_case(&mut connection, case);
         println!("{}", json!({"case": case["name"], "replies": replies}));
     }

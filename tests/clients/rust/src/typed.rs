@@ -33,13 +33,19 @@ fn set_get(redis: &mut Connection) -> Result<(), String> {
 
 fn hash(redis: &mut Connection) -> Result<(), String> {
     same((), redis.hset_multiple("th", &[("a", "1"), ("b", "two")]))?;
-    let want = HashMap::from([("a".to_string(), "1".to_string()), ("b".to_string(), "two".to_string())]);
+    let want = HashMap::from([
+        ("a".to_string(), "1".to_string()),
+        ("b".to_string(), "two".to_string()),
+    ]);
     same(want, redis.hgetall("th"))
 }
 
 fn sorted_set(redis: &mut Connection) -> Result<(), String> {
     same(2, redis.zadd_multiple("tz", &[(1.0, "a"), (2.5, "b")]))?;
-    same(vec![("a".to_string(), 1.0), ("b".to_string(), 2.5)], redis.zrange_withscores("tz", 0, -1))
+    same(
+        vec![("a".to_string(), 1.0), ("b".to_string(), 2.5)],
+        redis.zrange_withscores("tz", 0, -1),
+    )
 }
 
 fn pipeline(redis: &mut Connection) -> Result<(), String> {

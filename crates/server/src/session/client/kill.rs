@@ -1,0 +1,194 @@
+//! `CLIENT KILL`: closing connections of one's own tenant.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::{own, type_is_normal, unknown_type};
+use crate::commands::is;
+use crate::connection::client::Client;
+use crate::core::Message;
+use crate::resp::parse_i64;
+use crate::session::Visit;
+
+/// Which connections `CLIENT KILL` means.
+struct Victims {
+    id: Option<u64>,
+    addr: Option<Vec<u8>>,
+    local_addr: Option<Vec<u8>>,
+    /// A type or user that none of the tenant's connections has.
+    nobody: bool,
+    age_s_min: u64,
+    skip_me: bool,
+}
+
+impl Victims {
+    fn include(&self, client: &Client, now_ms: u64) -> bool {
+        let is_at = |wanted: &Option<Vec<u8>>, addr: std::net::SocketAddr| {
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| addr.to_string().as_bytes() == wanted)
+        };
+        !self.nobody
+            && self.id.is_none_or(|id| client.id == id)
+            && is_at(&self.addr, client.addr)
+            && is_at(&self.local_addr, client.local_addr)
+            && now_ms.saturating_sub(client.created_ms) >= self.age_s_min.saturating_mul(1_000)
+    }
+}
+
+/// `CLIENT KILL addr`, `CLIENT KILL filter value …`
+pub(super) fn kill(visit: &mut Visit<'_>) {
+    let old_form = visit.args.len() == 3;
+    let victims = if old_form {
+        // The old form names one address and may mean the caller itself.
+        Some(Victims {
+            addr: Some(visit.arg(2).to_vec()),
+            skip_me: false,
+            ..Victims::everybody()
+        })
+    } else {
+        victims(visit)
+    };
+    let Some(victims) = victims else { return };
+    let me = Arc::clone(&visit.connection.client);
+    let mut killed = 0;
+    for client in own(visit) {
+        let mine = client.id == me.id;
+        if (mine && victims.skip_me) || !victims.include(&client, visit.now_ms) {
+            continue;
+        }
+        killed += 1;
+        if mine {
+            // The reply is still to be sent.
+            visit.connection.closing = true;
+        } else {
+            client.killed.store(true, Ordering::Release);
+            visit
+                .shared
+                .mailbox(client.core.load(Ordering::Relaxed))
+                .send(Message::Kill);
+        }
+    }
+    match (old_form, killed) {
+        (true, 0) => visit.error("ERR No such client"),
+        (true, _) => visit.reply().ok(),
+        (false, _) => visit.reply().int(killed),
+    }
+}
+
+impl Victims {
+    fn everybody() -> Self {
+        Self {
+            id: None,
+            addr: None,
+            local_addr: None,
+            nobody: false,
+            age_s_min: 0,
+            skip_me: true,
+        }
+    }
+}
+
+/// Reads the filters of the new form; none: the error is written.
+fn victims(visit: &mut Visit<'_>) -> Option<Victims> {
+    let mut victims = Victims::everybody();
+    for at in (2..visit.args.len()).step_by(2) {
+        let Some(value) = visit.args.find(at + 1) else {
+            visit.syntax_error();
+            return None;
+        };
+        if visit.is(at, "ID") {
+            let id = parse_i64(value).filter(|id| *id > 0);
+            let Some(id) = id else {
+                visit.error("ERR client-id should be greater than 0");
+                return None;
+            };
+            victims.id = Some(id as u64);
+        } else if visit.is(at, "TYPE") {
+            let Some(normal) = type_is_normal(value) else {
+                unknown_type(visit, at + 1);
+                return None;
+            };
+            victims.nobody |= !normal;
+        } else if visit.is(at, "ADDR") {
+            victims.addr = Some(value.to_vec());
+        } else if visit.is(at, "LADDR") {
+            victims.local_addr = Some(value.to_vec());
+        } else if visit.is(at, "USER") {
+            if value != visit.connection.tenant.name.as_bytes() {
+                let user = visit.text(at + 1);
+                visit.error(&format!("ERR No such user '{user}'"));
+                return None;
+            }
+        } else if visit.is(at, "MAXAGE") {
+            victims.age_s_min = max_age(visit, value)?;
+        } else if visit.is(at, "SKIPME") && (is(value, "YES") || is(value, "NO")) {
+            victims.skip_me = is(value, "YES");
+        } else {
+            visit.syntax_error();
+            return None;
+        }
+    }
+    Some(victims)
+}
+
+/// Redis 7.4's texts.
+fn max_age(visit: &mut Visit<'_>, value: &[u8]) -> Option<u64> {
+    match parse_i64(value) {
+        Some(age @ 1..) => return Some(age as u64),
+        Some(_) => visit.error("ERR maxage should be greater than 0"),
+        None => visit.error("ERR maxage is not an integer or out of range"),
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::clients;
+    use super::*;
+
+    #[test]
+    fn victims_are_those_whom_every_filter_means() {
+        let (_, all) = clients();
+        let chosen = |victims: Victims| -> Vec<u64> {
+            all.iter()
+                .filter(|c| victims.include(c, 3_000))
+                .map(|c| c.id)
+                .collect()
+        };
+        assert_eq!(chosen(Victims::everybody()), [1, 2, 3]);
+        assert_eq!(
+            chosen(Victims {
+                id: Some(2),
+                ..Victims::everybody()
+            }),
+            [2]
+        );
+        let addr = Some(b"10.0.0.1:3".to_vec());
+        assert_eq!(
+            chosen(Victims {
+                addr: addr.clone(),
+                ..Victims::everybody()
+            }),
+            [3]
+        );
+        assert!(chosen(Victims {
+            addr,
+            id: Some(1),
+            ..Victims::everybody()
+        })
+        .is_empty());
+        assert_eq!(
+            chosen(Victims {
+                age_s_min: 2,
+                ..Victims::everybody()
+            }),
+            [1, 2, 3]
+        );
+        assert!(chosen(Victims {
+            age_s_min: 3,
+            ..Victims::everybody()
+        })
+        .is_empty());
+    }
+}
