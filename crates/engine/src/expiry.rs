@@ -31,7 +31,8 @@ impl Keyspace {
                 None => break,
             }
         }
-        self.kick();
+        // The index is read from the database: without this the next call would find them again.
+        self.settle();
         Ok(expired)
     }
 
