@@ -40,37 +40,10 @@ pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
         }),
         Op::Set(k, v, ttl) => {
             let object = Object::String(v.clone().into());
-            let expire_at_ms = ttl.map(|t| now + t);
-            access.put(
-                &name(*k),
-                Entry {
-                    object,
-                    expire_at_ms,
-                },
-            )?;
+            store(access, &name(*k), object, ttl.map(|t| now + t))?;
             Ok(Said::Nothing)
         }
-        Op::Append(k, v) => {
-            let old = access.get(&name(*k))?;
-            let (mut bytes, expire_at_ms) = match old {
-                None => (vec![], None),
-                Some(Entry {
-                    object: Object::String(v),
-                    expire_at_ms,
-                }) => (v.to_vec(), expire_at_ms),
-                Some(_) => return Ok(Said::WrongType),
-            };
-            bytes.extend_from_slice(v);
-            let object = Object::String(bytes.into());
-            access.put(
-                &name(*k),
-                Entry {
-                    object,
-                    expire_at_ms,
-                },
-            )?;
-            Ok(Said::Nothing)
-        }
+        Op::Append(k, v) => append(access, &name(*k), v),
         Op::Delete(k) => Ok(Said::Flag(access.delete(&name(*k))?)),
         Op::Expire(k, ttl) => {
             let Some(mut entry) = access.get(&name(*k))? else {
@@ -106,55 +79,37 @@ pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
     }
 }
 
+fn append(access: &mut Access, key: &[u8], more: &[u8]) -> Result<Said, Stop> {
+    let (mut bytes, expire_at_ms) = match access.get(key)? {
+        None => (vec![], None),
+        Some(Entry {
+            object: Object::String(v),
+            expire_at_ms,
+        }) => (v.to_vec(), expire_at_ms),
+        Some(_) => return Ok(Said::WrongType),
+    };
+    bytes.extend_from_slice(more);
+    store(access, key, Object::String(bytes.into()), expire_at_ms)?;
+    Ok(Said::Nothing)
+}
+
+fn store(
+    access: &mut Access,
+    key: &[u8],
+    object: Object,
+    expire_at_ms: Option<u64>,
+) -> Result<(), Stop> {
+    let entry = Entry {
+        object,
+        expire_at_ms,
+    };
+    access.put(key, entry)
+}
+
 fn execute_collection(access: &mut Access, op: &Op) -> Result<Said, Stop> {
     match op {
-        Op::HashSet(k, f, v) => {
-            let key = name(*k);
-            let (mut head, expire_at_ms) = match header(access, &key, Kind::Hash, true)? {
-                Ok(found) => found.expect("made"),
-                Err(said) => return Ok(said),
-            };
-            let new = access.record(Table::Field, head.id, &[*f])?.is_none();
-            access.put_record(Table::Field, head.id, &[*f], v.clone().into())?;
-            if new {
-                head.len += 1;
-                let object = Object::Collection(head);
-                access.put(
-                    &key,
-                    Entry {
-                        object,
-                        expire_at_ms,
-                    },
-                )?;
-            }
-            Ok(Said::Flag(new))
-        }
-        Op::HashDelete(k, f) => {
-            let key = name(*k);
-            let (mut head, expire_at_ms) = match header(access, &key, Kind::Hash, false)? {
-                Ok(Some(found)) => found,
-                Ok(None) => return Ok(Said::Flag(false)),
-                Err(said) => return Ok(said),
-            };
-            let there = access.record(Table::Field, head.id, &[*f])?.is_some();
-            if there {
-                access.delete_record(Table::Field, head.id, &[*f])?;
-                head.len -= 1;
-                if head.len == 0 {
-                    access.delete(&key)?;
-                } else {
-                    let object = Object::Collection(head);
-                    access.put(
-                        &key,
-                        Entry {
-                            object,
-                            expire_at_ms,
-                        },
-                    )?;
-                }
-            }
-            Ok(Said::Flag(there))
-        }
+        Op::HashSet(k, f, v) => set_field(access, &name(*k), *f, v),
+        Op::HashDelete(k, f) => delete_field(access, &name(*k), *f),
         Op::HashAll(k, down) => {
             let head = match header(access, &name(*k), Kind::Hash, false)? {
                 Ok(Some((head, _))) => head,
@@ -188,6 +143,40 @@ fn execute_collection(access: &mut Access, op: &Op) -> Result<Said, Stop> {
     }
 }
 
+fn set_field(access: &mut Access, key: &[u8], field: u8, value: &[u8]) -> Result<Said, Stop> {
+    let (mut head, expire_at_ms) = match header(access, key, Kind::Hash, true)? {
+        Ok(found) => found.expect("made"),
+        Err(said) => return Ok(said),
+    };
+    let new = access.record(Table::Field, head.id, &[field])?.is_none();
+    let value = Bytes::copy_from_slice(value);
+    access.put_record(Table::Field, head.id, &[field], value)?;
+    if new {
+        head.len += 1;
+        store(access, key, Object::Collection(head), expire_at_ms)?;
+    }
+    Ok(Said::Flag(new))
+}
+
+fn delete_field(access: &mut Access, key: &[u8], field: u8) -> Result<Said, Stop> {
+    let (mut head, expire_at_ms) = match header(access, key, Kind::Hash, false)? {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(Said::Flag(false)),
+        Err(said) => return Ok(said),
+    };
+    let there = access.record(Table::Field, head.id, &[field])?.is_some();
+    if there {
+        access.delete_record(Table::Field, head.id, &[field])?;
+        head.len -= 1;
+        if head.len == 0 {
+            access.delete(key)?;
+        } else {
+            store(access, key, Object::Collection(head), expire_at_ms)?;
+        }
+    }
+    Ok(Said::Flag(there))
+}
+
 fn add_member(access: &mut Access, key: &[u8], member: u8, score: i8) -> Result<Said, Stop> {
     let (mut head, expire_at_ms) = match header(access, key, Kind::SortedSet, true)? {
         Ok(found) => found.expect("made"),
@@ -200,14 +189,7 @@ fn add_member(access: &mut Access, key: &[u8], member: u8, score: i8) -> Result<
         access.delete_record(Table::Score, head.id, &index(old))?;
     } else {
         head.len += 1;
-        let object = Object::Collection(head);
-        access.put(
-            key,
-            Entry {
-                object,
-                expire_at_ms,
-            },
-        )?;
+        store(access, key, Object::Collection(head), expire_at_ms)?;
     }
     access.put_record(
         Table::Member,

@@ -76,17 +76,7 @@ impl Model {
                 self.keys.clear();
                 Said::Nothing
             }
-            Op::Keys(from, down, limit) => {
-                self.sweep();
-                let from = name(*from);
-                let names = self.keys.keys().filter(|k| **k >= from).cloned();
-                let mut names: Vec<_> = names.collect();
-                if *down {
-                    names.reverse();
-                }
-                names.truncate(*limit);
-                Said::Names(names)
-            }
+            Op::Keys(from, down, limit) => self.names(&name(*from), *down, *limit),
             Op::Count => {
                 self.sweep();
                 Said::Count(self.keys.len() as u64)
@@ -97,6 +87,17 @@ impl Model {
             }
             other => self.apply_collection(other),
         }
+    }
+
+    fn names(&mut self, from: &[u8], down: bool, limit: usize) -> Said {
+        self.sweep();
+        let names = self.keys.keys().filter(|k| &k[..] >= from).cloned();
+        let mut names: Vec<_> = names.collect();
+        if down {
+            names.reverse();
+        }
+        names.truncate(limit);
+        Said::Names(names)
     }
 
     fn apply_collection(&mut self, op: &Op) -> Said {
