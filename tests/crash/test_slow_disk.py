@@ -22,10 +22,10 @@ class SlowDisk:
     """The shim, and the number that it reads."""
 
     def __init__(self, folder):
-        self.library, self.control = folder / "slowdisk.so", folder / "slowdisk.delay"
+        self.shim, self.control = folder / "slowdisk.so", folder / "slowdisk.delay"
         source = Path(__file__).with_name("slowdisk.c")
         subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(self.library), str(source), "-ldl"], check=True
+            ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(self.shim), str(source), "-ldl"], check=True
         )
         self.delay(0)
 
@@ -37,7 +37,7 @@ class SlowDisk:
 
     @property
     def environment(self):
-        return {"LD_PRELOAD": str(self.library), "SLOWDISK_CONTROL": str(self.control)}
+        return {"LD_PRELOAD": str(self.shim), "SLOWDISK_CONTROL": str(self.control)}
 
 
 @pytest.fixture
