@@ -168,7 +168,10 @@ impl Connection {
 
     /// True when nothing of it is under way.
     pub fn idle(&self) -> bool {
-        !self.queued && self.parked.is_none() && self.output.is_empty() && self.starved
+        !self.queued
+            && self.parked.is_none()
+            && self.output.is_empty()
+            && (self.starved || self.input.is_empty())
     }
 
     /// True when a turn would move it forward: bytes to read or parse, or output that the socket can take.
