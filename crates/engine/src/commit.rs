@@ -10,7 +10,8 @@ use crate::batch::Batch;
 use crate::directory::check_writable;
 use crate::gate::Patience;
 use crate::latch::tell;
-use crate::{Committed, EngineError, Keyspace, Sync};
+use crate::shard::Shard;
+use crate::{Committed, EngineError, Keyspace, Seq, Sync};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -61,18 +62,24 @@ impl Keyspace {
     }
 
     fn release_pins(&self) {
-        for index in bits(self.pinned.load(Ordering::Acquire)) {
+        for index in bits(self.pinned.load(Ordering::SeqCst)) {
             let mut shard = self.shards[index].lock();
             if shard.release(self.log.decided()) {
-                self.pinned.fetch_and(!(1 << index), Ordering::AcqRel);
+                self.pinned.fetch_and(!(1 << index), Ordering::SeqCst);
             }
         }
     }
 
-    /// Remembers which shards have pins. REQUIRES: the shard is locked.
-    pub(crate) fn note_pins(&self, shard: usize, pinned: bool) {
-        if pinned {
-            self.pinned.fetch_or(1 << shard, Ordering::AcqRel);
+    /// Remembers that a locked shard has pins, to be released by the committer. `decided` is what
+    /// they were made by: should more be decided by now, the committer may have looked before the
+    /// bit was set, and nobody would come. (It publishes before it looks, this sets the bit
+    /// before it looks again.)
+    pub(crate) fn note_pins(&self, index: usize, shard: &mut Shard, decided: Seq) {
+        let bit = 1 << index;
+        self.pinned.fetch_or(bit, Ordering::SeqCst);
+        let now = self.log.decided();
+        if now > decided && shard.release(now) {
+            self.pinned.fetch_and(!bit, Ordering::SeqCst);
         }
     }
 
@@ -226,8 +233,10 @@ impl Keyspace {
         if closed {
             for (index, shard) in self.shards.iter().enumerate() {
                 let mut shard = shard.lock();
-                let pinned = shard.drop_cache(self.log.decided());
-                self.note_pins(index, pinned);
+                let decided = self.log.decided();
+                if shard.drop_cache(decided) {
+                    self.note_pins(index, &mut shard, decided);
+                }
             }
         }
         closed

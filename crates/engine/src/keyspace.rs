@@ -186,8 +186,10 @@ impl Keyspace {
         for (index, shard) in self.shards.iter().enumerate() {
             let mut shard = shard.lock();
             let share = bytes / self.shards.len() as u64;
-            let pinned = shard.resize(share, self.log.decided());
-            self.note_pins(index, pinned);
+            let decided = self.log.decided();
+            if shard.resize(share, decided) {
+                self.note_pins(index, &mut shard, decided);
+            }
         }
     }
 

@@ -149,9 +149,9 @@ impl Keyspace {
         let stripes = stripes_of(&buffer);
         let place = self.log.append(&buffer, stripes, collections, epoch)?;
         if buffer.cleared() {
-            for (_, shard) in shards.iter_mut() {
-                shard.wipe();
-            }
+            let wiped: Vec<_> = shards.iter_mut().map(|(_, shard)| shard.wipe()).collect();
+            // Millions of values to free are a handler's work: the shards are locked here.
+            self.shared.handlers.submit(Box::new(move || drop(wiped)));
         }
         self.pin_records(&buffer, place);
         for (index, key) in buffer.extra.iter().flat_map(|extra| &extra.touched) {
@@ -166,8 +166,9 @@ impl Keyspace {
                     seq: place.seq,
                     entry: write.entry,
                 };
-                let pinned = shard.write(write.key, cached, decided);
-                self.note_pins(write.shard as usize, pinned);
+                if shard.write(write.key, cached, decided) {
+                    self.note_pins(write.shard as usize, shard, decided);
+                }
             }
         }
         Ok(place.seq)

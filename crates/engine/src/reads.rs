@@ -1,10 +1,10 @@
 //! How an [`Access`] finds the state of a key: its own writes, memory, the database.
 
 use crate::access::{misuse, undeclared, Access, View};
-use crate::keyspace::shard_mut;
+use crate::keyspace::{shard_mut, Keyspace};
 use crate::record::{self, RawKey};
 use crate::rocks::InMemory;
-use crate::shard::Cached;
+use crate::shard::{Cached, Shard};
 use crate::{Entry, Object, Stop};
 use rocksdb::ReadOptions;
 use std::sync::atomic::Ordering;
@@ -52,8 +52,7 @@ impl Access<'_> {
         let entry = self.read_object(key)?;
         if let View::Memory { shards, .. } = &mut self.view {
             if let Some(shard) = shard_mut(shards, index) {
-                let pinned = shard.fill(key, entry.clone(), self.keyspace.log.decided());
-                self.keyspace.note_pins(index as usize, pinned);
+                self.keyspace.fill(index, shard, key, &entry);
             }
         }
         Ok(entry)
@@ -82,8 +81,7 @@ impl Access<'_> {
         // failure may say something else than the one just read.
         let mut shard = shard.lock();
         if self.keyspace.log.epoch() == self.epoch {
-            let pinned = shard.fill(key, entry.clone(), self.keyspace.log.decided());
-            self.keyspace.note_pins(index as usize, pinned);
+            self.keyspace.fill(index, &mut shard, key, &entry);
         }
         Ok(entry)
     }
@@ -152,5 +150,15 @@ impl Access<'_> {
             _ => self.keyspace.shards[shard as usize].lock().expiring(key),
         };
         Ok(known)
+    }
+}
+
+impl Keyspace {
+    /// Caches what the database says of a key. REQUIRES: see [`crate::shard`].
+    fn fill(&self, index: u32, shard: &mut Shard, key: &[u8], entry: &Option<Entry>) {
+        let decided = self.log.decided();
+        if shard.fill(key, entry.clone(), decided) {
+            self.note_pins(index as usize, shard, decided);
+        }
     }
 }

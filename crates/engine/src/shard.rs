@@ -180,7 +180,8 @@ impl Shard {
     }
 
     /// Every key was removed. Watches of keys known to be absent stay clean: nothing happened to those.
-    pub(crate) fn wipe(&mut self) {
+    /// Returns what held the keys, to be dropped elsewhere.
+    pub(crate) fn wipe(&mut self) -> impl Send {
         let watched = std::mem::take(&mut self.watched);
         for (key, flag) in watched {
             if self.peek(&key).is_some_and(|known| known.entry.is_none()) {
@@ -189,8 +190,7 @@ impl Shard {
                 flag.store(true, Ordering::Release);
             }
         }
-        self.cache = None;
-        self.pins = HashMap::default();
+        (self.cache.take(), std::mem::take(&mut self.pins))
     }
 
     /// Forgets writes after `decided`: their batch failed.
