@@ -13,7 +13,8 @@ need() {
     "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 
-has_libclang() { ldconfig -p 2>/dev/null | grep -q 'libclang[-0-9.]*\.so' || compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null; }
+# The C interface that bindgen loads. libclang-cpp, which a machine may have without it, does not serve.
+has_libclang() { ldconfig -p 2>/dev/null | grep -q 'libclang[-0-9.]*\.so' || compgen -G '/usr/lib/llvm-*/lib/libclang[-.][0-9s]*' >/dev/null; }
 has_venv() { "$PYTHON" -c 'import venv, ensurepip'; }
 
 # Debian 12 has libclang1-14; others number it differently. Any of them serves bindgen.
