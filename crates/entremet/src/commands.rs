@@ -5,9 +5,10 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use server::tenants::Password;
 
 use crate::cli::{CheckArgs, Cli, Command, ServeArgs};
-use crate::config::{self, password, words, Overrides};
+use crate::config::{self, words, Overrides};
 use crate::serve;
 
 /// Failures are shown as they are: each says what is wrong, where, and what to do.
@@ -86,10 +87,11 @@ fn hash_password() -> Result<(), Failure> {
             .map_err(|cause| format!("cannot read the password: {cause}"))?;
         line.trim_end_matches(['\r', '\n']).to_string()
     };
-    let hash = password::hash(password.as_bytes())
-        .map_err(|why| format!("the password {why}; use 1 to 512 characters"))?;
-    writeln!(io::stdout(), "{hash}")?;
-    Ok(())
+    match Password::hash(password.as_bytes()) {
+        Ok(Password::Hashed(hash)) => Ok(writeln!(io::stdout(), "{hash}")?),
+        Ok(Password::None) => unreachable!("what was hashed has a hash"),
+        Err(why) => Err(format!("the password {why}; use 1 to 512 characters").into()),
+    }
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {

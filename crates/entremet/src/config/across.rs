@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use server::tenants::Password;
+
 use super::reader::Reader;
 use super::units::Rate;
 use super::{tls, Config, Tenant};
@@ -217,7 +219,7 @@ fn one_tenant(tenant: &Tenant, place: usize, reader: &Reader) {
 
 /// Who can reach the server can be anybody without a password.
 fn passwords(config: &Config, reader: &Reader) {
-    let open = |tenant: &&Tenant| tenant.password_hash.is_none() && tenant.name != "default";
+    let open = |tenant: &&Tenant| tenant.password == Password::None && tenant.name != "default";
     let first = config
         .tenants
         .iter()
@@ -274,7 +276,7 @@ fn operators(config: &Config, report: &mut super::problem::Report) {
     }
     for open in operators
         .iter()
-        .filter(|tenant| tenant.password_hash.is_none())
+        .filter(|tenant| tenant.password == Password::None)
     {
         let key = format!("tenant {:?}, admin", open.name);
         let what = "is true without a password: whoever connects may administer the server";

@@ -4,7 +4,6 @@
 //! what the rest of the program uses. Where the file says nothing the schema's default holds.
 
 mod across;
-pub mod password;
 pub mod problem;
 mod read;
 mod reader;
@@ -22,6 +21,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use server::tenants::Password;
 use telemetry::Class;
 use toml::de::DeTable;
 
@@ -200,8 +200,8 @@ pub struct Control {
 pub struct Tenant {
     /// Its name.
     pub name: String,
-    /// Argon2 hash of its password in PHC form; none: no password.
-    pub password_hash: Option<String>,
+    /// The hash of its password, or none.
+    pub password: Password,
     /// It may administer the server.
     pub admin: bool,
     /// Its weight.

@@ -1,12 +1,13 @@
 //! From sections to structs: the one place that knows which key fills which field.
 
+use server::tenants::Password;
 use telemetry::Class;
 
 use super::reader::Section;
 use super::value::TimeOrNever;
 use super::{
-    password, Config, Control, Device, Durability, Engine, Limit, Overrides, Pick, Reserve,
-    Scheduler, Server, Slo, Tenant, Tls,
+    Config, Control, Device, Durability, Engine, Limit, Overrides, Pick, Reserve, Scheduler,
+    Server, Slo, Tenant, Tls,
 };
 
 /// The classes that an SLO may be about.
@@ -171,7 +172,7 @@ fn tenant(section: &Section) -> Option<Tenant> {
     let slos = slos(section);
     let tenant = Tenant {
         name: name.clone().unwrap_or_default(),
-        password_hash: password(section),
+        password: password(section),
         admin: section.get_or_default("admin"),
         weight: section.get_or_default("weight"),
         sync: section
@@ -261,31 +262,31 @@ fn slo(section: &Section) -> Option<Slo> {
     })
 }
 
-/// The hash of a tenant's password, whichever way it is given.
-fn password(section: &Section) -> Option<String> {
+/// A tenant's password, whichever way it is given.
+fn password(section: &Section) -> Password {
     let hash: Option<String> = section.get("password_hash");
     let plain: Option<String> = section.get("password");
-    if let Some(why) = hash
-        .as_ref()
-        .and_then(|hash| password::check_hash(hash).err())
-    {
-        section.error(
-            "password_hash",
-            &why,
-            "make one with `entremet hash-password`",
-        );
+    let hashed = hash.as_deref().map(|hash| {
+        Password::from_hash(hash).unwrap_or_else(|why| {
+            let advice = "make one with `entremet hash-password`";
+            section.error("password_hash", &why, advice);
+            Password::None
+        })
+    });
+    match (plain, hashed) {
+        (None, hashed) => hashed.unwrap_or(Password::None),
+        (Some(_), Some(_)) => {
+            let advice = "keep password_hash only";
+            section.error("password", "is given as well as password_hash", advice);
+            Password::None
+        }
+        (Some(plain), None) => plain_password(section, &plain),
     }
-    let Some(plain) = plain else { return hash };
-    if hash.is_some() {
-        section.error(
-            "password",
-            "is given as well as password_hash",
-            "keep password_hash only",
-        );
-        return None;
-    }
-    match password::hash(plain.as_bytes()) {
-        Ok(hash) => {
+}
+
+fn plain_password(section: &Section, plain: &str) -> Password {
+    match Password::hash(plain.as_bytes()) {
+        Ok(password) => {
             let advice =
                 "put password_hash = \"…\" in its place; `entremet hash-password` makes it";
             section.warn(
@@ -293,11 +294,11 @@ fn password(section: &Section) -> Option<String> {
                 "is in plain text, for everybody who can read the file",
                 advice,
             );
-            Some(hash)
+            password
         }
         Err(why) => {
             section.error("password", &why, "use 1 to 512 characters");
-            None
+            Password::None
         }
     }
 }

@@ -148,10 +148,9 @@ fn the_command_line_wins() {
 #[test]
 fn a_plain_password_is_hashed_and_warned_about() {
     let loaded = of("[[tenant]]\nname = 'web'\npassword = 'secret'").expect("good");
-    let hash = loaded.config.tenants[0]
-        .password_hash
-        .clone()
-        .expect("a hash");
+    let Password::Hashed(hash) = &loaded.config.tenants[0].password else {
+        panic!("no hash");
+    };
     assert!(hash.starts_with("$argon2id$") && !format!("{:?}", loaded.config).contains("secret"));
     assert!(loaded
         .report

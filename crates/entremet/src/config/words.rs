@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write};
 
+use server::tenants::Password;
+
 use super::{Config, Durability, Pick, Server, Tenant};
 
 /// What the server would do, in words.
@@ -172,11 +174,11 @@ fn tenants(text: &mut String, config: &Config) {
 }
 
 fn one(text: &mut String, tenant: &Tenant, percent: f64) {
-    let password = match (&tenant.password_hash, tenant.name == "default") {
-        (Some(_), false) => "with a password",
-        (None, false) => "without a password",
-        (Some(_), true) => "for connections that name no tenant, with a password",
-        (None, true) => "for connections that name no tenant, without a password",
+    let password = match (&tenant.password, tenant.name == "default") {
+        (Password::Hashed(_), false) => "with a password",
+        (Password::None, false) => "without a password",
+        (Password::Hashed(_), true) => "for connections that name no tenant, with a password",
+        (Password::None, true) => "for connections that name no tenant, without a password",
     };
     line(
         text,

@@ -7,11 +7,14 @@
 use std::thread;
 
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
-use argon2::Argon2;
+use argon2::{Algorithm, Argon2, Params};
 use crossbeam_channel::{bounded, Sender, TrySendError};
 use parking_lot::Mutex;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
+
+/// Longer passwords are refused, so that nobody makes the server hash a megabyte.
+const PLAIN_MAX: usize = 512;
 
 /// Logins that may wait for the slow check before further ones are refused.
 const QUEUE_MAX: usize = 1_024;
@@ -29,34 +32,44 @@ impl Password {
     /// Hashes a plain password with a fresh salt.
     ///
     /// # Errors
-    /// The system has no randomness to give, or the password is too long for Argon2.
+    /// Empty, longer than 512 bytes, or no randomness or memory to be had; in words that go on from "the password".
     pub fn hash(plain: &[u8]) -> Result<Self, String> {
+        if plain.is_empty() {
+            return Err("is empty".into());
+        }
+        if plain.len() > PLAIN_MAX {
+            return Err(format!(
+                "is {} bytes long, more than {PLAIN_MAX}",
+                plain.len()
+            ));
+        }
         let mut salt = [0u8; 16];
-        SystemRandom::new()
+        let hash = SystemRandom::new()
             .fill(&mut salt)
-            .map_err(|_| "no system randomness for a salt".to_string())?;
-        let salt = SaltString::encode_b64(&salt).map_err(|e| e.to_string())?;
-        let hash = Argon2::default()
-            .hash_password(plain, &salt)
-            .map_err(|e| e.to_string())?;
-        Ok(Self::Hashed(hash.to_string()))
+            .map_err(|_| "no system randomness for a salt".to_string())
+            .and_then(|()| SaltString::encode_b64(&salt).map_err(|e| e.to_string()))
+            .and_then(|salt| {
+                let hash = Argon2::default().hash_password(plain, &salt);
+                hash.map(|hash| hash.to_string()).map_err(|e| e.to_string())
+            });
+        hash.map(Self::Hashed)
+            .map_err(|cause| format!("cannot be hashed: {cause}"))
     }
 
     /// A password of which only the hash is known, as `entremet hash-password` prints it.
     ///
     /// # Errors
-    /// It is no Argon2 hash in PHC form.
+    /// It is no whole Argon2 hash in PHC form; in words that go on from "the hash".
     pub fn from_hash(phc: &str) -> Result<Self, String> {
-        match PasswordHash::new(phc) {
-            Ok(hash) if hash.algorithm.as_str().starts_with("argon2") && hash.hash.is_some() => {
-                Ok(Self::Hashed(phc.to_string()))
-            }
-            Ok(hash) => Err(format!(
-                "'{}' is not an Argon2 hash with its result",
-                hash.algorithm
-            )),
-            Err(error) => Err(format!("not a hash in PHC form: {error}")),
+        let hash =
+            PasswordHash::new(phc).map_err(|cause| format!("is not a PHC string: {cause}"))?;
+        Algorithm::try_from(hash.algorithm)
+            .map_err(|_| format!("is a hash by {:?}, not by Argon2", hash.algorithm.as_str()))?;
+        Params::try_from(&hash).map_err(|cause| format!("has wrong Argon2 parameters: {cause}"))?;
+        if hash.salt.is_none() || hash.hash.is_none() {
+            return Err("is cut off: salt or hash is missing".into());
         }
+        Ok(Self::Hashed(phc.to_string()))
     }
 
     /// The slow check: tens of milliseconds for a hash.
@@ -211,3 +224,37 @@ impl Doorkeeper {
 /// Too many logins wait for the slow check.
 #[derive(Debug)]
 pub struct Crowded;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_differ_and_are_recognised() {
+        let hash = |plain: &[u8]| match Password::hash(plain) {
+            Ok(Password::Hashed(phc)) => phc,
+            other => panic!("{other:?}"),
+        };
+        let (one, other) = (hash(b"secret"), hash(b"secret"));
+        assert_ne!(one, other, "each has its salt");
+        assert!(one.starts_with("$argon2id$"));
+        assert_eq!(Password::from_hash(&one), Ok(Password::Hashed(one.clone())));
+        let cut = &one[..one.len() - 44];
+        assert!(Password::from_hash(cut).is_err(), "{cut}");
+        for (text, why) in [
+            ("secret", "not a PHC string"),
+            ("$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E", "not by Argon2"),
+            ("$argon2id$v=19$m=1,t=0,p=1$c29tZXNhbHQ$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E", "parameters"),
+        ] {
+            let error = Password::from_hash(text).expect_err(text);
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_bounded() {
+        assert!(Password::hash(b"").is_err());
+        assert!(Password::hash(&[b'x'; 512]).is_ok());
+        assert!(Password::hash(&[b'x'; 513]).is_err());
+    }
+}

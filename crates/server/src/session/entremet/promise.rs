@@ -60,8 +60,8 @@ impl Promise {
             }
             "PASSWORDHASH" => {
                 let known = Password::from_hash(&String::from_utf8_lossy(value));
-                let known =
-                    known.map_err(|why| wrong(&format!("an Argon2 hash in PHC form: {why}")))?;
+                let known = known
+                    .map_err(|why| wrong(&format!("an Argon2 hash in PHC form, but it {why}")))?;
                 self.password = Some(NewPassword::Known(known));
                 return Ok(());
             }

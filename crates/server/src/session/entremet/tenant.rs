@@ -110,7 +110,7 @@ fn carry_out(shared: &Shared, name: &str, mut promise: Promise) -> Result<(), St
         None => None,
         Some(NewPassword::Known(password)) => Some(password),
         Some(NewPassword::Plain(plain)) => {
-            Some(Password::hash(&plain).map_err(|why| format!("ERR {why}"))?)
+            Some(Password::hash(&plain).map_err(|why| format!("ERR the password {why}"))?)
         }
     };
     let changed = shared.change_tenant(name, |spec| {
