@@ -125,6 +125,34 @@ def test_a_bad_reload_changes_nothing_and_names_every_error(start):
     assert weight_of(server, "alpha") == 1
 
 
+def files_at_most(count):
+    """A wrapper under which a server may open so many files."""
+    return ("bash", "-c", f'ulimit -n {count}; exec "$@"', "--")
+
+
+def test_connections_are_held_to_what_open_files_allow(start):
+    operator = Tenant("alpha", extra="admin = true")
+    server = start(tenants=(operator, BETA), wrapper=files_at_most(400))
+    assert "max_connections = 10000, but the system's limit on open files leaves room for 240" in server.said()
+    with server.wire(operator) as wire:
+        assert wire.ask("CONFIG", "GET", "maxclients") == [b"maxclients", b"240"]
+        with pytest.raises(ServerError, match="not able to handle the specified number of clients, try with 240"):
+            wire.ask("CONFIG", "SET", "maxclients", "241")
+        wires = [server.wire(BETA) for _ in range(239)]
+        assert all(wire.ask("SET", "k", "v") == b"OK" for wire in wires)
+        with pytest.raises(ServerError, match="max number of clients reached"):
+            server.wire().ask("PING")
+        for wire in wires:
+            wire.close()
+
+
+def test_too_few_open_files_are_said_at_the_start(tmp_path):
+    server = Server(tmp_path, wrapper=files_at_most(100))
+    with pytest.raises(StartFailed, match="allows this process 100 open files, and 2 tenants need 160"):
+        server.start()
+    assert server.process.returncode == 1
+
+
 def starts_with(tmp_path, text):
     server = Server(tmp_path, config_text=text)
     with pytest.raises(StartFailed) as failed:

@@ -41,6 +41,24 @@ pub struct Access<'a> {
     owners: SmallVec<[(u64, u32, Key); 1]>,
     pub(crate) seen: Seq,
     pub(crate) epoch: u64,
+    /// What [`Access::get`] and [`Access::with`] were asked for so far.
+    pub lookups: Lookups,
+}
+
+/// Keys that a command looked up, by what came of it; expired ones are absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lookups {
+    /// Keys that were there.
+    pub found: u32,
+    /// Keys that were not.
+    pub missed: u32,
+}
+
+impl Lookups {
+    pub(crate) fn count(&mut self, found: bool) {
+        self.found += u32::from(found);
+        self.missed += u32::from(!found);
+    }
 }
 
 impl<'a> Access<'a> {
@@ -53,6 +71,7 @@ impl<'a> Access<'a> {
             owners: SmallVec::new(),
             seen: 0,
             epoch: keyspace.log.epoch(),
+            lookups: Lookups::default(),
         }
     }
 
@@ -71,7 +90,9 @@ impl<'a> Access<'a> {
     /// See [`Access`].
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
         let now_ms = self.now_ms;
-        Ok(self.load(key)?.filter(|entry| entry.live(now_ms)))
+        let entry = self.load(key)?.filter(|entry| entry.live(now_ms));
+        self.lookups.count(entry.is_some());
+        Ok(entry)
     }
 
     /// Makes a key hold `entry`, whatever it held. The records of a collection that it held

@@ -30,15 +30,23 @@ impl Keyspace {
             Err(error) => return self.fail(&error),
         };
         let mut turn = 0;
+        let mut cpu = ThreadCpu::start();
         while let Some(batch) = self.log.take() {
             let sync = self.sync();
             if let Err(error) = db.write(batch.encode(), sync == Sync::Always) {
                 return self.fail(&self.write_error(error.into_string()));
             }
-            if sync != Sync::Always {
+            if sync == Sync::Always {
+                self.counters.syncs.fetch_add(1, Ordering::Relaxed);
+            } else {
                 self.counters.unsynced.store(true, Ordering::Release);
             }
             turn += batch.bytes;
+            // Before the cores are told: they charge it as they answer.
+            let used_ns = cpu.lap_ns();
+            self.counters
+                .commit_cpu_ns
+                .fetch_add(used_ns, Ordering::Relaxed);
             self.publish(&batch);
             if turn > TURN_BYTES && self.shared.writers.0.waiting() > 0 {
                 let me = Arc::clone(&self);
@@ -161,6 +169,7 @@ impl Keyspace {
             return;
         }
         let Some(db) = self.gate.peek() else { return };
+        self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = db.rocks.flush_wal(true) {
             let error = self.write_error(error.into_string());
             // Refuse first, so that the committer runs out of work and leaves the log to us.
@@ -271,4 +280,24 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> {
         set &= set - 1;
         Some(index)
     })
+}
+
+/// CPU time of the calling thread.
+struct ThreadCpu(u64);
+
+impl ThreadCpu {
+    fn start() -> ThreadCpu {
+        ThreadCpu(thread_cpu_ns())
+    }
+
+    /// Since the start or the last lap, ns.
+    fn lap_ns(&mut self) -> u64 {
+        let now = thread_cpu_ns();
+        now - std::mem::replace(&mut self.0, now)
+    }
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -41,7 +41,7 @@ mod stats;
 mod types;
 mod watch;
 
-pub use access::Access;
+pub use access::{Access, Lookups};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use keyspace::Keyspace;

@@ -82,6 +82,12 @@ impl Pool {
         self.0.state.lock().jobs.len()
     }
 
+    /// Jobs that some thread runs or none has begun.
+    pub(crate) fn jobs(&self) -> usize {
+        let state = self.0.state.lock();
+        state.jobs.len() + (state.threads - state.idle)
+    }
+
     /// Runs what is queued, takes nothing more, waits until every thread is gone. REQUIRES: not
     /// called from a job.
     pub(crate) fn close(&self) {
@@ -138,7 +144,7 @@ pub struct Handlers(pub(crate) Pool);
 impl std::fmt::Debug for Handlers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handlers")
-            .field("waiting", &self.waiting())
+            .field("jobs", &self.jobs())
             .finish()
     }
 }
@@ -150,9 +156,9 @@ impl Handlers {
         self.0.submit(job);
     }
 
-    /// Jobs that no handler has begun.
+    /// Jobs on a handler or waiting for one.
     #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.0.waiting()
+    pub fn jobs(&self) -> usize {
+        self.0.jobs()
     }
 }

@@ -10,6 +10,35 @@ use rocksdb::ReadOptions;
 use std::sync::atomic::Ordering;
 
 impl Access<'_> {
+    /// Shows `look` what [`Access::get`] would return, without a copy if it can: a string that lies in
+    /// memory is lent, so that cores which read the same one do not write to the same count of references.
+    ///
+    /// # Errors
+    /// See [`Access`]; `look` was not called then.
+    pub fn with<T>(
+        &mut self,
+        key: &[u8],
+        look: impl FnOnce(Option<&Entry>) -> T,
+    ) -> Result<T, Stop> {
+        let now_ms = self.now_ms();
+        if let (View::Memory { shards, .. }, true) = (&mut self.view, self.buffer.is_empty()) {
+            let index = self.keyspace.shard_of(key);
+            let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
+            if let Some(Cached { seq, entry }) = shard.lookup(key) {
+                let entry = entry.as_ref().filter(|entry| entry.live(now_ms));
+                // Whoever holds a collection may write its records: that needs more than a look.
+                if entry.is_none_or(Entry::is_string) {
+                    let (seq, found, seen) = (*seq, entry.is_some(), look(entry));
+                    self.lookups.count(found);
+                    self.see(seq);
+                    return Ok(seen);
+                }
+            }
+        }
+        let entry = self.get(key)?;
+        Ok(look(entry.as_ref()))
+    }
+
     /// The state of a key, expired or not.
     pub(crate) fn load(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
         if let Some(entry) = self.buffer.object(key) {
@@ -41,7 +70,7 @@ impl Access<'_> {
             return Err(misuse("not in phase 1"));
         };
         let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
-        if let Some(Cached { seq, entry }) = shard.lookup(key) {
+        if let Some(Cached { seq, entry }) = shard.lookup(key).cloned() {
             self.see(seq);
             return Ok(entry);
         }
@@ -67,7 +96,7 @@ impl Access<'_> {
             return Err(undeclared());
         }
         let shard = &self.keyspace.shards[index as usize];
-        let found = shard.lock().lookup(key);
+        let found = shard.lock().lookup(key).cloned();
         if let Some(Cached { seq, entry }) = found {
             self.see(seq);
             return Ok(entry);

@@ -87,6 +87,13 @@ pub(crate) enum Bar {
     Held,
 }
 
+type Pins = HashMap<Key, Cached, RandomState>;
+
+fn pinned<'p>(pins: &'p Pins, key: &[u8]) -> Option<&'p Cached> {
+    // Nearly always there are none: no hashing for nothing.
+    (!pins.is_empty()).then(|| pins.get(key))?
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Shard {
@@ -96,7 +103,7 @@ pub(crate) struct Shard {
     object_bytes_max: u64,
     hasher: RandomState,
     /// Undecided writes that the cache does not hold.
-    pins: HashMap<Key, Cached, RandomState>,
+    pins: Pins,
     pub latched: HashMap<Key, Vec<Waiter>, RandomState>,
     pub bar: Bar,
     pub watched: HashMap<Key, Arc<AtomicBool>, RandomState>,
@@ -114,28 +121,21 @@ impl Shard {
     }
 
     /// What memory knows of a key.
-    pub(crate) fn lookup(&mut self, key: &[u8]) -> Option<Cached> {
-        if let Some(found) = self.cache.as_ref().and_then(|cache| cache.get(key)) {
-            self.hits += 1;
-            return Some(found.clone());
-        }
-        let pinned = self.pinned(key).cloned();
-        match &pinned {
+    pub(crate) fn lookup(&mut self, key: &[u8]) -> Option<&Cached> {
+        let pins = &self.pins;
+        let cached = self.cache.as_ref().and_then(|cache| cache.get(key));
+        let found = cached.or_else(|| pinned(pins, key));
+        match found {
             Some(_) => self.hits += 1,
             None => self.misses += 1,
         }
-        pinned
+        found
     }
 
     /// As [`Shard::lookup`], but counts neither as use nor as hit.
     fn peek(&self, key: &[u8]) -> Option<&Cached> {
         let cached = self.cache.as_ref().and_then(|cache| cache.peek(key));
-        cached.or_else(|| self.pinned(key))
-    }
-
-    fn pinned(&self, key: &[u8]) -> Option<&Cached> {
-        // Nearly always there are none: no hashing for nothing.
-        (!self.pins.is_empty()).then(|| self.pins.get(key))?
+        cached.or_else(|| pinned(&self.pins, key))
     }
 
     /// The entry of a key, if memory knows it and it has an expiry.

@@ -11,6 +11,9 @@ pub(crate) struct Counters {
     writes: AtomicU64,
     bytes: AtomicU64,
     pub failures: AtomicU64,
+    pub syncs: AtomicU64,
+    /// CPU time of committers, until somebody takes it to charge for it.
+    pub commit_cpu_ns: AtomicU64,
     /// The log has records that no sync covered.
     pub unsynced: AtomicBool,
     /// An upkeep is queued or runs.
@@ -48,6 +51,8 @@ pub struct KeyspaceStats {
     pub committed_writes: u64,
     /// Bytes in them.
     pub committed_bytes: u64,
+    /// Times the log was synced to the disk.
+    pub syncs: u64,
     /// Times the log failed.
     pub failures: u64,
     /// RocksDB's estimate of the number of records (not keys: fields and index entries count).
@@ -65,6 +70,11 @@ pub struct KeyspaceStats {
 }
 
 impl Keyspace {
+    /// CPU time that committers have used for this keyspace since the last call, ns.
+    pub fn take_commit_cpu_ns(&self) -> u64 {
+        self.counters.commit_cpu_ns.swap(0, Ordering::Relaxed)
+    }
+
     /// The numbers now. Locks each shard for a moment.
     pub fn stats(&self) -> KeyspaceStats {
         let counters = &self.counters;
@@ -74,6 +84,7 @@ impl Keyspace {
             commits: counters.commits.load(Ordering::Relaxed),
             committed_writes: counters.writes.load(Ordering::Relaxed),
             committed_bytes: counters.bytes.load(Ordering::Relaxed),
+            syncs: counters.syncs.load(Ordering::Relaxed),
             failures: counters.failures.load(Ordering::Relaxed),
             error: self.log.failure(),
             ..KeyspaceStats::default()

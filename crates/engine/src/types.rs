@@ -105,6 +105,12 @@ impl Entry {
         }
     }
 
+    /// Whether it is a string.
+    #[must_use]
+    pub fn is_string(&self) -> bool {
+        matches!(self.object, Object::String(_))
+    }
+
     /// Whether it counts as present at `now_ms`.
     #[must_use]
     pub fn live(&self, now_ms: u64) -> bool {

@@ -1,6 +1,7 @@
 //! Wires the rooms together into a running server: clocks, signals, addresses.
 
 mod clocks;
+mod descriptors;
 mod options;
 
 use std::error::Error;

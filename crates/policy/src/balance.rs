@@ -123,6 +123,12 @@ impl Balancer {
         }
     }
 
+    /// A connection came from elsewhere: it stays for as long as one that this balancer moved.
+    pub fn rests(&mut self, id: u64) {
+        let until = self.interval + self.options.rest;
+        self.resting.insert(id, until);
+    }
+
     /// One interval of `interval_ns` (not zero) is over: who should move? Connections on cores that `cores`
     /// does not list are left alone.
     pub fn step(
@@ -193,8 +199,7 @@ impl Balancer {
             let (load, chosen) = rest.remove(at);
             loads[from] -= load.min(loads[from]);
             loads[to] += load;
-            self.resting
-                .insert(chosen.id, self.interval + self.options.rest);
+            self.rests(chosen.id);
             moves.push(Move {
                 id: chosen.id,
                 from,
@@ -300,6 +305,17 @@ mod tests {
                 to: 0
             }]
         );
+    }
+
+    #[test]
+    fn what_came_from_elsewhere_rests() {
+        let mut balancer = Balancer::new(BalanceOptions::default());
+        balancer.rests(0);
+        let rested = (0..30).position(|_| {
+            let decision = balancer.step(INTERVAL, &[load(100), load(0)], &on(0, &[40]));
+            decision.reason == Reason::Moved
+        });
+        assert_eq!(rested, Some(19), "the first interval after its rest of 20");
     }
 
     #[test]

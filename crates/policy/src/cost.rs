@@ -14,7 +14,9 @@ impl PrincipalId {
     /// One past the largest number: bounds the tables (about 400 bytes a principal and core).
     pub const END: u32 = 1 << 20;
 
-    pub(crate) fn index(self) -> usize {
+    /// Its place in a table of principals.
+    #[must_use]
+    pub fn index(self) -> usize {
         self.0 as usize
     }
 }

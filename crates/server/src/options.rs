@@ -55,6 +55,23 @@ pub struct Tuning {
     pub connections_max: usize,
 }
 
+impl Tuning {
+    /// The same, with no more connections than the system lets us open; says so where that is fewer.
+    pub(crate) fn held_to(self, connections_limit: usize) -> Self {
+        if self.connections_max > connections_limit {
+            tracing::warn!(
+                "max_connections = {}, but the system's limit on open files leaves room for {connections_limit}: that \
+                 holds; raise the limit (`ulimit -n`, or LimitNOFILE in the unit) and restart",
+                self.connections_max
+            );
+        }
+        Self {
+            connections_max: self.connections_max.min(connections_limit),
+            ..self
+        }
+    }
+}
+
 impl Default for Tuning {
     fn default() -> Self {
         Self {
@@ -93,6 +110,8 @@ pub struct Options {
     pub open_files_max: i32,
     /// Seed of everything random that the schedulers do.
     pub seed: u64,
+    /// Connections that the system's limit on open files leaves room for; `tuning.connections_max` is held to it.
+    pub connections_limit: usize,
     /// Settings that can change later.
     pub tuning: Tuning,
     /// Tenants of the configuration file.

@@ -11,7 +11,7 @@ use stage::{DispatchOptions, Meter, Nanos};
 use crate::commands::Context;
 use crate::connection::client::Clients;
 use crate::connection::Connection;
-use crate::core::{Board, Mailbox, Message, RESOURCES};
+use crate::core::{Board, Load, Mailbox, Message, RESOURCES};
 use crate::options::{Options, Tuning};
 use crate::tenants::{Doorkeeper, Registry, Tenant};
 
@@ -31,6 +31,8 @@ pub type OpenError = engine::EngineError;
 pub struct Counters {
     /// Connections refused because too many were open.
     pub rejected: AtomicU64,
+    /// Connections moved to a core with less to do.
+    pub moved: AtomicU64,
     /// Configuration reloads taken.
     pub reloads: AtomicU64,
     /// Configuration reloads refused for errors.
@@ -69,6 +71,8 @@ pub struct Shared {
     pub counters: Counters,
     /// What the cores' stages last looked like.
     pub board: Board,
+    /// What the cores show each other of their load.
+    pub loads: Box<[Load]>,
     /// When the server started, ms since the Unix epoch.
     pub started_ms: u64,
     /// A random name of this process, 40 hexadecimal digits, as `CLUSTER MYID` wants it.
@@ -102,9 +106,10 @@ impl Shared {
             metrics: Arc::new(telemetry::Registry::new(options.cores)),
             counters: Counters::default(),
             board: Board::new(options.cores),
+            loads: (0..options.cores).map(|_| Load::default()).collect(),
             started_ms: (options.wall_ms)(),
             addresses: OnceLock::new(),
-            tuning: RwLock::new(options.tuning),
+            tuning: RwLock::new(options.tuning.held_to(options.connections_limit)),
             mailboxes: OnceLock::new(),
             next_core: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Serving as u8),
@@ -119,7 +124,10 @@ impl Shared {
 
     /// Changes settings and tells the cores.
     pub fn tune(&self, change: impl FnOnce(&mut Tuning)) {
-        change(&mut self.tuning.write());
+        let mut tuning = self.tuning.write();
+        change(&mut tuning);
+        *tuning = tuning.held_to(self.options.connections_limit);
+        drop(tuning);
         self.broadcast(|| Message::Tuned);
     }
 
@@ -286,6 +294,7 @@ pub(crate) mod tests {
             pending_bytes: 1 << 20,
             open_files_max: 16,
             seed: 0,
+            connections_limit: 1_000,
             tuning: Tuning::default(),
             tenants: specs.clone(),
             engine: engine::EngineOptions::new(directory),

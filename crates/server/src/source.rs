@@ -140,20 +140,20 @@ impl telemetry::AdminSource for Source {
                 .collect(),
             connections: Connections {
                 open: shared.clients.count() as u64,
-                blocked: 0,
                 max: shared.tuning().connections_max as u64,
                 accepted: shared.clients.total(),
                 rejected: shared.counters.rejected.load(Ordering::Relaxed),
+                moved: shared.counters.moved.load(Ordering::Relaxed),
             },
             memory: Memory { used, ..memory },
             storage: Storage {
                 handlers: shared.options.engine.handlers as u64,
-                handler_jobs: shared.engine.handlers().waiting() as u64,
+                handler_jobs: shared.engine.handlers().jobs() as u64,
                 commits: sum(|s| s.commits),
+                syncs: sum(|s| s.syncs),
                 commit_errors: sum(|s| s.failures),
                 open_databases: stored.iter().filter(|s| s.open).count() as u64,
                 expired_keys: shared.counters.expired.load(Ordering::Relaxed),
-                ..Storage::default()
             },
             cpu_user_s: usage.user_s,
             cpu_system_s: usage.system_s,

@@ -95,14 +95,14 @@ pub struct ServerSnapshot {
 pub struct Connections {
     /// Open now.
     pub open: u64,
-    /// Open now and waiting for a command that has not finished.
-    pub blocked: u64,
     /// Most that may be open.
     pub max: u64,
     /// Accepted since the start.
     pub accepted: u64,
     /// Refused since the start because `max_connections` were open.
     pub rejected: u64,
+    /// Moved since the start to a core with less to do.
+    pub moved: u64,
 }
 
 /// Memory of the process, in bytes.
@@ -131,7 +131,7 @@ pub struct Storage {
     pub handler_jobs: u64,
     /// Group commits since the start.
     pub commits: u64,
-    /// Of those, with a sync to the disk.
+    /// Syncs of tenants' logs to the disk since the start.
     pub syncs: u64,
     /// Commits that failed.
     pub commit_errors: u64,

@@ -8,6 +8,7 @@ use server::{Capacity, Listen, Options, Tuning};
 use stage::Discipline;
 
 use super::clocks::{wall_ms, Monotonic};
+use super::descriptors;
 use super::Source;
 use crate::config::{self, tls, Config, Pick};
 
@@ -17,7 +18,7 @@ const RANGE_COUNT_MAX: usize = 100_000;
 /// The server's options.
 ///
 /// # Errors
-/// TLS files that have changed since they were checked.
+/// TLS files that have changed since they were checked; too few open files allowed.
 pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
     let scheduler = &config.scheduler;
     let engine = &config.engine;
@@ -38,6 +39,7 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         pending_bytes: engine.pending.get() as usize,
         open_files_max: engine.max_open_files as i32,
         seed: scheduler.seed.unwrap_or_else(wall_ms),
+        connections_limit: descriptors::connections(descriptors::raise(), config.tenants.len())?,
         tuning: tuning(config),
         tenants: tenants(config),
         engine: engine::EngineOptions {
@@ -115,13 +117,9 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
         cache_bytes: tenant.cache.map(config::units::Bytes::get),
         slos: tenant.slos.iter().map(slo).collect(),
     };
-    let password = tenant
-        .password_hash
-        .clone()
-        .map_or(Password::None, Password::Hashed);
     TenantSpec {
         name: tenant.name.clone(),
-        password,
+        password: tenant.password.clone(),
         settings,
     }
 }

@@ -113,14 +113,18 @@ pub fn run(
     else {
         panic!("`{}` is not a command on data", spec.name);
     };
-    let mark = reply.mark();
+    let (mark, lookups) = (reply.mark(), access.lookups);
     let ended = handler(&mut Call {
-        access,
+        access: &mut *access,
         args,
         reply: reply.reborrow(),
         context,
         spec,
     });
+    // As in Redis, what a write looks at first is no read.
+    if !spec.flags.has(Flags::READONLY) {
+        access.lookups = lookups;
+    }
     ended.or_else(|fail| {
         reply.rollback(mark);
         match fail {

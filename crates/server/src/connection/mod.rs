@@ -6,13 +6,13 @@ mod socket;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use engine::Seq;
+use engine::{Lookups, Seq};
 use policy::Nanos;
 use smallvec::SmallVec;
 use telemetry::Class;
 
 use crate::commands::Spec;
-use crate::core::Unit;
+use crate::core::{Served, Unit};
 use crate::resp::{Output, Parser};
 use crate::session::Session;
 use crate::shared::OpenError;
@@ -85,6 +85,8 @@ pub struct Connection {
     pub open_error: Option<OpenError>,
     /// The core it belongs on, when that is another.
     pub moves_to: Option<usize>,
+    /// How much its core did for it of late.
+    pub served: Served,
     /// It waits for its turn in the stage.
     pub queued: bool,
     /// The socket may have bytes (notices come once per arrival).
@@ -124,9 +126,17 @@ pub struct Tally {
     pub bytes_out: u64,
     /// Requests answered with an error.
     pub failed: u32,
+    /// Keys that reads found, and did not.
+    pub lookups: Lookups,
 }
 
 impl Tally {
+    /// Counts the keys that a read looked up.
+    pub fn looked_up(&mut self, keys: Lookups) {
+        self.lookups.found += keys.found;
+        self.lookups.missed += keys.missed;
+    }
+
     /// Counts a request that has been answered.
     pub fn count(&mut self, class: Class) {
         match self.answered.last_mut() {
@@ -154,6 +164,7 @@ impl Connection {
             pending: None,
             open_error: None,
             moves_to: None,
+            served: Served::default(),
             queued: false,
             readable: true,
             writable: true,

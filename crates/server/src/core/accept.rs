@@ -151,6 +151,9 @@ impl Core {
         let tenant = Arc::clone(&connection.tenant);
         self.enroll(&tenant, now);
         let key = self.places.reserve();
+        // Its intervals were another core's.
+        connection.served = super::Served::default();
+        self.balance.rests(key);
         let registered = connection
             .socket
             .register(self.poll.registry(), Token(key.index as usize));

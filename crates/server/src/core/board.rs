@@ -77,7 +77,7 @@ impl Board {
 
 impl Core {
     /// Writes down what the stages of this core observe of everybody who was ever let through here.
-    pub(super) fn post(&self, now: Nanos) {
+    pub(super) fn post(&mut self, now: Nanos) {
         let Some(mut entries) = self.shared.board.cores[self.id].try_lock() else {
             return;
         };
@@ -95,5 +95,9 @@ impl Core {
                 handler,
             })
         }));
+        for entry in entries.iter() {
+            let occupied_ns = entry.request.occupied_ns;
+            self.principals.occupied(entry.principal, occupied_ns);
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! From a parsed request to its reply, or to whatever it must wait for.
 
+use std::sync::Arc;
+
 use engine::{Keys, Outcome, Seq};
 use smallvec::SmallVec;
 use telemetry::Class;
 
 use super::message::{ConnectionKey, Message};
 use super::unit::Unit;
-use super::{Core, Used};
+use super::{touch, Core, Used};
 use crate::commands::{self, Flags, Handler, Spec};
 use crate::connection::{Connection, Parked, Written};
 use crate::resp::{Args, Reply};
@@ -90,26 +92,25 @@ impl Core {
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
-        let Some(keyspace) = self.keyspace(key, connection, spec, used) else {
-            return if connection.parked.is_some() {
-                Flow::Again
-            } else {
-                Flow::Next
-            };
+        let before = Before::of(connection);
+        // Lent, not cloned: the count of its references is shared by all cores.
+        let Some(keyspace) = connection.tenant.keyspace() else {
+            return self.open(key, connection, spec, used);
         };
         let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
         spec.each_key(&args, |name| names.push(name));
-        let before = Before::of(connection);
         let protocol = connection.session.protocol;
         let context = self.shared.context(&connection.tenant);
         let output = &mut connection.output;
         let outcome = keyspace.try_run(&Keys::Some(&names), self.now_ms, &mut |access| {
             output.rollback(before.mark);
-            commands::run(spec, access, args, Reply::new(output, protocol), context)
+            commands::run(spec, access, args, Reply::new(output, protocol), context)?;
+            Ok(access.lookups)
         });
         match outcome {
-            Outcome::Done { seq, .. } => {
-                self.touch(&keyspace, seq);
+            Outcome::Done { seq, reply } => {
+                connection.tally.looked_up(reply);
+                touch(&mut self.touched, keyspace, seq);
                 answered(
                     connection,
                     spec.class,
@@ -143,7 +144,8 @@ impl Core {
         unit: Box<Unit>,
         used: &mut Used,
     ) -> Flow {
-        let Some(keyspace) = self.keyspace(key, connection, unit.spec(), used) else {
+        let Some(keyspace) = connection.tenant.keyspace().map(Arc::clone) else {
+            self.open(key, connection, unit.spec(), used);
             if connection.parked.is_some() {
                 connection.pending = Some(unit);
             }
@@ -158,7 +160,8 @@ impl Core {
             let outcome = unit.with_keys(|keys| match keys {
                 Keys::Some(_) => keyspace.try_run(keys, now_ms, &mut |access| {
                     output.rollback(before.mark);
-                    unit.run(access, output, protocol, context)
+                    unit.run(access, output, protocol, context)?;
+                    Ok(access.lookups)
                 }),
                 Keys::None | Keys::All => Outcome::Disk,
             });
@@ -166,8 +169,9 @@ impl Core {
                 connection.output.rollback(before.mark);
             }
             let registered = match outcome {
-                Outcome::Done { seq, .. } => {
-                    self.touch(&keyspace, seq);
+                Outcome::Done { seq, reply } => {
+                    connection.tally.looked_up(reply);
+                    touch(&mut self.touched, &keyspace, seq);
                     return answered(connection, unit.class, unit.requests, before, seq, used);
                 }
                 Outcome::Failed(error) => {

@@ -37,10 +37,15 @@ impl Core {
         let Some(keyspace) = tenant.keyspace().cloned() else {
             return;
         };
+        // The committer is a thread of its own; what it used of the processors was used for this tenant.
+        let committer_ns = keyspace.take_commit_cpu_ns();
+        self.stage
+            .charge(now, tenant.id, Used::default().cost(committer_ns));
+        let mut now = now;
         loop {
             let committed = keyspace.committed();
             while let Some(key) = self.waiting.next(tenant.id, committed) {
-                self.let_go(key, committed, &keyspace, now);
+                now = self.let_go(key, committed, &keyspace, now);
             }
             match self.waiting.first(tenant.id) {
                 // It may have been decided since the look above; then nobody would tell again.
@@ -50,20 +55,24 @@ impl Core {
         }
     }
 
-    fn let_go(&mut self, key: ConnectionKey, committed: Seq, keyspace: &Keyspace, now: Nanos) {
+    /// Answers a connection whose commit is decided. Begins at `begin`; returns when it ended.
+    fn let_go(
+        &mut self,
+        key: ConnectionKey,
+        committed: Seq,
+        keyspace: &Keyspace,
+        begin: Nanos,
+    ) -> Nanos {
         let Some(mut connection) = self.places.lift(key) else {
-            return;
+            return begin;
         };
         if matches!(connection.parked, Some(Parked::Commit(seq)) if seq <= committed) {
             connection.parked = None;
             confirm(&mut connection, keyspace);
-            let mut used = Used::default();
-            self.after_work(key, &mut connection, &mut used);
-            let end = self.shared.options.clock.now();
-            self.stage.charge(now, connection.tenant.id, used.cost(0));
-            self.principals.count(&mut connection, &used, end, end);
+            return self.after_work(key, connection, Used::default(), begin);
         }
-        self.put_back(key, connection, now);
+        self.put_back(key, connection, begin);
+        begin
     }
 }
 

@@ -1,8 +1,8 @@
 //! Commands of an operator that wait for the disk or hash a password: they run on a handler thread while their
 //! connection is parked, so that no core stands still for them.
 //!
-//! They bypass the handler stage, which accounts for data: they are rare, only operators have them, and a
-//! connection has one at a time.
+//! They do not wait in the handler stage, since they are rare and a connection has one at a time; it is told what they
+//! cost.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ impl Core {
     ) -> Flow {
         connection.parked = Some(Parked::Errand);
         let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
-        self.shared.engine.handlers().submit(Box::new(move || {
+        self.submit(&connection.tenant, move || {
             let result = errand(&shared);
             mailbox.send(Message::Errand(key, result));
-        }));
+        });
         Flow::Stop
     }
 
@@ -54,14 +54,10 @@ impl Core {
             }
         }
         connection.tally.failed += u32::from(result.is_err());
-        let mut used = Used {
+        let used = Used {
             requests: 1,
             ..Used::default()
         };
-        self.after_work(key, &mut connection, &mut used);
-        self.stage.charge(now, connection.tenant.id, used.cost(0));
-        let end = self.shared.options.clock.now();
-        self.principals.count(&mut connection, &used, now, end);
-        self.put_back(key, connection, end);
+        self.after_work(key, connection, used, now);
     }
 }

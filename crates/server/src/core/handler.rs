@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{Keyspace, Latch, Seq};
+use engine::{Keyspace, Latch, Lookups, Seq};
 use policy::{Cost, Nanos};
 use stage::{Admitted, Next, Permit};
 use telemetry::Class;
@@ -34,6 +34,7 @@ pub struct Finished {
     class: Class,
     service_ns: Nanos,
     failed: bool,
+    lookups: Lookups,
     permit: Permit,
 }
 
@@ -89,6 +90,19 @@ impl Core {
         }
     }
 
+    /// Sends a handler work for a tenant that no client waits in line for. The stage is told afterwards what it
+    /// cost, and the tenant's next units wait so much longer.
+    pub(super) fn submit(&self, tenant: &Arc<Tenant>, work: impl FnOnce() + Send + 'static) {
+        let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
+        let principal = tenant.id;
+        self.shared.engine.handlers().submit(Box::new(move || {
+            let begin = shared.options.clock.now();
+            work();
+            let service_ns = shared.options.clock.now() - begin;
+            mailbox.send(Message::Worked(principal, service_ns));
+        }));
+    }
+
     fn dispatch(&mut self, admitted: Admitted<Work, 1>, now: Nanos) {
         let (work, permit) = (admitted.item, admitted.permit);
         let latch = work
@@ -122,6 +136,7 @@ impl Core {
             connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
             connection.tally.count(finished.class);
             connection.tally.failed += u32::from(finished.failed);
+            connection.tally.looked_up(finished.lookups);
             let start = connection.output.len();
             if !connection.session.reply_mode.suppresses() {
                 connection.output.append(finished.output);
@@ -134,11 +149,7 @@ impl Core {
                     end,
                 });
             }
-            let mut used = Used::default();
-            self.after_work(key, &mut connection, &mut used);
-            self.stage.charge(now, connection.tenant.id, used.cost(0));
-            self.principals.count(&mut connection, &used, now, now);
-            self.put_back(key, connection, now);
+            self.after_work(key, connection, Used::default(), now);
         }
         self.release_handlers(now);
     }
@@ -155,15 +166,16 @@ impl Work {
             .keyspace
             .run(&latch, (shared.options.wall_ms)(), &mut |access| {
                 output.rollback(empty);
-                self.unit.run(access, &mut output, self.protocol, context)
+                self.unit.run(access, &mut output, self.protocol, context)?;
+                Ok(access.lookups)
             });
         drop(latch);
-        let (seq, failed) = match result {
-            Ok(((), seq)) => (seq, false),
+        let (seq, failed, lookups) = match result {
+            Ok((lookups, seq)) => (seq, false, lookups),
             Err(error) => {
                 output.rollback(empty);
                 crate::resp::Reply::new(&mut output, self.protocol).error(&error.reply());
-                (0, true)
+                (0, true, Lookups::default())
             }
         };
         if seq > 0 {
@@ -188,6 +200,7 @@ impl Work {
             class: self.unit.class,
             service_ns,
             failed,
+            lookups,
             permit,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use policy::{Nanos, PrincipalId};
 use stage::Consumed;
 
 use super::handler::Finished;
@@ -16,6 +17,21 @@ pub struct ConnectionKey {
     pub index: u32,
     /// How often that place had been used before.
     pub generation: u32,
+}
+
+impl ConnectionKey {
+    /// The key as one number.
+    pub fn packed(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// The key that [`ConnectionKey::packed`] made this number of.
+    pub fn unpacked(packed: u64) -> Self {
+        Self {
+            index: packed as u32,
+            generation: (packed >> 32) as u32,
+        }
+    }
 }
 
 /// A message to a core.
@@ -40,6 +56,8 @@ pub enum Message {
     Consumed(Arc<Vec<Consumed>>),
     /// A handler has done this connection's errand, well or with this error.
     Errand(ConnectionKey, Result<(), String>),
+    /// A handler has worked so long, in ns, for this principal, outside the handler stage.
+    Worked(PrincipalId, Nanos),
     /// `CLIENT KILL`: look for connections marked so.
     Kill,
     /// Settings that all cores share have changed.

@@ -13,6 +13,7 @@
 //! charges it to the same tenants here.
 
 mod accept;
+mod balance;
 mod board;
 mod command;
 mod commit;
@@ -40,6 +41,7 @@ use stage::{Admitted, Consumed, Limited, Next, Stage, Verdict};
 
 pub use accept::Door;
 pub use accept::KEEPALIVE;
+pub use balance::{Load, Served};
 pub use board::{Board, Entry, Seen};
 pub use errand::Errand;
 pub use mailbox::Mailbox;
@@ -48,6 +50,7 @@ pub use unit::Unit;
 
 use crate::connection::{Connection, Parked};
 use crate::shared::Shared;
+use balance::Balance;
 use handler::Work;
 use places::Places;
 use principal::Principals;
@@ -98,11 +101,15 @@ pub struct Core {
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Work, 1>,
     waiting: Waiting,
+    balance: Balance,
     /// Keyspaces written in these turns, whose committers are started when the turns are over.
     touched: Vec<Arc<Keyspace>>,
     /// What tenants used here since the last round; kept to be filled again.
     consumed: Vec<Consumed>,
     scratch: Box<[u8]>,
+    /// Where the next connection writes its replies: most of them leave within the turn, and one
+    /// allocation serves all.
+    room: Vec<u8>,
     chunk: u64,
     value_bytes_max: u32,
     /// The clock at its last reading: a reading costs as much as parsing a small request.
@@ -142,9 +149,11 @@ impl Core {
             stage: Stage::new(shared.request_stage(), 1, ()),
             handlers: Stage::new(shared.handler_stage(), telemetry::CLASSES, ()),
             waiting: Waiting::default(),
+            balance: Balance::new(options.cores, now),
             touched: Vec::new(),
             consumed: Vec::new(),
             scratch: vec![0; options.chunk_bytes].into_boxed_slice(),
+            room: Vec::new(),
             chunk: options.chunk_bytes as u64,
             value_bytes_max: u32::try_from(options.value_bytes_max).unwrap_or(u32::MAX),
             now,
@@ -190,12 +199,15 @@ impl Core {
             None => self.tick_at,
         };
         let timeout = Duration::from_nanos(until.saturating_sub(now));
+        let load = &self.shared.loads[self.id];
+        self.balance.sleeps(load, now, self.stage.queued());
         if let Err(error) = self.poll.poll(events, Some(timeout)) {
             if error.kind() != io::ErrorKind::Interrupted {
                 tracing::error!(core = self.id, %error, "poll failed");
             }
         }
         self.now = self.shared.options.clock.now();
+        self.balance.wakes(self.now);
         self.now_ms = (self.shared.options.wall_ms)();
     }
 
@@ -287,6 +299,8 @@ impl Core {
         self.stage
             .settle(end, admitted.permit, used.cost(end - begin));
         self.principals.count(&mut connection, &used, begin, end);
+        self.balance
+            .served(key, &mut connection.served, end - begin);
         match after {
             After::Close => self.close(key, connection),
             After::Keep => match connection.moves_to {
@@ -355,6 +369,7 @@ impl Core {
             Message::Forget(tenant) => self.forget(&tenant),
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
             Message::Errand(key, result) => self.errand_done(key, result, now),
+            Message::Worked(id, service_ns) => self.handlers.charge(now, id, Cost([service_ns])),
             Message::Kill => self.close_killed(),
             Message::Tuned => self.tuned(now),
             Message::Drain => self.drain(),
@@ -372,32 +387,35 @@ impl Core {
             if let Some(unit) = connection.pending.take() {
                 let mut used = Used::default();
                 self.start(key, &mut connection, unit, &mut used);
-                self.after_work(key, &mut connection, &mut used);
-                self.stage.charge(now, connection.tenant.id, used.cost(0));
+                self.after_work(key, connection, used, now);
+                return;
             }
         }
         self.put_back(key, connection, now);
     }
 
-    /// Sends what a connection's finished work has to say, or holds it back for its commit.
-    fn after_work(&mut self, key: ConnectionKey, connection: &mut Connection, used: &mut Used) {
-        self.settle_replies(key, connection);
-        if connection.parked.is_none() && self.send(connection, used) == After::Close {
+    /// Ends work on a connection outside its turns, which began at `begin`: sends what it has to say, or holds that
+    /// back for its commit, and charges what all this took. Returns when it ended.
+    fn after_work(
+        &mut self,
+        key: ConnectionKey,
+        mut connection: Box<Connection>,
+        mut used: Used,
+        begin: Nanos,
+    ) -> Nanos {
+        self.settle_replies(key, &mut connection);
+        if connection.parked.is_none() && self.send(&mut connection, &mut used) == After::Close {
             connection.closing = true;
             connection.ended = true;
         }
-    }
-
-    /// Remembers that a keyspace has a write whose commit must be started.
-    fn touch(&mut self, keyspace: &Arc<Keyspace>, seq: Seq) {
-        if seq > 0
-            && !self
-                .touched
-                .iter()
-                .any(|other| Arc::ptr_eq(other, keyspace))
-        {
-            self.touched.push(Arc::clone(keyspace));
-        }
+        let end = self.shared.options.clock.now();
+        let cost = used.cost(end - begin);
+        self.stage.charge(end, connection.tenant.id, cost);
+        self.principals.count(&mut connection, &used, begin, end);
+        self.balance
+            .served(key, &mut connection.served, end - begin);
+        self.put_back(key, connection, end);
+        end
     }
 
     /// The end of a round: tell the other cores what was used here, look after idle things.
@@ -407,9 +425,19 @@ impl Core {
             self.round_ends = now + ROUND_NS;
             self.tell_consumption();
         }
+        if self.shared.options.cores > 1 {
+            self.rebalance(now);
+        }
         if now >= self.tick_at {
             self.tick_at = now + TICK_NS;
             self.tick();
         }
+    }
+}
+
+/// Remembers that a keyspace has a write whose commit must be started.
+fn touch(touched: &mut Vec<Arc<Keyspace>>, keyspace: &Arc<Keyspace>, seq: Seq) {
+    if seq > 0 && !touched.iter().any(|other| Arc::ptr_eq(other, keyspace)) {
+        touched.push(Arc::clone(keyspace));
     }
 }

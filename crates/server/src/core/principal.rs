@@ -1,7 +1,5 @@
 //! What a core counts for each tenant.
 
-use std::collections::BTreeMap;
-
 use policy::{Nanos, PrincipalId};
 use telemetry::{Recorder, Request};
 
@@ -12,7 +10,14 @@ use crate::tenants::Tenant;
 /// The tenants' counters of one core.
 pub struct Principals {
     core: usize,
-    recorders: BTreeMap<PrincipalId, Recorder>,
+    /// By principal: those are numbered densely.
+    counted: Vec<Option<Counted>>,
+}
+
+struct Counted {
+    recorder: Recorder,
+    /// Of the stage's total, what the recorder was told.
+    occupied_ns: Nanos,
 }
 
 impl Principals {
@@ -20,32 +25,52 @@ impl Principals {
     pub fn new(core: usize) -> Self {
         Self {
             core,
-            recorders: BTreeMap::new(),
+            counted: Vec::new(),
         }
     }
 
     /// Starts counting for a tenant, if that has not begun.
     pub fn enter(&mut self, tenant: &Tenant, registry: &telemetry::Registry) {
-        if !self.recorders.contains_key(&tenant.id) {
-            if let Some(recorder) = registry.recorder(&tenant.name, self.core) {
-                self.recorders.insert(tenant.id, recorder);
-            }
+        let index = tenant.id.index();
+        if self.counted.len() <= index {
+            self.counted.resize_with(index + 1, || None);
+        }
+        if self.counted[index].is_none() {
+            let recorder = registry.recorder(&tenant.name, self.core);
+            self.counted[index] = recorder.map(|recorder| Counted {
+                recorder,
+                occupied_ns: 0,
+            });
         }
     }
 
     /// Stops counting for a tenant that is gone.
     pub fn leave(&mut self, tenant: &Tenant) {
-        self.recorders.remove(&tenant.id);
+        if let Some(counted) = self.counted.get_mut(tenant.id.index()) {
+            *counted = None;
+        }
     }
 
     /// Everybody counted here.
     pub fn ids(&self) -> impl Iterator<Item = PrincipalId> + '_ {
-        self.recorders.keys().copied()
+        let ids = (0..).map(PrincipalId);
+        let pairs = ids.zip(&self.counted);
+        pairs.filter_map(|(id, counted)| counted.as_ref().map(|_| id))
+    }
+
+    /// Books the time for which a principal had something queued, by the stage's total.
+    pub fn occupied(&mut self, principal: PrincipalId, total_ns: Nanos) {
+        if let Some(Some(counted)) = self.counted.get_mut(principal.index()) {
+            let more_ns = total_ns.saturating_sub(counted.occupied_ns);
+            counted.recorder.occupied(more_ns);
+            counted.occupied_ns = total_ns;
+        }
     }
 
     /// The counters of a tenant.
     pub fn of(&mut self, tenant: &Tenant) -> Option<&mut Recorder> {
-        self.recorders.get_mut(&tenant.id)
+        let counted = self.counted.get_mut(tenant.id.index())?.as_mut()?;
+        Some(&mut counted.recorder)
     }
 
     /// Counts the requests whose replies have left, with what their turn used; a connection with
@@ -60,7 +85,7 @@ impl Principals {
             return;
         }
         let tally = std::mem::take(tally);
-        let Some(recorder) = self.recorders.get_mut(&connection.tenant.id) else {
+        let Some(recorder) = self.of(&connection.tenant) else {
             return;
         };
         let mut request = Request {
@@ -74,6 +99,7 @@ impl Principals {
             failed: false,
         };
         recorder.failed(request.class, u64::from(tally.failed));
+        recorder.looked_up(tally.lookups.found.into(), tally.lookups.missed.into());
         for answered in tally.answered {
             request.class = answered.class;
             recorder.record_many(&request, u64::from(answered.count));

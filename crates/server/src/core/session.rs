@@ -13,7 +13,7 @@ use super::{Core, Used};
 use crate::commands::{Handler, SessionCommand, Spec};
 use crate::connection::{Connection, Parked};
 use crate::resp::{Args, Output, OwnedArgs, Reply};
-use crate::session::{self, Login, Visit, Watched};
+use crate::session::{self, Leftover, Visit, Watched};
 use crate::tenants::Tenant;
 
 impl Core {
@@ -31,7 +31,7 @@ impl Core {
             SessionCommand::Watch => self.watch(key, connection, spec, args, used),
             _ => {
                 let before = Before::of(connection);
-                let login = session::run(
+                let left = session::run(
                     command,
                     Visit {
                         shared: &self.shared,
@@ -40,23 +40,23 @@ impl Core {
                         now_ms: self.now_ms,
                     },
                 );
-                match login {
+                match left {
                     None => answered(connection, spec.class, 1, before, 0, used),
-                    Some(Login::As(tenant)) => {
+                    Some(Leftover::Speak(tenant)) => {
                         self.log_in(connection, &tenant);
                         answered(connection, spec.class, 1, before, 0, used)
                     }
-                    Some(Login::First(job)) => {
+                    Some(Leftover::First(job)) => {
                         let retry = self.retry(key);
-                        self.shared.engine.handlers().submit(Box::new(move || {
+                        self.submit(&connection.tenant, move || {
                             job();
                             retry();
-                        }));
+                        });
                         connection.parked = Some(Parked::Retry);
                         Flow::Again
                     }
-                    Some(Login::Errand(errand)) => self.send_errand(key, connection, errand),
-                    Some(Login::Check { tenant, password }) => {
+                    Some(Leftover::Errand(errand)) => self.send_errand(key, connection, errand),
+                    Some(Leftover::Check { tenant, password }) => {
                         connection.output.rollback(before.mark);
                         self.check_password(key, connection, spec, &tenant, &password, used)
                     }
@@ -206,12 +206,8 @@ impl Core {
                 used,
             );
         }
-        let Some(keyspace) = self.keyspace(key, connection, spec, used) else {
-            return if connection.parked.is_some() {
-                Flow::Again
-            } else {
-                Flow::Next
-            };
+        let Some(keyspace) = connection.tenant.keyspace() else {
+            return self.open(key, connection, spec, used);
         };
         // Read first, so that an absent key is known to be absent and an expiry is seen; what is not in
         // memory is watched all the same.

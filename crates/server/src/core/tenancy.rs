@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::Keyspace;
 use policy::Nanos;
 
-use super::command::refuse;
+use super::command::{refuse, Flow};
 use super::message::{ConnectionKey, Message};
 use super::{Core, Used};
 use crate::commands::Spec;
@@ -51,21 +51,17 @@ impl Core {
         self.principals.leave(tenant);
     }
 
-    /// The keyspace of a connection's tenant; if it is not open yet that is begun, and the
-    /// connection parked. If it cannot be opened, the connection has its error.
-    pub(super) fn keyspace(
+    /// Begins to open the keyspace of a connection's tenant and parks the connection. If it could not
+    /// be opened before, the connection has its error.
+    pub(super) fn open(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
         spec: &'static Spec,
         used: &mut Used,
-    ) -> Option<Arc<Keyspace>> {
-        if let Some(keyspace) = connection.tenant.keyspace() {
-            return Some(Arc::clone(keyspace));
-        }
+    ) -> Flow {
         if let Some(error) = connection.open_error.take() {
-            refuse(connection, spec.class, &error.reply(), used);
-            return None;
+            return refuse(connection, spec.class, &error.reply(), used);
         }
         connection.parked = Some(Parked::Opening);
         let mailbox = self.mailbox.clone();
@@ -74,7 +70,7 @@ impl Core {
             &tenant,
             Box::new(move |error| mailbox.send(Message::Opened(key, error))),
         );
-        None
+        Flow::Again
     }
 
     /// The database that a connection waited for is open, or cannot be opened.
@@ -133,7 +129,8 @@ impl Core {
     fn expire(&self, tenant: Arc<Tenant>, keyspace: Arc<Keyspace>) {
         let now_ms = self.now_ms;
         let shared = Arc::clone(&self.shared);
-        self.shared.engine.handlers().submit(Box::new(move || {
+        let owner = Arc::clone(&tenant);
+        self.submit(&owner, move || {
             let seen = keyspace.committed();
             match keyspace.expire_some(now_ms, EXPIRE_AT_ONCE) {
                 Ok(expired) => {
@@ -144,7 +141,7 @@ impl Core {
                     tracing::warn!(tenant = tenant.name, %error, "expired keys could not be deleted");
                 }
             }
-        }));
+        });
     }
 
     fn close_silent(&mut self) {

@@ -52,6 +52,7 @@ impl Core {
             return After::Close;
         }
         if connection.output.is_empty() && !connection.closing && connection.parked.is_none() {
+            connection.output.borrow(&mut self.room);
             if self.read_and_run(key, connection, budget, used) == After::Close {
                 return After::Close;
             }
@@ -245,8 +246,10 @@ impl Core {
                 Ok(Progress::Closed) | Err(_) => return After::Close,
             }
         }
-        if connection.output.is_empty() {
-            connection.output.release();
+        if let Some(room) = connection.output.release() {
+            if room.capacity() > self.room.capacity() {
+                self.room = room;
+            }
         }
         After::Keep
     }

@@ -157,10 +157,16 @@ impl Output {
         }
     }
 
-    /// Gives back the memory of an empty output; does nothing to one that holds bytes.
-    pub fn release(&mut self) {
-        if self.is_empty() {
-            *self = Output::new();
+    /// Gives back the memory of an empty output, for another to [`Output::borrow`]; does nothing to one
+    /// that holds bytes.
+    pub fn release(&mut self) -> Option<Vec<u8>> {
+        self.is_empty().then(|| std::mem::take(self).tail)
+    }
+
+    /// Writes into `room` from now on, unless it has room of its own.
+    pub fn borrow(&mut self, room: &mut Vec<u8>) {
+        if self.tail.capacity() == 0 {
+            self.tail = std::mem::take(room);
         }
     }
 

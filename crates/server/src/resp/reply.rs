@@ -125,17 +125,17 @@ impl<'o> Reply<'o> {
 
     /// A string that is sent without a copy when it is large.
     #[inline]
-    pub fn bulk_bytes(&mut self, value: Bytes) {
+    pub fn bulk_bytes(&mut self, value: &Bytes) {
         if value.len() < BY_REFERENCE_BYTES {
-            return self.bulk(&value);
+            return self.bulk(value);
         }
         self.number(b'$', value.len() as i64);
-        self.output.write_bytes(value);
+        self.output.write_bytes(value.clone());
         self.output.write(b"\r\n");
     }
 
     /// A string or, for `None`, nothing.
-    pub fn bulk_or_null(&mut self, value: Option<Bytes>) {
+    pub fn bulk_or_null(&mut self, value: Option<&Bytes>) {
         match value {
             Some(value) => self.bulk_bytes(value),
             None => self.null(),
@@ -272,7 +272,7 @@ mod tests {
     fn a_large_value_is_not_copied() {
         let value = Bytes::from(vec![b'v'; BY_REFERENCE_BYTES]);
         let mut output = Output::new();
-        Reply::new(&mut output, Protocol::Resp2).bulk_bytes(value.clone());
+        Reply::new(&mut output, Protocol::Resp2).bulk_bytes(&value);
         let mut slices = [std::io::IoSlice::new(&[]); 4];
         let filled = output.io_slices(&mut slices, usize::MAX);
         assert_eq!(filled, 3);

@@ -195,7 +195,8 @@ fn edits(visit: &Visit<'_>) -> Result<Vec<Edit>, String> {
     }
     let edit = |(at, (name, value)): (usize, &Parameter)| {
         let now = value(visit).unwrap_or_default();
-        edit(name, &now, visit.arg(at + 1)).map_err(|why| failed(&visit.text(at), &why))
+        let limit = visit.shared.options.connections_limit;
+        edit(name, &now, visit.arg(at + 1), limit).map_err(|why| failed(&visit.text(at), &why))
     };
     pairs().zip(parameters).map(edit).collect()
 }
@@ -204,12 +205,13 @@ fn failed(name: &str, why: &str) -> String {
     format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}")
 }
 
-/// What setting `name`, which is `now`, to `wanted` would change; the error is Redis's reason.
-fn edit(name: &str, now: &str, wanted: &[u8]) -> Result<Edit, String> {
+/// What setting `name`, which is `now`, to `wanted` would change, with room for `limit` connections; the error is
+/// Redis's reason.
+fn edit(name: &str, now: &str, wanted: &[u8], limit: usize) -> Result<Edit, String> {
     Ok(match name {
         "appendfsync" => Edit::Durability(word(wanted, &FSYNC)?),
         "entremet-scheduler" => Edit::Discipline(word(wanted, &DISCIPLINES)?),
-        "maxclients" => Edit::ConnectionsMax(number(wanted, 1, i64::from(u32::MAX))? as usize),
+        "maxclients" => Edit::ConnectionsMax(connections(wanted, limit)?),
         "slowlog-log-slower-than" => Edit::SlowLogOverUs(number(wanted, -1, i64::MAX)?),
         "slowlog-max-len" => Edit::SlowLogLength(number(wanted, 0, SLOW_LOG_LENGTH_MAX)? as usize),
         "timeout" => Edit::IdleTimeoutMs(number(wanted, 0, i64::from(i32::MAX))? as u64 * 1_000),
@@ -217,6 +219,16 @@ fn edit(name: &str, now: &str, wanted: &[u8]) -> Result<Edit, String> {
         _ if wanted.eq_ignore_ascii_case(now.as_bytes()) => Edit::Nothing,
         _ => return Err("can't set immutable config".into()),
     })
+}
+
+fn connections(wanted: &[u8], limit: usize) -> Result<usize, String> {
+    let wanted = number(wanted, 1, i64::from(u32::MAX))? as usize;
+    if wanted > limit {
+        return Err(format!(
+            "The operating system is not able to handle the specified number of clients, try with {limit}"
+        ));
+    }
+    Ok(wanted)
 }
 
 fn number(wanted: &[u8], min: i64, max: i64) -> Result<i64, String> {
@@ -276,16 +288,22 @@ mod tests {
                 "fifo",
                 Ok(Edit::Discipline(Discipline::Fifo)),
             ),
+            ("maxclients", "1000", Ok(Edit::ConnectionsMax(1_000))),
+            (
+                "maxclients",
+                "1001",
+                Err("The operating system is not able to handle the specified number of clients, try with 1000"),
+            ),
             ("save", "", Ok(Edit::Nothing)),
             ("save", "900 1", Err("can't set immutable config")),
         ] {
             assert_eq!(
-                edit(name, "", wanted.as_bytes()),
+                edit(name, "", wanted.as_bytes(), 1_000),
                 result.map_err(str::to_string),
                 "{name} {wanted}"
             );
         }
-        assert_eq!(edit("appendonly", "yes", b"YES"), Ok(Edit::Nothing));
+        assert_eq!(edit("appendonly", "yes", b"YES", 1_000), Ok(Edit::Nothing));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use engine::{Keyspace, KeyspaceStats};
 
-use super::{Login, Visit};
+use super::{Leftover, Visit};
 use crate::commands::is;
 use crate::shared::Shared;
 use crate::tenants::Tenant;
@@ -81,7 +81,7 @@ const SECTIONS: &[Section] = &[
 ];
 
 /// `INFO [section ...]`
-pub fn run(visit: &mut Visit<'_>) -> Option<Login> {
+pub fn run(visit: &mut Visit<'_>) -> Option<Leftover> {
     let all = ["all", "default", "everything"];
     let words = visit.args.from(1);
     let whole = words.is_empty() || words.iter().any(|word| all.iter().any(|all| is(word, all)));
@@ -112,11 +112,11 @@ pub fn run(visit: &mut Visit<'_>) -> Option<Login> {
 }
 
 /// Counting keys reads the disk: a handler does it, and the command is run again after it.
-fn count_first(visit: &mut Visit<'_>, keyspace: Arc<Keyspace>) -> Login {
+fn count_first(visit: &mut Visit<'_>, keyspace: Arc<Keyspace>) -> Leftover {
     let tenant = Arc::clone(&visit.connection.tenant);
     let now_ms = visit.now_ms;
     visit.connection.session.prepared = true;
-    Login::First(Box::new(move || {
+    Leftover::First(Box::new(move || {
         let seen = keyspace.committed();
         match keyspace.scan(now_ms, &mut |access| access.estimate_keys()) {
             Ok(count) => tenant.keys.counted(seen, now_ms, count),

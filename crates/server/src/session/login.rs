@@ -2,35 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{ReplyMode, Session, Visit};
+use super::{Leftover, ReplyMode, Session, Visit};
 use crate::commands::AclCommand;
-use crate::core::Errand;
 use crate::resp::Protocol;
 use crate::tenants::{Quick, Tenant, DEFAULT};
-
-/// What is left for the core to do.
-pub enum Login {
-    /// The connection is this tenant's; the reply is written.
-    As(Arc<Tenant>),
-    /// Only the slow check can tell; the command is to be run again after it.
-    Check {
-        /// The tenant named.
-        tenant: Arc<Tenant>,
-        /// The password given.
-        password: Vec<u8>,
-    },
-    /// This is a handler's to do first; the command is to be run again after it.
-    First(Box<dyn FnOnce() + Send>),
-    /// The rest is a handler's to do, and so is the reply.
-    Errand(Errand),
-}
 
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
 enum Entry {
     In(Arc<Tenant>),
     Out,
-    Unknown(Login),
+    Unknown(Leftover),
 }
 
 /// Tries a user name and password.
@@ -44,7 +26,7 @@ fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
     };
     match visit.shared.doorkeeper.quick(&tenant, password) {
         Quick::Yes => Entry::In(tenant),
-        Quick::Unknown => Entry::Unknown(Login::Check {
+        Quick::Unknown => Entry::Unknown(Leftover::Check {
             tenant,
             password: password.to_vec(),
         }),
@@ -52,7 +34,7 @@ fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
 }
 
 /// `AUTH [user] password`
-pub fn auth(visit: &mut Visit<'_>) -> Option<Login> {
+pub fn auth(visit: &mut Visit<'_>) -> Option<Leftover> {
     let (user, password) = match visit.args.len() {
         2 => (DEFAULT.as_bytes(), visit.arg(1)),
         3 => (visit.arg(1), visit.arg(2)),
@@ -76,7 +58,7 @@ pub fn auth(visit: &mut Visit<'_>) -> Option<Login> {
     match enter(visit, user, password) {
         Entry::In(tenant) => {
             visit.reply().ok();
-            Some(Login::As(tenant))
+            Some(Leftover::Speak(tenant))
         }
         Entry::Out => {
             visit.error(WRONG);
@@ -94,7 +76,7 @@ struct Hello<'a> {
 }
 
 /// `HELLO [2|3 [AUTH user password] [SETNAME name]]`
-pub fn hello(visit: &mut Visit<'_>) -> Option<Login> {
+pub fn hello(visit: &mut Visit<'_>) -> Option<Leftover> {
     let mut protocol = visit.connection.session.protocol;
     if visit.args.len() > 1 {
         protocol = match visit.int(1) {
@@ -114,7 +96,7 @@ pub fn hello(visit: &mut Visit<'_>) -> Option<Login> {
     let mut login = None;
     if let Some((user, password)) = hello.login {
         match enter(visit, user, password) {
-            Entry::In(tenant) => login = Some(Login::As(tenant)),
+            Entry::In(tenant) => login = Some(Leftover::Speak(tenant)),
             Entry::Out => {
                 visit.error(WRONG);
                 return None;
@@ -183,7 +165,7 @@ fn greet(visit: &mut Visit<'_>) {
 }
 
 /// `RESET`
-pub fn reset(visit: &mut Visit<'_>) -> Option<Login> {
+pub fn reset(visit: &mut Visit<'_>) -> Option<Leftover> {
     let tenant = visit.shared.tenants.get(DEFAULT);
     let session = &mut visit.connection.session;
     let open = tenant.as_ref().is_some_and(|tenant| tenant.open());
@@ -199,7 +181,7 @@ pub fn reset(visit: &mut Visit<'_>) -> Option<Login> {
         .client
         .relabel(|labels| labels.name.clear());
     visit.reply().simple("RESET");
-    tenant.filter(|_| open).map(Login::As)
+    tenant.filter(|_| open).map(Leftover::Speak)
 }
 
 /// `SELECT 0`

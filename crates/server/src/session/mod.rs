@@ -18,12 +18,12 @@ use bytes::Bytes;
 use engine::Watch;
 
 use crate::commands::{SessionCommand, Spec};
+use crate::core::Errand;
 use crate::resp::{OwnedArgs, Protocol};
 use crate::tenants::Tenant;
 
 pub use config::discipline_word;
 pub use info::{Counted, REDIS_VERSION};
-pub use login::Login;
 pub use slow_log::SlowLog;
 pub use visit::Visit;
 
@@ -133,8 +133,26 @@ impl Session {
     }
 }
 
+/// What a session command leaves for the core to do. A command that must wait does nothing before that: it is
+/// run again, or answered, when what it waits for is over.
+pub enum Leftover {
+    /// The connection speaks for this tenant from now on; the reply is written.
+    Speak(Arc<Tenant>),
+    /// Only the slow check of a password can tell; the command is run again after it.
+    Check {
+        /// The tenant named.
+        tenant: Arc<Tenant>,
+        /// The password given.
+        password: Vec<u8>,
+    },
+    /// A handler does this for the tenant first; the command is run again after it.
+    First(Box<dyn FnOnce() + Send>),
+    /// A handler does the rest, and its result is the reply.
+    Errand(Errand),
+}
+
 /// Runs a session command other than `EXEC` and `WATCH`; a login is left to the core to carry out.
-pub fn run(command: SessionCommand, mut visit: Visit<'_>) -> Option<Login> {
+pub fn run(command: SessionCommand, mut visit: Visit<'_>) -> Option<Leftover> {
     use SessionCommand as Is;
     match command {
         Is::Auth => return login::auth(&mut visit),
@@ -153,7 +171,7 @@ pub fn run(command: SessionCommand, mut visit: Visit<'_>) -> Option<Login> {
         Is::Client(command) => client::run(command, &mut visit),
         Is::Cluster(command) => cluster::run(command, &mut visit),
         Is::Config(command) => config::run(command, &mut visit),
-        Is::Entremet(command) => return entremet::run(command, &mut visit).map(Login::Errand),
+        Is::Entremet(command) => return entremet::run(command, &mut visit).map(Leftover::Errand),
         Is::Info => return info::run(&mut visit),
         Is::Latency(command) => latency::run(command, &mut visit),
         Is::Slowlog(command) => slow_log::run(command, &mut visit),

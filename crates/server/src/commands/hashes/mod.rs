@@ -62,7 +62,7 @@ pub(super) fn hget(call: &mut Call) -> Done {
         Some(hash) => hash.get(call, field)?,
         None => None,
     };
-    call.reply.bulk_or_null(value);
+    call.reply.bulk_or_null(value.as_ref());
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub(super) fn hmget(call: &mut Call) -> Done {
             Some(hash) => hash.get(call, field)?,
             None => None,
         };
-        call.reply.bulk_or_null(value);
+        call.reply.bulk_or_null(value.as_ref());
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::resp::{Output, Reply};
 pub(in crate::commands) fn hgetall(call: &mut Call) -> Done {
     let (count, items) = written(call, |writer, field, value| {
         writer.bulk(&field);
-        writer.bulk_bytes(value);
+        writer.bulk_bytes(&value);
     })?;
     call.reply.map(count);
     call.reply.append(items);
@@ -31,7 +31,7 @@ pub(in crate::commands) fn hkeys(call: &mut Call) -> Done {
 
 /// `HVALS key`
 pub(in crate::commands) fn hvals(call: &mut Call) -> Done {
-    let (count, items) = written(call, |writer, _, value| writer.bulk_bytes(value))?;
+    let (count, items) = written(call, |writer, _, value| writer.bulk_bytes(&value))?;
     call.reply.array(count);
     call.reply.append(items);
     Ok(())
@@ -80,7 +80,7 @@ pub(in crate::commands) fn hscan(call: &mut Call) -> Done {
             let is_end = chunk.len() < wanted;
             for (field, value) in chunk.into_iter().filter(|(field, _)| options.wants(field)) {
                 writer.bulk(&field);
-                writer.bulk_bytes(value);
+                writer.bulk_bytes(&value);
                 found += 2;
             }
             match last.filter(|_| !is_end) {
@@ -109,7 +109,8 @@ pub(in crate::commands) fn hrandfield(call: &mut Call) -> Done {
             Some(hash) => pick(call, &hash, &[random::below(hash.len())])?.pop(),
             None => None,
         };
-        call.reply.bulk_or_null(picked.map(|(field, _)| field));
+        call.reply
+            .bulk_or_null(picked.as_ref().map(|(field, _)| field));
         return Ok(());
     }
     let count = random::count(call.int(2)?)?;
@@ -139,7 +140,7 @@ pub(in crate::commands) fn hrandfield(call: &mut Call) -> Done {
         }
         call.reply.bulk(&field);
         if with_values {
-            call.reply.bulk_bytes(value);
+            call.reply.bulk_bytes(&value);
         }
     }
     Ok(())

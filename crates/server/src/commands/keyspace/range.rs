@@ -74,7 +74,7 @@ fn write(writer: &mut Reply, key: &[u8], object: Object, show: Show) {
     }
     match object {
         _ if show == Show::Keys => {}
-        Object::String(value) => writer.bulk_bytes(value),
+        Object::String(value) => writer.bulk_bytes(&value),
         collection => writer.simple(type_name(&collection)),
     }
 }

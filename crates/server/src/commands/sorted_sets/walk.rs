@@ -76,7 +76,8 @@ pub(in crate::commands) fn zrandmember(call: &mut Call) -> Done {
             Some(set) => pick(call, &set, &[random::below(set.len())])?.pop(),
             None => None,
         };
-        call.reply.bulk_or_null(picked.map(|(member, _)| member));
+        call.reply
+            .bulk_or_null(picked.as_ref().map(|(member, _)| member));
         return Ok(());
     }
     let count = random::count(call.int(2)?)?;

@@ -8,7 +8,7 @@ mod lcs;
 use bytes::Bytes;
 use engine::{Entry, Object};
 
-use super::call::{Call, Done, Fail, NOT_AN_INTEGER};
+use super::call::{Call, Done, Fail, NOT_AN_INTEGER, WRONG_TYPE};
 use expiry::{Allowed, Expiry, Options};
 
 pub(super) use bits::{bitcount, bitop, bitpos, getbit, setbit};
@@ -42,9 +42,15 @@ fn check_size(call: &Call, bytes: usize) -> Done {
 
 /// `GET key`
 pub(super) fn get(call: &mut Call) -> Done {
-    let value = call.string(call.arg(1))?;
-    call.reply.bulk_or_null(value.map(|(value, _)| value));
-    Ok(())
+    let reply = &mut call.reply;
+    call.access.with(call.args.get(1), |entry| {
+        match entry.map(|entry| &entry.object) {
+            None => reply.null(),
+            Some(Object::String(value)) => reply.bulk_bytes(value),
+            Some(_) => return Err(WRONG_TYPE),
+        }
+        Ok(())
+    })?
 }
 
 /// `SET key value [NX | XX] [GET] [EX … | PX … | EXAT … | PXAT … | KEEPTTL]`
@@ -62,10 +68,10 @@ pub(super) fn set(call: &mut Call) -> Done {
     if options.get {
         let value = old.as_ref().map(|entry| match &entry.object {
             Object::String(value) => Ok(value.clone()),
-            Object::Collection(_) => Err(super::call::WRONG_TYPE),
+            Object::Collection(_) => Err(WRONG_TYPE),
         });
         let value = value.transpose()?;
-        call.reply.bulk_or_null(value);
+        call.reply.bulk_or_null(value.as_ref());
     }
     if options.nx && old.is_some() || options.xx && old.is_none() {
         if !options.get {
@@ -117,7 +123,8 @@ fn set_with_ttl(call: &mut Call, unit_ms: i64) -> Done {
 pub(super) fn getset(call: &mut Call) -> Done {
     let old = call.string(call.arg(1))?;
     store(call, call.arg(1), call.args.bytes(2), None)?;
-    call.reply.bulk_or_null(old.map(|(value, _)| value));
+    call.reply
+        .bulk_or_null(old.as_ref().map(|(value, _)| value));
     Ok(())
 }
 
@@ -127,7 +134,8 @@ pub(super) fn getdel(call: &mut Call) -> Done {
     if old.is_some() {
         call.access.delete(call.arg(1))?;
     }
-    call.reply.bulk_or_null(old.map(|(value, _)| value));
+    call.reply
+        .bulk_or_null(old.as_ref().map(|(value, _)| value));
     Ok(())
 }
 
@@ -144,7 +152,7 @@ pub(super) fn getex(call: &mut Call) -> Done {
         Expiry::Never if options.persist => store(call, key, value.clone(), None)?,
         _ => {}
     }
-    call.reply.bulk_bytes(value);
+    call.reply.bulk_bytes(&value);
     Ok(())
 }
 
@@ -153,13 +161,12 @@ pub(super) fn mget(call: &mut Call) -> Done {
     let args = call.args;
     call.reply.array(args.len() - 1);
     for key in args.iter().skip(1) {
-        match call.access.get(key)? {
-            Some(Entry {
-                object: Object::String(value),
-                ..
-            }) => call.reply.bulk_bytes(value),
-            _ => call.reply.null(),
-        }
+        let reply = &mut call.reply;
+        call.access
+            .with(key, |entry| match entry.map(|e| &e.object) {
+                Some(Object::String(value)) => reply.bulk_bytes(value),
+                _ => reply.null(),
+            })?;
     }
     Ok(())
 }
@@ -234,7 +241,7 @@ pub(super) fn getrange(call: &mut Call) -> Done {
         true => 0..0,
         false => clamp(start, end, value.len()),
     };
-    call.reply.bulk_bytes(value.slice(range));
+    call.reply.bulk_bytes(&value.slice(range));
     Ok(())
 }
 
