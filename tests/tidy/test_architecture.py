@@ -9,14 +9,15 @@ import source
 # An edge that is missing here is an error; adding one is a decision, to be argued in docs/decisions/.
 ALLOWED = {
     "policy": set(),
+    "settings": set(),
     "telemetry": set(),
     "stage": {"policy", "telemetry"},
     "engine": {"policy", "telemetry"},
-    "workload": {"policy", "telemetry"},
+    "workload": {"policy", "settings", "telemetry"},
     "server": {"engine", "stage", "telemetry", "policy"},
     "cluster": {"engine", "stage", "telemetry", "policy"},
-    "sim": {"stage", "telemetry", "policy", "workload"},
-    "entremet": {"server", "cluster", "sim", "workload", "engine", "stage", "telemetry"},
+    "sim": {"stage", "settings", "telemetry", "policy", "workload"},
+    "entremet": {"server", "cluster", "sim", "workload", "engine", "settings", "stage", "telemetry"},
 }
 # Policy answers from its arguments alone, so that a simulation runs what ships and a seed repeats a run.
 FORBIDDEN_IN_POLICY = {

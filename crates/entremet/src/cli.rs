@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{address, Overrides};
+use settings::address;
+
+use crate::config::Overrides;
 
 /// The package's version, and the commit where it was built from one.
 pub const VERSION: &str = env!("ENTREMET_VERSION");

@@ -64,7 +64,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn refused(report: config::problem::Report) -> Failure {
+fn refused(report: settings::Report) -> Failure {
     format!(
         "the configuration cannot be used: {}\n{report}",
         report.summary()

@@ -1,8 +1,9 @@
 //! Requests as bytes: keys and values made from numbers, written straight into the send buffer.
 
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
-use crate::draw::{Class, Draw};
+use crate::draw::{Class, Draw, Ttl};
 use crate::rng::{mix64, Rng};
 
 /// Key lengths outside this range are clamped into it: 16 hexadecimal digits carry the key number.
@@ -25,9 +26,14 @@ impl KeyText {
     }
 
     fn push(self, out: &mut Vec<u8>, key: u64) {
+        push_header(out, b'$', u64::from(self.bytes));
+        self.push_text(out, key);
+    }
+
+    /// The key without its length, and the line end.
+    fn push_text(self, out: &mut Vec<u8>, key: u64) {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         const PADDING: [u8; 255] = [b'.'; 255];
-        push_header(out, b'$', u64::from(self.bytes));
         let word = mix64(self.seed ^ key);
         let mut text = [0; 16];
         for (i, digit) in text.iter_mut().enumerate() {
@@ -44,23 +50,74 @@ pub(crate) fn request(out: &mut Vec<u8>, draw: Draw, keys: &[u64], text: KeyText
     match draw.class {
         Class::Get => out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n"),
         Class::Delete => out.extend_from_slice(b"*2\r\n$3\r\nDEL\r\n"),
-        Class::Put if draw.ttl_s == 0 => out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n"),
+        Class::Put if draw.ttl == Ttl::None => out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n"),
         Class::Put => out.extend_from_slice(b"*5\r\n$3\r\nSET\r\n"),
         Class::Multiget => {
             push_header(out, b'*', keys.len() as u64 + 1);
             out.extend_from_slice(b"$4\r\nMGET\r\n");
         }
+        Class::Range => return range(out, draw, keys[0], text),
+        Class::Increment => {
+            out.extend_from_slice(b"*2\r\n$4\r\nINCR\r\n");
+            return text.push(out, keys[0] ^ COUNTER);
+        }
+        Class::Ping => return out.extend_from_slice(b"*1\r\n$4\r\nPING\r\n"),
+        Class::Invalid => return invalid(out, keys[0], text),
     }
     for key in keys {
         text.push(out, *key);
     }
     if draw.class == Class::Put {
         push_value(out, keys[0], draw.value_bytes as usize);
-        if draw.ttl_s > 0 {
-            out.extend_from_slice(b"$2\r\nEX\r\n");
-            push_bulk(out, draw.ttl_s.to_string().as_bytes());
-        }
+        let ttl_ms = match draw.ttl {
+            Ttl::None => return,
+            Ttl::Ms(ms) => ms,
+            Ttl::TogetherMs(ms) => ms - wall_ms() % ms,
+        };
+        out.extend_from_slice(b"$2\r\nPX\r\n");
+        push_bulk(out, ttl_ms.to_string().as_bytes());
     }
+}
+
+/// Tells a key's counter from the key.
+const COUNTER: u64 = 1 << 63;
+
+fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// From a key on, wherever it lies in the order of keys.
+fn range(out: &mut Vec<u8>, draw: Draw, key: u64, text: KeyText) {
+    let words = if draw.values { b'5' } else { b'6' };
+    out.extend_from_slice(&[b'*', words]);
+    out.extend_from_slice(b"\r\n$14\r\nENTREMET.RANGE\r\n");
+    push_header(out, b'$', u64::from(text.bytes) + 1);
+    out.push(b'[');
+    text.push_text(out, key);
+    out.extend_from_slice(b"$1\r\n+\r\n$5\r\nCOUNT\r\n");
+    push_bulk(out, draw.count.to_string().as_bytes());
+    if !draw.values {
+        out.extend_from_slice(b"$4\r\nKEYS\r\n");
+    }
+}
+
+/// A command that fails, of another kind for each of four keys.
+fn invalid(out: &mut Vec<u8>, key: u64, text: KeyText) {
+    let words: (&[u8], &[u8]) = match key % 4 {
+        0 => (b"*2\r\n$8\r\nNOSUCHIT\r\n", b""),
+        1 => (b"*1\r\n$3\r\nGET\r\n", b""),
+        2 => (
+            b"*5\r\n$3\r\nSET\r\n",
+            b"$1\r\nv\r\n$5\r\nTWICE\r\n$1\r\n1\r\n",
+        ),
+        _ => (b"*3\r\n$6\r\nINCRBY\r\n", b"$4\r\nmany\r\n"),
+    };
+    out.extend_from_slice(words.0);
+    if key % 4 != 1 {
+        text.push(out, key);
+    }
+    out.extend_from_slice(words.1);
 }
 
 /// Appends a command given as words.
@@ -121,14 +178,15 @@ fn push_value(out: &mut Vec<u8>, key: u64, bytes: usize) {
 mod tests {
     use super::*;
 
-    fn encode(class: Class, keys: &[u64], value_bytes: u32, ttl_s: u32) -> Vec<u8> {
+    fn encode(class: Class, keys: &[u64], value_bytes: u32, ttl: Ttl) -> Vec<u8> {
         let mut out = Vec::new();
         request(
             &mut out,
             Draw {
-                class,
                 value_bytes,
-                ttl_s,
+                ttl,
+                count: 9,
+                ..Draw::new(class)
             },
             keys,
             KeyText::new(1, 20),
@@ -138,18 +196,18 @@ mod tests {
 
     #[test]
     fn requests_are_well_formed() {
-        let get = encode(Class::Get, &[5], 0, 0);
+        let get = encode(Class::Get, &[5], 0, Ttl::None);
         assert!(get.starts_with(b"*2\r\n$3\r\nGET\r\n$20\r\n"));
         assert!(get.ends_with(b"....\r\n"));
         assert_eq!(get.len(), 13 + 5 + 20 + 2);
-        let put = encode(Class::Put, &[5], 70_000, 9);
+        let put = encode(Class::Put, &[5], 70_000, Ttl::Ms(9));
         assert!(put.starts_with(b"*5\r\n$3\r\nSET\r\n$20\r\n"));
-        assert!(put.ends_with(b"\r\n$2\r\nEX\r\n$1\r\n9\r\n"));
+        assert!(put.ends_with(b"\r\n$2\r\nPX\r\n$1\r\n9\r\n"));
         assert_eq!(put.len(), 13 + 27 + (8 + 70_000 + 2) + 8 + 7);
-        let multiget = encode(Class::Multiget, &[1, 2, 3], 0, 0);
+        let multiget = encode(Class::Multiget, &[1, 2, 3], 0, Ttl::None);
         assert!(multiget.starts_with(b"*4\r\n$4\r\nMGET\r\n$20\r\n"));
         assert_eq!(multiget.len(), 14 + 3 * 27);
-        assert!(encode(Class::Delete, &[5], 0, 0).starts_with(b"*2\r\n$3\r\nDEL\r\n"));
+        assert!(encode(Class::Delete, &[5], 0, Ttl::None).starts_with(b"*2\r\n$3\r\nDEL\r\n"));
         let mut out = Vec::new();
         command(&mut out, &[b"HELLO", b"3"]);
         assert_eq!(out, b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
@@ -158,12 +216,12 @@ mod tests {
     #[test]
     fn keys_and_values_repeat_and_differ() {
         assert_eq!(
-            encode(Class::Put, &[5], 64, 0),
-            encode(Class::Put, &[5], 64, 0)
+            encode(Class::Put, &[5], 64, Ttl::None),
+            encode(Class::Put, &[5], 64, Ttl::None)
         );
         assert_ne!(
-            encode(Class::Get, &[5], 0, 0),
-            encode(Class::Get, &[6], 0, 0)
+            encode(Class::Get, &[5], 0, Ttl::None),
+            encode(Class::Get, &[6], 0, Ttl::None)
         );
     }
 }

@@ -61,6 +61,17 @@ pub enum WorkloadError {
         /// What the system said.
         source: io::Error,
     },
+    /// A scenario cannot be used: everything that is wrong with it.
+    #[error("the scenario cannot be used: {summary}\n{0}", summary = .0.summary())]
+    Scenario(Box<settings::Report>),
+    /// A file that was named cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The arguments do not make sense together.
     #[error("{0}")]
     Usage(String),

@@ -19,6 +19,7 @@
 //! Everything random is drawn from one seed: the same arguments give the same requests in the same
 //! order. Only what the clock decides (which requests share a write, latency) differs between runs.
 
+pub mod arrivals;
 pub mod cli;
 pub mod client;
 pub mod draw;
@@ -27,6 +28,7 @@ mod error;
 pub mod replay;
 pub mod report;
 pub mod rng;
+pub mod scenario;
 pub mod source;
 pub mod stats;
 pub mod trace;

@@ -2,13 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::draw::{Mixture, Sizes};
+use crate::draw::{Asks, Mixture, Sizes, Ttl};
 use crate::error::WorkloadError;
 use crate::rng::Rng;
 use crate::source::{Curve, CurveSource, PacedLists, SampleSource, Source, TimedLists};
 use crate::trace::meta::{self, Distribution};
 use crate::trace::multiget::{self, MOONCAKE_STEP_MS};
 use crate::trace::{synthetic, twitter};
+
+/// The single streams of requests in them, for a tenant of a scenario to replay.
+pub const STREAMS: &[&str] = &[
+    "twitter-1",
+    "twitter-2",
+    "twitter-10",
+    "mooncake",
+    "kosarak",
+    "meta",
+];
 
 /// Names that [`build`] knows.
 pub const NAMES: [&str; 4] = ["twitter", "mooncake", "kosarak", "meta"];
@@ -132,12 +142,12 @@ fn cluster(settings: &Settings, number: u32) -> Result<(twitter::Cluster, bool),
 
 /// The hours of a cluster, each 3600 / speed-up seconds long, at their own rates.
 fn week(cluster: &twitter::Cluster, settings: &Settings) -> Curve {
-    let rate = |hour: &twitter::Hour| hour.requests as f64 / 3600.0 * settings.rate_scale;
-    let rates_per_s = cluster.hours.iter().map(rate).collect();
-    Curve {
-        rates_per_s,
-        step_s: 3600.0 / settings.speed_up,
+    let mut curve = cluster.curve();
+    curve.step_s /= settings.speed_up;
+    for rate in &mut curve.rates_per_s {
+        *rate *= settings.rate_scale;
     }
+    curve
 }
 
 /// Twitter's rates and mixes with Meta's value sizes and popularity.
@@ -157,8 +167,19 @@ fn twitter_replay(number: u32, settings: &Settings) -> Result<Replay, WorkloadEr
         .map(|hour| hour.shares)
         .collect::<Vec<_>>();
     let popularity = measured.popularity(settings.keys);
-    let mut mixture = Mixture::new((seed, stream), shares[0], popularity, measured.sizes(), 1);
-    mixture.set_ttl((cluster.ttl_s / settings.speed_up).ceil() as u32);
+    let ttl_ms = (cluster.ttl_s / settings.speed_up * 1e3).ceil() as u64;
+    let asks = Asks {
+        shares: shares[0],
+        popularity,
+        sizes: measured.sizes(),
+        ttl: if ttl_ms > 0 {
+            Ttl::Ms(ttl_ms)
+        } else {
+            Ttl::None
+        },
+        ..Asks::gets(1)
+    };
+    let mixture = Mixture::new((seed, stream), asks);
     let about = format!(
         "Twitter cluster {number}: {:.0} requests/s on average, an hour of its week in {}; values \
          and popularity of Meta's {workload} ({:.0} B on average)",

@@ -1,6 +1,8 @@
 //! What arrives when: endless, seeded streams of requests for the open loop.
 
-use crate::draw::{Class, Draw, Mixture, Shares, Sizes};
+pub use crate::arrivals::Curve;
+use crate::arrivals::{Arrivals, Profile};
+use crate::draw::{Class, Draw, Mixture, Shares, Sizes, Ttl};
 use crate::rng::Rng;
 use crate::trace::meta::Row;
 use crate::trace::multiget::{Lists, Timed};
@@ -23,65 +25,9 @@ pub trait Source: Send {
     fn population(&self) -> Vec<(u64, u32)>;
 }
 
-/// A rate that changes in steps, repeated without end.
-#[derive(Clone, Debug)]
-pub struct Curve {
-    /// Requests per second in each step.
-    pub rates_per_s: Vec<f64>,
-    /// Length of a step, seconds, above zero.
-    pub step_s: f64,
-}
-
-/// Poisson arrivals whose rate follows a [`Curve`].
-///
-/// The time of the next arrival is where the integral of the rate has grown by an exponential
-/// variate with mean 1, which is exact for a rate that changes in steps.
-#[derive(Clone, Debug)]
-struct Poisson {
-    curve: Curve,
-    rng: Rng,
-    at_s: f64,
-}
-
-impl Poisson {
-    fn new(mut curve: Curve, rng: Rng) -> Self {
-        // A curve without any rate would look for its next arrival for ever.
-        if !curve.rates_per_s.iter().any(|rate| *rate > 0.0) {
-            curve.rates_per_s = vec![1e-3];
-        }
-        Self {
-            curve,
-            rng,
-            at_s: 0.0,
-        }
-    }
-
-    fn step(&self) -> usize {
-        (self.at_s / self.curve.step_s) as usize
-    }
-
-    /// Seconds since the run began.
-    fn next_s(&mut self) -> f64 {
-        let mut left = self.rng.exponential();
-        loop {
-            let step = self.step();
-            let rate = self.curve.rates_per_s[step % self.curve.rates_per_s.len()];
-            let end_s = (step + 1) as f64 * self.curve.step_s;
-            let in_step = rate * (end_s - self.at_s);
-            if left < in_step {
-                self.at_s += left / rate;
-                return self.at_s;
-            }
-            left -= in_step.max(0.0);
-            // Nudged past the boundary: otherwise rounding could find the same step again.
-            self.at_s = end_s.max(self.at_s) * (1.0 + f64::EPSILON);
-        }
-    }
-}
-
 /// A rate curve whose mix of classes changes with its steps.
 pub struct CurveSource {
-    arrivals: Poisson,
+    arrivals: Arrivals,
     /// One per step of the curve.
     shares: Vec<Shares>,
     mixture: Mixture,
@@ -92,7 +38,7 @@ impl CurveSource {
     /// `shares` has an entry per step of `curve`.
     pub fn new(curve: Curve, shares: Vec<Shares>, mixture: Mixture, rng: Rng) -> Self {
         Self {
-            arrivals: Poisson::new(curve, rng),
+            arrivals: endless(curve, rng),
             shares,
             mixture,
             step: usize::MAX,
@@ -102,15 +48,15 @@ impl CurveSource {
 
 impl Source for CurveSource {
     fn next(&mut self, keys: &mut Vec<u64>) -> Arrival {
-        let at_s = self.arrivals.next_s();
+        let at_ns = due(&mut self.arrivals);
         let step = self.arrivals.step() % self.shares.len();
         if step != self.step {
             self.step = step;
             self.mixture.set_shares(self.shares[step]);
         }
         Arrival {
-            at_ns: (at_s * 1e9) as u64,
-            draw: self.mixture.draw(keys),
+            at_ns,
+            draw: self.mixture.draw(at_ns, keys),
         }
     }
 
@@ -185,7 +131,7 @@ impl Source for TimedLists {
 
 /// Key lists without times, in their order, arriving as a [`Curve`] says.
 pub struct PacedLists {
-    arrivals: Poisson,
+    arrivals: Arrivals,
     lists: Lists,
     next: usize,
     /// Share of requests that read a whole list; the others read one key of the next list.
@@ -202,7 +148,7 @@ impl PacedLists {
         let many = (0..lists.len()).filter(|i| lists.get(*i).len() > 1).count();
         let share = many as f64 / lists.len().max(1) as f64;
         let whole = (multi / share.max(1e-9)).min(1.0);
-        let arrivals = Poisson::new(curve, Rng::new(seed, 0x7174));
+        let arrivals = endless(curve, Rng::new(seed, 0x7174));
         let rng = Rng::new(seed, 0x7175);
         Self {
             arrivals,
@@ -218,7 +164,7 @@ impl PacedLists {
 
 impl Source for PacedLists {
     fn next(&mut self, keys: &mut Vec<u64>) -> Arrival {
-        let at_ns = (self.arrivals.next_s() * 1e9) as u64;
+        let at_ns = due(&mut self.arrivals);
         let list = self.lists.get(self.next);
         if self.rng.unit() < self.whole {
             fill(keys, list);
@@ -285,12 +231,14 @@ impl Source for SampleSource {
         keys.clear();
         keys.push(row.key);
         let put = row.class == Class::Put;
-        let value_bytes = if put { row.value_bytes.max(1) } else { 0 };
-        let ttl_s = if put { row.ttl_s } else { 0 };
-        let draw = Draw {
-            class: row.class,
-            value_bytes,
-            ttl_s,
+        let value_bytes = row.value_bytes.max(1);
+        let ttl = match row.ttl_s {
+            0 => Ttl::None,
+            ttl_s => Ttl::Ms(u64::from(ttl_s) * 1_000),
+        };
+        let draw = match put {
+            true => Draw::put(value_bytes, ttl),
+            false => Draw::new(row.class),
         };
         Arrival {
             at_ns: self.round * self.period_ns + at_ns,
@@ -312,6 +260,21 @@ impl Source for SampleSource {
     }
 }
 
+/// No run is longer, seconds: nobody looks for arrivals after it.
+const RUN_S_MAX: f64 = 30.0 * 86_400.0;
+
+/// Random arrivals along a curve, from its beginning.
+fn endless(curve: Curve, rng: Rng) -> Arrivals {
+    Arrivals::new(Profile::new(curve), Some(rng), (0.0, RUN_S_MAX))
+}
+
+/// When the next one is due, ns; the end of time if none is.
+fn due(arrivals: &mut Arrivals) -> u64 {
+    arrivals
+        .next_s()
+        .map_or(u64::MAX, |at_s| (at_s * 1e9) as u64)
+}
+
 fn fill(keys: &mut Vec<u64>, list: &[u32]) {
     keys.clear();
     keys.extend(list.iter().map(|key| u64::from(*key)));
@@ -323,11 +286,7 @@ fn read(keys: &[u64]) -> Draw {
     } else {
         Class::Get
     };
-    Draw {
-        class,
-        value_bytes: 0,
-        ttl_s: 0,
-    }
+    Draw::new(class)
 }
 
 fn population(lists: &Lists, sizes: &Sizes, seed: u64) -> Vec<(u64, u32)> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::draw::Popularity;
+use crate::draw::Asks;
 
 fn curve(rates_per_s: &[f64]) -> Curve {
     Curve {
@@ -32,13 +32,11 @@ fn mixed(seed: u64) -> CurveSource {
             ..Shares::default()
         },
     ];
-    let mixture = Mixture::new(
-        (seed, 1),
-        shares[0],
-        Popularity::Uniform(10),
-        Sizes::Constant(8),
-        1,
-    );
+    let asks = Asks {
+        sizes: Sizes::Constant(8),
+        ..Asks::gets(10)
+    };
+    let mixture = Mixture::new((seed, 1), asks);
     CurveSource::new(
         curve(&[1_000.0, 3_000.0]),
         shares.to_vec(),
@@ -68,34 +66,6 @@ fn arrivals_follow_the_curve_and_its_mix() {
         .filter(|(a, _)| a.draw.class == Class::Get)
         .count();
     assert!((gets as f64 / 40_000.0 - 0.25).abs() < 0.02);
-}
-
-#[test]
-fn gaps_are_exponential() {
-    let mut poisson = Poisson::new(curve(&[500.0]), Rng::new(1, 1));
-    let (mut last, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    let n = 50_000.0;
-    for _ in 0..50_000 {
-        let at = poisson.next_s();
-        sum += at - last;
-        squares += (at - last).powi(2);
-        last = at;
-    }
-    let mean: f64 = sum / n;
-    let cv = (squares / n - mean * mean).sqrt() / mean;
-    assert!(
-        (mean * 500.0 - 1.0).abs() < 0.02 && (cv - 1.0).abs() < 0.02,
-        "{mean} {cv}"
-    );
-}
-
-#[test]
-fn empty_hours_are_passed_over() {
-    let mut poisson = Poisson::new(curve(&[0.0, 100.0]), Rng::new(1, 1));
-    assert!((0..1_000).all(|_| poisson.next_s() as u64 % 2 == 1));
-    assert!(Poisson::new(curve(&[0.0]), Rng::new(1, 1))
-        .next_s()
-        .is_finite());
 }
 
 #[test]
@@ -153,14 +123,7 @@ fn a_sample_repeats_its_rows() {
     let mut source = SampleSource::new(rows, 2.0, 1);
     let arrivals = take(&mut source, 6);
     let put = arrivals[2].0;
-    assert_eq!(
-        put.draw,
-        Draw {
-            class: Class::Put,
-            value_bytes: 40,
-            ttl_s: 9
-        }
-    );
+    assert_eq!(put.draw, Draw::put(40, Ttl::Ms(9_000)));
     assert!((1_500_000_000..2_000_000_000).contains(&put.at_ns));
     assert_eq!(arrivals[5].0.at_ns - put.at_ns, 2_000_000_000);
     assert_eq!(source.population(), [(7, 30)]);

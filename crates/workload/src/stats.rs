@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 use crate::client::Completion;
 use crate::client::Observer;
-use crate::draw::Class;
+use crate::draw::{Class, CLASSES};
 
 /// Latencies are kept from 1 µs to 10 minutes with three significant figures.
 const LATENCY_NS: (u64, u64) = (1_000, 600_000_000_000);
@@ -123,7 +123,7 @@ pub struct StreamStats {
     pub tenant: String,
     /// What was replayed; the workload tag.
     pub tag: String,
-    classes: [ClassStats; 4],
+    classes: [ClassStats; CLASSES],
     /// By kind.
     pub errors: BTreeMap<String, ErrorKind>,
 }

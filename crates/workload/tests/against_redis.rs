@@ -12,7 +12,7 @@ use workload::client::closed::{self, ClosedPlan, ClosedStream};
 use workload::client::open::{self, OpenPlan, OpenStream};
 use workload::client::preload::{self, Keyspace};
 use workload::client::Identity;
-use workload::draw::{Class, Mixture, Popularity, Shares, Sizes};
+use workload::draw::{Asks, Class, Counts, Mixture, Shares, Sizes};
 use workload::replay::{self, Settings};
 use workload::rng::Rng;
 use workload::source::{Curve, CurveSource};
@@ -33,10 +33,11 @@ fn closed_stream(identity: Identity, shares: Shares) -> ClosedStream {
         connections: 4,
         depth: 4,
         key_bytes: 24,
-        shares,
-        popularity: Popularity::Uniform(100),
-        sizes: Sizes::Constant(1024),
-        multiget_keys: 5,
+        asks: Asks {
+            shares,
+            multiget: Counts::Constant(5),
+            ..Asks::gets(100)
+        },
     }
 }
 
@@ -56,7 +57,7 @@ fn a_closed_loop_of_two_tenants_over_two_threads() {
         get: 0.5,
         put: 0.3,
         multiget: 0.2,
-        delete: 0.0,
+        ..Shares::default()
     };
     let plan = ClosedPlan {
         target: redis.address,
@@ -98,13 +99,12 @@ fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> OpenPlan {
         ..Shares::default()
     };
     let random = (3, 1);
-    let mixture = Mixture::new(
-        random,
+    let asks = Asks {
         shares,
-        Popularity::Uniform(1_000),
-        Sizes::Constant(100),
-        1,
-    );
+        sizes: Sizes::Constant(100),
+        ..Asks::gets(1_000)
+    };
+    let mixture = Mixture::new(random, asks);
     let curve = Curve {
         rates_per_s: vec![rate_per_s],
         step_s: 1.0,

@@ -121,9 +121,9 @@ fn meta_distributions() {
                 .sum::<f64>()
                 / 2e5;
             near(drawn, mean_bytes, 0.1);
-            let (popularity, mut rng) = (read.popularity(100_000), Rng::new(1, 1));
+            let (mut popularity, mut rng) = (read.popularity(100_000), Rng::new(1, 1));
             let hot = (0..200_000)
-                .filter(|_| popularity.pick(&mut rng) == 0)
+                .filter(|_| popularity.pick(&mut rng, 0) == 0)
                 .count();
             assert!((hot as f64 / 2e5 - share_of_top(&read, 1)).abs() < 0.003);
         }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use server::tenants::Password;
+use settings::units::Rate;
+use settings::Reader;
 
-use super::reader::Reader;
-use super::units::Rate;
 use super::{tls, Config, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
@@ -262,7 +262,7 @@ fn passwords(config: &Config, reader: &Reader) {
 }
 
 /// Somebody should be able to administer the server, and not everybody.
-fn operators(config: &Config, report: &mut super::problem::Report) {
+fn operators(config: &Config, report: &mut settings::problem::Report) {
     let operators: Vec<&Tenant> = config
         .tenants
         .iter()

@@ -4,14 +4,10 @@
 //! what the rest of the program uses. Where the file says nothing the schema's default holds.
 
 mod across;
-pub mod problem;
 mod read;
-mod reader;
 pub mod reference;
 pub mod schema;
 pub mod tls;
-pub mod units;
-mod value;
 mod words;
 
 #[cfg(test)]
@@ -25,11 +21,9 @@ use server::tenants::Password;
 use telemetry::Class;
 use toml::de::DeTable;
 
-use problem::Report;
-use reader::Reader;
-use units::{ByteRate, Bytes, Rate, Time};
+use settings::units::{ByteRate, Bytes, Rate, Time};
+use settings::{Reader, Report};
 
-pub use value::address;
 pub use words::words;
 
 /// Cores that one process uses at most: the server keeps sets of cores in 64 bits.
@@ -347,7 +341,7 @@ fn read_all(name: &str, text: &str, overrides: &Overrides) -> (Option<Config>, R
     for error in &errors {
         report.error(error.span(), "", format!("not TOML: {}", error.message()));
     }
-    let reader = Reader::new(report, !errors.is_empty());
+    let reader = Reader::new(&schema::LANGUAGE, report, !errors.is_empty());
     let config = read::config(&reader.root(document.get_ref()), overrides);
     if let Some(config) = &config {
         across::check(config, &reader);

@@ -1,10 +1,9 @@
 //! From sections to structs: the one place that knows which key fills which field.
 
 use server::tenants::Password;
+use settings::{Section, TimeOrNever};
 use telemetry::Class;
 
-use super::reader::Section;
-use super::value::TimeOrNever;
 use super::{
     Config, Control, Device, Durability, Engine, Limit, Overrides, Pick, Reserve, Scheduler,
     Server, Slo, Tenant, Tls,

@@ -1,161 +1,86 @@
 //! Every key of the configuration, declared once: the reader takes types, ranges and defaults from here,
 //! error texts and docs/reference/config.md are written from here.
 
-mod keys;
+use settings::schema::key;
+use settings::Otherwise::{Required, Unset, Value};
+use settings::Takeover::{NotYet, Reload, Start};
+use settings::Takes::{
+    self, Address, Addresses, ByteRate, Bytes, Flag, Integer, Path, Rate, Table, Tables, Text,
+    Time, TimeOrNever, Word,
+};
+use settings::{Key, Language};
 
-pub use keys::KEYS;
+const PICKS: Takes = Word(&["fair", "lottery", "fifo"]);
 
-/// What a key's value must be.
-#[derive(Clone, Copy, Debug)]
-pub enum Takes {
-    /// `[section]`, or `{ … }` behind a key.
-    Table,
-    /// `[[section]]`, any number of times.
-    Tables,
-    /// Any text of the shape described.
-    Text(&'static str),
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// `true` or `false`.
-    Flag,
-    /// A whole number.
-    Integer(u64, u64),
-    /// A number, perhaps with a fraction.
-    Number(f64, f64),
-    /// An amount of data.
-    Bytes(&'static str, &'static str),
-    /// A length of time.
-    Time(&'static str, &'static str),
-    /// A length of time, or `"never"`.
-    TimeOrNever(&'static str, &'static str),
-    /// Requests in a time.
-    Rate(&'static str, &'static str),
-    /// Bytes in a time.
-    ByteRate(&'static str, &'static str),
-    /// An IP address and port.
-    Address,
-    /// One or several of those.
-    Addresses,
-    /// A path.
-    Path,
-}
+/// `entremet.toml`.
+pub static LANGUAGE: Language = Language {
+    parts: &[KEYS, settings::promise::KEYS],
+    alike: &[],
+};
 
-impl Takes {
-    /// The value and its range in words: "a time from 1s to 365d, or "never"".
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Table => "a table".into(),
-            Self::Tables => "a list of tables".into(),
-            Self::Text(shape) => (*shape).into(),
-            Self::Word(words) => match words {
-                [word] => format!("{word:?}"),
-                [first @ .., last] => {
-                    let first: Vec<String> = first.iter().map(|word| format!("{word:?}")).collect();
-                    format!("{} or {last:?}", first.join(", "))
-                }
-                [] => String::new(),
-            },
-            Self::Flag => "true or false".into(),
-            Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
-            Self::Number(min, max) => format!("a number from {min} to {max}"),
-            Self::Bytes(min, max) => format!("an amount of data from {min} to {max}"),
-            Self::Time(min, max) => format!("a time from {min} to {max}"),
-            Self::TimeOrNever(min, max) => format!("a time from {min} to {max}, or \"never\""),
-            Self::Rate(min, max) => format!("a rate of requests from {min} to {max}"),
-            Self::ByteRate(min, max) => format!("a rate of bytes from {min} to {max}"),
-            Self::Address => {
-                "an address and port, as 127.0.0.1:6380 or [::1]:6380; port 0 takes a free one"
-                    .into()
-            }
-            Self::Addresses => "an address and port, or a list of them".into(),
-            Self::Path => "a path; relative ones count from the working directory".into(),
-        }
-    }
-}
+/// Its own keys, section by section; what tenants are promised follows.
+#[rustfmt::skip]
+const KEYS: &[Key] = &[
+    key("server", Table, Unset("defaults"), Start, "Where clients connect and what they may ask."),
+    key("server.listen", Addresses, Value("\"127.0.0.1:6380\""), Start, "Where clients connect without TLS. `[]` with a `tls.listen` makes TLS the only way in."),
+    key("server.admin", Address, Value("\"127.0.0.1:9380\""), Start, "Where metrics, health and the JSON API are. It has no passwords: keep it off the open network."),
+    key("server.cores", Integer(1, 64), Unset("as many as the process may use"), Start, "Threads that serve clients, each with connections and a scheduler of its own."),
+    key("server.max_connections", Integer(1, 1_000_000), Value("10000"), Reload, "Client connections open at once; further ones are told so and closed."),
+    key("server.idle_timeout", TimeOrNever("1s", "365d"), Value("\"never\""), Reload, "Closes a connection that asked for nothing for so long."),
+    key("server.max_value", Bytes("1KiB", "512MiB"), Value("\"128MiB\""), Start, "Largest key, value or other argument of a request (Redis's proto-max-bulk-len)."),
+    key("server.max_arguments", Integer(1_024, 16_777_216), Value("1048576"), Start, "Most arguments of one request."),
+    key("server.drain", Time("0s", "1h"), Value("\"10s\""), Reload, "After SIGTERM, how long requests under way may take before connections are closed."),
+    key("server.slow_log_over", TimeOrNever("0s", "1h"), Value("\"10ms\""), Reload, "Commands that run longer go to the tenant's slow log."),
+    key("server.slow_log_length", Integer(0, 100_000), Value("128"), Reload, "Entries kept in each tenant's slow log."),
+    key("server.tls", Table, Unset("no TLS"), Start, "Serves TLS 1.2 and 1.3 as well."),
+    key("server.tls.listen", Addresses, Required, Start, "Where clients connect with TLS."),
+    key("server.tls.cert", Path, Required, Start, "Certificate chain, PEM, the server's own first."),
+    key("server.tls.key", Path, Required, Start, "Private key of the certificate, PEM (PKCS#8, PKCS#1 or SEC1)."),
+    key("server.tls.client_ca", Path, Unset("clients need no certificate"), Start, "Clients must show a certificate signed by one of these, PEM."),
 
-/// What holds when a key is absent.
-#[derive(Clone, Copy, Debug)]
-pub enum Otherwise {
-    /// This value, as one would write it.
-    Value(&'static str),
-    /// Something that depends, in words.
-    Unset(&'static str),
-    /// The key must be there.
-    Required,
-}
+    key("engine", Table, Unset("defaults"), Start, "Where and how data is stored."),
+    key("engine.kind", Word(&["rocksdb"]), Value("\"rocksdb\""), Start, "The storage engine."),
+    key("engine.path", Path, Value("\"./data\""), Start, "The data directory: one RocksDB database for each tenant, and the tenants made at run time."),
+    key("engine.object_cache", Bytes("1MiB", "64TiB"), Value("\"512MiB\""), Start, "Objects kept in memory above RocksDB, all tenants together."),
+    key("engine.block_cache", Bytes("8MiB", "64TiB"), Value("\"256MiB\""), Start, "RocksDB's cache of file blocks, all tenants together."),
+    key("engine.memtable", Bytes("1MiB", "4GiB"), Value("\"64MiB\""), Start, "Size at which a tenant's writes in memory become a file; at most four exist at once for each tenant."),
+    key("engine.pending", Bytes("64KiB", "1GiB"), Value("\"32MiB\""), Start, "Writes of one tenant that may wait for their commit; further ones wait unread."),
+    key("engine.handlers", Integer(1, 1_024), Value("16"), Start, "Threads that read from the disk; reserved permits are taken from these."),
+    key("engine.committers", Integer(1, 64), Value("2"), Start, "Threads that commit writes."),
+    key("engine.flush_threads", Integer(1, 64), Value("4"), Start, "Threads that write memtables to files; with one, a tenant's slow flush delays another's."),
+    key("engine.compaction_threads", Integer(1, 64), Value("2"), Start, "Threads that merge files."),
+    key("engine.direct_io", Flag, Value("true"), Start, "Reads and writes data files around the page cache. The log is always buffered."),
+    key("engine.max_open_files", Integer(16, 1_000_000), Value("256"), Start, "Data files that one tenant's database keeps open."),
+    key("engine.idle_close", TimeOrNever("1s", "365d"), Value("\"1min\""), Start, "Closes a tenant's database that was not used for so long; the next request opens it again."),
 
-/// When a change of the key in the file takes effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takeover {
-    /// When the file is read again (SIGHUP).
-    Reload,
-    /// When the server starts.
-    Start,
-    /// Not in this version: the key is read, checked and warned about.
-    NotYet,
-}
+    key("scheduler", Table, Unset("defaults"), Start, "How the server is divided among tenants."),
+    key("scheduler.request", PICKS, Value("\"fair\""), Reload, "Who is next at the request stage: by weighted dominant share, by lottery tickets, or first come first served (no isolation)."),
+    key("scheduler.device", PICKS, Value("\"fair\""), NotYet, "Who is next at the device."),
+    key("scheduler.requests", Rate("100/s", "100M/s"), Value("\"100000/s\""), Start, "Requests that one core serves in a second: the yardstick that request counts are compared with bandwidth by, not a limit."),
+    key("scheduler.bandwidth_in", ByteRate("1MB/s", "1TB/s"), Value("\"1250MB/s\""), Start, "Bytes of requests that one core takes in a second: a yardstick, not a limit."),
+    key("scheduler.bandwidth_out", ByteRate("1MB/s", "1TB/s"), Value("\"1250MB/s\""), Start, "Bytes of replies that one core sends in a second: a yardstick, not a limit."),
+    key("scheduler.chunk", Bytes("4KiB", "16MiB"), Value("\"64KiB\""), Start, "Bytes that one connection may read or write before others get their turn."),
+    key("scheduler.seed", Integer(0, 9_223_372_036_854_775_807), Unset("another at each start"), Start, "Seed of the lottery, to repeat a run."),
 
-/// One key.
-#[derive(Clone, Copy, Debug)]
-pub struct Key {
-    /// Sections and key, joined by points.
-    pub path: &'static str,
-    /// Its type and range.
-    pub takes: Takes,
-    /// Its default.
-    pub otherwise: Otherwise,
-    /// When a change takes effect.
-    pub takeover: Takeover,
-    /// What it does.
-    pub effect: &'static str,
-}
+    key("device", Table, Unset("none"), NotYet, "The device under the data directory."),
+    key("device.profile", Path, Unset("none"), NotYet, "Measured cost curve of the device."),
+    key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), NotYet, "Emulates a device, for experiments."),
 
-impl Key {
-    /// The last part of the path.
-    pub fn name(&self) -> &'static str {
-        self.path
-            .rsplit_once('.')
-            .map_or(self.path, |(_, name)| name)
-    }
+    key("control", Table, Unset("defaults"), NotYet, "What adjusts shares and permits to meet SLOs."),
+    key("control.policy", Word(&["auto", "cake", "frosting", "static"]), Value("\"static\""), NotYet, "The controller; \"static\" leaves everything as configured."),
+    key("control.interval", Time("100ms", "1h"), Value("\"1s\""), NotYet, "How often the controller decides."),
 
-    /// The path without the last part; empty for sections.
-    pub fn section(&self) -> &'static str {
-        self.path
-            .rsplit_once('.')
-            .map_or("", |(section, _)| section)
-    }
-}
-
-/// The key of that path, if there is one.
-pub fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.path == path)
-}
-
-/// The keys of a section, in the order of the reference.
-pub fn of_section(section: &str) -> impl Iterator<Item = &'static Key> + '_ {
-    KEYS.iter().filter(move |key| key.section() == section)
-}
+    key("tenant", Tables, Unset("only \"default\", without a password, which may administer"), Reload, "Who shares the server. The tenant \"default\" is that of connections that have not named one."),
+    key("tenant.name", Text("1 to 64 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, Reload, "Its name, and its user name at AUTH and HELLO."),
+    key("tenant.password_hash", Text("an Argon2 hash in PHC form, as `entremet hash-password` prints it"), Unset("no password"), Reload, "Hash of its password."),
+    key("tenant.password", Text("1 to 512 characters"), Unset("no password"), Reload, "Its password in plain text; hashed in memory, but better not in a file at all."),
+    key("tenant.admin", Flag, Value("false"), Reload, "It may administer the server: tenants, settings, SHUTDOWN. Where the file names no tenant, \"default\" may."),
+];
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
-    fn paths_are_unique_and_have_their_sections() {
-        for (place, key) in KEYS.iter().enumerate() {
-            assert!(
-                KEYS[..place].iter().all(|other| other.path != key.path),
-                "{} twice",
-                key.path
-            );
-            let section = key.section();
-            let parent = find(section).map(|parent| parent.takes);
-            assert!(
-                section.is_empty() || matches!(parent, Some(Takes::Table | Takes::Tables)),
-                "{}",
-                key.path
-            );
-            assert!(key.effect.ends_with('.'), "{}", key.path);
-        }
+    fn the_language_is_well_declared() {
+        assert_eq!(super::LANGUAGE.mistakes(), Vec::<String>::new());
     }
 }

@@ -5,8 +5,9 @@ use std::{env, fs};
 use proptest::prelude::*;
 
 use super::reference::reference;
-use super::schema::{Otherwise, Takes, KEYS};
+use super::schema::LANGUAGE;
 use super::*;
+use settings::{Otherwise, Takes};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -41,7 +42,7 @@ const EVERYTHING: &str = "
 #[test]
 fn every_key_of_the_schema_is_read_and_no_other() {
     let (_, reader) = read_all("test.toml", EVERYTHING, &Overrides::default());
-    let declared: BTreeSet<&str> = KEYS.iter().map(|key| key.path).collect();
+    let declared: BTreeSet<&str> = LANGUAGE.keys().map(|key| key.path).collect();
     assert_eq!(reader.asked(), declared);
 }
 
@@ -49,7 +50,7 @@ fn every_key_of_the_schema_is_read_and_no_other() {
 fn every_default_is_in_its_own_range() {
     of("").expect("a server without a configuration file");
     let places = ["server", "engine", "scheduler", "device", "control"];
-    for key in KEYS {
+    for key in LANGUAGE.keys() {
         let Otherwise::Value(default) = key.otherwise else {
             continue;
         };
@@ -84,7 +85,7 @@ fn the_reference_is_up_to_date() {
 fn the_sample_shows_every_key() {
     let sample = fs::read_to_string(format!("{ROOT}/entremet.toml")).expect("entremet.toml");
     of(&sample).expect("the sample is good");
-    let known: BTreeSet<&str> = KEYS.iter().map(|key| key.name()).collect();
+    let known: BTreeSet<&str> = LANGUAGE.keys().map(|key| key.name()).collect();
     let key_line = |line: &str| {
         let name = line
             .trim_start_matches(['#', ' '])
@@ -101,7 +102,7 @@ fn the_sample_shows_every_key() {
         .collect();
     let full = shown.join("\n");
     let (_, reader) = read_all("entremet.toml", &full, &Overrides::default());
-    for key in KEYS {
+    for key in LANGUAGE.keys() {
         let exact = key
             .path
             .replace("tenant.", "tenant[0].")
@@ -190,7 +191,7 @@ proptest! {
     /// Whatever the file says, the answer is a configuration or errors.
     #[test]
     fn no_text_makes_it_panic(
-        lines in prop::collection::vec((prop::sample::select(KEYS), "[^\n]{0,12}"), 0..12),
+        lines in prop::collection::vec((prop::sample::select(LANGUAGE.keys().collect::<Vec<_>>()), "[^\n]{0,12}"), 0..12),
     ) {
         let mut text = String::new();
         for (key, noise) in lines {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use server::tenants::{Durability, Limit, Password, Settings, Slo, TenantSpec, DEFAULT};
 use server::{Capacity, Listen, Options, Tuning};
+use settings::units;
 use stage::Discipline;
 
 use super::clocks::{wall_ms, Monotonic};
@@ -49,7 +50,7 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
             flush_threads: engine.flush_threads as i32,
             compaction_threads: engine.compaction_threads as i32,
             direct_io: engine.direct_io,
-            idle_close: engine.idle_close.map(config::units::Time::duration),
+            idle_close: engine.idle_close.map(units::Time::duration),
             ..engine::EngineOptions::new(&engine.path)
         },
         data: engine.path.clone(),
@@ -73,7 +74,7 @@ pub fn tuning(config: &Config) -> Tuning {
             .slow_log_over
             .map_or(-1, |time| (time.ns() / 1_000) as i64),
         slow_log_length: server.slow_log_length as usize,
-        idle_timeout_ms: server.idle_timeout.map_or(0, config::units::Time::ms),
+        idle_timeout_ms: server.idle_timeout.map_or(0, units::Time::ms),
         connections_max: server.max_connections as usize,
     }
 }
@@ -100,21 +101,21 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
         admin: tenant.admin,
         weight: tenant.weight,
         reserved_permits: tenant.reserved_permits,
-        reserve_get_per_s: tenant.reserve.get.map(config::units::Rate::per_s),
-        reserve_put_per_s: tenant.reserve.put.map(config::units::Rate::per_s),
+        reserve_get_per_s: tenant.reserve.get.map(units::Rate::per_s),
+        reserve_put_per_s: tenant.reserve.put.map(units::Rate::per_s),
         limit: Limit {
-            requests_per_s: limit.requests.map(config::units::Rate::per_s),
-            bytes_per_s: limit.bytes.map(config::units::ByteRate::per_s),
+            requests_per_s: limit.requests.map(units::Rate::per_s),
+            bytes_per_s: limit.bytes.map(units::ByteRate::per_s),
             burst_ns: Some(limit.burst.ns()),
             wait_ns_max: Some(limit.max_wait.ns()),
         },
-        contract_per_s: tenant.contract.map(config::units::Rate::per_s),
+        contract_per_s: tenant.contract.map(units::Rate::per_s),
         durability: match tenant.sync {
             config::Durability::Always => Durability::Always,
             config::Durability::EverySecond => Durability::EverySecond,
             config::Durability::Never => Durability::Never,
         },
-        cache_bytes: tenant.cache.map(config::units::Bytes::get),
+        cache_bytes: tenant.cache.map(units::Bytes::get),
         slos: tenant.slos.iter().map(slo).collect(),
     };
     TenantSpec {
@@ -130,8 +131,8 @@ fn slo(slo: &config::Slo) -> Slo {
         latency: slo
             .latency
             .map(|(percentile, at_most)| (percentile, at_most.ns())),
-        throughput_per_s: slo.throughput.map(config::units::Rate::per_s),
-        contract_per_s: slo.contract.map(config::units::Rate::per_s),
+        throughput_per_s: slo.throughput.map(units::Rate::per_s),
+        contract_per_s: slo.contract.map(units::Rate::per_s),
         importance: slo.importance,
     }
 }

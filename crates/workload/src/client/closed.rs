@@ -12,7 +12,7 @@ use super::conn::Status;
 use super::fleet::Fleet;
 use super::process::thread_cpu_s;
 use super::{Clock, Identity};
-use crate::draw::{Class, Mixture, Popularity, Shares, Sizes};
+use crate::draw::{Asks, Class, Mixture};
 use crate::encode::{self, KeyText};
 use crate::error::WorkloadError;
 use crate::stats::{Generator, Outcome, Recorder, StreamStats, UNANSWERED};
@@ -32,13 +32,7 @@ pub struct ClosedStream {
     /// Length of keys, bytes (clamped to 16..=255).
     pub key_bytes: u16,
     /// What it asks.
-    pub shares: Shares,
-    /// Which keys.
-    pub popularity: Popularity,
-    /// How large values are.
-    pub sizes: Sizes,
-    /// Keys per multiget.
-    pub multiget_keys: u32,
+    pub asks: Asks,
 }
 
 /// A closed-loop run.
@@ -164,15 +158,8 @@ fn run_thread(
 fn feed(plan: &ClosedPlan, index: usize, thread: usize) -> Feed {
     let stream = &plan.streams[index];
     let random = (plan.seed, (thread * plan.streams.len() + index) as u64);
-    let (popularity, sizes) = (stream.popularity.clone(), stream.sizes.clone());
     Feed {
-        mixture: Mixture::new(
-            random,
-            stream.shares,
-            popularity,
-            sizes,
-            stream.multiget_keys,
-        ),
+        mixture: Mixture::new(random, stream.asks.clone()),
         text: KeyText::new(plan.seed, stream.key_bytes),
         depth: stream.depth.max(1),
     }
@@ -236,7 +223,7 @@ impl Loop<'_> {
         let feed = &mut self.feeds[conn.stream];
         let now_ns = self.clock.now_ns();
         for _ in 0..feed.depth {
-            let draw = feed.mixture.draw(&mut self.keys);
+            let draw = feed.mixture.draw(now_ns, &mut self.keys);
             let (keys, text) = (&self.keys, feed.text);
             self.fleet.push(token, draw.class, now_ns, |out| {
                 encode::request(out, draw, keys, text)

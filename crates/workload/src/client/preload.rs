@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::conn::Status;
 use super::fleet::Fleet;
 use super::{Clock, Identity};
-use crate::draw::{Class, Draw};
+use crate::draw::{Class, Draw, Ttl};
 use crate::encode::{self, KeyText};
 use crate::error::WorkloadError;
 use crate::stats::{Recorder, StreamStats};
@@ -112,11 +112,7 @@ fn batch(fleet: &mut Fleet, filling: &mut [Filling], token: usize) {
             fill.done = true;
             return;
         };
-        let draw = Draw {
-            class: Class::Put,
-            value_bytes,
-            ttl_s: 0,
-        };
+        let draw = Draw::put(value_bytes, Ttl::None);
         let text = fill.text;
         fleet.push(token, Class::Put, 0, |out| {
             encode::request(out, draw, &[key], text)

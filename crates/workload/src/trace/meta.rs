@@ -8,9 +8,16 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{field, json, Lines};
-use crate::draw::{Alias, Class, Popularity, Sizes};
+use crate::draw::{Class, Popularity, Sizes};
 use crate::error::WorkloadError;
 use crate::rng::mix64;
+
+/// The workloads of key-value caches there whose distributions are read.
+pub const WORKLOADS: &[&str] = &[
+    "kvcache_reg",
+    "graph_cache_follower_assocs",
+    "graph_cache_leader_fbobj",
+];
 
 /// What was measured of one workload (for example `kvcache_reg`).
 #[derive(Clone, Debug)]
@@ -80,12 +87,7 @@ pub fn read(folder: &Path, workload: &str) -> Result<Distribution, WorkloadError
 impl Distribution {
     /// The sizes, ready to draw from.
     pub fn sizes(&self) -> Sizes {
-        let weights: Vec<f64> = self.sizes.iter().map(|(_, weight)| *weight).collect();
-        let sizes_bytes = self.sizes.iter().map(|(size, _)| *size).collect();
-        match Alias::new(&weights) {
-            Some(alias) => Sizes::Histogram { alias, sizes_bytes },
-            None => Sizes::Constant(1),
-        }
+        Sizes::histogram(&self.sizes).unwrap_or(Sizes::Constant(1))
     }
 
     /// The popularity, ready to draw from and folded onto `keys` keys.

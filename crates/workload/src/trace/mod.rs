@@ -6,6 +6,7 @@
 
 pub mod meta;
 pub mod multiget;
+pub mod rate;
 pub mod synthetic;
 pub mod twitter;
 

@@ -10,6 +10,7 @@ use super::multiget::{Lists, Timed, MOONCAKE_STEP_MS};
 use super::twitter::{Cluster, Hour};
 use crate::draw::{Class, Popularity, Shares};
 use crate::rng::Rng;
+use crate::source::Curve;
 
 /// One cluster of `kv-twitter-hourly`: mean rate, ratio of busiest to quietest hour of the mean day,
 /// mix, mean key, value and time to live, as in its README and mix files.
@@ -45,6 +46,39 @@ pub fn twitter(number: u32) -> Cluster {
     }
 }
 
+/// A series of request rates: mean, ratio of busiest to quietest hour of the mean day, step and length as in the READMEs;
+/// a sine with that ratio, and for the World Cup a crowd of four times the usual at every second day's match.
+pub fn rate(name: &str) -> Curve {
+    let (mean_per_s, day_ratio, step_s, days) = match name {
+        "rate-worldcup98" => (172.66, 3.9, 60.0, 58),
+        "rate-nasa-http" => (0.794, 4.0, 60.0, 27),
+        "rate-azure-llm" => (5.53, 2.65, 60.0, 1),
+        "rate-nab/elb" => (61.837 / 300.0, 4.0, 300.0, 14),
+        "rate-nab/taxi" => (15_137.6 / 1_800.0, 6.0, 1_800.0, 215),
+        "rate-nab/tweets" => (85.552 / 300.0, 3.0, 300.0, 55),
+        _ => {
+            let number = name.rsplit('/').next().and_then(|n| n.parse().ok());
+            return twitter(number.unwrap_or(1)).curve();
+        }
+    };
+    let amplitude = (day_ratio - 1.0) / (day_ratio + 1.0);
+    let steps_per_day = (86_400.0 / step_s) as u32;
+    let at = |step: u32| {
+        let (day, hour) = (
+            step / steps_per_day,
+            step % steps_per_day * 24 / steps_per_day,
+        );
+        let phase = f64::from(step % steps_per_day) / f64::from(steps_per_day);
+        let match_day = name == "rate-worldcup98" && day % 2 == 1 && (15..17).contains(&hour);
+        let crowd = if match_day { 4.0 } else { 1.0 };
+        mean_per_s * crowd * (1.0 + amplitude * (phase * std::f64::consts::TAU).sin())
+    };
+    Curve {
+        rates_per_s: (0..days * steps_per_day).map(at).collect(),
+        step_s,
+    }
+}
+
 /// One workload of `kv-meta-cachelib`: mean value size and sigma of its logarithm, and the Zipf
 /// exponent whose top 1,000 of ten million keys take the measured share of accesses.
 pub fn meta(workload: &str) -> Distribution {
@@ -74,7 +108,7 @@ pub fn meta(workload: &str) -> Distribution {
 /// The request sample of `kv-meta-cachelib`: 691 requests in 8 s, 98.1 % reads, 52 keys.
 pub fn meta_sample() -> Vec<Row> {
     let mut rng = Rng::new(0, 1);
-    let keys = Popularity::zipf(1.0, 52).unwrap_or(Popularity::Uniform(52));
+    let mut keys = Popularity::zipf(1.0, 52).unwrap_or(Popularity::Uniform(52));
     let mut rows: Vec<Row> = (0..691)
         .map(|_| {
             let class = match rng.below(1_000) {
@@ -82,7 +116,7 @@ pub fn meta_sample() -> Vec<Row> {
                 981..996 => Class::Put,
                 _ => Class::Delete,
             };
-            let key = keys.pick(&mut rng);
+            let key = keys.pick(&mut rng, 0);
             // Median 41 bytes, 1 % above 7,933: sigma = ln(7933 / 41) / 2.326.
             let size = 41.0 * (2.26 * Rng::new(2, key).normal()).exp();
             let value_bytes = if class == Class::Delete {
@@ -133,14 +167,14 @@ pub fn kosarak() -> Lists {
     let mut rng = Rng::new(0, 3);
     let (mut lists, mut seen) = (Lists::default(), HashSet::new());
     // Over 14,573 keys, exponent 0.93 gives the top 1 % 45 % of the accesses.
-    let keys = Popularity::zipf(0.93, 14_573).unwrap_or(Popularity::Uniform(14_573));
+    let mut keys = Popularity::zipf(0.93, 14_573).unwrap_or(Popularity::Uniform(14_573));
     for _ in 0..24_000 {
         let count = log_normal(&mut rng, 8.041, 2.575).round().clamp(1.0, 608.0) as usize;
         let mut list = Vec::with_capacity(count);
         seen.clear();
         // A session names a page once. The bound ends long sessions that meet only hot pages.
         for _ in 0..20 * count {
-            let key = keys.pick(&mut rng) as u32;
+            let key = keys.pick(&mut rng, 0) as u32;
             if seen.insert(key) {
                 list.push(key);
             }

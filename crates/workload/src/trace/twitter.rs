@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::{field, json, Lines};
 use crate::draw::Shares;
 use crate::error::WorkloadError;
+use crate::source::Curve;
 
 /// The clusters that the collection holds.
 pub const CLUSTERS: [u32; 3] = [1, 2, 10];
@@ -46,6 +47,15 @@ impl Cluster {
     pub fn rate_per_s(&self) -> f64 {
         let requests: u64 = self.hours.iter().map(|hour| hour.requests).sum();
         requests as f64 / (self.hours.len().max(1) as f64 * 3600.0)
+    }
+
+    /// The rate of each hour.
+    pub fn curve(&self) -> Curve {
+        let rate = |hour: &Hour| hour.requests as f64 / 3600.0;
+        Curve {
+            rates_per_s: self.hours.iter().map(rate).collect(),
+            step_s: 3600.0,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use workload::client::open::{self, OpenPlan, OpenStream};
 use workload::client::{process, Identity};
-use workload::draw::{Mixture, Popularity, Shares, Sizes};
+use workload::draw::{Asks, Mixture, Shares, Sizes};
 use workload::report::rate;
 use workload::rng::Rng;
 use workload::source::{Curve, CurveSource};
@@ -152,13 +152,7 @@ fn open_loop(
     let (mut shares_sent, mut lags, mut busy) = (Vec::new(), Vec::new(), Vec::new());
     for repeat in 0..setup.repeats {
         let random = (setup.seed, repeat as u64);
-        let mixture = Mixture::new(
-            random,
-            GETS,
-            Popularity::Uniform(KEYS),
-            Sizes::Constant(1024),
-            1,
-        );
+        let mixture = Mixture::new(random, Asks::gets(KEYS));
         let curve = Curve {
             rates_per_s: vec![OPEN_PER_S],
             step_s: 1.0,

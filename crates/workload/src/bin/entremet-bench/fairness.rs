@@ -6,7 +6,7 @@
 
 use serde_json::json;
 use workload::client::closed::ClosedStream;
-use workload::draw::{Shares, Sizes};
+use workload::draw::{Shares, Sizes, VALUE_BYTES_MAX};
 use workload::report::rate;
 use workload::WorkloadError;
 
@@ -52,7 +52,11 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
         for (size, mean_bytes) in [("10 B", 10.0), ("1 KiB", 1024.0)] {
             for sigma in [0.0, 0.5, 1.0] {
                 let name = format!("{mix}, {size}, sigma {sigma}, MMR");
-                let sizes = Sizes::LogNormal { mean_bytes, sigma };
+                let sizes = Sizes::LogNormal {
+                    mean_bytes,
+                    sigma,
+                    within_bytes: (1, VALUE_BYTES_MAX),
+                };
                 let one = |i| member("equal", i, 1, DEMAND, shares[i as usize], sizes.clone());
                 let members: Vec<Member> = (0..8).map(one).collect();
                 pair.mmr(setup, rows, &name, 0.97, &members)?;

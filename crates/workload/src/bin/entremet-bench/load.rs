@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use workload::client::closed::{self, ClosedPlan, ClosedStream};
 use workload::client::preload::{self, Keyspace};
 use workload::client::Identity;
-use workload::draw::{Mixture, Popularity, Shares, Sizes};
+use workload::draw::{Asks, Mixture, Shares, Sizes};
 use workload::stats::Outcome;
 use workload::WorkloadError;
 
@@ -18,19 +18,9 @@ pub const KEY_BYTES: u16 = 16;
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// Reads only.
-pub const GETS: Shares = Shares {
-    get: 1.0,
-    put: 0.0,
-    multiget: 0.0,
-    delete: 0.0,
-};
+pub const GETS: Shares = Shares::GETS;
 /// Writes only.
-pub const PUTS: Shares = Shares {
-    get: 0.0,
-    put: 1.0,
-    multiget: 0.0,
-    delete: 0.0,
-};
+pub const PUTS: Shares = Shares::PUTS;
 
 /// One run's result, with what it cost the server.
 pub struct Shot {
@@ -76,24 +66,24 @@ pub fn stream(
     keys: u64,
     sizes: Sizes,
 ) -> ClosedStream {
-    let (key_bytes, popularity, multiget_keys) = (KEY_BYTES, Popularity::Uniform(keys), 8);
+    let asks = Asks {
+        shares,
+        sizes,
+        ..Asks::gets(keys)
+    };
     ClosedStream {
         identity,
         connections,
         depth,
-        key_bytes,
-        shares,
-        popularity,
-        sizes,
-        multiget_keys,
+        key_bytes: KEY_BYTES,
+        asks,
     }
 }
 
 /// Stores all keys of the streams.
 pub fn fill(setup: &Setup, server: &Server, streams: &[ClosedStream]) -> Result<(), WorkloadError> {
     let keyspace = |stream: &ClosedStream| {
-        let (popularity, sizes) = (stream.popularity.clone(), stream.sizes.clone());
-        let mixture = Mixture::new((setup.seed, 0), PUTS, popularity, sizes, 1);
+        let mixture = Mixture::new((setup.seed, 0), stream.asks.clone());
         let keys = 0..mixture.keys();
         Keyspace {
             identity: stream.identity.clone(),

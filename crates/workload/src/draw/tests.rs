@@ -1,4 +1,5 @@
 use super::*;
+use crate::rng::Rng;
 
 #[test]
 fn alias_follows_its_weights() {
@@ -26,12 +27,12 @@ fn alias_refuses_what_it_cannot_sample() {
 #[test]
 fn folding_keeps_the_head_and_stays_in_range() {
     let buckets = [(1, 50.0), (9, 30.0), (1_000_000, 20.0)];
-    let popularity = Popularity::buckets(&buckets, 1_000).expect("buckets");
+    let mut popularity = Popularity::buckets(&buckets, 1_000).expect("buckets");
     assert_eq!(popularity.keys(), 1_000);
     let mut rng = Rng::new(5, 0);
     let (mut first, n) = (0, 50_000);
     for _ in 0..n {
-        let rank = popularity.pick(&mut rng);
+        let rank = popularity.pick(&mut rng, 0);
         assert!(rank < 1_000);
         first += u32::from(rank == 0);
     }
@@ -41,11 +42,13 @@ fn folding_keeps_the_head_and_stays_in_range() {
 #[test]
 fn zipf_is_skewed_as_asked() {
     let keys = 10_000u64;
-    let popularity = Popularity::zipf(1.0, keys).expect("zipf");
+    let mut popularity = Popularity::zipf(1.0, keys).expect("zipf");
     assert_eq!(popularity.keys(), keys);
     let mut rng = Rng::new(5, 0);
     let n = 100_000;
-    let top = (0..n).filter(|_| popularity.pick(&mut rng) < 100).count();
+    let top = (0..n)
+        .filter(|_| popularity.pick(&mut rng, 0) < 100)
+        .count();
     // H(100) / H(10,000) = 5.187 / 9.788
     assert!((top as f64 / f64::from(n) - 0.530).abs() < 0.01);
 }
@@ -55,6 +58,7 @@ fn sizes_belong_to_the_key_and_have_their_mean() {
     let sizes = Sizes::LogNormal {
         mean_bytes: 1024.0,
         sigma: 0.5,
+        within_bytes: (1, VALUE_BYTES_MAX),
     };
     let mean = (0..100_000)
         .map(|key| f64::from(sizes.of(key, 9)))
@@ -65,7 +69,8 @@ fn sizes_belong_to_the_key_and_have_their_mean() {
     assert_eq!(
         Sizes::LogNormal {
             mean_bytes: 10.0,
-            sigma: 0.0
+            sigma: 0.0,
+            within_bytes: (1, 100),
         }
         .of(1, 1),
         10
@@ -89,22 +94,23 @@ fn a_mixture_keeps_its_shares_and_repeats() {
         put: 0.3,
         multiget: 0.15,
         delete: 0.05,
+        ..Shares::default()
     };
     let new = || {
-        Mixture::new(
-            (1, 2),
+        let asks = Asks {
             shares,
-            Popularity::Uniform(100),
-            Sizes::Constant(10),
-            4,
-        )
+            sizes: Sizes::Constant(10),
+            multiget: Counts::Constant(4),
+            ..Asks::gets(100)
+        };
+        Mixture::new((1, 2), asks)
     };
     let (mut one, mut two) = (new(), new());
     let (mut keys, mut other) = (Vec::new(), Vec::new());
-    let mut counts = [0u32; 4];
+    let mut counts = [0u32; CLASSES];
     for _ in 0..100_000 {
-        let draw = one.draw(&mut keys);
-        assert_eq!(draw, two.draw(&mut other));
+        let draw = one.draw(0, &mut keys);
+        assert_eq!(draw, two.draw(0, &mut other));
         assert_eq!(keys, other);
         assert_eq!(
             keys.len(),
@@ -116,7 +122,7 @@ fn a_mixture_keeps_its_shares_and_repeats() {
         );
         counts[draw.class as usize] += 1;
     }
-    for (count, share) in counts.iter().zip([0.5, 0.3, 0.15, 0.05]) {
+    for (count, share) in counts.iter().zip([0.5, 0.3, 0.15, 0.0, 0.05]) {
         assert!((f64::from(*count) / 100_000.0 - share).abs() < 0.01);
     }
 }

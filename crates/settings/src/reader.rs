@@ -1,15 +1,14 @@
-//! Walks a TOML document by the schema, noting every problem on the way.
+//! Walks a TOML document by its language, noting every problem on the way.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
-use toml::Spanned;
 
-use super::problem::Report;
-use super::schema::{self, Key, Otherwise, Takes};
-use super::value::Value;
+use crate::problem::Report;
+use crate::schema::{Key, Language, Otherwise, Takes};
+use crate::value::Value;
 
 /// The state of one reading.
 pub struct Reader {
@@ -19,14 +18,18 @@ pub struct Reader {
     places: RefCell<BTreeMap<String, Range<usize>>>,
     /// The keys that were asked for: a test holds them against the schema.
     asked: RefCell<BTreeSet<&'static str>>,
+    language: &'static Language,
     /// The text has syntax errors, so what seems to be missing may only be unreadable.
     broken: bool,
 }
 
 /// A table being read; absent ones yield defaults.
+#[derive(Clone)]
 pub struct Section<'a> {
     reader: &'a Reader,
     table: Option<&'a DeTable<'a>>,
+    /// Where keys that the table does not give are looked for, in turn.
+    beneath: Vec<Beneath<'a>>,
     span: Option<Range<usize>>,
     /// Path in the schema.
     path: String,
@@ -36,10 +39,19 @@ pub struct Section<'a> {
     label: String,
 }
 
+/// A table below another one.
+#[derive(Clone, Copy)]
+struct Beneath<'a> {
+    table: &'a DeTable<'a>,
+    /// It is part of the text that is read, so that its places mean something.
+    here: bool,
+}
+
 impl Reader {
-    /// Starts a reading that reports to `report`.
-    pub fn new(report: Report, broken: bool) -> Self {
+    /// Starts a reading in `language` that reports to `report`. `broken`: the text has syntax errors.
+    pub fn new(language: &'static Language, report: Report, broken: bool) -> Self {
         Self {
+            language,
             report: RefCell::new(report),
             places: RefCell::default(),
             asked: RefCell::default(),
@@ -53,6 +65,7 @@ impl Reader {
         let section = Section {
             reader: self,
             table: Some(document),
+            beneath: Vec::new(),
             span: None,
             path,
             exact,
@@ -67,8 +80,7 @@ impl Reader {
         self.places.borrow().get(exact).cloned()
     }
 
-    /// The keys asked for so far.
-    #[cfg(test)]
+    /// The paths of the keys asked for so far, for a test that every one is read.
     pub fn asked(&self) -> BTreeSet<&'static str> {
         self.asked.borrow().clone()
     }
@@ -90,7 +102,7 @@ impl<'a> Section<'a> {
         match T::read(given, &key.takes) {
             Ok(value) => Some(value),
             Err(what) => {
-                self.problem(Some(span), key, &what);
+                self.problem(span, key, &what);
                 default(key)
             }
         }
@@ -125,16 +137,17 @@ impl<'a> Section<'a> {
                     ),
                     false => format!("is not a table; write [{}] or {{ … }}", self.path_of(name)),
                 };
-                self.problem(Some(span.clone()), key, &how);
+                self.problem(span.clone(), key, &how);
             }
             table
         });
         let label = format!("{}{name}.", self.label);
-        let span = given.map(|(_, span)| span);
+        let span = given.and_then(|(_, span)| span);
         let (path, exact) = (self.path_of(name), self.exact_of(name));
         let section = Section {
             reader: self.reader,
             table,
+            beneath: Vec::new(),
             span,
             path,
             exact,
@@ -159,7 +172,7 @@ impl<'a> Section<'a> {
                 "is not a list; write [[{}]] with double brackets",
                 self.path_of(name)
             );
-            self.problem(Some(span), key, &how);
+            self.problem(span, key, &how);
             return Vec::new();
         };
         let mut sections = Vec::with_capacity(list.len());
@@ -177,6 +190,7 @@ impl<'a> Section<'a> {
             let mut section = Section {
                 reader: self.reader,
                 table: Some(table),
+                beneath: Vec::new(),
                 span,
                 path,
                 exact,
@@ -189,6 +203,20 @@ impl<'a> Section<'a> {
         sections
     }
 
+    /// The same section, which takes what it does not give itself from `lower`: each key as a whole.
+    pub fn over(mut self, lower: &Section<'a>) -> Self {
+        let own = lower.table.map(|table| Beneath { table, here: true });
+        self.beneath.extend(own);
+        self.beneath.extend(&lower.beneath);
+        self
+    }
+
+    /// The same section, which takes what it does not give itself from a table that is not in the text.
+    pub fn over_table(mut self, table: &'a DeTable<'a>) -> Self {
+        self.beneath.push(Beneath { table, here: false });
+        self
+    }
+
     /// True when the table is there.
     pub fn present(&self) -> bool {
         self.table.is_some()
@@ -196,17 +224,20 @@ impl<'a> Section<'a> {
 
     /// The text that a key was given, whatever the key takes.
     pub fn raw_text(&self, name: &str) -> Option<&'a str> {
-        self.value(name)?.get_ref().as_str()
+        self.table?.get(name)?.get_ref().as_str()
     }
 
-    /// True when the file gives the key.
+    /// True when this table gives the key itself.
     pub fn gives(&self, name: &str) -> bool {
-        self.value(name).is_some()
+        self.table.is_some_and(|table| table.contains_key(name))
     }
 
     /// Adds an error about a key of this table.
     pub fn error(&self, name: &str, what: &str, advice: &str) {
-        let span = self.value(name).map(Spanned::span).or(self.span.clone());
+        let span = self
+            .value(name)
+            .and_then(|(_, span)| span)
+            .or(self.span.clone());
         let key = format!("{}{name}", self.label);
         self.reader
             .report
@@ -217,7 +248,10 @@ impl<'a> Section<'a> {
 
     /// Adds a warning about a key of this table.
     pub fn warn(&self, name: &str, what: &str, advice: &str) {
-        let span = self.value(name).map(Spanned::span).or(self.span.clone());
+        let span = self
+            .value(name)
+            .and_then(|(_, span)| span)
+            .or(self.span.clone());
         let key = format!("{}{name}", self.label);
         self.reader
             .report
@@ -226,23 +260,31 @@ impl<'a> Section<'a> {
             .advice(advice);
     }
 
-    fn value(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        self.table?.get(name)
+    /// A key's value, from this table or from those beneath, and its place if it has one in the text.
+    fn value(&self, name: &str) -> Option<(&'a DeValue<'a>, Option<Range<usize>>)> {
+        let own = self.table.map(|table| Beneath { table, here: true });
+        own.iter().chain(&self.beneath).find_map(|layer| {
+            let value = layer.table.get(name)?;
+            Some((value.get_ref(), layer.here.then(|| value.span())))
+        })
     }
 
-    fn given(&self, name: &str) -> Option<(&'a DeValue<'a>, Range<usize>)> {
-        let value = self.value(name)?;
-        self.reader
-            .places
-            .borrow_mut()
-            .insert(self.exact_of(name), value.span());
-        Some((value.get_ref(), value.span()))
+    fn given(&self, name: &str) -> Option<(&'a DeValue<'a>, Option<Range<usize>>)> {
+        let (value, span) = self.value(name)?;
+        if let Some(span) = &span {
+            let exact = self.exact_of(name);
+            self.reader.places.borrow_mut().insert(exact, span.clone());
+        }
+        Some((value, span))
     }
 
     fn key(&self, name: &str) -> &'static Key {
         let path = self.path_of(name);
-        let key =
-            schema::find(&path).expect("asked only for keys of the schema; a test reads them all");
+        let key = self
+            .reader
+            .language
+            .find(&path)
+            .expect("asked only for keys of the schema; a test reads them all");
         self.reader.asked.borrow_mut().insert(key.path);
         key
     }
@@ -279,13 +321,18 @@ impl<'a> Section<'a> {
     fn refuse_unknown(&self) {
         let Some(table) = self.table else { return };
         for name in table.keys() {
-            if schema::find(&self.path_of(name.get_ref())).is_some() {
+            if self
+                .reader
+                .language
+                .find(&self.path_of(name.get_ref()))
+                .is_some()
+            {
                 continue;
             }
             let label = format!("{}{}", self.label, name.get_ref());
             let mut report = self.reader.report.borrow_mut();
             let problem = report.error(Some(name.span()), &label, "there is no such key");
-            if let Some(advice) = suggest(&self.path, name.get_ref()) {
+            if let Some(advice) = suggest(self.reader.language, &self.path, name.get_ref()) {
                 problem.advice(advice);
             }
         }
@@ -301,23 +348,28 @@ fn default<T: Value>(key: &Key) -> Option<T> {
 }
 
 /// The nearest key of the section, or the section where a key of that name is at home.
-fn suggest(section: &str, name: &str) -> Option<String> {
+fn suggest(language: &Language, section: &str, name: &str) -> Option<String> {
     let distance = |key: &&Key| strsim::osa_distance(key.name(), &name.to_lowercase());
-    if let Some(near) = schema::of_section(section).min_by_key(distance) {
+    if let Some(near) = language.of_section(section).min_by_key(distance) {
         if distance(&near) <= 1 + name.len() / 4 {
             return Some(format!("did you mean {:?}?", near.name()));
         }
     }
-    let homes = schema::KEYS
-        .iter()
+    let homes = language
+        .keys()
         .filter(|key| key.name() == name && !matches!(key.takes, Takes::Table));
-    let homes: Vec<String> = homes.map(|key| format!("[{}]", key.section())).collect();
+    let homes: Vec<String> = homes
+        .map(|key| match key.section() {
+            "" => "the top of the file".into(),
+            section => format!("[{section}]"),
+        })
+        .collect();
     if !homes.is_empty() {
         return Some(format!(
             "a key of that name belongs to {}",
             homes.join(" or ")
         ));
     }
-    let known: Vec<&str> = schema::of_section(section).map(Key::name).collect();
+    let known: Vec<&str> = language.of_section(section).map(Key::name).collect();
     Some(format!("remove it; the keys here are {}", known.join(", ")))
 }

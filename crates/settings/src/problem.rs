@@ -36,6 +36,8 @@ pub struct Report {
     /// Byte offset at which each line starts.
     lines: Vec<usize>,
     text: String,
+    /// The text is one that nobody wrote, so that places in it mean nothing.
+    placeless: bool,
     problems: Vec<Problem>,
 }
 
@@ -52,7 +54,16 @@ impl Report {
             file: file.to_string(),
             lines,
             text: text.to_string(),
+            placeless: false,
             problems: Vec::new(),
+        }
+    }
+
+    /// The same for a text that nobody wrote: problems are named by their keys alone.
+    pub fn placeless(name: &str, text: &str) -> Self {
+        Self {
+            placeless: true,
+            ..Self::new(name, text)
         }
     }
 
@@ -95,6 +106,17 @@ impl Report {
         what: String,
     ) -> &mut Problem {
         let place = span.map(|span| self.place(span.start));
+        // A value that several parts take over is wrong once.
+        let last = |key: &str| key.rsplit(['.', ' ']).next().map(str::to_string);
+        let alike = |other: &Problem| {
+            place.is_some()
+                && other.place == place
+                && other.what == what
+                && last(&other.key) == last(key)
+        };
+        if let Some(known) = self.problems.iter().position(alike) {
+            return &mut self.problems[known];
+        }
         let problem = Problem {
             severity,
             place,
@@ -165,8 +187,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for problem in self.problems() {
             match problem.place {
-                Some((line, column)) => write!(f, "{}:{line}:{column}: ", self.file)?,
-                None => write!(f, "{}: ", self.file)?,
+                Some((line, column)) if !self.placeless => {
+                    write!(f, "{}:{line}:{column}: ", self.file)?
+                }
+                _ => write!(f, "{}: ", self.file)?,
             }
             f.write_str(match problem.severity {
                 Severity::Error => "error: ",

@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use toml::de::DeValue;
 
-use super::schema::Takes;
-use super::units::{ByteRate, Bytes, Rate, Time};
+use crate::schema::Takes;
+use crate::units::{ByteRate, Bytes, Rate, Time};
 
 /// A type that keys can have.
 pub trait Value: Sized {
@@ -206,6 +206,46 @@ impl Value for ByteRate {
             return mismatch(takes);
         };
         quantity(value, "100MB/s", (min, max), |rate: &Self| rate.per_s())
+    }
+}
+
+impl Value for Vec<Bytes> {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        let Takes::ByteList(min, max) = takes else {
+            return mismatch(takes);
+        };
+        each(value, &Takes::Bytes(min, max), "[\"100B\", \"1KiB\"]")
+    }
+}
+
+impl Value for Vec<f64> {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        let Takes::NumberList(min, max) = takes else {
+            return mismatch(takes);
+        };
+        each(value, &Takes::Number(*min, *max), "[1, 2.5]")
+    }
+}
+
+/// Reads every element of a list that must not be empty.
+fn each<T: Value>(value: &DeValue, takes: &Takes, example: &str) -> Result<Vec<T>, String> {
+    let wrong = || format!("is {}; write a list, as {example}", found(value));
+    let list = value.as_array().ok_or_else(wrong)?;
+    if list.is_empty() {
+        return Err("is empty".into());
+    }
+    list.iter()
+        .map(|one| T::read(one.get_ref(), takes))
+        .collect()
+}
+
+/// A table in another language: only that it is one is checked here.
+pub struct Foreign;
+
+impl Value for Foreign {
+    fn read(value: &DeValue, _takes: &Takes) -> Result<Self, String> {
+        let wrong = || format!("is {}; write a table", found(value));
+        value.as_table().map(|_| Self).ok_or_else(wrong)
     }
 }
 

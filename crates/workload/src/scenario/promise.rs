@@ -1,0 +1,116 @@
+//! What a tenant was promised, as `entremet.toml` says it.
+
+use settings::units::Rate;
+use settings::{Section, Value};
+
+/// The keys of a `[[tenant]]` of `entremet.toml` that a scenario gives, as they were written.
+///
+/// The load client measures; keeping promises is the server's work. So it only hands them on: to a configuration that
+/// somebody writes (`table`), or to `ENTREMET TENANT SET` with `--provision`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promise {
+    /// Its weight; 1 where the scenario says nothing.
+    pub weight: f64,
+    /// Exactly the keys that were given (`weight`, `sync`, `cache`, `reserved_permits`, `contract`, `reserve`, `limit`,
+    /// `slo`), ready to be put into a `[[tenant]]` table.
+    pub table: toml::Table,
+}
+
+impl Promise {
+    /// REQUIRES: `written` is the tenant's table in the text that `section` reads.
+    pub(super) fn read(section: &Section, written: Option<&toml::Table>) -> Self {
+        check(section);
+        let given = |key: &str| Some((key.to_string(), written?.get(key)?.clone()));
+        let names = settings::promise::KEYS
+            .iter()
+            .filter(|key| key.section() == "tenant");
+        Self {
+            weight: section.get_or_default("weight"),
+            table: names.filter_map(|key| given(key.name())).collect(),
+        }
+    }
+
+    /// The words of `ENTREMET TENANT SET name …`, and the keys that the command has no option for.
+    pub fn options(&self) -> (Vec<String>, Vec<&'static str>) {
+        let mut words = Vec::new();
+        let mut add = |option: &str, path: &[&str], show: fn(&toml::Value) -> Option<String>| {
+            let mut value = self.table.get(path[0]);
+            for name in &path[1..] {
+                value = value.and_then(|table| table.get(name));
+            }
+            if let Some(word) = value.and_then(show) {
+                words.extend([option.to_string(), word]);
+            }
+        };
+        add("WEIGHT", &["weight"], number);
+        add("RESERVED-PERMITS", &["reserved_permits"], number);
+        add("RESERVE-GET", &["reserve", "get"], rate);
+        add("RESERVE-PUT", &["reserve", "put"], rate);
+        add("LIMIT-REQUESTS", &["limit", "requests"], rate);
+        add("LIMIT-BYTES", &["limit", "bytes"], |value| {
+            let rate: settings::units::ByteRate = value.as_str()?.parse().ok()?;
+            Some(rate.per_s().to_string())
+        });
+        add("CONTRACT", &["contract"], rate);
+        add("CACHE", &["cache"], |value| {
+            let bytes: settings::units::Bytes = value.as_str()?.parse().ok()?;
+            Some(bytes.get().to_string())
+        });
+        add("SYNC", &["sync"], |value| match value.as_str()? {
+            "every 1s" => Some("EVERYSEC".into()),
+            word => Some(word.to_ascii_uppercase()),
+        });
+        let mut left = Vec::new();
+        let limit = self.table.get("limit");
+        for (key, name) in [("limit.burst", "burst"), ("limit.max_wait", "max_wait")] {
+            if limit.is_some_and(|limit| limit.get(name).is_some()) {
+                left.push(key);
+            }
+        }
+        if self.table.contains_key("slo") {
+            left.push("slo");
+        }
+        (words, left)
+    }
+}
+
+fn number(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::Integer(n) => Some(n.to_string()),
+        toml::Value::Float(n) => Some(n.to_string()),
+        _ => None,
+    }
+}
+
+fn rate(value: &toml::Value) -> Option<String> {
+    let rate: Rate = value.as_str()?.parse().ok()?;
+    Some(rate.per_s().to_string())
+}
+
+/// Reads every key for the sake of what is wrong with it.
+fn check(section: &Section) {
+    use settings::units::{ByteRate, Bytes, Time};
+    ask::<String>(section, &["sync"]);
+    ask::<Bytes>(section, &["cache"]);
+    ask::<u32>(section, &["reserved_permits"]);
+    ask::<Rate>(section, &["contract"]);
+    ask::<Rate>(&section.table("reserve"), &["get", "put"]);
+    let limit = section.table("limit");
+    ask::<Rate>(&limit, &["requests"]);
+    ask::<ByteRate>(&limit, &["bytes"]);
+    ask::<Time>(&limit, &["burst", "max_wait"]);
+    for slo in section.tables("slo", |_, place| format!("slo number {}", place + 1)) {
+        ask::<String>(&slo, &["class"]);
+        ask::<Rate>(&slo, &["throughput", "contract"]);
+        ask::<u32>(&slo, &["importance"]);
+        let latency = slo.table("latency");
+        ask::<f64>(&latency, &["p"]);
+        ask::<Time>(&latency, &["at_most"]);
+    }
+}
+
+fn ask<T: Value>(section: &Section, names: &[&str]) {
+    for name in names {
+        let _: Option<T> = section.get(name);
+    }
+}

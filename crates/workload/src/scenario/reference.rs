@@ -1,0 +1,81 @@
+//! docs/reference/scenario.md, written from the language.
+
+use std::fmt::Write;
+
+use settings::reference::{sections, UNITS};
+
+use super::misbehave;
+use super::schema::LANGUAGE;
+
+const HEAD: &str = r#"# Scenarios
+
+A scenario says who asks what of a server, when, and what changes on the way. `entremet load SCENARIO.toml` plays it;
+experiments are built on it. This page is written from the code by
+`UPDATE_DOCS=1 cargo test --release -p entremet-workload --lib scenario`; a test compares the two.
+
+`entremet load SCENARIO.toml --check` finds everything that is wrong, with line and column, and says the rest back in words.
+Unknown keys are errors, and so is a key that cannot take effect beside the others. Examples to start from are in
+[`scenarios/`](../../scenarios).
+
+```toml
+name = "half-at-twice"
+duration = "20s"
+warm_up = "3s"
+
+[[tenant]]
+name = "web"                      # web-1 … web-4
+count = 4
+weight = 10
+
+  [[tenant.load]]
+  arrivals = "poisson"
+  rate = "2000/s"
+  mix = { get = 0.9, put = 0.1 }
+  keys = { count = 100_000 }
+  popularity = { kind = "zipf", alpha = 0.99 }
+  values = { kind = "log-normal", mean = "1KiB", sigma = 0.5 }
+
+    [[tenant.load.phase]]         # from 10 s on
+    at = "10s"
+    rate = "4000/s"
+```
+
+## Time
+
+Time 0 is the end of the warm-up, when measuring begins; `at`, `from`, `until` and the seconds of the results count from there. In the
+warm-up every load behaves as at time 0, unless it has a `from`.
+
+## Same seed, same requests
+
+Each load draws from a generator of its own, fixed by the seed and the names of tenant and load, so that a tenant more or
+less does not change what the others send. An open loop sends the same requests at the same times. A closed loop sends the same
+requests in the same order; how far it gets depends on the server.
+
+## Real traces
+
+They are read from `$ENTREMET_TRACES` (default `../shared/data`). Where one is absent, an equivalent is made from its published
+statistics, and the output says so.
+
+## Units
+
+"#;
+
+const TOP: &str = "The run as a whole.";
+
+/// The text of the page.
+pub fn reference() -> String {
+    let mut text = format!("{HEAD}{UNITS}");
+    text.push_str(&sections(&LANGUAGE, 2, false, Some(TOP)));
+    text.push_str(
+        "\n## Ways to misbehave\n\n`misbehave = \"NAME\"` stands for the settings below; whatever the same table says itself \
+         holds instead. In a phase it holds until the next one.\n",
+    );
+    for way in misbehave::ALL {
+        let (name, does, settings) = (way.name, way.does, way.settings);
+        let _ = write!(
+            text,
+            "\n### `{name}`\n\nIt {does}.\n\n```toml\n{settings}\n```\n"
+        );
+    }
+    text
+}
