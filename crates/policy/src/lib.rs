@@ -14,6 +14,7 @@
 //!   * `permits`: how much may be outstanding, and what of it is kept for whom;
 //!
 //!   which know nothing of each other.
+//! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels.
 //! * [`balance`] says which connections should move to another core.
 //!
 //! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
@@ -21,6 +22,7 @@
 
 pub mod balance;
 pub mod dispatch;
+pub mod multiget;
 
 mod cost;
 mod fairness;

@@ -1,0 +1,78 @@
+//! Tags: what an operation carries to its server, and how a sender chooses it.
+
+use super::levels::Levels;
+use super::opset::{bottleneck, Opset};
+use crate::cost::Nanos;
+
+/// What every operation of an opset carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tag {
+    /// For exact order: the smallest goes first.
+    pub priority: u64,
+    /// For levels: the queue, 0 the fastest.
+    pub level: u8,
+}
+
+/// How tags are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Strategy {
+    /// All alike: servers keep arrival order.
+    Agnostic,
+    /// All operations by the cost of the bottleneck: "shortest bottleneck first" (Rein 3.2.1).
+    ShortestBottleneck,
+    /// The bottleneck first, others the later the more slack they have (Rein 3.2.1).
+    SlackDriven,
+    /// The bottleneck by its cost, others later by their slack (Rein 3.3.1, algorithm 1).
+    Rein,
+    /// By when the multiget could be done if it were alone, stretched: an operation is overtaken only by what
+    /// arrives within `stretch` times its bottleneck after it. Small ones pass large ones as in
+    /// shortest bottleneck first, but nobody starves. Costs must be in nanoseconds.
+    Deadline {
+        /// How many times its bottleneck a multiget may wait for smaller ones, in quarters (4: once).
+        stretch_quarters: u32,
+    },
+}
+
+/// Unit of a ratio in a priority, so that ratios of costs keep their order as integers.
+const RATIO: u128 = 1 << 10;
+
+/// Tags each opset of one multiget, in their order; `tags` is emptied first. `now` is when the multiget was
+/// sent; only [`Strategy::Deadline`] uses it.
+pub fn tag(strategy: Strategy, now: Nanos, opsets: &[Opset], levels: &Levels, tags: &mut Vec<Tag>) {
+    tags.clear();
+    let Some(place) = bottleneck(opsets) else {
+        return;
+    };
+    let finish = opsets[place].finish();
+    let level = levels.of(finish);
+    tags.extend(opsets.iter().map(|opset| {
+        let (own, last) = (opset.finish().max(1), finish.max(1));
+        match strategy {
+            Strategy::Agnostic => Tag::default(),
+            Strategy::ShortestBottleneck => tagged(u128::from(last) * RATIO, level),
+            // (cost(x) + slack(x)) / size(O), read for the opset: cost(O) + slack(O) is the
+            // bottleneck's cost, and its size stands for its cost. So the bottleneck has 1, and an opset of
+            // half its cost 2, as "a queue that is twice as slow" in 3.3.1.
+            Strategy::SlackDriven => tagged(ratio(last, own), levels.slacked(0, own, last)),
+            Strategy::Rein => {
+                let slacked = levels.slacked(level, own, last);
+                tagged(u128::from(last) * ratio(last, own), slacked)
+            }
+            Strategy::Deadline { stretch_quarters } => {
+                let stretch = last.saturating_mul(u64::from(stretch_quarters)) / 4;
+                tagged(u128::from(now.saturating_add(stretch)), level)
+            }
+        }
+    }));
+}
+
+fn ratio(last: u64, own: u64) -> u128 {
+    u128::from(last) * RATIO / u128::from(own)
+}
+
+fn tagged(priority: u128, level: usize) -> Tag {
+    Tag {
+        priority: u64::try_from(priority).unwrap_or(u64::MAX),
+        level: level as u8,
+    }
+}
