@@ -17,6 +17,7 @@ mod exchange;
 mod grant;
 mod observation;
 mod options;
+mod ordered;
 mod rates;
 mod ready;
 mod settle;
@@ -29,6 +30,7 @@ pub use exchange::Consumed;
 pub use grant::{Grant, Next, Ticket, Verdict};
 pub use observation::Observation;
 pub use options::{Allocation, Discipline, DispatchOptions, Limit, Meter};
+pub use ordered::Ordered;
 pub use rates::Limited;
 
 use crate::cost::{Cost, Nanos, PrincipalId};
