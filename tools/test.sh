@@ -38,7 +38,10 @@ run_phase() (
         lint) cargo clippy --release --locked --workspace --all-targets -- -D warnings ;;
         tidy) pytest tidy ;;
         build) cargo build --release --locked -p entremet ;;
-        unit) cargo test --release --locked --workspace --no-fail-fast ;;
+        unit)
+            cargo test --release --locked --workspace --no-fail-fast
+            node --test --test-reporter=spec web/tests/
+            ;;
         debug)
             local crate packages=()
             for crate in "${DEBUG_CRATES[@]}"; do packages+=(-p "$crate"); done
