@@ -19,7 +19,7 @@ VENV_PY := $(BUILD)/venv/bin/python
 export ENTREMET_SERVER ?= $(ENTREMET)
 
 .PHONY: help setup setup-build setup-tests build run fmt lint test test-unit test-tidy \
-        test-operations test-clients test-conformance test-crash soak fuzz bench experiments clean distclean
+        test-operations test-browser test-clients test-conformance test-crash soak fuzz bench experiments clean distclean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ test-conformance: ## Redis's own suite, redis-py's and fakeredis's
 
 test-operations: ## Start, health, reload, isolation, the README's session
 	@tools/test.sh operations
+
+test-browser: ## The dashboard in a headless Chromium
+	@tools/test.sh browser
 
 test-crash: ## kill -9, full disks, hostile clients
 	@tools/test.sh crash

@@ -29,6 +29,8 @@ cat <<TEXT
    redis-cli -p $port --user web --pass web-demo --latency                             ... that web hardly notices
    curl http://$admin/metrics
 
+   Dashboard: http://$admin/
+
 >> Data is in $data. Ctrl-C ends the server.
 TEXT
 exec "$binary" serve --config tools/demo.toml --listen "$listen" --admin "$admin" --data "$data"

@@ -48,6 +48,8 @@ list_test_packages() {
     need maven have mvn
     need nodejs have node
     need npm have npm
+    need chromium have chromium
+    need chromium-driver have chromedriver
 }
 
 # Installs with no questions, and keeps a package's service from starting: a Redis that somebody else runs on

@@ -11,7 +11,7 @@ source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
 
-ALL=(setup format lint tidy build unit debug operations clients crash conformance fuzz)
+ALL=(setup format lint tidy build unit debug operations browser clients crash conformance fuzz)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry)
 
@@ -40,14 +40,14 @@ run_phase() (
         build) cargo build --release --locked -p entremet ;;
         unit)
             cargo test --release --locked --workspace --no-fail-fast
-            node --test --test-reporter=spec web/tests/
+            node --test web/tests/*.test.mjs
             ;;
         debug)
             local crate packages=()
             for crate in "${DEBUG_CRATES[@]}"; do packages+=(-p "$crate"); done
             cargo test --locked "${packages[@]}" --no-fail-fast
             ;;
-        operations | clients | crash | conformance) pytest "$1" ;;
+        operations | browser | clients | crash | conformance) pytest "$1" ;;
         fuzz) tools/fuzz.sh ;;
         *) die "no phase is named $1; there are: ${ALL[*]}" ;;
     esac

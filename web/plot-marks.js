@@ -81,7 +81,7 @@
     const width = () => (bars.length ? Math.max(ratio, (gap() * 0.8) / bars.length) : 0);
     // Bars stand beside one another; everything else stands on its x.
     const shift = (one) => (one.kind === "bars" ? (bars.indexOf(one) - (bars.length - 1) / 2) * width() : 0);
-    const marked = (one) => one.kind === "points" || (one.kind === "line" && one.x.length <= MARKED_MAX);
+    const marked = (one) => one.kind === "points" || (one.kind === "line" && !moving(plan) && one.x.length <= MARKED_MAX);
     const banded = (one) => one.low && one.kind !== "bars" && one.x.length > MARKED_MAX;
 
     function drawBars(one) {
@@ -177,8 +177,13 @@
     };
   }
 
+  // A plot over the clock grows: its lines would lose their markers on the way.
+  function moving(plan) {
+    return plan.x.scale === "time";
+  }
+
   // What a legend shows of a series.
-  function swatch(one, look) {
+  function swatch(plan, one, look) {
     const canvas = document.createElement("canvas");
     const ratio = root.uPlot.pxRatio;
     const [width, height] = one.kind === "bars" ? [12, 12] : [28, 12];
@@ -207,7 +212,7 @@
       ctx.lineTo(canvas.width, middle);
       ctx.stroke();
     }
-    if (one.kind !== "step" && one.x.length <= MARKED_MAX) mark(ctx, one.look, canvas.width / 2, middle, 3.2 * ratio, colour, look.paper);
+    if (one.kind === "points" || (one.kind === "line" && !moving(plan) && one.x.length <= MARKED_MAX)) mark(ctx, one.look, canvas.width / 2, middle, 3.2 * ratio, colour, look.paper);
     return canvas;
   }
 

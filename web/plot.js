@@ -199,6 +199,14 @@
     return { ...base, ...label, ...times, values, gap: 3, size: 24 };
   }
 
+  // Lines of a log grid: all within two decades, beyond that only the powers of ten.
+  function decades(u, splits) {
+    const shown = splits.filter((value) => value !== null && value > 0);
+    const wide = shown.length > 0 && Math.max(...shown) / Math.min(...shown) >= 50;
+    const power = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
+    return splits.map((value) => (!wide || power(value) ? value : null));
+  }
+
   function yAxis(plan, look, font) {
     const size = (u, values, axis, cycle) => {
       if (cycle > 1) return u.axes[axis]._size; // uPlot asks again until sizes settle
@@ -211,7 +219,7 @@
     const label = plan.compact ? {} : { label: caption(plan.y) || undefined, labelFont: font, labelSize: 22 };
     return {
       stroke: look.faint, font, size, gap: 6, space: plan.compact ? 26 : 36, ...label,
-      grid: { stroke: look.grid, width: 1 }, ticks: { show: false }, values: (u, splits) => ticks(splits, plan.y.scale === "log"),
+      grid: { stroke: look.grid, width: 1, ...(plan.y.scale === "log" ? { filter: decades } : {}) }, ticks: { show: false }, values: (u, splits) => ticks(splits, plan.y.scale === "log"),
     };
   }
 
@@ -330,7 +338,7 @@
       button.type = "button";
       button.title = "Show or hide";
       button.setAttribute("aria-pressed", String(one.shown));
-      button.append(swatch(one, this.look), make("span", "plot-name", one.name), value);
+      button.append(swatch(this.plan, one, this.look), make("span", "plot-name", one.name), value);
       button.addEventListener("click", () => {
         const now = this.plan.series[place];
         now.shown = !now.shown;
@@ -346,7 +354,8 @@
       const { plan } = this;
       this.values.forEach((element, place) => {
         const value = valueAt(plan, plan.series[place], at);
-        const unit = plan.y.unit ? ` ${plan.y.unit}` : "";
+        // A compact plot says the unit once, in its title.
+        const unit = plan.y.unit && !plan.compact ? ` ${plan.y.unit}` : "";
         element.textContent = value === undefined ? "" : number(value) + (value === null ? "" : unit);
       });
       this.empty.hidden = plan.series.some((one) => one.y.some((value) => value !== null));

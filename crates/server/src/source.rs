@@ -8,7 +8,7 @@ use engine::KeyspaceStats;
 use policy::PrincipalId;
 use telemetry::{
     Capacities, Connections, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot,
-    StageSnapshot, State, Storage, TenantSnapshot,
+    StageSnapshot, State, Storage, TenantSnapshot, TenantStage,
 };
 
 use crate::core::Seen;
@@ -169,16 +169,18 @@ impl telemetry::AdminSource for Source {
     }
 
     fn tenants(&self) -> Vec<TenantSnapshot> {
-        let mut waiting: BTreeMap<PrincipalId, u64> = BTreeMap::new();
+        let mut stages: BTreeMap<PrincipalId, [TenantStage; 2]> = BTreeMap::new();
         for entries in self.shared.board.cores() {
             for entry in entries.iter() {
-                *waiting.entry(entry.principal).or_default() += entry.request.waiting;
+                let [request, handler] = stages.entry(entry.principal).or_default();
+                add(request, &entry.request);
+                add(handler, &entry.handler);
             }
         }
         let tenants = self.shared.tenants.list();
         tenants
             .iter()
-            .map(|tenant| snapshot(tenant, waiting.get(&tenant.id).copied().unwrap_or(0)))
+            .map(|tenant| snapshot(tenant, stages.remove(&tenant.id).unwrap_or_default()))
             .collect()
     }
 
@@ -209,7 +211,14 @@ impl telemetry::AdminSource for Source {
     }
 }
 
-fn snapshot(tenant: &Tenant, waiting: u64) -> TenantSnapshot {
+fn add(stage: &mut TenantStage, seen: &Seen) {
+    stage.waiting += seen.waiting;
+    stage.permits_in_use += seen.permits_in_use;
+    stage.admitted += seen.admitted;
+    stage.waited_ns = stage.waited_ns.saturating_add(seen.waited_ns);
+}
+
+fn snapshot(tenant: &Tenant, [request, handler]: [TenantStage; 2]) -> TenantSnapshot {
     let settings = tenant.settings();
     let stored = tenant
         .keyspace()
@@ -226,7 +235,7 @@ fn snapshot(tenant: &Tenant, waiting: u64) -> TenantSnapshot {
         contract_per_s: settings.contract_per_s,
         sync: sync_word(settings.durability).to_string(),
         connections: u64::from(tenant.connections()),
-        waiting,
+        waiting: request.waiting,
         keys: stored.records_estimate,
         cache_hits: stored.cache_hits,
         cache_misses: stored.cache_misses,
@@ -235,6 +244,14 @@ fn snapshot(tenant: &Tenant, waiting: u64) -> TenantSnapshot {
         uncommitted_bytes: stored.pending_bytes,
         disk_bytes: stored.disk_bytes,
         write_error: stored.error.map(|error| error.to_string()),
+        stages: [("request", request), ("handler", handler)]
+            .into_iter()
+            .filter(|(_, stage)| stage.admitted + stage.waiting > 0)
+            .map(|(name, stage)| TenantStage {
+                stage: name.to_string(),
+                ..stage
+            })
+            .collect(),
     }
 }
 

@@ -3,8 +3,9 @@
 //! * Cores record each request through a [`Recorder`] into log-linear [`Histogram`]s and counters: one writer,
 //!   any number of readers, no lock and no atomic read-modify-write.
 //! * The [`Registry`] merges cores when somebody asks, and knows what each tenant used lately.
-//! * [`admin`] serves it: Prometheus's text at `/metrics`, JSON under `/api`, `/livez` and `/readyz`, on a
-//!   thread of its own so that a scrape never runs on a core.
+//! * [`live`] says what happened in the last seconds, once a second while somebody watches.
+//! * [`admin`] serves it: the dashboard at `/`, Prometheus's text at `/metrics`, JSON under `/api`, `/livez` and
+//!   `/readyz`, on a thread of its own so that a scrape never runs on a core.
 //!
 //! The server implements [`AdminSource`] and hands it to [`admin::start`].
 
@@ -14,6 +15,7 @@ mod class;
 mod error;
 pub mod exposition;
 mod histogram;
+pub mod live;
 pub mod metrics;
 mod model;
 mod process;
@@ -28,7 +30,7 @@ pub use error::TelemetryError;
 pub use histogram::{Histogram, BUCKETS};
 pub use model::{
     AdminSource, Connections, Memory, PrincipalSnapshot, ServerSnapshot, StageSnapshot, State,
-    Storage, TenantSnapshot,
+    Storage, TenantSnapshot, TenantStage,
 };
 pub use process::ProcessUsage;
 pub use recorder::{Limit, Recorder, Request};

@@ -188,6 +188,23 @@ pub struct TenantSnapshot {
     /// Why its writes are refused, if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_error: Option<String>,
+    /// Before each kind of stage it was ever let through, all cores together.
+    pub stages: Vec<TenantStage>,
+}
+
+/// One tenant before one kind of stage, all cores together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TenantStage {
+    /// `request` or `handler`, later also `device`.
+    pub stage: String,
+    /// Waiting.
+    pub waiting: u64,
+    /// Permits in use.
+    pub permits_in_use: u32,
+    /// Let through since the start.
+    pub admitted: u64,
+    /// Time that those let through had waited, summed since the start, ns.
+    pub waited_ns: u64,
 }
 
 /// One stage of one core.

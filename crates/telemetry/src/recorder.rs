@@ -114,6 +114,9 @@ impl Counters {
             into.bytes_in += counters.bytes_in.load(Relaxed);
             into.bytes_out += counters.bytes_out.load(Relaxed);
             into.cpu_ns += counters.cpu_ns.load(Relaxed);
+            for count in &counters.throttled {
+                into.throttled += count.load(Relaxed);
+            }
         }
         into.occupied_ns += self.occupied_ns.load(Relaxed);
         into.found += self.found.load(Relaxed);
@@ -257,6 +260,6 @@ mod tests {
             (usage.requests, usage.bytes_in, usage.occupied_ns),
             (18, 540, 77)
         );
-        assert_eq!((usage.found, usage.missed), (7, 2));
+        assert_eq!((usage.found, usage.missed, usage.throttled), (7, 2, 1));
     }
 }

@@ -101,6 +101,15 @@ impl Registry {
         Some(totals)
     }
 
+    /// What each tenant used since the start, those who used nothing included.
+    pub fn usages(&self) -> Vec<(String, Usage)> {
+        let tenants = self.tenants.lock();
+        let usage = tenants
+            .iter()
+            .map(|(name, tenant)| (name.clone(), tenant.usage()));
+        usage.collect()
+    }
+
     /// All tenants together, those removed included.
     pub fn usage(&self) -> Usage {
         let tenants = self.tenants.lock();
@@ -134,13 +143,10 @@ impl Registry {
     }
 
     fn read(&self, at_ns: u64) -> Reading {
-        let tenants = self.tenants.lock();
-        let usage = tenants
-            .iter()
-            .map(|(name, tenant)| (name.clone(), tenant.usage()));
+        let usages = self.usages().into_iter();
         Reading {
             at_ns,
-            usage: usage
+            usage: usages
                 .filter(|(_, usage)| *usage != Usage::default())
                 .collect(),
         }

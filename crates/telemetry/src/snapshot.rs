@@ -94,6 +94,12 @@ impl HistogramSnapshot {
         difference
     }
 
+    /// The buckets that hold something: place and count, rising.
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let counts = self.counts.iter().copied().enumerate();
+        counts.filter(|(_, count)| *count > 0)
+    }
+
     pub(crate) fn add_bucket(&mut self, bucket: usize, count: u64) {
         if count == 0 {
             return;

@@ -33,6 +33,22 @@ impl ClassTotals {
     pub fn is_empty(&self) -> bool {
         self.requests == 0 && self.throttled == [0, 0]
     }
+
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let less = u64::saturating_sub;
+        Self {
+            requests: less(self.requests, earlier.requests),
+            errors: less(self.errors, earlier.errors),
+            throttled: [0, 1].map(|limit| less(self.throttled[limit], earlier.throttled[limit])),
+            bytes_in: less(self.bytes_in, earlier.bytes_in),
+            bytes_out: less(self.bytes_out, earlier.bytes_out),
+            cpu_ns: less(self.cpu_ns, earlier.cpu_ns),
+            latency: self.latency.since(&earlier.latency),
+            queue: self.queue.since(&earlier.queue),
+            disk: self.disk.since(&earlier.disk),
+        }
+    }
 }
 
 /// One tenant's counters since the start, over all cores.
@@ -76,6 +92,8 @@ pub struct Usage {
     pub found: u64,
     /// Reads that found no key.
     pub missed: u64,
+    /// Requests turned away because of a limit; in none of the numbers above.
+    pub throttled: u64,
 }
 
 impl Usage {
@@ -89,6 +107,7 @@ impl Usage {
             occupied_ns: self.occupied_ns.saturating_sub(earlier.occupied_ns),
             found: self.found.saturating_sub(earlier.found),
             missed: self.missed.saturating_sub(earlier.missed),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
         }
     }
 
@@ -101,5 +120,6 @@ impl Usage {
         self.occupied_ns += other.occupied_ns;
         self.found += other.found;
         self.missed += other.missed;
+        self.throttled += other.throttled;
     }
 }

@@ -1,7 +1,9 @@
 //! The admin address: HTTP on a thread of its own.
 
 mod connections;
+mod events;
 mod gather;
+mod pages;
 mod routes;
 
 use std::io;
@@ -69,6 +71,9 @@ impl Drop for AdminHandle {
 pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     pub(crate) source: Arc<dyn AdminSource>,
+    feed: events::Feed,
+    /// The order to stop, for answers that would go on for ever.
+    stop: watch::Receiver<Option<Duration>>,
     started: Instant,
 }
 
@@ -93,6 +98,8 @@ pub fn start(options: AdminOptions) -> Result<AdminHandle, TelemetryError> {
     let shared = Arc::new(Shared {
         registry: options.registry,
         source: options.source,
+        feed: events::Feed::default(),
+        stop: stopped.clone(),
         started: Instant::now(),
     });
     let runtime = Builder::new_current_thread()
@@ -107,12 +114,14 @@ pub fn start(options: AdminOptions) -> Result<AdminHandle, TelemetryError> {
         .name("admin".into())
         .spawn(move || {
             let turns = runtime.spawn(turn(Arc::clone(&shared)));
+            let feed = runtime.spawn(events::feed(Arc::clone(&shared)));
             runtime.block_on(connections::serve(
                 listener,
                 routes::router(shared),
                 stopped,
             ));
             turns.abort();
+            feed.abort();
         })
         .map_err(|e: io::Error| TelemetryError::Thread(e))?;
     Ok(AdminHandle {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State as Extract};
 use axum::http::{header, Method, StatusCode, Uri};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 
-use super::{gather, Shared};
+use super::{events, gather, pages, Shared};
 use crate::api::{ErrorText, ErrorView, ServerView, TenantView};
 use crate::metrics::render;
 use crate::model::State;
@@ -18,12 +18,10 @@ type Source = Extract<Arc<Shared>>;
 /// Prometheus's text format, version 0.0.4.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A plain page of links.
-const INDEX: &str = include_str!("index.html");
-
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
-        .route("/", get(|| async { Html(INDEX) }))
+        .route("/", get(pages::index))
+        .route("/ui/{file}", get(pages::file))
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
@@ -31,6 +29,10 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/tenants", get(tenants))
         .route("/api/tenants/{name}", get(tenant))
         .route("/api/stages", get(stages))
+        .route("/api/live", get(events::live))
+        .route("/api/live/{name}", get(events::live_tenant))
+        .route("/api/events", get(events::events))
+        .route("/api/events/{name}", get(events::events_tenant))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(shared)
@@ -70,13 +72,17 @@ async fn tenant(Extract(shared): Source, Path(name): Path<String>) -> Response {
     let mut scrape = gather(shared.source.as_ref(), &shared.registry, shared.now_ns());
     match scrape.tenants.remove(&name) {
         Some(tenant) => Json(TenantView::new(tenant)).into_response(),
-        None => error(
-            StatusCode::NOT_FOUND,
-            format!("there is no tenant named {name:?}"),
-            format!("/api/tenants/{name}"),
-            "GET /api/tenants lists the tenants".into(),
-        ),
+        None => no_such_tenant(&name, format!("/api/tenants/{name}")),
     }
+}
+
+pub(super) fn no_such_tenant(name: &str, place: String) -> Response {
+    error(
+        StatusCode::NOT_FOUND,
+        format!("there is no tenant named {name:?}"),
+        place,
+        "GET /api/tenants lists the tenants".into(),
+    )
 }
 
 async fn stages(Extract(shared): Source) -> Response {
@@ -84,7 +90,7 @@ async fn stages(Extract(shared): Source) -> Response {
 }
 
 async fn unknown_path(uri: Uri) -> Response {
-    let advice = "GET / lists what there is".into();
+    let advice = "GET / is the dashboard, docs/reference/admin-api.md lists the paths".into();
     error(
         StatusCode::NOT_FOUND,
         "there is nothing at this path".into(),
@@ -103,7 +109,7 @@ async fn wrong_method(method: Method, uri: Uri) -> Response {
     )
 }
 
-fn error(status: StatusCode, what: String, place: String, advice: String) -> Response {
+pub(super) fn error(status: StatusCode, what: String, place: String, advice: String) -> Response {
     (
         status,
         Json(ErrorView {

@@ -3,7 +3,7 @@
 // Each test program uses its part of this.
 #![allow(dead_code)]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use telemetry::admin::{start, AdminHandle, AdminOptions};
 use telemetry::{
     AdminSource, Capacities, Class, Connections, Memory, PrincipalSnapshot, Registry, Request,
-    ServerSnapshot, StageSnapshot, State, Storage, TenantSnapshot,
+    ServerSnapshot, StageSnapshot, State, Storage, TenantSnapshot, TenantStage,
 };
 
 /// Says what a server might say.
@@ -58,6 +58,10 @@ impl AdminSource for Fake {
         let tenant = |name: &str, weight| TenantSnapshot {
             name: name.into(),
             weight,
+            stages: vec![TenantStage {
+                stage: "request".into(),
+                ..Default::default()
+            }],
             ..Default::default()
         };
         let web = TenantSnapshot {
@@ -156,5 +160,41 @@ pub fn exchange(at: SocketAddr, bytes: &[u8]) -> Answer {
         status,
         head: head.to_string(),
         body: body.to_string(),
+    }
+}
+
+/// A stream of server-sent events being read.
+pub struct Events {
+    lines: BufReader<TcpStream>,
+    pub head: String,
+}
+
+impl Events {
+    /// Asks for the stream and reads the head of the answer.
+    pub fn open(at: SocketAddr, path: &str) -> Self {
+        let mut stream = TcpStream::connect(at).expect("connect");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").expect("ask");
+        let mut lines = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(lines.read_line(&mut head).expect("a line") > 0, "{head}");
+        }
+        Self { lines, head }
+    }
+
+    /// The data of the next event of that name; empty when the stream has ended.
+    pub fn next(&mut self, name: &str) -> String {
+        let (mut event, mut line) = (String::new(), Vec::new());
+        while self.lines.read_until(b'\n', &mut line).unwrap_or(0) > 0 {
+            let text = String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned();
+            if let Some(word) = text.strip_prefix("event: ") {
+                event = word.trim_end().to_string();
+            } else if let Some(data) = text.strip_prefix("data: ") {
+                if event == name {
+                    return data.trim_end().to_string();
+                }
+            }
+        }
+        String::new()
     }
 }

@@ -1,0 +1,215 @@
+//! The JSON of what happened in the last seconds (docs/reference/admin-api.md).
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::TimesView;
+use crate::class::Class;
+use crate::model::{PrincipalSnapshot, State, TenantSnapshot};
+use crate::shares::Share;
+
+/// `GET /api/live`, and the event `live` of `/api/events`: everybody in the last seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiveView {
+    /// When it was read, milliseconds since 1970.
+    pub at_ms: u64,
+    /// Length of the time that rates and latencies are over, seconds.
+    pub span_s: f64,
+    /// The server as a whole.
+    pub server: ServerLive,
+    /// The busiest tenants, those with the largest share first.
+    pub tenants: Vec<TenantLive>,
+    /// How many tenants there are; more than in `tenants` when those are too many to list.
+    pub tenants_total: u64,
+    /// Every stage of every core.
+    pub stages: Vec<StageLive>,
+}
+
+/// `GET /api/live/{name}`, and the event `tenant` of `/api/events/{name}`: one tenant in the last seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TenantDetail {
+    /// When it was read, milliseconds since 1970.
+    pub at_ms: u64,
+    /// Length of the time that rates and latencies are over, seconds.
+    pub span_s: f64,
+    /// As in [`LiveView::tenants`].
+    pub live: TenantLive,
+    /// What it was promised and what it holds.
+    pub tenant: TenantSnapshot,
+    /// By class; classes not used in that time are left out.
+    pub classes: Vec<ClassLive>,
+    /// Where the time of its mean request went.
+    pub time: TimeSpent,
+    /// Where it is before the stages now.
+    pub places: Vec<PlaceLive>,
+    /// Those with the largest shares, itself left out, at most five.
+    pub others: Vec<TenantLive>,
+}
+
+/// The server in the last seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerLive {
+    /// Whether requests are served, and if not why.
+    #[serde(flatten)]
+    pub state: State,
+    /// Version of the binary.
+    pub version: String,
+    /// Seconds since the start.
+    pub uptime_s: u64,
+    /// `fair`, `lottery` or `fifo`.
+    pub scheduler: String,
+    /// Cores that serve requests.
+    pub cores: u32,
+    /// Client connections open now.
+    pub connections: u64,
+    /// Most that may be open.
+    pub connections_max: u64,
+    /// Bounded memory in use, bytes.
+    pub memory_used: u64,
+    /// Its bound, bytes.
+    pub memory_max: u64,
+    /// CPU seconds per second of the process.
+    pub cpu_per_s: f64,
+    /// What all tenants did together.
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// What was done per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Requests answered.
+    pub requests_per_s: f64,
+    /// Requests turned away because of a limit.
+    pub throttled_per_s: f64,
+    /// Bytes of requests.
+    pub bytes_in_per_s: f64,
+    /// Bytes of replies.
+    pub bytes_out_per_s: f64,
+}
+
+/// One tenant in the last seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TenantLive {
+    /// Its name.
+    pub name: String,
+    /// Its weight.
+    pub weight: f64,
+    /// What it did.
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// Of the requests answered, those with an error. None when its classes were not looked at.
+    pub errors_per_s: Option<f64>,
+    /// CPU seconds per second charged to it.
+    pub cpu_charged_per_s: f64,
+    /// Share of the time, 0 to 1 a core, with a request waiting at the request stage, summed over cores.
+    pub occupancy: f64,
+    /// What it should get and what it got.
+    pub share: Share,
+    /// The class that the latency is of: its busiest.
+    pub class: Option<Class>,
+    /// Readable to answered, milliseconds: half of the requests of that class were at most this.
+    pub p50_ms: Option<f64>,
+    /// 99 % of them.
+    pub p99_ms: Option<f64>,
+    /// Before each kind of stage, all cores together.
+    pub stages: Vec<WaitLive>,
+    /// Connections that speak for it.
+    pub connections: u64,
+    /// Its limit on requests per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_requests_per_s: Option<f64>,
+    /// Why its writes are refused, if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_error: Option<String>,
+}
+
+/// One tenant before one kind of stage in the last seconds, all cores together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitLive {
+    /// `request` or `handler`.
+    pub stage: String,
+    /// Waiting now.
+    pub waiting: u64,
+    /// Permits in use now.
+    pub permits_in_use: u32,
+    /// Let through per second.
+    pub admitted_per_s: f64,
+    /// Mean wait of those let through, milliseconds; none when nobody was.
+    pub wait_mean_ms: Option<f64>,
+}
+
+/// One class of one tenant in the last seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassLive {
+    /// The class.
+    pub class: Class,
+    /// What was done.
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// Of the requests answered, those with an error.
+    pub errors_per_s: f64,
+    /// Turned away because of `limit.requests`.
+    pub throttled_requests_per_s: f64,
+    /// Turned away because of `limit.bytes`.
+    pub throttled_bytes_per_s: f64,
+    /// Readable to answered.
+    pub latency: TimesView,
+    /// Waiting at the request stage.
+    pub queue: TimesView,
+    /// On a handler; only requests whose data was not in memory.
+    pub disk: TimesView,
+}
+
+/// The mean latency over all requests of a tenant, in parts that add up to it; milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeSpent {
+    /// All of it.
+    pub mean_ms: f64,
+    /// Waiting at the request stage.
+    pub request_stage_ms: f64,
+    /// Waiting at the handler stage.
+    pub handler_stage_ms: f64,
+    /// On a handler, at the disk.
+    pub disk_ms: f64,
+    /// CPU time charged.
+    pub cpu_ms: f64,
+    /// Everything else: others' requests read with it, the commit, the reply.
+    pub rest_ms: f64,
+}
+
+/// One stage of one core.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageLive {
+    /// `request` or `handler`, later also `device`.
+    pub stage: String,
+    /// The core it belongs to.
+    pub core: u32,
+    /// `fair`, `lottery` or `fifo`.
+    pub policy: String,
+    /// Units of work that may be outstanding below it.
+    pub permits: u32,
+    /// Of those, in use.
+    pub permits_in_use: u32,
+    /// Decisions per second.
+    pub admitted_per_s: f64,
+    /// Waiting, everybody together.
+    pub waiting: u64,
+    /// Those with something waiting or outstanding, the longest queues first, at most 16.
+    pub principals: Vec<PrincipalSnapshot>,
+    /// How many there are; more than in `principals` when those are too many to list.
+    pub principals_total: u64,
+}
+
+/// One tenant before one stage of one core.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlaceLive {
+    /// `request` or `handler`.
+    pub stage: String,
+    /// The core.
+    pub core: u32,
+    /// All in line there, this tenant included.
+    pub waiting_all: u64,
+    /// The tenant's part.
+    #[serde(flatten)]
+    pub principal: PrincipalSnapshot,
+}

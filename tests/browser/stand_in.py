@@ -1,0 +1,147 @@
+"""An admin address that says what the test wants: tenants whose names no server would take, or two hundred of them.
+
+It serves the dashboard's own files from the repository, under the same headers as the real one, so what is seen is the page's doing.
+"""
+
+import json
+import re
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
+
+from harness.paths import ROOT
+
+WEB = ROOT / "web"
+PAGES = (ROOT / "crates/telemetry/src/admin/pages.rs").read_text("utf-8")
+# `file!("name", KIND)` or `file!("name", KIND, "path")`: the table that the binary is built from.
+FILES = {name: path or name for name, path in re.findall(r'file!\("([^"]+)", \w+(?:, "([^"]+)")?\)', PAGES)}
+POLICY = re.sub(r"\s*\\\s*", " ", re.search(r'const POLICY: &str = "(.*?)";', PAGES, re.DOTALL)[1])
+TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+# Quicker than a real server, so that tests are.
+STEP_S = 0.05
+
+
+def tenant(name, rate=0.0, got=0.0, wanted=0.0, **more):
+    """A tenant as /api/live tells it."""
+    stages = [
+        {"stage": "request", "waiting": 0, "permits_in_use": 0, "admitted_per_s": rate, "wait_mean_ms": 0.2 if rate else None},
+        {"stage": "handler", "waiting": 0, "permits_in_use": 0, "admitted_per_s": 0.0, "wait_mean_ms": None},
+    ]
+    return {
+        "name": name, "weight": 1.0, "requests_per_s": rate, "throttled_per_s": 0.0, "bytes_in_per_s": 0.0, "bytes_out_per_s": 0.0,
+        "errors_per_s": 0.0, "cpu_charged_per_s": 0.0, "occupancy": 0.0, "connections": 1,
+        "share": {"configured_percent": wanted, "wanted_percent": wanted, "got_percent": got},
+        "class": "get" if rate else None, "p50_ms": 0.1 if rate else None, "p99_ms": 1.5 if rate else None, "stages": stages, **more,
+    }  # fmt: skip
+
+
+def stage(name, core, waiting=()):
+    """A stage of a core with these (tenant, number) in line."""
+    principals = [{"name": who, "waiting": count, "permits_in_use": 0, "reserved_permits": 0, "admitted": 9} for who, count in waiting]
+    return {
+        "stage": name, "core": core, "policy": "fair", "permits": 8, "permits_in_use": 3, "admitted_per_s": 1234.5,
+        "waiting": sum(count for _, count in waiting), "principals": principals, "principals_total": len(principals),
+    }  # fmt: skip
+
+
+def snapshot(name):
+    """A tenant as /api/tenants tells it."""
+    return {
+        "name": name, "weight": 1.0, "reserved_permits": 0, "sync": "every 1s", "connections": 1, "waiting": 0, "keys": 1000,
+        "cache_hits": 90, "cache_misses": 10, "cache_bytes": 5e6, "cache_allotment_bytes": 9e6, "uncommitted_bytes": 0, "disk_bytes": 7e8,
+        "limit_requests_per_s": 5000.0, "stages": [],
+    }  # fmt: skip
+
+
+class StandIn:
+    """The server. `tenants` and `stages` may be changed while it runs; `silent` makes it stop answering."""
+
+    def __init__(self, tenants=(), stages=()):
+        self.tenants, self.stages = list(tenants), list(stages)
+        self.silent, self.streams = False, True
+        self.state, self.reason = "ready", None
+        self.stopped = threading.Event()
+        outer = self
+
+        class Handler(_Handler):
+            server_of = outer
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.stopped.set()
+        self.http.shutdown()
+        self.http.server_close()
+
+    def live(self):
+        """GET /api/live."""
+        total = sum(one["requests_per_s"] for one in self.tenants)
+        server = {
+            "state": self.state, "version": "0.1.0", "uptime_s": 4000, "scheduler": "fair", "cores": 2, "connections": 7, "connections_max": 100,
+            "memory_used": 5e7, "memory_max": 2e8, "cpu_per_s": 1.25, "requests_per_s": total, "throttled_per_s": 0.0,
+            "bytes_in_per_s": 0.0, "bytes_out_per_s": 0.0, **({"reason": self.reason} if self.reason else {}),
+        }  # fmt: skip
+        at_ms = int(time.time() * 1000)
+        return {"at_ms": at_ms, "span_s": 3.0, "server": server, "tenants": self.tenants, "tenants_total": len(self.tenants), "stages": self.stages}
+
+    def detail(self, name):
+        """GET /api/live/{name}."""
+        found = [one for one in self.tenants if one["name"] == name]
+        if not found:
+            return None
+        time_ = {"mean_ms": 1.0, "request_stage_ms": 0.5, "handler_stage_ms": 0.0, "disk_ms": 0.0, "cpu_ms": 0.2, "rest_ms": 0.3}
+        others = [one for one in self.tenants if one["name"] != name][:5]
+        return {
+            "at_ms": int(time.time() * 1000), "span_s": 3.0, "live": found[0], "tenant": snapshot(name), "classes": [], "time": time_,
+            "places": [], "others": others,
+        }  # fmt: skip
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        """Nobody reads it."""
+
+    def do_GET(self):
+        server = self.server_of
+        path = unquote(self.path)
+        if server.silent:
+            self.close_connection = True
+        elif path == "/" or path.startswith("/ui/"):
+            name = FILES.get(path.removeprefix("/ui/").removeprefix("/") or "index.html")
+            self.answer((WEB / name).read_bytes() if name else b"", TYPES[name.rsplit(".", 1)[-1]] if name else "text/plain", 200 if name else 404)
+        elif path.startswith("/api/live"):
+            name = path.removeprefix("/api/live").removeprefix("/")
+            self.answer(json.dumps(server.detail(name) if name else server.live()).encode(), "application/json")
+        elif path.startswith("/api/events") and server.streams:
+            self.stream(path.removeprefix("/api/events").removeprefix("/") or None)
+        else:
+            self.answer(b'{"error": {}}', "application/json", 503)
+
+    def answer(self, body, kind, status=200):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def stream(self, name):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        server = self.server_of
+        try:
+            while not server.stopped.wait(STEP_S) and not server.silent:
+                events = [("live", server.live())] + ([("tenant", server.detail(name))] if name else [])
+                for event, data in events:
+                    self.wfile.write(f"event: {event}\nretry: 100\ndata: {json.dumps(data)}\n\n".encode())
+        except OSError:
+            pass  # the page was closed
+        self.close_connection = True

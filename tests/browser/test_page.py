@@ -1,0 +1,218 @@
+"""The page against an admin address that says what the test wants."""
+
+import pytest
+from browser.conftest import DESK, PHONE, prefer, size
+from browser.page import ENTER, ESCAPE, TAB, Page
+from browser.stand_in import stage, tenant
+
+from harness.waiting import eventually
+
+HOSTILE = ["<img src=x onerror=\"window.hurt=1\">", "</script><script>window.hurt=1</script>", "a b&amp;<b>c</b>'\"`", "%3Cb%3E", "../etc?x=1#y"]
+SCHEMES = {"light": "rgb(243, 245, 247)", "dark": "rgb(12, 15, 18)"}
+
+
+def many(count):
+    return [tenant(f"tenant-{i:03}", rate=1000.0 / (i + 1), got=50 / (i + 1), wanted=100 / count) for i in range(count)]
+
+
+def test_nobody_is_there(browser, stand_in):
+    page = Page(browser, stand_in().url)
+    assert "No tenant is configured" in page.text(".tenants-panel .none")
+    assert page.names() == []
+
+
+def test_two_hundred_are_listed_and_can_be_found(browser, stand_in):
+    server = stand_in(many(200), [stage("request", 0, [("tenant-003", 8), ("tenant-001", 2)])])
+    page = Page(browser, server.url)
+    assert len(page.names()) == 200
+    assert page.names()[:2] == ["tenant-000", "tenant-001"], "by rate"
+    assert "200 tenants" in page.text(".tenants-panel .count")
+    assert page.overflow() == 0
+    page.press("/")
+    page.press("017")
+    assert eventually(page.names, what="a row is left") == ["tenant-017"]
+    assert "1 of 200" in page.text(".tenants-panel .count")
+    page.press(ESCAPE)
+    eventually(lambda: len(page.names()) == 200)
+    queue = page.text(".stages .queue")
+    assert "tenant-003 8" in queue and "tenant-001 2" in queue
+
+
+def test_names_stay_names(browser, stand_in):
+    page = Page(browser, stand_in([tenant(name, rate=5.0, got=10) for name in HOSTILE], [stage("request", 0, [(HOSTILE[0], 3)])]).url)
+    eventually(lambda: page.drawn(0) > 0)
+    assert sorted(page.names()) == sorted(HOSTILE)
+    assert page.all("main img, main b:not(.badge), main script") == []
+    for name in HOSTILE:
+        # The link leads to the tenant of exactly that name, whatever the name means elsewhere.
+        page.js("[...document.querySelectorAll('a.tenant-link')].find(link => link.textContent === arguments[0]).click()", name)
+        eventually(lambda name=name: page.text("h2.name") == name and page.text(".figures dd") == "5 req/s")
+        assert page.all("main img, main b:not(.badge), main script") == []
+        assert page.js("return window.hurt") is None
+        page.press(ESCAPE)
+        eventually(lambda: len(page.names()) == len(HOSTILE))
+
+
+def test_pause_holds_the_numbers(browser, stand_in):
+    server = stand_in([tenant("web", rate=100.0, got=50)])
+    page = Page(browser, server.url)
+    page.press("p")
+    assert page.text("#state") == "paused"
+    held = page.rate("web")
+    server.tenants = [tenant("web", rate=777.0, got=50)]
+    before = page.js("return performance.now()")
+    eventually(lambda: page.js("return performance.now()") > before + 500)
+    assert page.rate("web") == held
+    page.click("#pause")
+    eventually(lambda: page.rate("web") == 777.0)
+    page.wait_for_state("live")
+
+
+def test_a_server_that_falls_silent_is_said_to_be(browser, stand_in):
+    server = stand_in([tenant("web", rate=100.0, got=50)])
+    page = Page(browser, server.url)
+    server.silent = True
+    page.wait_for_state("no answer")
+    assert "does not answer" in page.text("#banner") and page.one("#banner").is_displayed()
+    assert page.rate("web") == 100.0, "the last numbers stay, told to be old"
+    server.silent = False
+    page.wait_for_state("live")
+    assert not page.one("#banner").is_displayed()
+
+
+def test_where_no_stream_is_to_be_had_it_asks(browser, stand_in):
+    server = stand_in([tenant("web", rate=100.0, got=50)])
+    server.streams = False
+    page = Page(browser, server.url)
+    eventually(lambda: "asking each second" in page.text("#banner"))
+    server.tenants = [tenant("web", rate=555.0, got=50)]
+    eventually(lambda: page.rate("web") == 555.0)
+
+
+def test_a_draining_server_says_why(browser, stand_in):
+    server = stand_in([tenant("web")])
+    page = Page(browser, server.url)
+    server.state, server.reason = "draining", "finishing what is under way"
+    page.wait_for_state("draining")
+    assert "finishing what is under way" in page.text("#banner")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_it_follows_the_system_and_the_switch(browser, stand_in, scheme):
+    prefer(browser, scheme)
+    page = Page(browser, stand_in([tenant("web", rate=1.0, got=1)]).url)
+    page.js("localStorage.clear()")
+    assert page.ground() == SCHEMES[scheme]
+    seen = []
+    for _ in range(3):
+        page.press("t")
+        seen.append((page.text("#theme"), page.ground()))
+    assert seen == [("Theme: light", SCHEMES["light"]), ("Theme: dark", SCHEMES["dark"]), ("Theme: auto", SCHEMES[scheme])]
+    page.press("t")
+    page = Page(browser, page.browser.current_url.split("/#")[0])
+    assert page.text("#theme") == "Theme: light", "the choice is remembered"
+    page.js("localStorage.clear()")
+
+
+@pytest.mark.parametrize("place", ["#/", "#/tenant/tenant-000"])
+def test_a_phone_needs_no_sideways_scrolling(browser, stand_in, place):
+    size(browser, PHONE)
+    names = many(30) + [tenant("a-name-of-sixty-four-characters-as-long-as-a-name-may-be-in-here1", rate=9.0, got=1, throttled_per_s=4.0)]
+    page = Page(browser, stand_in(names, [stage("request", 0, [("tenant-001", 5), ("tenant-002", 900)])]).url, place)
+    eventually(lambda: page.drawn(0) > 0)
+    assert page.overflow() == 0
+    wider = "return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .queue')).length"
+    assert page.js(wider) == 0
+    if place == "#/":
+        assert page.cell("tenant-000", "p99") == "1.5"
+        hidden = page.js("return [...document.querySelectorAll('.tenants thead th')].filter(head => head.offsetParent === null).length")
+        assert hidden == 9, "only what a phone has room for"
+    size(browser, DESK)
+
+
+def test_everything_is_done_with_keys(browser, stand_in):
+    page = Page(browser, stand_in(many(5)).url)
+    page.press("j", "j")
+    assert page.focused() == "tenant-001"
+    outline = page.js("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none", "who has the focus is seen"
+    page.press("k", ENTER)
+    eventually(lambda: page.text("h2.name") == "tenant-000")
+    page.press(ESCAPE)
+    eventually(lambda: len(page.names()) == 5)
+    page.press("r")
+    assert page.names()[0] == "tenant-004"
+    page.press("s")
+    sorted_by = "return document.querySelector('.tenants th[aria-sort=descending], .tenants th[aria-sort=ascending]').textContent"
+    assert page.js(sorted_by).startswith("p50")
+    page.press("?")
+    assert page.one("#keys").is_displayed()
+    page.press("p")
+    assert page.text("#state") == "live", "keys in the dialog are the dialog's"
+    page.press(ESCAPE)
+    assert not page.one("#keys").is_displayed()
+
+
+def test_idle_tenants_can_be_hidden(browser, stand_in):
+    page = Page(browser, stand_in([*many(2), tenant("idle")]).url)
+    assert len(page.names()) == 3
+    page.press("i")
+    assert page.names() == ["tenant-000", "tenant-001"]
+    assert "1 idle" in page.text(".tenants-panel .count")
+
+
+def test_the_focus_stays_where_it_is_while_numbers_move(browser, stand_in):
+    server = stand_in(many(5))
+    page = Page(browser, server.url)
+    page.press("j")
+    server.tenants = list(reversed(many(5)))
+    for one in server.tenants:
+        one["requests_per_s"] = 5000.0 - one["requests_per_s"]
+    eventually(lambda: page.rate("tenant-000") == 4000.0)
+    assert page.focused() == "tenant-000"
+    page.press(TAB)
+    assert page.focused() == "tenant-001", "rows do not jump under a hand"
+
+
+def test_what_is_seen_is_also_said(browser, stand_in):
+    page = Page(browser, stand_in(many(3)).url)
+    eventually(lambda: page.drawn(0) > 0)
+    nameless = """
+        const named = e => (e.getAttribute('aria-label') || e.textContent || e.title || '').trim() !== '' || e.labels?.length;
+        return [...document.querySelectorAll('button, a, input, [role=img], table, section')].filter(e => !named(e)).map(e => e.outerHTML.slice(0, 80))"""
+    assert page.js(nameless) == []
+    plot = page.one(".plot-area[role=img]").get_attribute("aria-label")
+    assert "tenant-000" in plot and "req/s" in plot
+    assert page.one("html").get_attribute("lang") == "en"
+    assert page.js("return document.querySelector('.plot-legend button').getAttribute('aria-pressed')") == "true"
+
+
+def test_lines_can_be_hidden(browser, stand_in):
+    page = Page(browser, stand_in(many(3)).url)
+    eventually(lambda: page.drawn(0) > 0)
+    page.click(".plot-legend button")
+    assert page.one(".plot-legend button").get_attribute("aria-pressed") == "false"
+    before = page.js("return performance.now()")
+    eventually(lambda: page.js("return performance.now()") > before + 300)
+    assert page.one(".plot-legend button").get_attribute("aria-pressed") == "false", "a new second does not undo it"
+
+
+def test_a_tenant_that_leaves_is_missed(browser, stand_in):
+    server = stand_in(many(2))
+    page = Page(browser, server.url, "#/tenant/tenant-001")
+    eventually(lambda: page.text(".figures dd") == "500 req/s")
+    server.tenants = many(1)
+    eventually(lambda: "no tenant of this name" in page.text(".page > .none"))
+    assert not page.one(".page-content").is_displayed()
+    server.tenants = many(2)
+    eventually(lambda: page.one(".page-content").is_displayed())
+
+
+def test_the_files_suffice_under_their_policy(browser, stand_in):
+    server = stand_in(many(1))
+    Page(browser, server.url)
+    blocked = browser.execute_script("return performance.getEntriesByType('resource').filter(r => !r.name.startsWith(location.origin)).length")
+    assert blocked == 0, "nothing comes from elsewhere"
+    browser.execute_script("const s = document.createElement('script'); s.textContent = 'window.hurt = 1'; document.body.append(s)")
+    assert browser.execute_script("return window.hurt") is None
+    browser.get_log("browser")

@@ -1,0 +1,114 @@
+// What the page knows: the last minutes of everybody, who is drawn how, which rows come in which order. No elements here.
+
+// Five minutes of one frame a second.
+export const FRAMES_MAX = 300;
+// Lines in one plot that an eye can follow.
+export const DRAWN_MAX = 6;
+// A longer silence is drawn as a gap.
+const GAP_MS = 3500;
+
+const FIELDS = {
+  rate: (t) => t.requests_per_s,
+  p50: (t) => t.p50_ms,
+  p99: (t) => t.p99_ms,
+  got: (t) => t.share.got_percent,
+  wanted: (t) => t.share.wanted_percent,
+};
+const NAMES = Object.keys(FIELDS);
+
+export class History {
+  constructor() {
+    this.frames = [];
+  }
+
+  push(live) {
+    const last = this.frames.at(-1);
+    if (last && live.at_ms <= last.at_ms) return;
+    if (last && live.at_ms - last.at_ms > GAP_MS) this.frames.push({ at_ms: last.at_ms + 1000, tenants: new Map() });
+    const values = (tenant) => NAMES.map((name) => FIELDS[name](tenant));
+    this.frames.push({ at_ms: live.at_ms, tenants: new Map(live.tenants.map((tenant) => [tenant.name, values(tenant)])) });
+    this.frames.splice(0, this.frames.length - FRAMES_MAX);
+  }
+
+  times() {
+    return this.frames.map((frame) => frame.at_ms / 1000);
+  }
+
+  // One tenant's values of one field, null where it was not listed.
+  series(tenant, field) {
+    const place = NAMES.indexOf(field);
+    return this.frames.map((frame) => {
+      const value = frame.tenants.get(tenant)?.[place];
+      return value === undefined ? null : value;
+    });
+  }
+}
+
+// Who is drawn, and in which look. A tenant keeps its look while it is drawn, and a place is only taken from one who has become
+// clearly smaller: lines must not change their meaning because two tenants are alike.
+export class Looks {
+  constructor(max = DRAWN_MAX) {
+    this.max = max;
+    this.drawn = new Map();
+    this.weight = new Map();
+  }
+
+  update(tenants) {
+    const names = new Set(tenants.map((tenant) => tenant.name));
+    for (const known of [this.weight, this.drawn]) for (const name of known.keys()) if (!names.has(name)) known.delete(name);
+    for (const tenant of tenants) {
+      const before = this.weight.get(tenant.name) ?? 0;
+      this.weight.set(tenant.name, 0.8 * before + 0.2 * tenant.share.got_percent);
+    }
+    const heavy = tenants.filter((tenant) => this.weight.get(tenant.name) > 0 || tenant.throttled_per_s > 0);
+    heavy.sort((a, b) => this.weight.get(b.name) - this.weight.get(a.name) || (a.name < b.name ? -1 : 1));
+    for (const tenant of heavy) {
+      if (this.drawn.has(tenant.name)) continue;
+      const look = this.free() ?? this.taken(this.weight.get(tenant.name));
+      if (look === undefined) break;
+      this.drawn.set(tenant.name, look);
+    }
+  }
+
+  free() {
+    const taken = new Set(this.drawn.values());
+    return Array.from({ length: this.max }, (_, look) => look).find((look) => !taken.has(look));
+  }
+
+  // The look of the smallest one drawn, if the newcomer is half as heavy again.
+  taken(weight) {
+    const [name, look] = [...this.drawn].reduce((least, one) => (this.weight.get(one[0]) < this.weight.get(least[0]) ? one : least));
+    if (weight <= 1.5 * this.weight.get(name)) return undefined;
+    this.drawn.delete(name);
+    return look;
+  }
+
+  of(name) {
+    return this.drawn.get(name);
+  }
+}
+
+export function isIdle(tenant) {
+  return tenant.requests_per_s === 0 && tenant.throttled_per_s === 0 && tenant.stages.every((stage) => stage.waiting === 0);
+}
+
+export function wait(tenant, stage) {
+  return tenant.stages.find((one) => one.stage === stage)?.wait_mean_ms ?? null;
+}
+
+export function waiting(tenant) {
+  return tenant.stages.reduce((sum, stage) => sum + stage.waiting, 0);
+}
+
+// The rows to show: those whose name holds `filter`, in the order of `value`. What has no value comes last either way.
+export function rows(tenants, { filter, hideIdle, value, descending }) {
+  const wanted = filter.toLowerCase();
+  const kept = tenants.filter((tenant) => tenant.name.toLowerCase().includes(wanted) && !(hideIdle && isIdle(tenant)));
+  const none = (one) => one === null || one === undefined;
+  const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+  return kept.sort((one, other) => {
+    const [a, b] = [value(one), value(other)];
+    if (none(a) || none(b)) return none(a) - none(b) || one.name.localeCompare(other.name);
+    return (descending ? compare(b, a) : compare(a, b)) || one.name.localeCompare(other.name);
+  });
+}

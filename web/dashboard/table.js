@@ -1,0 +1,161 @@
+// The table of tenants: one row each, kept from second to second so that focus and selection stay.
+
+import { arrange, h, meter, toggle, write } from "./dom.js";
+import { isIdle, rows, wait, waiting } from "./state.js";
+import { ms, number, percent, plural, rare } from "./text.js";
+
+// `wide`: from which width on a column is shown (0 always, 1 tablet, 2 desk). `text` writes a cell, `value` sorts.
+const COLUMNS = [
+  { key: "name", label: "tenant", wide: 0, value: (t) => t.name, ascending: true },
+  { key: "weight", label: "weight", wide: 2, value: (t) => t.weight, text: (t) => number(t.weight) },
+  { key: "rate", label: "rate", unit: "req/s", wide: 0, value: (t) => t.requests_per_s, text: (t) => rare(t.requests_per_s) },
+  { key: "p50", label: "p50", unit: "ms", wide: 1, value: (t) => t.p50_ms, text: (t) => ms(t.p50_ms) },
+  { key: "p99", label: "p99", unit: "ms", wide: 0, value: (t) => t.p99_ms, text: (t) => ms(t.p99_ms) },
+  { key: "class", label: "of", wide: 2, value: (t) => t.class, text: (t) => t.class ?? "", about: "Latencies are those of the tenant's busiest class" },
+  { key: "share", label: "share got | wanted", unit: "%", wide: 0, value: (t) => t.share.got_percent },
+  { key: "turn", label: "wait request", unit: "ms", wide: 1, value: (t) => wait(t, "request"), text: (t) => ms(wait(t, "request")), about: "Mean wait for a turn at the request stage" },
+  { key: "handler", label: "wait handler", unit: "ms", wide: 1, value: (t) => wait(t, "handler"), text: (t) => ms(wait(t, "handler")), about: "Mean wait for a handler, of requests that need the disk" },
+  { key: "waiting", label: "queue", wide: 1, value: waiting, text: (t) => rare(waiting(t)), about: "Waiting now, at all stages" },
+  { key: "throttled", label: "throttled", unit: "/s", wide: 1, value: (t) => t.throttled_per_s, text: (t) => rare(t.throttled_per_s) },
+  { key: "errors", label: "errors", unit: "/s", wide: 2, value: (t) => t.errors_per_s, text: (t) => rare(t.errors_per_s) },
+  { key: "connections", label: "conns", wide: 2, value: (t) => t.connections, text: (t) => rare(t.connections) },
+];
+// The order changes this often, and not while a hand is on the table: rows that jump cannot be read.
+const REORDER_FRAMES = 3;
+
+class Row {
+  constructor() {
+    this.swatch = h("i.swatch", { "aria-hidden": "true" });
+    this.link = h("a.tenant-link", {});
+    this.badges = h("span.badges");
+    this.meter = meter();
+    this.share = h("span.share-text");
+    this.cells = COLUMNS.map((column) => {
+      if (column.key === "name") return h("th", { scope: "row" }, h("div.who", {}, this.swatch, this.link, this.badges));
+      if (column.key === "share") return h("td.share", {}, this.meter.element, this.share);
+      return h(`td.wide-${column.wide}.col-${column.key}`);
+    });
+    this.element = h("tr", {}, ...this.cells);
+  }
+
+  update(tenant, look, shareMax) {
+    if (this.link.textContent !== tenant.name) {
+      this.link.textContent = tenant.name;
+      this.link.setAttribute("href", `#/tenant/${encodeURIComponent(tenant.name)}`);
+    }
+    this.swatch.className = look === undefined ? "swatch" : `swatch look-${look}`;
+    badges(this.badges, tenant);
+    const { got_percent: got, wanted_percent: wanted } = tenant.share;
+    this.meter.set(got, shareMax, wanted);
+    write(this.share, `${percent(got)} | ${percent(wanted)}`);
+    COLUMNS.forEach((column, place) => column.text && write(this.cells[place], column.text(tenant)));
+    toggle(this.element, "idle", isIdle(tenant));
+    toggle(this.element, "refused", tenant.throttled_per_s > 0);
+  }
+}
+
+// What must be seen before any number is read.
+export function badges(element, tenant) {
+  const wanted = [];
+  if (tenant.write_error) wanted.push(["bad", "writes refused"]);
+  if (tenant.throttled_per_s > 0) wanted.push(["warn", "throttled"]);
+  if (tenant.errors_per_s > 0) wanted.push(["warn", "errors"]);
+  const text = wanted.map(([, word]) => word).join(",");
+  if (element.dataset.said === text) return;
+  element.dataset.said = text;
+  element.replaceChildren(...wanted.map(([kind, word]) => h(`b.badge.${kind}`, {}, word)));
+}
+
+export class Table {
+  constructor() {
+    this.by = COLUMNS.findIndex((column) => column.key === "rate");
+    this.descending = true;
+    this.hideIdle = false;
+    this.known = new Map();
+    this.frames = 0;
+    this.heads = COLUMNS.map((column, place) => this.head(column, place));
+    this.body = h("tbody");
+    this.filter = h("input", { type: "search", placeholder: "Filter (/)", "aria-label": "Filter tenants by name", "aria-keyshortcuts": "/", on: { input: () => this.draw(true) } });
+    this.count = h("span.count", { role: "status" });
+    this.idle = h("button", { type: "button", "aria-pressed": "false", "aria-keyshortcuts": "i", title: "Idle tenants (i)", on: { click: () => this.toggleIdle() } }, "Hide idle");
+    this.empty = h("p.none");
+    this.table = h("table.tenants", { "aria-label": "Tenants" }, h("thead", {}, h("tr", {}, ...this.heads)), this.body);
+    this.element = h("section.panel.tenants-panel", { "aria-label": "Tenants" }, h("div.panel-head", {}, h("h2", {}, "Tenants"), this.count, h("span.gap"), this.filter, this.idle), this.table, this.empty);
+    this.mark();
+  }
+
+  head(column, place) {
+    const unit = column.unit ? h("small", {}, ` ${column.unit}`) : null;
+    const button = h("button", { type: "button", title: column.about, on: { click: () => this.sort(place) } }, column.label, unit);
+    return h(`th.wide-${column.wide}.col-${column.key}`, { scope: "col" }, button);
+  }
+
+  sort(place) {
+    if (this.by === place) this.descending = !this.descending;
+    else [this.by, this.descending] = [place, !COLUMNS[place].ascending];
+    this.mark();
+    this.draw(true);
+  }
+
+  sortNext(step) {
+    const shown = this.heads.map((head, place) => place).filter((place) => this.heads[place].offsetParent !== null);
+    const at = shown.indexOf(this.by);
+    this.sort(shown[(at + step + shown.length) % shown.length]);
+  }
+
+  reverse() {
+    this.sort(this.by);
+  }
+
+  toggleIdle() {
+    this.hideIdle = !this.hideIdle;
+    this.idle.setAttribute("aria-pressed", String(this.hideIdle));
+    this.draw(true);
+  }
+
+  // Clears the filter; false when there was nothing to clear.
+  clear() {
+    if (this.filter.value === "") return false;
+    this.filter.value = "";
+    this.draw(true);
+    return true;
+  }
+
+  mark() {
+    this.heads.forEach((head, place) => head.setAttribute("aria-sort", place === this.by ? (this.descending ? "descending" : "ascending") : "none"));
+  }
+
+  update(live, looks) {
+    this.live = live;
+    this.looks = looks;
+    this.frames += 1;
+    const held = this.table.matches(":hover") || this.table.contains(document.activeElement);
+    this.draw(this.frames === 1 || (this.frames % REORDER_FRAMES === 0 && !held));
+  }
+
+  draw(reorder) {
+    if (!this.live) return;
+    const { tenants, tenants_total: total } = this.live;
+    const shareMax = Math.max(1, ...tenants.flatMap((t) => [t.share.got_percent, t.share.wanted_percent]));
+    const shown = rows(tenants, { filter: this.filter.value, hideIdle: this.hideIdle, value: COLUMNS[this.by].value, descending: this.descending });
+    const names = new Set(shown.map((tenant) => tenant.name));
+    for (const name of this.known.keys()) if (!names.has(name)) this.known.delete(name);
+    for (const tenant of shown) {
+      if (!this.known.has(tenant.name)) {
+        this.known.set(tenant.name, new Row());
+        reorder = true;
+      }
+      this.known.get(tenant.name).update(tenant, this.looks.of(tenant.name), shareMax);
+    }
+    if (reorder || this.body.childElementCount !== shown.length) arrange(this.body, shown.map((tenant) => this.known.get(tenant.name).element));
+    const idle = tenants.filter(isIdle).length;
+    const cut = total > tenants.length ? `, the busiest ${tenants.length} listed` : "";
+    write(this.count, `${shown.length === tenants.length ? "" : `${shown.length} of `}${plural(total, "tenant", "tenants")}, ${idle} idle${cut}`);
+    write(this.empty, shown.length > 0 ? "" : this.nobody(total));
+  }
+
+  nobody(total) {
+    if (total === 0) return "No tenant is configured. Add [[tenant]] to the configuration and send SIGHUP, or use ENTREMET TENANT ADD.";
+    return this.filter.value === "" ? "All tenants are idle; press i to show them." : `No tenant's name holds “${this.filter.value}”.`;
+  }
+}

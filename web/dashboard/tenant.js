@@ -1,0 +1,198 @@
+// One tenant's page: what it does, what it was promised, where its time goes, who else is there.
+
+import { arrange, h, write } from "./dom.js";
+import { span } from "./overview.js";
+import { FRAMES_MAX } from "./state.js";
+import { bytes, ms, number, percent, plural, rare } from "./text.js";
+import { badges } from "./table.js";
+
+// The parts of a mean request's time, in the order they are met; each with its look and a short name.
+const PARTS = [
+  ["request_stage_ms", "waiting for a turn", 0, "turn"],
+  ["handler_stage_ms", "waiting for a handler", 1, "handler"],
+  ["disk_ms", "on the disk", 2, "disk"],
+  ["cpu_ms", "CPU", 5, "CPU"],
+  ["rest_ms", "commit, others read with it, reply", 3, "rest"],
+];
+
+const CLASS_COLUMNS = [
+  ["class", "", (c) => c.class],
+  ["rate", "req/s", (c) => number(c.requests_per_s)],
+  ["p50", "ms", (c) => ms(c.latency.count ? c.latency.p50_ms : null)],
+  ["p90", "ms", (c) => ms(c.latency.count ? c.latency.p90_ms : null)],
+  ["p99", "ms", (c) => ms(c.latency.count ? c.latency.p99_ms : null)],
+  ["p99.9", "ms", (c) => ms(c.latency.count ? c.latency.p999_ms : null)],
+  ["turn p99", "ms", (c) => ms(c.queue.count ? c.queue.p99_ms : null)],
+  ["disk p99", "ms", (c) => ms(c.disk.count ? c.disk.p99_ms : null)],
+  ["needed disk", "%", (c) => percent(c.latency.count ? (100 * c.disk.count) / c.latency.count : null)],
+  ["throttled", "/s", (c) => rare(c.throttled_per_s)],
+  ["errors", "/s", (c) => rare(c.errors_per_s)],
+  ["in", "/s", (c) => bytes(c.bytes_in_per_s)],
+  ["out", "/s", (c) => bytes(c.bytes_out_per_s)],
+];
+
+function panel(title, ...children) {
+  return h("section.panel", { "aria-label": title }, h("div.panel-head", {}, h("h2", {}, title)), ...children);
+}
+
+// Children of a table's body made again from text: small tables, and nothing in them is focused.
+function fill(body, lines, nothing) {
+  if (lines.length === 0) return body.replaceChildren(h("tr", {}, h("td.none", { colspan: "20" }, nothing)));
+  const rows = lines.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, first), ...rest.map((cell) => h("td.number", {}, cell))));
+  return body.replaceChildren(...rows);
+}
+
+export class TenantPage {
+  constructor({ history }, name) {
+    this.history = history;
+    this.name = name;
+    this.times = [];
+    this.badges = h("span.badges");
+    this.figures = h("dl.figures", { "aria-label": "In the last seconds" });
+    this.places = ["Rate", "Latency", "Share", "Time of a mean request"].map((title) => h("section.panel.plot-panel", { "aria-label": title }));
+    this.bar = h("div.stack", { role: "img" });
+    this.parts = h("dl.parts");
+    this.classes = h("tbody");
+    this.promises = h("dl.pairs");
+    this.held = h("dl.pairs");
+    this.lines = h("tbody");
+    this.others = h("tbody");
+    this.missing = h("p.none");
+    const heads = CLASS_COLUMNS.map(([label, unit]) => h("th", { scope: "col" }, label, unit ? h("small", {}, ` ${unit}`) : null));
+    const simple = (labels, body, label) => h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, ...labels.map((text) => h("th", { scope: "col" }, text)))), body);
+    this.content = h(
+      "div.page-content", {},
+      this.figures,
+      h("div.plots.four", {}, ...this.places),
+      panel("Where its time goes", this.bar, this.parts),
+      panel("Classes", h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Classes" }, h("table", { "aria-label": "Classes" }, h("thead", {}, h("tr", {}, ...heads)), this.classes))),
+      h("div.columns", {},
+        panel("Where it waits now", simple(["stage", "its own", "in line, all", "permits"], this.lines, "Where it waits now")),
+        panel("Others with the largest shares", simple(["tenant", "rate req/s", "got %", "wanted %", "queue"], this.others, "Others")),
+        panel("Promised", this.promises),
+        panel("Held", this.held)),
+    );
+    this.element = h("div.page", {}, h("div.title", {}, h("a.back", { href: "#/" }, "← All tenants"), h("h2.name", {}, name), this.badges), this.missing, this.content);
+  }
+
+  update() {}
+
+  detail(detail) {
+    this.content.hidden = detail === null;
+    write(this.missing, detail === null ? "There is no tenant of this name (any more)." : "");
+    if (detail === null) return;
+    const { live, tenant, time } = detail;
+    badges(this.badges, live);
+    this.tellFigures(live);
+    this.tellTime(time);
+    this.times.push({ at: detail.at_ms / 1000, time });
+    this.times.splice(0, this.times.length - FRAMES_MAX);
+    fill(this.classes, detail.classes.map((one) => CLASS_COLUMNS.map(([, , text]) => text(one))), "No request in the last seconds.");
+    fill(this.lines, detail.places.map((place) => [`${place.stage}, core ${place.core}${place.explanation ? `: ${place.explanation}` : ""}`, rare(place.waiting), rare(place.waiting_all), rare(place.permits_in_use)]), "Nothing of it waits or is outstanding.");
+    fill(this.others, detail.others.map((other) => [link(other.name), rare(other.requests_per_s), percent(other.share.got_percent), percent(other.share.wanted_percent), rare(other.stages.reduce((sum, stage) => sum + stage.waiting, 0))]), "Nobody else was served.");
+    pairs(this.promises, promised(tenant));
+    pairs(this.held, held(tenant));
+    this.draw(tenant);
+  }
+
+  tellFigures(live) {
+    const share = `${percent(live.share.got_percent)} | ${percent(live.share.wanted_percent)} %`;
+    pairs(this.figures, [
+      ["rate", `${number(live.requests_per_s)} req/s`],
+      [`p50 ${live.class ?? ""}`, live.p50_ms === null ? "–" : `${ms(live.p50_ms)} ms`],
+      [`p99 ${live.class ?? ""}`, live.p99_ms === null ? "–" : `${ms(live.p99_ms)} ms`],
+      ["share got | wanted", share],
+      ["occupancy", `${percent(100 * live.occupancy)} %`],
+      ["throttled", `${number(live.throttled_per_s)} /s`],
+      ["errors", live.errors_per_s === null ? "–" : `${number(live.errors_per_s)} /s`],
+      ["CPU charged", `${number(1000 * live.cpu_charged_per_s)} ms/s`],
+      ["connections", String(live.connections)],
+    ]);
+  }
+
+  tellTime(time) {
+    const shown = PARTS.filter(([field]) => time[field] > 0);
+    this.bar.replaceChildren(...shown.map(([field, , look]) => {
+      const part = h(`i.look-${look}`);
+      // Below 1 in all, growth would leave a part of the bar empty.
+      part.style.flexGrow = String((1000 * time[field]) / time.mean_ms);
+      return part;
+    }));
+    this.bar.setAttribute("aria-label", shown.length === 0 ? "no requests" : shown.map(([field, name]) => `${name} ${ms(time[field])} ms`).join(", "));
+    const share = (value) => (time.mean_ms > 0 ? `${percent((100 * value) / time.mean_ms)} %` : "–");
+    this.parts.replaceChildren(
+      h("div", {}, h("dt", {}, "mean request"), h("dd", {}, time.mean_ms > 0 ? `${ms(time.mean_ms)} ms` : "none lately")),
+      ...PARTS.map(([field, name, look]) => h("div", {}, h("dt", {}, h(`i.swatch.look-${look}`, { "aria-hidden": "true" }), name), h("dd", {}, `${ms(time[field])} ms`, h("small", {}, ` ${share(time[field])}`)))),
+    );
+  }
+
+  draw(tenant) {
+    const x = this.history.times();
+    const line = (name, field, look) => ({ name, look, x, y: this.history.series(this.name, field) });
+    const base = { compact: true, height: 150, sync: "tenant", x: { label: "time", scale: "time", ...span(x) } };
+    const rates = line("requests", "rate", 0);
+    const highest = Math.max(...rates.y.map((value) => value ?? 0));
+    // A line far above would press the plot flat.
+    const limit = (value, label) => (value === undefined || value > 4 * highest ? [] : [{ axis: "y", value, label: `${label} ${number(value)}` }]);
+    const at = this.times.map((one) => one.at);
+    const specs = [
+      { title: "Rate, req/s", y: { label: "rate", unit: "req/s", min: 0 }, series: [rates], targets: [...limit(tenant.limit_requests_per_s, "limit"), ...limit(tenant.contract_per_s, "contract")] },
+      { title: "Latency, ms", y: { label: "latency", unit: "ms", scale: "log" }, series: [line("p50", "p50", 0), line("p99", "p99", 1)] },
+      { title: "Share, %", y: { label: "share", unit: "%", min: 0 }, series: [line("got", "got", 0), line("wanted", "wanted", 4)] },
+      { title: "Time of a mean request, ms", y: { label: "time", unit: "ms", min: 0 }, series: PARTS.map(([field, , look, name]) => ({ name, look, x: at, y: this.times.map((one) => one.time[field]) })), x: { label: "time", scale: "time", ...span(x) } },
+    ];
+    this.plots ??= [];
+    specs.forEach((spec, place) => {
+      if (this.plots[place]) this.plots[place].update({ ...base, ...spec });
+      else this.plots[place] = entremetPlot(this.places[place], { ...base, ...spec });
+    });
+  }
+
+  leave() {
+    for (const plot of this.plots ?? []) plot.destroy();
+    this.plots = undefined;
+  }
+}
+
+function link(name) {
+  return h("a.tenant-link", { href: `#/tenant/${encodeURIComponent(name)}` }, name);
+}
+
+// Terms and values; elements are kept, so that only changed text is written.
+export function pairs(list, entries) {
+  const known = [...list.children];
+  const wanted = entries.map(([term, value], place) => {
+    const entry = known[place] ?? h("div", {}, h("dt"), h("dd"));
+    write(entry.firstElementChild, term);
+    write(entry.lastElementChild, value);
+    return entry;
+  });
+  arrange(list, wanted);
+}
+
+function promised(tenant) {
+  const rate = (value, unit) => (value === undefined ? "none" : `${number(value)} ${unit}`);
+  return [
+    ["weight", number(tenant.weight)],
+    ["reservation, gets", rate(tenant.reserve_get_per_s, "/s (1 KiB)")],
+    ["reservation, puts", rate(tenant.reserve_put_per_s, "/s (1 KiB)")],
+    ["reserved permits", tenant.reserved_permits === 0 ? "none" : String(tenant.reserved_permits)],
+    ["limit, requests", rate(tenant.limit_requests_per_s, "/s")],
+    ["limit, bytes", tenant.limit_bytes_per_s === undefined ? "none" : `${bytes(tenant.limit_bytes_per_s)}/s`],
+    ["contract", rate(tenant.contract_per_s, "req/s")],
+    ["sync", tenant.sync],
+  ];
+}
+
+function held(tenant) {
+  const reads = tenant.cache_hits + tenant.cache_misses;
+  return [
+    ["keys, about", number(tenant.keys)],
+    ["object cache", `${bytes(tenant.cache_bytes)} of ${bytes(tenant.cache_allotment_bytes)}`],
+    ["found there", reads === 0 ? "–" : `${percent((100 * tenant.cache_hits) / reads)} % of ${number(reads)} reads since the start`],
+    ["not committed yet", bytes(tenant.uncommitted_bytes)],
+    ["files", bytes(tenant.disk_bytes)],
+    ["connections", plural(tenant.connections, "connection", "connections")],
+    ["writes", tenant.write_error ? `refused: ${tenant.write_error}` : "taken"],
+  ];
+}

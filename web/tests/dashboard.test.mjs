@@ -1,0 +1,68 @@
+// What the dashboard decides without a page: whose line is drawn, which rows stand where, how numbers read.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import vm from "node:vm";
+
+import { FRAMES_MAX, History, Looks, isIdle, rows } from "../dashboard/state.js";
+import { bytes, duration, ms, percent, rare } from "../dashboard/text.js";
+
+for (const name of ["plot-marks.js", "plot.js"]) vm.runInThisContext(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"));
+
+const tenant = (name, got = 0, more = {}) => ({ name, requests_per_s: got * 10, throttled_per_s: 0, p50_ms: 1, p99_ms: got ? 2 : null, share: { got_percent: got, wanted_percent: 5 }, stages: [], ...more });
+const live = (at_ms, ...tenants) => ({ at_ms, tenants });
+
+test("history keeps five minutes, with gaps where nothing was heard", () => {
+  const history = new History();
+  for (let second = 0; second < FRAMES_MAX + 5; second += 1) history.push(live(second * 1000, tenant("web", second)));
+  assert.equal(history.frames.length, FRAMES_MAX);
+  assert.equal(history.series("web", "got")[0], 5);
+  history.push(live(400_000, tenant("batch", 7)));
+  assert.deepEqual(history.series("web", "got").slice(-3), [304, null, null]);
+  assert.deepEqual(history.series("batch", "rate").slice(-3), [null, null, 70]);
+  assert.deepEqual(history.times().slice(-2), [305, 400]);
+  history.push(live(400_000, tenant("batch", 9)));
+  assert.equal(history.series("batch", "got").at(-1), 7, "a frame that is told again is not new");
+});
+
+test("a tenant keeps its look, and small differences move nobody", () => {
+  const looks = new Looks(2);
+  looks.update([tenant("a", 40), tenant("b", 30), tenant("c", 29)]);
+  assert.deepEqual([...looks.drawn], [["a", 0], ["b", 1]]);
+  for (let i = 0; i < 20; i += 1) looks.update([tenant("a", 30), tenant("b", 29), tenant("c", 40)]);
+  assert.equal(looks.of("c"), undefined, "c is not half as heavy again");
+  for (let i = 0; i < 20; i += 1) looks.update([tenant("a", 30), tenant("b", 10), tenant("c", 60)]);
+  assert.deepEqual([looks.of("a"), looks.of("b"), looks.of("c")], [0, undefined, 1]);
+  looks.update([tenant("b", 10), tenant("c", 60)]);
+  assert.deepEqual([looks.of("a"), looks.of("b")], [undefined, 0], "a free look is given again");
+  looks.update([]);
+  assert.equal(looks.drawn.size, 0);
+});
+
+test("idle tenants are not drawn, refused ones are", () => {
+  const looks = new Looks();
+  looks.update([tenant("idle"), tenant("refused", 0, { throttled_per_s: 5 })]);
+  assert.deepEqual([...looks.drawn.keys()], ["refused"]);
+  assert.ok(isIdle(tenant("idle")) && !isIdle(tenant("refused", 0, { throttled_per_s: 5 })));
+  assert.ok(!isIdle(tenant("stuck", 0, { stages: [{ waiting: 3 }] })), "who waits is not idle");
+});
+
+test("rows are filtered and sorted, what has no value last either way", () => {
+  const tenants = [tenant("web", 10), tenant("Batch", 30), tenant("idle"), tenant("batch-2", 20)];
+  const names = (options) => rows(tenants, { filter: "", hideIdle: false, value: (t) => t.share.got_percent, descending: true, ...options }).map((t) => t.name);
+  assert.deepEqual(names({}), ["Batch", "batch-2", "web", "idle"]);
+  assert.deepEqual(names({ filter: "BATCH" }), ["Batch", "batch-2"]);
+  assert.deepEqual(names({ hideIdle: true, descending: false }), ["web", "batch-2", "Batch"]);
+  const byLatency = { value: (t) => t.p99_ms };
+  assert.equal(names({ ...byLatency, descending: true }).at(-1), "idle");
+  assert.equal(names({ ...byLatency, descending: false }).at(-1), "idle");
+  assert.deepEqual(names({ value: (t) => t.name, descending: false }), ["Batch", "batch-2", "idle", "web"]);
+});
+
+test("numbers read as people say them", () => {
+  assert.deepEqual([rare(0), rare(null), rare(12345)], ["·", "–", "12.3 k"]);
+  assert.deepEqual([percent(0), percent(0.02), percent(12.345), percent(null)], ["0.0", "<0.1", "12.3", "–"]);
+  assert.deepEqual([ms(0.0004), ms(0.0456), ms(1234.5), ms(null)], ["<0.001", "0.0456", "1235", "–"]);
+  assert.deepEqual([bytes(0), bytes(1023), bytes(1536), bytes(2 ** 31)], ["0 B", "1023 B", "1.5 KiB", "2 GiB"]);
+  assert.deepEqual([duration(0), duration(59), duration(3600), duration(90061)], ["0 s", "59 s", "1 h", "1 d 1 h"]);
+});
