@@ -1,0 +1,23 @@
+//! Published results, shown again: a folder for each, run against the real server beside its baselines.
+//!
+//! ```text
+//! experiments/NAME/experiment.toml ──▶ spec ──▶ plan (what runs, baselines and ours in turn)
+//!                                                │ for each run
+//!                        server (the real one, pinned) ◀── workload::scenario (the load)
+//!                                                │ observed
+//!                            measure (pure) ──▶ verdict ──▶ table, result.json, report.html
+//! ```
+//!
+//! A run is one server, started with the scenario's configuration, loaded, and ended. A verdict is a named
+//! measure over the runs of one repeat, its median over all repeats held against a bound. What is
+//! missing is an error and never a pass.
+
+mod error;
+pub mod measure;
+pub mod observed;
+pub mod plan;
+pub mod server;
+pub mod spec;
+pub mod verdict;
+
+pub use error::ExperimentError;

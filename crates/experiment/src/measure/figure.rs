@@ -1,0 +1,228 @@
+//! One number from some tenants' figures.
+
+use crate::observed::{Figures, Observed};
+
+use super::{finite, Measured};
+
+/// A figure that every tenant has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Figure {
+    /// Requests answered per second.
+    #[default]
+    Rate,
+    /// Requests offered per second.
+    Offered,
+    /// Part of the offered requests that were answered in time, 0 to 1.
+    Served,
+    /// Requests that failed.
+    Failed,
+    /// Bytes of replies and requests per second.
+    Bytes,
+    /// Bytes of replies per second.
+    BytesIn,
+    /// Bytes of requests per second.
+    BytesOut,
+    /// Latency, ms: mean, percentiles, highest.
+    Mean,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+    /// Highest.
+    Max,
+}
+
+impl Figure {
+    /// Names in experiments, with the figure and its unit.
+    pub const WORDS: [(&'static str, Self, &'static str); 14] = [
+        ("rate", Self::Rate, "req/s"),
+        ("offered", Self::Offered, "req/s"),
+        ("served", Self::Served, ""),
+        ("failed", Self::Failed, "requests"),
+        ("bytes", Self::Bytes, "B/s"),
+        ("bytes-in", Self::BytesIn, "B/s"),
+        ("bytes-out", Self::BytesOut, "B/s"),
+        ("mean", Self::Mean, "ms"),
+        ("p50", Self::P50, "ms"),
+        ("p90", Self::P90, "ms"),
+        ("p95", Self::P95, "ms"),
+        ("p99", Self::P99, "ms"),
+        ("p999", Self::P999, "ms"),
+        ("max", Self::Max, "ms"),
+    ];
+
+    /// Its unit, empty for a ratio.
+    pub fn unit(self) -> &'static str {
+        let found = Self::WORDS.iter().find(|(_, figure, _)| *figure == self);
+        found.map_or("", |(_, _, unit)| unit)
+    }
+
+    /// Whether figures of several tenants add up; latencies do not.
+    fn adds(self) -> bool {
+        matches!(
+            self,
+            Self::Rate
+                | Self::Offered
+                | Self::Failed
+                | Self::Bytes
+                | Self::BytesIn
+                | Self::BytesOut
+        )
+    }
+
+    /// The figure's value.
+    pub fn of(self, figures: &Figures) -> f64 {
+        let latency = &figures.latency_ms;
+        match self {
+            Self::Rate => figures.rate_per_s,
+            Self::Offered => figures.offered_per_s,
+            Self::Served => figures.rate_per_s / figures.offered_per_s,
+            Self::Failed => figures.failed as f64,
+            Self::Bytes => figures.bytes_in_per_s + figures.bytes_out_per_s,
+            Self::BytesIn => figures.bytes_in_per_s,
+            Self::BytesOut => figures.bytes_out_per_s,
+            Self::Mean => latency.mean,
+            Self::P50 => latency.p50,
+            Self::P90 => latency.p90,
+            Self::P95 => latency.p95,
+            Self::P99 => latency.p99,
+            Self::P999 => latency.p999,
+            Self::Max => latency.max,
+        }
+    }
+}
+
+/// How the figures of several tenants become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// Their sum.
+    Sum,
+    /// Their mean.
+    Mean,
+    /// The highest.
+    Highest,
+    /// The lowest.
+    Lowest,
+}
+
+impl Combine {
+    /// Names in experiments.
+    pub const WORDS: [(&'static str, Self); 4] = [
+        ("sum", Self::Sum),
+        ("mean", Self::Mean),
+        ("highest", Self::Highest),
+        ("lowest", Self::Lowest),
+    ];
+}
+
+/// Which figure of whom.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choice {
+    /// Names or groups; none means all.
+    pub tenants: Vec<String>,
+    /// One class; `None` all together.
+    pub class: Option<String>,
+    /// The figure.
+    pub figure: Figure,
+    /// `None`: the sum of what adds up, the highest of what does not.
+    pub combine: Option<Combine>,
+}
+
+impl Choice {
+    /// One value for each chosen tenant, with its weight.
+    pub(super) fn each(&self, run: &Observed) -> Result<Vec<(f64, f64)>, String> {
+        let tenants = run.select(&self.tenants)?;
+        tenants
+            .iter()
+            .map(|tenant| {
+                let figures = tenant.figures(self.class.as_deref())?;
+                let value = finite(self.figure.of(figures), &tenant.name)?;
+                Ok((value, tenant.weight))
+            })
+            .collect()
+    }
+}
+
+/// The figure of the chosen tenants, as one number.
+///
+/// # Errors
+/// Why there is none.
+pub fn value(run: &Observed, choice: &Choice) -> Measured {
+    let each = choice.each(run)?;
+    let values = each.iter().map(|(value, _)| *value);
+    let usual = if choice.figure.adds() {
+        Combine::Sum
+    } else {
+        Combine::Highest
+    };
+    let combined = match choice.combine.unwrap_or(usual) {
+        Combine::Sum => values.sum(),
+        Combine::Mean => values.sum::<f64>() / each.len() as f64,
+        Combine::Highest => values.fold(f64::NEG_INFINITY, f64::max),
+        Combine::Lowest => values.fold(f64::INFINITY, f64::min),
+    };
+    finite(combined, "the figure")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made;
+    use super::*;
+
+    fn choice(tenants: &[&str], figure: Figure) -> Choice {
+        Choice {
+            tenants: tenants.iter().map(ToString::to_string).collect(),
+            figure,
+            ..Choice::default()
+        }
+    }
+
+    #[test]
+    fn rates_add_up_and_latencies_do_not() {
+        let run = made::rates(&[
+            ("web", 1.0, 100.0),
+            ("web", 1.0, 300.0),
+            ("bulk", 1.0, 50.0),
+        ]);
+        assert_eq!(value(&run, &choice(&[], Figure::Rate)), Ok(450.0));
+        assert_eq!(value(&run, &choice(&["web"], Figure::Rate)), Ok(400.0));
+        assert_eq!(value(&run, &choice(&["web-2"], Figure::Rate)), Ok(300.0));
+        // `made` gives a tenant of rate r a p99 of r / 10 ms.
+        assert_eq!(value(&run, &choice(&["web"], Figure::P99)), Ok(30.0));
+        let lowest = Choice {
+            combine: Some(Combine::Lowest),
+            ..choice(&["web"], Figure::P99)
+        };
+        assert_eq!(value(&run, &lowest), Ok(10.0));
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error() {
+        let run = made::rates(&[("web", 1.0, 100.0)]);
+        assert!(value(&run, &choice(&["wob"], Figure::Rate))
+            .expect_err("no such tenant")
+            .contains("no tenant \"wob\""));
+        let class = Choice {
+            class: Some("put".into()),
+            ..Choice::default()
+        };
+        assert!(value(&run, &class).is_err());
+        assert!(value(&Observed::default(), &Choice::default()).is_err());
+    }
+
+    #[test]
+    fn every_figure_has_one_name() {
+        for (word, figure, _) in Figure::WORDS {
+            let same = Figure::WORDS
+                .iter()
+                .filter(|other| other.0 == word || other.1 == figure);
+            assert_eq!(same.count(), 1, "{word}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Fairness over time, from per-second series.
+
+use super::fair::of_shares;
+use super::figure::Choice;
+use super::{finite, Measured};
+use crate::observed::{Observed, Tenant};
+
+/// A stretch of a run and the length of the windows in it, seconds from the start of the load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stretch {
+    /// Windows begin here at the earliest.
+    pub from_s: f64,
+    /// And end here at the latest.
+    pub to_s: f64,
+    /// Length of a window, at least one second.
+    pub window_s: f64,
+}
+
+impl Default for Stretch {
+    fn default() -> Self {
+        Self {
+            from_s: 0.0,
+            to_s: f64::INFINITY,
+            window_s: 5.0,
+        }
+    }
+}
+
+/// The least MMR of rates among all windows of the stretch, which move on by a second.
+///
+/// # Errors
+/// Why there is none; a stretch shorter than a window is one reason.
+pub fn least_mmr(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured {
+    let windows = windows(run, choice, stretch)?;
+    let mut least = f64::INFINITY;
+    for (_, mmr) in windows {
+        least = least.min(mmr?);
+    }
+    finite(least, "the least MMR")
+}
+
+/// Seconds from the start of the stretch until the beginning of the first window from which on the MMR
+/// of every window stays at or above `level`; infinite if it never does.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn settle_s(run: &Observed, choice: &Choice, stretch: Stretch, level: f64) -> Measured {
+    let mut settled = None;
+    for (from_s, mmr) in windows(run, choice, stretch)? {
+        // A window in which nobody got anything is not settled either.
+        if mmr.unwrap_or(0.0) < level {
+            settled = None;
+        } else if settled.is_none() {
+            settled = Some(from_s - stretch.from_s);
+        }
+    }
+    Ok(settled.unwrap_or(f64::INFINITY))
+}
+
+/// The windows of a stretch: where each begins, and its MMR.
+fn windows(
+    run: &Observed,
+    choice: &Choice,
+    stretch: Stretch,
+) -> Result<Vec<(f64, Measured)>, String> {
+    let tenants = run.select(&choice.tenants)?;
+    let ends = tenants.iter().filter_map(|tenant| tenant.series.t_s.last());
+    let end_s = ends
+        .copied()
+        .fold(f64::INFINITY, f64::min)
+        .min(stretch.to_s);
+    let mut found = Vec::new();
+    let mut from_s = stretch.from_s;
+    // Half a second of grace: seconds of a series do not end on the dot.
+    while from_s + stretch.window_s <= end_s + 0.5 {
+        let to_s = from_s + stretch.window_s;
+        let shares: Result<Vec<f64>, String> = tenants
+            .iter()
+            .map(|tenant| Ok(mean_rate(tenant, from_s, to_s)? / tenant.weight))
+            .collect();
+        found.push((from_s, of_shares(&shares?)));
+        from_s += 1.0;
+    }
+    if found.is_empty() {
+        return Err(format!(
+            "the run has no whole window of {} s from {} s on",
+            stretch.window_s, stretch.from_s
+        ));
+    }
+    Ok(found)
+}
+
+fn mean_rate(tenant: &Tenant, from_s: f64, to_s: f64) -> Measured {
+    let series = tenant.series.t_s.iter().zip(&tenant.series.rate_per_s);
+    let inside = series.filter(|(end_s, _)| **end_s > from_s + 0.5 && **end_s <= to_s + 0.5);
+    let rates: Vec<f64> = inside.map(|(_, rate)| *rate).collect();
+    if rates.is_empty() {
+        return Err(format!(
+            "tenant {} has no figures from {from_s} to {to_s} s",
+            tenant.name
+        ));
+    }
+    Ok(rates.iter().sum::<f64>() / rates.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::series;
+    use super::*;
+
+    fn stretch(from_s: f64, to_s: f64, window_s: f64) -> Stretch {
+        Stretch {
+            from_s,
+            to_s,
+            window_s,
+        }
+    }
+
+    #[test]
+    fn the_worst_window_counts() {
+        let run = series(&[
+            ("a", &[10.0, 10.0, 10.0, 10.0]),
+            ("b", &[10.0, 5.0, 5.0, 10.0]),
+        ]);
+        let least = |from, to, window| {
+            least_mmr(&run, &Choice::default(), stretch(from, to, window)).expect("measured")
+        };
+        assert_eq!(least(0.0, f64::INFINITY, 1.0), 0.5);
+        assert_eq!(least(0.0, f64::INFINITY, 2.0), 0.5);
+        assert_eq!(least(0.0, 2.0, 2.0), 0.75);
+        assert_eq!(least(3.0, 4.0, 1.0), 1.0);
+    }
+
+    #[test]
+    fn a_stretch_that_was_not_run_is_an_error() {
+        let run = series(&[("a", &[1.0, 1.0]), ("b", &[1.0, 1.0])]);
+        let all = Choice::default();
+        assert!(least_mmr(&run, &all, stretch(0.0, 10.0, 5.0)).is_err());
+        assert!(least_mmr(&run, &all, stretch(5.0, 10.0, 1.0)).is_err());
+    }
+
+    #[test]
+    fn settling_means_for_good() {
+        let run = series(&[
+            ("a", &[10.0, 10.0, 10.0, 10.0, 10.0, 10.0]),
+            ("b", &[2.0, 10.0, 2.0, 9.9, 10.0, 10.0]),
+        ]);
+        let all = Choice::default();
+        let one = stretch(0.0, f64::INFINITY, 1.0);
+        assert_eq!(settle_s(&run, &all, one, 0.97), Ok(3.0));
+        assert_eq!(settle_s(&run, &all, stretch(2.0, 9.0, 1.0), 0.97), Ok(1.0));
+        assert_eq!(
+            settle_s(&run, &all, stretch(0.0, 3.0, 1.0), 0.97),
+            Ok(f64::INFINITY)
+        );
+    }
+}

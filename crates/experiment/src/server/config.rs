@@ -1,0 +1,123 @@
+//! The configuration of a server under test, from the scenario's table.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use crate::spec::merge::lay_over;
+
+/// Keys of a scenario's tenant that are the load's business and not the server's.
+const OF_THE_LOAD: [&str; 4] = ["name", "count", "tag", "load"];
+
+/// Takes any free port; the ready line says which.
+pub const ANY_PORT: &str = "127.0.0.1:0";
+
+/// The tenants of a scenario, those with a `count` as many as they are: name, group, and the settings
+/// that the server knows.
+pub fn tenants(scenario: &Table) -> Vec<(String, String, Table)> {
+    let mut found = Vec::new();
+    let list = scenario.get("tenant").and_then(Value::as_array);
+    for tenant in list.into_iter().flatten().filter_map(Value::as_table) {
+        let group = tenant.get("name").and_then(Value::as_str).unwrap_or("");
+        let count = tenant.get("count").and_then(Value::as_integer).unwrap_or(1);
+        let mut settings = tenant.clone();
+        OF_THE_LOAD.iter().for_each(|key| {
+            settings.remove(*key);
+        });
+        for number in 1..=count.max(1) {
+            let name = if count > 1 {
+                format!("{group}-{number}")
+            } else {
+                group.to_string()
+            };
+            found.push((name, group.to_string(), settings.clone()));
+        }
+    }
+    found
+}
+
+/// The whole configuration: what the scenario says under `server` in the language of `entremet.toml`,
+/// its tenants, and what only this run knows.
+pub fn of_scenario(scenario: &Table) -> Table {
+    let server = scenario.get("server").and_then(Value::as_table);
+    let mut config = server.cloned().unwrap_or_default();
+    let named = tenants(scenario).into_iter().map(|(name, _, settings)| {
+        let mut tenant = Table::from_iter([("name".to_string(), Value::String(name))]);
+        lay_over(&mut tenant, &settings);
+        Value::Table(tenant)
+    });
+    config.insert("tenant".into(), Value::Array(named.collect()));
+    config
+}
+
+/// Adds where to listen, where to keep data, and a data path thread for each core.
+pub fn place(config: &Table, listen: &str, admin: &str, cores: usize, data: &Path) -> Table {
+    let mut placed = config.clone();
+    let mut set = |section: &str, key: &str, value: Value| {
+        let section = placed
+            .entry(section)
+            .or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(section) = section {
+            section.insert(key.into(), value);
+        }
+    };
+    set("server", "listen", Value::String(listen.into()));
+    set("server", "admin", Value::String(admin.into()));
+    set("server", "cores", Value::Integer(cores as i64));
+    set("engine", "path", Value::String(data.display().to_string()));
+    placed
+}
+
+/// The address in the line that a server prints when it is ready.
+pub fn ready_address(log: &str) -> Option<SocketAddr> {
+    let rest = log
+        .lines()
+        .find_map(|line| line.strip_prefix("entremet is ready: clients on "))?;
+    let end = rest.find([' ', ',']).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Table {
+        text.parse().expect("toml")
+    }
+
+    #[test]
+    fn the_server_gets_its_settings_and_every_tenant() {
+        let scenario = table(
+            "duration = \"1s\"\nserver.scheduler.request = \"fifo\"\n\
+             [[tenant]]\nname = \"web\"\ncount = 2\nweight = 4\nlimit.requests = \"10/s\"\nload = [{}]\n\
+             [[tenant]]\nname = \"bulk\"\ntag = \"x\"\nload = []\n",
+        );
+        let want = table(
+            "scheduler.request = \"fifo\"\n\
+             [[tenant]]\nname = \"web-1\"\nweight = 4\nlimit.requests = \"10/s\"\n\
+             [[tenant]]\nname = \"web-2\"\nweight = 4\nlimit.requests = \"10/s\"\n\
+             [[tenant]]\nname = \"bulk\"\n",
+        );
+        assert_eq!(of_scenario(&scenario), want);
+    }
+
+    #[test]
+    fn a_run_has_its_own_place() {
+        let config = table("server.drain = \"1s\"\nserver.cores = 7");
+        let placed = place(&config, ANY_PORT, ANY_PORT, 2, Path::new("d"));
+        let want = table(
+            "engine.path = \"d\"\n[server]\ndrain = \"1s\"\ncores = 2\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"",
+        );
+        assert_eq!(placed, want);
+    }
+
+    #[test]
+    fn the_ready_line_says_where() {
+        let log = "a warning\nentremet is ready: clients on 127.0.0.1:4001 and [::1]:2, admin on http://127.0.0.1:9\n";
+        assert_eq!(ready_address(log), "127.0.0.1:4001".parse().ok());
+        let one = "entremet is ready: clients on 127.0.0.1:4002, admin on http://127.0.0.1:9\n";
+        assert_eq!(ready_address(one), "127.0.0.1:4002".parse().ok());
+        assert_eq!(ready_address("entremet is ready"), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! Servers under test: processes of their own on chosen processors, ended on every way out.
+//!
+//! Dropping a [`Server`] ends it in order. Should this process itself be killed, the kernel kills the
+//! server with it (`setpriv --pdeathsig`, which needs no code between fork and exec). The kernel means the
+//! *thread* that started the server, so that one has to live as long.
+
+pub mod config;
+pub mod pin;
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use toml::Table;
+use workload::client::control::Control;
+use workload::client::{process, Identity};
+
+use crate::error::ExperimentError;
+
+/// How long a server may take until it answers; machines may be busy.
+const READY: Duration = Duration::from_secs(60);
+/// How long it may take to end.
+const ENDED: Duration = Duration::from_secs(10);
+/// How often either is looked for.
+const LOOK: Duration = Duration::from_millis(5);
+/// Lines of a server's log that an error shows.
+const LAST_WORDS: usize = 10;
+
+/// How an Entremet is to be started.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// What messages call it.
+    pub label: &'a str,
+    /// The binary.
+    pub binary: &'a Path,
+    /// The processors that it may use; one data path thread on each.
+    pub cores: &'a [usize],
+    /// Its configuration, without addresses and data directory.
+    pub config: &'a Table,
+}
+
+/// A running server; dropping it ends it.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+    folder: tempfile::TempDir,
+    label: String,
+}
+
+/// How a server tells that it is ready.
+enum Ready {
+    /// By a line on its standard output.
+    Line,
+    /// By answering at this address.
+    Answer(SocketAddr),
+}
+
+impl Server {
+    /// Entremet with a configuration, a temporary data directory and free ports of its own.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Server`] with its last words when it does not come up.
+    pub fn entremet(launch: &Launch) -> Result<Self, ExperimentError> {
+        let folder = folder()?;
+        let path = folder.path().join("entremet.toml");
+        let data = folder.path().join("data");
+        let any = config::ANY_PORT;
+        let config = config::place(launch.config, any, any, launch.cores.len(), &data);
+        fs::write(&path, config.to_string()).map_err(|source| ExperimentError::Output {
+            path: path.clone(),
+            source,
+        })?;
+        let mut command = pinned(launch.cores, launch.binary);
+        command.arg("serve").arg("--config").arg(&path);
+        Self::start(command, Ready::Line, folder, launch.label)
+    }
+
+    /// redis-server with Entremet's own promise (`appendfsync everysec`) on one processor.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Server`] with its last words when it does not come up.
+    pub fn redis(core: usize) -> Result<Self, ExperimentError> {
+        let folder = folder()?;
+        let address = free_address()?;
+        let mut command = pinned(&[core], Path::new("redis-server"));
+        command
+            .args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"])
+            .args(["--appendonly", "yes", "--appendfsync", "everysec"])
+            .args(["--save", "", "--maxclients", "20000"])
+            .arg("--dir")
+            .arg(folder.path());
+        Self::start(command, Ready::Answer(address), folder, "redis-server")
+    }
+
+    fn start(
+        mut command: Command,
+        ready: Ready,
+        folder: tempfile::TempDir,
+        label: &str,
+    ) -> Result<Self, ExperimentError> {
+        let log = log_path(&folder);
+        let output = |source| ExperimentError::Output {
+            path: log.clone(),
+            source,
+        };
+        let file = File::create(&log).map_err(output)?;
+        let errors = file.try_clone().map_err(output)?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors)
+            .spawn()
+            .map_err(|source| ExperimentError::System {
+                what: "starting a server (taskset and setpriv of util-linux are needed)",
+                source,
+            })?;
+        let mut server = Self {
+            child,
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            folder,
+            label: label.into(),
+        };
+        server.wait_ready(&ready)?;
+        Ok(server)
+    }
+
+    fn wait_ready(&mut self, ready: &Ready) -> Result<(), ExperimentError> {
+        let begun = Instant::now();
+        loop {
+            let found = match ready {
+                Ready::Line => config::ready_address(&self.log()),
+                Ready::Answer(address) => answers(*address).then_some(*address),
+            };
+            if let Some(address) = found {
+                self.address = address;
+                return Ok(());
+            }
+            if let Some(status) = self.ended() {
+                return Err(self.failed(format!("the server did not come up and ended ({status})")));
+            }
+            if begun.elapsed() > READY {
+                let patience_s = READY.as_secs();
+                return Err(self.failed(format!("the server was not ready after {patience_s} s")));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// How it ended, if it did.
+    pub fn ended(&mut self) -> Option<String> {
+        match self.child.try_wait() {
+            Ok(Some(status)) => Some(status.to_string()),
+            _ => None,
+        }
+    }
+
+    /// An error about this server, with its last words.
+    pub fn failed(&self, what: String) -> ExperimentError {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let tail = lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n");
+        ExperimentError::Server {
+            label: self.label.clone(),
+            what,
+            log: if tail.is_empty() {
+                "(nothing)".into()
+            } else {
+                tail
+            },
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(log_path(&self.folder)).unwrap_or_default()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// CPU time used so far, seconds; 0 when it is gone.
+    pub fn cpu_s(&self) -> f64 {
+        process::cpu_s(self.pid()).unwrap_or(0.0)
+    }
+
+    /// Resident memory, bytes; 0 when it is gone.
+    pub fn resident_bytes(&self) -> u64 {
+        process::resident_bytes(self.pid()).unwrap_or(0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        // Not if it has ended: the kernel may have given its number to another process.
+        if self.ended().is_none() {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let begun = Instant::now();
+        while self.ended().is_none() {
+            if begun.elapsed() > ENDED {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn log_path(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("server.log")
+}
+
+fn answers(address: SocketAddr) -> bool {
+    let answer = Control::connect(address, &Identity::default(), READY)
+        .and_then(|mut control| control.command(&[b"PING"]));
+    matches!(answer, Ok(None))
+}
+
+fn folder() -> Result<tempfile::TempDir, ExperimentError> {
+    let made = tempfile::Builder::new().prefix("entremet-").tempdir();
+    made.map_err(|source| ExperimentError::System {
+        what: "making a temporary folder",
+        source,
+    })
+}
+
+fn free_address() -> Result<SocketAddr, ExperimentError> {
+    TcpListener::bind(config::ANY_PORT)
+        .and_then(|listener| listener.local_addr())
+        .map_err(|source| ExperimentError::System {
+            what: "finding a free port",
+            source,
+        })
+}
+
+/// A command that runs on some processors only, and not longer than the thread that starts it.
+pub fn pinned(cores: &[usize], program: &Path) -> Command {
+    let list: Vec<String> = cores.iter().map(usize::to_string).collect();
+    let mut command = Command::new("taskset");
+    command
+        .args(["-c", &list.join(",")])
+        .args(["setpriv", "--pdeathsig", "KILL"])
+        .arg(program);
+    command
+}

@@ -1,0 +1,153 @@
+//! What must hold between the parts of an experiment: names that are used exist, and what a short or a
+//! full run leaves out is not asked for.
+
+use std::collections::BTreeSet;
+
+use super::query::{Measure, Query};
+use super::reader::Problems;
+use super::{Experiment, Plot, PlotKind};
+
+/// Reports everything that does not fit together.
+pub fn check(experiment: &Experiment, problems: &Problems) {
+    let check = Check {
+        experiment,
+        problems,
+    };
+    if experiment.variants.is_empty() {
+        problems.add("variant", "is missing: there is nothing to run");
+    }
+    if experiment.verdicts.is_empty() {
+        problems.add("verdict", "is missing: there is nothing to show");
+    }
+    check.unique(
+        "variant",
+        experiment.variants.iter().map(|v| v.name.as_str()),
+    );
+    check.unique("point", experiment.points.iter().map(|p| p.name.as_str()));
+    for name in experiment.quick.points.iter().flatten() {
+        check.point("quick, points", name);
+    }
+    for yardstick in &experiment.yardsticks {
+        let place = format!("yardstick {:?}", yardstick.sets);
+        check.variant(&place, &yardstick.variant);
+        check.point(&place, &yardstick.point);
+    }
+    let mut texts = BTreeSet::new();
+    for verdict in &experiment.verdicts {
+        let place = format!("verdict {:?}", verdict.target);
+        if !texts.insert(&verdict.target) {
+            problems.add(&place, "is there twice");
+        }
+        check.variant(&place, &verdict.variant);
+        check.query(&place, &verdict.points, &verdict.query);
+    }
+    experiment.plots.iter().for_each(|plot| check.plot(plot));
+}
+
+struct Check<'a> {
+    experiment: &'a Experiment,
+    problems: &'a Problems,
+}
+
+impl Check<'_> {
+    fn unique<'n>(&self, what: &str, names: impl Iterator<Item = &'n str>) {
+        let mut seen = BTreeSet::new();
+        for name in names {
+            if name.contains('/') {
+                self.problems
+                    .add(what, format!("{name:?} has a slash, which --only parts at"));
+            }
+            if !seen.insert(name) {
+                self.problems.add(what, format!("{name:?} is there twice"));
+            }
+        }
+    }
+
+    fn variant(&self, place: &str, name: &str) {
+        if self.experiment.variant(name).is_none() {
+            let known: Vec<&str> = self
+                .experiment
+                .variants
+                .iter()
+                .map(|variant| variant.name.as_str())
+                .collect();
+            let what = format!("there is no variant {name:?}, only {}", known.join(", "));
+            self.problems.add(place, what);
+        }
+    }
+
+    fn point(&self, place: &str, name: &str) {
+        if self.experiment.point(name).is_none() {
+            let known: Vec<String> = self
+                .experiment
+                .points
+                .iter()
+                .map(|point| format!("{:?}", point.name))
+                .collect();
+            let what = format!("there is no point {name:?}, only {}", known.join(", "));
+            self.problems.add(place, what);
+        }
+    }
+
+    fn query(&self, place: &str, points: &[String], query: &Query) {
+        if points.is_empty() {
+            self.problems.add(place, "names no point");
+        }
+        let all = points
+            .iter()
+            .map(String::as_str)
+            .chain(query.other_points());
+        all.for_each(|point| self.point(place, point));
+        if let Some(variant) = query
+            .against
+            .as_ref()
+            .and_then(|side| side.variant.as_ref())
+        {
+            self.variant(place, variant);
+        }
+    }
+
+    fn plot(&self, plot: &Plot) {
+        let place = format!("plot {:?}", plot.title);
+        plot.variants
+            .iter()
+            .for_each(|variant| self.variant(&place, variant));
+        match &plot.kind {
+            PlotKind::Bars(query) => self.query(&place, &plot.points, query),
+            PlotKind::Curve { y, x } => {
+                self.query(&place, &plot.points, y);
+                match x {
+                    Some(x) => self.query(&place, &plot.points, x),
+                    None => self.have_x(&place, &plot.points),
+                }
+            }
+            PlotKind::Tenants(_) | PlotKind::Time => {
+                plot.points
+                    .iter()
+                    .for_each(|point| self.point(&place, point));
+                if plot.points.len() != 1 {
+                    self.problems.add(&place, "is drawn of one point: name it");
+                }
+            }
+        }
+        if let PlotKind::Bars(query) = &plot.kind {
+            if query.measure == Measure::Settle && plot.y_log {
+                self.problems
+                    .add(&place, "times that may be zero have no logarithm");
+            }
+        }
+    }
+
+    fn have_x(&self, place: &str, points: &[String]) {
+        for name in points {
+            if self
+                .experiment
+                .point(name)
+                .is_some_and(|point| point.x.is_none())
+            {
+                let what = format!("point {name:?} has no x, and the curve is over nothing else");
+                self.problems.add(place, what);
+            }
+        }
+    }
+}

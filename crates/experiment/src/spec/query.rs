@@ -1,0 +1,133 @@
+//! What a verdict or a plot asks of the runs of one repeat.
+
+use crate::measure::figure::{self, Choice};
+use crate::measure::window::{self, Stretch};
+use crate::measure::{fair, finite, Measured};
+use crate::observed::Observed;
+
+/// A measure: from one run, or from some, to a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// A figure of the chosen tenants.
+    Value,
+    /// Their part of everybody's.
+    Share,
+    /// Least over greatest weight-normalised figure.
+    Mmr,
+    /// The same of the groups' means.
+    MmrOfGroups,
+    /// Greatest minus least.
+    Spread,
+    /// The least MMR of all windows.
+    LeastMmr,
+    /// Seconds until the MMR of windows stays above a level.
+    Settle,
+    /// The worse of MMR and sum of dominant shares.
+    Drf,
+}
+
+impl Measure {
+    /// Names in experiments.
+    pub const WORDS: [(&'static str, Self); 8] = [
+        ("value", Self::Value),
+        ("share", Self::Share),
+        ("mmr", Self::Mmr),
+        ("mmr-of-groups", Self::MmrOfGroups),
+        ("spread", Self::Spread),
+        ("least-mmr", Self::LeastMmr),
+        ("settle", Self::Settle),
+        ("drf", Self::Drf),
+    ];
+}
+
+/// What a measured value is divided by; what is not given is as on the other side.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Another variant.
+    pub variant: Option<String>,
+    /// Another point.
+    pub point: Option<String>,
+    /// Other tenants or another figure.
+    pub choice: Option<Choice>,
+}
+
+/// A measure and what it needs to know.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The measure.
+    pub measure: Measure,
+    /// Whose figures.
+    pub choice: Choice,
+    /// Divides by the same measure of something else.
+    pub against: Option<Side>,
+    /// For measures over time.
+    pub stretch: Stretch,
+    /// For [`Measure::Settle`].
+    pub level: f64,
+    /// For [`Measure::Drf`]: groups, and the points that they have to themselves.
+    pub alone: Vec<(String, String)>,
+}
+
+impl Query {
+    /// The points, besides the one it is asked at, that an answer needs.
+    pub fn other_points(&self) -> impl Iterator<Item = &str> {
+        let against = self.against.iter().filter_map(|side| side.point.as_deref());
+        against.chain(self.alone.iter().map(|(_, point)| point.as_str()))
+    }
+
+    /// Answers from the runs of one repeat; `run` finds one by variant and point.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn answer<'a>(
+        &self,
+        run: &dyn Fn(&str, &str) -> Option<&'a Observed>,
+        variant: &str,
+        point: &str,
+    ) -> Measured {
+        let above = self.one_side(run, variant, point, &self.choice)?;
+        let Some(side) = &self.against else {
+            return Ok(above);
+        };
+        let below = self.one_side(
+            run,
+            side.variant.as_deref().unwrap_or(variant),
+            side.point.as_deref().unwrap_or(point),
+            side.choice.as_ref().unwrap_or(&self.choice),
+        )?;
+        if below == 0.0 {
+            return Err("what it is compared with is zero".into());
+        }
+        finite(above / below, "the ratio")
+    }
+
+    fn one_side<'a>(
+        &self,
+        run: &dyn Fn(&str, &str) -> Option<&'a Observed>,
+        variant: &str,
+        point: &str,
+        choice: &Choice,
+    ) -> Measured {
+        let find = |point: &str| {
+            run(variant, point).ok_or_else(|| format!("there is no run of {variant}/{point}"))
+        };
+        let observed = find(point)?;
+        match self.measure {
+            Measure::Value => figure::value(observed, choice),
+            Measure::Share => fair::share(observed, choice),
+            Measure::Mmr => fair::mmr(observed, choice),
+            Measure::MmrOfGroups => fair::mmr_of_groups(observed, choice),
+            Measure::Spread => fair::spread(observed, choice),
+            Measure::LeastMmr => window::least_mmr(observed, choice, self.stretch),
+            Measure::Settle => window::settle_s(observed, choice, self.stretch, self.level),
+            Measure::Drf => {
+                let alone: Result<Vec<_>, String> = self
+                    .alone
+                    .iter()
+                    .map(|(group, point)| Ok((group.as_str(), find(point)?)))
+                    .collect();
+                fair::drf(observed, &alone?)
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Verdicts over runs made by hand.
+
+use super::*;
+use crate::measure::made::rates;
+
+const TWO: &str = "
+[[verdict]]
+target = \"even\"
+variant = \"fair\"
+point = [\"a\", \"b\"]
+measure = \"mmr\"
+bound = \">= 0.9\"
+quick = false
+[[verdict]]
+target = \"no slower\"
+variant = \"fair\"
+point = \"a\"
+measure = \"value\"
+against = { variant = \"fifo\" }
+bound = \">= 1\"
+";
+
+fn experiment() -> Experiment {
+    crate::spec::made(&["fifo", "fair"], &["a", "b"], TWO)
+}
+
+/// Runs of both variants at both points: `fair` divides as it is told, `fifo` always 1:2.
+fn runs(fair: &[(f64, f64)]) -> Runs {
+    let mut runs = Runs::default();
+    for (repeat, (one, other)) in fair.iter().enumerate() {
+        for point in ["a", "b"] {
+            let load = |one, other| rates(&[("x", 1.0, one), ("y", 1.0, other)]);
+            runs.add(repeat, "fair", point, load(*one, *other));
+            runs.add(repeat, "fifo", point, load(50.0, 100.0));
+        }
+    }
+    runs
+}
+
+fn judgements(runs: &Runs, extent: Extent) -> Vec<Judgement> {
+    let judged = judge(&experiment(), runs, extent).expect("judged");
+    judged.into_iter().map(|judged| judged.judgement).collect()
+}
+
+#[test]
+fn the_median_is_judged_and_the_spread_is_kept() {
+    let runs = runs(&[(100.0, 100.0), (10.0, 100.0), (100.0, 95.0)]);
+    let judged = judge(&experiment(), &runs, Extent::default()).expect("judged");
+    assert_eq!(judged[0].target, "even: a");
+    let measured = judged[0].measured.as_ref().expect("measured");
+    assert_eq!(measured.median, 0.95);
+    assert_eq!(measured.range(), (0.1, 1.0));
+    assert_eq!(judged[0].judgement, Judgement::Pass);
+    assert_eq!(judged[0].beside, [("fifo".to_string(), 0.5)]);
+    // Ratios are taken inside a repeat: 200/150, 110/150, 195/150.
+    assert_eq!(judged[2].measured.as_ref().expect("measured").median, 1.3);
+    assert!(judged[2].beside.is_empty());
+}
+
+#[test]
+fn what_falls_short_is_a_miss() {
+    let runs = runs(&[(40.0, 100.0)]);
+    let want = [Judgement::Miss, Judgement::Miss, Judgement::Miss];
+    assert_eq!(judgements(&runs, Extent::default()), want);
+}
+
+#[test]
+fn a_missing_run_is_an_error_and_no_pass() {
+    let mut runs = runs(&[(100.0, 100.0), (100.0, 100.0)]);
+    runs.0.remove(&(1, "fifo".into(), "a".into()));
+    let error = judge(&experiment(), &runs, Extent::default()).expect_err("a run is missing");
+    let text = error.to_string();
+    assert!(
+        text.contains("no slower") && text.contains("repeat 2: there is no run of fifo/a"),
+        "{text}"
+    );
+    let none = judge(&experiment(), &Runs::default(), Extent::default());
+    assert!(none.is_err(), "no runs at all");
+}
+
+#[test]
+fn a_missing_figure_is_an_error() {
+    let mut runs = runs(&[(100.0, 100.0)]);
+    runs.add(0, "fair", "a", rates(&[("x", 1.0, 0.0), ("y", 1.0, 0.0)]));
+    let error = judge(&experiment(), &runs, Extent::default()).expect_err("nothing was served");
+    assert!(
+        error.to_string().contains("no tenant got anything"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_short_run_does_not_judge_what_it_cannot_tell() {
+    let runs = runs(&[(100.0, 100.0)]);
+    let quick = Extent {
+        quick: true,
+        partial: false,
+    };
+    let not = Judgement::NotJudged("too short a run to tell".into());
+    assert_eq!(
+        judgements(&runs, quick),
+        [not.clone(), not, Judgement::Pass]
+    );
+}
+
+#[test]
+fn what_only_leaves_out_is_not_judged() {
+    let mut runs = runs(&[(100.0, 100.0)]);
+    runs.0.retain(|key, _| key.1 == "fair" && key.2 == "a");
+    let partial = Extent {
+        quick: false,
+        partial: true,
+    };
+    let not = Judgement::NotJudged("left out by --only".into());
+    assert_eq!(
+        judgements(&runs, partial),
+        [Judgement::Pass, not.clone(), not]
+    );
+}
+
+#[test]
+fn what_cannot_run_yet_says_why() {
+    let rest = TWO.replace("point = [\"a\", \"b\"]", "point = [\"a\", \"disk\"]")
+        + "[[point]]\nname = \"disk\"\nlater = \"there is no device stage\"\n";
+    let experiment = crate::spec::made(&["fifo", "fair"], &["a"], &rest);
+    let judged = judge(&experiment, &runs(&[(100.0, 100.0)]), Extent::default()).expect("judged");
+    assert_eq!(judged[0].judgement, Judgement::Pass);
+    let later = Judgement::NotJudged("later: there is no device stage".into());
+    assert_eq!(judged[1].judgement, later);
+    assert!(judged[1].measured.is_none());
+}
