@@ -8,7 +8,7 @@ cd "$ROOT"
 tools/setup.sh build
 have redis-server || die "the baseline is Debian's redis-server: make setup installs it"
 export_bindgen_args
-cargo build --release --locked -p entremet -p entremet-workload
+cargo build --release --locked -p entremet -p entremet-experiment
 options=(--server "$CARGO_TARGET_DIR/release/entremet")
 [[ -z ${QUICK:-} ]] || options+=(--quick)
 [[ -z ${OUT:-} ]] || options+=(--out "$OUT")

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
+use experiment::ExperimentError;
 use workload::client::closed::{self, ClosedPlan, ClosedStream};
 use workload::client::preload::{self, Keyspace};
 use workload::client::Identity;
 use workload::draw::{Asks, Mixture, Shares, Sizes};
 use workload::stats::Outcome;
-use workload::WorkloadError;
 
 use crate::server::Server;
 use crate::Setup;
@@ -81,7 +81,11 @@ pub fn stream(
 }
 
 /// Stores all keys of the streams.
-pub fn fill(setup: &Setup, server: &Server, streams: &[ClosedStream]) -> Result<(), WorkloadError> {
+pub fn fill(
+    setup: &Setup,
+    server: &Server,
+    streams: &[ClosedStream],
+) -> Result<(), ExperimentError> {
     let keyspace = |stream: &ClosedStream| {
         let mixture = Mixture::new((setup.seed, 0), stream.asks.clone());
         let keys = 0..mixture.keys();
@@ -104,7 +108,7 @@ pub fn shoot(
     setup: &Setup,
     server: &Server,
     streams: &[ClosedStream],
-) -> Result<Shot, WorkloadError> {
+) -> Result<Shot, ExperimentError> {
     let plan = ClosedPlan {
         target: server.address,
         streams: streams.to_vec(),
@@ -117,7 +121,7 @@ pub fn shoot(
     let outcome = closed::run(&plan, &RUNNING)?;
     let server_cpu_s = server.cpu_s() - cpu_from_s;
     if let Some(why) = &outcome.cut_short {
-        return Err(WorkloadError::Usage(format!(
+        return Err(ExperimentError::Usage(format!(
             "a bench run ended early: {why}"
         )));
     }
@@ -126,7 +130,7 @@ pub fn shoot(
         .iter()
         .find_map(|s| s.errors.values().next());
     if let Some(error) = errors {
-        return Err(WorkloadError::Usage(format!(
+        return Err(ExperimentError::Usage(format!(
             "a bench run met an error: {}",
             error.example
         )));

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use experiment::ExperimentError;
 use serde_json::json;
 use workload::client::control::Control;
 use workload::client::Identity;
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long memory may take to come back once tenants are idle.
 const SETTLE: Duration = Duration::from_secs(90);
 
-pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     if rows.wants("idle tenant, KiB") {
         tenants(setup, rows)?;
     }
@@ -29,24 +30,27 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-fn start(setup: &Setup, tenants: usize) -> Result<Server, WorkloadError> {
+fn start(setup: &Setup, tenants: usize) -> Result<Server, ExperimentError> {
     let tenants: Vec<Tenant> = (0..tenants).map(|i| (format!("tenant{i}"), 1)).collect();
     let cores = vec![setup.server_core];
-    Server::entremet(
-        setup,
-        &Entremet {
-            label: "entremet",
-            request: "fair",
-            cores,
-            tenants,
-            cache_mib: 0,
-            scheduler: String::new(),
-        },
-    )
+    Entremet {
+        label: "entremet",
+        request: "fair",
+        cores,
+        tenants,
+        cache_mib: 0,
+        scheduler: toml::Table::new(),
+    }
+    .start(setup)
+}
+
+/// Resident memory, bytes.
+fn resident(server: &Server) -> f64 {
+    server.resident_bytes() as f64
 }
 
 /// One put and one get as a tenant, on a connection that is closed again.
-fn touch(server: &Server, tenant: usize) -> Result<(), WorkloadError> {
+fn touch(server: &Server, tenant: usize) -> Result<(), ExperimentError> {
     let identity = identity(&format!("tenant{tenant}"));
     let mut control = Control::connect(server.address, &identity, PATIENCE)?;
     let commands: [&[&[u8]]; 2] = [&[b"SET", b"key", b"value"], &[b"GET", b"key"]];
@@ -57,28 +61,29 @@ fn touch(server: &Server, tenant: usize) -> Result<(), WorkloadError> {
                 tenant,
                 command,
                 reply,
-            });
+            }
+            .into());
         }
     }
     Ok(())
 }
 
-fn tenants(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+fn tenants(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let one = start(setup, 1)?;
     touch(&one, 0)?;
-    let base = one.resident_bytes();
+    let base = resident(&one);
     drop(one);
     let server = start(setup, TENANTS)?;
-    let configured = server.resident_bytes();
+    let configured = resident(&server);
     for tenant in 0..TENANTS {
         touch(&server, tenant)?;
     }
-    let touched = server.resident_bytes();
+    let touched = resident(&server);
     let each = |bytes: f64| (bytes - base) / (TENANTS - 1) as f64 / KIB;
     let (begun, mut idle) = (Instant::now(), touched);
     while begun.elapsed() < SETTLE && each(idle) > 64.0 {
         std::thread::sleep(Duration::from_millis(500));
-        idle = idle.min(server.resident_bytes());
+        idle = idle.min(resident(&server));
     }
     let sides = format!(
         "configured only {:.1} KiB, just touched {:.1} KiB, idle for {:.0} s; one tenant alone: \
@@ -97,8 +102,8 @@ fn tenants(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
 }
 
 /// Connections that answer, and the memory that each adds.
-fn hold(server: &Server) -> Result<(f64, f64), WorkloadError> {
-    let before = server.resident_bytes();
+fn hold(server: &Server) -> Result<(f64, f64), ExperimentError> {
+    let before = resident(server);
     let mut held = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut control = Control::connect(server.address, &Identity::default(), PATIENCE)?;
@@ -109,11 +114,11 @@ fn hold(server: &Server) -> Result<(f64, f64), WorkloadError> {
     for control in &mut held {
         alive += f64::from(u8::from(matches!(control.command(&[b"PING"]), Ok(None))));
     }
-    let each = (server.resident_bytes() - before) / CONNECTIONS as f64 / KIB;
+    let each = (resident(server) - before) / CONNECTIONS as f64 / KIB;
     Ok((alive, each))
 }
 
-fn connections(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+fn connections(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let server = start(setup, 1)?;
     let (alive, each) = hold(&server)?;
     drop(server);

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use experiment::ExperimentError;
 use serde_json::{json, Value};
 use workload::report;
-use workload::WorkloadError;
 
 /// On which side of the bound the measured value has to be.
 #[derive(Clone, Copy)]
@@ -77,15 +77,9 @@ impl Row {
     }
 }
 
-/// The median; the mean of the middle two of an even number; 0 of none.
+/// The median; 0 of none.
 pub fn median(samples: &[f64]) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
-    }
+    experiment::measure::median(samples).unwrap_or_default()
 }
 
 /// All rows of a run.
@@ -137,7 +131,7 @@ impl Rows {
     }
 
     /// Writes `result.json` and says how many passed. True if none missed.
-    pub fn finish(self, out: Option<&Path>, seed: u64) -> Result<bool, WorkloadError> {
+    pub fn finish(self, out: Option<&Path>, seed: u64) -> Result<bool, ExperimentError> {
         let judged: Vec<bool> = self.rows.iter().filter_map(|(_, row)| row.pass()).collect();
         let missed = judged.iter().filter(|pass| !**pass).count();
         println!(
@@ -190,13 +184,6 @@ fn figures(group: &str, row: &Row) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&[]), 0.0);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-    }
 
     #[test]
     fn rows_are_judged_by_their_bound() {

@@ -19,8 +19,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use experiment::spec::merge::lay_over;
+use experiment::ExperimentError;
 use rows::Rows;
-use workload::WorkloadError;
 
 /// Groups in the order in which they run, and whether they need Entremet itself.
 const GROUPS: [(&str, Group, bool); 6] = [
@@ -32,7 +33,7 @@ const GROUPS: [(&str, Group, bool); 6] = [
     ("drf", drf::run, true),
 ];
 
-type Group = fn(&Setup, &mut Rows) -> Result<(), WorkloadError>;
+type Group = fn(&Setup, &mut Rows) -> Result<(), ExperimentError>;
 
 /// Benchmarks of Entremet against redis-server and against its own baselines.
 #[derive(Parser)]
@@ -83,8 +84,8 @@ pub struct Setup {
     pub repeats: usize,
     /// First look rather than verdict.
     pub quick: bool,
-    /// Lines for the server's configuration: (section, line).
-    pub set: Vec<(String, String)>,
+    /// Laid over the server's configuration.
+    pub set: toml::Table,
     /// Fixes keys, sizes and mixes.
     pub seed: u64,
     /// The core of the server under test.
@@ -93,44 +94,39 @@ pub struct Setup {
     pub client_core: usize,
 }
 
-fn setup(arguments: &Arguments) -> Result<Setup, WorkloadError> {
+fn setup(arguments: &Arguments) -> Result<Setup, ExperimentError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
         println!("NOTE: one core only: client and server share it, speeds mean little");
     }
     let (run_s, repeats) = if arguments.quick { (1.0, 3) } else { (3.0, 5) };
-    let set = arguments
-        .set
-        .iter()
-        .map(|line| split_setting(line))
-        .collect::<Result<_, _>>()?;
     Ok(Setup {
         binary: arguments.server.clone().unwrap_or_default(),
         run: Duration::from_secs_f64(arguments.seconds.unwrap_or(run_s).clamp(0.05, 3600.0)),
         warm_up: Duration::from_millis(if arguments.quick { 200 } else { 500 }),
         repeats: arguments.repeats.unwrap_or(repeats).max(1),
         quick: arguments.quick,
-        set,
+        set: settings(&arguments.set)?,
         seed: arguments.seed,
         server_core: 0,
         client_core: cores - 1,
     })
 }
 
-fn split_setting(line: &str) -> Result<(String, String), WorkloadError> {
-    let parts = line.split_once('=').and_then(|(path, value)| {
-        let (section, key) = path.split_once('.')?;
-        Some((
-            section.trim().to_string(),
-            format!("{} = {}", key.trim(), value.trim()),
-        ))
-    });
-    parts.ok_or_else(|| WorkloadError::Usage(format!("--set {line}: expected SECTION.KEY=VALUE")))
+fn settings(lines: &[String]) -> Result<toml::Table, ExperimentError> {
+    let mut all = toml::Table::new();
+    for line in lines {
+        let one: toml::Table = line.parse().map_err(|error| {
+            ExperimentError::Usage(format!("--set {line}: expected SECTION.KEY=VALUE: {error}"))
+        })?;
+        lay_over(&mut all, &one);
+    }
+    Ok(all)
 }
 
-fn bench(arguments: &Arguments) -> Result<bool, WorkloadError> {
+fn bench(arguments: &Arguments) -> Result<bool, ExperimentError> {
     let setup = setup(arguments)?;
-    server::raise_file_limit();
+    experiment::server::pin::raise_file_limit();
     let mut rows = Rows::new(arguments.only.clone());
     for (name, group, needs_binary) in GROUPS {
         if !rows.wants_group(name) {

@@ -6,11 +6,11 @@
 //! lean on different resources). The row is the worse of the two: the least dominant share over the
 //! greatest, and the sum.
 
+use experiment::ExperimentError;
 use serde_json::json;
 use workload::client::closed::ClosedStream;
 use workload::draw::Sizes;
 use workload::report::rate;
-use workload::WorkloadError;
 
 use crate::load::{fill, shoot, stream, GETS};
 use crate::rows::{median, Bound, Row, Rows};
@@ -25,13 +25,13 @@ const LARGE: Sizes = Sizes::Constant(16 * 1024);
 /// Object cache of each tenant, MiB: everything fits.
 const CACHE_MIB: u64 = 32;
 
-pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let name = "10 B beside 16 KiB, worse of MMR and sum";
     if !rows.wants(name) {
         return Ok(());
     }
     pin_client(&[setup.client_core]);
-    let fifo = start(setup, "entremet (fifo)", "fifo", String::new())?;
+    let fifo = start(setup, "entremet (fifo)", "fifo", toml::Table::new())?;
     let fair = start(setup, "entremet (fair)", "fair", yardsticks(setup, &fifo)?)?;
     fill(
         setup,
@@ -62,7 +62,7 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
 
 /// DRF divides capacities, so it has to be told them: what this machine's core does of each resource
 /// when nothing else is asked of it.
-fn yardsticks(setup: &Setup, server: &Server) -> Result<String, WorkloadError> {
+fn yardsticks(setup: &Setup, server: &Server) -> Result<toml::Table, ExperimentError> {
     let (small, large) = (streams("small", SMALL), streams("large", LARGE));
     fill(setup, server, &[small.clone(), large.clone()].concat())?;
     let requests = shoot(setup, server, &small)?.rate();
@@ -74,9 +74,13 @@ fn yardsticks(setup: &Setup, server: &Server) -> Result<String, WorkloadError> {
         .map(|stream| stream.total().bytes_in)
         .sum();
     let bytes_per_s = bytes as f64 / shot.outcome.elapsed_s;
-    Ok(format!(
-        "requests = \"{requests:.0}/s\"\nbandwidth_out = \"{bytes_per_s:.0}B/s\"\n"
-    ))
+    Ok(toml::Table::from_iter([
+        ("requests".into(), format!("{requests:.0}/s").into()),
+        (
+            "bandwidth_out".into(),
+            format!("{bytes_per_s:.0}B/s").into(),
+        ),
+    ]))
 }
 
 struct Measured {
@@ -101,7 +105,7 @@ impl Measured {
     }
 }
 
-fn measure(setup: &Setup, server: &Server) -> Result<Measured, WorkloadError> {
+fn measure(setup: &Setup, server: &Server) -> Result<Measured, ExperimentError> {
     let (small, large) = (streams("small", SMALL), streams("large", LARGE));
     let alone = [
         shoot(setup, server, &small)?.rate(),
@@ -120,24 +124,22 @@ fn start(
     setup: &Setup,
     label: &'static str,
     request: &'static str,
-    scheduler: String,
-) -> Result<Server, WorkloadError> {
+    scheduler: toml::Table,
+) -> Result<Server, ExperimentError> {
     let names = ["small", "large"]
         .into_iter()
         .flat_map(|kind| (0..EACH).map(move |i| (kind, i)));
     let tenants: Vec<Tenant> = names.map(|(kind, i)| (format!("{kind}{i}"), 1)).collect();
     let cores = vec![setup.server_core];
-    Server::entremet(
-        setup,
-        &Entremet {
-            label,
-            request,
-            cores,
-            tenants,
-            cache_mib: CACHE_MIB,
-            scheduler,
-        },
-    )
+    Entremet {
+        label,
+        request,
+        cores,
+        tenants,
+        cache_mib: CACHE_MIB,
+        scheduler,
+    }
+    .start(setup)
 }
 
 fn streams(kind: &str, sizes: Sizes) -> Vec<ClosedStream> {

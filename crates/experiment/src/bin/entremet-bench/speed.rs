@@ -1,9 +1,9 @@
 //! Speed on the same cores as redis-server under the same promise, data in memory.
 
+use experiment::ExperimentError;
 use serde_json::json;
 use workload::draw::{Shares, Sizes};
 use workload::report::rate;
-use workload::WorkloadError;
 
 use crate::load::{fill, shoot, stream, Shot, GETS, PUTS};
 use crate::rows::{median, Bound, Row, Rows};
@@ -29,7 +29,7 @@ const TWO_CORES: Case = ("GET P=1, 2 cores", GETS, 1, 1.6);
 /// Object cache of each tenant, MiB: everything fits.
 const CACHE_MIB: u64 = 512;
 
-pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let redis = Server::redis(setup.server_core)?;
     fill(setup, &redis, &streams(true, GETS, 1))?;
     let wanted: Vec<&Case> = ONE_CORE.iter().filter(|case| rows.wants(case.0)).collect();
@@ -56,7 +56,7 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-fn start(setup: &Setup, cores: Vec<usize>) -> Result<Server, WorkloadError> {
+fn start(setup: &Setup, cores: Vec<usize>) -> Result<Server, ExperimentError> {
     let tenants = vec![(TENANT.to_string(), 1)];
     let options = Entremet {
         label: "entremet",
@@ -64,9 +64,9 @@ fn start(setup: &Setup, cores: Vec<usize>) -> Result<Server, WorkloadError> {
         cores,
         tenants,
         cache_mib: CACHE_MIB,
-        scheduler: String::new(),
+        scheduler: toml::Table::new(),
     };
-    let server = Server::entremet(setup, &options)?;
+    let server = options.start(setup)?;
     fill(setup, &server, &streams(false, GETS, 1))?;
     Ok(server)
 }
@@ -90,7 +90,7 @@ fn compare(
     (name, shares, depth, least): &Case,
     (ours, redis): (&Server, &Server),
     (our_client, redis_client): (&[usize], &[usize]),
-) -> Result<(), WorkloadError> {
+) -> Result<(), ExperimentError> {
     let (mut shots, mut baseline) = (Vec::new(), Vec::new());
     for _ in 0..setup.repeats {
         pin_client(our_client);

@@ -1,10 +1,10 @@
 //! What scheduling costs: `fair` against `fifo` in the same binary.
 
+use experiment::ExperimentError;
 use serde_json::json;
 use workload::client::closed::ClosedStream;
 use workload::draw::Sizes;
 use workload::report::rate;
-use workload::WorkloadError;
 
 use crate::load::{fill, shoot, stream, GETS};
 use crate::rows::{median, Bound, Row, Rows};
@@ -21,7 +21,7 @@ const REPEATS_PER_REPEAT: usize = 4;
 /// Object cache of each tenant, MiB: everything fits.
 const CACHE_MIB: u64 = 16;
 
-pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     pin_client(&[setup.client_core]);
     let fair = start(setup, "entremet (fair)", "fair")?;
     let fifo = start(setup, "entremet (fifo)", "fifo")?;
@@ -53,7 +53,7 @@ fn compare(
     row: Row,
     streams: &[ClosedStream],
     (fair, fifo): (&Server, &Server),
-) -> Result<Row, WorkloadError> {
+) -> Result<Row, ExperimentError> {
     let (mut ours, mut theirs, mut remark) = (Vec::new(), Vec::new(), "");
     for _ in 0..setup.repeats * REPEATS_PER_REPEAT {
         let shot = shoot(setup, fair, streams)?;
@@ -81,20 +81,18 @@ fn start(
     setup: &Setup,
     label: &'static str,
     request: &'static str,
-) -> Result<Server, WorkloadError> {
+) -> Result<Server, ExperimentError> {
     let tenants: Vec<Tenant> = (0..TENANTS).map(|i| (format!("tenant{i}"), 1)).collect();
     let cores = vec![setup.server_core];
-    Server::entremet(
-        setup,
-        &Entremet {
-            label,
-            request,
-            cores,
-            tenants,
-            cache_mib: CACHE_MIB,
-            scheduler: String::new(),
-        },
-    )
+    Entremet {
+        label,
+        request,
+        cores,
+        tenants,
+        cache_mib: CACHE_MIB,
+        scheduler: toml::Table::new(),
+    }
+    .start(setup)
 }
 
 fn streams(depth: usize, sizes: Sizes) -> Vec<ClosedStream> {

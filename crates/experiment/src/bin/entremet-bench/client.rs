@@ -5,6 +5,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use experiment::ExperimentError;
 use serde_json::json;
 use workload::client::open::{self, OpenPlan, OpenStream};
 use workload::client::{process, Identity};
@@ -12,7 +13,6 @@ use workload::draw::{Asks, Mixture, Shares, Sizes};
 use workload::report::rate;
 use workload::rng::Rng;
 use workload::source::{Curve, CurveSource};
-use workload::WorkloadError;
 
 use crate::load::{fill, shoot, stream, GETS, KEY_BYTES, PUTS};
 use crate::rows::{median, Bound, Row, Rows};
@@ -24,7 +24,7 @@ const CONNECTIONS: usize = 50;
 /// What one core must be able to offer, requests per second.
 const OPEN_PER_S: f64 = 300_000.0;
 
-pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let redis = Server::redis(setup.server_core)?;
     pin_client(&[setup.client_core]);
     let of = |shares, depth| {
@@ -65,7 +65,7 @@ fn cost(
     redis: &Server,
     (name, test, depth): (&str, &str, usize),
     streams: &[workload::client::closed::ClosedStream],
-) -> Result<(), WorkloadError> {
+) -> Result<(), ExperimentError> {
     let (mut ours, mut theirs, mut our_rate, mut their_rate) = (vec![], vec![], vec![], vec![]);
     for _ in 0..setup.repeats {
         let shot = shoot(setup, redis, streams)?;
@@ -100,7 +100,7 @@ fn redis_benchmark(
     redis: &Server,
     (test, depth): (&str, usize),
     requests: u64,
-) -> Result<(f64, f64), WorkloadError> {
+) -> Result<(f64, f64), ExperimentError> {
     let mut command = pinned(&[setup.client_core], Path::new("redis-benchmark"));
     command
         .args([
@@ -117,7 +117,7 @@ fn redis_benchmark(
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let begun = Instant::now();
-    let mut child = command.spawn().map_err(|source| WorkloadError::System {
+    let mut child = command.spawn().map_err(|source| ExperimentError::System {
         what: "starting redis-benchmark",
         source,
     })?;
@@ -148,7 +148,7 @@ fn open_loop(
     rows: &mut Rows,
     redis: &Server,
     name: &str,
-) -> Result<(), WorkloadError> {
+) -> Result<(), ExperimentError> {
     let (mut shares_sent, mut lags, mut busy) = (Vec::new(), Vec::new(), Vec::new());
     for repeat in 0..setup.repeats {
         let random = (setup.seed, repeat as u64);

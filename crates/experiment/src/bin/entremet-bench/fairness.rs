@@ -4,11 +4,11 @@
 //! The server has one core and the client another; every tenant keeps more requests outstanding
 //! than its share can serve, so the server is what limits, except where a row says otherwise.
 
+use experiment::ExperimentError;
 use serde_json::json;
 use workload::client::closed::ClosedStream;
 use workload::draw::{Shares, Sizes, VALUE_BYTES_MAX};
 use workload::report::rate;
-use workload::WorkloadError;
 
 use crate::load::{fill, shoot, stream, Shot, GETS};
 use crate::rows::{median, Bound, Row, Rows};
@@ -33,7 +33,7 @@ type Member = (u32, ClosedStream);
 /// Object cache of each tenant, MiB: everything fits.
 const CACHE_MIB: u64 = 8;
 
-pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), WorkloadError> {
+pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let pair = Pair::start(setup)?;
     pin_client(&[setup.client_core]);
     let equal = || {
@@ -126,7 +126,7 @@ fn twice_the_demand(
     rows: &mut Rows,
     pair: &Pair,
     equal: &[Member],
-) -> Result<(), WorkloadError> {
+) -> Result<(), ExperimentError> {
     let name = "half at twice the demand, MMR";
     let latency = "half at twice the demand, others' p95 / alone";
     let greedy: Vec<Member> = equal
@@ -191,7 +191,7 @@ fn mmr(shot: &Shot, members: &[Member]) -> f64 {
 }
 
 impl Pair {
-    pub fn start(setup: &Setup) -> Result<Self, WorkloadError> {
+    pub fn start(setup: &Setup) -> Result<Self, ExperimentError> {
         let mut tenants: Vec<Tenant> = (0..8).map(|i| (format!("equal{i}"), 1)).collect();
         tenants.extend((1..=4).map(|weight| (format!("weight{weight}"), weight)));
         for (kind, count, weight) in [("big", 4, 100), ("middle", 20, 10), ("small", 40, 1)] {
@@ -199,17 +199,15 @@ impl Pair {
         }
         let start = |label, request| {
             let (cores, tenants) = (vec![setup.server_core], tenants.clone());
-            Server::entremet(
-                setup,
-                &Entremet {
-                    label,
-                    request,
-                    cores,
-                    tenants,
-                    cache_mib: CACHE_MIB,
-                    scheduler: String::new(),
-                },
-            )
+            Entremet {
+                label,
+                request,
+                cores,
+                tenants,
+                cache_mib: CACHE_MIB,
+                scheduler: toml::Table::new(),
+            }
+            .start(setup)
         };
         Ok(Self {
             fair: start("entremet (fair)", "fair")?,
@@ -217,7 +215,7 @@ impl Pair {
         })
     }
 
-    fn fill(&self, setup: &Setup, members: &[Member]) -> Result<(), WorkloadError> {
+    fn fill(&self, setup: &Setup, members: &[Member]) -> Result<(), ExperimentError> {
         fill(setup, &self.fair, &streams(members))?;
         fill(setup, &self.fifo, &streams(members))
     }
@@ -230,7 +228,7 @@ impl Pair {
         name: &str,
         least: f64,
         members: &[Member],
-    ) -> Result<(), WorkloadError> {
+    ) -> Result<(), ExperimentError> {
         if !rows.wants(name) {
             return Ok(());
         }

@@ -1,0 +1,89 @@
+//! How the rows of a bench want their servers: one configuration, few differences.
+
+use std::path::Path;
+
+use experiment::server::{pin, Launch};
+use experiment::spec::merge::lay_over;
+use experiment::ExperimentError;
+use toml::{Table, Value};
+use workload::client::Identity;
+
+pub use experiment::server::{pinned, Server};
+
+use crate::Setup;
+
+/// A tenant as configured: name and weight.
+pub type Tenant = (String, u32);
+
+/// How an Entremet is to be started.
+pub struct Entremet {
+    /// Its name in messages.
+    pub label: &'static str,
+    /// `[scheduler] request`.
+    pub request: &'static str,
+    /// The cores that it may use; one data path thread on each.
+    pub cores: Vec<usize>,
+    /// Tenants. They have no passwords, so that logging in costs nothing (any password will do).
+    pub tenants: Vec<Tenant>,
+    /// Object cache of each tenant, MiB, so that data stay in memory as the claims say; 0 leaves the
+    /// server's defaults.
+    pub cache_mib: u64,
+    /// More of `[scheduler]`.
+    pub scheduler: Table,
+}
+
+impl Entremet {
+    /// Starts it; what `--set` says is laid over the configuration.
+    pub fn start(&self, setup: &Setup) -> Result<Server, ExperimentError> {
+        let mut config = self.config();
+        lay_over(&mut config, &setup.set);
+        Server::entremet(&Launch {
+            label: self.label,
+            binary: Path::new(&setup.binary),
+            cores: &self.cores,
+            config: &config,
+        })
+    }
+
+    fn config(&self) -> Table {
+        let mut config = Table::new();
+        let mut scheduler = self.scheduler.clone();
+        scheduler.insert("request".into(), self.request.into());
+        config.insert("scheduler".into(), Value::Table(scheduler));
+        let server = Table::from_iter([("max_connections".to_string(), 12_000.into())]);
+        config.insert("server".into(), Value::Table(server));
+        if self.cache_mib > 0 {
+            // The default tenant has its part of the cache too.
+            let whole_mib = self.cache_mib * (self.tenants.len() as u64 + 1);
+            let whole = format!("{whole_mib}MiB").into();
+            let engine = Table::from_iter([("object_cache".to_string(), whole)]);
+            config.insert("engine".into(), Value::Table(engine));
+        }
+        let tenants = self.tenants.iter().map(|(name, weight)| {
+            let mut tenant = Table::new();
+            tenant.insert("name".into(), name.as_str().into());
+            tenant.insert("weight".into(), i64::from(*weight).into());
+            if self.cache_mib > 0 {
+                tenant.insert("cache".into(), format!("{}MiB", self.cache_mib).into());
+            }
+            Value::Table(tenant)
+        });
+        config.insert("tenant".into(), Value::Array(tenants.collect()));
+        config
+    }
+}
+
+/// The identity of a configured tenant.
+pub fn identity(tenant: &str) -> Identity {
+    Identity {
+        credentials: Some((tenant.into(), "none".into())),
+        tag: "bench".into(),
+    }
+}
+
+/// Moves this process (and the threads that it makes later) to some cores.
+pub fn pin_client(cores: &[usize]) {
+    if let Err(error) = pin::to(cores) {
+        println!("NOTE: the client is not on cores {cores:?}: {error}");
+    }
+}
