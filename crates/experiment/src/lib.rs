@@ -12,12 +12,17 @@
 //! measure over the runs of one repeat, its median over all repeats held against a bound. What is
 //! missing is an error and never a pass.
 
+pub mod done;
 mod error;
+pub mod find;
 pub mod measure;
 pub mod observed;
 pub mod plan;
+pub mod report;
+pub mod result;
 pub mod server;
 pub mod spec;
+pub mod table;
 pub mod verdict;
 
 pub use error::ExperimentError;

@@ -1,0 +1,34 @@
+//! What comes of running an experiment: everything that tables, results and reports are made from.
+
+use serde_json::Value;
+
+use crate::verdict::{Judged, Runs};
+
+/// An experiment that was run and judged.
+#[derive(Debug)]
+pub struct Done {
+    /// What every run observed.
+    pub runs: Runs,
+    /// The verdicts.
+    pub judged: Vec<Judged>,
+    /// What was measured first and told to the servers: key and value.
+    pub yardsticks: Vec<(String, Value)>,
+    /// What to know about the figures.
+    pub notes: Vec<String>,
+    /// The short form.
+    pub quick: bool,
+    /// Seed of the first repeat; the others follow.
+    pub seed: u64,
+    /// How long it took.
+    pub elapsed_s: f64,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+impl Done {
+    /// Whether no judged target was missed.
+    pub fn passed(&self) -> bool {
+        let mut judged = self.judged.iter();
+        judged.all(|one| one.judgement.pass() != Some(false))
+    }
+}

@@ -1,0 +1,238 @@
+//! `report.html`: one file that needs nothing else. Pictures as the paper drew them, the verdicts, and
+//! what it takes to run it again.
+
+mod html;
+mod pictures;
+
+use serde_json::Value;
+
+use crate::done::Done;
+use crate::measure::figure::{self, Choice, Combine, Figure};
+use crate::measure::median;
+use crate::observed::Observed;
+use crate::plan;
+use crate::server::config;
+use crate::spec::Experiment;
+use crate::table;
+use crate::verdict::{Judged, Judgement};
+
+use html::{escape, row};
+
+const STYLE: &str = include_str!("report.css");
+const DRAW: &str = include_str!("report.js");
+const UPLOT: &str = include_str!("../../../../web/vendor/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../../../web/vendor/uPlot.min.css");
+const MARKS: &str = include_str!("../../../../web/plot-marks.js");
+const PLOT: &str = include_str!("../../../../web/plot.js");
+const PLOT_STYLE: &str = include_str!("../../../../web/plot.css");
+
+/// The page. `outcome` is the result as it is written beside it: seed, commit and machine are taken from there.
+pub fn page(experiment: &Experiment, done: &Done, outcome: &Value) -> String {
+    let pictures = pictures::of(experiment, done);
+    let body = [
+        head(experiment, done),
+        verdicts(&done.judged),
+        html::pictures(&pictures),
+        told(
+            "What the paper printed",
+            std::slice::from_ref(&experiment.paper),
+        ),
+        told("What was learnt", &experiment.learnt),
+        runs(experiment, done),
+        again(done, outcome),
+        configuration(experiment, done),
+    ]
+    .concat();
+    html::page(&experiment.name, &body, &pictures)
+}
+
+fn head(experiment: &Experiment, done: &Done) -> String {
+    let summary = table::summary(&done.judged);
+    let mark = if done.passed() { "met" } else { "missed" };
+    let short = if done.quick {
+        "<p class=\"warning\">This is a short run, for a first look: not for a verdict on what is prone to noise.</p>"
+    } else {
+        ""
+    };
+    format!(
+        "<header><h1>{}</h1><p class=\"source\">{}</p><p>{}</p><p class=\"summary {mark}\">{}</p>{short}</header>\n",
+        escape(&experiment.title),
+        escape(&experiment.source),
+        escape(&experiment.shows),
+        escape(&summary),
+    )
+}
+
+fn verdicts(judged: &[Judged]) -> String {
+    let head = "<tr><th></th><th>target</th><th class=\"n\">measured</th><th>range</th><th class=\"n\">bound</th>\
+                <th class=\"n\">paper</th><th>beside it</th></tr>";
+    let rows: String = judged.iter().map(verdict).collect();
+    format!("<section><h2>Verdicts</h2><div class=\"wide\"><table class=\"verdicts\">{head}{rows}</table></div></section>\n")
+}
+
+/// Bounds as print has them.
+fn bound(text: &str) -> String {
+    text.replace(">=", "≥").replace("<=", "≤")
+}
+
+fn verdict(judged: &Judged) -> String {
+    let (median, range) = judged
+        .measured
+        .as_ref()
+        .map(table::measured)
+        .unwrap_or_default();
+    let word = table::word(&judged.judgement);
+    let why = match &judged.judgement {
+        Judgement::NotJudged(why) if why != "shown" => {
+            format!("<br><small>{}</small>", escape(why))
+        }
+        _ => String::new(),
+    };
+    let must = judged.bound.map(|one| bound(&one.to_string()));
+    let class = match judged.judgement.pass() {
+        Some(true) => "pass",
+        Some(false) => "miss",
+        None => "open",
+    };
+    format!(
+        "<tr class=\"{class}\"><td class=\"word\">{word}</td><td>{}{why}</td><td class=\"n\">{median}</td>\
+         <td class=\"range\">{range}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
+        escape(&judged.target),
+        escape(&must.unwrap_or_default()),
+        escape(&judged.paper),
+        escape(&table::beside(judged)),
+    )
+}
+
+fn told(heading: &str, paragraphs: &[String]) -> String {
+    if paragraphs.is_empty() {
+        return String::new();
+    }
+    let each = paragraphs.iter();
+    let text: String = each.map(|one| format!("<p>{}</p>", escape(one))).collect();
+    format!("<section><h2>{heading}</h2>{text}</section>\n")
+}
+
+/// Columns of the table of runs.
+const RUNS: [&str; 8] = [
+    "run",
+    "repeats",
+    "rate, req/s",
+    "p50, ms",
+    "p99, ms",
+    "failed",
+    "load busy",
+    "server CPU, s",
+];
+
+/// Every variant at every point: what it did, whatever was judged.
+fn runs(experiment: &Experiment, done: &Done) -> String {
+    let mut rows = row("th", &RUNS.map(String::from));
+    for point in &experiment.points {
+        for variant in &experiment.variants {
+            let observed: Vec<&Observed> = done.runs.of(&variant.name, &point.name).collect();
+            if !observed.is_empty() {
+                let place = plan::place(&variant.name, &point.name);
+                rows += &row("td", &cells(&place, &observed));
+            }
+        }
+    }
+    let about = "Medians over the repeats. Latency is the highest of the tenants' own; it counts from when a \
+                 request was due (open loop) or sent (closed loop). <code>result.json</code> has every run.";
+    let each = done.notes.iter();
+    let notes: String = each
+        .map(|note| format!("<li>{}</li>", escape(note)))
+        .collect();
+    let notes = if notes.is_empty() {
+        notes
+    } else {
+        format!("<p>To know about these figures:</p><ul class=\"warning\">{notes}</ul>")
+    };
+    format!("<section><h2>Runs</h2><p>{about}</p><div class=\"wide\"><table>{rows}</table></div>{notes}</section>\n")
+}
+
+fn cells(place: &str, observed: &[&Observed]) -> [String; 8] {
+    let of = |figure, combine| {
+        let choice = Choice {
+            figure,
+            combine: Some(combine),
+            ..Choice::default()
+        };
+        let each = observed
+            .iter()
+            .filter_map(|run| figure::value(run, &choice).ok());
+        median(&each.collect::<Vec<f64>>()).map_or_else(String::new, table::number)
+    };
+    let middle = |pick: fn(&Observed) -> f64| {
+        let each: Vec<f64> = observed.iter().map(|run| pick(run)).collect();
+        median(&each).unwrap_or_default()
+    };
+    [
+        place.to_string(),
+        observed.len().to_string(),
+        of(Figure::Rate, Combine::Sum),
+        of(Figure::P50, Combine::Highest),
+        of(Figure::P99, Combine::Highest),
+        of(Figure::Failed, Combine::Sum),
+        format!("{:.0} %", 100.0 * middle(|run| run.generator.busy)),
+        table::number(middle(|run| run.server.cpu_s)),
+    ]
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "unknown".into(),
+        other => other.to_string(),
+    }
+}
+
+fn again(done: &Done, outcome: &Value) -> String {
+    let fact = |name: &str, value: &str| {
+        format!(
+            "<tr><th>{}</th><td>{}</td></tr>",
+            escape(name),
+            escape(value)
+        )
+    };
+    let machine = &outcome["machine"];
+    let (cpu, system) = (plain(&machine["cpu"]), plain(&machine["system"]));
+    let mut rows = [
+        fact("command", &done.command),
+        fact("commit", &plain(&outcome["commit"])),
+        fact(
+            "seed",
+            &format!("{}; each repeat takes the next", done.seed),
+        ),
+        fact(
+            "machine",
+            &format!("{cpu}, {} processors, {system}", machine["cores"]),
+        ),
+        fact("took", &format!("{:.0} s", done.elapsed_s)),
+    ]
+    .concat();
+    for (key, value) in &done.yardsticks {
+        rows += &fact(key, &format!("{}, measured first", plain(value)));
+    }
+    format!("<section><h2>To repeat it</h2><table class=\"facts\">{rows}</table></section>\n")
+}
+
+fn configuration(experiment: &Experiment, done: &Done) -> String {
+    let folded = |name: &str, text: &str| {
+        let (name, text) = (escape(name), escape(text));
+        format!("<details><summary>{name}</summary><pre>{text}</pre></details>")
+    };
+    let mut text = folded("experiment.toml", &experiment.text);
+    if let Some(point) = experiment.extent(done.quick).1.first() {
+        for variant in &experiment.variants {
+            let scenario = experiment.scenario(variant, point, done.quick);
+            let place = plan::place(&variant.name, &point.name);
+            let name = format!("The server's configuration: {place}");
+            text += &folded(&name, &config::of_scenario(&scenario).to_string());
+        }
+    }
+    format!("<section><h2>Configuration</h2>{text}</section>\n")
+}
+
+#[cfg(test)]
+mod tests;

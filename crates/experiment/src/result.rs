@@ -1,0 +1,72 @@
+//! `result.json`: verdicts, every figure of every run, and what it takes to repeat them (DESIGN §7).
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{json, Value};
+
+use crate::done::Done;
+use crate::error::ExperimentError;
+use crate::spec::Experiment;
+use crate::verdict::{Judged, Judgement};
+
+/// The whole result.
+pub fn of(experiment: &Experiment, done: &Done) -> Value {
+    let verdicts = done.judged.iter().map(verdict).collect();
+    let runs: Vec<Value> = done
+        .runs
+        .all()
+        .map(|(repeat, variant, point, observed)| {
+            json!({
+                "variant": variant, "point": point, "repeat": repeat + 1, "observed": observed,
+            })
+        })
+        .collect();
+    let figures = json!({
+        "quick": done.quick,
+        "elapsed_s": done.elapsed_s,
+        "command": done.command,
+        "notes": done.notes,
+        "yardsticks": done.yardsticks.iter().cloned().collect::<serde_json::Map<String, Value>>(),
+        "experiment": experiment.text,
+        "runs": runs,
+    });
+    workload::report::result(&experiment.name, verdicts, figures, done.seed)
+}
+
+fn verdict(judged: &Judged) -> Value {
+    let measured = judged.measured.as_ref();
+    let why = match &judged.judgement {
+        Judgement::NotJudged(why) => Some(why),
+        _ => None,
+    };
+    let beside: serde_json::Map<String, Value> = judged
+        .beside
+        .iter()
+        .map(|(variant, value)| (variant.clone(), json!(value)))
+        .collect();
+    json!({
+        "target": judged.target,
+        "measured": measured.map(|sampled| sampled.median),
+        "samples": measured.map(|sampled| &sampled.samples),
+        "bound": judged.bound.map(|bound| bound.to_string()),
+        "paper": judged.paper,
+        "pass": judged.judgement.pass(),
+        "not_judged": why,
+        "beside": beside,
+    })
+}
+
+/// Writes a file of a result, making its folder.
+///
+/// # Errors
+/// [`ExperimentError::Output`].
+pub fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ExperimentError> {
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| ExperimentError::Output { path, source }
+    };
+    std::fs::create_dir_all(folder).map_err(failed(folder))?;
+    let path = folder.join(name);
+    std::fs::write(&path, text).map_err(failed(&path))?;
+    Ok(path)
+}

@@ -1,0 +1,140 @@
+//! What is printed: the verdicts of an experiment, one line each.
+
+use workload::report::Table;
+
+use crate::verdict::{Judged, Judgement, Sampled};
+
+/// A number as people read it: three digits that matter, more for ratios close to one.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if value.is_infinite() {
+        return "never".into();
+    }
+    match size {
+        0.0 => "0".into(),
+        s if s >= 1000.0 => workload::report::rate(value),
+        s if s >= 100.0 => format!("{value:.0}"),
+        s if s >= 10.0 => format!("{value:.1}"),
+        s if s >= 0.01 => format!("{value:.3}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// The median, and the range where there are several samples.
+pub fn measured(sampled: &Sampled) -> (String, String) {
+    let (least, most) = sampled.range();
+    let range = if sampled.samples.len() > 1 {
+        format!("[{} {}]", number(least), number(most))
+    } else {
+        String::new()
+    };
+    (number(sampled.median), range)
+}
+
+/// One word for how a verdict came out.
+pub fn word(judgement: &Judgement) -> &'static str {
+    match judgement {
+        Judgement::Pass => "pass",
+        Judgement::Miss => "MISS",
+        Judgement::NotJudged(why) if why == "shown" => "shown",
+        Judgement::NotJudged(why) if why.starts_with("later") => "later",
+        Judgement::NotJudged(_) => "not judged",
+    }
+}
+
+/// The other variants' figures in words.
+pub fn beside(judged: &Judged) -> String {
+    let each = judged.beside.iter();
+    let words: Vec<String> = each
+        .map(|(variant, value)| format!("{variant} {}", number(*value)))
+        .collect();
+    words.join(", ")
+}
+
+/// The table.
+pub fn verdicts(judged: &[Judged]) -> String {
+    let mut table = Table::default();
+    table.row([
+        "",
+        "measured",
+        "range",
+        "bound",
+        "paper",
+        "beside it",
+        "target",
+    ]);
+    for one in judged {
+        let (median, range) = one.measured.as_ref().map(measured).unwrap_or_default();
+        let target = match &one.judgement {
+            Judgement::NotJudged(why) if why != "shown" => format!("{} ({why})", one.target),
+            _ => one.target.clone(),
+        };
+        table.row([
+            word(&one.judgement).to_string(),
+            median,
+            range,
+            one.bound.map(|bound| bound.to_string()).unwrap_or_default(),
+            one.paper.clone(),
+            beside(one),
+            target,
+        ]);
+    }
+    // Everything to the left: the columns are words as often as numbers.
+    table.render(7)
+}
+
+/// How many were met, in one line.
+pub fn summary(judged: &[Judged]) -> String {
+    let passes = |wanted| {
+        let found = judged.iter().filter(|one| one.judgement.pass() == wanted);
+        found.count()
+    };
+    let (met, missed, open) = (passes(Some(true)), passes(Some(false)), passes(None));
+    let mut text = format!("{met} of {} targets met", met + missed);
+    if open > 0 {
+        text += &format!(", {open} not judged");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Bound;
+
+    fn judged(target: &str, judgement: Judgement) -> Judged {
+        Judged {
+            target: target.into(),
+            point: String::new(),
+            measured: Some(Sampled {
+                median: 0.98,
+                samples: vec![0.97, 0.98, 0.99],
+            }),
+            beside: vec![("fifo".into(), 0.5)],
+            bound: Some(Bound::AtLeast(0.99)),
+            paper: ".98".into(),
+            judgement,
+        }
+    }
+
+    #[test]
+    fn a_line_holds_target_measure_range_bound_paper_and_verdict() {
+        let later = Judgement::NotJudged("later: no disk".into());
+        let all = [judged("even", Judgement::Miss), judged("disk", later)];
+        let text = verdicts(&all);
+        let line = text.lines().nth(1).expect("a line");
+        let want = "MISS   0.980     [0.970 0.990]  >= 0.99  .98    fifo 0.500  even";
+        assert_eq!(line, want, "{text}");
+        assert!(text.contains("disk (later: no disk)"), "{text}");
+        assert_eq!(summary(&all), "0 of 1 targets met, 1 not judged");
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        let words = [0.0, 0.98, 12.34, 123.4, 12345.6, f64::INFINITY, 0.0001].map(number);
+        assert_eq!(
+            words,
+            ["0", "0.980", "12.3", "123", "12,346", "never", "1.00e-4"]
+        );
+    }
+}
