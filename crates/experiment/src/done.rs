@@ -19,6 +19,8 @@ pub struct Done {
     pub quick: bool,
     /// Seed of the first repeat; the others follow.
     pub seed: u64,
+    /// Processors of the machine that could be used.
+    pub processors: usize,
     /// How long it took.
     pub elapsed_s: f64,
     /// The command that repeats it.

@@ -30,7 +30,10 @@ pub fn of(experiment: &Experiment, done: &Done) -> Value {
         "experiment": experiment.text,
         "runs": runs,
     });
-    workload::report::result(&experiment.name, verdicts, figures, done.seed)
+    let mut result = workload::report::result(&experiment.name, verdicts, figures, done.seed);
+    // By now this thread is on the load's processors and sees no others.
+    result["machine"]["cores"] = json!(done.processors);
+    result
 }
 
 fn verdict(judged: &Judged) -> Value {

@@ -192,6 +192,10 @@ fn one(
             judged.judgement = Judgement::NotJudged("left out by --only".into());
             return Ok(judged);
         }
+        Err(why) if extent.quick && !verdict.quick => {
+            judged.judgement = Judgement::NotJudged(format!("too short a run to measure: {why}"));
+            return Ok(judged);
+        }
         Err(why) => {
             let target = judged.target;
             return Err(ExperimentError::Verdict { target, why });

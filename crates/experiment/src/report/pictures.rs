@@ -175,7 +175,6 @@ fn time(plot: &Plot, done: &Done) -> Vec<Value> {
             drawn.collect(),
         );
         spec["title"] = json!(variant);
-        spec["compact"] = json!(found.len() > 1);
         spec["y"]["max"] = json!(most * 1.05);
         spec
     };

@@ -45,6 +45,7 @@ fn done(experiment: &Experiment) -> Done {
         notes: vec!["</script><b>note".into()],
         quick: false,
         seed: 7,
+        processors: 64,
         elapsed_s: 1.0,
         command: "entremet experiment made".into(),
     }
@@ -110,5 +111,5 @@ fn a_result_keeps_every_run_and_verdict() {
         Some(12)
     );
     assert_eq!(outcome["seed"], 7);
-    assert!(outcome["machine"]["cores"].as_u64().is_some());
+    assert_eq!(outcome["machine"]["cores"], 64);
 }

@@ -4,6 +4,7 @@
 //! server with it (`setpriv --pdeathsig`, which needs no code between fork and exec). The kernel means the
 //! *thread* that started the server, so that one has to live as long.
 
+pub mod check;
 pub mod config;
 pub mod pin;
 
@@ -23,7 +24,9 @@ use crate::error::ExperimentError;
 const READY: Duration = Duration::from_secs(60);
 /// How long it may take to end.
 const ENDED: Duration = Duration::from_secs(10);
-/// How often either is looked for.
+/// How long after its connections broke a server that crashed may still be there.
+const GONE: Duration = Duration::from_secs(1);
+/// How often any of these is looked for.
 const LOOK: Duration = Duration::from_millis(5);
 /// Lines of a server's log that an error shows.
 const LAST_WORDS: usize = 10;
@@ -154,6 +157,18 @@ impl Server {
         match self.child.try_wait() {
             Ok(Some(status)) => Some(status.to_string()),
             _ => None,
+        }
+    }
+
+    /// How it ended, if it does within a moment: connections break before a process is gone.
+    pub fn ended_soon(&mut self) -> Option<String> {
+        let begun = Instant::now();
+        loop {
+            let ended = self.ended();
+            if ended.is_some() || begun.elapsed() > GONE {
+                return ended;
+            }
+            std::thread::sleep(LOOK);
         }
     }
 

@@ -104,6 +104,22 @@ fn a_short_run_does_not_judge_what_it_cannot_tell() {
 }
 
 #[test]
+fn a_short_run_need_not_measure_what_it_does_not_judge() {
+    let mut runs = runs(&[(100.0, 100.0)]);
+    runs.add(0, "fair", "b", rates(&[("x", 1.0, 1.0)]));
+    let quick = Extent {
+        quick: true,
+        partial: false,
+    };
+    let Judgement::NotJudged(why) = &judgements(&runs, quick)[1] else {
+        panic!("not judged");
+    };
+    assert!(why.contains("fewer than two tenants"), "{why}");
+    let whole = judge(&experiment(), &runs, Extent::default());
+    assert!(whole.is_err(), "the full form needs every figure");
+}
+
+#[test]
 fn what_only_leaves_out_is_not_judged() {
     let mut runs = runs(&[(100.0, 100.0)]);
     runs.0.retain(|key, _| key.1 == "fair" && key.2 == "a");
