@@ -12,17 +12,23 @@
 //! measure over the runs of one repeat, its median over all repeats held against a bound. What is
 //! missing is an error and never a pass.
 
+pub mod cli;
 pub mod done;
 mod error;
 pub mod find;
+mod list;
+mod machine;
 pub mod measure;
 pub mod observed;
 pub mod plan;
+pub mod player;
 pub mod report;
 pub mod result;
+pub mod runner;
 pub mod server;
 pub mod spec;
 pub mod table;
 pub mod verdict;
 
+pub use cli::run;
 pub use error::ExperimentError;

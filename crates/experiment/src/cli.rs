@@ -1,0 +1,220 @@
+//! `entremet experiment`: the command line.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use clap::Args;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use workload::report::rate;
+
+use crate::done::Done;
+use crate::error::ExperimentError;
+use crate::observed::Observed;
+use crate::plan::{Only, Run};
+use crate::player::Player;
+use crate::runner::{self, Setup};
+use crate::server::pin;
+use crate::spec::Experiment;
+use crate::{find, list, report, result, table};
+
+/// Notes that are printed.
+const NOTES_MAX: usize = 5;
+
+const AFTER_HELP: &str = "\
+Each experiment is a folder (docs/reference/experiment.md) that shows a published result again: the real server
+is started for every run, on processors of its own, baselines and ours in turn. The verdicts are printed, and
+written with all figures to DIR/NAME/result.json and, with pictures, to DIR/NAME/report.html.
+
+Exit status: 0 every judged target was met, 1 one was missed or could not be judged, 2 wrong usage.
+With --quick a target that a short run cannot tell is `not judged`, which is no failure.
+
+Examples:
+  entremet experiment list
+  entremet experiment pisces-fairness
+  entremet experiment all --quick
+  entremet experiment pisces-workloads --only fair/'mixed, 1 KiB, sigma 1' --repeats 3";
+
+/// Run published results again, and judge them.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct ExperimentArgs {
+    /// `list`, `all`, or names of experiments
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+
+    /// A few seconds each: for a first look, not for every verdict
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Of one experiment, only the runs of this variant and point; either may be left out
+    #[arg(long, value_name = "VARIANT/POINT")]
+    pub only: Option<String>,
+
+    /// Runs of each variant at each point [default: the experiment's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub repeats: Option<u16>,
+
+    /// Folder for results
+    #[arg(long, value_name = "DIR", default_value = "experiment-results")]
+    pub out: PathBuf,
+
+    /// Folder of the experiments
+    #[arg(long, value_name = "DIR", default_value = "experiments")]
+    pub experiments: PathBuf,
+
+    /// The binary whose server is measured [default: this one]
+    #[arg(long, value_name = "FILE")]
+    pub server: Option<PathBuf>,
+}
+
+/// Runs `entremet experiment`; failures of single experiments are printed and make the status 1.
+///
+/// # Errors
+/// What keeps it from running anything. [`ExperimentError::exit_status`] says which status it stands for.
+pub fn run(args: &ExperimentArgs, player: &dyn Player) -> Result<ExitCode, ExperimentError> {
+    if args.names == ["list"] {
+        print!("{}", list::text(&args.experiments)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let experiments = find::read(&args.experiments, &args.names)?;
+    if args.only.is_some() && experiments.len() != 1 {
+        let what = "--only goes with the name of one experiment";
+        return Err(ExperimentError::Usage(what.into()));
+    }
+    let binary = match &args.server {
+        Some(binary) => binary.clone(),
+        None => std::env::current_exe().map_err(|source| ExperimentError::System {
+            what: "finding this binary, which is the server under test",
+            source,
+        })?,
+    };
+    pin::raise_file_limit();
+    let processors = pin::available()?;
+    let stop = watch_interrupt()?;
+    let mut failed = Vec::new();
+    for experiment in &experiments {
+        let setup = Setup {
+            binary: &binary,
+            quick: args.quick,
+            repeats: args.repeats.map(usize::from),
+            only: match &args.only {
+                Some(only) => Some(Only::parse(only, experiment)?),
+                None => None,
+            },
+            processors: &processors,
+            player,
+            stop: &stop,
+            command: command(args, experiment),
+        };
+        match one(experiment, &setup, &args.out) {
+            Ok(true) => {}
+            Ok(false) => failed.push(experiment.name.as_str()),
+            Err(error)
+                if matches!(error, ExperimentError::Interrupted) || experiments.len() == 1 =>
+            {
+                return Err(error);
+            }
+            Err(error) => {
+                eprintln!("entremet: {}: {error}", experiment.name);
+                failed.push(experiment.name.as_str());
+            }
+        }
+    }
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if experiments.len() > 1 {
+        let (count, all) = (failed.len(), experiments.len());
+        println!("{count} of {all} experiments failed: {}", failed.join(", "));
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// Runs one, prints its verdicts, writes its results. True if no target was missed.
+fn one(experiment: &Experiment, setup: &Setup, out: &Path) -> Result<bool, ExperimentError> {
+    println!("== {}: {}", experiment.name, experiment.title);
+    let mut teller =
+        |at: usize, of: usize, run: &Run, observed: &Observed| tell(at, of, run, observed);
+    let done = runner::run(experiment, setup, &mut teller)?;
+    print!("{}", table::verdicts(&done.judged));
+    for note in done.notes.iter().take(NOTES_MAX) {
+        println!("note: {note}");
+    }
+    if done.notes.len() > NOTES_MAX {
+        println!(
+            "note: and {} more, in the report",
+            done.notes.len() - NOTES_MAX
+        );
+    }
+    println!("{}: {}", experiment.name, table::summary(&done.judged));
+    write(experiment, &done, out)?;
+    Ok(done.passed())
+}
+
+fn write(experiment: &Experiment, done: &Done, out: &Path) -> Result<(), ExperimentError> {
+    let folder = out.join(&experiment.name);
+    let outcome = result::of(experiment, done);
+    let page = report::page(experiment, done, &outcome);
+    result::write(&folder, "result.json", &format!("{outcome:#}\n"))?;
+    let path = result::write(&folder, "report.html", &page)?;
+    println!("{}: {}", experiment.name, path.display());
+    Ok(())
+}
+
+/// One line a run, to standard error: what is going on.
+fn tell(at: usize, of: usize, run: &Run, observed: &Observed) {
+    let per_s: f64 = observed
+        .tenants
+        .iter()
+        .map(|tenant| tenant.total.rate_per_s)
+        .sum();
+    let failures: u64 = observed
+        .tenants
+        .iter()
+        .map(|tenant| tenant.total.failed)
+        .sum();
+    let failures = match failures {
+        0 => String::new(),
+        some => format!(", {some} failed"),
+    };
+    let line = format!("{at:>4}/{of} {}: {}/s{failures}", run.label(), rate(per_s));
+    // A reader that is gone has seen enough.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// As a user would type it again.
+fn command(args: &ExperimentArgs, experiment: &Experiment) -> String {
+    let mut words = vec!["entremet experiment".to_string(), experiment.name.clone()];
+    if args.quick {
+        words.push("--quick".into());
+    }
+    if let Some(only) = &args.only {
+        words.push(format!("--only '{only}'"));
+    }
+    if let Some(repeats) = args.repeats {
+        words.push(format!("--repeats {repeats}"));
+    }
+    if let Some(server) = &args.server {
+        words.push(format!("--server {}", server.display()));
+    }
+    words.join(" ")
+}
+
+/// The first Ctrl-C ends the run in order, the second at once; either way no server stays behind.
+fn watch_interrupt() -> Result<Arc<AtomicBool>, ExperimentError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let failed = |source| ExperimentError::System {
+            what: "waiting for Ctrl-C",
+            source,
+        };
+        // In this order: the first signal finds the flag still down.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())
+            .map_err(failed)?;
+        signal_hook::flag::register(signal, stop.clone()).map_err(failed)?;
+    }
+    Ok(stop)
+}

@@ -1,0 +1,61 @@
+//! `entremet experiment list`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use workload::cli::parse_duration;
+use workload::report::Table;
+
+use crate::error::ExperimentError;
+use crate::find;
+use crate::plan;
+use crate::spec::Experiment;
+
+/// What a run takes besides the time that its scenario says: start, preload, last replies, end.
+const AROUND_S: f64 = 1.0;
+
+/// Name, time, what of, of each.
+///
+/// # Errors
+/// What [`find::read`] says.
+pub fn text(folder: &Path) -> Result<String, ExperimentError> {
+    let experiments = find::read(folder, &["all".to_string()])?;
+    let mut table = Table::default();
+    table.row(["name", "quick", "full", "runs", "targets", "of", "what"]);
+    for experiment in &experiments {
+        let runs = plan::runs(experiment, false, None, None).len();
+        let targets: usize = experiment.verdicts.iter().map(|one| one.points.len()).sum();
+        table.row([
+            experiment.name.clone(),
+            time(experiment, true),
+            time(experiment, false),
+            runs.to_string(),
+            targets.to_string(),
+            experiment.source.clone(),
+            experiment.title.clone(),
+        ]);
+    }
+    Ok(table.render(7))
+}
+
+/// About how long all runs take.
+fn time(experiment: &Experiment, quick: bool) -> String {
+    let runs = plan::runs(experiment, quick, None, None);
+    let seconds: f64 = runs
+        .iter()
+        .map(|run| {
+            let scenario = experiment.scenario(run.variant, run.point, quick);
+            let of = |key: &str, usual_s: f64| {
+                let text = scenario.get(key).and_then(toml::Value::as_str);
+                let parsed = text.and_then(|text| parse_duration(text).ok());
+                parsed.as_ref().map_or(usual_s, Duration::as_secs_f64)
+            };
+            of("warm_up", 0.0) + of("duration", 0.0) + AROUND_S
+        })
+        .sum();
+    if seconds < 90.0 {
+        format!("{seconds:.0} s")
+    } else {
+        format!("{:.0} min", seconds / 60.0)
+    }
+}

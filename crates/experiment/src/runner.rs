@@ -1,0 +1,238 @@
+//! Makes the runs of an experiment, one after the other, and judges them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use serde_json::{json, Value};
+use toml::Table;
+
+use crate::done::Done;
+use crate::error::ExperimentError;
+use crate::machine;
+use crate::measure::figure::{self, Choice};
+use crate::observed::{Observed, ServerUse};
+use crate::plan::{self, Only, Run};
+use crate::player::Player;
+use crate::server::check::{self, Answer};
+use crate::server::pin::{self, Places};
+use crate::server::{config, Launch, Server};
+use crate::spec::merge::lay_over;
+use crate::spec::{self, Experiment, Point, Variant, Yardstick};
+use crate::verdict::{self, Extent, Runs};
+
+/// Runs whose problems are shown.
+const PROBLEMS_MAX: usize = 4;
+
+/// How experiments are to be run.
+#[derive(Clone)]
+pub struct Setup<'a> {
+    /// The entremet binary.
+    pub binary: &'a Path,
+    /// The short form.
+    pub quick: bool,
+    /// Instead of the experiment's own number.
+    pub repeats: Option<usize>,
+    /// Leaves runs out.
+    pub only: Option<Only>,
+    /// Processors of this machine that may be used.
+    pub processors: &'a [usize],
+    /// Loads the servers.
+    pub player: &'a dyn Player,
+    /// Set to end early.
+    pub stop: &'a AtomicBool,
+    /// The command that repeats this.
+    pub command: String,
+}
+
+/// Runs and judges. `tell` hears of every run that is done: which, of how many, and what it observed.
+///
+/// # Errors
+/// [`ExperimentError`]; nothing is judged then.
+pub fn run(
+    experiment: &Experiment,
+    setup: &Setup,
+    tell: &mut dyn FnMut(usize, usize, &Run, &Observed),
+) -> Result<Done, ExperimentError> {
+    let begun = Instant::now();
+    let places = pin::places(&experiment.pin, setup.processors);
+    pin::to(&places.load)?;
+    let plan = plan::runs(experiment, setup.quick, setup.repeats, setup.only.as_ref());
+    if plan.is_empty() {
+        let what = "nothing to run: --only and --quick leave nothing of it";
+        return Err(ExperimentError::Usage(format!(
+            "{}: {what}",
+            experiment.name
+        )));
+    }
+    let idle = check(experiment, setup, &plan)?;
+    let mut runner = Runner {
+        experiment,
+        setup,
+        places,
+        told: Table::new(),
+    };
+    let yardsticks = runner.yardsticks()?;
+    let mut notes: Vec<String> = runner.places.note().into_iter().chain(idle).collect();
+    let mut runs = Runs::default();
+    for (index, run) in plan.iter().enumerate() {
+        let observed = runner.one(run.variant, run.point, run.repeat, &run.label())?;
+        if let Some(complaint) = &observed.generator.complaint {
+            notes.push(format!("{}: {complaint}", run.label()));
+        }
+        tell(index + 1, plan.len(), run, &observed);
+        runs.add(run.repeat, &run.variant.name, &run.point.name, observed);
+    }
+    let busy = machine::load_average().and_then(|load| machine::note(load, setup.processors.len()));
+    notes.extend(busy);
+    let extent = Extent {
+        quick: setup.quick,
+        partial: setup.only.is_some(),
+    };
+    let judged = verdict::judge(experiment, &runs, extent)?;
+    Ok(Done {
+        judged,
+        runs,
+        yardsticks,
+        notes,
+        quick: setup.quick,
+        seed: seed(&experiment.base),
+        processors: setup.processors.len(),
+        elapsed_s: begun.elapsed().as_secs_f64(),
+        command: setup.command.clone(),
+    })
+}
+
+/// Reads every scenario and has every configuration checked before anything runs. Returns what has no effect.
+fn check(
+    experiment: &Experiment,
+    setup: &Setup,
+    plan: &[Run],
+) -> Result<BTreeSet<String>, ExperimentError> {
+    let (mut idle, mut problems, mut seen) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
+    for run in plan {
+        let place = plan::place(&run.variant.name, &run.point.name);
+        if !seen.insert(place.clone()) {
+            continue;
+        }
+        let scenario = experiment.scenario(run.variant, run.point, setup.quick);
+        problems.extend(setup.player.problem(&scenario, &place));
+        match check::ask(setup.binary, &config::of_scenario(&scenario))? {
+            Answer::Good(said) => idle.extend(said),
+            Answer::Bad(said) => {
+                problems.push(format!("{place}, the server's configuration:\n{said}"))
+            }
+        }
+    }
+    if problems.is_empty() {
+        return Ok(idle);
+    }
+    // The same mistake in the base is found under every variant and point.
+    let shown = problems.len().min(PROBLEMS_MAX);
+    let mut text = problems[..shown].join("\n");
+    if problems.len() > shown {
+        text += &format!("\n... and of {} other runs", problems.len() - shown);
+    }
+    Err(ExperimentError::Spec {
+        path: experiment.folder.join(spec::FILE),
+        problems: text,
+    })
+}
+
+/// The scenario's seed.
+fn seed(scenario: &Table) -> u64 {
+    let seed = scenario.get("seed").and_then(toml::Value::as_integer);
+    seed.and_then(|seed| u64::try_from(seed).ok()).unwrap_or(1)
+}
+
+struct Runner<'a> {
+    experiment: &'a Experiment,
+    setup: &'a Setup<'a>,
+    places: Places,
+    /// What yardsticks said, to be laid over scenarios.
+    told: Table,
+}
+
+impl Runner<'_> {
+    /// Measures every yardstick, in order; a later one is measured with what the earlier ones told.
+    fn yardsticks(&mut self) -> Result<Vec<(String, Value)>, ExperimentError> {
+        let mut said = Vec::new();
+        for yardstick in &self.experiment.yardsticks {
+            let value = self.yardstick(yardstick)?;
+            said.push((yardstick.sets.clone(), json!(value)));
+            let mut inner = toml::Value::String(value);
+            for key in yardstick.sets.rsplit('.') {
+                inner = toml::Value::Table(Table::from_iter([(key.to_string(), inner)]));
+            }
+            if let toml::Value::Table(table) = inner {
+                lay_over(&mut self.told, &table);
+            }
+        }
+        Ok(said)
+    }
+
+    fn yardstick(&self, yardstick: &Yardstick) -> Result<String, ExperimentError> {
+        let label = format!("the yardstick for {}", yardstick.sets);
+        let missing = |why: String| ExperimentError::Verdict {
+            target: label.clone(),
+            why,
+        };
+        let variant = self.experiment.variant(&yardstick.variant);
+        let point = self.experiment.point(&yardstick.point);
+        let (Some(variant), Some(point)) = (variant, point) else {
+            return Err(missing("its variant or point is missing".into()));
+        };
+        let observed = self.one(variant, point, 0, &label)?;
+        let choice = Choice {
+            figure: yardstick.figure,
+            ..Choice::default()
+        };
+        let value = figure::value(&observed, &choice).map_err(missing)?;
+        Ok(format!("{value:.0}{}", yardstick.unit))
+    }
+
+    /// One server's life.
+    fn one(
+        &self,
+        variant: &Variant,
+        point: &Point,
+        repeat: usize,
+        label: &str,
+    ) -> Result<Observed, ExperimentError> {
+        let mut scenario = self.experiment.scenario(variant, point, self.setup.quick);
+        lay_over(&mut scenario, &self.told);
+        let seed = seed(&scenario) + repeat as u64;
+        // A seed that wraps is as good as another.
+        let seed = i64::try_from(seed).unwrap_or(0);
+        scenario.insert("seed".into(), toml::Value::Integer(seed));
+        let config = config::of_scenario(&scenario);
+        let mut server = Server::entremet(&Launch {
+            label,
+            binary: self.setup.binary,
+            cores: &self.places.server,
+            config: &config,
+        })?;
+        let played = (self.setup.player).play(&scenario, server.address, self.setup.stop);
+        if self.setup.stop.load(Ordering::Relaxed) {
+            return Err(ExperimentError::Interrupted);
+        }
+        let ended = match played {
+            Ok(_) => server.ended(),
+            Err(_) => server.ended_soon(),
+        };
+        if let Some(status) = ended {
+            let what = format!("the server ended during the load ({status})");
+            return Err(server.failed(what));
+        }
+        let mut observed = played.map_err(|source| ExperimentError::Load {
+            label: label.into(),
+            source,
+        })?;
+        observed.server = ServerUse {
+            cpu_s: server.cpu_s(),
+            resident_bytes: server.resident_bytes(),
+        };
+        Ok(observed)
+    }
+}

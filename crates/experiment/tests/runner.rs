@@ -1,0 +1,262 @@
+//! The runner, with a script in the server's place and a player that makes its figures up.
+
+use std::cell::RefCell;
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::LazyLock;
+
+use experiment::done::Done;
+use experiment::observed::{Figures, Observed, Tenant};
+use experiment::player::Player;
+use experiment::runner::{self, Setup};
+use experiment::spec::{Experiment, FILE};
+use experiment::ExperimentError;
+use toml::Table;
+use workload::WorkloadError;
+
+const TEXT: &str = r#"
+title = "T"
+source = "S"
+shows = "W"
+paper = "P"
+repeats = 2
+quick.scenario.duration = "1s"
+scenario = { duration = "10s", seed = 40, tenant = [{ name = "web", load = [{}] }] }
+[[variant]]
+name = "fifo"
+scenario.server.scheduler.request = "fifo"
+[[variant]]
+name = "fair"
+scenario.server.scheduler.request = "fair"
+[[point]]
+name = "alone"
+[[point]]
+name = "together"
+[[verdict]]
+target = "rate against alone"
+variant = "fair"
+point = "together"
+measure = "value"
+against = { point = "alone" }
+bound = ">= 1"
+"#;
+
+/// Written before any is started, as in `server.rs`: one that serves, one that crashes when loaded.
+static SCRIPTS: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("folder");
+    let ready = "[ \"$1\" = check ] && exit 0\n\
+                 echo 'entremet is ready: clients on 127.0.0.1:4711, admin on http://127.0.0.1:1'";
+    for (name, then) in [
+        ("serves", "exec sleep 1000"),
+        ("crashes", "echo I am done >&2; exit 7"),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{ready}\n{then}\n")).expect("script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
+    }
+    folder
+});
+
+fn script(name: &str) -> PathBuf {
+    SCRIPTS.path().join(name)
+}
+
+fn experiment(rest: &str) -> Experiment {
+    let folder = tempfile::tempdir().expect("folder");
+    fs::write(folder.path().join(FILE), format!("{TEXT}{rest}")).expect("file");
+    Experiment::read(folder.path()).expect("a good one")
+}
+
+/// What a player was asked to play, and how it answers.
+#[derive(Default)]
+struct Made {
+    played: RefCell<Vec<Table>>,
+    refuses: Option<&'static str>,
+    loses: bool,
+    interrupts: Option<&'static AtomicBool>,
+}
+
+impl Player for Made {
+    fn problem(&self, _: &Table, origin: &str) -> Option<String> {
+        Some(format!("{origin}: {}", self.refuses?))
+    }
+
+    fn play(
+        &self,
+        scenario: &Table,
+        target: SocketAddr,
+        _: &AtomicBool,
+    ) -> Result<Observed, WorkloadError> {
+        self.played.borrow_mut().push(scenario.clone());
+        if let Some(stop) = self.interrupts {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if self.loses {
+            let reason = "reset".to_string();
+            return Err(WorkloadError::ServerGone {
+                target,
+                reason,
+                completed: 3,
+            });
+        }
+        let rate = 100.0 + self.played.borrow().len() as f64;
+        let total = Figures {
+            rate_per_s: rate,
+            ..Figures::default()
+        };
+        let tenant = Tenant {
+            name: "web".into(),
+            group: "web".into(),
+            weight: 1.0,
+            total,
+            ..Tenant::default()
+        };
+        Ok(Observed {
+            tenants: vec![tenant],
+            ..Observed::default()
+        })
+    }
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn setup<'a>(binary: &'a Path, player: &'a Made, stop: &'a AtomicBool) -> Setup<'a> {
+    Setup {
+        binary,
+        quick: false,
+        repeats: None,
+        only: None,
+        processors: &[0],
+        player,
+        stop,
+        command: "entremet experiment made".into(),
+    }
+}
+
+fn run(experiment: &Experiment, setup: &Setup) -> Result<(Vec<String>, Done), ExperimentError> {
+    let mut told = Vec::new();
+    let done = runner::run(experiment, setup, &mut |at, of, run, _| {
+        told.push(format!("{at}/{of} {}", run.label()));
+    })?;
+    Ok((told, done))
+}
+
+#[test]
+fn runs_take_turns_and_each_has_its_scenario_and_seed() {
+    let (player, binary) = (Made::default(), script("serves"));
+    let experiment = experiment("");
+    let (told, done) = run(&experiment, &setup(&binary, &player, &NEVER)).expect("it runs");
+    assert_eq!(told.len(), 8);
+    assert_eq!(told[0], "1/8 fifo/alone, repeat 1");
+    assert_eq!(told[4], "5/8 fair/alone, repeat 2");
+    let played = player.played.borrow();
+    let of = |index: usize| {
+        let request = played[index]["server"]["scheduler"]["request"].as_str();
+        (
+            request.expect("a scheduler").to_string(),
+            played[index]["seed"].as_integer(),
+        )
+    };
+    assert_eq!(of(0), ("fifo".into(), Some(40)));
+    assert_eq!(of(1), ("fair".into(), Some(40)));
+    assert_eq!(of(4), ("fair".into(), Some(41)));
+    // Rates grow by one a run: fair/together is the fourth and seventh, fair/alone the second and fifth.
+    let measured = done.judged[0].measured.as_ref().expect("measured");
+    assert_eq!(measured.samples, [104.0 / 102.0, 107.0 / 105.0]);
+    assert!(done.passed() && done.seed == 40);
+    assert!(
+        done.notes[0].contains("shares processors"),
+        "{:?}",
+        done.notes
+    );
+}
+
+#[test]
+fn a_yardstick_is_measured_first_and_told_to_all_that_come_after() {
+    let (player, binary) = (Made::default(), script("serves"));
+    let rest = "[[yardstick]]\nsets = \"server.scheduler.requests\"\nvariant = \"fifo\"\npoint = \"alone\"\nunit = \"/s\"\n";
+    let (_, done) = run(&experiment(rest), &setup(&binary, &player, &NEVER)).expect("it runs");
+    let played = player.played.borrow();
+    assert_eq!(played.len(), 9);
+    assert!(played[0]["server"]["scheduler"].get("requests").is_none());
+    for scenario in &played[1..] {
+        assert_eq!(
+            scenario["server"]["scheduler"]["requests"].as_str(),
+            Some("101/s")
+        );
+    }
+    assert_eq!(
+        done.yardsticks,
+        [("server.scheduler.requests".to_string(), "101/s".into())]
+    );
+}
+
+#[test]
+fn a_bad_scenario_is_told_before_anything_runs_and_not_a_hundred_times() {
+    let player = Made {
+        refuses: Some("conections means nothing"),
+        ..Made::default()
+    };
+    let points: String = (0..9)
+        .map(|n| format!("[[point]]\nname = \"{n}\"\n"))
+        .collect();
+    let error = run(
+        &experiment(&points),
+        &setup(&script("serves"), &player, &NEVER),
+    )
+    .err();
+    let text = error.expect("an error").to_string();
+    assert!(
+        text.contains("fifo/alone: conections means nothing"),
+        "{text}"
+    );
+    assert_eq!(text.matches("conections").count(), 4, "{text}");
+    assert!(text.contains("and of 18 other runs"), "{text}");
+    assert!(player.played.borrow().is_empty());
+}
+
+#[test]
+fn a_crash_is_told_with_the_server_s_end_and_not_as_a_lost_connection() {
+    let player = Made {
+        loses: true,
+        ..Made::default()
+    };
+    let error = run(&experiment(""), &setup(&script("crashes"), &player, &NEVER)).err();
+    let text = error.expect("an error").to_string();
+    for part in [
+        "fifo/alone, repeat 1",
+        "ended during the load (exit status: 7)",
+        "I am done",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_load_that_fails_beside_a_living_server_says_why() {
+    let player = Made {
+        loses: true,
+        ..Made::default()
+    };
+    let error = run(&experiment(""), &setup(&script("serves"), &player, &NEVER)).err();
+    let text = error.expect("an error").to_string();
+    assert!(
+        text.contains("fifo/alone, repeat 1") && text.contains("went away (reset)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_interrupt_ends_it_without_a_verdict() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let player = Made {
+        interrupts: Some(&STOP),
+        ..Made::default()
+    };
+    let error = run(&experiment(""), &setup(&script("serves"), &player, &STOP)).err();
+    assert!(matches!(error, Some(ExperimentError::Interrupted)));
+    assert_eq!(player.played.borrow().len(), 1);
+}
