@@ -38,6 +38,7 @@ pub fn page(experiment: &Experiment, done: &Done, outcome: &Value) -> String {
             std::slice::from_ref(&experiment.paper),
         ),
         told("What was learnt", &experiment.learnt),
+        compared(experiment),
         runs(experiment, done),
         again(done, outcome),
         configuration(experiment, done),
@@ -65,7 +66,7 @@ fn head(experiment: &Experiment, done: &Done) -> String {
 
 fn verdicts(judged: &[Judged]) -> String {
     let head = "<tr><th></th><th>target</th><th class=\"n\">measured</th><th>range</th><th class=\"n\">bound</th>\
-                <th class=\"n\">paper</th><th>beside it</th></tr>";
+                <th class=\"paper\">paper</th><th>beside it</th></tr>";
     let rows: String = judged.iter().map(verdict).collect();
     format!("<section><h2>Verdicts</h2><div class=\"wide\"><table class=\"verdicts\">{head}{rows}</table></div></section>\n")
 }
@@ -96,12 +97,21 @@ fn verdict(judged: &Judged) -> String {
     };
     format!(
         "<tr class=\"{class}\"><td class=\"word\">{word}</td><td>{}{why}</td><td class=\"n\">{median}</td>\
-         <td class=\"range\">{range}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
+         <td class=\"range\">{range}</td><td class=\"n\">{}</td><td class=\"paper\">{}</td><td>{}</td></tr>\n",
         escape(&judged.target),
         escape(&must.unwrap_or_default()),
         escape(&judged.paper),
-        escape(&table::beside(judged)),
+        beside(judged),
     )
+}
+
+/// The other variants' figures, none torn apart at the end of a line.
+fn beside(judged: &Judged) -> String {
+    let each = judged.beside.iter().map(|(variant, value)| {
+        let text = format!("{variant} {}", table::number(*value));
+        format!("<span>{}</span>", escape(&text))
+    });
+    each.collect::<Vec<String>>().join(", ")
 }
 
 fn told(heading: &str, paragraphs: &[String]) -> String {
@@ -111,6 +121,35 @@ fn told(heading: &str, paragraphs: &[String]) -> String {
     let each = paragraphs.iter();
     let text: String = each.map(|one| format!("<p>{}</p>", escape(one))).collect();
     format!("<section><h2>{heading}</h2>{text}</section>\n")
+}
+
+/// What variants and points are, as far as their names do not say it.
+fn compared(experiment: &Experiment) -> String {
+    let fact = |name: &str, about: &str| {
+        format!(
+            "<tr><th>{}</th><td>{}</td></tr>",
+            escape(name),
+            escape(about)
+        )
+    };
+    let variants = experiment
+        .variants
+        .iter()
+        .map(|one| (&one.name, &one.about));
+    let points = experiment.points.iter().map(|one| (&one.name, &one.about));
+    let told = variants
+        .chain(points)
+        .filter(|(_, about)| !about.is_empty());
+    let mut rows: String = told.map(|(name, about)| fact(name, about)).collect();
+    for point in &experiment.points {
+        if let Some(why) = &point.later {
+            rows += &fact(&point.name, &format!("later: {why}"));
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("<section><h2>What was compared</h2><table class=\"facts\">{rows}</table></section>\n")
 }
 
 /// Columns of the table of runs.

@@ -1,0 +1,71 @@
+//! The experiments of this repository: all of them can be read, and say what a reader needs.
+
+use std::path::PathBuf;
+
+use experiment::find;
+use experiment::plan;
+use workload::scenario::Scenario;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
+}
+
+#[test]
+fn every_folder_is_a_good_experiment() {
+    let experiments = find::read(&folder(), &["all".to_string()]).expect("all can be used");
+    for experiment in &experiments {
+        let name = &experiment.name;
+        let readme = std::fs::read_to_string(experiment.folder.join("README.md"));
+        let readme = readme.unwrap_or_else(|error| panic!("{name}: README.md: {error}"));
+        assert!(readme.starts_with(&format!("# {name}\n")), "{name}");
+        for part in ["**Claim.**", "**Here.**", "**Caveats.**"] {
+            // What there is no caveat about need not make one up.
+            let optional = part == "**Caveats.**";
+            assert!(
+                optional || readme.contains(part),
+                "{name}: README.md lacks {part}"
+            );
+        }
+        assert!(!experiment.plots.is_empty(), "{name} draws nothing");
+        let quick = experiment
+            .verdicts
+            .iter()
+            .filter(|one| one.quick && one.bound.is_some());
+        assert!(quick.count() > 0, "{name}: a short run judges nothing");
+    }
+}
+
+#[test]
+fn published_results_stand_beside_their_baselines() {
+    for experiment in find::read(&folder(), &["all".to_string()]).expect("all can be used") {
+        let names: Vec<&str> = experiment
+            .variants
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        assert_eq!(names, ["fifo", "lottery", "fair"], "{}", experiment.name);
+        let least = if experiment.name == "pisces-dynamic" {
+            3
+        } else {
+            5
+        };
+        assert!(experiment.repeats >= least, "{}", experiment.name);
+    }
+}
+
+#[test]
+fn every_scenario_can_be_played() {
+    let mut problems = Vec::new();
+    for experiment in find::read(&folder(), &["all".to_string()]).expect("all can be used") {
+        for quick in [false, true] {
+            for run in plan::runs(&experiment, quick, Some(1), None) {
+                let scenario = experiment.scenario(run.variant, run.point, quick);
+                let origin = format!("{} {}", experiment.name, run.label());
+                if let Err(error) = Scenario::from_table(scenario, &origin) {
+                    problems.push(error.to_string());
+                }
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
