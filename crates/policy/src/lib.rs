@@ -14,17 +14,18 @@
 //!   * `permits`: how much may be outstanding, and what of it is kept for whom;
 //!
 //!   which know nothing of each other.
-//! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels.
+//! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels;
+//! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
 //! * [`balance`] says which connections should move to another core.
 //!
 //! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
 //! dispatch, in docs/decisions/0004-core-owned-dispatch.md.
 
 pub mod balance;
+pub mod cost;
 pub mod dispatch;
 pub mod multiget;
 
-mod cost;
 mod fairness;
 mod heap;
 mod permits;

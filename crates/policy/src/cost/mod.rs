@@ -1,5 +1,7 @@
 //! What work costs: a vector with one entry per resource of a stage, and the scalar it is charged as.
 
+pub mod device;
+
 /// A point in time or a span, in nanoseconds since an epoch the caller chooses (never goes back).
 pub type Nanos = u64;
 
