@@ -16,6 +16,7 @@
 //!   which know nothing of each other.
 //! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels;
 //! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
+//! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
 //! * [`balance`] says which connections should move to another core.
 //!
 //! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
@@ -23,10 +24,12 @@
 
 pub mod balance;
 pub mod cost;
+pub mod device;
 pub mod dispatch;
 pub mod multiget;
 
 mod fairness;
+mod generator;
 mod heap;
 mod permits;
 mod rate;

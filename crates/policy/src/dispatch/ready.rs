@@ -3,7 +3,8 @@
 use super::options::Discipline;
 use super::slot::Tier;
 use crate::cost::Nanos;
-use crate::fairness::lottery::{Generator, Tickets};
+use crate::fairness::lottery::Tickets;
+use crate::generator::Generator;
 use crate::heap::IndexHeap;
 
 /// One set to choose from. Only the half that the discipline needs has members.
