@@ -12,13 +12,14 @@ ALLOWED = {
     "settings": set(),
     "telemetry": set(),
     "stage": {"policy", "telemetry"},
+    "device": {"policy"},
     "engine": {"policy", "telemetry"},
     "workload": {"policy", "settings", "telemetry"},
     "server": {"engine", "stage", "telemetry", "policy"},
     "cluster": {"engine", "stage", "telemetry", "policy"},
     "experiment": {"workload", "telemetry", "policy"},
     "sim": {"stage", "settings", "telemetry", "policy", "workload"},
-    "entremet": {"server", "cluster", "sim", "experiment", "workload", "engine", "settings", "stage", "telemetry"},
+    "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry"},
 }
 # Policy answers from its arguments alone, so that a simulation runs what ships and a seed repeats a run.
 FORBIDDEN_IN_POLICY = {

@@ -39,6 +39,9 @@ pub enum Command {
     /// Check a configuration file and say in words what it means
     #[command(after_help = CHECK)]
     Check(CheckArgs),
+    /// Measure the disk under a directory and write its profile
+    #[command(after_help = CALIBRATE)]
+    Calibrate(CalibrateArgs),
     /// Load a server with real workloads, several tenants at once
     Load(workload::cli::LoadArgs),
     /// Hash a password for password_hash in the configuration
@@ -67,6 +70,16 @@ alone are no failure.
 
 Example:
   entremet check entremet.toml && kill -HUP \"$(pidof entremet)\"";
+
+const CALIBRATE: &str = "\
+Reads and writes a scratch file in DIR around the page cache: rates by size, how reads and writes hold each
+other up, and what is left then. Nothing that is there is touched, and nothing stays. Takes some minutes (--quick: below
+one), during which the disk should have nothing else to do; results that cannot be a disk's are refused.
+docs/reference/device.md explains what is written.
+
+Examples:
+  entremet calibrate /var/lib/entremet --out /etc/entremet/device.toml
+  entremet calibrate . --quick";
 
 const HASH: &str = "\
 Asks for the password twice on a terminal, else reads one line from standard input. Prints an Argon2id hash.
@@ -117,6 +130,22 @@ pub struct CheckArgs {
     /// Configuration file (TOML)
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+}
+
+/// `entremet calibrate`.
+#[derive(Args, Clone, Debug)]
+pub struct CalibrateArgs {
+    /// A directory on the disk to be measured: where the data will be
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+
+    /// Where to write the profile
+    #[arg(long, value_name = "FILE", default_value = "device.toml")]
+    pub out: PathBuf,
+
+    /// Below a minute, with shorter tries and fewer mixes
+    #[arg(long)]
+    pub quick: bool,
 }
 
 #[cfg(test)]

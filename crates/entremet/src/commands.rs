@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use server::tenants::Password;
 
+use crate::calibrate;
 use crate::cli::{CheckArgs, Cli, Command, ServeArgs};
 use crate::config::{self, words, Overrides};
 use crate::serve;
@@ -19,6 +20,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Load(args) => workload::run(args).map_err(Failure::from),
         Command::HashPassword => hash_password(),
         Command::Completions { shell } => completions(shell),

@@ -36,6 +36,7 @@ fn help_and_version_are_no_failure() {
         &["--version"],
         &["serve", "--help"],
         &["check", "--help"],
+        &["calibrate", "--help"],
         &["load", "--help"],
     ] {
         let output = entremet(arguments, "");

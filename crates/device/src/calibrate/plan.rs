@@ -1,0 +1,184 @@
+//! Loads, how many of them, and who runs them.
+
+use crate::DeviceError;
+use policy::cost::device::{CostModel, Op};
+use std::time::Duration;
+
+/// How reads and writes share the workers of a [`Load`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Every worker reads with this probability in percent, and writes otherwise.
+    Reads(u32),
+    /// Every other worker reads, the others write (the thesis's 1:1).
+    Halves,
+}
+
+/// Workers that each keep one I/O outstanding, at random places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// How many: the depth.
+    pub workers: usize,
+    /// Bytes of a read.
+    pub read_bytes: u64,
+    /// Bytes of a write.
+    pub write_bytes: u64,
+    /// Who does what.
+    pub mix: Mix,
+}
+
+impl Load {
+    /// Reads only.
+    #[must_use]
+    pub fn reads(workers: usize, bytes: u64) -> Load {
+        Load {
+            workers,
+            read_bytes: bytes,
+            write_bytes: bytes,
+            mix: Mix::Reads(100),
+        }
+    }
+
+    /// Writes only.
+    #[must_use]
+    pub fn writes(workers: usize, bytes: u64) -> Load {
+        Load {
+            mix: Mix::Reads(0),
+            ..Load::reads(workers, bytes)
+        }
+    }
+}
+
+/// What a load did in one slice, after warming up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Reads done.
+    pub reads: u64,
+    /// Writes done.
+    pub writes: u64,
+    /// In this time, nanoseconds.
+    pub ns: u64,
+    /// Median and 99th percentile of the time an I/O took, nanoseconds.
+    pub latency_ns: (u64, u64),
+}
+
+impl Sample {
+    /// I/Os a second.
+    #[must_use]
+    pub fn per_s(&self) -> f64 {
+        (self.reads + self.writes) as f64 * 1e9 / self.ns as f64
+    }
+
+    pub(super) fn vop_per_s(&self, load: &Load, costs: &CostModel) -> f64 {
+        let of = |count: u64, op, bytes| count as f64 * costs.cost(op, bytes).get();
+        let vops = of(self.reads, Op::Read, load.read_bytes)
+            + of(self.writes, Op::Write, load.write_bytes);
+        vops * 1e9 / self.ns as f64
+    }
+}
+
+/// Whoever does the I/O.
+pub trait Bench {
+    /// Runs a load for about `slice`.
+    ///
+    /// # Errors
+    /// An I/O failed, or the user interrupts.
+    fn run(&mut self, load: &Load, slice: Duration) -> Result<Sample, DeviceError>;
+
+    /// Appends of `bytes` to a log, each followed by a sync: pairs a second.
+    ///
+    /// # Errors
+    /// As [`Bench::run`].
+    fn syncs(&mut self, bytes: u64, slice: Duration) -> Result<f64, DeviceError>;
+
+    /// Deletes of files a second.
+    ///
+    /// # Errors
+    /// As [`Bench::run`].
+    fn deletes(&mut self) -> Result<f64, DeviceError>;
+}
+
+/// What is measured, and for how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Sizes of the curves, bytes, growing.
+    pub sizes: Vec<u64>,
+    /// Sizes of the interference sweep.
+    pub mixed_sizes: Vec<u64>,
+    /// Mixes of the interference sweep.
+    pub mixes: Vec<Mix>,
+    /// Depths that are tried, growing.
+    pub depths: Vec<usize>,
+    /// Length of one slice.
+    pub slice: Duration,
+    /// Fewest and most slices of each load.
+    pub repeats: (usize, usize),
+    /// The same in the interference sweep.
+    pub mixed_repeats: (usize, usize),
+}
+
+const KIB: u64 = 1 << 10;
+
+impl Plan {
+    /// Below ten minutes: 1 KiB to 1 MiB by powers of 2; 36 pairs of sizes by 6 mixes.
+    #[must_use]
+    pub fn full() -> Plan {
+        let percents = [99, 75, 50, 25, 1].map(Mix::Reads);
+        Plan {
+            sizes: (0..=10).map(|power| KIB << power).collect(),
+            mixed_sizes: [1, 4, 16, 64, 256, 1024].map(|kib| kib * KIB).into(),
+            mixes: [Mix::Halves].into_iter().chain(percents).collect(),
+            depths: (0..8).map(|power| 1 << power).collect(),
+            slice: Duration::from_millis(300),
+            repeats: (3, 9),
+            mixed_repeats: (2, 4),
+        }
+    }
+
+    /// Below a minute: the same sizes in shorter slices; 9 pairs of sizes by 3 mixes. The floor is seen less well.
+    #[must_use]
+    pub fn quick() -> Plan {
+        Plan {
+            mixed_sizes: [4, 32, 256].map(|kib| kib * KIB).into(),
+            mixes: vec![Mix::Halves, Mix::Reads(75), Mix::Reads(25)],
+            depths: (0..7).map(|power| 1 << power).collect(),
+            slice: Duration::from_millis(100),
+            repeats: (3, 9),
+            mixed_repeats: (2, 3),
+            ..Plan::full()
+        }
+    }
+
+    /// Leaves out sizes below `bytes`, which the device cannot do.
+    #[must_use]
+    pub fn at_least(mut self, bytes: u64) -> Plan {
+        self.sizes.retain(|size| *size >= bytes);
+        self.mixed_sizes.retain(|size| *size >= bytes);
+        self
+    }
+
+    /// The interference sweep at a depth.
+    pub(super) fn mixes(&self, depth: usize) -> Vec<Load> {
+        let mut loads = Vec::new();
+        for mix in &self.mixes {
+            for read_bytes in &self.mixed_sizes {
+                for write_bytes in &self.mixed_sizes {
+                    loads.push(Load {
+                        // Halves need two.
+                        workers: depth.max(2),
+                        read_bytes: *read_bytes,
+                        write_bytes: *write_bytes,
+                        mix: *mix,
+                    });
+                }
+            }
+        }
+        loads
+    }
+
+    /// Slices, if none has to be repeated for being unstable.
+    pub(super) fn steps(&self) -> usize {
+        let curves = (2 * self.sizes.len() + self.depths.len() + 2) * self.repeats.0;
+        let mixed = self.mixes.len() * self.mixed_sizes.len().pow(2) * self.mixed_repeats.0;
+        2 + curves + mixed
+    }
+}

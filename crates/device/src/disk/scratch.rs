@@ -1,0 +1,170 @@
+//! Scratch files, and memory aligned for I/O around the page cache.
+
+use crate::DeviceError;
+use rustix::fs::{statfs, statvfs, OFlags};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Alignment that every disk accepts.
+pub(super) const PAGE_BYTES: u64 = 4 << 10;
+/// The scratch file takes at most this part of what is free.
+const FREE_PART: u64 = 4;
+/// Below this the disk's own cache would hold a good part of it.
+const BYTES_MIN: u64 = 64 << 20;
+/// One write while filling.
+const FILL_BYTES: u64 = 1 << 20;
+/// Filling ends after this time, once the least is there.
+const FILL_TIME: Duration = Duration::from_secs(15);
+/// File systems in memory (statfs's f_type): tmpfs, ramfs.
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// The next of a sequence of numbers that look random.
+pub(super) fn next(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Runs `work` on memory that direct I/O accepts, full of what looks random.
+pub(super) fn with_buffer<T>(bytes: u64, work: impl FnOnce(&mut [u8]) -> T) -> T {
+    let mut memory = vec![0u8; (bytes + PAGE_BYTES) as usize];
+    let aligned = memory.as_ptr().align_offset(PAGE_BYTES as usize);
+    let buffer = &mut memory[aligned..aligned + bytes as usize];
+    let mut number = bytes;
+    for word in buffer.chunks_exact_mut(8) {
+        number = next(number);
+        word.copy_from_slice(&number.to_le_bytes());
+    }
+    work(buffer)
+}
+
+/// A directory of our own inside the one that is measured; gone when dropped.
+#[derive(Debug)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn create(directory: &Path) -> Result<Folder, DeviceError> {
+        let refused = |reason: String| DeviceError::Directory {
+            directory: directory.to_owned(),
+            reason,
+        };
+        let inspect =
+            |error: rustix::io::Errno| DeviceError::io("inspect", directory)(error.into());
+        let kind = statfs(directory).map_err(inspect)?;
+        if IN_MEMORY.contains(&(kind.f_type as u64)) {
+            let reason = "it is in memory, not on a disk; name a directory on the disk that will hold the data";
+            return Err(refused(reason.to_owned()));
+        }
+        let path = directory.join(format!(".entremet-calibrate-{}", std::process::id()));
+        // Fails if it exists, whatever it is: nothing that is there is touched.
+        std::fs::create_dir(&path).map_err(DeviceError::io("create", &path))?;
+        Ok(Folder(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn create_file(&self, name: &str, direct: bool) -> Result<(File, PathBuf), DeviceError> {
+        let path = self.0.join(name);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        if direct {
+            options.custom_flags(OFlags::DIRECT.bits() as i32);
+        }
+        match options.open(&path) {
+            Ok(file) => Ok((file, path)),
+            Err(error) if direct && error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+                Err(DeviceError::Directory {
+                    directory: self.0.parent().unwrap_or(&self.0).to_owned(),
+                    reason: "its file system cannot bypass the page cache (O_DIRECT), so memory would be measured instead of the disk; use ext4, XFS or a block device's own file system".to_owned(),
+                })
+            }
+            Err(error) => Err(DeviceError::io("create", path)(error)),
+        }
+    }
+
+    /// An empty file without a name.
+    pub(super) fn nameless(&self, direct: bool) -> Result<File, DeviceError> {
+        let (file, path) = self.create_file("scratch", direct)?;
+        std::fs::remove_file(&path).map_err(DeviceError::io("remove", &path))?;
+        Ok(file)
+    }
+
+    /// A file on the disk, to be deleted by its name.
+    pub(super) fn named(&self, number: usize, bytes: u64) -> Result<PathBuf, DeviceError> {
+        let (file, path) = self.create_file(&format!("deleted-{number}"), true)?;
+        with_buffer(bytes, |buffer| file.write_all_at(buffer, 0))
+            .map_err(DeviceError::io("write", &path))?;
+        file.sync_data().map_err(DeviceError::io("sync", &path))?;
+        Ok(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Files to be deleted may still be in it if the measurement was interrupted. It is ours alone.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The file that is read and written. It has no name.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    pub(super) file: File,
+    pub(super) bytes: u64,
+    pub(super) smallest_bytes: u64,
+}
+
+impl Scratch {
+    pub(super) fn fill(
+        folder: &Folder,
+        bytes: u64,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<Scratch, DeviceError> {
+        let inspect =
+            |error: rustix::io::Errno| DeviceError::io("inspect", folder.path())(error.into());
+        let room = statvfs(folder.path()).map_err(inspect)?;
+        let free = room.f_bavail.saturating_mul(room.f_frsize);
+        let wanted = bytes.min(free / FREE_PART) / FILL_BYTES * FILL_BYTES;
+        if wanted < BYTES_MIN {
+            return Err(DeviceError::Directory {
+                directory: folder.path().parent().unwrap_or(folder.path()).to_owned(),
+                reason: format!(
+                    "only {} MiB are free; {} MiB are needed, so that a quarter of them is enough to get past the disk's own cache",
+                    free >> 20,
+                    (BYTES_MIN * FREE_PART) >> 20
+                ),
+            });
+        }
+        let file = folder.nameless(true)?;
+        let failed = || DeviceError::io("fill a scratch file in", folder.path());
+        // Written, not just allocated: what was never written is read without the disk.
+        let (mut filled, begin) = (0, Instant::now());
+        while filled < wanted && (filled < BYTES_MIN || begin.elapsed() < FILL_TIME) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(DeviceError::Stopped);
+            }
+            let batch = (16 * FILL_BYTES).min(wanted - filled);
+            with_buffer(batch, |buffer| file.write_all_at(buffer, filled)).map_err(failed())?;
+            filled += batch;
+            progress(filled as f64 / wanted as f64);
+        }
+        file.sync_all().map_err(failed())?;
+        let tries = |size: &u64| with_buffer(*size, |buffer| file.read_exact_at(buffer, 0)).is_ok();
+        let smallest_bytes = [512, 1024, 2048]
+            .into_iter()
+            .find(tries)
+            .unwrap_or(PAGE_BYTES);
+        Ok(Scratch {
+            file,
+            bytes: filled,
+            smallest_bytes,
+        })
+    }
+}

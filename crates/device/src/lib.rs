@@ -1,0 +1,26 @@
+//! What a disk is worth: measuring it, and the file that keeps the result.
+//!
+//! * [`calibrate`](calibrate()) measures the rates of reads and writes by size, how they interfere, the
+//!   floor of what is left then, and which depth and chunk use the device well. It decides *what* to
+//!   measure and when a result can be believed; a [`Bench`] does the I/O.
+//! * [`Disk`] is the bench of a real disk: threads that read and write one scratch file around the page cache.
+//!   Tests bring another one, an emulated device in emulated time.
+//! * [`Profile`] is the result and its file, `device.toml`; docs/reference/device.md describes it.
+//!
+//! It is a crate of its own because it has two users that must not see each other (the subcommand that writes
+//! a profile, the server that schedules by one) and because nothing in it needs RocksDB. Why it measures with
+//! threads: so does the engine, and their cost is part of what it can get out of the device.
+
+mod calibrate;
+mod disk;
+mod error;
+mod machine;
+mod plot;
+mod profile;
+
+pub use calibrate::{calibrate, Bench, Load, Measured, Mix, Plan, Progress, Rate, Sample, Seen};
+pub use disk::Disk;
+pub use error::DeviceError;
+pub use machine::Machine;
+pub use plot::plot;
+pub use profile::{Profile, FORMAT};

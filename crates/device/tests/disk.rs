@@ -1,0 +1,123 @@
+//! The bench on the disk that holds the target directory. Rates are not looked at: a shared machine has none.
+
+use device::{Bench, DeviceError, Disk, Load, Mix};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SCRATCH: u64 = 64 << 20;
+const SLICE: Duration = Duration::from_millis(30);
+
+/// A folder on the disk, with something of the user's in it.
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let kept = folder.path().join("kept");
+    std::fs::write(&kept, "mine").expect("written");
+    (folder, kept)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    entries
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect()
+}
+
+/// `None` on a file system that cannot bypass the page cache: there is nothing to measure there, and it must say so.
+fn open(folder: &Path, stop: &Arc<AtomicBool>) -> Option<Disk> {
+    match Disk::open(folder, SCRATCH, Arc::clone(stop), &mut |_| {}) {
+        Ok(disk) => Some(disk),
+        Err(DeviceError::Directory { reason, .. }) => {
+            assert!(
+                reason.contains("O_DIRECT") || reason.contains("in memory"),
+                "{reason}"
+            );
+            println!("not measured: {reason}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn loads_run_and_nothing_stays() {
+    let (folder, kept) = folder();
+    let stop = Arc::new(AtomicBool::new(false));
+    let Some(mut disk) = open(folder.path(), &stop) else {
+        return;
+    };
+    assert_eq!(disk.scratch_bytes(), SCRATCH);
+    assert!(disk.smallest_bytes() <= 4096);
+    let reads = disk.run(&Load::reads(2, 4096), SLICE).expect("reads");
+    assert!(
+        reads.reads > 0 && reads.writes == 0 && reads.ns > 0 && reads.latency_ns.0 > 0,
+        "{reads:?}"
+    );
+    assert!(reads.latency_ns.0 <= reads.latency_ns.1);
+    let writes = disk.run(&Load::writes(2, 1 << 20), SLICE).expect("writes");
+    assert!(writes.writes > 0 && writes.reads == 0, "{writes:?}");
+    let halves = Load {
+        mix: Mix::Halves,
+        read_bytes: 4096,
+        write_bytes: 65536,
+        workers: 4,
+    };
+    let both = disk.run(&halves, SLICE).expect("both");
+    assert!(both.reads > 0 && both.writes > 0, "{both:?}");
+    assert!(disk.syncs(4096, SLICE).expect("syncs") > 0.0);
+    assert!(disk.deletes().expect("deletes") > 0.0);
+    drop(disk);
+    assert_eq!(names(folder.path()), ["kept"]);
+    assert_eq!(std::fs::read_to_string(kept).expect("still there"), "mine");
+}
+
+#[test]
+fn an_interruption_ends_everything_and_cleans_up() {
+    let (folder, _) = folder();
+    let stop = Arc::new(AtomicBool::new(false));
+    let Some(mut disk) = open(folder.path(), &stop) else {
+        return;
+    };
+    stop.store(true, Ordering::Relaxed);
+    let stopped =
+        |result: Result<f64, DeviceError>| assert!(matches!(result, Err(DeviceError::Stopped)));
+    stopped(
+        disk.run(&Load::reads(2, 4096), Duration::from_secs(3600))
+            .map(|_| 0.0),
+    );
+    stopped(disk.syncs(4096, Duration::from_secs(3600)));
+    stopped(disk.deletes());
+    drop(disk);
+    let filling = Disk::open(folder.path(), SCRATCH, stop, &mut |_| {}).expect_err("stopped");
+    assert!(matches!(filling, DeviceError::Stopped));
+    assert_eq!(names(folder.path()), ["kept"]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_said() {
+    let open = |path: &str| {
+        let stop = Arc::new(AtomicBool::new(false));
+        Disk::open(Path::new(path), SCRATCH, stop, &mut |_| {})
+            .expect_err("refused")
+            .to_string()
+    };
+    let missing = open("/nowhere/at/all");
+    assert!(
+        missing.contains("cannot inspect /nowhere/at/all"),
+        "{missing}"
+    );
+    if Path::new("/dev/shm").is_dir() {
+        let memory = open("/dev/shm");
+        assert!(
+            memory.contains("/dev/shm cannot be measured: it is in memory"),
+            "{memory}"
+        );
+    }
+}

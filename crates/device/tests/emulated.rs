@@ -1,0 +1,306 @@
+//! Calibrating an emulated device, in emulated time: everything but the I/O is what ships.
+
+use device::{
+    calibrate, plot, Bench, DeviceError, Load, Machine, Measured, Mix, Plan, Profile, Sample,
+};
+use policy::cost::device::{CostModel, Op, Rule};
+use policy::device::{Device, Event, HddParameters, Io, Model, SsdParameters};
+use std::time::Duration;
+
+/// A bench that spoils some slices.
+struct Emulated {
+    model: Model,
+    slices: u64,
+    /// Multiplies what a slice counted.
+    hiccup: fn(slice: u64, load: &Load) -> f64,
+}
+
+impl Emulated {
+    fn new(model: Model) -> Emulated {
+        Emulated {
+            model,
+            slices: 0,
+            hiccup: |_, _| 1.0,
+        }
+    }
+}
+
+const SPAN: u64 = 64 << 30;
+
+fn dice(state: &mut u64, end: u64) -> u64 {
+    *state = state
+        .wrapping_mul(0x5851_F42D_4C95_7F2D)
+        .wrapping_add(0x1405_7B7E_F767_814F);
+    ((u128::from(*state >> 11) * u128::from(end)) >> 53) as u64
+}
+
+impl Bench for Emulated {
+    fn run(&mut self, load: &Load, slice: Duration) -> Result<Sample, DeviceError> {
+        self.slices += 1;
+        let mut state = self.slices;
+        let mut ask = |worker: usize| {
+            let reads = match load.mix {
+                Mix::Halves => worker % 2 == 0,
+                Mix::Reads(percent) => dice(&mut state, 100) < u64::from(percent),
+            };
+            let (op, bytes) = if reads {
+                (Op::Read, load.read_bytes)
+            } else {
+                (Op::Write, load.write_bytes)
+            };
+            let offset = dice(&mut state, SPAN >> 12) << 12;
+            Io { op, offset, bytes }
+        };
+        let mut device = Device::new(&self.model, self.slices);
+        let mut asked: Vec<(u64, Io)> = (0..load.workers).map(|worker| (0, ask(worker))).collect();
+        for (worker, (_, io)) in asked.iter().enumerate() {
+            device.submit(0, worker as u64, *io);
+        }
+        // The write buffer must have filled before what is sustained can be seen.
+        let (from, until) = (400_000_000, 400_000_000 + slice.as_nanos() as u64);
+        let (mut now, mut latencies, mut reads, mut writes) = (0, Vec::new(), 0u64, 0u64);
+        while now < until {
+            match device.next(now) {
+                Event::At(at) => now = at,
+                Event::Idle => panic!("workers wait for nothing"),
+                Event::Done { tag, .. } => {
+                    let (since, io) = asked[tag as usize];
+                    if now >= from && now < until {
+                        latencies.push(now - since);
+                        reads += u64::from(io.op == Op::Read);
+                        writes += u64::from(io.op == Op::Write);
+                    }
+                    asked[tag as usize] = (now, ask(tag as usize));
+                    device.submit(now, tag, asked[tag as usize].1);
+                }
+            }
+        }
+        latencies.sort_unstable();
+        let spoilt = |count: u64| (count as f64 * (self.hiccup)(self.slices, load)).ceil() as u64;
+        let at = |part: usize| {
+            latencies
+                .get(latencies.len() * part / 100)
+                .copied()
+                .unwrap_or(0)
+        };
+        Ok(Sample {
+            reads: spoilt(reads),
+            writes: spoilt(writes),
+            ns: until - from,
+            latency_ns: (at(50), at(99)),
+        })
+    }
+
+    fn syncs(&mut self, _: u64, _: Duration) -> Result<f64, DeviceError> {
+        Ok(4_000.0)
+    }
+
+    fn deletes(&mut self) -> Result<f64, DeviceError> {
+        Ok(1_000.0)
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        slice: Duration::from_millis(400),
+        ..Plan::quick()
+    }
+}
+
+fn measure(bench: &mut Emulated) -> Result<Measured, DeviceError> {
+    let mut last = -1.0;
+    calibrate(bench, &plan(), &mut |what, part| {
+        assert!(
+            !what.is_empty() && (0.0..=1.0).contains(&part) && part >= last,
+            "{what} {part}"
+        );
+        last = part;
+    })
+}
+
+fn ssd() -> Emulated {
+    Emulated::new(Model::Ssd(SsdParameters::default()))
+}
+
+fn near(value: f64, wanted: f64, tolerance: f64) {
+    assert!(
+        (value / wanted - 1.0).abs() <= tolerance,
+        "{value} instead of {wanted}"
+    );
+}
+
+#[test]
+fn finds_what_the_ssd_is_like() {
+    let measured = measure(&mut ssd()).expect("measured");
+    assert_eq!(measured.read.len(), 11);
+    near(measured.read[0].per_s, 38e3, 0.03);
+    near(measured.write[0].per_s, 12e3, 0.05);
+    near(measured.read[10].per_s, 270e6 / f64::from(1 << 20), 0.05);
+    near(measured.write[10].per_s, 165e6 / f64::from(1 << 20), 0.05);
+    // Its controller is busy with a few I/Os already; the thesis's knees are at 64 and 32 KiB.
+    assert!((2..=8).contains(&measured.depth), "{}", measured.depth);
+    assert!(
+        [64, 128].contains(&(measured.chunk_bytes >> 10)),
+        "{}",
+        measured.chunk_bytes
+    );
+    near(measured.read_ns.0 as f64, 82e3, 0.1);
+    near(measured.write_ns.0 as f64, 105e3, 0.1);
+    assert_eq!(measured.seen.len(), 27);
+    let max = CostModel::new(Rule::Exact, &measured.calibration().expect("rates")).max_per_s();
+    let least = measured
+        .seen
+        .iter()
+        .map(|seen| seen.vop_per_s)
+        .fold(f64::MAX, f64::min);
+    assert!(
+        measured.floor_per_s <= least && measured.floor_per_s > 0.3 * max,
+        "{} {least}",
+        measured.floor_per_s
+    );
+    // A sync's price leaves out the write that comes with it.
+    let write_s = 1.0 / measured.write[2].per_s;
+    near(1.0 / measured.sync_per_s + write_s, 1.0 / 4_000.0, 1e-6);
+}
+
+#[test]
+fn one_bad_slice_changes_little() {
+    let calm = measure(&mut ssd()).expect("measured");
+    let mut shaken = ssd();
+    // Every 17th slice the machine was busy elsewhere.
+    shaken.hiccup = |slice, _| if slice % 17 == 0 { 0.4 } else { 1.0 };
+    let shaken = measure(&mut shaken).expect("measured");
+    for (calm, shaken) in calm
+        .read
+        .iter()
+        .chain(&calm.write)
+        .zip(shaken.read.iter().chain(&shaken.write))
+    {
+        near(shaken.per_s, calm.per_s, 0.06);
+    }
+}
+
+fn refusal(model: Emulated) -> String {
+    let mut model = model;
+    let error = measure(&mut model).expect_err("refused");
+    assert!(matches!(error, DeviceError::Implausible(_)), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    let with = |hiccup| Emulated { hiccup, ..ssd() };
+    let memory = refusal(with(|_, _| 5_000.0));
+    assert!(memory.contains("answers from memory"), "{memory}");
+    let dead = refusal(with(
+        |_, load| if load.read_bytes > 1 << 19 { 0.0 } else { 1.0 },
+    ));
+    assert!(dead.contains("the disk hangs"), "{dead}");
+    let wild = refusal(with(|slice, _| [1.0, 0.1, 4.0][(slice % 3) as usize]));
+    assert!(wild.contains("change by"), "{wild}");
+    let rising = refusal(with(
+        |_, load| if load.read_bytes == 8 << 10 { 3.0 } else { 1.0 },
+    ));
+    assert!(
+        rising.contains("8192 bytes were done") && rising.contains("times as often as of 4096"),
+        "{rising}"
+    );
+    let stalls = refusal(with(|_, load| match load.mix {
+        Mix::Reads(0 | 100) => 1.0,
+        _ => 0.005,
+    }));
+    assert!(
+        stalls.contains("with reads and writes mixed only"),
+        "{stalls}"
+    );
+}
+
+#[test]
+fn a_hard_disk_is_plausible_too() {
+    let mut hdd = Emulated::new(Model::Hdd(HddParameters::default()));
+    let slow = Plan {
+        slice: Duration::from_secs(3),
+        ..Plan::quick()
+    };
+    let measured = calibrate(&mut hdd, &slow, &mut |_, _| {}).expect("measured");
+    assert!(
+        measured.depth >= 32,
+        "deep queues help an arm: {}",
+        measured.depth
+    );
+    // Positioning costs as much as a transfer of a megabyte.
+    assert_eq!(measured.chunk_bytes, 1 << 20);
+}
+
+#[test]
+fn a_profile_is_written_and_read_back() {
+    let measured = measure(&mut ssd()).expect("measured");
+    let drawn = plot(&measured);
+    assert!(
+        drawn.contains("1 MiB") && drawn.contains("75 % reads") && drawn.contains("floor"),
+        "{drawn}"
+    );
+    let profile = Profile {
+        made_s: 1_709_210_096,
+        version: "0.1.0 \"x\"".into(),
+        quick: true,
+        directory: "/data/ä b".into(),
+        machine: Machine::of(std::path::Path::new(".")).expect("this machine"),
+        measured,
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("device.toml");
+    profile.save(&path).expect("written");
+    let read = Profile::load(&path).expect("read");
+    // Rates are kept to a tenth: what is written again is the same to the letter.
+    assert_eq!(read.text(), profile.text());
+    assert_eq!(
+        (read.made_s, &read.version, read.machine),
+        (profile.made_s, &profile.version, profile.machine)
+    );
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("a folder").count(),
+        1
+    );
+}
+
+#[test]
+fn every_problem_of_a_profile_is_named_at_once() {
+    let measured = measure(&mut ssd()).expect("measured");
+    let profile = Profile {
+        made_s: 0,
+        version: String::new(),
+        quick: true,
+        directory: String::new(),
+        machine: Machine::default(),
+        measured,
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("device.toml");
+    let refused = |text: String| {
+        std::fs::write(&path, text).expect("written");
+        Profile::load(&path).expect_err("refused").to_string()
+    };
+    let text = profile.text();
+    let spoilt = text
+        .replace("quick = true", "quick = 1\nspeed = 9")
+        .replace("1970-01-01", "1970-13-01")
+        .replace("depth = ", "depth = 0\ndepths = ")
+        .replace("reads = 75", "reads = 175")
+        .replacen(", per_s = ", ", per_s = -", 1);
+    let problems = refused(spoilt);
+    for part in [
+        "quick = 1 is not true or false",
+        "speed is no key",
+        "made = ",
+        "capacity.depth = 0 is not a whole number above 0",
+        "capacity.depths is no key",
+        "interference[9].reads = 175",
+        "rates.read[0].per_s = -",
+    ] {
+        assert!(problems.contains(part), "{part} in {problems}");
+    }
+    assert!(refused(text.replace("format = 1", "format = 2")).contains("this version reads 1 only"));
+    assert!(refused("format =".into()).contains("TOML parse error"));
+    assert!(refused(text.replace("bytes = 2048,", "bytes = 512,")).contains("sizes must grow"));
+}
