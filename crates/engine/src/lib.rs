@@ -12,6 +12,8 @@
 //! Writes go to the tenant's commit log and reach the database in groups. A reply that reports or
 //! shows a write is withheld until the write is committed ([`Keyspace::await_commit`]).
 //!
+//! Every I/O of a database can be scheduled and charged from outside ([`device`]).
+//!
 //! The mechanism is described in `docs/mechanisms/storage.md`; why there is a database for each
 //! tenant in `docs/decisions/0003-one-database-per-tenant.md`.
 
@@ -19,6 +21,7 @@ mod access;
 mod batch;
 mod buffer;
 mod commit;
+pub mod device;
 mod directory;
 mod engine;
 mod error;
@@ -37,6 +40,7 @@ mod record;
 mod rocks;
 mod shard;
 mod shared;
+mod shim;
 mod stats;
 mod types;
 mod watch;

@@ -1,5 +1,6 @@
 //! What can be chosen, with units and defaults.
 
+use crate::device::DeviceHook;
 use crate::Committed;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,11 +87,13 @@ pub struct KeyspaceOptions {
     pub max_open_files: i32,
     /// Tells the cores that wait.
     pub notify: Notify,
+    /// Who schedules and charges the I/O of its database; nobody, if none.
+    pub device: Option<DeviceHook>,
 }
 
 impl KeyspaceOptions {
     /// Defaults: 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 256
-    /// files, nobody told.
+    /// files, nobody told, unscheduled I/O.
     #[must_use]
     pub fn new(sync: Sync, cache_bytes: u64) -> KeyspaceOptions {
         KeyspaceOptions {
@@ -103,6 +106,7 @@ impl KeyspaceOptions {
             pending_bytes: 32 << 20,
             max_open_files: 256,
             notify: Arc::new(|_| {}),
+            device: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::directory::Directory;
 use crate::record;
+use crate::shim::hooked_env;
 use crate::{EngineError, EngineOptions, KeyspaceOptions};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions,
@@ -65,7 +66,11 @@ impl Commons {
     pub(crate) fn options(&self, tenant: &KeyspaceOptions) -> Options {
         let mut options = Options::default();
         options.create_if_missing(true);
-        options.set_env(&self.env);
+        match &tenant.device {
+            // Its threads are the same: both environments are over the process's default one.
+            Some(hook) => options.set_env(&hooked_env(hook.clone())),
+            None => options.set_env(&self.env),
+        }
         options.set_block_based_table_factory(&self.table());
         self.set_memory(&mut options, tenant);
         self.set_levels(&mut options, tenant);

@@ -1,0 +1,187 @@
+//! The device below RocksDB, as whoever schedules it sees it.
+//!
+//! Each read, write, sync and delete of a tenant's database is announced to a [`DeviceStage`] before it begins, on the
+//! thread that does it, and reported when it has ended. The stage may make it wait. What the I/O is for is told
+//! in two ways: RocksDB says which of its activities it belongs to ([`Activity`]), and whoever works for a
+//! request says so for its thread ([`tagged`]); work handed to another thread takes its [`Tag`] along.
+
+pub use policy::cost::device::Op;
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// Records: table and blob files.
+    Data,
+    /// The write-ahead log.
+    Log,
+    /// What RocksDB knows of itself: MANIFEST, CURRENT, OPTIONS.
+    Metadata,
+    /// A directory, synced after a file was created in it.
+    Directory,
+}
+
+/// For which of its activities RocksDB does an I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// A read of one record.
+    Get,
+    /// A read of several records at once.
+    MultiGet,
+    /// An iterator.
+    Range,
+    /// Writing and syncing the log.
+    Log,
+    /// A memtable becomes a file.
+    Flush,
+    /// Files are merged.
+    Compaction,
+    /// A database opens, the replay of its log included.
+    Open,
+    /// Checksums are compared.
+    Verify,
+    /// Anything else: metadata, directories, removed files.
+    Other,
+}
+
+impl Activity {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Activity; 9] = [
+        Activity::Get,
+        Activity::MultiGet,
+        Activity::Range,
+        Activity::Log,
+        Activity::Flush,
+        Activity::Compaction,
+        Activity::Open,
+        Activity::Verify,
+        Activity::Other,
+    ];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Activity::Get => "get",
+            Activity::MultiGet => "multiget",
+            Activity::Range => "range",
+            Activity::Log => "log",
+            Activity::Flush => "flush",
+            Activity::Compaction => "compaction",
+            Activity::Open => "open",
+            Activity::Verify => "verify",
+            Activity::Other => "other",
+        }
+    }
+
+    /// Whether no request waits for it directly.
+    #[must_use]
+    pub fn background(self) -> bool {
+        matches!(self, Activity::Flush | Activity::Compaction)
+    }
+}
+
+/// For whom a thread works: the class of a request, as the server numbers classes. The default is nobody's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tag(pub u8);
+
+thread_local! {
+    static TAG: Cell<Tag> = const { Cell::new(Tag(0)) };
+}
+
+/// Until it is dropped, I/O of this thread is for `tag`; then for what it was before.
+#[derive(Debug)]
+#[must_use = "the tag is taken back when this is dropped"]
+pub struct Tagged(Tag);
+
+/// Tags this thread's I/O.
+pub fn tagged(tag: Tag) -> Tagged {
+    Tagged(TAG.replace(tag))
+}
+
+/// The tag of this thread, to be taken along where work is handed over.
+#[must_use]
+pub fn tag() -> Tag {
+    TAG.get()
+}
+
+impl Drop for Tagged {
+    fn drop(&mut self) {
+        TAG.set(self.0);
+    }
+}
+
+/// One I/O. Buffered files (the log, metadata) are counted in the pages that become dirty: that is what the device
+/// will have to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceIo {
+    /// Whose database, as numbered when its hook was made.
+    pub principal: u32,
+    /// What it does.
+    pub op: Op,
+    /// Where in its file, in bytes.
+    pub offset: u64,
+    /// How many bytes are asked for.
+    pub bytes: u64,
+    /// In what file.
+    pub file: FileKind,
+    /// What RocksDB does it for.
+    pub activity: Activity,
+    /// Background work for which writers wait already.
+    pub urgent: bool,
+    /// For which class of request this thread works.
+    pub tag: Tag,
+}
+
+impl DeviceIo {
+    /// Whether it may be kept waiting: reads and writes of data, and the log. The rest is small, rare, and may be
+    /// done while RocksDB holds its database's mutex.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        matches!(self.file, FileKind::Data | FileKind::Log) && self.op != Op::Delete
+    }
+}
+
+/// How an I/O ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Bytes that were moved: fewer than asked for at the end of a file, none after an error.
+    pub bytes: u64,
+    /// Whether there was no error.
+    pub ok: bool,
+}
+
+/// Whoever schedules a device. Called on RocksDB's threads and on callers' threads, many at a time; a panic in it is
+/// logged, and the I/O goes on.
+pub trait DeviceStage: Send + Sync {
+    /// The I/O is about to begin, on this thread; it begins when this returns. If it may not wait, this must return
+    /// at once. The number is given back at its end.
+    fn begin(&self, io: &DeviceIo) -> u64;
+
+    /// It has ended.
+    fn end(&self, io: &DeviceIo, token: u64, ended: Ended);
+
+    /// Larger I/Os are cut into pieces of this many bytes (rounded down to a multiple of 4 KiB, at least that).
+    fn chunk_bytes(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// A stage, and the principal that a database is charged to.
+#[derive(Clone)]
+pub struct DeviceHook {
+    /// The stage.
+    pub stage: Arc<dyn DeviceStage>,
+    /// The principal.
+    pub principal: u32,
+}
+
+impl std::fmt::Debug for DeviceHook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceHook")
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! No path around the hook: the bytes that the kernel counts for this process are the bytes that were charged. Alone
+//! in its file, because the kernel counts for the whole process.
+
+mod common;
+
+use common::{engine_options, get, set, small};
+use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, Op};
+use engine::{Engine, Keyspace, Sync};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+#[derive(Default)]
+struct Charged {
+    read: AtomicU64,
+    written: AtomicU64,
+}
+
+impl DeviceStage for Charged {
+    fn begin(&self, _: &DeviceIo) -> u64 {
+        0
+    }
+
+    fn end(&self, io: &DeviceIo, _: u64, ended: Ended) {
+        match io.op {
+            Op::Read => self.read.fetch_add(ended.bytes, Ordering::SeqCst),
+            Op::Write => self.written.fetch_add(ended.bytes, Ordering::SeqCst),
+            Op::Sync | Op::Delete => 0,
+        };
+    }
+}
+
+/// Bytes that this process caused to be read from and written to devices. Pages that it dirtied count as written.
+fn kernel() -> Option<[u64; 2]> {
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    Some([of("read_bytes:")?, of("write_bytes:")?])
+}
+
+fn value(number: u32) -> Vec<u8> {
+    let mut state = u64::from(number) | 1 << 40;
+    let word = |_| {
+        state = state
+            .wrapping_mul(0x5851_F42D_4C95_7F2D)
+            .wrapping_add(0x1405_7B7E_F767_814F);
+        (state >> 24) as u8
+    };
+    (0..1024).map(word).collect()
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!(
+        "key:{:08}",
+        number.wrapping_mul(2_654_435_761) % 100_000_000
+    )
+    .into_bytes()
+}
+
+const WRITES: u32 = 20_000;
+
+fn open(engine: &Arc<Engine>, stage: &Arc<Charged>, name: &str, sync: Sync) -> Arc<Keyspace> {
+    let mut options = small(sync);
+    options.memtable_bytes = 1 << 20;
+    options.cache_bytes = 4 << 10;
+    options.device = Some(DeviceHook {
+        stage: Arc::clone(stage) as Arc<dyn DeviceStage>,
+        principal: 0,
+    });
+    engine.keyspace(name, options).expect("a keyspace")
+}
+
+#[test]
+fn the_kernel_counts_what_was_charged() {
+    let Some(before) = kernel() else {
+        println!("not counted: this kernel does not account I/O by process");
+        return;
+    };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let stage = Arc::new(Charged::default());
+    let mut options = engine_options(folder.path());
+    options.block_cache_bytes = 1 << 20;
+    let engine = Engine::open(options).expect("an engine");
+    // One that syncs after each write, one that leaves it to the kernel: the log is counted in both.
+    for (name, sync, writes) in [
+        ("synced", Sync::Always, WRITES / 10),
+        ("lazy", Sync::Never, WRITES),
+    ] {
+        let keyspace = open(&engine, &stage, name, sync);
+        for number in 0..writes {
+            set(&keyspace, &key(number), &value(number)).expect("written");
+        }
+        for number in 0..writes {
+            let found = get(&keyspace, &key(number)).expect("read");
+            assert_eq!(found.expect("there"), value(number));
+        }
+    }
+    engine.shutdown();
+    let after = kernel().expect("counted before");
+    let charged = [&stage.read, &stage.written].map(|count| count.load(Ordering::SeqCst));
+    for (at, what) in ["read", "written"].iter().enumerate() {
+        let counted = after[at] - before[at];
+        println!(
+            "{what}: the kernel counted {counted}, charged {}",
+            charged[at]
+        );
+        if counted == 0 && at == 0 {
+            // A file system in memory reads nothing.
+            continue;
+        }
+        let error = charged[at] as f64 / counted as f64 - 1.0;
+        assert!(
+            error.abs() < 0.01,
+            "{what}: the kernel counted {counted} bytes, {} were charged",
+            charged[at]
+        );
+    }
+}

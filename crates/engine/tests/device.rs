@@ -1,0 +1,270 @@
+//! The hook under RocksDB: what it sees, how it tells uses apart, and that data does not depend on it.
+
+mod common;
+
+use common::{engine, get, set, small};
+use engine::device::{
+    tagged, Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag,
+};
+use engine::{Engine, Keyspace, Sync};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+const PRINCIPAL: u32 = 7;
+const CHUNK: u64 = 16 << 10;
+
+/// Remembers everything.
+#[derive(Default)]
+struct Recorder {
+    begun: Mutex<Vec<DeviceIo>>,
+    ended: Mutex<Vec<(DeviceIo, u64, Ended)>>,
+    next: AtomicU64,
+}
+
+impl DeviceStage for Recorder {
+    fn begin(&self, io: &DeviceIo) -> u64 {
+        self.begun.lock().expect("not poisoned").push(*io);
+        self.next.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn end(&self, io: &DeviceIo, token: u64, ended: Ended) {
+        self.ended
+            .lock()
+            .expect("not poisoned")
+            .push((*io, token, ended));
+    }
+
+    fn chunk_bytes(&self) -> u64 {
+        // Not a multiple of a page: the rest must be left out.
+        CHUNK + 100
+    }
+}
+
+impl Recorder {
+    fn ios(&self) -> Vec<DeviceIo> {
+        self.ended
+            .lock()
+            .expect("not poisoned")
+            .iter()
+            .map(|(io, ..)| *io)
+            .collect()
+    }
+}
+
+fn open(engine: &Arc<Engine>, stage: Arc<dyn DeviceStage>, sync: Sync) -> Arc<Keyspace> {
+    let mut options = small(sync);
+    // Nothing but the newest fits, so that reads go to the database.
+    options.cache_bytes = 4 << 10;
+    options.device = Some(DeviceHook {
+        stage,
+        principal: PRINCIPAL,
+    });
+    engine.keyspace("tenant", options).expect("a keyspace")
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
+}
+
+fn value(number: u32) -> Vec<u8> {
+    // Not to be compressed away.
+    let mut state = u64::from(number) | 1 << 40;
+    let word = |_| {
+        state = state
+            .wrapping_mul(0x5851_F42D_4C95_7F2D)
+            .wrapping_add(0x1405_7B7E_F767_814F);
+        (state >> 24) as u8
+    };
+    (0..1024).map(word).collect()
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!(
+        "key:{:08}",
+        number.wrapping_mul(2_654_435_761) % 100_000_000
+    )
+    .into_bytes()
+}
+
+/// Enough for flushes and compactions with memtables of 256 KiB.
+const WRITES: u32 = 6_000;
+
+#[test]
+fn every_use_is_seen_and_told_apart() {
+    let folder = folder();
+    let engine = engine(folder.path());
+    let recorder = Arc::new(Recorder::default());
+    let keyspace = open(&engine, recorder.clone(), Sync::Always);
+    let put = tagged(Tag(3));
+    for number in 0..WRITES {
+        set(&keyspace, &key(number), &value(number)).expect("written");
+    }
+    drop(put);
+    let reading = tagged(Tag(4));
+    for number in (0..WRITES).step_by(7) {
+        assert_eq!(
+            get(&keyspace, &key(number)).expect("read").expect("there"),
+            value(number)
+        );
+    }
+    drop(reading);
+    drop(keyspace);
+    engine.shutdown();
+
+    let ios = recorder.ios();
+    let uses: BTreeSet<String> = ios
+        .iter()
+        .map(|io| format!("{:?} {:?} {:?}", io.activity, io.op, io.file))
+        .collect();
+    for wanted in [
+        "Log Write Log",
+        "Log Sync Log",
+        "Flush Write Data",
+        "Flush Sync Data",
+        "Compaction Read Data",
+        "Compaction Write Data",
+        "Get Read Data",
+        "Open Write Metadata",
+        "Flush Sync Metadata",
+    ] {
+        assert!(uses.contains(wanted), "{wanted} is not in {uses:#?}");
+    }
+    assert!(
+        ios.iter()
+            .any(|io| io.op == Op::Delete && io.file == FileKind::Data),
+        "{uses:#?}"
+    );
+    assert!(ios.iter().all(|io| io.principal == PRINCIPAL));
+    // Foreground reads are on the thread that was tagged; background work is nobody's.
+    let gets = || ios.iter().filter(|io| io.activity == Activity::Get);
+    assert!(
+        gets().count() > 0 && gets().all(|io| io.tag == Tag(4)),
+        "{:?}",
+        gets().next()
+    );
+    assert!(ios
+        .iter()
+        .filter(|io| io.activity.background())
+        .all(|io| io.tag == Tag(0)));
+}
+
+#[test]
+fn each_io_ends_once_with_its_token_and_none_is_too_large() {
+    let folder = folder();
+    let engine = engine(folder.path());
+    let recorder = Arc::new(Recorder::default());
+    let keyspace = open(&engine, recorder.clone(), Sync::Never);
+    for number in 0..WRITES {
+        set(&keyspace, &key(number), &value(number)).expect("written");
+    }
+    drop(keyspace);
+    engine.shutdown();
+    let begun = recorder.begun.lock().expect("not poisoned").len() as u64;
+    let ended = recorder.ended.lock().expect("not poisoned");
+    let tokens: BTreeSet<u64> = ended.iter().map(|(_, token, _)| *token).collect();
+    assert_eq!(tokens, (0..begun).collect::<BTreeSet<u64>>());
+    for (io, _, done) in ended.iter() {
+        assert!(io.bytes <= CHUNK, "{io:?}");
+        assert!(done.ok && done.bytes <= io.bytes, "{io:?} {done:?}");
+        if io.file == FileKind::Data && io.op == Op::Write {
+            assert_eq!(
+                io.offset % 512,
+                0,
+                "data files are written around the page cache: {io:?}"
+            );
+        }
+    }
+    // Compaction read and wrote more than a chunk at a time, so something was cut.
+    assert!(ended
+        .iter()
+        .any(|(io, ..)| io.activity == Activity::Compaction && io.bytes == CHUNK));
+}
+
+/// A scheduler with a bug.
+struct Panics;
+
+impl DeviceStage for Panics {
+    fn begin(&self, io: &DeviceIo) -> u64 {
+        if io.offset % 8192 == 0 {
+            // As a panic, but without its report on standard error.
+            std::panic::resume_unwind(Box::new("a bug"));
+        }
+        1
+    }
+
+    fn end(&self, _: &DeviceIo, _: u64, _: Ended) {
+        std::panic::resume_unwind(Box::new("another bug"));
+    }
+}
+
+#[test]
+fn a_stage_that_panics_loses_no_data() {
+    let folder = folder();
+    for round in 0..2 {
+        let engine = engine(folder.path());
+        let keyspace = open(&engine, Arc::new(Panics), Sync::Always);
+        for number in 0..50 {
+            if round == 0 {
+                set(&keyspace, &key(number), &value(number)).expect("written");
+            }
+            assert_eq!(
+                get(&keyspace, &key(number)).expect("read").expect("there"),
+                value(number)
+            );
+        }
+        drop(keyspace);
+        engine.shutdown();
+    }
+}
+
+/// Lets nothing of the background pass until it is opened.
+#[derive(Default)]
+struct Barrier {
+    open: parking_lot::Mutex<bool>,
+    changed: parking_lot::Condvar,
+    waiting: AtomicU64,
+}
+
+impl DeviceStage for Barrier {
+    fn begin(&self, io: &DeviceIo) -> u64 {
+        if io.may_wait() && io.activity.background() {
+            let mut open = self.open.lock();
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            while !*open {
+                self.changed.wait(&mut open);
+            }
+        }
+        0
+    }
+
+    fn end(&self, _: &DeviceIo, _: u64, _: Ended) {}
+}
+
+#[test]
+fn background_work_that_waits_keeps_nobody_else_waiting() {
+    let folder = folder();
+    let engine = engine(folder.path());
+    let barrier = Arc::new(Barrier::default());
+    let keyspace = open(&engine, barrier.clone(), Sync::Never);
+    // A flush begins and waits in the stage; reads and writes go on meanwhile, as far as memtables reach.
+    let mut number = 0;
+    while barrier.waiting.load(Ordering::SeqCst) == 0 {
+        set(&keyspace, &key(number), &value(number)).expect("written");
+        number += 1;
+        assert!(number < WRITES, "no flush came");
+    }
+    for more in number..number + 20 {
+        set(&keyspace, &key(more), &value(more)).expect("written while the flush waits");
+        assert_eq!(
+            get(&keyspace, &key(more / 2))
+                .expect("read")
+                .expect("there"),
+            value(more / 2)
+        );
+    }
+    *barrier.open.lock() = true;
+    barrier.changed.notify_all();
+    drop(keyspace);
+    engine.shutdown();
+}
