@@ -142,8 +142,8 @@ impl Plan {
             mixes: vec![Mix::Halves, Mix::Reads(75), Mix::Reads(25)],
             depths: (0..7).map(|power| 1 << power).collect(),
             slice: Duration::from_millis(100),
-            repeats: (3, 9),
-            mixed_repeats: (2, 3),
+            repeats: (3, 7),
+            mixed_repeats: (3, 7),
             ..Plan::full()
         }
     }
