@@ -6,14 +6,15 @@
 //!   is charged. It may travel to another thread while the work goes on there;
 //! * observations per principal and class: queue wait, service time, occupancy ([`ClassTotals`], and an
 //!   [`Observer`] that is told each single one);
-//! * two faces with one implementation: [`Stage::next`] for a loop that asks, and [`admission`] for tasks that
-//!   await, an adapter over the first.
+//! * three faces with one implementation: [`Stage::next`] for a loop that asks, [`admission`] for tasks that
+//!   await and [`blocking`] for threads that block, adapters over the first.
 //!
-//! A stage belongs to one thread and is driven by it. It has no lock on its path; the only thing
+//! A stage belongs to one thread and is driven by it (but for [`blocking`]). It has no lock on its path; the only thing
 //! shared with other threads is the list to which permits dropped elsewhere return. The clock is the
 //! caller's: methods take `now`, and [`Clock`] exists for those who must be able to ask.
 
 pub mod admission;
+pub mod blocking;
 
 mod clock;
 mod permit;

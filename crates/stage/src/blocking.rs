@@ -1,0 +1,258 @@
+//! Admission that blocks: for threads that do the work themselves, many of them before one resource.
+//!
+//! [`Admission`](crate::admission) is for tasks of one thread; here the callers are RocksDB's threads and the
+//! handlers, and the resource is a device: one dispatch for all of them, because many queues before one
+//! device defeat scheduling. So the stage is behind a mutex, held for a decision (some hundred nanoseconds beside
+//! I/Os of ten microseconds and more).
+//!
+//! Whoever can be granted at once is: it takes its permit under the same lock in which it asked, and neither
+//! parks nor wakes anybody. That is every caller while permits are free, and a principal in credit even when others
+//! wait. The rest park, and the thread that gives a permit back grants it to whoever the policy
+//! names and wakes that one thread.
+
+use crate::stage::{Next, Stage};
+use crate::{
+    admission::Rejected, Allocation, ClassTotals, Clock, Cost, DispatchOptions, Nanos, Observation,
+    Observer, Permit, PrincipalId, Verdict,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A parked thread asks again after this time, for what changes with time alone (limits, reservations).
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// A turn that was granted.
+#[derive(Debug)]
+pub struct Entry {
+    /// How long the thread waited for it, in nanoseconds.
+    pub waited_ns: Nanos,
+    /// Serve or refuse.
+    pub verdict: Verdict,
+    /// To be settled when the work is done; if it is dropped, the turn ends at its estimate.
+    pub permit: Permit,
+}
+
+/// Where a waiting thread finds its turn.
+#[derive(Debug, Default)]
+struct Seat {
+    state: Mutex<Seated>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+enum Seated {
+    #[default]
+    Waiting,
+    Granted(Entry),
+    Removed,
+}
+
+impl Seat {
+    fn answer(&self, answer: Seated) {
+        *lock(&self.state) = answer;
+        self.changed.notify_one();
+    }
+}
+
+thread_local! {
+    /// A thread waits in one place at a time.
+    static SEAT: Arc<Seat> = Arc::default();
+}
+
+/// Nothing that is held under these locks can be left half done by a panic elsewhere.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A stage that many threads share.
+#[derive(Debug)]
+pub struct Blocking<const R: usize, C, O = ()> {
+    stage: Mutex<Stage<Arc<Seat>, R, O>>,
+    clock: C,
+    parked: AtomicU64,
+}
+
+impl<const R: usize, C, O> Blocking<R, C, O>
+where
+    C: Clock + Send + Sync + 'static,
+    O: Observer + Send + 'static,
+{
+    /// A stage as by [`Stage::new`].
+    ///
+    /// # Panics
+    /// As [`Stage::new`] does.
+    #[must_use]
+    pub fn new(options: DispatchOptions<R>, classes: usize, clock: C, observer: O) -> Arc<Self> {
+        Arc::new_cyclic(|me: &std::sync::Weak<Self>| {
+            let me = me.clone();
+            // A permit that was dropped may be what somebody waits for. Never under the lock: nothing drops one there.
+            let wake = move || {
+                if let Some(me) = me.upgrade() {
+                    me.pump();
+                }
+            };
+            Blocking {
+                stage: Mutex::new(Stage::new(options, classes, observer).with_wake(Box::new(wake))),
+                clock,
+                parked: AtomicU64::new(0),
+            }
+        })
+    }
+
+    /// Waits for a turn, on this thread.
+    ///
+    /// # Errors
+    /// The principal's queue is full, or it is unknown, or was removed meanwhile. Nothing is held then.
+    pub fn admit(&self, principal: PrincipalId, class: u8) -> Result<Entry, Rejected> {
+        let seat = SEAT.with(Arc::clone);
+        let mut stage = lock(&self.stage);
+        let now = self.clock.now();
+        if stage
+            .admit(now, principal, class, Arc::clone(&seat))
+            .is_err()
+        {
+            return Err(Rejected::Full);
+        }
+        let (mine, others) = grant(&mut stage, now, Some(&seat));
+        drop(stage);
+        wake(others);
+        match mine {
+            Some(entry) => Ok(entry),
+            None => self.wait(&seat),
+        }
+    }
+
+    #[cold]
+    fn wait(&self, seat: &Seat) -> Result<Entry, Rejected> {
+        self.parked.fetch_add(1, Ordering::Relaxed);
+        let mut state = lock(&seat.state);
+        loop {
+            match std::mem::take(&mut *state) {
+                Seated::Granted(entry) => return Ok(entry),
+                Seated::Removed => return Err(Rejected::Removed),
+                Seated::Waiting => {}
+            }
+            let waited = seat.changed.wait_timeout(state, PATIENCE);
+            let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = again;
+            if timeout.timed_out() {
+                // The stage's lock is never taken inside a seat's.
+                drop(state);
+                self.pump();
+                state = lock(&seat.state);
+            }
+        }
+    }
+
+    /// Ends a turn; it used `actual`. Whoever is next goes.
+    pub fn settle(&self, permit: Permit, actual: Cost<R>) {
+        let mut stage = lock(&self.stage);
+        let now = self.clock.now();
+        stage.settle(now, permit, actual);
+        let (_, others) = grant(&mut stage, now, None);
+        drop(stage);
+        wake(others);
+    }
+
+    /// Books consumption that was not waited for; see [`Stage::charge`].
+    pub fn charge(&self, principal: PrincipalId, cost: Cost<R>) {
+        let now = self.clock.now();
+        lock(&self.stage).charge(now, principal, cost);
+    }
+
+    /// See [`Stage::configure`].
+    pub fn configure(&self, principal: PrincipalId, allocation: &Allocation) {
+        let now = self.clock.now();
+        lock(&self.stage).configure(now, principal, allocation);
+        self.pump();
+    }
+
+    /// Forgets a principal; its waiting threads are told so.
+    pub fn remove(&self, principal: PrincipalId) {
+        let now = self.clock.now();
+        let seats = lock(&self.stage).remove(now, principal);
+        for seat in seats {
+            seat.answer(Seated::Removed);
+        }
+        self.pump();
+    }
+
+    /// Changes the number of permits; see [`Stage::set_permits`].
+    pub fn set_permits(&self, permits: u32) {
+        lock(&self.stage).set_permits(permits);
+        self.pump();
+    }
+
+    /// Grants what can be granted now. Everything that changes an answer does so by itself; only time does not.
+    pub fn pump(&self) {
+        let mut stage = lock(&self.stage);
+        let now = self.clock.now();
+        let (_, others) = grant(&mut stage, now, None);
+        drop(stage);
+        wake(others);
+    }
+
+    /// Threads that had to park, ever.
+    #[must_use]
+    pub fn parked(&self) -> u64 {
+        self.parked.load(Ordering::Relaxed)
+    }
+
+    /// Threads that wait, of all principals.
+    #[must_use]
+    pub fn queued(&self) -> u64 {
+        lock(&self.stage).queued()
+    }
+
+    /// Permits out, of all principals.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        lock(&self.stage).in_flight()
+    }
+
+    /// See [`Stage::observe`].
+    #[must_use]
+    pub fn observe(&self, principal: PrincipalId) -> Option<Observation<R>> {
+        let now = self.clock.now();
+        lock(&self.stage).observe(now, principal)
+    }
+
+    /// See [`Stage::observe_class`].
+    #[must_use]
+    pub fn observe_class(&self, principal: PrincipalId, class: u8) -> Option<ClassTotals> {
+        let now = self.clock.now();
+        lock(&self.stage).observe_class(now, principal, class)
+    }
+}
+
+/// Turns for others, to be handed over when the stage is free again.
+type Others = Vec<(Arc<Seat>, Entry)>;
+
+/// Takes everything that can be granted; what is for `mine` comes back by itself.
+fn grant<const R: usize, O: Observer>(
+    stage: &mut Stage<Arc<Seat>, R, O>,
+    now: Nanos,
+    mine: Option<&Arc<Seat>>,
+) -> (Option<Entry>, Others) {
+    let (mut own, mut others) = (None, Vec::new());
+    while let Next::Admitted(admitted) = stage.next(now) {
+        let entry = Entry {
+            waited_ns: admitted.waited_ns,
+            verdict: admitted.verdict,
+            permit: admitted.permit,
+        };
+        if mine.is_some_and(|mine| Arc::ptr_eq(mine, &admitted.item)) {
+            own = Some(entry);
+        } else {
+            others.push((admitted.item, entry));
+        }
+    }
+    (own, others)
+}
+
+fn wake(others: Others) {
+    for (seat, entry) in others {
+        seat.answer(Seated::Granted(entry));
+    }
+}

@@ -1,0 +1,169 @@
+//! Threads before one resource: nobody parks without need, nobody is forgotten, shares hold.
+
+use stage::admission::Rejected;
+use stage::blocking::Blocking;
+use stage::{Allocation, Cost, DispatchOptions, ManualClock, Meter, PrincipalId};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::Arc;
+use std::thread;
+
+const A: PrincipalId = PrincipalId(0);
+const B: PrincipalId = PrincipalId(1);
+
+type Device = Blocking<1, ManualClock>;
+
+/// A resource that does a billion units a second, so that a unit takes a nanosecond.
+fn device(permits: u32, clock: &ManualClock) -> Arc<Device> {
+    let meter = Meter {
+        requests: 0,
+        bytes: [false],
+    };
+    let mut options = DispatchOptions::new([1_000_000_000], meter);
+    options.permits = permits;
+    let device = Blocking::new(options, 2, clock.clone(), ());
+    device.configure(A, &Allocation::share(1.0));
+    device.configure(B, &Allocation::share(1.0));
+    device
+}
+
+fn until(done: impl Fn() -> bool) {
+    while !done() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn whoever_finds_a_permit_never_parks() {
+    let clock = ManualClock::new(1);
+    let device = device(2, &clock);
+    for turn in 0..1000 {
+        let first = device.admit(A, 0).expect("a turn");
+        let second = device.admit(B, 1).expect("a turn");
+        assert_eq!(
+            (first.waited_ns, second.waited_ns, device.in_flight()),
+            (0, 0, 2)
+        );
+        clock.advance(10);
+        device.settle(second.permit, Cost([turn]));
+        device.settle(first.permit, Cost([10]));
+    }
+    assert_eq!(device.parked(), 0);
+    let totals = device.observe_class(A, 0).expect("known");
+    assert_eq!(
+        (totals.granted, totals.settled, totals.service_ns),
+        (1000, 1000, 10_000)
+    );
+}
+
+#[test]
+fn a_permit_given_back_wakes_the_one_that_is_next() {
+    let clock = ManualClock::new(1);
+    let device = device(1, &clock);
+    let held = device.admit(A, 0).expect("a turn");
+    let (told, order) = channel();
+    let waiting = |principal, name| {
+        let (device, told) = (Arc::clone(&device), told.clone());
+        thread::spawn(move || {
+            let entry = device.admit(principal, 0).expect("a turn");
+            told.send(name).expect("heard");
+            device.settle(entry.permit, Cost([1]));
+        })
+    };
+    // A has used much, B nothing: B goes first although it came later.
+    let first = waiting(A, "a");
+    until(|| device.queued() == 1);
+    let second = waiting(B, "b");
+    until(|| device.queued() == 2);
+    clock.advance(50_000);
+    device.settle(held.permit, Cost([50_000]));
+    assert_eq!([order.recv(), order.recv()], [Ok("b"), Ok("a")]);
+    first.join().expect("ended");
+    second.join().expect("ended");
+    assert_eq!(
+        (device.parked(), device.queued(), device.in_flight()),
+        (2, 0, 0)
+    );
+}
+
+#[test]
+fn a_dropped_permit_is_free_again() {
+    let clock = ManualClock::new(1);
+    let device = device(1, &clock);
+    let held = device.admit(A, 0).expect("a turn");
+    let other = Arc::clone(&device);
+    let waiting = thread::spawn(move || other.admit(B, 0).map(|entry| drop(entry.permit)));
+    until(|| device.queued() == 1);
+    drop(held);
+    waiting.join().expect("ended").expect("a turn");
+    assert!(device.admit(A, 0).is_ok());
+}
+
+#[test]
+fn removal_more_permits_and_strangers() {
+    let clock = ManualClock::new(1);
+    let device = device(1, &clock);
+    assert_eq!(
+        device.admit(PrincipalId(9), 0).expect_err("unknown"),
+        Rejected::Full
+    );
+    let held = device.admit(A, 0).expect("a turn");
+    let wait = |principal| {
+        let device = Arc::clone(&device);
+        thread::spawn(move || {
+            device
+                .admit(principal, 0)
+                .map(|entry| device.settle(entry.permit, Cost([1])))
+        })
+    };
+    let removed = wait(B);
+    until(|| device.queued() == 1);
+    device.remove(B);
+    assert_eq!(removed.join().expect("ended"), Err(Rejected::Removed));
+    let granted = wait(A);
+    until(|| device.queued() == 1);
+    device.set_permits(2);
+    granted.join().expect("ended").expect("a second permit");
+    device.settle(held.permit, Cost([1]));
+}
+
+/// Eight threads keep two principals busy, with weights 3 to 1 and turns of different length.
+#[test]
+fn shares_hold_between_threads_and_depth_is_bounded() {
+    const PERMITS: u32 = 2;
+    let clock = ManualClock::new(1);
+    let device = device(PERMITS, &clock);
+    device.configure(A, &Allocation::share(3.0));
+    let (stop, inside, most) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    let used = [AtomicU64::new(0), AtomicU64::new(0)];
+    thread::scope(|scope| {
+        for worker in 0..8 {
+            let (device, clock, stop, inside, most, used) =
+                (&device, &clock, &stop, &inside, &most, &used);
+            let principal = worker % 2;
+            scope.spawn(move || {
+                let cost = [3_000, 7_000][principal];
+                while !stop.load(Ordering::SeqCst) {
+                    let entry = device
+                        .admit(PrincipalId(principal as u32), 0)
+                        .expect("a turn");
+                    most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    clock.advance(cost / u64::from(PERMITS));
+                    let all: u64 = used.iter().map(|used| used.load(Ordering::SeqCst)).sum();
+                    // Both have work all the time only once all threads have come.
+                    if device.parked() >= 8 {
+                        used[principal].fetch_add(cost, Ordering::SeqCst);
+                    }
+                    stop.fetch_or(all > 40_000_000, Ordering::SeqCst);
+                    // Long enough for the others to queue up.
+                    until(|| device.queued() >= 4 || stop.load(Ordering::SeqCst));
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    device.settle(entry.permit, Cost([cost]));
+                }
+            });
+        }
+    });
+    assert!(most.into_inner() <= PERMITS);
+    let [a, b] = used.map(|used| used.into_inner() as f64);
+    assert!((a / b / 3.0 - 1.0).abs() < 0.05, "{a} to {b}");
+}
