@@ -16,6 +16,7 @@
 //!   which know nothing of each other.
 //! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels;
 //! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
+//! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
 //! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
 //! * [`balance`] says which connections should move to another core.
 //!
@@ -24,6 +25,7 @@
 
 pub mod balance;
 pub mod cost;
+pub mod depth;
 pub mod device;
 pub mod dispatch;
 pub mod multiget;

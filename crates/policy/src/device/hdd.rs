@@ -128,8 +128,6 @@ impl Hdd {
     }
 
     pub(super) fn submit(&mut self, now: Nanos, tag: u64, io: Io) {
-        // What began before this I/O came must not depend on it.
-        self.start_until(now);
         let offset = io.offset % self.parameters.capacity_bytes;
         let io = Io { offset, ..io };
         self.queue.push(Queued {
@@ -170,6 +168,7 @@ impl Hdd {
 
     /// Which of the I/Os that the drive sees at `start` it takes. REQUIRES: the first is there by then.
     fn choose(&self, start: Nanos) -> usize {
+        // What begins at `start` must not depend on what came later, however late anybody asks.
         let seen = self.queue.iter().take(self.parameters.queue_depth);
         let seen = seen.take_while(|queued| queued.since <= start).enumerate();
         if self.queue[0].passed_over >= self.parameters.passed_over_max {

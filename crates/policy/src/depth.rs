@@ -1,0 +1,228 @@
+//! How many I/Os to keep outstanding at a device, and how much it is worth at present.
+//!
+//! **Depth.** Too few outstanding and dies or arms idle; too many and they wait in the device, where no policy reaches
+//! them. Cake (4.1) moves its bound up by one and down by half between two latencies set by hand. Here no
+//! latency is set. By Little's law a device with `n` outstanding that does `x` a second takes `n / x`, so what a
+//! deeper queue does is one number, the elasticity of throughput
+//!
+//! ```text
+//! e = d ln x / d ln n,      and that of latency is 1 - e.
+//! ```
+//!
+//! At e = 1 more depth costs no latency, at e = 0 it brings nothing else. [`Depth`] compares two depths in turns
+//! (low, high, high, low, so that drift cancels) while somebody waits, goes up while `e` is above
+//! [`WORTH`], and down by a part when it is below [`WORTHLESS`].
+//!
+//! **Capacity.** [`Capacity`] follows the VOPs a second that the device does while somebody waits (iocost's vrate and
+//! Gimbal do so by latency; here the depth keeps latency where it should be). The calibrated floor is the start.
+
+use crate::cost::device::Vop;
+use crate::cost::Nanos;
+
+/// A deeper queue is worth its latency above this elasticity: twice the depth, 11 % more throughput.
+pub const WORTH: f64 = 0.15;
+/// And worthless below this one: twice the depth, 3.5 %.
+pub const WORTHLESS: f64 = 0.05;
+/// The two depths that are compared: noise of 5 % in each slice is then 0.09 in the elasticity of a trial.
+const APART: (u32, u32) = (3, 2);
+/// But at least so many more: an arm with one I/O to choose from chooses no better than without.
+const APART_MIN: u32 = 3;
+/// What a depth too large loses at a time, 1 / this.
+const BACK: u32 = 8;
+/// Slices of a trial: low, high, high, low, twice.
+const TRIAL: usize = 8;
+/// Slices without a trial after one that changed nothing: trying costs a little.
+const REST: u32 = 32;
+/// No device takes more at a time through one queue (NVMe: 1023 commands).
+const DEPTH_MAX: u32 = 1023;
+
+/// What a device did in one slice of time. A slice should see some hundred I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Work done.
+    pub done: Vop,
+    /// In this time, nanoseconds.
+    pub ns: Nanos,
+    /// Whether I/Os waited for a permit all the time: otherwise the device did what it was asked, not what it can.
+    pub limited: bool,
+}
+
+impl Slice {
+    fn per_s(&self) -> f64 {
+        self.done.get() * 1e9 / self.ns.max(1) as f64
+    }
+}
+
+/// Why the depth is what it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    /// The smaller depth tried.
+    pub low: u32,
+    /// The larger depth tried.
+    pub high: u32,
+    /// VOPs a second at each.
+    pub per_s: (f64, f64),
+    /// Elasticity of throughput between them.
+    pub elasticity: f64,
+    /// The depth from now on.
+    pub depth: u32,
+}
+
+/// The answer to a slice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Permits in the next slice.
+    pub permits: u32,
+    /// The trial that ended with this slice.
+    pub trial: Option<Trial>,
+}
+
+/// Finds the depth of one device.
+#[derive(Clone, Debug)]
+pub struct Depth {
+    depth: u32,
+    /// A depth that was seen to be too small.
+    too_small: u32,
+    /// Work and time at the lower and the higher depth of the trial so far.
+    seen: [(Vop, Nanos); 2],
+    slices: usize,
+    rest: u32,
+}
+
+impl Depth {
+    /// Starts at a depth (1 to 1023), such as the calibrated one.
+    #[must_use]
+    pub fn new(depth: u32) -> Depth {
+        Depth {
+            depth: depth.clamp(1, DEPTH_MAX),
+            too_small: 0,
+            seen: Default::default(),
+            slices: 0,
+            rest: 0,
+        }
+    }
+
+    fn high(&self) -> u32 {
+        let wide = self.depth * APART.0 / APART.1;
+        wide.max(self.depth + APART_MIN).min(DEPTH_MAX)
+    }
+
+    /// Whether the slice with this number is one at the higher depth.
+    fn is_high(slice: usize) -> bool {
+        matches!(slice % 4, 1 | 2)
+    }
+
+    /// Permits in the slice that comes.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        if self.rest == 0 && Depth::is_high(self.slices) {
+            self.high()
+        } else {
+            self.depth
+        }
+    }
+
+    /// A slice has ended.
+    pub fn step(&mut self, slice: &Slice) -> Step {
+        let mut trial = None;
+        if self.rest > 0 {
+            self.rest -= 1;
+        } else if !slice.limited {
+            // Nothing was learnt, and the halves would no longer have seen the same.
+            self.restart();
+        } else {
+            let (done, ns) = &mut self.seen[usize::from(Depth::is_high(self.slices))];
+            *done = done.plus(slice.done);
+            *ns = ns.saturating_add(slice.ns);
+            self.slices += 1;
+            if self.slices == TRIAL {
+                trial = Some(self.decide());
+                self.restart();
+            }
+        }
+        Step {
+            permits: self.permits(),
+            trial,
+        }
+    }
+
+    fn restart(&mut self) {
+        self.seen = Default::default();
+        self.slices = 0;
+    }
+
+    fn decide(&mut self) -> Trial {
+        let [low, high] = self.seen.map(|(done, ns)| {
+            let limited = true;
+            Slice { done, ns, limited }.per_s()
+        });
+        let depths = (self.depth, self.high());
+        let apart = (f64::from(depths.1) / f64::from(depths.0)).ln();
+        // Nothing done at either depth says nothing.
+        let elasticity = if low > 0.0 && high > 0.0 && apart > 0.0 {
+            (high / low).ln() / apart
+        } else {
+            WORTHLESS
+        };
+        let back = self.depth - self.depth.div_ceil(BACK);
+        if elasticity > WORTH {
+            self.too_small = self.depth;
+            self.depth = depths.1;
+        } else if elasticity < WORTHLESS && back > self.too_small {
+            self.depth = back;
+        } else {
+            // What was too small may not be for ever.
+            self.too_small = 0;
+            self.rest = REST;
+        }
+        Trial {
+            low: depths.0,
+            high: depths.1,
+            per_s: (low, high),
+            elasticity,
+            depth: self.depth,
+        }
+    }
+}
+
+/// How much of a new slice the estimate takes: 1 / this.
+const FOLLOW: f64 = 8.0;
+
+/// What a device is worth at present.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capacity {
+    floor_per_s: f64,
+    per_s: f64,
+}
+
+impl Capacity {
+    /// Starts at the calibrated floor, VOPs a second.
+    #[must_use]
+    pub fn new(floor_per_s: f64) -> Capacity {
+        Capacity {
+            floor_per_s,
+            per_s: floor_per_s,
+        }
+    }
+
+    /// A slice has ended. One in which the device was not busy can show that it does more, never that it does less.
+    pub fn step(&mut self, slice: &Slice) {
+        let seen = slice.per_s();
+        if slice.limited || seen > self.per_s {
+            self.per_s += (seen - self.per_s) / FOLLOW;
+        }
+    }
+
+    /// VOPs a second that it does under the present mix.
+    #[must_use]
+    pub fn per_s(&self) -> f64 {
+        self.per_s
+    }
+
+    /// By how much it does less than the floor, VOPs a second: what was promised on the floor cannot all be kept,
+    /// which must be reported.
+    #[must_use]
+    pub fn missing_per_s(&self) -> Option<f64> {
+        Some(self.floor_per_s - self.per_s).filter(|missing| *missing > 0.0)
+    }
+}

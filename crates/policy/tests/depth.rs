@@ -1,0 +1,211 @@
+//! The depth that is found on emulated devices, and what capacity follows.
+
+#[path = "common/closed.rs"]
+mod closed;
+
+use closed::Dice;
+use policy::cost::device::{Op, Vop};
+use policy::depth::{Capacity, Depth, Slice, Step, WORTH};
+use policy::device::{Device, Event, HddParameters, Io, Model, SsdParameters};
+use policy::Nanos;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+/// A device that always has I/Os waiting for a permit.
+struct Backlogged<'a> {
+    device: Device,
+    permits: u32,
+    outstanding: u32,
+    now: Nanos,
+    tag: u64,
+    since: VecDeque<(u64, Nanos)>,
+    ask: Box<dyn FnMut() -> Io + 'a>,
+}
+
+/// Of one slice.
+struct Seen {
+    done: u64,
+    latency_ns: f64,
+}
+
+impl<'a> Backlogged<'a> {
+    fn new(model: &Model, permits: u32, ask: impl FnMut() -> Io + 'a) -> Self {
+        Backlogged {
+            device: Device::new(model, 3),
+            permits,
+            outstanding: 0,
+            now: 0,
+            tag: 0,
+            since: VecDeque::new(),
+            ask: Box::new(ask),
+        }
+    }
+
+    fn run(&mut self, ns: Nanos) -> Seen {
+        let (until, mut done, mut latency) = (self.now + ns, 0u64, 0u64);
+        loop {
+            while self.outstanding < self.permits {
+                self.outstanding += 1;
+                self.tag += 1;
+                self.device.submit(self.now, self.tag, (self.ask)());
+                self.since.push_back((self.tag, self.now));
+            }
+            match self.device.next(self.now) {
+                Event::Idle => panic!("something is outstanding"),
+                Event::At(at) if at > until => {
+                    self.now = until;
+                    let latency_ns = latency as f64 / done.max(1) as f64;
+                    return Seen { done, latency_ns };
+                }
+                Event::At(at) => self.now = at,
+                Event::Done { tag, at } => {
+                    self.outstanding -= 1;
+                    done += 1;
+                    let place = self
+                        .since
+                        .iter()
+                        .position(|(other, _)| *other == tag)
+                        .expect("submitted");
+                    let (_, since) = self.since.remove(place).expect("there");
+                    latency += at - since;
+                }
+            }
+        }
+    }
+}
+
+/// Lets the controller work for `slices`; returns the depth and (rate, latency) there and with 256 outstanding.
+fn found(model: &Model, start: u32, slice: Nanos, slices: u32) -> (u32, [f64; 2], [f64; 2]) {
+    let io = |dice: &mut Dice| dice.io(Op::Read, 4 << 10, 64 << 30);
+    let mut dice = Dice(5);
+    let mut world = Backlogged::new(model, start, || io(&mut dice));
+    let mut depth = Depth::new(start);
+    for _ in 0..slices {
+        world.permits = depth.permits();
+        let seen = world.run(slice);
+        let done = Vop(seen.done * Vop::ONE.0);
+        let Step { permits, .. } = depth.step(&Slice {
+            done,
+            ns: slice,
+            limited: true,
+        });
+        assert!(permits >= 1);
+    }
+    let steady = |permits| {
+        let mut dice = Dice(6);
+        let mut world = Backlogged::new(model, permits, || io(&mut dice));
+        world.run(slice);
+        let seen = world.run(20 * slice);
+        [
+            seen.done as f64 * 1e9 / (20 * slice) as f64,
+            seen.latency_ns,
+        ]
+    };
+    // A trial may be running: what it holds on to is the lower of the two.
+    let mut held = depth.clone();
+    let least = (0..40)
+        .map(|_| {
+            held.step(&Slice {
+                done: Vop::ONE,
+                ns: slice,
+                limited: false,
+            })
+            .permits
+        })
+        .min();
+    let least = least.expect("some");
+    (least, steady(least), steady(256))
+}
+
+const MS: Nanos = 1_000_000;
+
+#[test]
+fn an_ssd_is_kept_busy_without_a_queue_in_it() {
+    let model = Model::Ssd(SsdParameters::default());
+    for start in [1, 32, 500] {
+        let (depth, here, deep) = found(&model, start, 20 * MS, 600);
+        assert!((2..=12).contains(&depth), "from {start} to {depth}");
+        assert!(here[0] > 0.85 * deep[0], "{depth}: {here:?} {deep:?}");
+        assert!(here[1] < deep[1] / 10.0, "{depth}: {here:?} {deep:?}");
+    }
+}
+
+#[test]
+fn an_arm_is_given_a_choice() {
+    let model = Model::Hdd(HddParameters::default());
+    for start in [1, 200] {
+        let (depth, here, deep) = found(&model, start, 10_000 * MS, 400);
+        // Its own queue has 32: deeper ones wait before it.
+        assert!((8..=48).contains(&depth), "from {start} to {depth}");
+        assert!(here[0] > 0.75 * deep[0], "{depth}: {here:?} {deep:?}");
+    }
+}
+
+fn slice(per_s: f64, limited: bool) -> Slice {
+    Slice {
+        done: Vop::new(per_s / 10.0),
+        ns: 100 * MS,
+        limited,
+    }
+}
+
+#[test]
+fn a_trial_says_why() {
+    let mut depth = Depth::new(8);
+    let mut trials = Vec::new();
+    for _ in 0..8 {
+        // Twice the depth, 41 % more.
+        let per_s = 1000.0 * f64::from(depth.permits()).sqrt();
+        trials.extend(depth.step(&slice(per_s, true)).trial);
+    }
+    let [trial] = trials[..] else {
+        panic!("{trials:?}")
+    };
+    assert_eq!((trial.low, trial.high, trial.depth), (8, 12, 12));
+    assert!((trial.elasticity - 0.5).abs() < 1e-3 && trial.elasticity > WORTH);
+}
+
+#[test]
+fn an_idle_device_teaches_nothing() {
+    let mut depth = Depth::new(8);
+    for turn in 0..1000 {
+        // Somebody waits now and then only.
+        let step = depth.step(&slice(f64::from(turn % 7) * 1000.0, turn % 5 != 0));
+        assert!(step.trial.is_none());
+    }
+    assert_eq!(depth.permits(), 8);
+}
+
+#[test]
+fn capacity_follows_a_busy_device_and_reports_what_is_missing() {
+    let mut capacity = Capacity::new(20_000.0);
+    for _ in 0..100 {
+        capacity.step(&slice(35_000.0, true));
+    }
+    assert!((capacity.per_s() - 35_000.0).abs() < 10.0 && capacity.missing_per_s().is_none());
+    for _ in 0..100 {
+        capacity.step(&slice(10.0, false));
+    }
+    assert!(
+        (capacity.per_s() - 35_000.0).abs() < 10.0,
+        "idle is not slow"
+    );
+    for _ in 0..100 {
+        capacity.step(&slice(15_000.0, true));
+    }
+    let missing = capacity.missing_per_s().expect("below the floor");
+    assert!((missing - 5_000.0).abs() < 10.0, "{missing}");
+}
+
+proptest! {
+    /// Whatever it is told, the depth stays in its bounds.
+    #[test]
+    fn depth_stays_in_bounds(start: u32, slices in prop::collection::vec((0u64..1 << 50, 0u64..1 << 40, any::<bool>()), 0..400)) {
+        let mut depth = Depth::new(start);
+        for (done, ns, limited) in slices {
+            let step = depth.step(&Slice { done: Vop(done), ns, limited });
+            prop_assert!((1..=1023).contains(&step.permits));
+            prop_assert_eq!(step.permits, depth.permits());
+        }
+    }
+}
