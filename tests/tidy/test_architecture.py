@@ -17,7 +17,7 @@ ALLOWED = {
     "workload": {"policy", "settings", "telemetry"},
     "server": {"engine", "stage", "telemetry", "policy"},
     "cluster": {"engine", "stage", "telemetry", "policy"},
-    "experiment": {"workload", "telemetry", "policy"},
+    "experiment": {"workload", "settings", "telemetry", "policy"},
     "sim": {"stage", "settings", "telemetry", "policy", "workload"},
     "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry"},
 }

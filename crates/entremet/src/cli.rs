@@ -42,7 +42,7 @@ pub enum Command {
     /// Measure the disk under a directory and write its profile
     #[command(after_help = CALIBRATE)]
     Calibrate(CalibrateArgs),
-    /// Load a server with real workloads, several tenants at once
+    /// Load a server from a scenario or with real workloads, several tenants at once
     Load(workload::cli::LoadArgs),
     /// Hash a password for password_hash in the configuration
     #[command(after_help = HASH)]

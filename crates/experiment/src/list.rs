@@ -1,9 +1,8 @@
 //! `entremet experiment list`.
 
 use std::path::Path;
-use std::time::Duration;
 
-use workload::cli::parse_duration;
+use settings::units::Time;
 use workload::report::Table;
 
 use crate::error::ExperimentError;
@@ -47,8 +46,8 @@ fn time(experiment: &Experiment, quick: bool) -> String {
             let scenario = experiment.scenario(run.variant, run.point, quick);
             let of = |key: &str, usual_s: f64| {
                 let text = scenario.get(key).and_then(toml::Value::as_str);
-                let parsed = text.and_then(|text| parse_duration(text).ok());
-                parsed.as_ref().map_or(usual_s, Duration::as_secs_f64)
+                let parsed = text.and_then(|text| text.parse::<Time>().ok());
+                parsed.map_or(usual_s, |time| time.duration().as_secs_f64())
             };
             of("warm_up", 0.0) + of("duration", 0.0) + AROUND_S
         })

@@ -72,6 +72,9 @@ pub enum WorkloadError {
         /// What the system said.
         source: io::Error,
     },
+    /// A run ended before its time; what there is has been reported.
+    #[error("cut short: {0}; the results above are of what there was")]
+    CutShort(String),
     /// The arguments do not make sense together.
     #[error("{0}")]
     Usage(String),

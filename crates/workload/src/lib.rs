@@ -1,10 +1,10 @@
-//! Load for a server that speaks RESP: real workloads replayed, and the closed loops of the benches.
+//! Load for a server that speaks RESP: scenarios, real workloads replayed, and the closed loops of the benches.
 //!
 //! ```text
-//! trace (files) ──▶ source (what arrives when) ──▶ client::open ──┐
-//!        absent: trace::synthetic                                 ├─▶ client::fleet ──▶ server
-//! draw::Mixture (what is asked) ────────────────▶ client::closed ─┘        │
-//!                                                       stats ◀── replies ─┘
+//! scenario (a text) ──▶ scenario::build ──┐
+//! trace (files) ──▶ source (what is due when) ──▶ client::plan ──▶ client::drive ──▶ client::fleet ──▶ server
+//!        absent: trace::synthetic                      ▲                stats ◀── replies ──┘
+//! draw::Mixture (what is asked) ───────────────────────┘                  └──▶ report: table, result.json
 //! ```
 //!
 //! An **open loop** sends when the workload says so, whether or not the server has answered, and
@@ -12,7 +12,7 @@
 //! the requests that arrived meanwhile (no coordinated omission). A **closed loop** keeps a fixed
 //! number of requests outstanding per connection, as redis-benchmark does, and measures capacity.
 //!
-//! Both run on one thread per client with one readiness queue over all connections: the client must
+//! Both run side by side, on one thread with one readiness queue over all connections (or a few such threads): the client must
 //! cost less per request than the server that it measures, and [`stats::Generator`] says so when it
 //! does not.
 //!

@@ -101,6 +101,22 @@ pub struct Replay {
     pub source: Box<dyn Source>,
 }
 
+/// Makes one of [`STREAMS`].
+///
+/// # Errors
+/// As [`build`].
+pub fn stream(name: &str, settings: &Settings) -> Result<Replay, WorkloadError> {
+    match name {
+        "mooncake" => mooncake(settings),
+        "kosarak" => kosarak(settings),
+        "meta" => meta_replay(settings),
+        cluster => {
+            let number = cluster.rsplit('-').next().and_then(|n| n.parse().ok());
+            twitter_replay(number.unwrap_or(twitter::CLUSTERS[0]), settings)
+        }
+    }
+}
+
 /// Makes the workloads of one name (three for `twitter`, one for the others).
 ///
 /// # Errors

@@ -25,38 +25,57 @@ pub trait Source: Send {
     fn population(&self) -> Vec<(u64, u32)>;
 }
 
-/// A rate curve whose mix of classes changes with its steps.
+/// Requests drawn from a [`Mixture`] at times of [`Arrivals`].
 pub struct CurveSource {
     arrivals: Arrivals,
-    /// One per step of the curve.
+    /// The mix of each step of the curve; empty where it never changes.
     shares: Vec<Shares>,
     mixture: Mixture,
     step: usize,
+    /// When time 0 of the arrivals is, seconds after the run began.
+    zero_s: f64,
 }
 
 impl CurveSource {
-    /// `shares` has an entry per step of `curve`.
+    /// Random arrivals along a curve from the run's beginning; `shares` has an entry per step of `curve`.
     pub fn new(curve: Curve, shares: Vec<Shares>, mixture: Mixture, rng: Rng) -> Self {
         Self {
             arrivals: endless(curve, rng),
             shares,
             mixture,
             step: usize::MAX,
+            zero_s: 0.0,
+        }
+    }
+
+    /// Arrivals whose time 0 is `zero_s` seconds after the run began.
+    pub fn paced(arrivals: Arrivals, mixture: Mixture, zero_s: f64) -> Self {
+        Self {
+            arrivals,
+            shares: Vec::new(),
+            mixture,
+            step: usize::MAX,
+            zero_s,
         }
     }
 }
 
 impl Source for CurveSource {
     fn next(&mut self, keys: &mut Vec<u64>) -> Arrival {
-        let at_ns = due(&mut self.arrivals);
-        let step = self.arrivals.step() % self.shares.len();
-        if step != self.step {
-            self.step = step;
-            self.mixture.set_shares(self.shares[step]);
+        let at_s = self.arrivals.next_s();
+        if !self.shares.is_empty() {
+            let step = self.arrivals.step() % self.shares.len();
+            if step != self.step {
+                self.step = step;
+                self.mixture.set_shares(self.shares[step]);
+            }
         }
+        let since_ns = at_s.map_or(0, |at_s| (at_s.max(0.0) * 1e9) as u64);
         Arrival {
-            at_ns,
-            draw: self.mixture.draw(at_ns, keys),
+            at_ns: at_s.map_or(u64::MAX, |at_s| {
+                ((at_s + self.zero_s).max(0.0) * 1e9) as u64
+            }),
+            draw: self.mixture.draw(since_ns, keys),
         }
     }
 
@@ -273,6 +292,39 @@ fn due(arrivals: &mut Arrivals) -> u64 {
     arrivals
         .next_s()
         .map_or(u64::MAX, |at_s| (at_s * 1e9) as u64)
+}
+
+/// A source that begins later, and ends.
+pub struct Delayed {
+    source: Box<dyn Source>,
+    from_ns: u64,
+    until_ns: u64,
+}
+
+impl Delayed {
+    /// Its time 0 becomes `from_ns`; nothing is due from `until_ns` on.
+    pub fn new(source: Box<dyn Source>, from_ns: u64, until_ns: u64) -> Self {
+        Self {
+            source,
+            from_ns,
+            until_ns,
+        }
+    }
+}
+
+impl Source for Delayed {
+    fn next(&mut self, keys: &mut Vec<u64>) -> Arrival {
+        let mut arrival = self.source.next(keys);
+        arrival.at_ns = arrival.at_ns.saturating_add(self.from_ns);
+        if arrival.at_ns >= self.until_ns {
+            arrival.at_ns = u64::MAX;
+        }
+        arrival
+    }
+
+    fn population(&self) -> Vec<(u64, u32)> {
+        self.source.population()
+    }
 }
 
 fn fill(keys: &mut Vec<u64>, list: &[u32]) {

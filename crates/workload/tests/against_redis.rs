@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use support::Redis;
-use workload::client::closed::{self, ClosedPlan, ClosedStream};
-use workload::client::open::{self, OpenPlan, OpenStream};
+use workload::client::plan::{Pace, Plan, Stage, Stream};
 use workload::client::preload::{self, Keyspace};
-use workload::client::Identity;
+use workload::client::{drive, Identity};
 use workload::draw::{Asks, Class, Counts, Mixture, Shares, Sizes};
 use workload::replay::{self, Settings};
 use workload::rng::Rng;
@@ -27,28 +26,35 @@ fn identity(tenant: &str, password: &str) -> Identity {
     }
 }
 
-fn closed_stream(identity: Identity, shares: Shares) -> ClosedStream {
-    ClosedStream {
-        identity,
-        connections: 4,
-        depth: 4,
-        key_bytes: 24,
-        asks: Asks {
-            shares,
-            multiget: Counts::Constant(5),
-            ..Asks::gets(100)
-        },
+const DRAIN: Duration = Duration::from_secs(5);
+
+fn closed_stream(identity: Identity, shares: Shares) -> Stream {
+    let asks = Asks {
+        shares,
+        multiget: Counts::Constant(5),
+        ..Asks::gets(100)
+    };
+    let stage = Stage::new(4, (7, 24), Pace::closed((7, 1), asks, 4));
+    Stream::new(identity, stage)
+}
+
+fn closed_plan(redis: &Redis, streams: Vec<Stream>, threads: usize) -> Plan {
+    Plan {
+        target: redis.address,
+        streams,
+        warm_up: Duration::from_millis(50),
+        duration: Duration::from_millis(300),
+        drain: DRAIN,
+        threads,
     }
 }
 
 #[test]
 fn a_closed_loop_of_two_tenants_over_two_threads() {
     let Some(redis) = Redis::start() else { return };
-    let keyspaces = ["web", "batch"].map(|tenant| Keyspace {
-        identity: identity(tenant, "secret"),
-        entries: Box::new((0..100).map(|key| (key, 1024))),
-        key_bytes: 24,
-        seed: 7,
+    let keyspaces = ["web", "batch"].map(|tenant| {
+        let entries: Vec<(u64, u32)> = (0..100).map(|key| (key, 1024)).collect();
+        Keyspace::new(&identity(tenant, "secret"), (7, 24), entries.into_iter())
     });
     let (stored, bytes) = preload::run(redis.address, keyspaces.into(), &RUNNING).expect("preload");
     assert_eq!(stored, 200);
@@ -59,25 +65,12 @@ fn a_closed_loop_of_two_tenants_over_two_threads() {
         multiget: 0.2,
         ..Shares::default()
     };
-    let plan = ClosedPlan {
-        target: redis.address,
-        streams: vec![
-            closed_stream(identity("web", "secret"), mixed),
-            closed_stream(
-                identity("batch", "secret"),
-                Shares {
-                    get: 1.0,
-                    ..Shares::default()
-                },
-            ),
-        ],
-        warm_up: Duration::from_millis(50),
-        duration: Duration::from_millis(300),
-        threads: 2,
-        seed: 7,
-    };
-    let outcome = closed::run(&plan, &RUNNING).expect("run");
-    let (web, batch) = (&outcome.streams[0], &outcome.streams[1]);
+    let streams = vec![
+        closed_stream(identity("web", "secret"), mixed),
+        closed_stream(identity("batch", "secret"), Shares::GETS),
+    ];
+    let outcome = drive::run(closed_plan(&redis, streams, 2), &RUNNING, &mut |_| {}).expect("run");
+    let (web, batch) = (&outcome.tenants[0], &outcome.tenants[1]);
     assert_eq!(outcome.failed(), 0);
     assert_eq!(
         web.total().missed + batch.total().missed,
@@ -91,7 +84,7 @@ fn a_closed_loop_of_two_tenants_over_two_threads() {
     assert!(web.class(Class::Put).latency().percentile_ns(50.0) > 0);
 }
 
-fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> OpenPlan {
+fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> Plan {
     let shares = Shares {
         get: 0.8,
         put: 0.1,
@@ -115,20 +108,14 @@ fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> OpenPlan {
         mixture,
         Rng::new(3, 2),
     ));
-    let identity = identity("web", "secret");
-    let stream = OpenStream {
-        identity,
-        connections: 3,
-        key_bytes: 16,
-        key_seed: 1,
-        source,
-    };
-    let streams = vec![stream];
-    OpenPlan {
+    let stage = Stage::new(3, (1, 16), Pace::open(source));
+    Plan {
         target: redis.address,
-        streams,
+        streams: vec![Stream::new(identity("web", "secret"), stage)],
+        warm_up: Duration::ZERO,
         duration,
-        drain: Duration::from_secs(5),
+        drain: DRAIN,
+        threads: 1,
     }
 }
 
@@ -137,15 +124,15 @@ fn an_open_loop_sends_what_is_due_and_gets_it_all_back() {
     let Some(redis) = Redis::start() else { return };
     let mut told = 0;
     let plan = open_plan(&redis, 5_000.0, Duration::from_millis(500));
-    let outcome = open::run(plan, &RUNNING, &mut |_| told += 1).expect("run");
-    let total = outcome.streams[0].total();
+    let outcome = drive::run(plan, &RUNNING, &mut |_| told += 1).expect("run");
+    let total = outcome.tenants[0].total();
     assert!(
         (total.offered as f64 - 2_500.0).abs() < 5.0 * 50.0,
         "{}",
         total.offered
     );
     assert_eq!((total.completed, total.failed), (total.offered, 0));
-    assert!(outcome.streams[0].class(Class::Delete).completed > 0);
+    assert!(outcome.tenants[0].class(Class::Delete).completed > 0);
     assert!(total.missed > 0, "nothing was loaded");
     assert!(told >= 2);
     assert_eq!(outcome.cut_short, None);
@@ -156,7 +143,7 @@ fn an_interrupt_ends_a_run_with_what_there_is() {
     let Some(redis) = Redis::start() else { return };
     let stop = AtomicBool::new(false);
     let plan = open_plan(&redis, 2_000.0, Duration::from_secs(600));
-    let outcome = open::run(plan, &stop, &mut |progress| {
+    let outcome = drive::run(plan, &stop, &mut |progress| {
         if progress.completed > 100 {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         }
@@ -166,7 +153,7 @@ fn an_interrupt_ends_a_run_with_what_there_is() {
         .cut_short
         .expect("cut short")
         .contains("interrupted"));
-    assert!(outcome.streams[0].total().completed > 100);
+    assert!(outcome.tenants[0].total().completed > 100);
     assert!(outcome.elapsed_s < 60.0);
 }
 
@@ -177,7 +164,7 @@ fn a_server_that_goes_away_is_reported() {
     };
     let plan = open_plan(&redis, 2_000.0, Duration::from_secs(600));
     let mut killed = false;
-    let error = open::run(plan, &RUNNING, &mut |progress| {
+    let error = drive::run(plan, &RUNNING, &mut |progress| {
         if progress.completed > 100 && !killed {
             redis.kill();
             killed = true;
@@ -201,7 +188,7 @@ fn broken_connections_are_made_again() {
     let Some(redis) = Redis::start() else { return };
     let plan = open_plan(&redis, 2_000.0, Duration::from_secs(2));
     let (mut cuts, address) = (0, redis.address);
-    let outcome = open::run(plan, &RUNNING, &mut |progress| {
+    let outcome = drive::run(plan, &RUNNING, &mut |progress| {
         if progress.at_s > 0.3 && cuts == 0 {
             cuts += 1;
             let mut control = workload::client::control::Control::connect(
@@ -215,7 +202,7 @@ fn broken_connections_are_made_again() {
         }
     })
     .expect("run");
-    let total = outcome.streams[0].total();
+    let total = outcome.tenants[0].total();
     assert_eq!(cuts, 1);
     assert_eq!(total.completed + total.failed, total.offered);
     assert!(
@@ -229,22 +216,9 @@ fn broken_connections_are_made_again() {
 #[test]
 fn refusals_and_errors_are_told_apart() {
     let Some(redis) = Redis::start() else { return };
-    let wrong = closed_stream(
-        identity("web", "wrong"),
-        Shares {
-            get: 1.0,
-            ..Shares::default()
-        },
-    );
-    let plan = |stream| ClosedPlan {
-        target: redis.address,
-        streams: vec![stream],
-        warm_up: Duration::ZERO,
-        duration: Duration::from_millis(100),
-        threads: 1,
-        seed: 7,
-    };
-    let error = closed::run(&plan(wrong), &RUNNING)
+    let wrong = closed_stream(identity("web", "wrong"), Shares::GETS);
+    let plan = |stream| closed_plan(&redis, vec![stream], 1);
+    let error = drive::run(plan(wrong), &RUNNING, &mut |_| {})
         .expect_err("refused")
         .to_string();
     assert!(
@@ -259,17 +233,11 @@ fn refusals_and_errors_are_told_apart() {
     .expect("control");
     let readers: [&[u8]; 4] = [b"ACL", b"SETUSER", b"web", b"-set"];
     assert_eq!(control.command(&readers).expect("acl"), None);
-    let puts = closed_stream(
-        identity("web", "secret"),
-        Shares {
-            put: 1.0,
-            ..Shares::default()
-        },
-    );
-    let outcome = closed::run(&plan(puts), &RUNNING).expect("run");
-    let total = outcome.streams[0].total();
+    let puts = closed_stream(identity("web", "secret"), Shares::PUTS);
+    let outcome = drive::run(plan(puts), &RUNNING, &mut |_| {}).expect("run");
+    let total = outcome.tenants[0].total();
     assert_eq!(total.completed, 0);
-    assert_eq!(outcome.streams[0].errors["NOPERM"].count, total.failed);
+    assert_eq!(outcome.tenants[0].errors["NOPERM"].count, total.failed);
 }
 
 #[derive(Parser)]
@@ -312,7 +280,7 @@ fn every_replay_runs_and_writes_its_result() {
     let tenants = result["figures"]["tenants"].as_array().expect("tenants");
     let tags: Vec<_> = tenants
         .iter()
-        .map(|t| t["workload"].as_str().unwrap_or("?"))
+        .map(|t| t["tag"].as_str().unwrap_or("?"))
         .collect();
     assert_eq!(
         tags,
@@ -325,15 +293,15 @@ fn every_replay_runs_and_writes_its_result() {
             "meta"
         ]
     );
-    assert_eq!(tenants[1]["tenant"], "batch");
+    assert_eq!(tenants[1]["name"], "batch");
     for tenant in tenants {
         assert_eq!(
-            tenant["errors"].as_object().map(serde_json::Map::len),
+            tenant["errors"].as_array().map(Vec::len),
             Some(0),
             "{tenant}"
         );
     }
-    let rate = &tenants[0]["classes"]["get"]["offered_per_s"];
+    let rate = &tenants[0]["classes"][0]["offered_per_s"];
     assert!(
         rate.as_f64()
             .is_some_and(|rate| (900.0..1_300.0).contains(&rate)),

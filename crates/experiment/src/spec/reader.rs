@@ -2,10 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
+use settings::units::Time;
 use toml::{Table, Value};
-use workload::cli::parse_duration;
 
 /// What is wrong with a file, in the order found.
 #[derive(Debug, Default)]
@@ -121,14 +120,8 @@ impl<'a> Reader<'a> {
     /// A time with its unit, seconds.
     pub fn seconds(&self, key: &'static str) -> Option<f64> {
         self.typed(key, "a time such as \"500ms\" or \"5s\"", |value| {
-            let text = value.as_str()?;
-            if text == "0s" {
-                return Some(0.0);
-            }
-            parse_duration(text)
-                .ok()
-                .as_ref()
-                .map(Duration::as_secs_f64)
+            let time: Time = value.as_str()?.parse().ok()?;
+            Some(time.duration().as_secs_f64())
         })
     }
 

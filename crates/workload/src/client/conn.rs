@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use mio::net::TcpStream;
 
+use super::plan::{Handshake, Manners};
 use super::reply::{Kind, Reply, ReplyParser};
 use super::Identity;
 use crate::draw::Class;
@@ -12,6 +13,9 @@ use crate::encode;
 
 /// Send buffers that grew beyond this are given back once empty.
 const OUT_BYTES_KEPT: usize = 256 * 1024;
+
+/// How a half-open connection introduces itself: the server waits for the rest.
+const HALF_A_COMMAND: &[u8] = b"*3\r\n$4\r\nAUTH\r\n$9\r\nnobo";
 
 /// What the next reply answers.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +43,8 @@ pub(crate) enum Status {
     Down,
     /// Given up.
     Retired,
+    /// Gets no more requests; closed when the last one is answered.
+    Leaving,
 }
 
 pub(crate) struct Conn {
@@ -53,10 +59,21 @@ pub(crate) struct Conn {
     parser: ReplyParser,
     sent: VecDeque<Sent>,
     handshaken: bool,
+    manners: Manners,
+    /// Requests queued on this socket, and those of them that were answered.
+    pub(crate) asked: u64,
+    pub(crate) answered: u64,
+    /// Not to be read before then, ns (a slow reader's pause).
+    pub(crate) rests_until_ns: u64,
 }
 
 impl Conn {
-    pub(crate) fn new(socket: TcpStream, stream: usize, identity: &Identity) -> Self {
+    pub(crate) fn new(
+        socket: TcpStream,
+        stream: usize,
+        identity: &Identity,
+        manners: Manners,
+    ) -> Self {
         let mut conn = Self {
             socket,
             stream,
@@ -67,6 +84,10 @@ impl Conn {
             parser: ReplyParser::default(),
             sent: VecDeque::new(),
             handshaken: false,
+            manners,
+            asked: 0,
+            answered: 0,
+            rests_until_ns: 0,
         };
         conn.greet(identity);
         conn
@@ -81,10 +102,16 @@ impl Conn {
         self.parser = ReplyParser::default();
         self.sent.clear();
         self.handshaken = false;
+        (self.asked, self.answered, self.rests_until_ns) = (0, 0, 0);
         self.greet(identity);
     }
 
     fn greet(&mut self, identity: &Identity) {
+        match self.manners.handshake {
+            Handshake::Full => {}
+            Handshake::None => return,
+            Handshake::Partial => return self.out.extend_from_slice(HALF_A_COMMAND),
+        }
         for words in identity.handshake() {
             encode::command(&mut self.out, &words);
             self.sent.push_back(Sent {
@@ -99,19 +126,31 @@ impl Conn {
         self.sent.len()
     }
 
+    /// How it treats the server.
+    pub(crate) fn manners(&self) -> Manners {
+        self.manners
+    }
+
+    /// It has asked as often as it wants to on one socket.
+    pub(crate) fn spent(&self) -> bool {
+        self.manners.reconnect_after > 0 && self.asked >= self.manners.reconnect_after
+    }
+
     /// Bytes that the socket has not taken yet.
     pub(crate) fn unsent_bytes(&self) -> usize {
         self.out.len() - self.written
     }
 
-    /// Takes the classes of everything that will never be answered.
-    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Class> + '_ {
-        self.sent.drain(..).filter_map(|sent| sent.class)
+    /// Takes the class and start (ns) of everything that will never be answered.
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = (Class, u64)> + '_ {
+        let asked = |sent: Sent| Some((sent.class?, sent.start_ns));
+        self.sent.drain(..).filter_map(asked)
     }
 
     /// Queues one request; `encode` appends its bytes.
     pub(crate) fn push(&mut self, class: Class, start_ns: u64, encode: impl FnOnce(&mut Vec<u8>)) {
         encode(&mut self.out);
+        self.asked += 1;
         self.sent.push_back(Sent {
             start_ns,
             class: Some(class),
@@ -153,6 +192,7 @@ impl Conn {
     ) -> Result<(), String> {
         let (sent, stream, mut failed) = (&mut self.sent, self.stream, None);
         let (handshaken, failures) = (&mut self.handshaken, &mut self.failures);
+        let answered = &mut self.answered;
         self.parser.feed(bytes, |reply| {
             if reply.kind == Kind::Push {
                 return;
@@ -165,6 +205,7 @@ impl Conn {
                     if !*handshaken {
                         (*handshaken, *failures) = (true, 0);
                     }
+                    *answered += 1;
                     on_completion(Completion {
                         stream,
                         class,

@@ -1,11 +1,14 @@
 //! All connections of one client thread on one readiness queue.
 
+mod sockets;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use slab::Slab;
 
 use super::conn::{Completion, Conn, Status};
@@ -15,12 +18,8 @@ use crate::error::WorkloadError;
 
 /// One read takes at most this; large enough that a pipeline of 1 KiB values is one call.
 const READ_BYTES: usize = 128 * 1024;
-/// First wait before a lost connection is made again; doubles with each failure.
-const RECONNECT_NS_MIN: u64 = 10_000_000;
-/// A connection is given up after so many failures in a row (10 ms, 20 ms, … : 2.5 s in all).
-const RECONNECTS_MAX: u32 = 8;
-/// How long the first connect may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// A slow reader reads so often a second.
+const SLOW_READS_PER_S: f64 = 20.0;
 /// The token that belongs to no connection: the timer of the open loop.
 pub(crate) const TIMER: Token = Token(usize::MAX);
 
@@ -29,7 +28,7 @@ pub(crate) trait Observer {
     /// A request was answered.
     fn completed(&mut self, completion: Completion<'_>);
     /// A request will never be answered: its connection broke.
-    fn lost(&mut self, stream: usize, class: Class);
+    fn lost(&mut self, stream: usize, class: Class, start_ns: u64, now_ns: u64);
 }
 
 struct Ready {
@@ -53,6 +52,10 @@ pub(crate) struct Fleet {
     dirty: Vec<usize>,
     /// When to make which connection again.
     retries: Vec<(u64, usize)>,
+    /// Slow readers and when they read again.
+    resting: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Connections that were made or made again since [`Fleet::opened`] was asked.
+    opened: Vec<usize>,
     retired: usize,
     last_failure: String,
     pub(crate) bytes_out: u64,
@@ -76,6 +79,8 @@ impl Fleet {
             ready: Vec::new(),
             dirty: Vec::new(),
             retries: Vec::new(),
+            resting: BinaryHeap::new(),
+            opened: Vec::new(),
             retired: 0,
             last_failure: String::new(),
             bytes_out: 0,
@@ -92,51 +97,30 @@ impl Fleet {
         self.poll.registry()
     }
 
-    /// Opens a connection for `stream` (an index into the identities). Blocks until the handshake
-    /// of TCP is done, so that thousands of connects never overflow the server's backlog.
-    pub(crate) fn open(&mut self, stream: usize) -> Result<usize, WorkloadError> {
-        let unreachable = |source| WorkloadError::Unreachable {
-            target: self.target.to_string(),
-            source,
-        };
-        let socket = std::net::TcpStream::connect_timeout(&self.target, CONNECT_TIMEOUT)
-            .map_err(unreachable)?;
-        socket.set_nodelay(true).map_err(unreachable)?;
-        socket.set_nonblocking(true).map_err(unreachable)?;
-        let socket = TcpStream::from_std(socket);
-        let conn = Conn::new(socket, stream, &self.identities[stream]);
-        let token = self.conns.insert(conn);
-        self.register(token)
-            .map_err(WorkloadError::system("watching a connection"))?;
-        self.dirty.push(token);
-        Ok(token)
-    }
-
-    fn register(&mut self, token: usize) -> io::Result<()> {
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let socket = &mut self.conns[token].socket;
-        self.poll
-            .registry()
-            .register(socket, Token(token), interest)
-    }
-
+    /// REQUIRES: the connection was not told to leave.
     pub(crate) fn conn(&self, token: usize) -> &Conn {
         &self.conns[token]
     }
 
-    /// Queues a request; [`Fleet::flush`] sends it.
+    pub(crate) fn find(&self, token: usize) -> Option<&Conn> {
+        self.conns.get(token)
+    }
+
+    /// Queues a request; [`Fleet::flush`] sends it. Returns its length, bytes.
     pub(crate) fn push(
         &mut self,
         token: usize,
         class: Class,
         start_ns: u64,
         encode: impl FnOnce(&mut Vec<u8>),
-    ) {
+    ) -> u64 {
         let conn = &mut self.conns[token];
-        if conn.unsent_bytes() == 0 {
+        let unsent = conn.unsent_bytes();
+        if unsent == 0 {
             self.dirty.push(token);
         }
         conn.push(class, start_ns, encode);
+        (conn.unsent_bytes() - unsent) as u64
     }
 
     /// Writes everything that can be written now.
@@ -150,8 +134,10 @@ impl Fleet {
 
     /// Writes what one connection can take now.
     pub(crate) fn flush_one(&mut self, token: usize, observer: &mut impl Observer) {
-        let conn = &mut self.conns[token];
-        if conn.status != Status::Up || conn.unsent_bytes() == 0 {
+        let Some(conn) = self.conns.get_mut(token) else {
+            return;
+        };
+        if !matches!(conn.status, Status::Up | Status::Leaving) || conn.unsent_bytes() == 0 {
             return;
         }
         match conn.flush() {
@@ -216,16 +202,39 @@ impl Fleet {
                 return Some(token);
             }
         }
-        None
+        let Reverse((at_ns, token)) = *self.resting.peek()?;
+        if at_ns > self.clock.now_ns() {
+            return None;
+        }
+        self.resting.pop();
+        self.read(token, false, observer);
+        Some(token)
+    }
+
+    /// When the next slow reader reads again, ns.
+    pub(crate) fn rested_ns(&self) -> u64 {
+        self.resting.peek().map_or(u64::MAX, |next| next.0 .0)
     }
 
     fn read(&mut self, token: usize, to_the_end: bool, observer: &mut impl Observer) {
         loop {
-            let conn = &mut self.conns[token];
-            if conn.status != Status::Up {
+            let Some(conn) = self.conns.get_mut(token) else {
+                return;
+            };
+            if !matches!(conn.status, Status::Up | Status::Leaving) {
                 return;
             }
-            match conn.socket.read(&mut self.buffer) {
+            let mut limit = READ_BYTES;
+            if let Some(rate) = conn.manners().read_rate {
+                let now_ns = self.clock.now_ns();
+                if now_ns < conn.rests_until_ns {
+                    return;
+                }
+                limit = ((rate / SLOW_READS_PER_S) as usize).clamp(1, READ_BYTES);
+                conn.rests_until_ns = now_ns + (limit as f64 / rate * 1e9) as u64;
+                self.resting.push(Reverse((conn.rests_until_ns, token)));
+            }
+            match conn.socket.read(&mut self.buffer[..limit]) {
                 Ok(0) => {
                     return self.lose(token, "the server closed the connection".into(), observer)
                 }
@@ -251,75 +260,24 @@ impl Fleet {
         }
     }
 
-    fn lose(&mut self, token: usize, reason: String, observer: &mut impl Observer) {
-        let conn = &mut self.conns[token];
-        if conn.status != Status::Up {
-            return;
-        }
-        conn.status = Status::Down;
-        conn.failures += 1;
-        let stream = conn.stream;
-        for class in conn.abandon() {
-            observer.lost(stream, class);
-        }
-        // The socket may already be closed on the other side: nothing to do if this fails.
-        let _ = self.poll.registry().deregister(&mut conn.socket);
-        self.last_failure = reason;
-        if conn.failures > RECONNECTS_MAX {
-            conn.status = Status::Retired;
-            self.retired += 1;
-        } else {
-            let wait_ns = RECONNECT_NS_MIN << (conn.failures - 1);
-            self.retries.push((self.clock.now_ns() + wait_ns, token));
-        }
-    }
-
-    fn reconnect(&mut self, observer: &mut impl Observer) -> Result<(), WorkloadError> {
-        if self.retired > 0 && self.retired == self.conns.len() {
-            return Err(WorkloadError::ServerGone {
-                target: self.target,
-                reason: self.last_failure.clone(),
-                completed: self.completed,
-            });
-        }
-        if self.retries.is_empty() {
-            return Ok(());
-        }
-        let now_ns = self.clock.now_ns();
-        let (due, later) = self
-            .retries
-            .drain(..)
-            .partition(|(at_ns, _)| *at_ns <= now_ns);
-        self.retries = later;
-        let due: Vec<(u64, usize)> = due;
-        for (_, token) in due {
-            let opened = TcpStream::connect(self.target).and_then(|socket| {
-                let conn = &mut self.conns[token];
-                conn.reopen(socket, &self.identities[conn.stream]);
-                self.register(token)
-            });
-            match opened {
-                Ok(()) => self.dirty.push(token),
-                Err(e) => {
-                    self.conns[token].status = Status::Up;
-                    self.lose(token, e.to_string(), observer);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Requests not answered yet, over all connections.
     pub(crate) fn outstanding(&self) -> usize {
         self.conns.iter().map(|(_, conn)| conn.outstanding()).sum()
     }
 
+    /// The same without those that misbehave.
+    pub(crate) fn expected(&self) -> usize {
+        let polite = self.conns.iter().filter(|(_, conn)| !conn.manners().rude());
+        polite.map(|(_, conn)| conn.outstanding()).sum()
+    }
+
     /// Gives up everything that is not answered.
     pub(crate) fn abandon(&mut self, observer: &mut impl Observer) {
+        let now_ns = self.clock.now_ns();
         for (_, conn) in &mut self.conns {
             let stream = conn.stream;
-            for class in conn.abandon() {
-                observer.lost(stream, class);
+            for (class, start_ns) in conn.abandon() {
+                observer.lost(stream, class, start_ns, now_ns);
             }
         }
     }

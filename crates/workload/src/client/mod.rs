@@ -1,16 +1,20 @@
-//! Connections to the server under load, and the two loops over them.
+//! Connections to the server under load, and the loop over them.
 
-pub mod closed;
 mod conn;
 pub mod control;
+pub mod drive;
 mod fleet;
-pub mod open;
+mod lane;
+pub mod plan;
 pub mod preload;
 pub mod process;
 mod reply;
+mod target;
+mod timer;
 
 pub(crate) use conn::Completion;
 pub(crate) use fleet::Observer;
+pub use target::Target;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Instant;
@@ -18,7 +22,7 @@ use std::time::Instant;
 use crate::error::WorkloadError;
 
 /// Who a connection says that it is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// User and password for `AUTH`; `None` stays the untagged default tenant.
     pub credentials: Option<(String, String)>,

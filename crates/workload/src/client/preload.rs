@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use super::conn::Status;
 use super::fleet::Fleet;
+use super::plan::Manners;
 use super::{Clock, Identity};
-use crate::draw::{Class, Draw, Ttl};
+use crate::draw::{Class, Draw, Mixture, Ttl};
 use crate::encode::{self, KeyText};
 use crate::error::WorkloadError;
-use crate::stats::{Recorder, StreamStats};
+use crate::stats::Recorder;
 
 /// Connections per keyspace.
 const CONNECTIONS: usize = 4;
+/// Keyspaces filled at once, so that a thousand tenants do not need thousands of connections.
+const AT_ONCE: usize = 32;
 /// A batch ends after so many requests …
 const BATCH_REQUESTS: usize = 64;
 /// … or bytes of values, so that large values do not pile up in the send buffer.
@@ -27,13 +30,45 @@ pub struct Keyspace {
     pub identity: Identity,
     /// Key numbers and value sizes (bytes).
     pub entries: Box<dyn Iterator<Item = (u64, u32)> + Send>,
+    /// How many entries there are.
+    pub count: u64,
     /// Length of keys, bytes (clamped to 16..=255).
     pub key_bytes: u16,
     /// The seed of the load that follows: it fixes the keys' text.
     pub seed: u64,
 }
 
-/// Stores every entry. Returns the number stored and the bytes sent.
+impl Keyspace {
+    /// These keys, which look as `seed` and `key_bytes` say.
+    pub fn new(
+        identity: &Identity,
+        (seed, key_bytes): (u64, u16),
+        entries: impl ExactSizeIterator<Item = (u64, u32)> + Send + 'static,
+    ) -> Self {
+        Self {
+            identity: identity.clone(),
+            count: entries.len() as u64,
+            entries: Box::new(entries),
+            key_bytes,
+            seed,
+        }
+    }
+
+    /// The keys of a mixture.
+    pub fn of(identity: &Identity, look: (u64, u16), mixture: &Mixture) -> Self {
+        let (mixture, keys) = (mixture.clone(), mixture.keys());
+        let entries = (0..keys).map(move |key| (key, mixture.value_bytes(key)));
+        Self {
+            identity: identity.clone(),
+            count: keys,
+            entries: Box::new(entries),
+            key_bytes: look.1,
+            seed: look.0,
+        }
+    }
+}
+
+/// Stores every entry, of some keyspaces at a time. Returns the number stored and the bytes sent.
 ///
 /// # Errors
 /// [`WorkloadError::Unreachable`] or [`WorkloadError::ServerGone`]; [`WorkloadError::Refused`] if
@@ -43,21 +78,33 @@ pub fn run(
     keyspaces: Vec<Keyspace>,
     stop: &AtomicBool,
 ) -> Result<(u64, u64), WorkloadError> {
+    let (mut keyspaces, mut sum) = (keyspaces.into_iter(), (0, 0));
+    loop {
+        let some: Vec<Keyspace> = keyspaces.by_ref().take(AT_ONCE).collect();
+        if some.is_empty() || stop.load(Ordering::Relaxed) {
+            return Ok(sum);
+        }
+        let (keys, bytes) = fill(target, some, stop)?;
+        sum = (sum.0 + keys, sum.1 + bytes);
+    }
+}
+
+fn fill(
+    target: SocketAddr,
+    keyspaces: Vec<Keyspace>,
+    stop: &AtomicBool,
+) -> Result<(u64, u64), WorkloadError> {
     let clock = Clock::start();
     let identities: Vec<Identity> = keyspaces.iter().map(|k| k.identity.clone()).collect();
-    let mut recorder = Recorder::new(
-        identities
-            .iter()
-            .map(|i| StreamStats::new(i.tenant(), &i.tag))
-            .collect(),
-        0,
-        u64::MAX,
-    );
+    let names = identities
+        .iter()
+        .map(|i| (i.tenant().to_string(), i.tag.clone()));
+    let mut recorder = Recorder::new(names, 0, u64::MAX);
     let mut fleet = Fleet::new(target, identities, clock)?;
     let mut filling: Vec<Filling> = Vec::new();
     for (index, keyspace) in keyspaces.into_iter().enumerate() {
         for _ in 0..CONNECTIONS {
-            fleet.open(index)?;
+            fleet.open(index, Manners::default())?;
         }
         let text = KeyText::new(keyspace.seed, keyspace.key_bytes);
         filling.push(Filling {
@@ -125,16 +172,12 @@ fn batch(fleet: &mut Fleet, filling: &mut [Filling], token: usize) {
 }
 
 fn check(recorder: &Recorder) -> Result<(), WorkloadError> {
-    match recorder
-        .streams
-        .iter()
-        .find_map(|s| Some((s, s.errors.values().next()?)))
-    {
+    match recorder.first_error() {
         None => Ok(()),
-        Some((stream, error)) => Err(WorkloadError::Refused {
-            tenant: stream.tenant.clone(),
+        Some((tenant, example)) => Err(WorkloadError::Refused {
+            tenant: tenant.tenant.clone(),
             command: "SET while loading data".into(),
-            reply: error.example.clone(),
+            reply: example.into(),
         }),
     }
 }

@@ -10,13 +10,17 @@
 //! client only if it is told to.
 
 mod behaviour;
+pub mod build;
 pub mod misbehave;
 mod promise;
+mod provision;
 mod read;
 pub mod reference;
+mod run;
 pub mod schema;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,6 +32,9 @@ pub use behaviour::{
     Spike, Values,
 };
 pub use promise::Promise;
+pub use provision::provision;
+pub use run::{run, Event, RunOptions};
+pub use words::words;
 
 use crate::error::WorkloadError;
 

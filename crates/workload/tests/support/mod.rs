@@ -83,3 +83,22 @@ impl Drop for Redis {
         self.kill();
     }
 }
+
+impl Redis {
+    /// The reply to an inline command, as text.
+    #[allow(dead_code, reason = "not every test asks")]
+    pub fn ask(&self, command: &str) -> String {
+        use std::io::{BufRead, BufReader, Read, Write};
+        let mut socket = std::net::TcpStream::connect(self.address).expect("connect");
+        socket
+            .write_all(format!("{command}\r\n").as_bytes())
+            .expect("send");
+        let mut reader = BufReader::new(socket);
+        let mut header = String::new();
+        reader.read_line(&mut header).expect("header");
+        let length: usize = header.trim()[1..].parse().expect("a bulk");
+        let mut text = vec![0; length];
+        reader.read_exact(&mut text).expect("text");
+        String::from_utf8(text).expect("UTF-8")
+    }
+}

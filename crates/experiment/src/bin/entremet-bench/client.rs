@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use experiment::ExperimentError;
 use serde_json::json;
-use workload::client::open::{self, OpenPlan, OpenStream};
-use workload::client::{process, Identity};
+use workload::client::plan::{Pace, Plan, Stage, Stream};
+use workload::client::{drive, process, Identity};
 use workload::draw::{Asks, Mixture, Shares, Sizes};
 use workload::report::rate;
 use workload::rng::Rng;
 use workload::source::{Curve, CurveSource};
 
-use crate::load::{fill, shoot, stream, GETS, KEY_BYTES, PUTS};
+use crate::load::{fill, shoot, stream, ClosedStream, GETS, KEY_BYTES, PUTS};
 use crate::rows::{median, Bound, Row, Rows};
 use crate::server::{pin_client, pinned, Server};
 use crate::Setup;
@@ -64,7 +64,7 @@ fn cost(
     rows: &mut Rows,
     redis: &Server,
     (name, test, depth): (&str, &str, usize),
-    streams: &[workload::client::closed::ClosedStream],
+    streams: &[ClosedStream],
 ) -> Result<(), ExperimentError> {
     let (mut ours, mut theirs, mut our_rate, mut their_rate) = (vec![], vec![], vec![], vec![]);
     for _ in 0..setup.repeats {
@@ -158,22 +158,19 @@ fn open_loop(
             step_s: 1.0,
         };
         let rng = Rng::new(setup.seed, 100 + repeat as u64);
-        let stream = OpenStream {
-            identity: Identity::default(),
-            connections: 8,
-            key_bytes: KEY_BYTES,
-            key_seed: setup.seed,
-            source: Box::new(CurveSource::new(curve, vec![GETS], mixture, rng)),
-        };
-        let (target, streams, duration) = (redis.address, vec![stream], setup.run);
-        let plan = OpenPlan {
-            target,
-            streams,
-            duration,
+        let source = CurveSource::new(curve, vec![GETS], mixture, rng);
+        let look = (setup.seed, KEY_BYTES);
+        let stage = Stage::new(8, look, Pace::open(Box::new(source)));
+        let plan = Plan {
+            target: redis.address,
+            streams: vec![Stream::new(Identity::default(), stage)],
+            warm_up: Duration::ZERO,
+            duration: setup.run,
             drain: Duration::from_secs(5),
+            threads: 1,
         };
-        let outcome = open::run(plan, &AtomicBool::new(false), &mut |_| {})?;
-        let offered = outcome.streams[0].total().offered as f64;
+        let outcome = drive::run(plan, &AtomicBool::new(false), &mut |_| {})?;
+        let offered = outcome.tenants[0].total().offered as f64;
         shares_sent.push(offered / outcome.elapsed_s / OPEN_PER_S);
         lags.push(outcome.generator.lag.percentile_ns(99.0) as f64 / 1e3);
         busy.push(outcome.generator.busy);

@@ -8,11 +8,10 @@
 
 use experiment::ExperimentError;
 use serde_json::json;
-use workload::client::closed::ClosedStream;
 use workload::draw::Sizes;
 use workload::report::rate;
 
-use crate::load::{fill, shoot, stream, GETS};
+use crate::load::{fill, shoot, stream, ClosedStream, GETS};
 use crate::rows::{median, Bound, Row, Rows};
 use crate::server::{identity, pin_client, Entremet, Server, Tenant};
 use crate::Setup;
@@ -69,7 +68,7 @@ fn yardsticks(setup: &Setup, server: &Server) -> Result<toml::Table, ExperimentE
     let shot = shoot(setup, server, &large)?;
     let bytes: u64 = shot
         .outcome
-        .streams
+        .tenants
         .iter()
         .map(|stream| stream.total().bytes_in)
         .sum();

@@ -6,11 +6,10 @@
 
 use experiment::ExperimentError;
 use serde_json::json;
-use workload::client::closed::ClosedStream;
 use workload::draw::{Shares, Sizes, VALUE_BYTES_MAX};
 use workload::report::rate;
 
-use crate::load::{fill, shoot, stream, Shot, GETS};
+use crate::load::{fill, shoot, stream, ClosedStream, Shot, GETS};
 use crate::rows::{median, Bound, Row, Rows};
 use crate::server::{identity, pin_client, Entremet, Server, Tenant};
 use crate::Setup;
@@ -163,9 +162,9 @@ fn twice_the_demand(
 
 /// The worst p95 among the first half of the tenants, µs.
 fn p95_us(shot: &Shot) -> f64 {
-    let half = shot.outcome.streams.len() / 2;
-    let p95 = |s: &workload::stats::StreamStats| s.total().latency().percentile_ns(95.0) as f64;
-    shot.outcome.streams[..half]
+    let half = shot.outcome.tenants.len() / 2;
+    let p95 = |s: &workload::stats::TenantStats| s.total().latency().percentile_ns(95.0) as f64;
+    shot.outcome.tenants[..half]
         .iter()
         .map(p95)
         .fold(0.0, f64::max)

@@ -1,9 +1,11 @@
 //! Closed loops against the servers of a bench.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use experiment::ExperimentError;
-use workload::client::closed::{self, ClosedPlan, ClosedStream};
+use workload::client::drive;
+use workload::client::plan::{Pace, Plan, Stage, Stream};
 use workload::client::preload::{self, Keyspace};
 use workload::client::Identity;
 use workload::draw::{Asks, Mixture, Shares, Sizes};
@@ -15,12 +17,30 @@ use crate::Setup;
 /// Length of keys, bytes; redis-benchmark's `key:000000012345` is as long.
 pub const KEY_BYTES: u16 = 16;
 
+/// How long the last replies are waited for.
+const DRAIN: Duration = Duration::from_secs(5);
+
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// Reads only.
 pub const GETS: Shares = Shares::GETS;
 /// Writes only.
 pub const PUTS: Shares = Shares::PUTS;
+
+/// One tenant's closed loop.
+#[derive(Clone, Debug)]
+pub struct ClosedStream {
+    /// Who it is.
+    pub identity: Identity,
+    /// Connections, at least 1.
+    pub connections: usize,
+    /// Requests outstanding per connection, at least 1.
+    pub depth: usize,
+    /// Length of keys, bytes.
+    pub key_bytes: u16,
+    /// What it asks.
+    pub asks: Asks,
+}
 
 /// One run's result, with what it cost the server.
 pub struct Shot {
@@ -35,9 +55,9 @@ pub struct Shot {
 impl Shot {
     /// Completed requests per second of each stream.
     pub fn rates(&self) -> Vec<f64> {
-        let total = |stream: &workload::stats::StreamStats| stream.total();
+        let total = |stream: &workload::stats::TenantStats| stream.total();
         self.outcome
-            .streams
+            .tenants
             .iter()
             .map(|s| self.outcome.achieved_per_s(&total(s)))
             .collect()
@@ -88,13 +108,7 @@ pub fn fill(
 ) -> Result<(), ExperimentError> {
     let keyspace = |stream: &ClosedStream| {
         let mixture = Mixture::new((setup.seed, 0), stream.asks.clone());
-        let keys = 0..mixture.keys();
-        Keyspace {
-            identity: stream.identity.clone(),
-            entries: Box::new(keys.map(move |key| (key, mixture.value_bytes(key)))),
-            key_bytes: stream.key_bytes,
-            seed: setup.seed,
-        }
+        Keyspace::of(&stream.identity, (setup.seed, stream.key_bytes), &mixture)
     };
     // One after the other, so that a thousand tenants do not need thousands of connections.
     for stream in streams {
@@ -109,16 +123,25 @@ pub fn shoot(
     server: &Server,
     streams: &[ClosedStream],
 ) -> Result<Shot, ExperimentError> {
-    let plan = ClosedPlan {
+    let loop_of = |(index, stream): (usize, &ClosedStream)| {
+        let random = (setup.seed, index as u64);
+        let pace = Pace::closed(random, stream.asks.clone(), stream.depth);
+        let look = (setup.seed, stream.key_bytes);
+        Stream::new(
+            stream.identity.clone(),
+            Stage::new(stream.connections, look, pace),
+        )
+    };
+    let plan = Plan {
         target: server.address,
-        streams: streams.to_vec(),
+        streams: streams.iter().enumerate().map(loop_of).collect(),
         warm_up: setup.warm_up,
         duration: setup.run,
+        drain: DRAIN,
         threads: 1,
-        seed: setup.seed,
     };
     let cpu_from_s = server.cpu_s();
-    let outcome = closed::run(&plan, &RUNNING)?;
+    let outcome = drive::run(plan, &RUNNING, &mut |_| {})?;
     let server_cpu_s = server.cpu_s() - cpu_from_s;
     if let Some(why) = &outcome.cut_short {
         return Err(ExperimentError::Usage(format!(
@@ -126,7 +149,7 @@ pub fn shoot(
         )));
     }
     let errors = outcome
-        .streams
+        .tenants
         .iter()
         .find_map(|s| s.errors.values().next());
     if let Some(error) = errors {
@@ -135,7 +158,7 @@ pub fn shoot(
             error.example
         )));
     }
-    let total: u64 = outcome.streams.iter().map(|s| s.total().completed).sum();
+    let total: u64 = outcome.tenants.iter().map(|s| s.total().completed).sum();
     // The server's time covers the warm-up as well, so its requests are scaled to it.
     let whole = (setup.warm_up + setup.run).as_secs_f64() / setup.run.as_secs_f64();
     let requests = (total as f64).max(1.0);

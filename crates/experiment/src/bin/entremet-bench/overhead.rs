@@ -2,11 +2,10 @@
 
 use experiment::ExperimentError;
 use serde_json::json;
-use workload::client::closed::ClosedStream;
 use workload::draw::Sizes;
 use workload::report::rate;
 
-use crate::load::{fill, shoot, stream, GETS};
+use crate::load::{fill, shoot, stream, ClosedStream, GETS};
 use crate::rows::{median, Bound, Row, Rows};
 use crate::server::{identity, pin_client, Entremet, Server, Tenant};
 use crate::Setup;

@@ -5,7 +5,7 @@ use serde_json::json;
 use workload::draw::{Shares, Sizes};
 use workload::report::rate;
 
-use crate::load::{fill, shoot, stream, Shot, GETS, PUTS};
+use crate::load::{fill, shoot, stream, ClosedStream, Shot, GETS, PUTS};
 use crate::rows::{median, Bound, Row, Rows};
 use crate::server::{identity, pin_client, Entremet, Server};
 use crate::Setup;
@@ -71,11 +71,7 @@ fn start(setup: &Setup, cores: Vec<usize>) -> Result<Server, ExperimentError> {
     Ok(server)
 }
 
-fn streams(
-    redis: bool,
-    shares: Shares,
-    depth: usize,
-) -> Vec<workload::client::closed::ClosedStream> {
+fn streams(redis: bool, shares: Shares, depth: usize) -> Vec<ClosedStream> {
     let identity = if redis {
         Default::default()
     } else {
@@ -146,6 +142,6 @@ fn compare(
 }
 
 fn p99_us(shot: &Shot) -> f64 {
-    let latency = shot.outcome.streams[0].total().latency();
+    let latency = shot.outcome.tenants[0].total().latency();
     latency.percentile_ns(99.0) as f64 / 1e3
 }

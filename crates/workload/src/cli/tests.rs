@@ -20,7 +20,7 @@ fn defaults_and_lists() {
         .map(|replay| replay.name.as_str())
         .collect();
     assert_eq!(names, ["twitter", "mooncake", "kosarak"]);
-    assert_eq!(args.duration, Duration::from_secs(30));
+    assert_eq!((args.duration, args.scenario), (None, None));
     let args = parse(&[
         "--replay",
         "twitter@2880",
@@ -43,16 +43,33 @@ fn mistakes_are_explained() {
     let error = |words: &[&str]| parse(words).expect_err("wrong").to_string();
     assert!(error(&["--replay", "facebook"]).contains("no replay `facebook`; known are twitter"));
     assert!(error(&["--tenant", "web"]).contains("expected NAME:PASSWORD"));
-    assert!(error(&["--duration", "30"]).contains("with its unit"));
+    assert!(error(&["--duration", "30"]).contains("has no unit"));
     assert!(error(&["--duration", "0s"]).contains("more than nothing"));
     assert!(error(&["--speed-up", "0"]).contains("above zero"));
+}
+
+#[test]
+fn a_scenario_brings_its_own() {
+    let args = parse(&["a.toml", "--check"]).expect("valid");
+    assert!(args.check && args.scenario.is_some());
+    for words in [
+        &["a.toml", "--replay", "meta"][..],
+        &["a.toml", "--keys", "5"],
+        &["--check"],
+        &["--provision"],
+        &["a.toml", "--operator", "a:b"],
+        &["a.toml", "--anonymous", "--provision"],
+        &["a.toml", "--histograms"],
+    ] {
+        assert!(parse(words).is_err(), "{words:?}");
+    }
 }
 
 #[test]
 fn durations() {
     assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1_500)));
     assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
-    assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+    assert_eq!(parse_duration("2min"), Ok(Duration::from_secs(120)));
     assert!(parse_duration("9999h").is_err());
     assert!(parse_duration("s").is_err());
 }

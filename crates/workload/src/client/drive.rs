@@ -1,0 +1,401 @@
+//! The run itself: every stream of a plan on one readiness queue a thread.
+//!
+//! Open loops send when requests are due, whatever the server does; closed loops send when they were answered. Both share
+//! connections, clock and counting, so that tenants of either kind can meet in one run.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::control::Control;
+use super::fleet::Fleet;
+use super::lane::Lane;
+use super::plan::{Handshake, Plan, Stream};
+use super::process::thread_cpu_s;
+use super::timer::Timer;
+use super::{Clock, Identity};
+use crate::error::WorkloadError;
+use crate::stats::{Generator, Latency, Outcome, Recorder, TenantStats, UNANSWERED};
+
+/// Progress is told, and interruption noticed, at least so often.
+const TICK: Duration = Duration::from_millis(100);
+/// Time allowed for a tenant's first login.
+const PROBE: Duration = Duration::from_secs(5);
+/// Ends a run of closed loops whose server has stopped answering.
+const STALL_NS: u64 = 10_000_000_000;
+/// Replies that are read before it is looked whether requests are due.
+const READS: usize = 32;
+
+/// How a run is going.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Seconds since measuring began; negative in the warm-up.
+    pub at_s: f64,
+    /// Requests sent so far.
+    pub offered: u64,
+    /// Requests answered so far.
+    pub completed: u64,
+    /// Requests failed so far.
+    pub failed: u64,
+    /// Requests sent and not answered.
+    pub outstanding: u64,
+    /// What changed since it was last told: who joined, left, or behaves otherwise.
+    pub news: Vec<String>,
+    /// Only the last replies are still waited for.
+    pub ending: bool,
+}
+
+/// What all threads count together.
+#[derive(Default)]
+struct Gauges {
+    offered: AtomicU64,
+    completed: AtomicU64,
+    failed: AtomicU64,
+    outstanding: AtomicU64,
+}
+
+/// Runs the plan, telling `progress` about ten times a second. `stop` ends it early with what there is.
+///
+/// # Errors
+/// [`WorkloadError::Unreachable`], [`WorkloadError::Refused`] before it starts,
+/// [`WorkloadError::ServerGone`] when every connection is lost for good.
+pub fn run(
+    plan: Plan,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, WorkloadError> {
+    probe(&plan)?;
+    play(plan, stop, progress)
+}
+
+/// The same for a plan that was probed.
+pub(crate) fn play(
+    plan: Plan,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, WorkloadError> {
+    let (target, threads) = (plan.target, plan.threads.max(1));
+    let times = Times {
+        from_ns: plan.warm_up.as_nanos() as u64,
+        until_ns: (plan.warm_up + plan.duration).as_nanos() as u64,
+        drain_ns: plan.drain.as_nanos() as u64,
+    };
+    let parts = plan.split(threads);
+    let mut drives = Vec::with_capacity(threads);
+    for part in parts {
+        drives.push(Drive::prepare(target, part, times)?);
+    }
+    let gauges = Gauges::default();
+    let gauges = &gauges;
+    let mut others = drives.split_off(1);
+    let first = drives.remove(0);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others
+            .drain(..)
+            .map(|drive| scope.spawn(move || drive.play(stop, gauges, &mut |_| {})))
+            .collect();
+        let mut merged = first.play(stop, gauges, progress);
+        for other in others {
+            let other = match other.join() {
+                Ok(outcome) => outcome?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            if let Ok(merged) = &mut merged {
+                merged.add(other);
+            }
+        }
+        merged
+    })
+}
+
+/// Finds wrong passwords and missing servers before anything is measured.
+pub(crate) fn probe(plan: &Plan) -> Result<(), WorkloadError> {
+    let mut known: Vec<&Identity> = Vec::new();
+    for stream in &plan.streams {
+        let full = |stage: &super::plan::Stage| stage.manners.handshake == Handshake::Full;
+        if stream.stages.iter().any(full) && !known.contains(&&stream.identity) {
+            Control::connect(plan.target, &stream.identity, PROBE)?;
+            known.push(&stream.identity);
+        }
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+struct Times {
+    /// Measuring begins, ns since the run began …
+    from_ns: u64,
+    /// … and ends.
+    until_ns: u64,
+    drain_ns: u64,
+}
+
+struct Drive {
+    fleet: Fleet,
+    lanes: Vec<Lane>,
+    recorder: Recorder,
+    timer: Timer,
+    clock: Clock,
+    times: Times,
+    lag: Latency,
+    news: Vec<String>,
+    told: (u64, u64, u64, u64),
+}
+
+impl Drive {
+    fn prepare(
+        target: std::net::SocketAddr,
+        streams: Vec<Stream>,
+        times: Times,
+    ) -> Result<Self, WorkloadError> {
+        let identities: Vec<Identity> = streams.iter().map(|s| s.identity.clone()).collect();
+        let names = streams
+            .iter()
+            .map(|s| (s.tenant.clone(), s.identity.tag.clone()));
+        let recorder = Recorder::new(names, times.from_ns, times.until_ns);
+        let clock = Clock::start();
+        let mut fleet = Fleet::new(target, identities, clock)?;
+        let timer = Timer::new(fleet.registry())?;
+        let mut lanes = Vec::with_capacity(streams.len());
+        for (index, stream) in streams.into_iter().enumerate() {
+            let mut lane = Lane::new(index, stream);
+            lane.advance(&mut fleet, 0, true)?;
+            lanes.push(lane);
+        }
+        Ok(Self {
+            fleet,
+            lanes,
+            recorder,
+            timer,
+            clock,
+            times,
+            lag: Latency::default(),
+            news: Vec::new(),
+            told: (0, 0, 0, 0),
+        })
+    }
+
+    fn play(
+        mut self,
+        stop: &AtomicBool,
+        gauges: &Gauges,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Outcome, WorkloadError> {
+        // The connects took their time: the run begins now.
+        self.clock = Clock::start();
+        self.fleet.set_clock(self.clock);
+        let (cpu_s, cut_short) = self.send(stop, gauges, progress)?;
+        let ended_ns = self.clock.now_ns().min(self.times.until_ns);
+        self.recorder.close(ended_ns);
+        self.drain(stop, gauges, progress)?;
+        let elapsed_s = ended_ns.saturating_sub(self.times.from_ns) as f64 / 1e9;
+        let generator = Generator {
+            lag: self.lag,
+            busy: cpu_s / elapsed_s.max(1e-9),
+            cpu_s,
+        };
+        Ok(Outcome {
+            tenants: self.recorder.finish(),
+            elapsed_s,
+            warm_up_s: self.times.from_ns as f64 / 1e9,
+            bytes_out: self.fleet.bytes_out,
+            generator,
+            cut_short,
+        })
+    }
+
+    /// Sends until the end. Returns the CPU time of the measured part, and why it ended early if it did.
+    fn send(
+        &mut self,
+        stop: &AtomicBool,
+        gauges: &Gauges,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<(f64, Option<String>), WorkloadError> {
+        let (mut cpu_from_s, mut counting, mut told_ns) = (thread_cpu_s(), false, 0);
+        let (mut answered, mut answered_ns) = (0, 0);
+        let cut = loop {
+            let now_ns = self.clock.now_ns();
+            if !counting && now_ns >= self.times.from_ns {
+                // What the warm-up did to the generator is not measured either.
+                (cpu_from_s, counting, self.lag) = (thread_cpu_s(), true, Latency::default());
+            }
+            if now_ns >= self.times.until_ns {
+                self.catch_up();
+                break None;
+            }
+            if stop.load(Ordering::Relaxed) {
+                let at_s = (now_ns as f64 - self.times.from_ns as f64) / 1e9;
+                break Some(format!("interrupted after {at_s:.1} s"));
+            }
+            if now_ns - told_ns >= TICK.as_nanos() as u64 {
+                told_ns = now_ns;
+                self.tell(now_ns, false, gauges, progress);
+            }
+            if self.fleet.completed != answered {
+                (answered, answered_ns) = (self.fleet.completed, now_ns);
+            } else if now_ns - answered_ns > STALL_NS && self.stalled() {
+                break Some(format!("no reply for {} s", STALL_NS / 1_000_000_000));
+            }
+            self.turn(now_ns)?;
+        };
+        Ok((thread_cpu_s() - cpu_from_s, cut))
+    }
+
+    /// All that is to be done now, and then a wait for what comes.
+    fn turn(&mut self, now_ns: u64) -> Result<(), WorkloadError> {
+        for lane in &mut self.lanes {
+            if lane.changes_ns() <= now_ns {
+                let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
+                lane.catch_up(now_ns, fleet, recorder, &mut self.lag);
+                let news = lane.advance(&mut self.fleet, now_ns, false)?;
+                self.news.extend(news);
+            }
+        }
+        let next_ns = self.send_due(now_ns);
+        self.greet();
+        self.fleet.flush(&mut self.recorder);
+        let wake_ns = next_ns.min(self.times.until_ns).min(self.fleet.rested_ns());
+        self.wait(wake_ns.saturating_sub(self.clock.now_ns()))?;
+        let mut reads = 0;
+        while let Some(token) = self.fleet.next_read(&mut self.recorder) {
+            self.answered(token);
+            reads += 1;
+            if reads % READS == 0 && self.clock.now_ns() >= next_ns {
+                self.send_due(self.clock.now_ns());
+                self.fleet.flush(&mut self.recorder);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what was due before the end.
+    fn catch_up(&mut self) {
+        for lane in &mut self.lanes {
+            let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
+            lane.catch_up(self.times.until_ns, fleet, recorder, &mut self.lag);
+        }
+        self.fleet.flush(&mut self.recorder);
+    }
+
+    /// Sends what is due; returns when the next thing is.
+    fn send_due(&mut self, now_ns: u64) -> u64 {
+        let until_ns = self.times.until_ns;
+        let mut next_ns = u64::MAX;
+        for lane in &mut self.lanes {
+            let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
+            lane.send_due((now_ns, until_ns), fleet, recorder, &mut self.lag);
+            next_ns = next_ns.min(lane.due_ns());
+        }
+        next_ns
+    }
+
+    /// Lets closed loops begin on connections that have nothing to wait for.
+    fn greet(&mut self) {
+        let now_ns = self.clock.now_ns();
+        for token in self.fleet.opened() {
+            if let Some(stream) = self.fleet.find(token).map(|conn| conn.stream) {
+                let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
+                self.lanes[stream].batch(token, fleet, now_ns, recorder);
+            }
+        }
+    }
+
+    /// A connection was read.
+    fn answered(&mut self, token: usize) {
+        if self.fleet.left(token) {
+            return;
+        }
+        let stream = self.fleet.conn(token).stream;
+        if self.lanes[stream].closed() {
+            let now_ns = self.clock.now_ns();
+            let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
+            self.lanes[stream].batch(token, fleet, now_ns, recorder);
+            self.fleet.flush_one(token, &mut self.recorder);
+        }
+    }
+
+    /// Waits for something to read or write, at most `wait_ns`.
+    fn wait(&mut self, wait_ns: u64) -> Result<(), WorkloadError> {
+        let mut timeout = TICK;
+        if wait_ns == 0 {
+            timeout = Duration::ZERO;
+        } else if wait_ns < TICK.as_nanos() as u64 {
+            self.timer.arm(wait_ns)?;
+        }
+        self.fleet.poll(Some(timeout), &mut self.recorder)
+    }
+
+    /// Nothing but closed loops that behave, and they wait for replies.
+    fn stalled(&self) -> bool {
+        let closed = |lane: &Lane| lane.closed() && !lane.manners().rude();
+        self.lanes.iter().all(closed) && self.fleet.outstanding() > 0
+    }
+
+    /// Waits for the replies that are still out; what does not come is counted as unanswered.
+    fn drain(
+        &mut self,
+        stop: &AtomicBool,
+        gauges: &Gauges,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<(), WorkloadError> {
+        let end_ns = self.clock.now_ns() + self.times.drain_ns;
+        let stopped = stop.load(Ordering::Relaxed);
+        while self.fleet.expected() > 0 {
+            let now_ns = self.clock.now_ns();
+            // An interrupt in this phase ends it; one that ended the run before has its last replies awaited.
+            if now_ns >= end_ns || (!stopped && stop.load(Ordering::Relaxed)) {
+                break;
+            }
+            self.tell(now_ns, true, gauges, progress);
+            self.fleet.flush(&mut self.recorder);
+            self.fleet.poll(Some(TICK), &mut self.recorder)?;
+            while self.fleet.next_read(&mut self.recorder).is_some() {}
+        }
+        self.recorder.loss = UNANSWERED;
+        self.fleet.abandon(&mut self.recorder);
+        Ok(())
+    }
+
+    fn tell(
+        &mut self,
+        now_ns: u64,
+        ending: bool,
+        gauges: &Gauges,
+        progress: &mut dyn FnMut(&Progress),
+    ) {
+        let outstanding = self.fleet.outstanding() as u64;
+        let now = (
+            self.recorder.sent,
+            self.fleet.completed,
+            self.recorder.lost,
+            outstanding,
+        );
+        let add = |gauge: &AtomicU64, now: u64, before: u64| {
+            gauge.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+            gauge.load(Ordering::Relaxed)
+        };
+        let at_s = (now_ns as f64 - self.times.from_ns as f64) / 1e9;
+        let told = Progress {
+            at_s,
+            offered: add(&gauges.offered, now.0, self.told.0),
+            completed: add(&gauges.completed, now.1, self.told.1),
+            failed: add(&gauges.failed, now.2, self.told.2),
+            outstanding: add(&gauges.outstanding, now.3, self.told.3),
+            news: std::mem::take(&mut self.news),
+            ending,
+        };
+        self.told = now;
+        progress(&told);
+    }
+}
+
+impl Outcome {
+    /// Adds what another thread measured of the same plan.
+    fn add(&mut self, other: Outcome) {
+        for (mine, theirs) in self.tenants.iter_mut().zip(&other.tenants) {
+            TenantStats::add(mine, theirs);
+        }
+        self.bytes_out += other.bytes_out;
+        self.generator.add(&other.generator);
+        self.cut_short = self.cut_short.take().or(other.cut_short);
+    }
+}

@@ -1,0 +1,213 @@
+//! What a run is to do: streams of requests, and how each behaves from when on.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::Identity;
+use crate::draw::{Asks, Mixture};
+use crate::encode::KeyText;
+use crate::source::Source;
+
+pub use crate::scenario::Handshake;
+
+/// A run. Its clock begins with the warm-up; what is measured begins after that.
+pub struct Plan {
+    /// The server.
+    pub target: SocketAddr,
+    /// All at once.
+    pub streams: Vec<Stream>,
+    /// Run but not counted.
+    pub warm_up: Duration,
+    /// Counted.
+    pub duration: Duration,
+    /// How long to wait for the last replies.
+    pub drain: Duration,
+    /// Client threads, at least 1.
+    pub threads: usize,
+}
+
+/// One stream of requests.
+pub struct Stream {
+    /// The tenant's name in results. Streams of one tenant and tag are counted together.
+    pub tenant: String,
+    /// Who it says that it is.
+    pub identity: Identity,
+    /// What messages call it.
+    pub label: String,
+    /// How it behaves, in order of time; it does nothing before the first.
+    pub stages: Vec<Stage>,
+}
+
+impl Stream {
+    /// A stream that behaves alike from the beginning to the end.
+    pub fn new(identity: Identity, stage: Stage) -> Self {
+        Self {
+            tenant: identity.tenant().into(),
+            label: identity.tag.clone(),
+            identity,
+            stages: vec![stage],
+        }
+    }
+}
+
+/// How a stream behaves from some time on.
+pub struct Stage {
+    /// When it begins, ns since the run began.
+    pub from_ns: u64,
+    /// Connections; 0: none.
+    pub connections: usize,
+    /// How they treat the server.
+    pub manners: Manners,
+    /// How keys look.
+    pub(crate) text: KeyText,
+    /// When requests leave.
+    pub pace: Pace,
+}
+
+impl Stage {
+    /// A stage from the beginning of the run, with good manners. `key_seed` fixes the keys' text: streams with different
+    /// seeds never meet in a key. Keys have `key_bytes` bytes (clamped to 16..=255).
+    pub fn new(connections: usize, (key_seed, key_bytes): (u64, u16), pace: Pace) -> Self {
+        Self {
+            from_ns: 0,
+            connections,
+            manners: Manners::default(),
+            text: KeyText::new(key_seed, key_bytes),
+            pace,
+        }
+    }
+}
+
+/// When requests leave, and what they ask.
+pub enum Pace {
+    /// Never.
+    Still,
+    /// When they are due.
+    Open {
+        /// What is due when, ns since the run began.
+        source: Box<dyn Source>,
+        /// Unanswered requests on a connection beyond which no more are sent.
+        outstanding: usize,
+    },
+    /// When the last ones were answered.
+    Closed {
+        /// What is asked.
+        mixture: Box<Mixture>,
+        /// Requests sent at once on a connection, at least 1.
+        depth: usize,
+    },
+}
+
+impl Pace {
+    /// A closed loop; `random` fixes value sizes and the sequence of requests.
+    pub fn closed(random: (u64, u64), asks: Asks, depth: usize) -> Self {
+        Self::Closed {
+            mixture: Box::new(Mixture::new(random, asks)),
+            depth: depth.max(1),
+        }
+    }
+
+    /// An open loop that gives up sending only when nothing moves any more.
+    pub fn open(source: Box<dyn Source>) -> Self {
+        Self::Open {
+            source,
+            outstanding: 16_384,
+        }
+    }
+}
+
+/// How connections treat the server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Manners {
+    /// How they introduce themselves.
+    pub handshake: Handshake,
+    /// Requests after which a connection is closed and made anew; 0: never.
+    pub reconnect_after: u64,
+    /// Bytes per second at which replies are read; `None`: as they come.
+    pub read_rate: Option<f64>,
+}
+
+impl Manners {
+    /// Servers throw such connections out, which is no reason to give up.
+    pub(crate) fn rude(&self) -> bool {
+        self.handshake != Handshake::Full || self.read_rate.is_some()
+    }
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self {
+            handshake: Handshake::Full,
+            reconnect_after: 0,
+            read_rate: None,
+        }
+    }
+}
+
+impl Plan {
+    /// The part of each of so many threads: open loops are dealt out in turn, connections of closed loops evenly. Every part
+    /// knows every stream, so that results add up; what it does not play is still.
+    pub(crate) fn split(self, threads: usize) -> Vec<Vec<Stream>> {
+        let mut parts: Vec<Vec<Stream>> = (0..threads).map(|_| Vec::new()).collect();
+        for (index, stream) in self.streams.into_iter().enumerate() {
+            let owner = index % threads;
+            let mut stages: Vec<Vec<Stage>> = (0..threads).map(|_| Vec::new()).collect();
+            for stage in stream.stages {
+                deal(stage, owner, &mut stages);
+            }
+            for (part, stages) in parts.iter_mut().zip(stages) {
+                part.push(Stream {
+                    tenant: stream.tenant.clone(),
+                    identity: stream.identity.clone(),
+                    label: stream.label.clone(),
+                    stages,
+                });
+            }
+        }
+        parts
+    }
+}
+
+fn deal(stage: Stage, owner: usize, parts: &mut [Vec<Stage>]) {
+    let threads = parts.len();
+    let share = |part: usize| {
+        let place = (part + threads - owner) % threads;
+        stage.connections / threads + usize::from(place < stage.connections % threads)
+    };
+    let part_of = |connections: usize, pace: Pace| Stage {
+        connections,
+        pace,
+        ..stage_like(&stage)
+    };
+    match &stage.pace {
+        Pace::Closed { mixture, depth } => {
+            for (part, stages) in parts.iter_mut().enumerate() {
+                let mixture = match part == owner {
+                    true => mixture.clone(),
+                    false => Box::new(mixture.fork(part as u64)),
+                };
+                let depth = *depth;
+                stages.push(part_of(share(part), Pace::Closed { mixture, depth }));
+            }
+        }
+        Pace::Open { .. } | Pace::Still => {
+            for (part, stages) in parts.iter_mut().enumerate() {
+                if part != owner {
+                    stages.push(part_of(0, Pace::Still));
+                }
+            }
+            parts[owner].push(stage);
+        }
+    }
+}
+
+/// A still stage at the same time with the same manners.
+fn stage_like(stage: &Stage) -> Stage {
+    Stage {
+        from_ns: stage.from_ns,
+        connections: 0,
+        manners: stage.manners,
+        text: stage.text,
+        pace: Pace::Still,
+    }
+}

@@ -1,0 +1,161 @@
+//! Counts what becomes of requests.
+
+use super::{TenantStats, LOST};
+use crate::client::{Completion, Observer};
+use crate::draw::Class;
+
+/// Counts requests and replies of a run by tenant, within the measured time.
+pub(crate) struct Recorder {
+    tenants: Vec<TenantStats>,
+    /// Which of the tenants each stream belongs to.
+    tenant_of: Vec<usize>,
+    /// Measured from here (ns since the run began) …
+    from_ns: u64,
+    /// … to here.
+    until_ns: u64,
+    /// What a request that lost its connection is counted as.
+    pub(crate) loss: &'static str,
+    /// Requests so far, whether measured or not.
+    pub(crate) sent: u64,
+    /// Failures so far, whether measured or not.
+    pub(crate) lost: u64,
+}
+
+impl Recorder {
+    /// For streams of these (tenant, tag); those of one tenant and tag are counted together.
+    pub(crate) fn new(
+        streams: impl Iterator<Item = (String, String)>,
+        from_ns: u64,
+        until_ns: u64,
+    ) -> Self {
+        let mut tenants: Vec<TenantStats> = Vec::new();
+        let mut places = std::collections::BTreeMap::new();
+        let tenant_of = streams
+            .map(|name| {
+                *places.entry(name).or_insert_with_key(|(tenant, tag)| {
+                    tenants.push(TenantStats::new(tenant, tag));
+                    tenants.len() - 1
+                })
+            })
+            .collect();
+        Self {
+            tenants,
+            tenant_of,
+            from_ns,
+            until_ns,
+            loss: LOST,
+            sent: 0,
+            lost: 0,
+        }
+    }
+
+    fn measured(&self, at_ns: u64) -> bool {
+        (self.from_ns..self.until_ns).contains(&at_ns)
+    }
+
+    fn tenant(&mut self, stream: usize) -> &mut TenantStats {
+        &mut self.tenants[self.tenant_of[stream]]
+    }
+
+    /// Nanoseconds since measuring began; 0 in the warm-up.
+    pub(crate) fn since_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.from_ns)
+    }
+
+    /// A request of so many bytes was due or sent at `at_ns`.
+    pub(crate) fn offered(&mut self, stream: usize, class: Class, at_ns: u64, bytes: u64) {
+        self.sent += 1;
+        if self.measured(at_ns) {
+            let since_ns = at_ns - self.from_ns;
+            let tenant = self.tenant(stream);
+            tenant.series.offered(since_ns);
+            let class = tenant.class_mut(class);
+            class.offered += 1;
+            class.bytes_out += bytes;
+        }
+    }
+
+    /// A request that was due or sent at `start_ns` failed at `now_ns`.
+    pub(crate) fn failed(
+        &mut self,
+        stream: usize,
+        class: Class,
+        start_ns: u64,
+        now_ns: u64,
+        text: &str,
+    ) {
+        self.lost += 1;
+        let (begun, now) = (self.measured(start_ns), self.measured(now_ns));
+        let since_ns = self.since_ns(now_ns);
+        let tenant = self.tenant(stream);
+        if now {
+            tenant.series.failed(since_ns);
+        }
+        if begun {
+            tenant.fail(class, text);
+        }
+    }
+
+    /// Measuring ended, perhaps before its time.
+    pub(crate) fn close(&mut self, now_ns: u64) {
+        self.until_ns = now_ns.max(self.from_ns);
+    }
+
+    /// The errors met so far, for those who must stop at the first.
+    pub(crate) fn first_error(&self) -> Option<(&TenantStats, &str)> {
+        let tenants = self.tenants.iter();
+        tenants
+            .filter_map(|tenant| Some((tenant, tenant.errors.values().next()?.example.as_str())))
+            .next()
+    }
+
+    /// What was measured.
+    pub(crate) fn finish(mut self) -> Vec<TenantStats> {
+        let seconds = (self.until_ns - self.from_ns).div_ceil(1_000_000_000) as usize;
+        for tenant in &mut self.tenants {
+            tenant.series.finish(seconds);
+        }
+        self.tenants
+    }
+}
+
+impl Observer for Recorder {
+    fn completed(&mut self, completion: Completion<'_>) {
+        let Completion {
+            stream,
+            class,
+            start_ns,
+            now_ns,
+            reply,
+        } = completion;
+        if !reply.error.is_empty() {
+            let text = String::from_utf8_lossy(reply.error);
+            return self.failed(stream, class, start_ns, now_ns, &text);
+        }
+        let (begun, now) = (self.measured(start_ns), self.measured(now_ns));
+        if !begun && !now {
+            return;
+        }
+        let since_ns = self.since_ns(now_ns);
+        let latency_ns = now_ns.saturating_sub(start_ns);
+        let tenant = self.tenant(stream);
+        if now {
+            tenant.series.answered(since_ns, latency_ns);
+        }
+        let class = tenant.class_mut(class);
+        if now {
+            class.answered += 1;
+            class.bytes_in += reply.bytes;
+        }
+        if begun {
+            class.completed += 1;
+            class.late += u64::from(!now);
+            class.missed += u64::from(reply.nulls);
+            class.latency.get_or_insert_default().record(latency_ns);
+        }
+    }
+
+    fn lost(&mut self, stream: usize, class: Class, start_ns: u64, now_ns: u64) {
+        self.failed(stream, class, start_ns, now_ns, self.loss);
+    }
+}
