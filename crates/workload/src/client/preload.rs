@@ -1,5 +1,6 @@
 //! Fills keyspaces before a run.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,11 +8,10 @@ use std::time::Duration;
 use super::conn::Status;
 use super::fleet::Fleet;
 use super::plan::Manners;
-use super::{Clock, Identity};
+use super::{Clock, Completion, Identity, Observer};
 use crate::draw::{Class, Draw, Mixture, Ttl};
 use crate::encode::{self, KeyText};
 use crate::error::WorkloadError;
-use crate::stats::Recorder;
 
 /// Connections per keyspace.
 const CONNECTIONS: usize = 4;
@@ -21,6 +21,10 @@ const AT_ONCE: usize = 32;
 const BATCH_REQUESTS: usize = 64;
 /// … or bytes of values, so that large values do not pile up in the send buffer.
 const BATCH_BYTES: u64 = 1 << 20;
+/// Interruption is noticed at least so often.
+const TICK: Duration = Duration::from_millis(50);
+/// After a refusal for a limit, so long nothing is sent to that keyspace.
+const PAUSE: Duration = Duration::from_millis(10);
 /// Ends a preload whose server has stopped answering.
 const STALL: Duration = Duration::from_secs(30);
 
@@ -72,7 +76,8 @@ impl Keyspace {
 ///
 /// # Errors
 /// [`WorkloadError::Unreachable`] or [`WorkloadError::ServerGone`]; [`WorkloadError::Refused`] if
-/// any put was refused, because a load on half a keyspace would measure misses.
+/// any put was refused for good, because a load on half a keyspace would measure misses. What is refused for a tenant's
+/// limit, or lost with its connection, is sent again.
 pub fn run(
     target: SocketAddr,
     keyspaces: Vec<Keyspace>,
@@ -96,88 +101,165 @@ fn fill(
 ) -> Result<(u64, u64), WorkloadError> {
     let clock = Clock::start();
     let identities: Vec<Identity> = keyspaces.iter().map(|k| k.identity.clone()).collect();
-    let names = identities
-        .iter()
-        .map(|i| (i.tenant().to_string(), i.tag.clone()));
-    let mut recorder = Recorder::new(names, 0, u64::MAX);
-    let mut fleet = Fleet::new(target, identities, clock)?;
-    let mut filling: Vec<Filling> = Vec::new();
+    let mut fleet = Fleet::new(target, identities.clone(), clock)?;
+    let (mut filler, mut tokens) = (Filler::default(), Vec::new());
     for (index, keyspace) in keyspaces.into_iter().enumerate() {
         for _ in 0..CONNECTIONS {
-            fleet.open(index, Manners::default())?;
+            tokens.push(fleet.open(index, Manners::default())?);
         }
-        let text = KeyText::new(keyspace.seed, keyspace.key_bytes);
-        filling.push(Filling {
-            entries: keyspace.entries,
-            text,
-            done: false,
-        });
+        filler.keyspaces.push(Filling::new(keyspace));
     }
-    let (mut answered, mut answered_ns) = (0, clock.now_ns());
+    let (mut stored, mut stored_ns) = (0, 0);
     loop {
-        fleet.flush(&mut recorder);
-        fleet.poll(Some(Duration::from_millis(50)), &mut recorder)?;
-        while let Some(token) = fleet.next_read(&mut recorder) {
-            batch(&mut fleet, &mut filling, token);
-            fleet.flush_one(token, &mut recorder);
+        fleet.flush(&mut filler);
+        let paused = filler.keyspaces.iter().any(|filling| filling.paused_ns > 0);
+        let patience = if paused { PAUSE } else { TICK };
+        fleet.poll(Some(patience), &mut filler)?;
+        while let Some(token) = fleet.next_read(&mut filler) {
+            batch(&mut fleet, &mut filler, token, clock.now_ns());
+            fleet.flush_one(token, &mut filler);
         }
-        check(&recorder)?;
         let now_ns = clock.now_ns();
-        if fleet.completed != answered {
-            (answered, answered_ns) = (fleet.completed, now_ns);
+        if filler.wake(now_ns) {
+            // Connections that waited for nothing but the end of a pause.
+            for token in &tokens {
+                batch(&mut fleet, &mut filler, *token, now_ns);
+            }
         }
-        let finished = filling.iter().all(|f| f.done) && fleet.outstanding() == 0;
-        if finished || stop.load(Ordering::Relaxed) {
-            return Ok((answered, fleet.bytes_out));
+        if let Some((stream, reply)) = filler.refused.take() {
+            return Err(WorkloadError::Refused {
+                tenant: identities[stream].tenant().into(),
+                command: "SET while loading data".into(),
+                reply,
+            });
         }
-        if now_ns - answered_ns > STALL.as_nanos() as u64 {
-            let reason = format!("no reply for {} s while loading data", STALL.as_secs());
+        if filler.stored != stored {
+            (stored, stored_ns) = (filler.stored, now_ns);
+        }
+        if filler.done() || stop.load(Ordering::Relaxed) {
+            return Ok((stored, fleet.bytes_out));
+        }
+        if now_ns - stored_ns > STALL.as_nanos() as u64 {
+            let reason = format!(
+                "stored nothing for {} s while loading data",
+                STALL.as_secs()
+            );
             return Err(WorkloadError::ServerGone {
                 target,
                 reason,
-                completed: answered,
+                completed: stored,
             });
         }
     }
 }
 
+/// One keyspace while it is filled.
 struct Filling {
     entries: Box<dyn Iterator<Item = (u64, u32)> + Send>,
     text: KeyText,
+    /// All entries were sent once.
     done: bool,
+    /// Sent and not answered: value sizes by key.
+    outstanding: BTreeMap<u64, u32>,
+    /// To be sent again.
+    again: Vec<(u64, u32)>,
+    /// Nothing is sent before then; 0: now.
+    paused_ns: u64,
 }
 
-fn batch(fleet: &mut Fleet, filling: &mut [Filling], token: usize) {
+impl Filling {
+    fn new(keyspace: Keyspace) -> Self {
+        Self {
+            text: KeyText::new(keyspace.seed, keyspace.key_bytes),
+            entries: keyspace.entries,
+            done: false,
+            outstanding: BTreeMap::new(),
+            again: Vec::new(),
+            paused_ns: 0,
+        }
+    }
+
+    fn next(&mut self) -> Option<(u64, u32)> {
+        let next = self.again.pop().or_else(|| self.entries.next());
+        self.done = next.is_none();
+        next
+    }
+}
+
+/// Hears what became of puts. Their start is the number of their key.
+#[derive(Default)]
+struct Filler {
+    keyspaces: Vec<Filling>,
+    stored: u64,
+    refused: Option<(usize, String)>,
+}
+
+impl Filler {
+    fn done(&self) -> bool {
+        let done = |filling: &Filling| {
+            filling.done && filling.outstanding.is_empty() && filling.again.is_empty()
+        };
+        self.keyspaces.iter().all(done)
+    }
+
+    /// Ends the pauses that are over; true if there was one.
+    fn wake(&mut self, now_ns: u64) -> bool {
+        let mut woken = false;
+        for filling in &mut self.keyspaces {
+            if filling.paused_ns > 0 && filling.paused_ns <= now_ns {
+                (filling.paused_ns, woken) = (0, true);
+            }
+        }
+        woken
+    }
+
+    fn once_more(&mut self, stream: usize, key: u64, now_ns: u64) {
+        let filling = &mut self.keyspaces[stream];
+        filling.again.extend(filling.outstanding.remove_entry(&key));
+        filling.paused_ns = now_ns + PAUSE.as_nanos() as u64;
+    }
+}
+
+impl Observer for Filler {
+    fn completed(&mut self, completion: Completion<'_>) {
+        let (stream, key) = (completion.stream, completion.start_ns);
+        let error = completion.reply.error;
+        if error.is_empty() {
+            self.keyspaces[stream].outstanding.remove(&key);
+            self.stored += 1;
+        } else if error.starts_with(b"THROTTLED") {
+            // The tenant has a limit, which holds for its preload too.
+            self.once_more(stream, key, completion.now_ns);
+        } else {
+            let text = String::from_utf8_lossy(error).into_owned();
+            self.refused.get_or_insert((stream, text));
+        }
+    }
+
+    fn lost(&mut self, stream: usize, _class: Class, key: u64, now_ns: u64) {
+        self.once_more(stream, key, now_ns);
+    }
+}
+
+fn batch(fleet: &mut Fleet, filler: &mut Filler, token: usize, now_ns: u64) {
     let conn = fleet.conn(token);
-    let fill = &mut filling[conn.stream];
-    if conn.status != Status::Up || conn.outstanding() > 0 || fill.done {
+    let fill = &mut filler.keyspaces[conn.stream];
+    if conn.status != Status::Up || conn.outstanding() > 0 || fill.paused_ns > now_ns {
         return;
     }
     let mut bytes = 0;
     for _ in 0..BATCH_REQUESTS {
-        let Some((key, value_bytes)) = fill.entries.next() else {
-            fill.done = true;
+        let Some((key, value_bytes)) = fill.next() else {
             return;
         };
-        let draw = Draw::put(value_bytes, Ttl::None);
-        let text = fill.text;
-        fleet.push(token, Class::Put, 0, |out| {
+        fill.outstanding.insert(key, value_bytes);
+        let (draw, text) = (Draw::put(value_bytes, Ttl::None), fill.text);
+        fleet.push(token, Class::Put, key, |out| {
             encode::request(out, draw, &[key], text)
         });
         bytes += u64::from(value_bytes);
         if bytes >= BATCH_BYTES {
             return;
         }
-    }
-}
-
-fn check(recorder: &Recorder) -> Result<(), WorkloadError> {
-    match recorder.first_error() {
-        None => Ok(()),
-        Some((tenant, example)) => Err(WorkloadError::Refused {
-            tenant: tenant.tenant.clone(),
-            command: "SET while loading data".into(),
-            reply: example.into(),
-        }),
     }
 }

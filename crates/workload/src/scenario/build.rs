@@ -9,7 +9,7 @@ use super::behaviour::{
 };
 use super::{Load, Scenario, Tenant};
 use crate::arrivals::{Arrivals, Crowd, Curve, Profile};
-use crate::client::plan::{Manners, Pace, Plan, Stage, Stream};
+use crate::client::plan::{Handshake, Manners, Pace, Plan, Stage, Stream};
 use crate::client::preload::Keyspace;
 use crate::client::{Identity, Target};
 use crate::draw::{Asks, Counts, Mixture, Popularity, Sizes, Ttl};
@@ -94,6 +94,13 @@ struct Builder<'a> {
     scenario: &'a Scenario,
     folder: &'a Path,
     synthesised: Vec<String>,
+}
+
+/// It asks for keys at all.
+fn looks_up(behaviour: &Behaviour) -> bool {
+    let mix = behaviour.mix;
+    behaviour.handshake != Handshake::Partial
+        && mix.get + mix.put + mix.multiget + mix.range + mix.delete > 0.0
 }
 
 /// Scatters the letters of a name.
@@ -184,7 +191,7 @@ impl Builder<'_> {
             }
         } else {
             let mixture = Mixture::new((key_seed, stream), self.asks(behaviour)?);
-            if keys.preload && behaviour.mix != crate::draw::Shares::default() {
+            if keys.preload && looks_up(behaviour) {
                 preload.push(Keyspace::of(identity, (key_seed, key_bytes), &mixture));
             }
             self.pace(behaviour, mixture, stream, (from_ns, until_ns))?

@@ -101,14 +101,6 @@ impl Recorder {
         self.until_ns = now_ns.max(self.from_ns);
     }
 
-    /// The errors met so far, for those who must stop at the first.
-    pub(crate) fn first_error(&self) -> Option<(&TenantStats, &str)> {
-        let tenants = self.tenants.iter();
-        tenants
-            .filter_map(|tenant| Some((tenant, tenant.errors.values().next()?.example.as_str())))
-            .next()
-    }
-
     /// What was measured.
     pub(crate) fn finish(mut self) -> Vec<TenantStats> {
         let seconds = (self.until_ns - self.from_ns).div_ceil(1_000_000_000) as usize;
