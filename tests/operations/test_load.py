@@ -113,7 +113,7 @@ def test_an_interrupt_gives_what_there_is(fresh, scenario, tmp_path):
     said = []
     for line in process.stderr:
         said.append(line)
-        if "pair-2 changes" in line:
+        if "pair-2 misbehaves: error-storm" in line:
             process.send_signal(signal.SIGINT)
     out = process.stdout.read()
     assert process.wait(timeout=30) == 1, said

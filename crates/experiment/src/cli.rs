@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use workload::client::process;
 use workload::report::rate;
 
 use crate::done::Done;
@@ -91,7 +92,7 @@ pub fn run(args: &ExperimentArgs, player: &dyn Player) -> Result<ExitCode, Exper
             source,
         })?,
     };
-    pin::raise_file_limit();
+    process::raise_file_limit();
     let processors = pin::available()?;
     let stop = watch_interrupt()?;
     let mut failed = Vec::new();

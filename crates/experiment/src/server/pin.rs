@@ -1,6 +1,5 @@
-//! Which processors run what, and how many files may be open.
+//! Which processors run what.
 
-use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 
 use crate::error::ExperimentError;
@@ -68,18 +67,6 @@ pub fn to(cores: &[usize]) -> Result<(), ExperimentError> {
         what: "moving to a processor",
         source: error.into(),
     })
-}
-
-/// Allows as many open files as the system lets us: thousands of connections need them, and servers
-/// inherit the limit.
-pub fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    // What needs more fails with an error of its own.
-    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 #[cfg(test)]

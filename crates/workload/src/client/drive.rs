@@ -10,7 +10,7 @@ use super::control::Control;
 use super::fleet::Fleet;
 use super::lane::Lane;
 use super::plan::{Handshake, Plan, Stream};
-use super::process::thread_cpu_s;
+use super::process::{raise_file_limit, thread_cpu_s};
 use super::timer::Timer;
 use super::{Clock, Identity};
 use crate::error::WorkloadError;
@@ -73,6 +73,8 @@ pub(crate) fn play(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Outcome, WorkloadError> {
+    // Thousands of connections are no reason to fail.
+    raise_file_limit();
     let (target, threads) = (plan.target, plan.threads.max(1));
     let times = Times {
         from_ns: plan.warm_up.as_nanos() as u64,

@@ -103,11 +103,8 @@ impl Lane {
             };
             self.enter(stage, fleet, wait)?;
             self.begun += 1;
-            news = (self.begun > 1 || now_ns > 0).then(|| match self.now.pace {
-                Pace::Still => format!("{} leaves", self.label),
-                _ if self.begun == 1 => format!("{} joins", self.label),
-                _ => format!("{} changes", self.label),
-            });
+            news =
+                (self.begun > 1 || now_ns > 0).then(|| format!("{} {}", self.label, self.now.what));
         }
         Ok(news)
     }

@@ -52,6 +52,8 @@ impl Stream {
 
 /// How a stream behaves from some time on.
 pub struct Stage {
+    /// What messages say that the stream does from then on: "changes".
+    pub what: String,
     /// When it begins, ns since the run began.
     pub from_ns: u64,
     /// Connections; 0: none.
@@ -69,6 +71,7 @@ impl Stage {
     /// seeds never meet in a key. Keys have `key_bytes` bytes (clamped to 16..=255).
     pub fn new(connections: usize, (key_seed, key_bytes): (u64, u16), pace: Pace) -> Self {
         Self {
+            what: "begins".into(),
             from_ns: 0,
             connections,
             manners: Manners::default(),
@@ -204,6 +207,7 @@ fn deal(stage: Stage, owner: usize, parts: &mut [Vec<Stage>]) {
 /// A still stage at the same time with the same manners.
 fn stage_like(stage: &Stage) -> Stage {
     Stage {
+        what: stage.what.clone(),
         from_ns: stage.from_ns,
         connections: 0,
         manners: stage.manners,

@@ -1,6 +1,8 @@
-//! CPU time and memory of processes, from `/proc` (Linux; zero elsewhere).
+//! CPU time and memory of processes, from `/proc` (Linux; zero elsewhere), and what they may open.
 
 use std::fs;
+
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 /// CPU time used by the calling thread, seconds, to the nanosecond; 0 where the kernel does not say.
 pub fn thread_cpu_s() -> f64 {
@@ -30,6 +32,18 @@ pub fn resident_bytes(pid: u32) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1024)
+}
+
+/// Allows as many open files as the system lets us: thousands of connections need them, and
+/// servers inherit the limit.
+pub fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // Whoever needs more than that hears it when connections fail.
+    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -45,6 +45,11 @@ pub fn table(outcome: &Outcome) -> String {
 
 fn cells(outcome: &Outcome, stream: &TenantStats, class: &str, stats: &ClassStats) -> Vec<String> {
     let latency = stats.latency();
+    // Where nothing was completed nothing took any time.
+    let took = |ns| match latency.count() {
+        0 => "-".to_string(),
+        _ => duration(ns),
+    };
     vec![
         stream.tenant.clone(),
         stream.tag.clone(),
@@ -53,10 +58,10 @@ fn cells(outcome: &Outcome, stream: &TenantStats, class: &str, stats: &ClassStat
         rate(outcome.achieved_per_s(stats)),
         stats.failed.to_string(),
         stats.missed.to_string(),
-        duration(latency.percentile_ns(50.0)),
-        duration(latency.percentile_ns(95.0)),
-        duration(latency.percentile_ns(99.0)),
-        duration(latency.max_ns()),
+        took(latency.percentile_ns(50.0)),
+        took(latency.percentile_ns(95.0)),
+        took(latency.percentile_ns(99.0)),
+        took(latency.max_ns()),
     ]
 }
 

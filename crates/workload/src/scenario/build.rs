@@ -142,11 +142,18 @@ impl Builder<'_> {
             }
             let stream = hash(hash(self.scenario.seed, &tenant.name), &load.name) ^ place as u64;
             let span = (from_ns, until_ns);
-            stages.push(self.stage(tenant, behaviour, identity, stream, span, preload)?);
+            let mut stage = self.stage(tenant, behaviour, identity, stream, span, preload)?;
+            stage.what = match &behaviour.misbehave {
+                Some(way) => format!("misbehaves: {way}"),
+                None if place == 0 => "joins".into(),
+                None if *behaviour == load.first => "is as it began".into(),
+                None => "changes".into(),
+            };
+            stages.push(stage);
         }
         if load.until.is_some() {
             let mut last = Stage::new(0, (0, 16), Pace::Still);
-            last.from_ns = leaves_ns;
+            (last.from_ns, last.what) = (leaves_ns, "leaves".into());
             stages.push(last);
         }
         Ok(stages)

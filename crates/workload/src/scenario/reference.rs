@@ -56,6 +56,25 @@ requests in the same order; how far it gets depends on the server.
 They are read from `$ENTREMET_TRACES` (default `../shared/data`). Where one is absent, an equivalent is made from its published
 statistics, and the output says so.
 
+## Results
+
+At the end there is a table on standard output, and with `--out DIR` a `DIR/result.json`: `name`, `seed`, `commit`, `machine`, `verdicts`
+(none, for a load) and `figures`:
+
+| key | what it is |
+|---|---|
+| `elapsed_s`, `warm_up_s` | how long was measured, and what ran before |
+| `cut_short` | why the run ended before its time; `null` if it did not |
+| `generator` | `busy` (share of a core), `cpu_s`, `lag_p99_ms` (how late open loops sent), `complaint` (why the figures are about the generator rather than the server; `null` if they are not) |
+| `tenants` | one for each tenant and tag: `name`, `tag`, `weight`, `total`, `classes`, `errors`, `series` |
+| `total`, and each of `classes` (with its `class`) | `offered_per_s`, `rate_per_s`, `completed`, `failed`, `late`, `missed`, `bytes_in_per_s`, `bytes_out_per_s`, `latency_ms` (`mean`, `p50`, `p90`, `p95`, `p99`, `p999`, `max`) |
+| `errors` | by `kind` (the first word of the server's text; `connection-lost`, `unsent`, `unanswered` are the client's): `count`, `example` |
+| `series` | by the second: `t_s`, `offered_per_s`, `rate_per_s`, `failed_per_s`, `p50_ms`, `p99_ms` (`null` where nothing was answered) |
+
+A request belongs to the measured time by when it was due (open loop) or sent (closed loop): `offered`, `completed`, `failed`, `missed` and
+latency count those. Rates count what was answered in the measured time, whenever it was due; in overload the two differ.
+`--histograms` adds `DIR/latency.hlog`, the raw histograms in ns for the tools of HdrHistogram.
+
 ## Units
 
 "#;

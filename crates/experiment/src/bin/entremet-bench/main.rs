@@ -126,7 +126,7 @@ fn settings(lines: &[String]) -> Result<toml::Table, ExperimentError> {
 
 fn bench(arguments: &Arguments) -> Result<bool, ExperimentError> {
     let setup = setup(arguments)?;
-    experiment::server::pin::raise_file_limit();
+    workload::client::process::raise_file_limit();
     let mut rows = Rows::new(arguments.only.clone());
     for (name, group, needs_binary) in GROUPS {
         if !rows.wants_group(name) {
