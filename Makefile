@@ -19,7 +19,7 @@ VENV_PY := $(BUILD)/venv/bin/python
 export ENTREMET_SERVER ?= $(ENTREMET)
 
 .PHONY: help setup setup-build setup-tests build run fmt lint test test-unit test-tidy \
-        test-operations test-browser test-clients test-conformance test-crash soak fuzz bench experiments clean distclean
+        test-operations test-browser test-experiments test-clients test-conformance test-crash soak fuzz bench experiments clean distclean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ test-browser: ## The dashboard in a headless Chromium
 test-crash: ## kill -9, full disks, hostile clients
 	@tools/test.sh crash
 
+test-experiments: ## Every experiment in its short form
+	@tools/test.sh experiments
+
 soak: ## Crash tests, random sequences and fuzzing for hours instead of minutes
 	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 \
 		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=7200 tools/test.sh crash conformance fuzz
@@ -82,10 +85,8 @@ fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)
 bench: ## Every benchmark, each with its baseline beside it
 	@tools/bench.sh
 
-experiments: ## The fairness rows of the benchmarks, the only published claims reproduced so far
-	@echo "Experiments proper (one folder per published result) are not written yet;"
-	@echo "these are the fairness rows of 'make bench'."
-	@tools/bench.sh fairness
+experiments: build ## Published results run again beside their baselines (EXPERIMENT=NAME, QUICK=1)
+	"$(ENTREMET)" experiment $(or $(EXPERIMENT),all) $(if $(QUICK),--quick)
 
 clean: ## Remove what the tests built; keep the compiled RocksDB
 	rm -rf -- "$(BUILD)"

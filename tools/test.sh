@@ -11,7 +11,7 @@ source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
 
-ALL=(setup format lint tidy build unit debug operations browser clients crash conformance fuzz)
+ALL=(setup format lint tidy build unit debug experiments operations browser clients crash conformance fuzz)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry)
 
@@ -47,7 +47,7 @@ run_phase() (
             for crate in "${DEBUG_CRATES[@]}"; do packages+=(-p "$crate"); done
             cargo test --locked "${packages[@]}" --no-fail-fast
             ;;
-        operations | browser | clients | crash | conformance) pytest "$1" ;;
+        experiments | operations | browser | clients | crash | conformance) pytest "$1" ;;
         fuzz) tools/fuzz.sh ;;
         *) die "no phase is named $1; there are: ${ALL[*]}" ;;
     esac

@@ -44,6 +44,8 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Load a server from a scenario or with real workloads, several tenants at once
     Load(workload::cli::LoadArgs),
+    /// Run published results again, and judge them
+    Experiment(experiment::cli::ExperimentArgs),
     /// Hash a password for password_hash in the configuration
     #[command(after_help = HASH)]
     HashPassword,

@@ -22,6 +22,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => check(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Load(args) => workload::run(args).map_err(Failure::from),
+        Command::Experiment(args) => return experiment(&args),
         Command::HashPassword => hash_password(),
         Command::Completions { shell } => completions(shell),
     };
@@ -34,6 +35,14 @@ pub fn run(cli: Cli) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says by its status whether targets were met; wrong usage has a status of its own.
+fn experiment(args: &experiment::cli::ExperimentArgs) -> ExitCode {
+    experiment::run(args).unwrap_or_else(|error| {
+        eprintln!("entremet: {error}");
+        ExitCode::from(error.exit_status())
+    })
 }
 
 fn broken_pipe(failure: &Failure) -> bool {

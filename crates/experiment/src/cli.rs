@@ -15,7 +15,7 @@ use crate::done::Done;
 use crate::error::ExperimentError;
 use crate::observed::Observed;
 use crate::plan::{Only, Run};
-use crate::player::Player;
+use crate::player::LoadClient;
 use crate::runner::{self, Setup};
 use crate::server::pin;
 use crate::spec::Experiment;
@@ -75,7 +75,7 @@ pub struct ExperimentArgs {
 ///
 /// # Errors
 /// What keeps it from running anything. [`ExperimentError::exit_status`] says which status it stands for.
-pub fn run(args: &ExperimentArgs, player: &dyn Player) -> Result<ExitCode, ExperimentError> {
+pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
     if args.names == ["list"] {
         print!("{}", list::text(&args.experiments)?);
         return Ok(ExitCode::SUCCESS);
@@ -106,7 +106,7 @@ pub fn run(args: &ExperimentArgs, player: &dyn Player) -> Result<ExitCode, Exper
                 None => None,
             },
             processors: &processors,
-            player,
+            player: &LoadClient,
             stop: &stop,
             command: command(args, experiment),
         };
@@ -170,12 +170,12 @@ fn tell(at: usize, of: usize, run: &Run, observed: &Observed) {
     let per_s: f64 = observed
         .tenants
         .iter()
-        .map(|tenant| tenant.total.rate_per_s)
+        .map(|tenant| tenant.load.total.rate_per_s)
         .sum();
     let failures: u64 = observed
         .tenants
         .iter()
-        .map(|tenant| tenant.total.failed)
+        .map(|tenant| tenant.load.total.failed)
         .sum();
     let failures = match failures {
         0 => String::new(),
@@ -213,7 +213,7 @@ fn watch_interrupt() -> Result<Arc<AtomicBool>, ExperimentError> {
             source,
         };
         // In this order: the first signal finds the flag still down.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())
+        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())
             .map_err(failed)?;
         signal_hook::flag::register(signal, stop.clone()).map_err(failed)?;
     }

@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use toml::Table;
+use workload::client::Target;
+use workload::report;
+use workload::scenario::{self, RunOptions, Scenario};
 use workload::WorkloadError;
 
 use crate::observed::Observed;
@@ -23,4 +26,44 @@ pub trait Player {
         target: SocketAddr,
         stop: &AtomicBool,
     ) -> Result<Observed, WorkloadError>;
+}
+
+/// The load client, in this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadClient;
+
+/// Any will do: tenants of an experiment have none unless their scenario says so, because logging in must
+/// not be what is measured.
+const PASSWORD: &str = "none";
+
+impl Player for LoadClient {
+    fn problem(&self, scenario: &Table, origin: &str) -> Option<String> {
+        let read = Scenario::from_table(scenario.clone(), origin);
+        read.err().map(|error| error.to_string())
+    }
+
+    fn play(
+        &self,
+        scenario: &Table,
+        target: SocketAddr,
+        stop: &AtomicBool,
+    ) -> Result<Observed, WorkloadError> {
+        let scenario = Scenario::from_table(scenario.clone(), "the scenario")?;
+        let target = Target {
+            password: Some(PASSWORD.into()),
+            ..Target::new(target)
+        };
+        let mut tell = |_: scenario::Event<'_>| {};
+        let outcome = scenario::run(&scenario, &target, &mut RunOptions::new(&mut tell), stop)?;
+        if let Some(why) = &outcome.cut_short {
+            return Err(WorkloadError::Usage(format!("the load ended early: {why}")));
+        }
+        let of = |name: &str| scenario.tenants.iter().find(|tenant| tenant.name == name);
+        let figures = report::figures(&outcome, |name| {
+            of(name).map_or(1.0, |one| one.promise.weight)
+        });
+        Ok(Observed::new(figures, |name| {
+            of(name).map_or_else(|| name.into(), |one| one.group.clone())
+        }))
+    }
 }

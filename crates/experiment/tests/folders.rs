@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use experiment::find;
+use experiment::measure::figure::{Combine, Figure};
 use experiment::plan;
+use experiment::spec::Measure;
 use workload::scenario::Scenario;
 
 fn folder() -> PathBuf {
@@ -51,6 +53,31 @@ fn published_results_stand_beside_their_baselines() {
         };
         assert!(experiment.repeats >= least, "{}", experiment.name);
     }
+}
+
+#[test]
+fn the_reference_names_every_measure_and_figure() {
+    let page = folder().join("../docs/reference/experiment.md");
+    let page = std::fs::read_to_string(page).expect("the reference");
+    let measures = Measure::WORDS.iter().map(|(word, _)| *word);
+    let figures = Figure::WORDS.iter().map(|(word, ..)| *word);
+    let combinations = Combine::WORDS.iter().map(|(word, _)| *word);
+    for word in measures.chain(figures).chain(combinations) {
+        assert!(page.contains(&format!("`{word}`")), "{word}");
+    }
+}
+
+#[test]
+fn the_guide_s_experiment_is_a_good_one() {
+    let guide =
+        std::fs::read_to_string(folder().join("../docs/guide/experiments.md")).expect("the guide");
+    let (_, rest) = guide.split_once("```toml\n").expect("an example");
+    let (text, _) = rest.split_once("```").expect("its end");
+    let made = tempfile::tempdir().expect("folder");
+    let inner = made.path().join("deletes");
+    std::fs::create_dir(&inner).expect("inner");
+    std::fs::write(inner.join("experiment.toml"), text).expect("file");
+    find::read(made.path(), &["deletes".to_string()]).expect("what the guide says can be used");
 }
 
 #[test]

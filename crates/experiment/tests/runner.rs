@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::LazyLock;
 
 use experiment::done::Done;
-use experiment::observed::{Figures, Observed, Tenant};
+use experiment::observed::{Observed, Tenant};
 use experiment::player::Player;
 use experiment::runner::{self, Setup};
 use experiment::spec::{Experiment, FILE};
 use experiment::ExperimentError;
 use toml::Table;
+use workload::report::figures::{LoadFigures, TenantFigures};
 use workload::WorkloadError;
 
 const TEXT: &str = r#"
@@ -103,16 +104,19 @@ impl Player for Made {
             });
         }
         let rate = 100.0 + self.played.borrow().len() as f64;
-        let total = Figures {
+        let total = LoadFigures {
             rate_per_s: rate,
-            ..Figures::default()
+            ..LoadFigures::default()
         };
-        let tenant = Tenant {
+        let load = TenantFigures {
             name: "web".into(),
-            group: "web".into(),
             weight: 1.0,
             total,
-            ..Tenant::default()
+            ..TenantFigures::default()
+        };
+        let tenant = Tenant {
+            group: "web".into(),
+            load,
         };
         Ok(Observed {
             tenants: vec![tenant],

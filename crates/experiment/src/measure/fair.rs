@@ -118,7 +118,7 @@ pub fn drf(together: &Observed, alone: &[(&str, &Observed)]) -> Measured {
         if capacity <= 0.0 {
             return Err(format!("group {:?} alone got nothing", tenant.group));
         }
-        shares.push((tenant.total.rate_per_s / capacity, tenant.weight));
+        shares.push((tenant.load.total.rate_per_s / capacity, tenant.load.weight));
     }
     let normalised: Vec<f64> = shares
         .iter()

@@ -1,6 +1,8 @@
 //! One number from some tenants' figures.
 
-use crate::observed::{Figures, Observed};
+use workload::report::figures::LoadFigures;
+
+use crate::observed::Observed;
 
 use super::{finite, Measured};
 
@@ -77,7 +79,7 @@ impl Figure {
     }
 
     /// The figure's value.
-    pub fn of(self, figures: &Figures) -> f64 {
+    pub fn of(self, figures: &LoadFigures) -> f64 {
         let latency = &figures.latency_ms;
         match self {
             Self::Rate => figures.rate_per_s,
@@ -142,8 +144,8 @@ impl Choice {
             .iter()
             .map(|tenant| {
                 let figures = tenant.figures(self.class.as_deref())?;
-                let value = finite(self.figure.of(figures), &tenant.name)?;
-                Ok((value, tenant.weight))
+                let value = finite(self.figure.of(figures), &tenant.load.name)?;
+                Ok((value, tenant.load.weight))
             })
             .collect()
     }

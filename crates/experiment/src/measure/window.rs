@@ -64,19 +64,19 @@ fn windows(
     stretch: Stretch,
 ) -> Result<Vec<(f64, Measured)>, String> {
     let tenants = run.select(&choice.tenants)?;
-    let ends = tenants.iter().filter_map(|tenant| tenant.series.t_s.last());
-    let end_s = ends
-        .copied()
-        .fold(f64::INFINITY, f64::min)
-        .min(stretch.to_s);
+    let ends = tenants
+        .iter()
+        .filter_map(|tenant| tenant.load.series.t_s.last());
+    let last_s = ends.min().map_or(0.0, |end_s| *end_s as f64);
+    // Replies that came after the measured time may have a second of their own.
+    let end_s = last_s.min(run.elapsed_s.round()).min(stretch.to_s);
     let mut found = Vec::new();
     let mut from_s = stretch.from_s;
-    // Half a second of grace: seconds of a series do not end on the dot.
-    while from_s + stretch.window_s <= end_s + 0.5 {
+    while from_s + stretch.window_s <= end_s {
         let to_s = from_s + stretch.window_s;
         let shares: Result<Vec<f64>, String> = tenants
             .iter()
-            .map(|tenant| Ok(mean_rate(tenant, from_s, to_s)? / tenant.weight))
+            .map(|tenant| Ok(mean_rate(tenant, from_s, to_s)? / tenant.load.weight))
             .collect();
         found.push((from_s, of_shares(&shares?)));
         from_s += 1.0;
@@ -91,13 +91,14 @@ fn windows(
 }
 
 fn mean_rate(tenant: &Tenant, from_s: f64, to_s: f64) -> Measured {
-    let series = tenant.series.t_s.iter().zip(&tenant.series.rate_per_s);
-    let inside = series.filter(|(end_s, _)| **end_s > from_s + 0.5 && **end_s <= to_s + 0.5);
-    let rates: Vec<f64> = inside.map(|(_, rate)| *rate).collect();
+    let series = &tenant.load.series;
+    let seconds = series.t_s.iter().zip(&series.rate_per_s);
+    let inside = seconds.filter(|(end_s, _)| **end_s as f64 > from_s && **end_s as f64 <= to_s);
+    let rates: Vec<f64> = inside.map(|(_, rate)| *rate as f64).collect();
     if rates.is_empty() {
         return Err(format!(
             "tenant {} has no figures from {from_s} to {to_s} s",
-            tenant.name
+            tenant.load.name
         ));
     }
     Ok(rates.iter().sum::<f64>() / rates.len() as f64)
@@ -118,10 +119,7 @@ mod tests {
 
     #[test]
     fn the_worst_window_counts() {
-        let run = series(&[
-            ("a", &[10.0, 10.0, 10.0, 10.0]),
-            ("b", &[10.0, 5.0, 5.0, 10.0]),
-        ]);
+        let run = series(&[("a", &[10, 10, 10, 10]), ("b", &[10, 5, 5, 10])]);
         let least = |from, to, window| {
             least_mmr(&run, &Choice::default(), stretch(from, to, window)).expect("measured")
         };
@@ -132,8 +130,16 @@ mod tests {
     }
 
     #[test]
+    fn replies_after_the_end_are_no_window() {
+        let mut run = series(&[("a", &[10, 10, 3]), ("b", &[10, 10, 0])]);
+        run.elapsed_s = 2.000_3;
+        let one = stretch(0.0, f64::INFINITY, 1.0);
+        assert_eq!(least_mmr(&run, &Choice::default(), one), Ok(1.0));
+    }
+
+    #[test]
     fn a_stretch_that_was_not_run_is_an_error() {
-        let run = series(&[("a", &[1.0, 1.0]), ("b", &[1.0, 1.0])]);
+        let run = series(&[("a", &[1, 1]), ("b", &[1, 1])]);
         let all = Choice::default();
         assert!(least_mmr(&run, &all, stretch(0.0, 10.0, 5.0)).is_err());
         assert!(least_mmr(&run, &all, stretch(5.0, 10.0, 1.0)).is_err());
@@ -142,8 +148,8 @@ mod tests {
     #[test]
     fn settling_means_for_good() {
         let run = series(&[
-            ("a", &[10.0, 10.0, 10.0, 10.0, 10.0, 10.0]),
-            ("b", &[2.0, 10.0, 2.0, 9.9, 10.0, 10.0]),
+            ("a", &[100, 100, 100, 100, 100, 100]),
+            ("b", &[20, 100, 20, 99, 100, 100]),
         ]);
         let all = Choice::default();
         let one = stretch(0.0, f64::INFINITY, 1.0);

@@ -108,10 +108,10 @@ fn tenants(plot: &Plot, figure: Figure, done: &Done) -> Value {
         let runs: Vec<&Observed> = done.runs.of(variant, point).collect();
         let Some(first) = runs.first() else { continue };
         let tenants = first.tenants.iter();
-        names = tenants.map(|tenant| tenant.name.clone()).collect();
+        names = tenants.map(|tenant| tenant.load.name.clone()).collect();
         let of = |index: usize| {
             let found = runs.iter().filter_map(|run| run.tenants.get(index));
-            let values: Vec<f64> = found.map(|tenant| figure.of(&tenant.total)).collect();
+            let values: Vec<f64> = found.map(|tenant| figure.of(&tenant.load.total)).collect();
             (json!(index), low_middle_high(&values))
         };
         all.push(series(
@@ -183,7 +183,7 @@ fn time(plot: &Plot, done: &Done) -> Vec<Value> {
 
 struct Line {
     name: String,
-    t_s: Vec<f64>,
+    t_s: Vec<u64>,
     rates: Vec<f64>,
 }
 
@@ -192,7 +192,7 @@ fn lines(run: &Observed) -> Vec<Line> {
     if run.tenants.len() <= LINES_MAX {
         let each = run.tenants.iter();
         return each
-            .map(|tenant| line(tenant.name.clone(), &[tenant]))
+            .map(|tenant| line(tenant.load.name.clone(), &[tenant]))
             .collect();
     }
     let mut groups: Vec<(&str, Vec<&Tenant>)> = Vec::new();
@@ -214,9 +214,16 @@ fn lines(run: &Observed) -> Vec<Line> {
 
 /// The mean rates of some tenants.
 fn line(name: String, members: &[&Tenant]) -> Line {
-    let t_s = members[0].series.t_s.clone();
+    let t_s = members[0].load.series.t_s.clone();
     let mean = |second: usize| {
-        let of = |tenant: &&Tenant| tenant.series.rate_per_s.get(second).copied();
+        let of = |tenant: &&Tenant| {
+            tenant
+                .load
+                .series
+                .rate_per_s
+                .get(second)
+                .map(|rate| *rate as f64)
+        };
         members.iter().filter_map(of).sum::<f64>() / members.len() as f64
     };
     let rates = (0..t_s.len()).map(mean).collect();

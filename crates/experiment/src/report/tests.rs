@@ -33,7 +33,7 @@ fn done(experiment: &Experiment) -> Done {
     for repeat in 0..3 {
         for variant in ["fifo", "fair"] {
             for point in ["a", "b"] {
-                let run = series(&[("x", &[1.0, 2.0]), ("y", &[1.0, 4.0])]);
+                let run = series(&[("x", &[1, 2]), ("y", &[1, 4])]);
                 runs.add(repeat, variant, point, run);
             }
         }

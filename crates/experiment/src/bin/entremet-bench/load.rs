@@ -53,16 +53,6 @@ pub struct Shot {
 }
 
 impl Shot {
-    /// Completed requests per second of each stream.
-    pub fn rates(&self) -> Vec<f64> {
-        let total = |stream: &workload::stats::TenantStats| stream.total();
-        self.outcome
-            .tenants
-            .iter()
-            .map(|s| self.outcome.achieved_per_s(&total(s)))
-            .collect()
-    }
-
     /// All streams together.
     pub fn rate(&self) -> f64 {
         self.outcome.rate_per_s()

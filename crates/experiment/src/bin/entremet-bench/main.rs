@@ -1,12 +1,11 @@
-//! `make bench`: what Entremet must show, each row with its baseline beside it.
+//! `make bench`: speed, memory and cost, each row with its baseline beside it. Fairness and isolation are experiments
+//! (`entremet experiment`).
 //!
 //! Every comparison runs both servers in one session and takes turns (ABAB…), because machines are
 //! shared and noisy: a row is the median of the ratios of neighbouring runs. Server and client are
 //! pinned to different cores; nothing else should run meanwhile.
 
 mod client;
-mod drf;
-mod fairness;
 mod load;
 mod memory;
 mod overhead;
@@ -24,13 +23,11 @@ use experiment::ExperimentError;
 use rows::Rows;
 
 /// Groups in the order in which they run, and whether they need Entremet itself.
-const GROUPS: [(&str, Group, bool); 6] = [
+const GROUPS: [(&str, Group, bool); 4] = [
     ("client", client::run, false),
     ("speed", speed::run, true),
     ("overhead", overhead::run, true),
     ("memory", memory::run, true),
-    ("fairness", fairness::run, true),
-    ("drf", drf::run, true),
 ];
 
 type Group = fn(&Setup, &mut Rows) -> Result<(), ExperimentError>;

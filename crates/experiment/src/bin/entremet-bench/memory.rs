@@ -39,7 +39,6 @@ fn start(setup: &Setup, tenants: usize) -> Result<Server, ExperimentError> {
         cores,
         tenants,
         cache_mib: 0,
-        scheduler: toml::Table::new(),
     }
     .start(setup)
 }

@@ -89,7 +89,6 @@ fn start(
         cores,
         tenants,
         cache_mib: CACHE_MIB,
-        scheduler: toml::Table::new(),
     }
     .start(setup)
 }

@@ -28,8 +28,6 @@ pub struct Entremet {
     /// Object cache of each tenant, MiB, so that data stay in memory as the claims say; 0 leaves the
     /// server's defaults.
     pub cache_mib: u64,
-    /// More of `[scheduler]`.
-    pub scheduler: Table,
 }
 
 impl Entremet {
@@ -47,8 +45,7 @@ impl Entremet {
 
     fn config(&self) -> Table {
         let mut config = Table::new();
-        let mut scheduler = self.scheduler.clone();
-        scheduler.insert("request".into(), self.request.into());
+        let scheduler = Table::from_iter([("request".to_string(), self.request.into())]);
         config.insert("scheduler".into(), Value::Table(scheduler));
         let server = Table::from_iter([("max_connections".to_string(), 12_000.into())]);
         config.insert("server".into(), Value::Table(server));

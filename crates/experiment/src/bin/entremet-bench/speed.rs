@@ -64,7 +64,6 @@ fn start(setup: &Setup, cores: Vec<usize>) -> Result<Server, ExperimentError> {
         cores,
         tenants,
         cache_mib: CACHE_MIB,
-        scheduler: toml::Table::new(),
     };
     let server = options.start(setup)?;
     fill(setup, &server, &streams(false, GETS, 1))?;
