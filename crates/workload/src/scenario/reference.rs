@@ -72,7 +72,8 @@ At the end there is a table on standard output, and with `--out DIR` a `DIR/resu
 | `series` | by the second: `t_s`, `offered_per_s`, `rate_per_s`, `failed_per_s`, `p50_ms`, `p99_ms` (`null` where nothing was answered) |
 
 A request belongs to the measured time by when it was due (open loop) or sent (closed loop): `offered`, `completed`, `failed`, `missed` and
-latency count those. Rates count what was answered in the measured time, whenever it was due; in overload the two differ.
+latency count those. Rates count what was answered in the measured time, whenever it was due; in overload the two differ. What a
+load that misbehaves leaves behind unanswered when it goes counts as offered alone.
 `--histograms` adds `DIR/latency.hlog`, the raw histograms in ns for the tools of HdrHistogram.
 
 ## Units
