@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use settings::address;
 
 use crate::config::Overrides;
+use crate::top::TopArgs;
 
 /// The package's version, and the commit where it was built from one.
 pub const VERSION: &str = env!("ENTREMET_VERSION");
@@ -46,6 +47,9 @@ pub enum Command {
     Load(workload::cli::LoadArgs),
     /// Run published results again, and judge them
     Experiment(experiment::cli::ExperimentArgs),
+    /// Show tenants and stages live in the terminal
+    #[command(after_help = TOP)]
+    Top(TopArgs),
     /// Hash a password for password_hash in the configuration
     #[command(after_help = HASH)]
     HashPassword,
@@ -82,6 +86,16 @@ docs/reference/device.md explains what is written.
 Examples:
   entremet calibrate /var/lib/entremet --out /etc/entremet/device.toml
   entremet calibrate . --quick";
+
+const TOP: &str = "\
+Shows what happened in the last 3 seconds, once a second: who asks, waits, is served and is throttled, and
+where. Keys: q end, p pause, / filter, s sort, r reverse, j k Enter a tenant's page, i idle, ? all keys.
+Where the output is not a terminal it prints one table and ends.
+
+Examples:
+  entremet top
+  entremet top --admin 10.0.0.7:9380 web        one tenant: where its time goes, and who else is there
+  entremet top --once --sort p99 | head";
 
 const HASH: &str = "\
 Asks for the password twice on a terminal, else reads one line from standard input. Prints an Argon2id hash.

@@ -10,7 +10,7 @@ use server::tenants::Password;
 use crate::calibrate;
 use crate::cli::{CheckArgs, Cli, Command, ServeArgs};
 use crate::config::{self, words, Overrides};
-use crate::serve;
+use crate::{serve, top};
 
 /// Failures are shown as they are: each says what is wrong, where, and what to do.
 type Failure = Box<dyn Error>;
@@ -23,6 +23,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Load(args) => workload::run(args).map_err(Failure::from),
         Command::Experiment(args) => return experiment(&args),
+        Command::Top(args) => top::run(&args),
         Command::HashPassword => hash_password(),
         Command::Completions { shell } => completions(shell),
     };

@@ -6,5 +6,6 @@ pub mod cli;
 mod commands;
 pub mod config;
 pub mod serve;
+pub mod top;
 
 pub use commands::run;

@@ -1,0 +1,199 @@
+//! Asks the admin address.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use telemetry::live::view::{LiveView, TenantDetail};
+
+/// How long a connection may take. The admin address is on this machine or near it.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// How long an answer may take: the first one waits for two readings, a second apart.
+const ANSWER_MAX: Duration = Duration::from_secs(6);
+/// An answer with the most tenants that one may list is below 1 MiB.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// How an answer begins.
+const HTTP: &[u8] = b"HTTP/1.";
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// Nobody listens, or nobody answers in time.
+    #[error("the admin address {address} does not answer: {cause}; is the server running, and is this its admin address (--admin)?")]
+    Silent {
+        /// Who was asked.
+        address: SocketAddr,
+        /// The system's word for it.
+        cause: io::Error,
+    },
+    /// Somebody answers who is no Entremet, or one too old.
+    #[error("what listens at {address} does not answer as an entremet server of this version ({what}); name its admin address with --admin")]
+    Other {
+        /// Who was asked.
+        address: SocketAddr,
+        /// What was wrong with the answer.
+        what: String,
+    },
+    /// There is no such tenant.
+    #[error("there is no tenant named {0:?}; `entremet top --once` lists them")]
+    NoSuchTenant(String),
+}
+
+/// An admin address.
+#[derive(Clone, Copy, Debug)]
+pub struct Admin(pub SocketAddr);
+
+impl Admin {
+    /// Everybody in the last seconds.
+    ///
+    /// # Errors
+    /// Nobody answers, or not with that.
+    pub fn live(self) -> Result<LiveView, FetchError> {
+        let (status, body) = self.get("/api/live")?;
+        self.json(status, &body)
+    }
+
+    /// One tenant in the last seconds.
+    ///
+    /// # Errors
+    /// As [`Admin::live`], or there is no such tenant.
+    pub fn tenant(self, name: &str) -> Result<TenantDetail, FetchError> {
+        let (status, body) = self.get(&format!("/api/live/{}", encoded(name)))?;
+        if status == 404 && body.contains("no tenant named") {
+            return Err(FetchError::NoSuchTenant(name.to_string()));
+        }
+        self.json(status, &body)
+    }
+
+    fn json<T: DeserializeOwned>(self, status: u16, body: &str) -> Result<T, FetchError> {
+        if status != 200 {
+            return Err(self.other(format!("status {status}")));
+        }
+        serde_json::from_str(body).map_err(|cause| self.other(cause.to_string()))
+    }
+
+    fn other(self, what: String) -> FetchError {
+        FetchError::Other {
+            address: self.0,
+            what,
+        }
+    }
+
+    /// Status and body. HTTP/1.0: the answer ends with the connection, so nothing is chunked.
+    fn get(self, path: &str) -> Result<(u16, String), FetchError> {
+        let text = self.exchange(path).map_err(|cause| FetchError::Silent {
+            address: self.0,
+            cause,
+        })?;
+        let parts = text.split_once("\r\n\r\n").and_then(|(head, body)| {
+            let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?;
+            Some((status.parse().ok()?, body.to_string()))
+        });
+        parts.ok_or_else(|| self.other("it does not speak HTTP".into()))
+    }
+
+    fn exchange(self, path: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&self.0, CONNECT_MAX)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        stream.set_write_timeout(Some(CONNECT_MAX))?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.0)?;
+        let mut bytes = vec![0; HTTP.len()];
+        // Who speaks another protocol may wait for more of ours: it is known by its first bytes.
+        let answer = stream.read_exact(&mut bytes).and_then(|()| {
+            if bytes == HTTP {
+                stream.take(BYTES_MAX).read_to_end(&mut bytes)?;
+            }
+            Ok(())
+        });
+        match answer {
+            Ok(()) => {}
+            Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {}
+            // The system's word for it is "resource temporarily unavailable".
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("nothing came for {} s", ANSWER_MAX.as_secs()),
+                ));
+            }
+            Err(cause) => return Err(cause),
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// A name as a part of a path.
+fn encoded(name: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// An address where one connection is answered with these bytes.
+    fn answering(bytes: &'static [u8]) -> Admin {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("asked");
+            let mut head = [0; 256];
+            let _ = stream.read(&mut head);
+            let _ = stream.write_all(bytes);
+        });
+        Admin(address)
+    }
+
+    #[test]
+    fn who_is_no_entremet_is_told_from_who_is_not_there() {
+        let ssh = answering(b"SSH-2.0-OpenSSH\r\n")
+            .live()
+            .expect_err("no HTTP");
+        assert!(ssh.to_string().contains("does not speak HTTP"), "{ssh}");
+        let web = answering(b"HTTP/1.1 404 Not Found\r\n\r\n")
+            .live()
+            .expect_err("no API");
+        assert!(web.to_string().contains("(status 404)"), "{web}");
+        let json = answering(b"HTTP/1.0 200 OK\r\n\r\n{}")
+            .live()
+            .expect_err("other JSON");
+        assert!(json.to_string().contains("missing field"), "{json}");
+        let gone = {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            Admin(listener.local_addr().expect("bound"))
+        };
+        let silent = gone.live().expect_err("nobody").to_string();
+        assert!(
+            silent.contains("is the server running") && silent.contains("--admin"),
+            "{silent}"
+        );
+    }
+
+    #[test]
+    fn a_missing_tenant_is_named() {
+        let body =
+            b"HTTP/1.0 404 Not Found\r\n\r\n{\"error\":{\"what\":\"there is no tenant named x\"}}";
+        let error = answering(body).tenant("wob").expect_err("nobody");
+        assert!(
+            error
+                .to_string()
+                .starts_with("there is no tenant named \"wob\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn names_do_not_leave_their_part_of_the_path() {
+        assert_eq!(encoded("web-1.a_B"), "web-1.a_B");
+        assert_eq!(encoded("../a b?é\r\n"), "..%2Fa%20b%3F%C3%A9%0D%0A");
+    }
+}
