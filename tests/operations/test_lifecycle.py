@@ -267,3 +267,10 @@ def test_a_limit_answers_throttled(start):
         thread.join()
     assert refused, "1,200 requests at a limit of 50/s were all served"
     assert all(text.startswith("THROTTLED ") and "limited" in text for text in refused), refused[0]
+    # A request turned away is that and nothing else: neither answered nor an error, and of its own class.
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/tenants/limited", timeout=10) as answer:
+        counted = {one["class"]: one for one in json.load(answer)["classes"]}
+    assert counted["put"]["throttled_requests"] == len(refused)
+    assert counted["put"]["requests"] == 1200 - len(refused)
+    assert sum(one["errors"] for one in counted.values()) == 0
+    assert counted["put"]["latency"]["count"] == counted["put"]["requests"]

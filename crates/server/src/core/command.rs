@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use engine::{Keys, Outcome, Seq};
+use policy::Nanos;
 use smallvec::SmallVec;
+use stage::Limited;
 use telemetry::Class;
 
 use super::message::{ConnectionKey, Message};
@@ -45,8 +47,11 @@ impl Core {
                 used,
             );
         }
-        if let Some(throttled) = &self.refusal {
-            return refuse(connection, spec.class, throttled, used);
+        if let Some((limit, text)) = &self.refusal {
+            if let Some(recorder) = self.principals.of(&connection.tenant) {
+                recorder.throttled(spec.class, *limit);
+            }
+            return turn_away(connection, text, used);
         }
         self.note(connection, spec);
         let flow = self.execute(key, connection, spec, args, used);
@@ -284,6 +289,51 @@ pub(super) fn refuse(
         transaction.spoiled = true;
     }
     fail(connection, class, text, used)
+}
+
+/// Answers that a limit forbids it. Such a request is charged like another, since it was read and answered, but it
+/// is in no count of answered or failed requests and in no latency.
+fn turn_away(connection: &mut Connection, text: &str, used: &mut Used) -> Flow {
+    if let Some(transaction) = &mut connection.session.transaction {
+        transaction.spoiled = true;
+    }
+    let before = Before::of(connection);
+    reply_of(connection).error(text);
+    used.requests += 1;
+    if connection.session.reply_mode.suppresses() {
+        connection.output.rollback(before.mark);
+    }
+    let tally = &mut connection.tally;
+    if tally.answered.is_empty() {
+        // Its wait must not be taken for that of the next one that is served.
+        (tally.since, tally.queue_ns) = (0, 0);
+    }
+    Flow::Next
+}
+
+/// The answer to every request of a turn that a limit forbids.
+pub(super) fn throttled(
+    connection: &Connection,
+    limit: Limited,
+    retry_ns: Nanos,
+) -> (telemetry::Limit, String) {
+    let settings = connection.tenant.settings();
+    let (limit, text) = match limit {
+        Limited::Requests => {
+            let rate = settings.limit.requests_per_s.unwrap_or_default();
+            (telemetry::Limit::Requests, format!("requests = {rate}/s"))
+        }
+        Limited::Bytes => {
+            let rate = settings.limit.bytes_per_s.unwrap_or_default();
+            (telemetry::Limit::Bytes, format!("bytes = {rate}/s"))
+        }
+    };
+    let retry_ms = retry_ns.div_ceil(1_000_000);
+    let text = format!(
+        "THROTTLED tenant '{}' is over its limit of {text}; retry after {retry_ms} ms",
+        connection.tenant.name
+    );
+    (limit, text)
 }
 
 /// Answers with an error.

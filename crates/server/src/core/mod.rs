@@ -37,7 +37,7 @@ use std::time::Duration;
 use engine::{Keyspace, Seq};
 use mio::{Events, Poll, Token};
 use policy::{Cost, Nanos};
-use stage::{Admitted, Consumed, Limited, Next, Stage, Verdict};
+use stage::{Admitted, Consumed, Next, Stage, Verdict};
 
 pub use accept::Door;
 pub use accept::KEEPALIVE;
@@ -117,7 +117,7 @@ pub struct Core {
     /// Time of day at the last look at the poll.
     now_ms: u64,
     /// Every request of this turn is answered so: its tenant is over a limit.
-    refusal: Option<String>,
+    refusal: Option<(telemetry::Limit, String)>,
     /// Nothing is runnable before this time.
     wake_at: Option<Nanos>,
     round_ends: Nanos,
@@ -291,7 +291,7 @@ impl Core {
             Verdict::Refuse {
                 limit,
                 retry_after_ns,
-            } => Some(self.throttled(&connection, limit, retry_after_ns)),
+            } => Some(command::throttled(&connection, limit, retry_after_ns)),
         };
         let after = self.turn(key, &mut connection, &admitted.budget, &mut used);
         let end = self.shared.options.clock.now();
@@ -312,29 +312,6 @@ impl Core {
             },
         }
         end
-    }
-
-    /// The answer to every request of a turn that a limit forbids.
-    fn throttled(&mut self, connection: &Connection, limit: Limited, retry_ns: Nanos) -> String {
-        let settings = connection.tenant.settings();
-        let (metric, text) = match limit {
-            Limited::Requests => {
-                let rate = settings.limit.requests_per_s.unwrap_or_default();
-                (telemetry::Limit::Requests, format!("requests = {rate}/s"))
-            }
-            Limited::Bytes => {
-                let rate = settings.limit.bytes_per_s.unwrap_or_default();
-                (telemetry::Limit::Bytes, format!("bytes = {rate}/s"))
-            }
-        };
-        if let Some(recorder) = self.principals.of(&connection.tenant) {
-            recorder.throttled(telemetry::Class::Other, metric);
-        }
-        let retry_ms = retry_ns.div_ceil(1_000_000);
-        format!(
-            "THROTTLED tenant '{}' is over its limit of {text}; retry after {retry_ms} ms",
-            connection.tenant.name
-        )
     }
 
     /// Takes no new connection, and closes each as soon as it has nothing under way.
