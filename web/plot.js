@@ -84,9 +84,10 @@
     if (wrong.length > 0) throw new Error(`the plot ${JSON.stringify(spec.title || "")} cannot be drawn: ${wrong.join("; ")}`);
   }
 
-  // What must be equal for new values to be drawn into the same axes and legend.
+  // What must be equal for new values to be drawn into the same axes and legend: all but values, ranges and targets.
   function shape(spec) {
-    return JSON.stringify(spec, (key, value) => (["x", "y", "low", "high"].includes(key) && Array.isArray(value) ? undefined : value));
+    const moves = (key, value) => ["min", "max", "targets"].includes(key) || (["x", "y", "low", "high"].includes(key) && Array.isArray(value));
+    return JSON.stringify(spec, (key, value) => (moves(key, value) ? undefined : value));
   }
 
   function prepare(spec) {

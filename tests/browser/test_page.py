@@ -190,11 +190,13 @@ def test_what_is_seen_is_also_said(browser, stand_in):
 def test_lines_can_be_hidden(browser, stand_in):
     page = Page(browser, stand_in(many(3)).url)
     eventually(lambda: page.drawn(0) > 0)
-    page.click(".plot-legend button")
-    assert page.one(".plot-legend button").get_attribute("aria-pressed") == "false"
+    button, drawn = page.one(".plot-legend button"), page.drawn(0)
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
     before = page.js("return performance.now()")
     eventually(lambda: page.js("return performance.now()") > before + 300)
-    assert page.one(".plot-legend button").get_attribute("aria-pressed") == "false", "a new second does not undo it"
+    assert button.get_attribute("aria-pressed") == "false", "a new second neither undoes it nor makes the legend anew"
+    assert page.drawn(0) < drawn, "a line is gone"
 
 
 def test_a_tenant_that_leaves_is_missed(browser, stand_in):

@@ -71,6 +71,9 @@ test("values are put in the order of x; bars get room at the ends", () => {
 test("only values may change without new axes and legend", () => {
   const one = prepare({ title: "t", series: [line([1, 2])] });
   assert.equal(one.shape, prepare({ title: "t", series: [line([3, 4, 5])] }).shape);
+  assert.equal(one.shape, prepare({ title: "t", series: [line([3])], targets: [{ axis: "y", value: 1 }] }).shape);
+  const moved = (min) => prepare({ title: "t", x: { scale: "time", min, max: min + 60 }, series: [line([1, 2])] }).shape;
+  assert.equal(moved(0), moved(1), "a plot that moves stays what it is");
   assert.notEqual(one.shape, prepare({ title: "t", series: [line([1, 2], { name: "b" })] }).shape);
   assert.notEqual(one.shape, prepare({ title: "t", x: { label: "time" }, series: [line([1, 2])] }).shape);
 });
