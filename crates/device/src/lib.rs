@@ -4,7 +4,7 @@
 //!   floor of what is left then, and which depth and chunk use the device well. It decides *what* to
 //!   measure and when a result can be believed; a [`Bench`] does the I/O.
 //! * [`Disk`] is the bench of a real disk: threads that read and write one scratch file around the page cache.
-//!   Tests bring another one, an emulated device in emulated time.
+//!   [`EmulatedDisk`] is that of an emulated one, in emulated time.
 //! * [`Profile`] is the result and its file, `device.toml`; docs/reference/device.md describes it.
 //!
 //! It is a crate of its own because it has two users that must not see each other (the subcommand that writes
@@ -13,6 +13,7 @@
 
 mod calibrate;
 mod disk;
+mod emulated;
 mod error;
 mod machine;
 mod plot;
@@ -20,6 +21,7 @@ mod profile;
 
 pub use calibrate::{calibrate, Bench, Load, Measured, Mix, Plan, Progress, Rate, Sample, Seen};
 pub use disk::Disk;
+pub use emulated::EmulatedDisk;
 pub use error::DeviceError;
 pub use machine::Machine;
 pub use plot::plot;

@@ -1,0 +1,148 @@
+//! The bench of an emulated device, in emulated time: calibrating it takes a second of computing, and gives the
+//! prices and the floor that a server over such a device needs.
+
+use crate::calibrate::{Bench, Load, Mix, Sample};
+use crate::DeviceError;
+use policy::cost::device::Op;
+use policy::device::{Device, Event, Io, Model};
+use std::time::Duration;
+
+/// The part of the device that is used: far beyond any cache, within any disk.
+const SPAN_BYTES: u64 = 64 << 30;
+const PAGE_BYTES: u64 = 4 << 10;
+/// A write buffer must have filled, and an arm must have found its pace, before what is sustained can be seen.
+const WARM_UP_NS: u64 = 400_000_000;
+/// As on a real disk: threads that append and sync at the same time.
+const SYNCERS: usize = 8;
+
+/// A disk that is not there.
+#[derive(Clone, Debug)]
+pub struct EmulatedDisk {
+    model: Model,
+    slices: u64,
+}
+
+/// What was done from the end of the warm-up on.
+#[derive(Default)]
+struct Tally {
+    reads: u64,
+    writes: u64,
+    syncs: u64,
+    deletes: u64,
+    latencies_ns: Vec<u64>,
+}
+
+impl EmulatedDisk {
+    /// An idle disk.
+    #[must_use]
+    pub fn new(model: Model) -> EmulatedDisk {
+        EmulatedDisk { model, slices: 0 }
+    }
+
+    /// `workers` that each keep one I/O outstanding, given by `ask(worker, dice)`.
+    fn closed(
+        &mut self,
+        workers: usize,
+        slice: Duration,
+        mut ask: impl FnMut(usize, &mut u64) -> Io,
+    ) -> Tally {
+        self.slices += 1;
+        let mut dice = self.slices;
+        let mut device = Device::new(&self.model, self.slices);
+        let mut asked: Vec<(u64, Io)> = (0..workers)
+            .map(|worker| (0, ask(worker, &mut dice)))
+            .collect();
+        for (worker, (_, io)) in asked.iter().enumerate() {
+            device.submit(0, worker as u64, *io);
+        }
+        let until = WARM_UP_NS + slice.as_nanos() as u64;
+        let (mut now, mut tally) = (0, Tally::default());
+        while now < until {
+            match device.next(now) {
+                Event::At(at) => now = at,
+                Event::Idle => break,
+                Event::Done { tag, .. } => {
+                    let worker = tag as usize;
+                    let (since, io) = asked[worker];
+                    if (WARM_UP_NS..until).contains(&now) {
+                        tally.count(io.op, now - since);
+                    }
+                    asked[worker] = (now, ask(worker, &mut dice));
+                    device.submit(now, tag, asked[worker].1);
+                }
+            }
+        }
+        tally
+    }
+}
+
+impl Tally {
+    fn count(&mut self, op: Op, latency_ns: u64) {
+        self.latencies_ns.push(latency_ns);
+        match op {
+            Op::Read => self.reads += 1,
+            Op::Write => self.writes += 1,
+            Op::Sync => self.syncs += 1,
+            Op::Delete => self.deletes += 1,
+        }
+    }
+}
+
+fn below(dice: &mut u64, end: u64) -> u64 {
+    *dice = dice
+        .wrapping_mul(0x5851_F42D_4C95_7F2D)
+        .wrapping_add(0x1405_7B7E_F767_814F);
+    ((u128::from(*dice >> 11) * u128::from(end)) >> 53) as u64
+}
+
+impl Bench for EmulatedDisk {
+    fn run(&mut self, load: &Load, slice: Duration) -> Result<Sample, DeviceError> {
+        let mut tally = self.closed(load.workers, slice, |worker, dice| {
+            let reads = match load.mix {
+                Mix::Halves => worker % 2 == 0,
+                Mix::Reads(percent) => below(dice, 100) < u64::from(percent),
+            };
+            let (op, bytes) = if reads {
+                (Op::Read, load.read_bytes)
+            } else {
+                (Op::Write, load.write_bytes)
+            };
+            let offset = below(dice, SPAN_BYTES / PAGE_BYTES) * PAGE_BYTES;
+            Io { op, offset, bytes }
+        });
+        tally.latencies_ns.sort_unstable();
+        let at = |part: usize| {
+            let place = tally.latencies_ns.len() * part / 100;
+            tally.latencies_ns.get(place).copied().unwrap_or(0)
+        };
+        Ok(Sample {
+            reads: tally.reads,
+            writes: tally.writes,
+            ns: slice.as_nanos() as u64,
+            latency_ns: (at(50), at(99)),
+        })
+    }
+
+    fn syncs(&mut self, bytes: u64, slice: Duration) -> Result<f64, DeviceError> {
+        // Each worker has a log: an append, a sync, an append behind it …
+        let mut steps = [0u64; SYNCERS];
+        let tally = self.closed(SYNCERS, slice, |worker, _| {
+            let step = steps[worker];
+            steps[worker] += 1;
+            let offset = (worker as u64 + 1) * (1 << 30) + step / 2 * bytes;
+            let op = if step % 2 == 0 { Op::Write } else { Op::Sync };
+            Io { op, offset, bytes }
+        });
+        Ok(tally.syncs.max(1) as f64 / slice.as_secs_f64())
+    }
+
+    fn deletes(&mut self) -> Result<f64, DeviceError> {
+        let slice = Duration::from_secs(1);
+        let tally = self.closed(1, slice, |_, _| Io {
+            op: Op::Delete,
+            offset: 0,
+            bytes: 0,
+        });
+        Ok(tally.deletes.max(1) as f64 / slice.as_secs_f64())
+    }
+}
