@@ -1,0 +1,207 @@
+//! What the hook under RocksDB and the device stage cost: point gets from the disk and from memory, by threads,
+//! of the same data without a hook, with a hook that does nothing, and with the device stage. In turns, in one
+//! process, so that the machine's moods hit all alike; ratios are of medians.
+//!
+//! ```text
+//! cargo run --release -p entremet-server --example bench_device [DIR] [rounds] [seconds of a slice]
+//! ```
+
+use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, Op};
+use engine::{
+    Access, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome, Stop, Sync,
+};
+use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule};
+use server::device::{DeviceOptions, DeviceScheduler};
+use stage::{Clock, Nanos};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const KEYS: u64 = 100_000;
+const VALUE_BYTES: usize = 1024;
+const NAMES: [&str; 3] = ["bare", "hook", "stage"];
+
+#[derive(Clone)]
+struct Real(Instant);
+
+impl Clock for Real {
+    fn now(&self) -> Nanos {
+        self.0.elapsed().as_nanos() as Nanos
+    }
+}
+
+/// A hook that does nothing.
+struct Nothing;
+
+impl DeviceStage for Nothing {
+    fn begin(&self, _: &DeviceIo) -> u64 {
+        0
+    }
+
+    fn end(&self, _: &DeviceIo, _: u64, _: Ended) {}
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let root = args.next().unwrap_or_else(|| "bench-device".into());
+    let rounds: usize = args.next().map_or(Ok(5), |text| text.parse())?;
+    let slice = Duration::from_secs_f64(args.next().map_or(Ok(2.0), |text| text.parse())?);
+    for (place, block_cache_bytes) in [("disk", 4 << 20), ("memory", 1 << 30)] {
+        let directory = Path::new(&root).join(place);
+        let mut options = EngineOptions::new(&directory);
+        options.block_cache_bytes = block_cache_bytes;
+        let engine = Engine::open(options)?;
+        let keyspaces = keyspaces(&engine)?;
+        for keyspace in &keyspaces {
+            fill(keyspace);
+        }
+        for threads in [1, 8, 32] {
+            compare(place, &keyspaces, threads, rounds, slice);
+        }
+        drop(keyspaces);
+        engine.shutdown();
+        std::fs::remove_dir_all(&directory)?;
+    }
+    Ok(())
+}
+
+fn keyspaces(engine: &Arc<Engine>) -> Result<Vec<Arc<Keyspace>>, Box<dyn std::error::Error>> {
+    // Prices of no device in particular: the arithmetic takes the same time.
+    let curve = |op| {
+        let point = |bytes, per_s| Point { bytes, per_s };
+        Curve::new(
+            op,
+            vec![
+                point(1 << 12, 8e4),
+                point(1 << 16, 2e4),
+                point(1 << 20, 1e3),
+            ],
+        )
+    };
+    let calibration = Calibration::new(curve(Op::Read)?, curve(Op::Write)?, 2e4, 8e3)?;
+    let options = DeviceOptions {
+        costs: CostModel::new(Rule::Exact, &calibration),
+        floor_per_s: 4e4,
+        depth: 64,
+        chunk_bytes: 128 << 10,
+    };
+    let stage = DeviceScheduler::new(options, Real(Instant::now()), None);
+    stage.configure(0, 1.0, 0);
+    let hooks: [Option<Arc<dyn DeviceStage>>; 3] = [None, Some(Arc::new(Nothing)), Some(stage)];
+    let mut keyspaces = Vec::new();
+    for (name, stage) in NAMES.iter().zip(hooks) {
+        // An object cache of nothing: every get goes to RocksDB.
+        let mut options = KeyspaceOptions::new(Sync::Never, 4 << 10);
+        options.device = stage.map(|stage| DeviceHook {
+            stage,
+            principal: 0,
+        });
+        keyspaces.push(engine.keyspace(name, options)?);
+    }
+    Ok(keyspaces)
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key:{number:012}").into_bytes()
+}
+
+fn fill(keyspace: &Arc<Keyspace>) {
+    let mut random = 1;
+    for number in 0..KEYS {
+        let value: Vec<u8> = (0..VALUE_BYTES / 8)
+            .flat_map(|_| next(&mut random).to_le_bytes())
+            .collect();
+        let entry = Entry::string(bytes::Bytes::from(value));
+        run(keyspace, &key(number), |access, key| {
+            access.put(key, entry.clone())
+        });
+    }
+}
+
+/// Runs a command through whatever phases it needs, on this thread.
+fn run<R>(
+    keyspace: &Arc<Keyspace>,
+    key: &[u8],
+    mut command: impl FnMut(&mut Access, &[u8]) -> Result<R, Stop>,
+) -> R {
+    let keys = [key];
+    let keys = Keys::Some(&keys);
+    let mut command = |access: &mut Access| command(access, key);
+    loop {
+        let (told, when) = channel();
+        let waiter = Box::new(move || told.send(()).unwrap_or(()));
+        let told = match keyspace.try_run(&keys, 1, &mut command) {
+            Outcome::Done { reply, .. } => return reply,
+            Outcome::Failed(error) => panic!("{error}"),
+            Outcome::Busy => keyspace.wait(&keys, waiter),
+            Outcome::Full => keyspace.wait_room(waiter),
+            Outcome::Disk => match keyspace.latch(&keys, waiter) {
+                Some(latch) => match keyspace.run(&latch, 1, &mut command) {
+                    Ok((reply, _)) => return reply,
+                    Err(error) => panic!("{error}"),
+                },
+                None => true,
+            },
+        };
+        if told {
+            // Whoever was to tell is gone only with the keyspace.
+            let _ = when.recv();
+        }
+    }
+}
+
+fn next(random: &mut u64) -> u64 {
+    *random = random
+        .wrapping_mul(0x5851_F42D_4C95_7F2D)
+        .wrapping_add(0x1405_7B7E_F767_814F);
+    *random ^ *random >> 29
+}
+
+fn compare(place: &str, keyspaces: &[Arc<Keyspace>], threads: u64, rounds: usize, slice: Duration) {
+    let mut rates = vec![Vec::new(); keyspaces.len()];
+    for round in 0..=rounds {
+        for (keyspace, rates) in keyspaces.iter().zip(&mut rates) {
+            let rate = gets(keyspace, threads, slice);
+            // The first round warms caches up.
+            if round > 0 {
+                rates.push(rate);
+            }
+        }
+    }
+    let medians: Vec<f64> = rates.iter_mut().map(|rates| median(rates)).collect();
+    print!("{place:>7} {threads:>3} threads:");
+    for (name, rate) in NAMES.iter().zip(&medians) {
+        print!("  {name} {rate:>8.0}/s ({:.3})", rate / medians[0]);
+    }
+    println!();
+}
+
+fn median(rates: &mut [f64]) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+fn gets(keyspace: &Arc<Keyspace>, threads: u64, slice: Duration) -> f64 {
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (stop, done) = (&stop, &done);
+            scope.spawn(move || {
+                let (mut random, mut count) = (thread + 1, 0);
+                while !stop.load(Ordering::Relaxed) {
+                    let key = key((next(&mut random) >> 20) % KEYS);
+                    run(keyspace, &key, |access, key| access.get(key));
+                    count += 1;
+                    if count % 16 == 0 && begin.elapsed() >= slice {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+                done.fetch_add(count, Ordering::Relaxed);
+            });
+        }
+    });
+    done.into_inner() as f64 / begin.elapsed().as_secs_f64()
+}

@@ -1,0 +1,287 @@
+//! The device stage: prices, who waits and who never does, what is counted.
+
+use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
+use engine::{
+    Access, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object, Outcome, Sync,
+};
+use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule, Vop};
+use policy::device::{Model, SsdParameters};
+use server::device::{DeviceOptions, DeviceScheduler, Emulated};
+use stage::{Clock, ManualClock, Nanos};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// 4 KiB: read 1 VOP, write 2; 64 KiB: read 8, write 10.
+fn costs() -> CostModel {
+    let point = |bytes, per_s| Point { bytes, per_s };
+    let read = Curve::new(Op::Read, vec![point(4 << 10, 80e3), point(64 << 10, 10e3)]);
+    let write = Curve::new(Op::Write, vec![point(4 << 10, 40e3), point(64 << 10, 8e3)]);
+    let calibration = Calibration::new(read.expect("rates"), write.expect("rates"), 20e3, 8e3);
+    CostModel::new(Rule::Exact, &calibration.expect("rates"))
+}
+
+fn options(depth: u32) -> DeviceOptions {
+    DeviceOptions {
+        costs: costs(),
+        floor_per_s: 40e3,
+        depth,
+        chunk_bytes: 64 << 10,
+    }
+}
+
+fn io(op: Op, bytes: u64, activity: Activity, file: FileKind) -> DeviceIo {
+    DeviceIo {
+        principal: 0,
+        op,
+        offset: 0,
+        bytes,
+        file,
+        activity,
+        urgent: false,
+        tag: Tag(0),
+    }
+}
+
+fn get() -> DeviceIo {
+    io(Op::Read, 4 << 10, Activity::Get, FileKind::Data)
+}
+
+const DONE: Ended = Ended {
+    bytes: 4 << 10,
+    ok: true,
+};
+
+fn until(done: impl Fn() -> bool) {
+    while !done() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn everything_is_charged_by_its_price_and_use() {
+    let stage = DeviceScheduler::new(options(4), ManualClock::new(1), None);
+    stage.configure(0, 1.0, 0);
+    let run = |io: DeviceIo, ended| {
+        let token = stage.begin(&io);
+        stage.end(&io, token, ended);
+    };
+    run(get(), DONE);
+    // Asked for 64 KiB, 4 KiB before the end of the file.
+    run(
+        io(Op::Read, 64 << 10, Activity::Range, FileKind::Data),
+        DONE,
+    );
+    run(io(Op::Write, 4 << 10, Activity::Log, FileKind::Log), DONE);
+    run(
+        io(Op::Sync, 0, Activity::Log, FileKind::Log),
+        Ended { bytes: 0, ok: true },
+    );
+    run(
+        io(Op::Delete, 0, Activity::Other, FileKind::Data),
+        Ended { bytes: 0, ok: true },
+    );
+    // A write that failed has cost the device what it asked for.
+    run(
+        io(Op::Write, 64 << 10, Activity::Flush, FileKind::Data),
+        Ended {
+            bytes: 0,
+            ok: false,
+        },
+    );
+    let used = stage.used(0).expect("known");
+    let of = |activity: Activity| {
+        (
+            used.ios[activity as usize],
+            used.vops[activity as usize].get(),
+        )
+    };
+    assert_eq!(of(Activity::Get), (1, 1.0));
+    assert_eq!(of(Activity::Range), (1, 1.0));
+    assert_eq!(of(Activity::Log), (2, 2.0 + 4.0));
+    assert_eq!(of(Activity::Other), (1, 10.0));
+    assert_eq!(of(Activity::Flush), (1, 10.0));
+    assert_eq!(stage.parked(), 0);
+    stage.remove(0);
+    assert_eq!(stage.used(0), None);
+    // Whoever is gone may still finish.
+    run(get(), DONE);
+}
+
+#[test]
+fn metadata_never_waits_and_data_does() {
+    let stage = DeviceScheduler::new(options(1), ManualClock::new(1), None);
+    stage.configure(0, 1.0, 0);
+    let held = stage.begin(&get());
+    let manifest = io(Op::Write, 4 << 10, Activity::Compaction, FileKind::Metadata);
+    let token = stage.begin(&manifest);
+    stage.end(&manifest, token, DONE);
+    let waited = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let token = stage.begin(&get());
+            waited.store(true, Ordering::SeqCst);
+            stage.end(&get(), token, DONE);
+        });
+        until(|| stage.parked() == 1);
+        assert!(!waited.load(Ordering::SeqCst), "the only permit is out");
+        stage.end(&get(), held, DONE);
+    });
+    assert!(waited.into_inner());
+    assert_eq!(stage.state().in_flight, 0);
+}
+
+#[test]
+fn foreground_goes_before_background_that_has_had_its_part() {
+    let stage = DeviceScheduler::new(options(1), ManualClock::new(1), None);
+    stage.configure(0, 1.0, 0);
+    let compaction = io(Op::Read, 64 << 10, Activity::Compaction, FileKind::Data);
+    let order = std::sync::Mutex::new(Vec::new());
+    let held = stage.begin(&compaction);
+    std::thread::scope(|scope| {
+        let spawn = |io: DeviceIo| {
+            let (stage, order) = (&stage, &order);
+            scope.spawn(move || {
+                let token = stage.begin(&io);
+                order
+                    .lock()
+                    .expect("not poisoned")
+                    .push((io.activity, io.urgent));
+                stage.end(
+                    &io,
+                    token,
+                    Ended {
+                        bytes: io.bytes,
+                        ok: true,
+                    },
+                );
+            })
+        };
+        let mut parked = 0;
+        for io in [
+            compaction,
+            get(),
+            DeviceIo {
+                urgent: true,
+                ..compaction
+            },
+            get(),
+        ] {
+            spawn(io);
+            parked += 1;
+            until(|| stage.parked() == parked);
+        }
+        stage.end(
+            &compaction,
+            held,
+            Ended {
+                bytes: 64 << 10,
+                ok: true,
+            },
+        );
+    });
+    let order = order.into_inner().expect("not poisoned");
+    assert_eq!(
+        order.last(),
+        Some(&(Activity::Compaction, false)),
+        "{order:?}"
+    );
+}
+
+#[test]
+fn the_capacity_is_followed_and_pauses_teach_nothing() {
+    let clock = ManualClock::new(1);
+    let stage = DeviceScheduler::new(options(4), clock.clone(), None);
+    stage.configure(0, 1.0, 0);
+    let read = || {
+        let token = stage.begin(&get());
+        clock.advance(12_500);
+        stage.end(&get(), token, DONE);
+    };
+    // 80,000 reads of one VOP a second, twice the floor: nobody waited, so this is the least that it can.
+    for _ in 0..80_000 {
+        read();
+    }
+    let state = stage.state();
+    assert!(
+        state.capacity_per_s > 60e3 && state.missing_per_s.is_none(),
+        "{state:?}"
+    );
+    assert_eq!(
+        (state.permits, state.trial),
+        (4, None),
+        "nobody waited: the depth stays"
+    );
+    clock.advance(3_600_000_000_000);
+    read();
+    assert_eq!(stage.state().capacity_per_s, state.capacity_per_s);
+}
+
+#[derive(Clone, Debug)]
+struct Real(Instant);
+
+impl Clock for Real {
+    fn now(&self) -> Nanos {
+        self.0.elapsed().as_nanos() as Nanos
+    }
+}
+
+fn put(keyspace: &Arc<Keyspace>, key: &[u8], value: &[u8]) {
+    let entry = Entry::string(bytes::Bytes::copy_from_slice(value));
+    loop {
+        let done = keyspace.try_run(&Keys::Some(&[key]), 1, &mut |access: &mut Access| {
+            access.put(key, entry.clone())
+        });
+        match done {
+            Outcome::Done { seq, .. } => return keyspace.wait_commit(seq).expect("committed"),
+            Outcome::Full | Outcome::Busy => std::thread::yield_now(),
+            Outcome::Failed(error) => panic!("{error}"),
+            Outcome::Disk => panic!("a blind write of a string needs no disk"),
+        }
+    }
+}
+
+/// The whole way: a database over the stage over an emulated SSD.
+#[test]
+fn a_database_works_over_an_emulated_device() {
+    let clock = Real(Instant::now());
+    let ssd = Emulated::new(&Model::Ssd(SsdParameters::default()), 1, clock.clone());
+    let stage = DeviceScheduler::new(options(8), clock, Some(ssd));
+    stage.configure(0, 1.0, 0);
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let engine = Engine::open(EngineOptions::new(folder.path())).expect("an engine");
+    let mut options = KeyspaceOptions::new(Sync::Always, 1 << 20);
+    options.memtable_bytes = 256 << 10;
+    let hook: Arc<dyn DeviceStage> = stage.clone();
+    options.device = Some(DeviceHook {
+        stage: hook,
+        principal: 0,
+    });
+    let keyspace = engine.keyspace("tenant", options).expect("a keyspace");
+    for number in 0u32..400 {
+        put(&keyspace, &number.to_be_bytes(), &[number as u8; 2000]);
+    }
+    let key = 7u32.to_be_bytes();
+    let found = keyspace.try_run(&Keys::Some(&[&key]), 1, &mut |access: &mut Access| {
+        access.get(&key)
+    });
+    let Outcome::Done {
+        reply: Some(entry), ..
+    } = found
+    else {
+        panic!("what was just written is in memory")
+    };
+    assert!(matches!(entry.object, Object::String(value) if value[..] == [7; 2000]));
+    drop(keyspace);
+    engine.shutdown();
+    let used = stage.used(0).expect("known");
+    let ios = |activity: Activity| used.ios[activity as usize];
+    assert!(
+        ios(Activity::Log) >= 800,
+        "each write was appended and synced: {used:?}"
+    );
+    assert!(ios(Activity::Flush) > 0, "{used:?}");
+    assert!(used.vops.iter().all(|vop| *vop < Vop::new(1e9)));
+    let state = stage.state();
+    assert_eq!((state.in_flight, state.queued), (0, 0));
+}
