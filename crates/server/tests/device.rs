@@ -157,18 +157,12 @@ fn foreground_goes_before_background_that_has_had_its_part() {
                 );
             })
         };
-        let mut parked = 0;
-        for io in [
-            compaction,
-            get(),
-            DeviceIo {
-                urgent: true,
-                ..compaction
-            },
-            get(),
-        ] {
+        let urgent = DeviceIo {
+            urgent: true,
+            ..compaction
+        };
+        for (parked, io) in (1..).zip([compaction, get(), urgent, get()]) {
             spawn(io);
-            parked += 1;
             until(|| stage.parked() == parked);
         }
         stage.end(
