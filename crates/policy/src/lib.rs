@@ -18,6 +18,7 @@
 //! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
 //! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
+//! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`balance`] says which connections should move to another core.
 //!
 //! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
@@ -29,6 +30,7 @@ pub mod depth;
 pub mod device;
 pub mod dispatch;
 pub mod multiget;
+pub mod replica;
 
 mod fairness;
 mod generator;

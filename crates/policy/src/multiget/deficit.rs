@@ -1,4 +1,9 @@
-//! Levels served by deficit round robin (Rein 3.3.2; Shreedhar and Varghese, 1996).
+//! Levels served at rates: deficit round robin (Rein 3.3.2; Shreedhar and Varghese, 1996) in virtual time.
+//!
+//! A round that visits each level in turn makes the slow ones a nuisance: with rates of 4^7 to 1 a visit of
+//! the second lasts 4,096 operations, and whoever comes to the first meanwhile waits for its end. So, as for
+//! tenants (`fairness::drr`), each level carries its service divided by its rate, and the least goes first: the
+//! same shares of every round, spread as evenly as they can be.
 
 use super::levels::Levels;
 use std::collections::VecDeque;
@@ -6,28 +11,32 @@ use std::collections::VecDeque;
 /// One first-in-first-out queue for each level.
 #[derive(Clone, Debug)]
 pub(super) struct Deficit<E> {
-    queues: Vec<VecDeque<(u64, E)>>,
-    /// What a level may still serve in its visit, as a cost.
-    deficits: Vec<u64>,
-    rates: Vec<u64>,
-    /// Cost that a rate of 1 stands for in a visit: the mean cost of what was queued, so that a visit of
-    /// the slowest level serves about one operation.
-    unit: u64,
-    visiting: usize,
-    /// Whether the level that is visited has had its rate in this visit.
-    granted: bool,
+    levels: Vec<Level<E>>,
+    /// Where the level that was served last began.
+    now: u128,
 }
+
+#[derive(Clone, Debug)]
+struct Level<E> {
+    queue: VecDeque<(u64, E)>,
+    rate: u64,
+    /// Cost served so far, over the rate, in units of 1/[`UNIT`].
+    service: u128,
+}
+
+/// A rate of 2^40 still moves a level by more than nothing for an operation of cost 1.
+const UNIT: u128 = 1 << 44;
 
 impl<E> Deficit<E> {
     pub(super) fn new(levels: &Levels) -> Self {
-        let count = levels.count();
+        let level = |level| Level {
+            queue: VecDeque::new(),
+            rate: levels.rate(level).max(1),
+            service: 0,
+        };
         Deficit {
-            queues: (0..count).map(|_| VecDeque::new()).collect(),
-            deficits: vec![0; count],
-            rates: (0..count).map(|level| levels.rate(level)).collect(),
-            unit: 1,
-            visiting: 0,
-            granted: false,
+            levels: (0..levels.count()).map(level).collect(),
+            now: 0,
         }
     }
 
@@ -35,84 +44,42 @@ impl<E> Deficit<E> {
     pub(super) fn set_levels(&mut self, levels: &Levels) {
         let mut new = Deficit::new(levels);
         let last = levels.count() - 1;
-        for (level, queue) in self.queues.drain(..).enumerate() {
-            new.queues[level.min(last)].extend(queue);
+        for (level, old) in self.levels.drain(..).enumerate() {
+            new.levels[level.min(last)].queue.extend(old.queue);
         }
-        new.unit = self.unit;
         *self = new;
     }
 
     pub(super) fn push(&mut self, level: usize, cost: u64, entry: E) {
-        let cost = cost.max(1);
-        // An average over about 16 operations; it only has to have the right size.
-        self.unit = (self.unit.saturating_mul(15).saturating_add(cost)).div_ceil(16);
-        self.queues[level.min(self.rates.len() - 1)].push_back((cost, entry));
+        let level = &mut self.levels[level];
+        if level.queue.is_empty() {
+            // What a level did not use while it had nothing is lost, as in any round robin.
+            level.service = level.service.max(self.now);
+        }
+        level.queue.push_back((cost, entry));
     }
 
-    /// The next entry by deficit round robin.
+    /// The next entry: of the level with the least service; of several, of the fastest.
     pub(super) fn pop(&mut self) -> Option<E> {
-        if self.queues.iter().all(VecDeque::is_empty) {
-            return None;
-        }
-        for _ in 0..=self.queues.len() {
-            if let Some(entry) = self.visit() {
-                return Some(entry);
-            }
-        }
-        // Everybody's first is dearer than a visit's worth. Rounds in which nobody could go pass in one step.
-        let rounds = (0..self.queues.len()).filter_map(|level| {
-            let (cost, _) = self.queues[level].front()?;
-            let worth = self.worth(level);
-            Some(cost.saturating_sub(self.deficits[level]).div_ceil(worth))
-        });
-        let rounds = rounds.min().unwrap_or(0).saturating_sub(1);
-        for level in 0..self.queues.len() {
-            if !self.queues[level].is_empty() {
-                let gained = self.worth(level).saturating_mul(rounds);
-                self.deficits[level] = self.deficits[level].saturating_add(gained);
-            }
-        }
-        for _ in 0..=self.queues.len() {
-            if let Some(entry) = self.visit() {
-                return Some(entry);
-            }
-        }
-        None
-    }
-
-    fn worth(&self, level: usize) -> u64 {
-        self.rates[level].saturating_mul(self.unit).max(1)
-    }
-
-    /// Serves the level that is visited, or goes on to the next.
-    fn visit(&mut self) -> Option<E> {
-        let level = self.visiting;
-        if let Some((cost, _)) = self.queues[level].front() {
-            let cost = *cost;
-            if !self.granted {
-                self.granted = true;
-                self.deficits[level] = self.deficits[level].saturating_add(self.worth(level));
-            }
-            if cost <= self.deficits[level] {
-                self.deficits[level] -= cost;
-                return self.take(level);
-            }
-        } else {
-            self.deficits[level] = 0;
-        }
-        self.visiting = (level + 1) % self.queues.len();
-        self.granted = false;
-        None
+        let waiting = self
+            .levels
+            .iter_mut()
+            .filter(|level| !level.queue.is_empty());
+        let level = waiting.min_by_key(|level| level.service)?;
+        let (cost, entry) = level.queue.pop_front()?;
+        self.now = level.service;
+        level.service += u128::from(cost) * UNIT / u128::from(level.rate);
+        Some(entry)
     }
 
     /// The oldest entry of a level, outside of its turn.
     pub(super) fn take(&mut self, level: usize) -> Option<E> {
-        self.queues[level].pop_front().map(|(_, entry)| entry)
+        self.levels[level].queue.pop_front().map(|(_, entry)| entry)
     }
 
     /// The levels that have entries, each with its oldest.
     pub(super) fn heads(&self) -> impl Iterator<Item = (usize, &E)> {
-        let heads = self.queues.iter().enumerate();
-        heads.filter_map(|(level, queue)| Some((level, &queue.front()?.1)))
+        let heads = self.levels.iter().enumerate();
+        heads.filter_map(|(level, at)| Some((level, &at.queue.front()?.1)))
     }
 }

@@ -1,0 +1,24 @@
+//! A cluster in one thread: clients, senders, nodes, networks and faults as a discrete-event simulation that
+//! runs the policies that ship.
+//!
+//! Time is integer nanoseconds, randomness one seed: the same [`Spec`] gives the same [`Outcome`], to the byte.
+//! A node's stage is [`policy::dispatch::Ordered`] itself, a sender's choice of replica
+//! [`policy::replica::Selector`]; nothing that decides is written twice.
+//!
+//! * `agenda`: what is to happen, in order of time;
+//! * `spec`: what is simulated;
+//! * `world`: what happens;
+//! * `outcome`: what came out.
+
+mod agenda;
+mod outcome;
+mod spec;
+mod world;
+
+pub use agenda::Agenda;
+pub use outcome::{Outcome, TenantOutcome};
+pub use spec::{
+    AheadKnown, Arrivals, Cluster, CostKnown, Fault, FaultKind, KeyCount, Noise, Redundancy,
+    Requests, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
+};
+pub use world::{run, World};

@@ -1,0 +1,60 @@
+//! What came out of a run.
+
+use hdrhistogram::Histogram;
+use policy::Nanos;
+
+/// What came out of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// By tenant, in the order of the spec.
+    pub tenants: Vec<TenantOutcome>,
+    /// Events that happened.
+    pub events: u64,
+    /// Share of the nodes' permits in use, warm-up excluded, 0 to 1.
+    pub utilisation: f64,
+    /// Simulated time, warm-up excluded.
+    pub measured_ns: Nanos,
+}
+
+/// What came out for one tenant. Requests sent in the warm-up are not counted.
+#[derive(Clone, Debug)]
+pub struct TenantOutcome {
+    /// Its name.
+    pub name: String,
+    /// Requests completed.
+    pub requests: u64,
+    /// Their operations, each counted once however often it was sent.
+    pub operations: u64,
+    /// Their latencies in nanoseconds, to three digits.
+    pub latency_ns: Histogram<u64>,
+}
+
+impl TenantOutcome {
+    pub(crate) fn new(name: &str) -> Self {
+        // Three digits, and no bound: a failure to build either is not possible.
+        let latency_ns = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits"));
+        TenantOutcome {
+            name: name.into(),
+            requests: 0,
+            operations: 0,
+            latency_ns,
+        }
+    }
+
+    pub(crate) fn record(&mut self, latency_ns: Nanos) {
+        record(&mut self.latency_ns, latency_ns);
+    }
+
+    /// The latency that a share `p` (0 to 1) of the requests does not exceed, in nanoseconds.
+    #[must_use]
+    pub fn quantile_ns(&self, p: f64) -> Nanos {
+        self.latency_ns.value_at_quantile(p)
+    }
+}
+
+/// Counts a value in a histogram that grows with its values.
+pub(crate) fn record(histogram: &mut Histogram<u64>, value: u64) {
+    if histogram.record(value).is_err() {
+        unreachable!("only a histogram of fixed size refuses a value");
+    }
+}

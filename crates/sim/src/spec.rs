@@ -1,0 +1,268 @@
+//! What is simulated.
+
+use policy::dispatch::{Allocation, Discipline};
+use policy::multiget::{Levels, Order, Strategy};
+use policy::replica::Rule;
+use policy::Nanos;
+use workload::draw::{Alias, Popularity, Sizes};
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Every random choice follows from it.
+    pub seed: u64,
+    /// Length, warm-up included.
+    pub duration_ns: Nanos,
+    /// What is sent before this is not counted.
+    pub warm_up_ns: Nanos,
+    /// Nodes and what joins them.
+    pub cluster: Cluster,
+    /// What stands before each node's servers.
+    pub scheduler: Scheduler,
+    /// What senders do.
+    pub routing: Routing,
+    /// Who sends.
+    pub tenants: Vec<Tenant>,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+}
+
+/// Nodes and what joins them.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Number of nodes, at least 1.
+    pub nodes: u32,
+    /// Replicas of each partition, 1 to `nodes`.
+    pub replicas: u32,
+    /// Operations that a node serves at a time.
+    pub permits: u32,
+    /// Senders; each tenant's requests go through all of them in turn.
+    pub routers: u32,
+    /// From a sender to a node, or back.
+    pub one_way_ns: Nanos,
+    /// Time an operation takes.
+    pub service: Service,
+}
+
+/// Time an operation takes at a node of nominal speed.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    /// Whatever its size.
+    pub operation_ns: f64,
+    /// For each byte of its value.
+    pub byte_ns: f64,
+    /// What nobody can know before.
+    pub noise: Noise,
+}
+
+impl Service {
+    /// Expected time of an operation on a value of so many bytes.
+    #[must_use]
+    pub fn expected_ns(&self, bytes: u32) -> f64 {
+        self.operation_ns + self.byte_ns * f64::from(bytes)
+    }
+}
+
+/// A factor with mean 1 on a service time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Noise {
+    /// Always 1.
+    None,
+    /// Exponential.
+    Exponential,
+    /// Log-normal with this sigma.
+    LogNormal(f64),
+}
+
+/// What stands before each node's servers.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    /// Between tenants.
+    pub discipline: Discipline,
+    /// Inside a tenant.
+    pub order: Order,
+    /// How senders tag.
+    pub strategy: Strategy,
+    /// The levels.
+    pub levels: Levels,
+    /// Boost after this wait.
+    pub guard_ns: Option<Nanos>,
+    /// What senders know of costs.
+    pub cost: CostKnown,
+    /// What senders know of the queues.
+    pub ahead: AheadKnown,
+}
+
+/// What senders know of what an operation costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostKnown {
+    /// That it is an operation (Rein 3.2.1).
+    Operations,
+    /// Its expected time, in nanoseconds.
+    Expected,
+}
+
+/// What senders know of the queues that their operations will find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AheadKnown {
+    /// Nothing (Rein).
+    Nothing,
+    /// What replies told, by [`policy::replica::Selector::expected_ns`].
+    Replies,
+    /// Everything, work on its way included (Rein 5.3's clairvoyant oracle).
+    All,
+}
+
+/// What senders do.
+#[derive(Clone, Copy, Debug)]
+pub struct Routing {
+    /// Which replica they ask.
+    pub selection: Selection,
+    /// What they send twice.
+    pub redundancy: Redundancy,
+}
+
+/// Which replica is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// By a rule of ours, with a sender's own knowledge.
+    Rule(Rule),
+    /// The least finish, knowing everything.
+    Oracle,
+}
+
+/// What is sent twice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Redundancy {
+    /// Nothing.
+    None,
+    /// Every operation, to two replicas at once.
+    Duplicate,
+    /// An operation without a reply after this quantile of operations' response times so far.
+    Speculative {
+        /// 0 to 1.
+        quantile: f64,
+    },
+}
+
+/// One tenant.
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    /// Its name in the outcome.
+    pub name: String,
+    /// What it is entitled to at every node.
+    pub allocation: Allocation,
+    /// Partitions of its keyspace, at least 1.
+    pub partitions: u32,
+    /// What it sends.
+    pub streams: Vec<Stream>,
+}
+
+/// One stream of requests.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// When.
+    pub arrivals: Arrivals,
+    /// What.
+    pub requests: Requests,
+}
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// A Poisson process.
+    Poisson {
+        /// Mean rate.
+        per_s: f64,
+    },
+    /// So many senders, each with one request outstanding.
+    Closed {
+        /// Number of senders.
+        clients: u32,
+    },
+}
+
+/// What requests ask for.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    /// Keys of a request.
+    pub keys: KeyCount,
+    /// Which keys.
+    pub popularity: Popularity,
+    /// Size of a key's value.
+    pub values: Sizes,
+}
+
+/// How many keys a request names.
+#[derive(Clone, Debug)]
+pub struct KeyCount {
+    counts: Vec<u32>,
+    weights: Vec<f64>,
+    alias: Alias,
+}
+
+impl KeyCount {
+    /// From (count, weight) pairs; `None` unless there is a weight above zero.
+    #[must_use]
+    pub fn new(pairs: impl IntoIterator<Item = (u32, f64)>) -> Option<Self> {
+        let (counts, weights): (Vec<u32>, Vec<f64>) = pairs.into_iter().unzip();
+        let alias = Alias::new(&weights)?;
+        Some(KeyCount {
+            counts,
+            weights,
+            alias,
+        })
+    }
+
+    /// Draws one, from 64 random bits.
+    #[must_use]
+    pub fn pick(&self, bits: u64) -> u32 {
+        self.counts[self.alias.pick(bits)].max(1)
+    }
+
+    /// The mean.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        let total: f64 = self.weights.iter().sum();
+        let pairs = self.counts.iter().zip(&self.weights);
+        pairs.map(|(c, w)| f64::from(*c) * w).sum::<f64>() / total
+    }
+
+    /// Smallest number of keys that a share `p` of the requests does not exceed.
+    #[must_use]
+    pub fn quantile(&self, p: f64) -> u32 {
+        let total: f64 = self.weights.iter().sum();
+        let mut pairs: Vec<_> = self.counts.iter().zip(&self.weights).collect();
+        pairs.sort_by_key(|(count, _)| **count);
+        let mut sum = 0.0;
+        for (count, weight) in &pairs {
+            sum += *weight;
+            if sum >= p * total {
+                return **count;
+            }
+        }
+        pairs.last().map_or(1, |(count, _)| **count)
+    }
+}
+
+/// Something that goes wrong at a node for a while.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fault {
+    /// Which node.
+    pub node: u32,
+    /// From when.
+    pub from_ns: Nanos,
+    /// Until when.
+    pub until_ns: Nanos,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FaultKind {
+    /// Service takes so many times as long.
+    Slow(f64),
+    /// Nothing is begun; what is sent there waits.
+    Pause,
+}

@@ -1,0 +1,301 @@
+//! What happens: the events of a run, and the state they change.
+
+mod node;
+mod replies;
+mod send;
+
+use crate::agenda::Agenda;
+use crate::outcome::{Outcome, TenantOutcome};
+use crate::spec::{FaultKind, Selection, Spec};
+use node::Node;
+use policy::multiget::{Opset, Tag};
+use policy::replica::{Rule, Selector};
+use policy::{Nanos, PrincipalId};
+use slab::Slab;
+use workload::rng::{mix64, Rng};
+
+/// One transmission of an operation: the operation's number and which of its two copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Copied(u32);
+
+impl Copied {
+    /// No transmission.
+    const NONE: Copied = Copied(u32::MAX);
+
+    fn new(op: usize, copy: usize) -> Self {
+        Copied((op as u32) << 1 | copy as u32)
+    }
+
+    fn op(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    fn copy(self) -> usize {
+        (self.0 & 1) as usize
+    }
+}
+
+/// What happens at a moment.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A stream's next request is sent.
+    Arrival { stream: u32 },
+    /// Operations reach a node: a chain through [`Op::next`].
+    Deliver { node: u32, first: Copied },
+    /// A node has served an operation.
+    Served { node: u32, place: u32 },
+    /// A reply reaches its sender.
+    Reply { copy: Copied },
+    /// An operation is sent again if it has no reply yet.
+    Again { op: u32, born: u32 },
+    /// A node asked to be asked again.
+    Ask { node: u32 },
+    /// A fault begins or ends.
+    Fault { fault: u32, begins: bool },
+    /// The warm-up is over.
+    Measure,
+}
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    stream: u32,
+    sent_at: Nanos,
+    left: u32,
+    operations: u32,
+}
+
+/// An operation of a request.
+#[derive(Clone, Copy, Debug)]
+struct Op {
+    request: u32,
+    router: u32,
+    /// Told apart from an earlier one with the same number.
+    born: u32,
+    group: u32,
+    tag: Tag,
+    cost: u64,
+    expected_ns: f32,
+    /// By copy.
+    nodes: [u32; 2],
+    principals: [PrincipalId; 2],
+    next: [Copied; 2],
+    sent_at: [Nanos; 2],
+    /// What the reply will carry.
+    told: [policy::replica::Feedback; 2],
+    /// Copies not yet back.
+    away: u8,
+    answered: bool,
+}
+
+/// Where a partition is.
+#[derive(Debug)]
+struct Group {
+    /// The nodes of its replicas.
+    nodes: Vec<u32>,
+    /// What its tenant is called at each of them.
+    principals: Vec<PrincipalId>,
+}
+
+/// A sender.
+#[derive(Debug)]
+struct Router {
+    selector: Selector,
+}
+
+/// A stream of a tenant.
+#[derive(Debug)]
+struct Source {
+    tenant: u32,
+    stream: u32,
+    rng: Rng,
+}
+
+/// Vectors that are emptied and filled again for every request.
+#[derive(Debug, Default)]
+struct Scratch {
+    /// (group, expected ns) by operation, in the order of groups.
+    drawn: Vec<(u32, f32)>,
+    opsets: Vec<Opset>,
+    tags: Vec<Tag>,
+    /// Last transmission of this request's to a node, by node; first ones in `chains`.
+    last: Vec<Copied>,
+    chains: Vec<(u32, Copied)>,
+}
+
+/// A cluster in a state.
+#[derive(Debug)]
+pub struct World<'s> {
+    spec: &'s Spec,
+    agenda: Agenda<Event>,
+    sources: Vec<Source>,
+    routers: Vec<Router>,
+    nodes: Vec<Node>,
+    /// First group of each tenant, and where each group is.
+    first_group: Vec<u32>,
+    groups: Vec<Group>,
+    requests: Slab<Request>,
+    ops: Slab<Op>,
+    born: u32,
+    next_router: u32,
+    /// Response times of operations, for speculation.
+    responses: hdrhistogram::Histogram<u64>,
+    again_after_ns: Nanos,
+    scratch: Scratch,
+    outcome: Vec<TenantOutcome>,
+    noise: Rng,
+    busy_before_ns: u64,
+    events: u64,
+}
+
+/// Runs a spec to its end.
+#[must_use]
+pub fn run(spec: &Spec) -> Outcome {
+    let mut world = World::new(spec);
+    while world.step() {}
+    world.outcome()
+}
+
+impl<'s> World<'s> {
+    /// The cluster at time 0.
+    #[must_use]
+    pub fn new(spec: &'s Spec) -> Self {
+        let cluster = &spec.cluster;
+        let mut nodes: Vec<Node> = (0..cluster.nodes).map(|_| Node::new(spec)).collect();
+        let (first_group, groups) = place(spec, &mut nodes);
+        let rule = match spec.routing.selection {
+            Selection::Rule(rule) => rule,
+            Selection::Oracle => Rule::LeastFinish,
+        };
+        let routers = (0..cluster.routers.max(1)).map(|router| Router {
+            selector: Selector::new(rule, cluster.nodes, mix64(spec.seed ^ u64::from(router))),
+        });
+        let mut world = World {
+            spec,
+            agenda: Agenda::default(),
+            sources: Vec::new(),
+            routers: routers.collect(),
+            nodes,
+            first_group,
+            groups,
+            requests: Slab::new(),
+            ops: Slab::new(),
+            born: 0,
+            next_router: 0,
+            responses: TenantOutcome::new("").latency_ns,
+            again_after_ns: Nanos::MAX,
+            scratch: Scratch {
+                last: vec![Copied::NONE; cluster.nodes as usize],
+                ..Scratch::default()
+            },
+            outcome: spec
+                .tenants
+                .iter()
+                .map(|tenant| TenantOutcome::new(&tenant.name))
+                .collect(),
+            noise: Rng::new(spec.seed, 1 << 40),
+            busy_before_ns: 0,
+            events: 0,
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for (number, tenant) in self.spec.tenants.iter().enumerate() {
+            for stream in 0..tenant.streams.len() {
+                self.sources.push(Source {
+                    tenant: number as u32,
+                    stream: stream as u32,
+                    rng: Rng::new(self.spec.seed, self.sources.len() as u64),
+                });
+                self.start(self.sources.len() - 1);
+            }
+        }
+        for (number, fault) in self.spec.faults.iter().enumerate() {
+            for (at, begins) in [(fault.from_ns, true), (fault.until_ns, false)] {
+                let fault = number as u32;
+                self.agenda.after(at, Event::Fault { fault, begins });
+            }
+        }
+        self.agenda.after(self.spec.warm_up_ns, Event::Measure);
+    }
+
+    /// Lets the next event happen; false at the end of the run.
+    pub fn step(&mut self) -> bool {
+        let Some(event) = self.agenda.pop() else {
+            return false;
+        };
+        if self.agenda.now() > self.spec.duration_ns {
+            return false;
+        }
+        self.events += 1;
+        match event {
+            Event::Arrival { stream } => self.arrival(stream as usize),
+            Event::Deliver { node, first } => self.deliver(node, first),
+            Event::Served { node, place } => self.served(node, place),
+            Event::Reply { copy } => self.reply(copy),
+            Event::Again { op, born } => self.again(op as usize, born),
+            Event::Ask { node } => self.serve(node),
+            Event::Fault { fault, begins } => self.fault(fault as usize, begins),
+            Event::Measure => {
+                self.busy_before_ns = self.nodes.iter().map(|node| node.busy_ns).sum();
+            }
+        }
+        true
+    }
+
+    /// Simulated time.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.agenda.now()
+    }
+
+    fn fault(&mut self, fault: usize, begins: bool) {
+        let fault = self.spec.faults[fault];
+        let node = &mut self.nodes[fault.node as usize];
+        match fault.kind {
+            FaultKind::Slow(factor) => node.slowness = if begins { factor } else { 1.0 },
+            FaultKind::Pause => node.paused = begins,
+        }
+        if !begins {
+            self.serve(fault.node);
+        }
+    }
+
+    /// What has come out so far.
+    #[must_use]
+    pub fn outcome(self) -> Outcome {
+        let measured_ns = self.spec.duration_ns.saturating_sub(self.spec.warm_up_ns);
+        let busy_ns: u64 = self.nodes.iter().map(|node| node.busy_ns).sum();
+        let permits = f64::from(self.spec.cluster.nodes) * f64::from(self.spec.cluster.permits);
+        Outcome {
+            tenants: self.outcome,
+            events: self.events,
+            utilisation: (busy_ns - self.busy_before_ns) as f64
+                / (permits * measured_ns.max(1) as f64),
+            measured_ns,
+        }
+    }
+}
+
+/// Places every partition: successors on a ring, each tenant's ring turned by its number. A node knows only the
+/// tenants that have something there.
+fn place(spec: &Spec, nodes: &mut [Node]) -> (Vec<u32>, Vec<Group>) {
+    let (count, replicas) = (nodes.len() as u64, spec.cluster.replicas);
+    let (mut first, mut groups) = (Vec::new(), Vec::new());
+    for (number, tenant) in spec.tenants.iter().enumerate() {
+        first.push(groups.len() as u32);
+        let turn = mix64(number as u64) % count;
+        for partition in 0..u64::from(tenant.partitions.max(1)) {
+            let ring = (0..u64::from(replicas)).map(|r| ((turn + partition + r) % count) as u32);
+            let on: Vec<u32> = ring.collect();
+            let at = |node: &u32| nodes[*node as usize].admit(number as u32, &tenant.allocation);
+            groups.push(Group {
+                principals: on.iter().map(at).collect(),
+                nodes: on,
+            });
+        }
+    }
+    (first, groups)
+}

@@ -1,0 +1,64 @@
+//! Replies come back, and requests are done.
+
+use super::{Copied, Event, World};
+use crate::outcome::record;
+use crate::spec::{Arrivals, Redundancy};
+use policy::Nanos;
+
+/// Replies between two looks at the quantile after which an operation is sent again.
+const LOOK_EVERY: u64 = 4_096;
+
+impl World<'_> {
+    /// A reply reaches its sender.
+    pub(super) fn reply(&mut self, copied: Copied) {
+        let now = self.agenda.now();
+        let op = &mut self.ops[copied.op()];
+        let (copy, request) = (copied.copy(), op.request as usize);
+        let (node, response_ns) = (op.nodes[copy], now - op.sent_at[copy]);
+        op.away -= 1;
+        let first = !std::mem::replace(&mut op.answered, true);
+        let (told, gone, since_ns) = (op.told[copy], op.away == 0, now - op.sent_at[0]);
+        let selector = &mut self.routers[op.router as usize].selector;
+        selector.replied(now, node, response_ns, told);
+        if first {
+            self.note_response(since_ns);
+        }
+        if gone {
+            self.ops.remove(copied.op());
+        }
+        if first {
+            self.requests[request].left -= 1;
+            if self.requests[request].left == 0 {
+                self.complete(request);
+            }
+        }
+    }
+
+    fn note_response(&mut self, response_ns: Nanos) {
+        let Redundancy::Speculative { quantile } = self.spec.routing.redundancy else {
+            return;
+        };
+        record(&mut self.responses, response_ns);
+        if self.responses.len() % LOOK_EVERY == 0 {
+            self.again_after_ns = self.responses.value_at_quantile(quantile);
+        }
+    }
+
+    fn complete(&mut self, request: usize) {
+        let now = self.agenda.now();
+        let done = self.requests.remove(request);
+        let source = &self.sources[done.stream as usize];
+        if done.sent_at >= self.spec.warm_up_ns {
+            let outcome = &mut self.outcome[source.tenant as usize];
+            outcome.requests += 1;
+            outcome.operations += u64::from(done.operations);
+            outcome.record(now - done.sent_at);
+        }
+        let tenant = &self.spec.tenants[source.tenant as usize];
+        let arrivals = tenant.streams[source.stream as usize].arrivals;
+        if let Arrivals::Closed { .. } = arrivals {
+            let stream = done.stream;
+            self.agenda.after(0, Event::Arrival { stream });
+        }
+    }
+}
