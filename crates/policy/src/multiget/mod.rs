@@ -9,7 +9,8 @@
 //! * `levels`: K levels with exponential thresholds and the rates at which they are served (Rein 3.3.2);
 //! * `tag`: shortest bottleneck first, slack-driven, both together (Rein algorithm 1), and ours;
 //! * `queue`: arrival order, exact order, or levels served by deficit round robin, with a guard
-//!   against starvation.
+//!   against starvation;
+//! * `tuner`: chooses K and R from the bottlenecks that were seen (Rein leaves that open).
 //!
 //! Nothing here knows of tenants: fairness between tenants comes first and is decided elsewhere
 //! ([`crate::dispatch`]).
@@ -20,8 +21,10 @@ mod opset;
 mod queue;
 mod ranked;
 mod tag;
+mod tuner;
 
 pub use levels::{Levels, Rates, LEVELS_MAX};
 pub use opset::{bottleneck, split, Opset};
 pub use queue::{Options, Order, Queue, Taken};
 pub use tag::{tag, Strategy, Tag};
+pub use tuner::{Tuned, Tuner};
