@@ -144,6 +144,14 @@ impl Selector {
         view.sent_since_ns += backlog_ns;
     }
 
+    /// A server told how it stands, without a reply: an answer to a probe.
+    pub fn told(&mut self, now: Nanos, server: u32, feedback: Feedback) {
+        let view = &mut self.views[server as usize];
+        view.last = feedback;
+        view.told_at = now;
+        view.sent_since_ns = 0;
+    }
+
     /// A reply came, `response_ns` after its operation was sent.
     pub fn replied(&mut self, now: Nanos, server: u32, response_ns: Nanos, feedback: Feedback) {
         let view = &mut self.views[server as usize];

@@ -74,3 +74,12 @@ fn a_change_is_followed() {
     let tuned = tuner.choose(0.75).expect("seen");
     assert!(tuned.levels.of(40) > tuned.levels.of(1), "{tuned:?}");
 }
+
+#[test]
+fn small_ones_pass_only_where_sizes_vary() {
+    assert_eq!(tuner(&[(6, 50); 100]).stretch_quarters(), 0);
+    let mixed: Vec<_> = (0..100)
+        .map(|n| if n < 90 { (1, 1) } else { (30, 900) })
+        .collect();
+    assert!(tuner(&mixed).stretch_quarters() > 0);
+}

@@ -43,6 +43,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
         routing: Routing {
             selection: Selection::Rule(rule),
             redundancy: Redundancy::None,
+            probe_from: None,
         },
         tenants: vec![Tenant {
             name: "all".into(),

@@ -8,15 +8,19 @@
 //! * `agenda`: what is to happen, in order of time;
 //! * `spec`: what is simulated;
 //! * `world`: what happens;
-//! * `outcome`: what came out.
+//! * `outcome`: what came out;
+//! * [`rein`]: published results, run again.
 
 mod agenda;
 mod outcome;
+pub mod rein;
+mod report;
 mod spec;
 mod world;
 
 pub use agenda::Agenda;
 pub use outcome::{Outcome, TenantOutcome};
+pub use report::{Report, Verdict};
 pub use spec::{
     AheadKnown, Arrivals, Cluster, CostKnown, Fault, FaultKind, KeyCount, Noise, Redundancy,
     Requests, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,

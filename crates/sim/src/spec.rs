@@ -107,8 +107,6 @@ pub enum CostKnown {
 pub enum AheadKnown {
     /// Nothing (Rein).
     Nothing,
-    /// What replies told, by [`policy::replica::Selector::expected_ns`].
-    Replies,
     /// Everything, work on its way included (Rein 5.3's clairvoyant oracle).
     All,
 }
@@ -120,6 +118,10 @@ pub struct Routing {
     pub selection: Selection,
     /// What they send twice.
     pub redundancy: Redundancy,
+    /// A multiget whose bottleneck costs at least this is sent only after the servers that could take part were
+    /// asked how they stand: one more round trip, little for what takes long anyway, and the choice is as
+    /// fresh as it can be. `None`: never.
+    pub probe_from: Option<u64>,
 }
 
 /// Which replica is asked.

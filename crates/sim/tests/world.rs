@@ -62,6 +62,7 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
         routing: Routing {
             selection: Selection::Rule(Rule::RoundRobin),
             redundancy: Redundancy::None,
+            probe_from: None,
         },
         tenants: vec![tenant("a", 1.0, Arrivals::Poisson { per_s }, &[(1, 1.0)])],
         faults: Vec::new(),
@@ -205,6 +206,7 @@ fn equal_seeds_give_equal_outcomes() {
     spec.routing = Routing {
         selection: Selection::Rule(Rule::LeastFinish),
         redundancy: Redundancy::Speculative { quantile: 0.95 },
+        probe_from: None,
     };
     let text = |seed| {
         let mut spec = spec.clone();

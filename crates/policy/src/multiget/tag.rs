@@ -24,12 +24,19 @@ pub enum Strategy {
     SlackDriven,
     /// The bottleneck by its cost, others later by their slack (Rein 3.3.1, algorithm 1).
     Rein,
-    /// By when the multiget could be done if it were alone, stretched: an operation is overtaken only by what
-    /// arrives within `stretch` times its bottleneck after it. Small ones pass large ones as in
-    /// shortest bottleneck first, but nobody starves. Costs must be in nanoseconds.
+    /// In order of arrival, but later by `stretch` times the cost of the bottleneck, so that small multigets pass
+    /// large ones, and by `slack` times what an opset could wait without delaying its multiget. An operation is
+    /// overtaken only by what arrives within that time after it, so nobody starves. Costs must be in
+    /// nanoseconds.
+    ///
+    /// With a large stretch it is shortest bottleneck first, which suits a heavy tail of sizes; with none it is
+    /// slack-driven arrival order, which suits equal sizes (of those, serving the shortest first only delays
+    /// the tail: Wierman and Zwart, Operations Research 60(5), 2012).
     Deadline {
-        /// How many times its bottleneck a multiget may wait for smaller ones, in quarters (4: once).
+        /// Times the bottleneck, in quarters (4: once).
         stretch_quarters: u32,
+        /// Times the slack, in quarters.
+        slack_quarters: u32,
     },
 }
 
@@ -45,6 +52,7 @@ pub fn tag(strategy: Strategy, now: Nanos, opsets: &[Opset], levels: &Levels, ta
     };
     let finish = opsets[place].finish();
     let level = levels.of(finish);
+    let largest = opsets.iter().map(|opset| opset.cost).max().unwrap_or(0);
     tags.extend(opsets.iter().map(|opset| {
         let (own, last) = (opset.finish().max(1), finish.max(1));
         match strategy {
@@ -58,9 +66,14 @@ pub fn tag(strategy: Strategy, now: Nanos, opsets: &[Opset], levels: &Levels, ta
                 let slacked = levels.slacked(level, own, last);
                 tagged(u128::from(last) * ratio(last, own), slacked)
             }
-            Strategy::Deadline { stretch_quarters } => {
-                let stretch = last.saturating_mul(u64::from(stretch_quarters)) / 4;
-                tagged(u128::from(now.saturating_add(stretch)), level)
+            Strategy::Deadline {
+                stretch_quarters,
+                slack_quarters,
+            } => {
+                let quarters = |cost: u64, by: u32| u128::from(cost) * u128::from(by) / 4;
+                let later = quarters(largest, stretch_quarters)
+                    + quarters(finish - opset.finish(), slack_quarters);
+                tagged(u128::from(now) + later, level)
             }
         }
     }));

@@ -1,6 +1,7 @@
 //! What happens: the events of a run, and the state they change.
 
 mod node;
+mod probe;
 mod replies;
 mod send;
 
@@ -9,7 +10,7 @@ use crate::outcome::{Outcome, TenantOutcome};
 use crate::spec::{FaultKind, Selection, Spec};
 use node::Node;
 use policy::multiget::{Opset, Tag};
-use policy::replica::{Rule, Selector};
+use policy::replica::{Feedback, Rule, Selector};
 use policy::{Nanos, PrincipalId};
 use slab::Slab;
 use workload::rng::{mix64, Rng};
@@ -44,6 +45,10 @@ enum Event {
     Deliver { node: u32, first: Copied },
     /// A node has served an operation.
     Served { node: u32, place: u32 },
+    /// Servers are asked how they stand for a request that is held back.
+    Probe { held: u32 },
+    /// They have answered: the request is sent.
+    Probed { held: u32 },
     /// A reply reaches its sender.
     Reply { copy: Copied },
     /// An operation is sent again if it has no reply yet.
@@ -82,7 +87,7 @@ struct Op {
     next: [Copied; 2],
     sent_at: [Nanos; 2],
     /// What the reply will carry.
-    told: [policy::replica::Feedback; 2],
+    told: [Feedback; 2],
     /// Copies not yet back.
     away: u8,
     answered: bool,
@@ -111,11 +116,30 @@ struct Source {
     rng: Rng,
 }
 
+/// A request that waits for answers to its probes.
+#[derive(Debug)]
+struct Held {
+    stream: u32,
+    router: u32,
+    sent_at: Nanos,
+    drawn: Vec<Drawn>,
+    answers: Vec<(u32, Feedback)>,
+}
+
+/// An operation before it is sent.
+#[derive(Clone, Copy, Debug)]
+struct Drawn {
+    group: u32,
+    /// Which of the group's replicas is asked, and the node that this is.
+    place: u32,
+    node: u32,
+    expected_ns: f32,
+}
+
 /// Vectors that are emptied and filled again for every request.
 #[derive(Debug, Default)]
 struct Scratch {
-    /// (group, expected ns) by operation, in the order of groups.
-    drawn: Vec<(u32, f32)>,
+    drawn: Vec<Drawn>,
     opsets: Vec<Opset>,
     tags: Vec<Tag>,
     /// Last transmission of this request's to a node, by node; first ones in `chains`.
@@ -136,6 +160,7 @@ pub struct World<'s> {
     groups: Vec<Group>,
     requests: Slab<Request>,
     ops: Slab<Op>,
+    held: Slab<Held>,
     born: u32,
     next_router: u32,
     /// Response times of operations, for speculation.
@@ -180,6 +205,7 @@ impl<'s> World<'s> {
             groups,
             requests: Slab::new(),
             ops: Slab::new(),
+            held: Slab::new(),
             born: 0,
             next_router: 0,
             responses: TenantOutcome::new("").latency_ns,
@@ -234,6 +260,8 @@ impl<'s> World<'s> {
             Event::Arrival { stream } => self.arrival(stream as usize),
             Event::Deliver { node, first } => self.deliver(node, first),
             Event::Served { node, place } => self.served(node, place),
+            Event::Probe { held } => self.probe(held as usize),
+            Event::Probed { held } => self.probed(held as usize),
             Event::Reply { copy } => self.reply(copy),
             Event::Again { op, born } => self.again(op as usize, born),
             Event::Ask { node } => self.serve(node),

@@ -38,6 +38,7 @@ pub(super) struct Node {
     in_flight: u32,
     /// Expected time of what was sent here and not yet served, by level (for the oracle).
     pub(super) promised_ns: [f64; LEVELS_MAX],
+    permits: f64,
     /// When it asked to be asked again.
     ask_at: Nanos,
 }
@@ -71,7 +72,17 @@ impl Node {
             backlog_ns: 0.0,
             in_flight: 0,
             promised_ns: [0.0; LEVELS_MAX],
+            permits: f64::from(permits),
             ask_at: Nanos::MAX,
+        }
+    }
+
+    /// How it stands, with the service time of the operation that it answers.
+    pub(super) fn feedback(&self, service_ns: Nanos) -> Feedback {
+        Feedback {
+            in_flight: self.in_flight,
+            service_ns,
+            backlog_ns: (self.backlog_ns * self.slowness / self.permits) as Nanos,
         }
     }
 
@@ -165,11 +176,7 @@ impl World<'_> {
         at.backlog_ns = (at.backlog_ns - expected_ns).max(0.0);
         let promised = &mut at.promised_ns[usize::from(op.tag.level)];
         *promised = (*promised - expected_ns).max(0.0);
-        op.told[served.copy.copy()] = Feedback {
-            in_flight: at.in_flight,
-            service_ns,
-            backlog_ns: (at.backlog_ns / f64::from(self.spec.cluster.permits)) as Nanos,
-        };
+        op.told[served.copy.copy()] = at.feedback(service_ns);
         let copy = served.copy;
         self.agenda
             .after(self.spec.cluster.one_way_ns, Event::Reply { copy });

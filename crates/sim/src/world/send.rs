@@ -1,8 +1,8 @@
 //! Requests are drawn, split, tagged and sent.
 
-use super::{Copied, Event, Op, Request, World};
+use super::{Copied, Drawn, Event, Op, Request, World};
 use crate::spec::{AheadKnown, Arrivals, CostKnown, Redundancy, Selection};
-use policy::multiget::{split, tag};
+use policy::multiget::{split, tag, Opset, LEVELS_MAX};
 use policy::replica::Feedback;
 use policy::{Nanos, PrincipalId};
 use workload::rng::mix64;
@@ -39,27 +39,39 @@ impl World<'_> {
         self.draw(stream);
         let router = self.next_router;
         self.next_router = (router + 1) % self.routers.len() as u32;
-        let operations = self.scratch.drawn.len() as u32;
+        if self.asks_first() {
+            self.hold(stream as u32, router);
+        } else {
+            self.dispatch(stream as u32, router, self.agenda.now());
+        }
+    }
+
+    /// Sends the request that was drawn: chooses its nodes, tags it, posts it.
+    pub(super) fn dispatch(&mut self, stream: u32, router: u32, sent_at: Nanos) {
+        let mut drawn = std::mem::take(&mut self.scratch.drawn);
         let request = self.requests.insert(Request {
-            stream: stream as u32,
-            sent_at: self.agenda.now(),
-            left: operations,
-            operations,
+            stream,
+            sent_at,
+            left: drawn.len() as u32,
+            operations: drawn.len() as u32,
         }) as u32;
-        self.tag_opsets(router);
-        let mut at = 0;
+        for op in &mut drawn {
+            op.place = self.choose(router, op.group, op.expected_ns) as u32;
+            op.node = self.groups[op.group as usize].nodes[op.place as usize];
+        }
+        self.tag_opsets(&drawn);
+        let mut ops = drawn.iter();
         for opset in 0..self.scratch.opsets.len() {
-            for _ in 0..self.scratch.opsets[opset].operations {
-                let (group, expected_ns) = self.scratch.drawn[at];
-                at += 1;
+            let count = self.scratch.opsets[opset].operations as usize;
+            for drawn in ops.by_ref().take(count) {
                 let op = self.ops.insert(Op {
                     request,
                     router,
                     born: self.born,
-                    group,
+                    group: drawn.group,
                     tag: self.scratch.tags[opset],
-                    cost: self.cost_of(expected_ns),
-                    expected_ns,
+                    cost: self.cost_of(drawn.expected_ns),
+                    expected_ns: drawn.expected_ns,
                     nodes: [0; 2],
                     principals: [PrincipalId(0); 2],
                     next: [Copied::NONE; 2],
@@ -69,9 +81,10 @@ impl World<'_> {
                     answered: false,
                 });
                 self.born = self.born.wrapping_add(1);
-                self.send(router, op);
+                self.send(op, drawn.place as usize);
             }
         }
+        self.scratch.drawn = drawn;
         self.post();
     }
 
@@ -90,58 +103,61 @@ impl World<'_> {
                 mix64(key ^ (u64::from(source.tenant) << 40)) % u64::from(tenant.partitions.max(1));
             let bytes = requests.values.of(key, u64::from(source.tenant));
             let expected_ns = self.spec.cluster.service.expected_ns(bytes) as f32;
-            drawn.push((first + partition as u32, expected_ns));
+            drawn.push(Drawn {
+                group: first + partition as u32,
+                place: 0,
+                node: 0,
+                expected_ns,
+            });
         }
-        drawn.sort_unstable_by_key(|(group, _)| *group);
+        // Neighbours in turn also spread an opset over its replicas.
+        drawn.sort_by_key(|op| op.group);
     }
 
-    fn cost_of(&self, expected_ns: f32) -> u64 {
+    pub(super) fn cost_of(&self, expected_ns: f32) -> u64 {
         match self.spec.scheduler.cost {
             CostKnown::Operations => 1,
             CostKnown::Expected => expected_ns as u64,
         }
     }
 
-    /// Splits what was drawn into opsets and tags them.
-    fn tag_opsets(&mut self, router: u32) {
-        let now = self.agenda.now();
+    /// Splits what was drawn into opsets, in its own order, and tags them.
+    fn tag_opsets(&mut self, drawn: &[Drawn]) {
         let scheduler = &self.spec.scheduler;
         let mut opsets = std::mem::take(&mut self.scratch.opsets);
-        let drawn = self.scratch.drawn.iter();
-        split(
-            drawn.map(|(group, ns)| (*group, self.cost_of(*ns))),
-            &mut opsets,
-        );
-        for opset in &mut opsets {
-            let nodes = &self.groups[opset.group as usize].nodes;
-            let ahead_ns = match scheduler.ahead {
-                AheadKnown::Nothing => 0,
-                AheadKnown::Replies => {
-                    let selector = &self.routers[router as usize].selector;
-                    let waits = nodes.iter().map(|&node| selector.expected_ns(now, node));
-                    waits.min().unwrap_or(0)
-                }
-                AheadKnown::All => {
-                    let level = scheduler.levels.of(opset.cost);
-                    let waits = nodes.iter().map(|&node| self.oracle_ns(node, level) as u64);
-                    waits.sum::<u64>() / nodes.len() as u64
-                }
-            };
-            opset.ahead = match scheduler.cost {
-                CostKnown::Expected => ahead_ns,
-                CostKnown::Operations => {
-                    ahead_ns / self.spec.cluster.service.operation_ns.max(1.0) as u64
-                }
-            };
+        let costs = drawn
+            .iter()
+            .map(|op| (op.group, self.cost_of(op.expected_ns)));
+        split(costs, &mut opsets);
+        if scheduler.ahead == AheadKnown::All {
+            for opset in &mut opsets {
+                opset.ahead = self.ahead(opset);
+            }
         }
+        let (now, levels) = (self.agenda.now(), &scheduler.levels);
         tag(
             scheduler.strategy,
             now,
             &opsets,
-            &scheduler.levels,
+            levels,
             &mut self.scratch.tags,
         );
         self.scratch.opsets = opsets;
+    }
+
+    /// What an opset will find ahead of it, as a cost: the mean over its replicas.
+    fn ahead(&self, opset: &Opset) -> u64 {
+        let scheduler = &self.spec.scheduler;
+        let nodes = &self.groups[opset.group as usize].nodes;
+        let level = scheduler.levels.of(opset.cost);
+        let waits_ns: f64 = nodes.iter().map(|&node| self.oracle_ns(node, level)).sum();
+        let ahead_ns = waits_ns / nodes.len() as f64;
+        match scheduler.cost {
+            CostKnown::Expected => ahead_ns as u64,
+            CostKnown::Operations => {
+                (ahead_ns / self.spec.cluster.service.operation_ns.max(1.0)) as u64
+            }
+        }
     }
 
     /// What an operation of this level would wait for at a node if nothing else were sent there.
@@ -151,12 +167,32 @@ impl World<'_> {
         ahead * node.slowness / f64::from(self.spec.cluster.permits)
     }
 
+    /// Chooses which replica of a group is asked, and counts on the operation to be there.
+    fn choose(&mut self, router: u32, group: u32, expected_ns: f32) -> usize {
+        let nodes = &self.groups[group as usize].nodes;
+        let selector = &mut self.routers[router as usize].selector;
+        let place = match self.spec.routing.selection {
+            Selection::Rule(_) => selector.choose(self.agenda.now(), nodes),
+            Selection::Oracle => {
+                let waits = nodes
+                    .iter()
+                    .map(|&node| self.oracle_ns(node, LEVELS_MAX - 1));
+                let best = waits.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+                best.map_or(0, |(place, _)| place)
+            }
+        };
+        let backlog_ns = f64::from(expected_ns) / f64::from(self.spec.cluster.permits);
+        let selector = &mut self.routers[router as usize].selector;
+        selector.sent(nodes[place], backlog_ns as Nanos);
+        place
+    }
+
     /// Sends an operation, as often as the redundancy asks.
-    fn send(&mut self, router: u32, op: usize) {
-        self.transmit(router, op, 0);
+    fn send(&mut self, op: usize, place: usize) {
+        self.transmit(op, 0, place);
         match self.spec.routing.redundancy {
             Redundancy::None => {}
-            Redundancy::Duplicate => self.transmit(router, op, 1),
+            Redundancy::Duplicate => self.send_second(op),
             Redundancy::Speculative { .. } if self.again_after_ns < Nanos::MAX => {
                 let again = Event::Again {
                     op: op as u32,
@@ -168,36 +204,34 @@ impl World<'_> {
         }
     }
 
-    /// Chooses a node for one copy of an operation and adds it to what is posted there.
-    fn transmit(&mut self, router: u32, op: usize, copy: usize) {
-        let now = self.agenda.now();
-        let (group, level) = (self.ops[op].group, usize::from(self.ops[op].tag.level));
+    /// Sends a second copy, to another replica than the first.
+    fn send_second(&mut self, op: usize) {
+        let Op {
+            router,
+            group,
+            expected_ns,
+            nodes: [first, _],
+            ..
+        } = self.ops[op];
+        let mut place = self.choose(router, group, expected_ns);
         let nodes = &self.groups[group as usize].nodes;
-        let mut place = match self.spec.routing.selection {
-            Selection::Rule(_) => {
-                let selector = &mut self.routers[router as usize].selector;
-                selector.choose(now, nodes)
-            }
-            Selection::Oracle => {
-                let waits = nodes.iter().map(|&node| self.oracle_ns(node, level));
-                let best = waits.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
-                best.map_or(0, |(place, _)| place)
-            }
-        };
-        if copy == 1 && nodes[place] == self.ops[op].nodes[0] {
+        if nodes[place] == first {
             place = (place + 1) % nodes.len();
         }
-        let node = nodes[place];
+        self.transmit(op, 1, place);
+    }
+
+    /// Adds one copy of an operation to what is posted to its node.
+    fn transmit(&mut self, op: usize, copy: usize, place: usize) {
         let sent = &mut self.ops[op];
+        let group = &self.groups[sent.group as usize];
+        let node = group.nodes[place];
         sent.nodes[copy] = node;
-        sent.principals[copy] = self.groups[group as usize].principals[place];
-        sent.sent_at[copy] = now;
+        sent.principals[copy] = group.principals[place];
+        sent.sent_at[copy] = self.agenda.now();
         sent.away += 1;
         let at = &mut self.nodes[node as usize];
-        at.promised_ns[level] += f64::from(sent.expected_ns);
-        let backlog_ns = f64::from(sent.expected_ns) / f64::from(self.spec.cluster.permits);
-        let selector = &mut self.routers[router as usize].selector;
-        selector.sent(node, backlog_ns as Nanos);
+        at.promised_ns[usize::from(sent.tag.level)] += f64::from(sent.expected_ns);
         let copy = Copied::new(op, copy);
         let last = &mut self.scratch.last[node as usize];
         match std::mem::replace(last, copy) {
@@ -219,8 +253,7 @@ impl World<'_> {
     pub(super) fn again(&mut self, op: usize, born: u32) {
         let waits = |op: &Op| op.born == born && !op.answered && op.away == 1;
         if self.ops.get(op).is_some_and(waits) {
-            let router = self.ops[op].router;
-            self.transmit(router, op, 1);
+            self.send_second(op);
             self.post();
         }
     }

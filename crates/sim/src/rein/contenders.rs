@@ -1,0 +1,170 @@
+//! What is compared.
+
+use crate::spec::{AheadKnown, CostKnown, Redundancy, Selection, Spec};
+use policy::multiget::{Levels, Order, Rates, Strategy, Tuner};
+use policy::replica::Rule;
+
+/// One way to serve multigets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// Arrival order, replicas in turn.
+    Baseline,
+    /// The baseline with every operation sent to two replicas.
+    Duplication,
+    /// The baseline with a second operation after the 90th percentile.
+    Speculation,
+    /// Arrival order, replicas ranked by C3.
+    C3,
+    /// Slack-driven, in exact order.
+    SlackDriven,
+    /// Shortest bottleneck first, in exact order.
+    ShortestBottleneck,
+    /// As published: algorithm 1 with K = 4, R = 3 and linear rates.
+    Rein,
+    /// Algorithm 1 over levels that tuned themselves.
+    ReinTuned,
+    /// The paper's yardstick: Rein's tags in exact order, from true costs and everything that is queued or on its way;
+    /// replicas in turn.
+    Oracle,
+    /// A stronger yardstick: also the replica with the least work, known without delay.
+    OracleReplicas,
+    /// Ours: order of arrival, stretched by the bottleneck's expected cost as far as sizes vary; the replica
+    /// that is expected to be done first; probes for large requests.
+    Ours,
+}
+
+impl Contender {
+    /// All of them, in the order of tables.
+    pub const ALL: [Contender; 11] = [
+        Contender::Baseline,
+        Contender::Duplication,
+        Contender::Speculation,
+        Contender::C3,
+        Contender::SlackDriven,
+        Contender::ShortestBottleneck,
+        Contender::Rein,
+        Contender::ReinTuned,
+        Contender::Oracle,
+        Contender::OracleReplicas,
+        Contender::Ours,
+    ];
+
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Contender::Baseline => "baseline",
+            Contender::Duplication => "duplication",
+            Contender::Speculation => "speculation-p90",
+            Contender::C3 => "c3",
+            Contender::SlackDriven => "rein-sds",
+            Contender::ShortestBottleneck => "rein-sbf",
+            Contender::Rein => "rein",
+            Contender::ReinTuned => "rein-tuned",
+            Contender::Oracle => "oracle",
+            Contender::OracleReplicas => "oracle-replicas",
+            Contender::Ours => "entremet",
+        }
+    }
+
+    /// The baseline's spec, changed to this.
+    #[must_use]
+    pub fn apply(self, baseline: &Spec) -> Spec {
+        let mut spec = baseline.clone();
+        let scheduler = &mut spec.scheduler;
+        match self {
+            Contender::Baseline => {}
+            Contender::Duplication => spec.routing.redundancy = Redundancy::Duplicate,
+            Contender::Speculation => {
+                spec.routing.redundancy = Redundancy::Speculative { quantile: 0.9 };
+            }
+            Contender::C3 => {
+                let senders = spec.cluster.routers;
+                spec.routing.selection = Selection::Rule(Rule::C3 { senders });
+            }
+            Contender::SlackDriven => {
+                scheduler.strategy = Strategy::SlackDriven;
+                scheduler.order = Order::Exact;
+            }
+            Contender::ShortestBottleneck => {
+                scheduler.strategy = Strategy::ShortestBottleneck;
+                scheduler.order = Order::Exact;
+            }
+            Contender::Rein => levels(&mut spec, 4, 3.0, Rates::Linear),
+            Contender::ReinTuned => {
+                levels(&mut spec, 4, 3.0, Rates::Linear);
+                if let Some(tuned) = seen(&spec).choose(0.75) {
+                    spec.scheduler.levels = tuned.levels;
+                }
+            }
+            Contender::Oracle => clairvoyant(&mut spec),
+            Contender::OracleReplicas => {
+                clairvoyant(&mut spec);
+                spec.routing.selection = Selection::Oracle;
+            }
+            Contender::Ours => ours(&mut spec),
+        }
+        spec
+    }
+}
+
+/// Rein over levels.
+pub(super) fn levels(spec: &mut Spec, count: usize, range: f64, rates: Rates) {
+    spec.scheduler.strategy = Strategy::Rein;
+    spec.scheduler.order = Order::Levels;
+    spec.scheduler.levels = Levels::exponential(count, range, 1, rates);
+}
+
+/// Costs in nanoseconds; levels that count by them, for what is told of queues.
+fn by_cost(spec: &mut Spec) {
+    let service = &spec.cluster.service;
+    let scheduler = &mut spec.scheduler;
+    scheduler.order = Order::Exact;
+    scheduler.strategy = Strategy::ShortestBottleneck;
+    scheduler.cost = CostKnown::Expected;
+    let first = service.operation_ns.max(1.0) as u64;
+    scheduler.levels = Levels::exponential(16, 1.5, first, Rates::Linear);
+}
+
+fn clairvoyant(spec: &mut Spec) {
+    by_cost(spec);
+    spec.scheduler.ahead = AheadKnown::All;
+}
+
+/// Round trips that a bottleneck must last for a probe to be worth it: it then costs a tenth at most.
+const PROBE_ROUND_TRIPS: u64 = 10;
+/// And operations that it must have: single ones gain less from the choice than the round trip costs them.
+const PROBE_OPERATIONS: f64 = 4.0;
+
+fn ours(spec: &mut Spec) {
+    by_cost(spec);
+    spec.scheduler.strategy = Strategy::Deadline {
+        stretch_quarters: seen(spec).stretch_quarters(),
+        slack_quarters: 2,
+    };
+    spec.routing.selection = Selection::Rule(Rule::LeastFinish);
+    let worth_ns = 2 * spec.cluster.one_way_ns * PROBE_ROUND_TRIPS;
+    let large_ns = (PROBE_OPERATIONS * spec.cluster.service.operation_ns) as u64;
+    spec.routing.probe_from = Some(worth_ns.max(large_ns));
+}
+
+/// A tuner that has seen ten thousand requests of the spec's.
+pub(super) fn seen(spec: &Spec) -> Tuner {
+    let mut tuner = Tuner::default();
+    let requests = &spec.tenants[0].streams[0].requests;
+    let mut rng = workload::rng::Rng::new(spec.seed, 1 << 42);
+    let partitions = u64::from(spec.tenants[0].partitions);
+    let (mut opsets, mut keys) = (Vec::new(), Vec::new());
+    for _ in 0..10_000 {
+        keys.clear();
+        for _ in 0..requests.keys.pick(rng.bits()) {
+            let key = requests.popularity.pick(&mut rng);
+            keys.push(((workload::rng::mix64(key) % partitions) as u32, 1));
+        }
+        policy::multiget::split(keys.iter().copied(), &mut opsets);
+        if let Some(place) = policy::multiget::bottleneck(&opsets) {
+            tuner.observe(opsets[place].cost, keys.len() as u64);
+        }
+    }
+    tuner
+}
