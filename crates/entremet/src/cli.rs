@@ -50,6 +50,8 @@ pub enum Command {
     /// Show tenants and stages live in the terminal
     #[command(after_help = TOP)]
     Top(TopArgs),
+    /// Simulate a cluster under a scenario
+    Sim(sim::cli::SimArgs),
     /// Hash a password for password_hash in the configuration
     #[command(after_help = HASH)]
     HashPassword,

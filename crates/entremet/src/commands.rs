@@ -24,6 +24,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Load(args) => workload::run(args).map_err(Failure::from),
         Command::Experiment(args) => return experiment(&args),
         Command::Top(args) => top::run(&args),
+        Command::Sim(args) => sim::cli::run(&args).map_err(Failure::from),
         Command::HashPassword => hash_password(),
         Command::Completions { shell } => completions(shell),
     };

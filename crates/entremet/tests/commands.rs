@@ -38,6 +38,7 @@ fn help_and_version_are_no_failure() {
         &["check", "--help"],
         &["calibrate", "--help"],
         &["load", "--help"],
+        &["sim", "--help"],
     ] {
         let output = entremet(arguments, "");
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");

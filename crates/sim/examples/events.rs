@@ -51,6 +51,8 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             partitions: 128,
             streams: vec![Stream {
                 arrivals: Arrivals::Poisson { per_s },
+                from_ns: 0,
+                until_ns: u64::MAX,
                 requests: Requests {
                     keys,
                     popularity: Popularity::Uniform(100_000),

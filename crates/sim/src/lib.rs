@@ -6,23 +6,29 @@
 //! [`policy::replica::Selector`]; nothing that decides is written twice.
 //!
 //! * `agenda`: what is to happen, in order of time;
-//! * `spec`: what is simulated;
+//! * `spec`: what is simulated; [`scenario`] reads it from a text;
 //! * `world`: what happens;
 //! * `outcome`: what came out;
 //! * [`rein`]: published results, run again.
 
 mod agenda;
+pub mod cli;
+mod error;
 mod outcome;
 pub mod rein;
 mod report;
+pub mod scenario;
 mod spec;
+mod summary;
 mod world;
 
 pub use agenda::Agenda;
+pub use error::SimError;
 pub use outcome::{Outcome, TenantOutcome};
 pub use report::{Report, Verdict};
 pub use spec::{
     AheadKnown, Arrivals, Cluster, CostKnown, Fault, FaultKind, KeyCount, Noise, Redundancy,
     Requests, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
 };
+pub use summary::Summary;
 pub use world::{run, World};

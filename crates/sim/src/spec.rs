@@ -44,6 +44,18 @@ pub struct Cluster {
     pub service: Service,
 }
 
+impl Cluster {
+    /// Cost of a bottleneck, in nanoseconds, from which it is worth a round trip to ask first: the trip is then a
+    /// tenth of it at most, and there are several operations whose nodes can be chosen.
+    #[must_use]
+    pub fn worth_probing_ns(&self) -> u64 {
+        const ROUND_TRIPS: u64 = 10;
+        const OPERATIONS: f64 = 4.0;
+        let round_trips_ns = 2 * self.one_way_ns * ROUND_TRIPS;
+        round_trips_ns.max((OPERATIONS * self.service.operation_ns) as u64)
+    }
+}
+
 /// Time an operation takes at a node of nominal speed.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
@@ -165,6 +177,10 @@ pub struct Tenant {
 pub struct Stream {
     /// When.
     pub arrivals: Arrivals,
+    /// It sends nothing before this.
+    pub from_ns: Nanos,
+    /// It sends nothing from this on.
+    pub until_ns: Nanos,
     /// What.
     pub requests: Requests,
 }
@@ -175,6 +191,11 @@ pub enum Arrivals {
     /// A Poisson process.
     Poisson {
         /// Mean rate.
+        per_s: f64,
+    },
+    /// Evenly spaced.
+    Constant {
+        /// Rate.
         per_s: f64,
     },
     /// So many senders, each with one request outstanding.

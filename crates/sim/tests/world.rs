@@ -15,6 +15,8 @@ const S: u64 = 1_000_000_000;
 fn stream(arrivals: Arrivals, keys: &[(u32, f64)]) -> Stream {
     Stream {
         arrivals,
+        from_ns: 0,
+        until_ns: u64::MAX,
         requests: Requests {
             keys: KeyCount::new(keys.iter().copied()).expect("a weight above zero"),
             popularity: Popularity::Uniform(10_000),

@@ -131,11 +131,6 @@ fn clairvoyant(spec: &mut Spec) {
     spec.scheduler.ahead = AheadKnown::All;
 }
 
-/// Round trips that a bottleneck must last for a probe to be worth it: it then costs a tenth at most.
-const PROBE_ROUND_TRIPS: u64 = 10;
-/// And operations that it must have: single ones gain less from the choice than the round trip costs them.
-const PROBE_OPERATIONS: f64 = 4.0;
-
 fn ours(spec: &mut Spec) {
     by_cost(spec);
     spec.scheduler.strategy = Strategy::Deadline {
@@ -143,22 +138,20 @@ fn ours(spec: &mut Spec) {
         slack_quarters: 2,
     };
     spec.routing.selection = Selection::Rule(Rule::LeastFinish);
-    let worth_ns = 2 * spec.cluster.one_way_ns * PROBE_ROUND_TRIPS;
-    let large_ns = (PROBE_OPERATIONS * spec.cluster.service.operation_ns) as u64;
-    spec.routing.probe_from = Some(worth_ns.max(large_ns));
+    spec.routing.probe_from = Some(spec.cluster.worth_probing_ns());
 }
 
 /// A tuner that has seen ten thousand requests of the spec's.
 pub(super) fn seen(spec: &Spec) -> Tuner {
     let mut tuner = Tuner::default();
-    let requests = &spec.tenants[0].streams[0].requests;
+    let mut requests = spec.tenants[0].streams[0].requests.clone();
     let mut rng = workload::rng::Rng::new(spec.seed, 1 << 42);
     let partitions = u64::from(spec.tenants[0].partitions);
     let (mut opsets, mut keys) = (Vec::new(), Vec::new());
     for _ in 0..10_000 {
         keys.clear();
         for _ in 0..requests.keys.pick(rng.bits()) {
-            let key = requests.popularity.pick(&mut rng);
+            let key = requests.popularity.pick(&mut rng, 0);
             keys.push(((workload::rng::mix64(key) % partitions) as u32, 1));
         }
         policy::multiget::split(keys.iter().copied(), &mut opsets);

@@ -8,7 +8,7 @@ use policy::dispatch::{Allocation, Discipline};
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
 use policy::Nanos;
-use workload::draw::{Alias, Popularity, Sizes};
+use workload::draw::{Popularity, Sizes};
 use workload::rng::{mix64, Rng};
 use workload::trace::multiget::Lists;
 
@@ -88,10 +88,7 @@ pub fn facebook_values() -> Option<Sizes> {
         let above = 1.0 - (f64::from(n) + 0.5) / f64::from(COUNT);
         (scale / shape * (above.powf(-shape) - 1.0)).max(1.0) as u32
     };
-    Some(Sizes::Histogram {
-        alias: Alias::new(&vec![1.0; COUNT as usize])?,
-        sizes_bytes: (0..COUNT).map(size).collect(),
-    })
+    Sizes::histogram(&(0..COUNT).map(|n| (size(n), 1.0)).collect::<Vec<_>>())
 }
 
 /// A cluster and its load.
@@ -175,6 +172,8 @@ impl Setting {
                 partitions: self.nodes,
                 streams: vec![Stream {
                     arrivals: Arrivals::Poisson { per_s: 1.0 },
+                    from_ns: 0,
+                    until_ns: u64::MAX,
                     requests,
                 }],
             }],
@@ -202,12 +201,12 @@ fn baseline() -> Scheduler {
 /// Highest rate of the first stream's requests that its busiest node can serve if replicas are asked in turn.
 fn attainable_per_s(spec: &Spec) -> f64 {
     const DRAWS: u32 = 400_000;
-    let requests = &spec.tenants[0].streams[0].requests;
+    let mut requests = spec.tenants[0].streams[0].requests.clone();
     let nodes = spec.cluster.nodes as usize;
     let mut demand_ns = vec![0.0; nodes];
     let mut rng = Rng::new(spec.seed, 1 << 41);
     for _ in 0..DRAWS {
-        let key = requests.popularity.pick(&mut rng);
+        let key = requests.popularity.pick(&mut rng, 0);
         let group = (mix64(key) % nodes as u64) as usize;
         let expected = spec.cluster.service.expected_ns(requests.values.of(key, 0));
         for replica in 0..spec.cluster.replicas as usize {
@@ -217,7 +216,7 @@ fn attainable_per_s(spec: &Spec) -> f64 {
     let busiest = match requests.popularity {
         // The nodes differ only by chance, in what was drawn as in what will be.
         Popularity::Uniform(_) => demand_ns.iter().sum::<f64>() / nodes as f64,
-        Popularity::Buckets { .. } => demand_ns.iter().copied().fold(0.0, f64::max),
+        _ => demand_ns.iter().copied().fold(0.0, f64::max),
     };
     let per_operation_ns = busiest / f64::from(DRAWS);
     f64::from(spec.cluster.permits) * 1e9 / per_operation_ns / requests.keys.mean()

@@ -13,6 +13,7 @@ use policy::multiget::{Opset, Tag};
 use policy::replica::{Feedback, Rule, Selector};
 use policy::{Nanos, PrincipalId};
 use slab::Slab;
+use workload::draw::Popularity;
 use workload::rng::{mix64, Rng};
 
 /// One transmission of an operation: the operation's number and which of its two copies.
@@ -114,6 +115,7 @@ struct Source {
     tenant: u32,
     stream: u32,
     rng: Rng,
+    popularity: Popularity,
 }
 
 /// A request that waits for answers to its probes.
@@ -229,11 +231,12 @@ impl<'s> World<'s> {
 
     fn begin(&mut self) {
         for (number, tenant) in self.spec.tenants.iter().enumerate() {
-            for stream in 0..tenant.streams.len() {
+            for (stream, spec) in tenant.streams.iter().enumerate() {
                 self.sources.push(Source {
                     tenant: number as u32,
                     stream: stream as u32,
                     rng: Rng::new(self.spec.seed, self.sources.len() as u64),
+                    popularity: spec.requests.popularity.clone(),
                 });
                 self.start(self.sources.len() - 1);
             }

@@ -13,21 +13,30 @@ impl World<'_> {
         let source = &self.sources[stream];
         let spec = &self.spec.tenants[source.tenant as usize].streams[source.stream as usize];
         match spec.arrivals {
-            Arrivals::Poisson { .. } => self.plan_arrival(stream),
+            Arrivals::Poisson { .. } | Arrivals::Constant { .. } => {
+                self.plan_arrival(stream, spec.from_ns);
+            }
             Arrivals::Closed { clients } => {
                 for _ in 0..clients {
                     let stream = stream as u32;
-                    self.agenda.after(0, Event::Arrival { stream });
+                    self.agenda.after(spec.from_ns, Event::Arrival { stream });
                 }
             }
         }
     }
 
-    fn plan_arrival(&mut self, stream: usize) {
+    /// Plans a stream's next request, the first one `after_ns` later.
+    fn plan_arrival(&mut self, stream: usize, after_ns: Nanos) {
         let source = &mut self.sources[stream];
         let spec = &self.spec.tenants[source.tenant as usize].streams[source.stream as usize];
-        if let Arrivals::Poisson { per_s } = spec.arrivals {
-            let delay_ns = (source.rng.exponential() * 1e9 / per_s.max(1e-9)) as Nanos;
+        let delay = match spec.arrivals {
+            Arrivals::Poisson { per_s } => source.rng.exponential() / per_s,
+            Arrivals::Constant { per_s } => 1.0 / per_s,
+            Arrivals::Closed { .. } => return,
+        };
+        // A rate of zero is a pause that does not end.
+        if delay.is_finite() {
+            let delay_ns = after_ns.saturating_add((delay * 1e9) as Nanos);
             let stream = stream as u32;
             self.agenda.after(delay_ns, Event::Arrival { stream });
         }
@@ -35,7 +44,12 @@ impl World<'_> {
 
     /// A stream's next request is sent.
     pub(super) fn arrival(&mut self, stream: usize) {
-        self.plan_arrival(stream);
+        let source = &self.sources[stream];
+        let spec = &self.spec.tenants[source.tenant as usize].streams[source.stream as usize];
+        if self.agenda.now() >= spec.until_ns {
+            return;
+        }
+        self.plan_arrival(stream, 0);
         self.draw(stream);
         let router = self.next_router;
         self.next_router = (router + 1) % self.routers.len() as u32;
@@ -90,6 +104,8 @@ impl World<'_> {
 
     /// Draws the next request of a stream: its operations, by group.
     fn draw(&mut self, stream: usize) {
+        // Scenarios count from the end of the warm-up.
+        let now = self.agenda.now().saturating_sub(self.spec.warm_up_ns);
         let source = &mut self.sources[stream];
         let tenant = &self.spec.tenants[source.tenant as usize];
         let requests = &tenant.streams[source.stream as usize].requests;
@@ -98,7 +114,7 @@ impl World<'_> {
         let drawn = &mut self.scratch.drawn;
         drawn.clear();
         for _ in 0..count {
-            let key = requests.popularity.pick(&mut source.rng);
+            let key = source.popularity.pick(&mut source.rng, now);
             let partition =
                 mix64(key ^ (u64::from(source.tenant) << 40)) % u64::from(tenant.partitions.max(1));
             let bytes = requests.values.of(key, u64::from(source.tenant));

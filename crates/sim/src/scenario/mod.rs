@@ -1,0 +1,126 @@
+//! Scenarios: the language of `workload::scenario`, and `[cluster]` and `[[fault]]` beside it.
+
+mod cluster;
+pub mod reference;
+pub mod schema;
+mod tenants;
+
+use crate::error::SimError;
+use crate::spec::{Fault, Spec};
+use settings::{Reader, Report};
+use std::path::Path;
+use std::time::Duration;
+use toml::de::DeTable;
+use workload::scenario::Scenario;
+
+/// A scenario that can be simulated.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What results call it.
+    pub name: String,
+    /// What is simulated.
+    pub spec: Spec,
+}
+
+impl Plan {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`SimError::Input`], or [`SimError::Scenario`] with everything that is wrong.
+    pub fn load(file: &Path) -> Result<Self, SimError> {
+        let text = std::fs::read_to_string(file).map_err(|source| SimError::Input {
+            path: file.into(),
+            source,
+        })?;
+        Self::from_text(&text, &file.display().to_string())
+    }
+
+    /// Reads a text; `origin` is what problems call it.
+    ///
+    /// # Errors
+    /// [`SimError::Scenario`] with everything that is wrong, and everything that the simulator does not have.
+    pub fn from_text(text: &str, origin: &str) -> Result<Self, SimError> {
+        let refused = |problems: Vec<String>| SimError::Scenario {
+            origin: origin.into(),
+            problems: problems.join("\n"),
+        };
+        let mut table: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| refused(vec![error.to_string()]))?;
+        let mut own = toml::Table::new();
+        for name in ["cluster", "fault"] {
+            own.extend(table.remove(name).map(|value| (name.to_string(), value)));
+        }
+        let (cluster, mut problems) = read_own(&own.to_string(), origin);
+        let scenario = match Scenario::from_table(table, origin) {
+            Ok(scenario) => scenario,
+            Err(error) => {
+                problems.push(error.to_string());
+                return Err(refused(problems));
+            }
+        };
+        let warm_up = scenario.warm_up;
+        let tenants = tenants::tenants(&scenario, &cluster, &mut problems);
+        if !problems.is_empty() {
+            return Err(refused(problems));
+        }
+        let faults = cluster.faults.iter().map(|fault| Fault {
+            from_ns: fault.from_ns + ns(warm_up),
+            until_ns: fault.until_ns + ns(warm_up),
+            ..*fault
+        });
+        let spec = Spec {
+            seed: scenario.seed,
+            duration_ns: ns(warm_up + scenario.duration),
+            warm_up_ns: ns(warm_up),
+            faults: faults.collect(),
+            cluster: cluster.cluster,
+            scheduler: cluster.scheduler,
+            routing: cluster.routing,
+            tenants,
+        };
+        Ok(Plan {
+            name: scenario.name,
+            spec,
+        })
+    }
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// `[cluster]` and `[[fault]]`, and what is wrong with them.
+fn read_own(text: &str, origin: &str) -> (cluster::Read, Vec<String>) {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let reader = Reader::new(&schema::LANGUAGE, Report::placeless(origin, text), false);
+    let read = cluster::read(&reader.root(document.get_ref()));
+    let report = reader.report.into_inner();
+    let mut problems = Vec::new();
+    if report.failed() {
+        problems.push(report.to_string().trim_end().to_string());
+    }
+    (read, problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_consistent_and_every_key_is_read() {
+        assert_eq!(schema::LANGUAGE.mistakes(), Vec::<String>::new());
+        let text = "[cluster]\n[[fault]]\nnode = 0\nat = \"1s\"\nlength = \"1s\"";
+        let (document, _) = DeTable::parse_recoverable(text);
+        let reader = Reader::new(&schema::LANGUAGE, Report::placeless("x", text), false);
+        let read = cluster::read(&reader.root(document.get_ref()));
+        assert_eq!((read.cluster.nodes, read.faults.len()), (1, 1));
+        let asked = reader.asked();
+        let never: Vec<_> = schema::LANGUAGE
+            .keys()
+            .map(|key| key.path)
+            .filter(|path| !asked.contains(path))
+            .collect();
+        assert_eq!(never, Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,52 @@
+//! docs/reference/simulator.md, written from the language.
+
+use super::schema::LANGUAGE;
+use settings::reference::sections;
+
+const HEAD: &str = r#"# The simulator
+
+`entremet sim SCENARIO.toml [--seed N] [--out DIR]` plays a [scenario](scenario.md) against a simulated cluster: senders that split
+and tag multigets and choose replicas, a network, nodes whose stage is the one that ships (`policy::dispatch`), servers, faults.
+It prints a table and writes `DIR/result.json`. The same seed gives the same file, to the byte, on every machine. This page is
+written from the code by `UPDATE_DOCS=1 cargo test --release -p entremet-sim --test scenario`; a test compares the two.
+
+```toml
+duration = "20s"
+warm_up = "2s"
+
+[cluster]
+nodes = 16
+replicas = 3
+permits = 2                       # operations that a node serves at a time
+operation = "200us"
+
+[[fault]]
+node = 3
+at = "8s"                         # from the end of the warm-up
+length = "5s"
+slow = 5.0
+
+[[tenant]]
+name = "web"
+  [[tenant.load]]
+  rate = "40k/s"
+  mix = { get = 0.9, multiget = 0.1 }
+```
+
+## What is simulated, and what is not
+
+* Keys, popularity, sizes, phases, weights, reservations, limits and contracts are those of the scenario. `connections` times `depth`
+  of a closed loop are as many clients with one request outstanding each.
+* `get` and `multiget` only; `poisson` and `constant` arrivals and closed loops only; no traces, no spikes. A scenario that asks for
+  more is refused, with everything that it asks for.
+* An operation takes a time drawn around its mean; there is no cache, no disk and no processor beneath. A limit delays here, and
+  refuses nothing.
+* Every tenant's partitions lie on a ring of nodes, each tenant's turned by its number.
+* A node that is paused loses nothing: what was sent there waits.
+"#;
+
+/// The text of the page.
+#[must_use]
+pub fn reference() -> String {
+    format!("{HEAD}{}", sections(&LANGUAGE, 2, false, None))
+}

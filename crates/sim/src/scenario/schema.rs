@@ -1,0 +1,48 @@
+//! The keys that a scenario has for the simulator alone, declared once.
+
+use settings::schema::{key as declared, Key};
+use settings::Otherwise::{self, Required, Unset, Value};
+use settings::Takes::{self, Flag, Integer, Number, Table, Tables, Time, Word};
+use settings::{Language, Takeover};
+
+/// What stands beside the language of `workload::scenario`.
+pub static LANGUAGE: Language = Language {
+    parts: &[CLUSTER, FAULT],
+    alike: &[],
+};
+
+const fn key(path: &'static str, takes: Takes, otherwise: Otherwise, effect: &'static str) -> Key {
+    declared(path, takes, otherwise, Takeover::Start, effect)
+}
+
+/// Nodes, senders and what joins them.
+#[rustfmt::skip]
+const CLUSTER: &[Key] = &[
+    key("cluster", Table, Unset("one node"), "The cluster that is simulated."),
+    key("cluster.nodes", Integer(1, 10_000), Value("1"), "How many nodes."),
+    key("cluster.replicas", Integer(1, 100), Value("1"), "Replicas of each partition; at most `nodes`."),
+    key("cluster.partitions", Integer(1, 100_000), Unset("`nodes`"), "Partitions of each tenant's keyspace."),
+    key("cluster.permits", Integer(1, 1_024), Value("1"), "Operations that a node serves at a time."),
+    key("cluster.senders", Integer(1, 10_000), Unset("`nodes`"), "Who splits, tags and sends requests; each knows only what it has seen."),
+    key("cluster.one_way", Time("0s", "1s"), Value("\"50us\""), "From a sender to a node, or back."),
+    key("cluster.operation", Time("1ns", "10s"), Value("\"100us\""), "Mean time that an operation takes, whatever its size."),
+    key("cluster.kib", Time("0s", "10s"), Value("\"0s\""), "Mean time on top for each KiB of the value."),
+    key("cluster.noise", Word(&["none", "exponential", "log-normal"]), Value("\"exponential\""), "How the time of an operation varies around its mean."),
+    key("cluster.sigma", Number(0.0, 5.0), Value("0.5"), "`log-normal`: standard deviation of the logarithm."),
+    key("cluster.scheduler", Word(&["fair", "lottery", "fifo"]), Value("\"fair\""), "Between tenants, at each node."),
+    key("cluster.order", Word(&["stretched", "rein", "rein-sbf", "rein-sds", "arrival"]), Value("\"stretched\""), "Inside a tenant: arrival stretched by the bottleneck, Rein's levels, one of its two rules in exact order, or arrival."),
+    key("cluster.guard", Time("1us", "1h"), Unset("none"), "An operation that has waited longer is boosted."),
+    key("cluster.replica", Word(&["least-finish", "least-outstanding", "hot-cold", "c3", "in-turn", "random"]), Value("\"least-finish\""), "Which replica is asked."),
+    key("cluster.probe", Flag, Value("false"), "Large multigets ask how the servers stand before they are sent."),
+    key("cluster.again", Word(&["never", "at-once", "late"]), Value("\"never\""), "Operations are sent to a second replica: all of them at once, or those without a reply after the 90th percentile."),
+];
+
+/// What goes wrong.
+#[rustfmt::skip]
+const FAULT: &[Key] = &[
+    key("fault", Tables, Unset("none"), "Something that goes wrong at a node for a while."),
+    key("fault.node", Integer(0, 9_999), Required, "Which node, from 0."),
+    key("fault.at", Time("0s", "7d"), Required, "When it begins."),
+    key("fault.length", Time("1us", "7d"), Required, "How long it lasts."),
+    key("fault.slow", Number(0.01, 1e6), Unset("the node does nothing at all"), "Operations take so many times as long."),
+];

@@ -1,0 +1,209 @@
+//! Tenants and loads of a scenario, as far as they can be simulated.
+
+use super::{cluster, ns};
+use crate::spec::{Arrivals, KeyCount, Requests, Stream, Tenant};
+use policy::dispatch::Allocation;
+use settings::units::{ByteRate, Rate};
+use std::time::Duration;
+use workload::draw::{Counts, Popularity, Sizes};
+use workload::rng::Rng;
+use workload::scenario::{self, Behaviour, Favour, Load, Pace, Promise, Scenario, Values};
+
+pub(super) fn tenants(
+    scenario: &Scenario,
+    cluster: &cluster::Read,
+    problems: &mut Vec<String>,
+) -> Vec<Tenant> {
+    let one = |tenant: &scenario::Tenant| {
+        let mut streams = Vec::new();
+        for load in &tenant.loads {
+            for (behaviour, from, until) in stretches(load) {
+                match stream(behaviour, scenario.warm_up, from, until) {
+                    Ok(stream) => streams.push(stream),
+                    Err(what) => {
+                        let (tenant, load) = (&tenant.name, &load.name);
+                        problems.push(format!("tenant {tenant:?}, load {load:?}: {what}"));
+                    }
+                }
+            }
+        }
+        Tenant {
+            name: tenant.name.clone(),
+            allocation: allocation(&tenant.promise),
+            partitions: cluster.partitions,
+            streams,
+        }
+    };
+    scenario.tenants.iter().map(one).collect()
+}
+
+/// A load's behaviours, each with when it begins (`None`: it is there from the warm-up on) and ends.
+fn stretches(load: &Load) -> Vec<(&Behaviour, Option<Duration>, Option<Duration>)> {
+    let ends = |from: Option<Duration>| {
+        let next = load.phases.iter().map(|phase| phase.at);
+        let next = next.filter(|at| Some(*at) > from).min();
+        match (next, load.until) {
+            (Some(next), Some(until)) => Some(next.min(until)),
+            (next, until) => next.or(until),
+        }
+    };
+    let mut all = vec![(&load.first, load.from, ends(load.from))];
+    for phase in &load.phases {
+        let from = load.from.map_or(phase.at, |from| from.max(phase.at));
+        all.push((&phase.behaviour, Some(from), ends(Some(phase.at))));
+    }
+    all.retain(|(_, from, until)| until.is_none() || from < until);
+    all
+}
+
+fn allocation(promise: &Promise) -> Allocation {
+    let text = |table: &str, key: &str| {
+        let value = match table {
+            "" => promise.table.get(key),
+            table => promise.table.get(table).and_then(|t| t.get(key)),
+        };
+        value?.as_str().map(str::to_string)
+    };
+    let rate = |table: &str, key: &str| Some(text(table, key)?.parse::<Rate>().ok()?.per_s());
+    let mut allocation = Allocation::share(promise.weight);
+    let reserved = [rate("reserve", "get"), rate("reserve", "put")];
+    allocation.reservation_per_s = match reserved {
+        [None, None] => None,
+        [get, put] => Some(get.unwrap_or(0.0) + put.unwrap_or(0.0)),
+    };
+    let permits = promise.table.get("reserved_permits");
+    let permits = permits.and_then(toml::Value::as_integer).unwrap_or(0);
+    allocation.reserved_permits = u32::try_from(permits).unwrap_or(0);
+    allocation.contract_per_s = rate("", "contract");
+    allocation.limit.requests_per_s = rate("limit", "requests");
+    let bytes = text("limit", "bytes").and_then(|text| text.parse::<ByteRate>().ok());
+    allocation.limit.bytes_per_s = bytes.map(ByteRate::per_s);
+    allocation
+}
+
+fn stream(
+    behaviour: &Behaviour,
+    warm_up: Duration,
+    from: Option<Duration>,
+    until: Option<Duration>,
+) -> Result<Stream, String> {
+    let mix = &behaviour.mix;
+    let others = [
+        mix.put,
+        mix.range,
+        mix.delete,
+        mix.increment,
+        mix.ping,
+        mix.invalid,
+    ];
+    if others.iter().any(|weight| *weight > 0.0) {
+        return Err(
+            "the simulator has only `get` and `multiget`; leave the rest out of `mix`".into(),
+        );
+    }
+    let keys = key_counts(mix.get, mix.multiget, &counts(&behaviour.multiget)?)
+        .ok_or("`mix` asks for nothing; give `get` or `multiget` a weight")?;
+    Ok(Stream {
+        arrivals: arrivals(behaviour)?,
+        from_ns: from.map_or(0, |from| ns(warm_up + from)),
+        until_ns: until.map_or(u64::MAX, |until| ns(warm_up + until)),
+        requests: Requests {
+            keys,
+            popularity: popularity(behaviour)?,
+            values: values(&behaviour.values)?,
+        },
+    })
+}
+
+fn arrivals(behaviour: &Behaviour) -> Result<Arrivals, String> {
+    match &behaviour.pace {
+        Pace::Closed { depth } => Ok(Arrivals::Closed {
+            clients: u32::try_from(behaviour.connections.saturating_mul(*depth))
+                .map_err(|_| "`connections` times `depth` is more than can be simulated")?,
+        }),
+        Pace::Open { spike: Some(_), .. } => {
+            Err("the simulator has no `spike`; write phases with other rates".into())
+        }
+        Pace::Open { arrivals, .. } => match arrivals {
+            scenario::Arrivals::Poisson(per_s) => Ok(Arrivals::Poisson { per_s: *per_s }),
+            scenario::Arrivals::Constant(per_s) => Ok(Arrivals::Constant { per_s: *per_s }),
+            scenario::Arrivals::Curve(_) | scenario::Arrivals::Trace(_) => Err(
+                "the simulator plays `poisson` and `constant` arrivals, no `curve` or `trace`"
+                    .into(),
+            ),
+        },
+    }
+}
+
+/// Draws that stand for a distribution of keys.
+const DRAWS: u32 = 50_000;
+
+fn key_counts(get: f64, multiget: f64, counts: &Counts) -> Option<KeyCount> {
+    let mut rng = Rng::new(0, 0);
+    let drawn = (0..DRAWS).map(|_| (counts.draw(&mut rng), multiget / f64::from(DRAWS)));
+    KeyCount::new(std::iter::once((1, get)).chain(drawn))
+}
+
+fn counts(counts: &scenario::Counts) -> Result<Counts, String> {
+    Ok(match counts {
+        scenario::Counts::Constant(keys) => Counts::Constant(*keys),
+        scenario::Counts::Uniform(min, max) => Counts::Uniform(*min, *max),
+        scenario::Counts::LogNormal {
+            mean,
+            sigma,
+            min,
+            max,
+        } => Counts::LogNormal {
+            mean: *mean,
+            sigma: *sigma,
+            within: (*min, *max),
+        },
+        scenario::Counts::Trace(_) => {
+            return Err(
+                "the simulator draws `multiget` sizes; `trace` is not one of its kinds".into(),
+            )
+        }
+    })
+}
+
+fn popularity(behaviour: &Behaviour) -> Result<Popularity, String> {
+    let keys = behaviour.keys.count;
+    let zipf = |alpha: f64| Popularity::zipf(alpha, keys).ok_or("`popularity` has no keys");
+    Ok(match &behaviour.popularity {
+        Favour::Uniform => Popularity::Uniform(keys),
+        Favour::Zipf(alpha) => zipf(*alpha)?,
+        Favour::Hotspot { keys: hot, share } => Popularity::Hotspot {
+            hot: (*hot).min(keys),
+            share: *share,
+            keys,
+        },
+        Favour::Shifting { alpha, every, by } => Popularity::Shifting {
+            of: Box::new(zipf(*alpha)?),
+            every_ns: ns(*every).max(1),
+            by: ((keys as f64 * by) as u64).max(1),
+        },
+        Favour::Sequential => Popularity::Sequential { keys, next: 0 },
+        Favour::Trace(_) => return Err("the simulator has no `popularity` from a trace".into()),
+    })
+}
+
+fn values(values: &Values) -> Result<Sizes, String> {
+    Ok(match values {
+        Values::Constant(size) => Sizes::Constant(*size),
+        Values::Uniform(min, max) => Sizes::Uniform(*min, *max),
+        Values::LogNormal {
+            mean,
+            sigma,
+            min,
+            max,
+        } => Sizes::LogNormal {
+            mean_bytes: *mean,
+            sigma: *sigma,
+            within_bytes: (*min, *max),
+        },
+        Values::Histogram(sizes) => {
+            Sizes::histogram(sizes).ok_or("`values.weights` are all zero")?
+        }
+        Values::Trace(_) => return Err("the simulator has no `values` from a trace".into()),
+    })
+}

@@ -1,0 +1,191 @@
+//! Scenarios: what they become, what is wrong with them, and that a seed fixes the result to the byte.
+
+use sim::cli::{run, SimArgs};
+use sim::scenario::Plan;
+use sim::{run as simulate, Arrivals, FaultKind, Summary};
+use std::path::{Path, PathBuf};
+
+const TWO: &str = r#"
+name = "two"
+seed = 3
+duration = "2s"
+warm_up = "500ms"
+
+[cluster]
+nodes = 4
+replicas = 2
+permits = 2
+one_way = "20us"
+operation = "1ms"
+noise = "none"
+
+[[fault]]
+node = 1
+at = "1s"
+length = "200ms"
+slow = 3.0
+
+[[tenant]]
+name = "open"
+weight = 3
+reserve = { get = "100/s" }
+limit = { requests = "5000/s" }
+  [[tenant.load]]
+  rate = "1000/s"
+  mix = { get = 3, multiget = 1 }
+  multiget = { keys = 5 }
+    [[tenant.load.phase]]
+    at = "1s"
+    rate = "2000/s"
+
+[[tenant]]
+name = "closed"
+  [[tenant.load]]
+  loop = "closed"
+  connections = 2
+  depth = 2
+  from = "500ms"
+  until = "1s"
+  mix = { get = 1 }
+"#;
+
+#[test]
+fn a_scenario_becomes_a_spec() {
+    let spec = Plan::from_text(TWO, "two.toml").expect("good").spec;
+    assert_eq!(
+        (
+            spec.cluster.nodes,
+            spec.cluster.replicas,
+            spec.cluster.routers
+        ),
+        (4, 2, 4)
+    );
+    assert_eq!(
+        (spec.warm_up_ns, spec.duration_ns),
+        (500_000_000, 2_500_000_000)
+    );
+    let [open, closed] = &spec.tenants[..] else {
+        panic!("two tenants")
+    };
+    assert_eq!(
+        (open.allocation.weight, open.allocation.reservation_per_s),
+        (3.0, Some(100.0))
+    );
+    assert_eq!(open.allocation.limit.requests_per_s, Some(5_000.0));
+    assert_eq!(open.streams.len(), 2);
+    assert!((open.streams[0].requests.keys.mean() - 2.0).abs() < 1e-9);
+    assert_eq!(open.streams[0].until_ns, open.streams[1].from_ns);
+    assert_eq!(
+        open.streams[1].arrivals,
+        Arrivals::Poisson { per_s: 2_000.0 }
+    );
+    assert_eq!(closed.streams[0].arrivals, Arrivals::Closed { clients: 4 });
+    assert_eq!(
+        (closed.streams[0].from_ns, closed.streams[0].until_ns),
+        (1_000_000_000, 1_500_000_000)
+    );
+    assert_eq!(
+        (spec.faults[0].from_ns, spec.faults[0].kind),
+        (1_500_000_000, FaultKind::Slow(3.0))
+    );
+}
+
+#[test]
+fn phases_and_stays_are_played() {
+    let plan = Plan::from_text(TWO, "two.toml").expect("good");
+    let summary = Summary::new(&plan, &simulate(&plan.spec));
+    // 1 s at 1,000/s and 1 s at 2,000/s.
+    let open = &summary.tenants[0];
+    assert!(
+        (open.rate_per_s - 1_500.0).abs() < 120.0,
+        "{}",
+        open.rate_per_s
+    );
+    // Four clients for half a second, each at most once in 1.04 ms.
+    let closed = summary.tenants[1].rate_per_s * 2.0;
+    assert!((900.0..=1_924.0).contains(&closed), "{closed}");
+}
+
+#[test]
+fn everything_wrong_is_said_at_once() {
+    let text = TWO
+        .replace(
+            "replicas = 2\npermits = 2",
+            "replicas = 9\npermits = 0\nnods = 3",
+        )
+        .replace("node = 1", "node = 7");
+    let error = Plan::from_text(&text, "two.toml")
+        .expect_err("wrong")
+        .to_string();
+    for part in [
+        "two.toml",
+        "replicas",
+        "is more than 4 nodes",
+        "nods",
+        "node",
+        "is not among 4 nodes",
+    ] {
+        assert!(error.contains(part), "{part} is not in\n{error}");
+    }
+    let text = TWO
+        .replace("mix = { get = 1 }", "mix = { put = 1 }")
+        .replace("get = 3, multiget = 1", "get = 3, ping = 1");
+    let error = Plan::from_text(&text, "two.toml")
+        .expect_err("wrong")
+        .to_string();
+    assert!(
+        error.contains("tenant \"open\"") && error.contains("tenant \"closed\""),
+        "{error}"
+    );
+    let error = Plan::from_text("name = ", "x.toml")
+        .expect_err("wrong")
+        .to_string();
+    assert!(error.starts_with("x.toml cannot be simulated"), "{error}");
+}
+
+#[test]
+fn a_seed_fixes_the_result_to_the_byte() {
+    let folder = tempfile::tempdir().expect("folder");
+    let scenario = folder.path().join("two.toml");
+    std::fs::write(&scenario, TWO).expect("written");
+    let result = |name: &str, seed: Option<u64>| {
+        let out = folder.path().join(name);
+        let args = SimArgs {
+            scenario: scenario.clone(),
+            seed,
+            out: Some(out.clone()),
+        };
+        run(&args).expect("simulated");
+        std::fs::read(out.join("result.json")).expect("written")
+    };
+    let first = result("a", None);
+    assert_eq!(first, result("b", Some(3)));
+    assert_ne!(first, result("c", Some(4)));
+    let missing = SimArgs {
+        scenario: PathBuf::from("no/such.toml"),
+        seed: None,
+        out: None,
+    };
+    assert!(run(&missing)
+        .expect_err("missing")
+        .to_string()
+        .contains("no/such.toml"));
+}
+
+#[test]
+fn the_example_can_be_simulated() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/cluster.toml");
+    let plan = Plan::load(&file).expect("good");
+    assert_eq!(plan.spec.tenants.len(), 2);
+}
+
+#[test]
+fn the_reference_is_written_from_the_code() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/simulator.md");
+    let wanted = sim::scenario::reference::reference();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&file, &wanted).expect("a writable page");
+    }
+    let found = std::fs::read_to_string(&file).expect("the page");
+    assert!(found == wanted, "run with UPDATE_DOCS=1");
+}

@@ -1,0 +1,116 @@
+//! The multi-level queue that threads share.
+
+use policy::multiget::{Levels, Rates};
+use proptest::prelude::*;
+use stage::levels::LevelQueue;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+fn levels(count: usize) -> Levels {
+    Levels::exponential(count, 2.0, 1, Rates::Linear)
+}
+
+proptest! {
+    /// While all levels have items, each consumer serves them at their rates, exactly over whole rounds.
+    #[test]
+    fn rates_hold_over_rounds(count in 1usize..8, number in 0usize..100, rounds in 1usize..20) {
+        let queue = LevelQueue::new(&levels(count));
+        let length = count * (count + 1) / 2;
+        for level in 0..count {
+            for _ in 0..rounds * count {
+                queue.push(level, level);
+            }
+        }
+        let mut consumer = queue.consumer(number);
+        let mut served = vec![0; count];
+        for _ in 0..rounds * length {
+            served[consumer.pop().expect("items")] += 1;
+        }
+        let wanted: Vec<usize> = (0..count).map(|level| rounds * (count - level)).collect();
+        prop_assert_eq!(served, wanted);
+    }
+
+    /// Steep rates are scaled to a short round, and nobody starves: every level has a turn in it.
+    #[test]
+    fn nobody_starves(count in 1usize..16) {
+        let queue = LevelQueue::new(&Levels::exponential(count, 2.0, 1, Rates::Geometric(4)));
+        for level in 0..count {
+            for _ in 0..200 {
+                queue.push(level, level);
+            }
+        }
+        let mut consumer = queue.consumer(0);
+        let mut served = vec![0; count];
+        for _ in 0..100 {
+            served[consumer.pop().expect("items")] += 1;
+        }
+        prop_assert!(served.iter().all(|turns| *turns > 0), "{served:?}");
+        prop_assert!(served.windows(2).all(|pair| pair[0] + 1 >= pair[1]), "{served:?}");
+    }
+}
+
+#[test]
+fn an_empty_level_costs_no_turn_and_order_holds_within_a_level() {
+    let queue = LevelQueue::new(&levels(3));
+    for item in 0..10 {
+        queue.push(2, item);
+    }
+    queue.push(99, 10);
+    assert_eq!(queue.len(), 11);
+    let mut consumer = queue.consumer(0);
+    let all: Vec<i32> = std::iter::from_fn(|| consumer.pop()).collect();
+    assert_eq!(all, (0..=10).collect::<Vec<_>>());
+    assert!(queue.is_empty());
+}
+
+/// Four threads put in, four take out: everything comes out once, and in order of arrival of each producer
+/// within a level.
+#[test]
+fn threads_lose_and_repeat_nothing() {
+    const EACH: usize = 20_000;
+    let queue = LevelQueue::new(&levels(5));
+    let (left, queue) = (&AtomicUsize::new(4 * EACH), &queue);
+    let taken: Vec<Vec<(usize, usize)>> = std::thread::scope(|scope| {
+        for producer in 0..4 {
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    queue.push(number % 5, (producer, number));
+                }
+            });
+        }
+        let take = |consumer: usize| {
+            scope.spawn(move || {
+                let mut consumer = queue.consumer(consumer);
+                let mut mine = Vec::new();
+                while left.load(Relaxed) > 0 {
+                    match consumer.pop() {
+                        Some(item) => {
+                            left.fetch_sub(1, Relaxed);
+                            mine.push(item);
+                        }
+                        None => std::thread::yield_now(),
+                    }
+                }
+                mine
+            })
+        };
+        let handles: Vec<_> = (0..4).map(take).collect();
+        let joined = handles.into_iter().map(|handle| handle.join());
+        joined.map(|taken| taken.expect("no panic")).collect()
+    });
+    for mine in &taken {
+        for producer in 0..4 {
+            for level in 0..5 {
+                let numbers: Vec<usize> = mine
+                    .iter()
+                    .filter(|(p, n)| *p == producer && n % 5 == level)
+                    .map(|(_, n)| *n)
+                    .collect();
+                assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+        }
+    }
+    let mut all = taken.concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 4 * EACH);
+}
