@@ -19,6 +19,7 @@
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
 //! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
 //! * [`replica`] chooses which of a partition's replicas is asked;
+//! * [`placement`] moves tenants' shares between nodes to where they are wanted;
 //! * [`balance`] says which connections should move to another core.
 //!
 //! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
@@ -30,6 +31,7 @@ pub mod depth;
 pub mod device;
 pub mod dispatch;
 pub mod multiget;
+pub mod placement;
 pub mod replica;
 
 mod fairness;

@@ -1,0 +1,258 @@
+//! Weight allocation: reciprocal exchange of local shares as a maximum bottleneck flow (Pisces 4.3.2).
+//!
+//! Each tenant has a local share `r` and a demand `x` at every node where it has partitions; `r - x` is its slack
+//! there. If tenant t takes from u at one node it must give the same to somebody at another: a cycle
+//! t <- u <- v <- … <- t in which each takes from the next. Taking up to half of the difference of two
+//! slacks leaves neither worse than the worse of them was, so no exchange lowers the least slack of the
+//! system, every tenant's total and every node's total stay, and the sum of squared slacks falls with each.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a tenant has and wants at a node, in any unit of rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The tenant, counted from 0.
+    pub tenant: u32,
+    /// The node, counted from 0.
+    pub node: u32,
+    /// Its local share.
+    pub share: i64,
+    /// Its demand.
+    pub demand: i64,
+}
+
+impl Entry {
+    /// Share beyond demand; negative where it wants more.
+    #[must_use]
+    pub fn slack(&self) -> i64 {
+        self.share - self.demand
+    }
+}
+
+/// What one iteration did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchanged {
+    /// Cycles of exchange.
+    pub cycles: u32,
+    /// Share that moved to where it is wanted, summed over cycles.
+    pub moved: i64,
+    /// Least slack of any tenant at any node, before.
+    pub worst_before: i64,
+    /// And after: never less.
+    pub worst_after: i64,
+}
+
+/// Local shares of all tenants.
+#[derive(Clone, Debug)]
+pub struct Shares {
+    /// By tenant, then node.
+    entries: Vec<Entry>,
+    /// Where each tenant's entries begin; one more than there are tenants.
+    begin: Vec<usize>,
+    /// The entries of each node.
+    at_node: Vec<Vec<u32>>,
+    search: Search,
+}
+
+/// Tenants looked at for one cycle: bounds an iteration to tenants * 256 * (nodes of a tenant) * (tenants of a node).
+/// The widest cycles are short, so what lies beyond is rarely missed, and the next iteration looks again.
+const LOOKED_AT_MAX: usize = 256;
+
+/// How the widest path reached a tenant.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reached {
+    /// In which search.
+    search: u32,
+    width: i64,
+    /// The entry of the one before, which takes, and of this tenant at the same node, which gives.
+    taker: u32,
+    giver: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Search {
+    number: u32,
+    reached: Vec<Reached>,
+    /// (width, tenant), widest first; of equal ones the smallest tenant.
+    heap: BinaryHeap<(i64, Reverse<u32>)>,
+}
+
+impl Shares {
+    /// From entries in any order, at most one for a tenant and node (of several the first counts).
+    #[must_use]
+    pub fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by_key(|entry| (entry.tenant, entry.node));
+        entries.dedup_by_key(|entry| (entry.tenant, entry.node));
+        let tenants = entries.last().map_or(0, |entry| entry.tenant as usize + 1);
+        let nodes = entries.iter().map(|entry| entry.node as usize + 1).max();
+        let mut begin = vec![0; tenants + 1];
+        let mut at_node = vec![Vec::new(); nodes.unwrap_or(0)];
+        for (place, entry) in entries.iter().enumerate() {
+            begin[entry.tenant as usize + 1] = place + 1;
+            at_node[entry.node as usize].push(place as u32);
+        }
+        for tenant in 1..=tenants {
+            begin[tenant] = begin[tenant].max(begin[tenant - 1]);
+        }
+        let search = Search {
+            reached: vec![Reached::default(); tenants],
+            ..Search::default()
+        };
+        Shares {
+            entries,
+            begin,
+            at_node,
+            search,
+        }
+    }
+
+    /// All entries, by tenant, then node.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    fn of(&self, tenant: usize) -> std::ops::Range<usize> {
+        self.begin[tenant]..self.begin[tenant + 1]
+    }
+
+    /// Least slack of any tenant at any node: what weight allocation raises. 0 without entries.
+    #[must_use]
+    pub fn worst(&self) -> i64 {
+        self.entries.iter().map(Entry::slack).min().unwrap_or(0)
+    }
+
+    /// Where a tenant wants most, if it wants more than `epsilon` somewhere.
+    fn wants(&self, tenant: usize, epsilon: i64) -> Option<(i64, usize)> {
+        let places = self
+            .of(tenant)
+            .map(|place| (self.entries[place].slack(), place));
+        places.min().filter(|(slack, _)| *slack < -epsilon)
+    }
+
+    /// One iteration: every tenant that wants more than `epsilon` somewhere gets the widest cycle that begins
+    /// there, the neediest first. Cycles that would move `epsilon` or less are left.
+    pub fn exchange(&mut self, epsilon: i64) -> Exchanged {
+        let epsilon = epsilon.max(0);
+        let mut done = Exchanged {
+            worst_before: self.worst(),
+            ..Exchanged::default()
+        };
+        let tenants = 0..self.begin.len() - 1;
+        let mut needy: Vec<(i64, usize)> = tenants
+            .filter_map(|tenant| Some((self.wants(tenant, epsilon)?.0, tenant)))
+            .collect();
+        needy.sort_unstable();
+        for (_, tenant) in needy {
+            // Somebody else's cycle may have helped it already.
+            let Some((_, place)) = self.wants(tenant, epsilon) else {
+                continue;
+            };
+            if let Some((width, last)) = self.widest_cycle(tenant, place, epsilon) {
+                self.apply(tenant, width, last);
+                done.cycles += 1;
+                done.moved += width;
+            }
+        }
+        done.worst_after = self.worst();
+        done
+    }
+
+    /// Iterates until nothing more than `epsilon` moves, at most `iterations_max` times; says how often.
+    pub fn settle(&mut self, epsilon: i64, iterations_max: u32) -> u32 {
+        (0..iterations_max)
+            .find(|_| self.exchange(epsilon).cycles == 0)
+            .unwrap_or(iterations_max)
+    }
+
+    /// The widest cycle that begins with `tenant` taking at `place`: its width, and its last step (who takes from
+    /// `tenant`, and where `tenant` gives). A variant of Dijkstra's algorithm: widest first.
+    fn widest_cycle(
+        &mut self,
+        tenant: usize,
+        place: usize,
+        epsilon: i64,
+    ) -> Option<(i64, (u32, u32))> {
+        self.search.number += 1;
+        self.search.heap.clear();
+        self.relax(tenant, place, i64::MAX, epsilon);
+        let mut best: Option<(i64, (u32, u32))> = None;
+        for _ in 0..LOOKED_AT_MAX {
+            let Some((width, Reverse(from))) = self.search.heap.pop() else {
+                break;
+            };
+            let from = from as usize;
+            if best.is_some_and(|(found, _)| found >= width) {
+                break;
+            }
+            if self.search.reached[from].width != width {
+                continue;
+            }
+            let giver = self.search.reached[from].giver as usize;
+            for taker in self.of(from) {
+                let node = self.entries[taker].node;
+                if let Some(own) = self.entry_at(tenant, node) {
+                    // What it took at `place` it must give elsewhere.
+                    let gap = self.entries[own].slack() - self.entries[taker].slack();
+                    let closed = width.min(gap / 2);
+                    if own != place && closed > best.map_or(epsilon, |(found, _)| found) {
+                        best = Some((closed, (taker as u32, own as u32)));
+                    }
+                }
+                // Giving and taking at one node would undo itself.
+                if taker != giver {
+                    self.relax(tenant, taker, width, epsilon);
+                }
+            }
+        }
+        best
+    }
+
+    /// Whoever has more slack than `taker` at its node can be taken from.
+    fn relax(&mut self, start: usize, taker: usize, width: i64, epsilon: i64) {
+        let Entry { tenant, node, .. } = self.entries[taker];
+        let slack = self.entries[taker].slack();
+        for &giver in &self.at_node[node as usize] {
+            let entry = &self.entries[giver as usize];
+            let through = width.min((entry.slack() - slack) / 2);
+            let other = entry.tenant;
+            if through <= epsilon || other == tenant || other as usize == start {
+                continue;
+            }
+            let reached = &mut self.search.reached[other as usize];
+            if reached.search == self.search.number && reached.width >= through {
+                continue;
+            }
+            *reached = Reached {
+                search: self.search.number,
+                width: through,
+                taker: taker as u32,
+                giver,
+            };
+            self.search.heap.push((through, Reverse(other)));
+        }
+    }
+
+    fn entry_at(&self, tenant: usize, node: u32) -> Option<usize> {
+        let range = self.of(tenant);
+        let own = &self.entries[range.clone()];
+        let place = own.binary_search_by_key(&node, |entry| entry.node).ok()?;
+        Some(range.start + place)
+    }
+
+    /// Moves `width` along a cycle, from its last step back to its first.
+    fn apply(&mut self, tenant: usize, width: i64, (taker, giver): (u32, u32)) {
+        let (mut taker, mut giver) = (taker as usize, giver as usize);
+        loop {
+            self.entries[taker].share += width;
+            self.entries[giver].share -= width;
+            let from = self.entries[taker].tenant as usize;
+            if from == tenant {
+                return;
+            }
+            let step = self.search.reached[from];
+            (taker, giver) = (step.taker as usize, step.giver as usize);
+        }
+    }
+}
