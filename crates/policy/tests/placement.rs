@@ -1,8 +1,8 @@
 //! Fair shares across nodes: what every exchange keeps.
 
-use policy::placement::{Entry, Shares};
+use policy::placement::{fair_demand, plan, Entry, Node, Partition, Shares};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn entry(tenant: u32, node: u32, share: i64, demand: i64) -> Entry {
     Entry {
@@ -120,4 +120,80 @@ fn nothing_to_exchange_is_no_failure() {
     assert_eq!((none.worst(), none.exchange(0).cycles), (0, 0));
     let mut alone = Shares::new(vec![entry(3, 2, 5, 9)]);
     assert_eq!((alone.exchange(0).cycles, alone.worst()), (0, -4));
+}
+
+fn used(nodes: &[Node], partitions: &[Partition]) -> Vec<u64> {
+    let mut used = vec![0; nodes.len()];
+    for partition in partitions {
+        for node in &partition.nodes {
+            used[*node as usize] += partition.demand;
+        }
+    }
+    used
+}
+
+proptest! {
+    /// Replicas lie in different domains on nodes that can hold them; the plan says truly how full the
+    /// fullest is; moving never makes it fuller; and what had a place moves at most as often as allowed.
+    #[test]
+    fn plans_keep_their_rules(
+        capacities in prop::collection::vec((0u64..4).prop_map(|c| c * 500), 3..10),
+        domains in 1u32..5,
+        demands in prop::collection::vec((0u64..200, 1usize..4, prop::collection::vec(0u32..12, 0..4)), 1..60),
+        moves_max in 0usize..40,
+    ) {
+        let nodes: Vec<Node> = capacities.iter().enumerate()
+            .map(|(n, capacity)| Node { capacity: *capacity, domain: n as u32 % domains })
+            .collect();
+        let partitions: Vec<Partition> = demands.into_iter()
+            .map(|(demand, replicas, nodes)| Partition { demand, replicas, nodes })
+            .collect();
+        let mut greedy = partitions.clone();
+        let first = plan(&nodes, &mut greedy, 0);
+        let mut better = partitions.clone();
+        let planned = plan(&nodes, &mut better, moves_max);
+        prop_assert!(planned.use_max <= first.use_max && planned.moves <= first.moves + moves_max);
+        let able: BTreeSet<u32> = nodes.iter().filter(|n| n.capacity > 0).map(|n| n.domain).collect();
+        let mut unplaced = 0;
+        for partition in &better {
+            let placed: BTreeSet<u32> = partition.nodes.iter().map(|n| nodes[*n as usize].domain).collect();
+            prop_assert_eq!(placed.len(), partition.nodes.len());
+            prop_assert!(partition.nodes.iter().all(|n| nodes[*n as usize].capacity > 0));
+            prop_assert_eq!(partition.nodes.len(), partition.replicas.min(able.len()));
+            unplaced += partition.replicas - partition.nodes.len();
+        }
+        prop_assert_eq!(unplaced, planned.unplaced);
+        let full = used(&nodes, &better).iter().zip(&nodes).filter(|(_, n)| n.capacity > 0)
+            .map(|(used, n)| *used as f64 / n.capacity as f64).fold(0.0, f64::max);
+        prop_assert!((full - planned.use_max).abs() < 1e-6, "{full} {planned:?}");
+    }
+
+    /// Fair demand is the share, divided by what was measured.
+    #[test]
+    fn fair_demand_divides_the_share(share in 0u64..1_000_000, rates in prop::collection::vec(0u64..1_000, 1..30)) {
+        let parts = fair_demand(share, &rates);
+        let sum: u64 = parts.iter().sum();
+        prop_assert!(sum <= share && share - sum < rates.len() as u64 + 1, "{sum} of {share}");
+        for (a, b) in rates.iter().zip(&parts).zip(rates.iter().zip(&parts).skip(1)) {
+            prop_assert!((a.0 <= b.0) == (a.1 <= b.1) || a.1 == b.1);
+        }
+    }
+}
+
+#[test]
+fn what_lies_well_stays_and_a_lost_node_is_emptied() {
+    let node = |capacity, domain| Node { capacity, domain };
+    let mut partitions: Vec<Partition> = (0..12)
+        .map(|n| Partition {
+            demand: 10,
+            replicas: 2,
+            nodes: vec![n % 4, (n + 1) % 4],
+        })
+        .collect();
+    let mut nodes: Vec<Node> = (0..4).map(|n| node(100, n)).collect();
+    assert_eq!(plan(&nodes, &mut partitions, 100).moves, 0);
+    nodes[2].capacity = 0;
+    let planned = plan(&nodes, &mut partitions, 100);
+    assert_eq!(used(&nodes, &partitions), [80, 80, 0, 80]);
+    assert!((6..=8).contains(&planned.moves), "{planned:?}");
 }

@@ -50,14 +50,27 @@ pub struct Shares {
     entries: Vec<Entry>,
     /// Where each tenant's entries begin; one more than there are tenants.
     begin: Vec<usize>,
-    /// The entries of each node.
+    /// The entries of each node; those with the most slack at the last iteration's beginning first.
     at_node: Vec<Vec<u32>>,
     search: Search,
 }
 
-/// Tenants looked at for one cycle: bounds an iteration to tenants * 256 * (nodes of a tenant) * (tenants of a node).
-/// The widest cycles are short, so what lies beyond is rarely missed, and the next iteration looks again.
-const LOOKED_AT_MAX: usize = 256;
+/// Up to so many entries every cycle is looked for. In larger systems an exchange between two tenants is looked for
+/// first, which nearly always exists there, and longer cycles only where there is none: 1,000 nodes and 10,000
+/// tenants would take minutes else.
+const ENTRIES_FULL: usize = 1 << 14;
+/// Longer cycles in larger systems: tenants looked at for one, and givers tried at a node, those with the most slack.
+const LOOKED_AT_MAX: usize = 16;
+const GIVERS_MAX: usize = 4;
+
+/// How far a search goes.
+#[derive(Clone, Copy, Debug)]
+struct Reach {
+    looked_at: usize,
+    givers: usize,
+    /// Whether cycles may have more than two tenants.
+    longer: bool,
+}
 
 /// How the widest path reached a tenant.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,7 +89,12 @@ struct Search {
     reached: Vec<Reached>,
     /// (width, tenant), widest first; of equal ones the smallest tenant.
     heap: BinaryHeap<(i64, Reverse<u32>)>,
+    /// By node: the entry there of the tenant that the search is for.
+    own: Vec<u32>,
 }
+
+/// No entry.
+const NONE: u32 = u32::MAX;
 
 impl Shares {
     /// From entries in any order, at most one for a tenant and node (of several the first counts).
@@ -97,6 +115,7 @@ impl Shares {
         }
         let search = Search {
             reached: vec![Reached::default(); tenants],
+            own: vec![NONE; at_node.len()],
             ..Search::default()
         };
         Shares {
@@ -139,6 +158,9 @@ impl Shares {
             worst_before: self.worst(),
             ..Exchanged::default()
         };
+        for at in &mut self.at_node {
+            at.sort_by_key(|place| Reverse(self.entries[*place as usize].slack()));
+        }
         let tenants = 0..self.begin.len() - 1;
         let mut needy: Vec<(i64, usize)> = tenants
             .filter_map(|tenant| Some((self.wants(tenant, epsilon)?.0, tenant)))
@@ -167,18 +189,51 @@ impl Shares {
     }
 
     /// The widest cycle that begins with `tenant` taking at `place`: its width, and its last step (who takes from
-    /// `tenant`, and where `tenant` gives). A variant of Dijkstra's algorithm: widest first.
+    /// `tenant`, and where `tenant` gives).
     fn widest_cycle(
         &mut self,
         tenant: usize,
         place: usize,
         epsilon: i64,
     ) -> Option<(i64, (u32, u32))> {
+        let all = Reach {
+            looked_at: usize::MAX,
+            givers: usize::MAX,
+            longer: self.entries.len() <= ENTRIES_FULL,
+        };
+        let far = Reach {
+            looked_at: LOOKED_AT_MAX,
+            givers: GIVERS_MAX,
+            longer: true,
+        };
+        for own in self.of(tenant) {
+            let node = self.entries[own].node as usize;
+            self.search.own[node] = own as u32;
+        }
+        let found = match self.search_cycle(tenant, place, epsilon, all) {
+            None if !all.longer => self.search_cycle(tenant, place, epsilon, far),
+            found => found,
+        };
+        for own in self.of(tenant) {
+            let node = self.entries[own].node as usize;
+            self.search.own[node] = NONE;
+        }
+        found
+    }
+
+    /// A variant of Dijkstra's algorithm: widest first.
+    fn search_cycle(
+        &mut self,
+        tenant: usize,
+        place: usize,
+        epsilon: i64,
+        reach: Reach,
+    ) -> Option<(i64, (u32, u32))> {
         self.search.number += 1;
         self.search.heap.clear();
-        self.relax(tenant, place, i64::MAX, epsilon);
+        self.relax(tenant, place, (i64::MAX, epsilon), reach.givers);
         let mut best: Option<(i64, (u32, u32))> = None;
-        for _ in 0..LOOKED_AT_MAX {
+        for _ in 0..reach.looked_at {
             let Some((width, Reverse(from))) = self.search.heap.pop() else {
                 break;
             };
@@ -191,18 +246,18 @@ impl Shares {
             }
             let giver = self.search.reached[from].giver as usize;
             for taker in self.of(from) {
-                let node = self.entries[taker].node;
-                if let Some(own) = self.entry_at(tenant, node) {
-                    // What it took at `place` it must give elsewhere.
-                    let gap = self.entries[own].slack() - self.entries[taker].slack();
+                let own = self.search.own[self.entries[taker].node as usize];
+                // What it took at `place` it must give elsewhere.
+                if own != NONE && own as usize != place {
+                    let gap = self.entries[own as usize].slack() - self.entries[taker].slack();
                     let closed = width.min(gap / 2);
-                    if own != place && closed > best.map_or(epsilon, |(found, _)| found) {
-                        best = Some((closed, (taker as u32, own as u32)));
+                    if closed > best.map_or(epsilon, |(found, _)| found) {
+                        best = Some((closed, (taker as u32, own)));
                     }
                 }
                 // Giving and taking at one node would undo itself.
-                if taker != giver {
-                    self.relax(tenant, taker, width, epsilon);
+                if reach.longer && taker != giver {
+                    self.relax(tenant, taker, (width, epsilon), reach.givers);
                 }
             }
         }
@@ -210,16 +265,22 @@ impl Shares {
     }
 
     /// Whoever has more slack than `taker` at its node can be taken from.
-    fn relax(&mut self, start: usize, taker: usize, width: i64, epsilon: i64) {
+    fn relax(&mut self, start: usize, taker: usize, (width, epsilon): (i64, i64), givers: usize) {
         let Entry { tenant, node, .. } = self.entries[taker];
         let slack = self.entries[taker].slack();
+        let mut left = givers;
         for &giver in &self.at_node[node as usize] {
             let entry = &self.entries[giver as usize];
             let through = width.min((entry.slack() - slack) / 2);
+            // In order of slack, as it was when the iteration began: those behind have no more.
+            if through <= epsilon || left == 0 {
+                return;
+            }
             let other = entry.tenant;
-            if through <= epsilon || other == tenant || other as usize == start {
+            if other == tenant || other as usize == start {
                 continue;
             }
+            left -= 1;
             let reached = &mut self.search.reached[other as usize];
             if reached.search == self.search.number && reached.width >= through {
                 continue;
@@ -232,13 +293,6 @@ impl Shares {
             };
             self.search.heap.push((through, Reverse(other)));
         }
-    }
-
-    fn entry_at(&self, tenant: usize, node: u32) -> Option<usize> {
-        let range = self.of(tenant);
-        let own = &self.entries[range.clone()];
-        let place = own.binary_search_by_key(&node, |entry| entry.node).ok()?;
-        Some(range.start + place)
     }
 
     /// Moves `width` along a cycle, from its last step back to its first.
