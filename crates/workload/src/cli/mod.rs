@@ -143,7 +143,10 @@ fn parse_tenant(text: &str) -> Result<(String, String), String> {
 }
 
 /// Parses `500ms`, `30s`, `2min`, `1h`; above zero, at most a week.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let time: Time = text.parse()?;
     match time.duration() {
         Duration::ZERO => Err("expected more than nothing".into()),
