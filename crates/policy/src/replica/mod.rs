@@ -1,7 +1,12 @@
 //! Which replica is asked: the choice of one sender, from what its own requests and the replies told it.
 //!
 //! A sender keeps a [`Selector`] over all servers. For each operation it asks [`Selector::choose`] among the
-//! servers that hold the data, says what it sent, and passes on what each reply carried.
+//! servers that hold the data, says what it sent, and passes on what each reply carried. [`Windows`] are for
+//! tenants with a share at each server: they find it from latency, and also say when to wait.
+
+mod window;
+
+pub use window::{WindowOptions, Windows};
 
 use crate::cost::Nanos;
 use crate::generator::Generator;
