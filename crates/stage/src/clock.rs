@@ -10,6 +10,12 @@ pub trait Clock {
     fn now(&self) -> Nanos;
 }
 
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+}
+
 /// A clock that stands still until told otherwise. Clones show the same time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock(Arc<AtomicU64>);

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test binary uses a part
 
 use bytes::Bytes;
+use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended};
 use engine::{
     Access, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object,
     Outcome, Seq, Stop, Sync,
@@ -11,13 +12,36 @@ use std::sync::mpsc::channel;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Small everything, so that limits are met: cache 64 KiB in 4 shards, batches of 4 KiB.
+/// Lets every I/O pass, so that all that these tests do is done through the hook too.
+struct Pass;
+
+impl DeviceStage for Pass {
+    fn begin(&self, io: &DeviceIo) -> u64 {
+        io.offset ^ u64::from(io.principal)
+    }
+
+    fn end(&self, io: &DeviceIo, token: u64, ended: Ended) {
+        assert_eq!(token, self.begin(io));
+        assert!(ended.bytes <= io.bytes, "{io:?} {ended:?}");
+    }
+
+    fn chunk_bytes(&self) -> u64 {
+        8 << 10
+    }
+}
+
+/// Small everything, so that limits are met: cache 64 KiB in 4 shards, batches of 4 KiB; under a hook that cuts
+/// larger I/Os into two pages.
 pub fn small(sync: Sync) -> KeyspaceOptions {
     let mut options = KeyspaceOptions::new(sync, 64 << 10);
     options.shards = 4;
     options.memtable_bytes = 256 << 10;
     options.batch_bytes = 4 << 10;
     options.pending_bytes = 64 << 10;
+    options.device = Some(DeviceHook {
+        stage: Arc::new(Pass),
+        principal: 3,
+    });
     options
 }
 
