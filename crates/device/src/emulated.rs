@@ -1,10 +1,10 @@
 //! The bench of an emulated device, in emulated time: calibrating it takes a second of computing, and gives the
 //! prices and the floor that a server over such a device needs.
 
-use crate::calibrate::{Bench, Load, Mix, Sample};
+use crate::calibrate::{Bench, Load, Mix, Plan, Sample};
 use crate::DeviceError;
 use policy::cost::device::Op;
-use policy::device::{Device, Event, Io, Model};
+use policy::device::{Device, Event, HddParameters, Io, Model, SsdParameters};
 use std::time::Duration;
 
 /// The part of the device that is used: far beyond any cache, within any disk.
@@ -37,6 +37,37 @@ impl EmulatedDisk {
     #[must_use]
     pub fn new(model: Model) -> EmulatedDisk {
         EmulatedDisk { model, slices: 0 }
+    }
+
+    /// The disk that is called `hdd` or `ssd`, as it is by default.
+    #[must_use]
+    pub fn named(name: &str) -> Option<EmulatedDisk> {
+        let model = match name {
+            "hdd" => Model::Hdd(HddParameters::default()),
+            "ssd" => Model::Ssd(SsdParameters::default()),
+            _ => return None,
+        };
+        Some(EmulatedDisk::new(model))
+    }
+
+    /// What the disk is like.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// A plan for it: below a second of computing for an SSD, some seconds for a hard disk, of which even a slice
+    /// of three seconds sees a few hundred I/Os only.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        let ms = match self.model {
+            Model::Hdd(_) => 3_000,
+            Model::Ssd(_) => 400,
+        };
+        Plan {
+            slice: Duration::from_millis(ms),
+            ..Plan::quick()
+        }
     }
 
     /// `workers` that each keep one I/O outstanding, given by `ask(worker, dice)`.

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod descriptors;
+mod device;
 mod options;
 
 use std::error::Error;

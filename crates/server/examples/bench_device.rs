@@ -12,7 +12,7 @@ use engine::{
 };
 use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule};
 use server::device::{DeviceOptions, DeviceScheduler};
-use stage::{Clock, Nanos};
+use stage::{Clock, Discipline, Nanos};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -86,6 +86,7 @@ fn keyspaces(engine: &Arc<Engine>) -> Result<Vec<Arc<Keyspace>>, Box<dyn std::er
         floor_per_s: 4e4,
         depth: 64,
         chunk_bytes: 128 << 10,
+        discipline: Discipline::Fair,
     };
     let stage = DeviceScheduler::new(options, Real(Instant::now()), None);
     stage.configure(0, 1.0, 0);

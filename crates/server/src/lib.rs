@@ -4,7 +4,7 @@
 //! * [`commands`] is what commands mean: one table, plain functions over [`engine::Access`].
 //! * [`connection`] is one client; `session` is what its commands leave behind.
 //! * [`core`] is a thread that owns connections and decides, by its stage, whose turn it is.
-//! * [`device`] is the stage under their databases (not yet wired to a server's settings).
+//! * [`device`] is the stage under their databases.
 //! * [`tenants`] is who they are.
 //! * [`Server`] starts and ends it all; the binary gives it clocks and settings.
 

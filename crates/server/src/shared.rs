@@ -242,6 +242,7 @@ impl Shared {
                 memtable_bytes: limits.memtable_bytes,
                 pending_bytes: limits.pending_bytes,
                 max_open_files: limits.open_files_max,
+                device: shared.device_hook(&tenant),
                 ..KeyspaceOptions::new(settings.durability.into(), cache_bytes)
             };
             let options = options.notify(move |committed| notified.tell_committed(&name, committed.cores));
@@ -259,6 +260,17 @@ impl Shared {
                 }
             }
         }));
+    }
+
+    /// The tenant's place at the device, which is told its share.
+    pub(crate) fn device_hook(&self, tenant: &Tenant) -> Option<engine::device::DeviceHook> {
+        let device = self.options.device.as_ref()?;
+        let (principal, settings) = (device.number(&tenant.name), tenant.settings());
+        device.configure(principal, settings.weight, settings.reserved_permits);
+        Some(engine::device::DeviceHook {
+            stage: Arc::clone(device) as Arc<dyn engine::device::DeviceStage>,
+            principal,
+        })
     }
 
     /// By name, since a keyspace outlives a tenant that is removed and added again.
@@ -298,6 +310,7 @@ pub(crate) mod tests {
             tuning: Tuning::default(),
             tenants: specs.clone(),
             engine: engine::EngineOptions::new(directory),
+            device: None,
             data: directory.to_path_buf(),
             clock: Arc::new(stage::ManualClock::default()),
             wall_ms: Arc::new(|| 1_700_000_000_000),

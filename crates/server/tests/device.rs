@@ -7,7 +7,7 @@ use engine::{
 use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule, Vop};
 use policy::device::{Model, SsdParameters};
 use server::device::{DeviceOptions, DeviceScheduler, Emulated};
-use stage::{Clock, ManualClock, Nanos};
+use stage::{Clock, Discipline, ManualClock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,6 +27,7 @@ fn options(depth: u32) -> DeviceOptions {
         floor_per_s: 40e3,
         depth,
         chunk_bytes: 64 << 10,
+        discipline: Discipline::Fair,
     }
 }
 

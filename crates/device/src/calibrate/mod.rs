@@ -70,6 +70,14 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// What I/Os cost on this device, by the calibrated curves themselves.
+    ///
+    /// # Errors
+    /// As [`Measured::calibration`].
+    pub fn costs(&self) -> Result<CostModel, DeviceError> {
+        Ok(CostModel::new(Rule::Exact, &self.calibration()?))
+    }
+
     /// The curves as prices are made of them, with noise levelled.
     ///
     /// # Errors
@@ -131,7 +139,7 @@ pub fn calibrate(
         write_ns,
     };
     check_curves(&measured)?;
-    let costs = CostModel::new(Rule::Exact, &measured.calibration()?);
+    let costs = measured.costs()?;
     (measured.seen, measured.floor_per_s) = work.interference(depth, &costs)?;
     check_floor(&measured, costs.max_per_s())?;
     Ok(measured)

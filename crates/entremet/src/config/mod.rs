@@ -38,7 +38,7 @@ pub struct Config {
     pub engine: Engine,
     /// `[scheduler]`.
     pub scheduler: Scheduler,
-    /// `[device]`: recorded only.
+    /// `[device]`.
     pub device: Device,
     /// `[control]`: recorded only.
     pub control: Control,
@@ -132,7 +132,7 @@ pub struct Engine {
 pub struct Scheduler {
     /// At the request stage.
     pub request: Pick,
-    /// At the device stage: recorded only.
+    /// At the device stage, if there is one.
     pub device: Pick,
     /// One core's requests per second.
     pub requests: Rate,

@@ -22,8 +22,8 @@ pub(super) fn config(root: &Section, overrides: &Overrides) -> Option<Config> {
     // Every part is read before any is found missing, so that all problems are found.
     let server = server(&root.table("server"), overrides);
     let engine = engine(&root.table("engine"), overrides);
-    let scheduler = scheduler(&root.table("scheduler"));
     let device = device(&root.table("device"));
+    let scheduler = scheduler(&root.table("scheduler"), &device);
     let control = control(&root.table("control"));
     let named = |tenant: &Section, place: usize| match tenant.raw_text("name") {
         Some(name) => format!("tenant {name:?}"),
@@ -110,13 +110,14 @@ fn engine(section: &Section, overrides: &Overrides) -> Engine {
     }
 }
 
-fn scheduler(section: &Section) -> Scheduler {
-    if section.gives("device") {
-        let what = "is recorded but has no effect: there is no device stage in this version";
+fn scheduler(section: &Section, below: &Device) -> Scheduler {
+    if section.gives("device") && below.profile.is_none() && below.model.is_none() {
+        let what =
+            "has no effect: [device] names no profile, so there is no stage before the device";
         section.warn(
             "device",
             what,
-            "leave it out until then; tenants are kept apart at the request stage",
+            "run `entremet calibrate` and set device.profile, or leave it out",
         );
     }
     let (request, device) = (
@@ -136,11 +137,9 @@ fn scheduler(section: &Section) -> Scheduler {
 }
 
 fn device(section: &Section) -> Device {
-    for name in ["profile", "model"] {
-        if section.gives(name) {
-            let what = "is recorded but has no effect: there is no device stage in this version";
-            section.warn(name, what, "leave it out until then");
-        }
+    if section.gives("profile") && section.gives("model") {
+        let what = "has no effect beside device.profile: I/O goes to the real disk, at the profile's prices";
+        section.warn("model", what, "keep one of the two");
     }
     Device {
         profile: section.get("profile"),

@@ -55,16 +55,16 @@ const KEYS: &[Key] = &[
 
     key("scheduler", Table, Unset("defaults"), Start, "How the server is divided among tenants."),
     key("scheduler.request", PICKS, Value("\"fair\""), Reload, "Who is next at the request stage: by weighted dominant share, by lottery tickets, or first come first served (no isolation)."),
-    key("scheduler.device", PICKS, Value("\"fair\""), NotYet, "Who is next at the device."),
+    key("scheduler.device", PICKS, Value("\"fair\""), Start, "Who is next at the device, where [device] has a stage before it."),
     key("scheduler.requests", Rate("100/s", "100M/s"), Value("\"100000/s\""), Start, "Requests that one core serves in a second: the yardstick that request counts are compared with bandwidth by, not a limit."),
     key("scheduler.bandwidth_in", ByteRate("1MB/s", "1TB/s"), Value("\"1250MB/s\""), Start, "Bytes of requests that one core takes in a second: a yardstick, not a limit."),
     key("scheduler.bandwidth_out", ByteRate("1MB/s", "1TB/s"), Value("\"1250MB/s\""), Start, "Bytes of replies that one core sends in a second: a yardstick, not a limit."),
     key("scheduler.chunk", Bytes("4KiB", "16MiB"), Value("\"64KiB\""), Start, "Bytes that one connection may read or write before others get their turn."),
     key("scheduler.seed", Integer(0, 9_223_372_036_854_775_807), Unset("another at each start"), Start, "Seed of the lottery, to repeat a run."),
 
-    key("device", Table, Unset("none"), NotYet, "The device under the data directory."),
-    key("device.profile", Path, Unset("none"), NotYet, "Measured cost curve of the device."),
-    key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), NotYet, "Emulates a device, for experiments."),
+    key("device", Table, Unset("none"), Start, "The device under the data directory. With a profile or a model, every I/O of the databases is priced and queued by tenant."),
+    key("device.profile", Path, Unset("none"), Start, "What `entremet calibrate` measured of the device."),
+    key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), Start, "Emulates a device, for experiments; the real one must be faster."),
 
     key("control", Table, Unset("defaults"), NotYet, "What adjusts shares and permits to meet SLOs."),
     key("control.policy", Word(&["auto", "cake", "frosting", "static"]), Value("\"static\""), NotYet, "The controller; \"static\" leaves everything as configured."),

@@ -10,6 +10,7 @@ use stage::Discipline;
 
 use super::clocks::{wall_ms, Monotonic};
 use super::descriptors;
+use super::device;
 use super::Source;
 use crate::config::{self, tls, Config, Pick};
 
@@ -23,6 +24,8 @@ const RANGE_COUNT_MAX: usize = 100_000;
 pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
     let scheduler = &config.scheduler;
     let engine = &config.engine;
+    let clock: Arc<dyn stage::Clock + Send + Sync> = Arc::new(Monotonic::start());
+    let seed = scheduler.seed.unwrap_or_else(wall_ms);
     Ok(Options {
         listen: listen(config)?,
         cores: config.server.cores_or_all(),
@@ -39,7 +42,7 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         memtable_bytes: engine.memtable.get() as usize,
         pending_bytes: engine.pending.get() as usize,
         open_files_max: engine.max_open_files as i32,
-        seed: scheduler.seed.unwrap_or_else(wall_ms),
+        seed,
         connections_limit: descriptors::connections(descriptors::raise(), config.tenants.len())?,
         tuning: tuning(config),
         tenants: tenants(config),
@@ -54,7 +57,8 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
             ..engine::EngineOptions::new(&engine.path)
         },
         data: engine.path.clone(),
-        clock: Arc::new(Monotonic::start()),
+        device: device::of(config, &clock, seed)?,
+        clock,
         wall_ms: Arc::new(wall_ms),
         version: crate::cli::VERSION.to_string(),
         config_file: source.file.clone(),

@@ -21,8 +21,11 @@ use parking_lot::Mutex;
 use policy::cost::device::{CostModel, Vop};
 use policy::depth::{Capacity, Depth, Slice, Trial};
 use stage::blocking::Blocking;
-use stage::{Allocation, Clock, Cost, DispatchOptions, Meter, Nanos, Permit, PrincipalId};
+use stage::{
+    Allocation, Clock, Cost, Discipline, DispatchOptions, Meter, Nanos, Permit, PrincipalId,
+};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -37,6 +40,8 @@ pub struct DeviceOptions {
     pub depth: u32,
     /// Larger I/Os are cut into pieces of this many bytes.
     pub chunk_bytes: u64,
+    /// Who is next.
+    pub discipline: Discipline,
 }
 
 /// A part of its tenant's weight for background work (thesis 6.4: 10 %).
@@ -58,11 +63,15 @@ const SLICE_NS: Nanos = 100_000_000;
 const HOLDS: u64 = 1;
 const FREE: u64 = 0;
 
+/// The stage of a server, on the server's clock.
+pub type Device = DeviceScheduler<Arc<dyn Clock + Send + Sync>>;
+
 /// The one stage before one device.
 pub struct DeviceScheduler<C> {
     options: DeviceOptions,
     queue: Arc<Blocking<1, C>>,
     ledger: Ledger,
+    numbers: Mutex<BTreeMap<String, u32>>,
     live: Mutex<Live>,
     emulated: Option<Emulated<C>>,
     clock: C,
@@ -137,6 +146,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         let capacity = Vop::new(options.floor_per_s).0.max(1);
         let mut dispatch = DispatchOptions::new([capacity], meter);
         dispatch.permits = options.depth;
+        dispatch.discipline = options.discipline;
         dispatch.queue_max = QUEUE_MAX;
         let largest =
             policy::cost::device::Op::ALL.map(|op| options.costs.cost(op, options.chunk_bytes));
@@ -156,6 +166,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         Arc::new(DeviceScheduler {
             queue: Blocking::new(dispatch, Activity::ALL.len(), clock.clone(), ()),
             ledger: Ledger::default(),
+            numbers: Mutex::default(),
             live: Mutex::new(live),
             emulated,
             slice_ends: AtomicU64::new(clock.now() + SLICE_NS),
@@ -164,7 +175,15 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         })
     }
 
-    /// A tenant's share, at any time. Tenants are numbered densely from 0.
+    /// A tenant's number, the same for the same name: its database may stay open while it is removed and added again.
+    #[must_use]
+    pub fn number(&self, tenant: &str) -> u32 {
+        let mut numbers = self.numbers.lock();
+        let next = numbers.len() as u32;
+        *numbers.entry(tenant.to_owned()).or_insert(next)
+    }
+
+    /// A tenant's share, at any time. Tenants are numbered densely from 0, as [`DeviceScheduler::number`] does.
     pub fn configure(&self, tenant: u32, weight: f64, reserved_permits: u32) {
         let allocation = Allocation {
             reserved_permits,

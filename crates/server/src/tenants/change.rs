@@ -82,6 +82,8 @@ impl Shared {
         if let Some(keyspace) = tenant.keyspace() {
             keyspace.set_sync(tenant.settings().durability.into());
         }
+        // Its database may be open since before it was removed and came back.
+        let _ = self.device_hook(tenant);
         self.broadcast(|| Message::Configure(Arc::clone(tenant)));
     }
 
@@ -89,6 +91,9 @@ impl Shared {
         // The database is closed when it has been idle; what it holds in memory others may use now.
         if let Some(keyspace) = tenant.keyspace() {
             keyspace.set_cache_bytes(0);
+        }
+        if let Some(device) = &self.options.device {
+            device.remove(device.number(&tenant.name));
         }
         // Before a tenant of the same name can be added: it is to start from zero.
         self.metrics.remove(&tenant.name);

@@ -1,0 +1,68 @@
+//! The device stage that the configuration asks for: a measured disk, or an emulated one.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use device::{EmulatedDisk, Machine, Measured, Profile};
+use server::device::{Device, DeviceOptions, Emulated};
+use stage::{Clock, Discipline};
+
+use crate::config::{Config, Pick};
+
+type SharedClock = Arc<dyn Clock + Send + Sync>;
+
+/// The stage; none where neither a profile nor a model is named. Call it once the data directory can be inspected.
+///
+/// # Errors
+/// A profile that cannot be used.
+pub fn of(
+    config: &Config,
+    clock: &SharedClock,
+    seed: u64,
+) -> Result<Option<Arc<Device>>, Box<dyn Error>> {
+    let settings = &config.device;
+    if let Some(path) = &settings.profile {
+        let profile = Profile::load(path)?;
+        std::fs::create_dir_all(&config.engine.path)?;
+        let here = Machine::of(&config.engine.path)?;
+        if let Some(difference) = profile.machine.difference(&here) {
+            tracing::warn!(
+                "device.profile {} was made elsewhere: {difference}; prices and floor may be wrong, run `entremet calibrate {}`",
+                path.display(),
+                config.engine.path.display()
+            );
+        }
+        let options = options(config, &profile.measured)?;
+        return Ok(Some(Device::new(options, Arc::clone(clock), None)));
+    }
+    let Some(mut disk) = settings.model.as_deref().and_then(EmulatedDisk::named) else {
+        return Ok(None);
+    };
+    tracing::warn!(
+        "device.model: I/O is made as slow as an emulated {} would be; for experiments only",
+        settings.model.as_deref().unwrap_or_default()
+    );
+    let plan = disk.plan();
+    let measured = device::calibrate(&mut disk, &plan, &mut |_, _| {})?;
+    let emulated = Emulated::new(disk.model(), seed, Arc::clone(clock));
+    let options = options(config, &measured)?;
+    Ok(Some(Device::new(
+        options,
+        Arc::clone(clock),
+        Some(emulated),
+    )))
+}
+
+fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Box<dyn Error>> {
+    Ok(DeviceOptions {
+        costs: measured.costs()?,
+        floor_per_s: measured.floor_per_s,
+        depth: measured.depth as u32,
+        chunk_bytes: measured.chunk_bytes,
+        discipline: match config.scheduler.device {
+            Pick::Fair => Discipline::Fair,
+            Pick::Lottery => Discipline::Lottery,
+            Pick::Fifo => Discipline::Fifo,
+        },
+    })
+}
