@@ -98,7 +98,9 @@ impl Admin {
         let mut stream = TcpStream::connect_timeout(&self.0, CONNECT_MAX)?;
         stream.set_read_timeout(Some(ANSWER_MAX))?;
         stream.set_write_timeout(Some(CONNECT_MAX))?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.0)?;
+        // In one piece: a server that answers its first line and closes would break the rest.
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.0);
+        stream.write_all(request.as_bytes())?;
         let mut bytes = vec![0; HTTP.len()];
         // Who speaks another protocol may wait for more of ours: it is known by its first bytes.
         let answer = stream.read_exact(&mut bytes).and_then(|()| {
