@@ -14,8 +14,8 @@ out) against a simulated cluster that runs the policies of the server. The same 
 the byte, on every machine.
 
 Examples:
-  entremet sim scenarios/cluster.toml
-  entremet sim scenarios/cluster.toml --seed 7 --out result";
+  entremet sim scenarios/simulated/cluster.toml
+  entremet sim scenarios/simulated/cluster.toml --seed 7 --out result";
 
 /// `entremet sim`.
 #[derive(Args, Clone, Debug)]

@@ -174,7 +174,7 @@ fn a_seed_fixes_the_result_to_the_byte() {
 
 #[test]
 fn the_example_can_be_simulated() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/cluster.toml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/simulated/cluster.toml");
     let plan = Plan::load(&file).expect("good");
     assert_eq!(plan.spec.tenants.len(), 2);
 }
