@@ -24,15 +24,13 @@ impl Access<'_> {
         if let (View::Memory { shards, .. }, true) = (&mut self.view, self.buffer.is_empty()) {
             let index = self.keyspace.shard_of(key);
             let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
-            if let Some(Cached { seq, entry }) = shard.lookup(key) {
+            // Whoever holds a collection may write its records: that needs more than a look.
+            if let Some(Cached { seq, entry }) = shard.lend(key) {
                 let entry = entry.as_ref().filter(|entry| entry.live(now_ms));
-                // Whoever holds a collection may write its records: that needs more than a look.
-                if entry.is_none_or(Entry::is_string) {
-                    let (seq, found, seen) = (*seq, entry.is_some(), look(entry));
-                    self.lookups.count(found);
-                    self.see(seq);
-                    return Ok(seen);
-                }
+                let (seq, found, seen) = (*seq, entry.is_some(), look(entry));
+                self.lookups.count(found);
+                self.see(seq);
+                return Ok(seen);
             }
         }
         let entry = self.get(key)?;

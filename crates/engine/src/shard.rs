@@ -89,6 +89,15 @@ pub(crate) enum Bar {
 
 type Pins = HashMap<Key, Cached, RandomState>;
 
+fn found<'s>(
+    cache: &'s Option<Box<ObjectCache>>,
+    pins: &'s Pins,
+    key: &[u8],
+) -> Option<&'s Cached> {
+    let cached = cache.as_ref().and_then(|cache| cache.get(key));
+    cached.or_else(|| pinned(pins, key))
+}
+
 fn pinned<'p>(pins: &'p Pins, key: &[u8]) -> Option<&'p Cached> {
     // Nearly always there are none: no hashing for nothing.
     (!pins.is_empty()).then(|| pins.get(key))?
@@ -122,14 +131,20 @@ impl Shard {
 
     /// What memory knows of a key.
     pub(crate) fn lookup(&mut self, key: &[u8]) -> Option<&Cached> {
-        let pins = &self.pins;
-        let cached = self.cache.as_ref().and_then(|cache| cache.get(key));
-        let found = cached.or_else(|| pinned(pins, key));
+        let found = found(&self.cache, &self.pins, key);
         match found {
             Some(_) => self.hits += 1,
             None => self.misses += 1,
         }
         found
+    }
+
+    /// As [`Shard::lookup`], but only a string or an absence; anything else is left, uncounted, to a lookup.
+    pub(crate) fn lend(&mut self, key: &[u8]) -> Option<&Cached> {
+        let found = found(&self.cache, &self.pins, key);
+        let lent = found.filter(|cached| cached.entry.as_ref().is_none_or(Entry::is_string));
+        self.hits += u64::from(lent.is_some());
+        lent
     }
 
     /// As [`Shard::lookup`], but counts neither as use nor as hit.
@@ -333,6 +348,29 @@ mod tests {
         assert!(shard.resize(0, 10));
         assert!((10..20u8).all(|i| seq_of(&mut shard, &[i]).is_some()));
         assert_eq!(seq_of(&mut shard, &[3]), None);
+    }
+
+    #[test]
+    fn what_is_not_lent_is_counted_by_the_lookup_that_follows() {
+        let mut shard = Shard::new(64 << 10, 1 << 20);
+        shard.write(Key::from_slice(b"string"), written(1, 10), 0);
+        let object = Object::Collection(crate::Header {
+            kind: crate::Kind::Hash,
+            id: 1,
+            len: 1,
+        });
+        let entry = Some(Entry {
+            object,
+            expire_at_ms: None,
+        });
+        shard.write(Key::from_slice(b"hash"), Cached { seq: 2, entry }, 0);
+        let lent = [&b"string"[..], b"hash", b"none"].map(|key| shard.lend(key).is_some());
+        assert_eq!(
+            (lent, shard.hits, shard.misses),
+            ([true, false, false], 1, 0)
+        );
+        assert!(shard.lookup(b"hash").is_some() && shard.lookup(b"none").is_none());
+        assert_eq!((shard.hits, shard.misses), (2, 1));
     }
 
     #[test]
