@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{engine_options, get, set, small};
+use common::{engine_options, get, key, set, small, value};
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, Op};
 use engine::{Engine, Keyspace, Sync};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,25 +37,6 @@ fn kernel() -> Option<[u64; 2]> {
         line.trim().parse::<u64>().ok()
     };
     Some([of("read_bytes:")?, of("write_bytes:")?])
-}
-
-fn value(number: u32) -> Vec<u8> {
-    let mut state = u64::from(number) | 1 << 40;
-    let word = |_| {
-        state = state
-            .wrapping_mul(0x5851_F42D_4C95_7F2D)
-            .wrapping_add(0x1405_7B7E_F767_814F);
-        (state >> 24) as u8
-    };
-    (0..1024).map(word).collect()
-}
-
-fn key(number: u32) -> Vec<u8> {
-    format!(
-        "key:{:08}",
-        number.wrapping_mul(2_654_435_761) % 100_000_000
-    )
-    .into_bytes()
 }
 
 const WRITES: u32 = 20_000;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{engine, get, set, small};
+use common::{engine, get, key, set, small, value};
 use engine::device::{
     tagged, Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag,
 };
@@ -65,26 +65,6 @@ fn open(engine: &Arc<Engine>, stage: Arc<dyn DeviceStage>, sync: Sync) -> Arc<Ke
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
-}
-
-fn value(number: u32) -> Vec<u8> {
-    // Not to be compressed away.
-    let mut state = u64::from(number) | 1 << 40;
-    let word = |_| {
-        state = state
-            .wrapping_mul(0x5851_F42D_4C95_7F2D)
-            .wrapping_add(0x1405_7B7E_F767_814F);
-        (state >> 24) as u8
-    };
-    (0..1024).map(word).collect()
-}
-
-fn key(number: u32) -> Vec<u8> {
-    format!(
-        "key:{:08}",
-        number.wrapping_mul(2_654_435_761) % 100_000_000
-    )
-    .into_bytes()
 }
 
 /// Enough for flushes and compactions with memtables of 256 KiB.

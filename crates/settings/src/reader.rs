@@ -234,30 +234,23 @@ impl<'a> Section<'a> {
 
     /// Adds an error about a key of this table.
     pub fn error(&self, name: &str, what: &str, advice: &str) {
-        let span = self
-            .value(name)
-            .and_then(|(_, span)| span)
-            .or(self.span.clone());
-        let key = format!("{}{name}", self.label);
-        self.reader
-            .report
-            .borrow_mut()
-            .error(span, &key, what)
-            .advice(advice);
+        let (span, key) = self.place_of(name);
+        let mut report = self.reader.report.borrow_mut();
+        report.error(span, &key, what).advice(advice);
     }
 
     /// Adds a warning about a key of this table.
     pub fn warn(&self, name: &str, what: &str, advice: &str) {
-        let span = self
-            .value(name)
-            .and_then(|(_, span)| span)
-            .or(self.span.clone());
+        let (span, key) = self.place_of(name);
+        let mut report = self.reader.report.borrow_mut();
+        report.warn(span, &key, what).advice(advice);
+    }
+
+    /// Where a key stands, or its table if it does not, and what messages call it.
+    fn place_of(&self, name: &str) -> (Option<Range<usize>>, String) {
+        let span = self.value(name).and_then(|(_, span)| span);
         let key = format!("{}{name}", self.label);
-        self.reader
-            .report
-            .borrow_mut()
-            .warn(span, &key, what)
-            .advice(advice);
+        (span.or(self.span.clone()), key)
     }
 
     /// A key's value, from this table or from those beneath, and its place if it has one in the text.

@@ -122,3 +122,25 @@ pub fn increment(access: &mut Access, key: &[u8]) -> Result<u64, Stop> {
     access.put(key, Entry::string(Bytes::from(new.to_string())))?;
     Ok(new)
 }
+
+/// A value of 1 KiB, another for each number.
+pub fn value(number: u32) -> Vec<u8> {
+    // Not to be compressed away.
+    let mut state = u64::from(number) | 1 << 40;
+    let word = |_| {
+        state = state
+            .wrapping_mul(0x5851_F42D_4C95_7F2D)
+            .wrapping_add(0x1405_7B7E_F767_814F);
+        (state >> 24) as u8
+    };
+    (0..1024).map(word).collect()
+}
+
+/// Keys in no order.
+pub fn key(number: u32) -> Vec<u8> {
+    format!(
+        "key:{:08}",
+        number.wrapping_mul(2_654_435_761) % 100_000_000
+    )
+    .into_bytes()
+}
