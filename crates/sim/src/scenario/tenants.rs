@@ -7,7 +7,7 @@ use settings::units::{ByteRate, Rate};
 use std::time::Duration;
 use workload::draw::{Counts, Popularity, Sizes};
 use workload::rng::Rng;
-use workload::scenario::{self, Behaviour, Favour, Load, Pace, Promise, Scenario, Values};
+use workload::scenario::{self, Behaviour, Load, Pace, Promise, Scenario, Values};
 
 pub(super) fn tenants(
     scenario: &Scenario,
@@ -145,65 +145,16 @@ fn key_counts(get: f64, multiget: f64, counts: &Counts) -> Option<KeyCount> {
 }
 
 fn counts(counts: &scenario::Counts) -> Result<Counts, String> {
-    Ok(match counts {
-        scenario::Counts::Constant(keys) => Counts::Constant(*keys),
-        scenario::Counts::Uniform(min, max) => Counts::Uniform(*min, *max),
-        scenario::Counts::LogNormal {
-            mean,
-            sigma,
-            min,
-            max,
-        } => Counts::LogNormal {
-            mean: *mean,
-            sigma: *sigma,
-            within: (*min, *max),
-        },
-        scenario::Counts::Trace(_) => {
-            return Err(
-                "the simulator draws `multiget` sizes; `trace` is not one of its kinds".into(),
-            )
-        }
-    })
+    let why = "the simulator draws `multiget` sizes; `trace` is not one of its kinds";
+    counts.drawn().map_err(|_| why.into())
 }
 
 fn popularity(behaviour: &Behaviour) -> Result<Popularity, String> {
-    let keys = behaviour.keys.count;
-    let zipf = |alpha: f64| Popularity::zipf(alpha, keys).ok_or("`popularity` has no keys");
-    Ok(match &behaviour.popularity {
-        Favour::Uniform => Popularity::Uniform(keys),
-        Favour::Zipf(alpha) => zipf(*alpha)?,
-        Favour::Hotspot { keys: hot, share } => Popularity::Hotspot {
-            hot: (*hot).min(keys),
-            share: *share,
-            keys,
-        },
-        Favour::Shifting { alpha, every, by } => Popularity::Shifting {
-            of: Box::new(zipf(*alpha)?),
-            every_ns: ns(*every).max(1),
-            by: ((keys as f64 * by) as u64).max(1),
-        },
-        Favour::Sequential => Popularity::Sequential { keys, next: 0 },
-        Favour::Trace(_) => return Err("the simulator has no `popularity` from a trace".into()),
-    })
+    let why = "the simulator has no `popularity` from a trace";
+    behaviour.drawn_keys().map_err(|_| why.into())
 }
 
 fn values(values: &Values) -> Result<Sizes, String> {
-    Ok(match values {
-        Values::Constant(size) => Sizes::Constant(*size),
-        Values::Uniform(min, max) => Sizes::Uniform(*min, *max),
-        Values::LogNormal {
-            mean,
-            sigma,
-            min,
-            max,
-        } => Sizes::LogNormal {
-            mean_bytes: *mean,
-            sigma: *sigma,
-            within_bytes: (*min, *max),
-        },
-        Values::Histogram(sizes) => {
-            Sizes::histogram(sizes).ok_or("`values.weights` are all zero")?
-        }
-        Values::Trace(_) => return Err("the simulator has no `values` from a trace".into()),
-    })
+    let why = "the simulator has no `values` from a trace";
+    values.drawn().map_err(|_| why.into())
 }

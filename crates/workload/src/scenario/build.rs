@@ -4,8 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::behaviour::{
-    Arrivals as Due, Behaviour, Counts as Many, CurveFrom, Curved, Favour, Pace as Sent, Scale,
-    Values,
+    Arrivals as Due, Behaviour, Counts as Many, CurveFrom, Curved, Pace as Sent, Scale, Values,
 };
 use super::{Load, Scenario, Tenant};
 use crate::arrivals::{Arrivals, Crowd, Curve, Profile};
@@ -109,7 +108,7 @@ fn hash(seed: u64, text: &str) -> u64 {
         .fold(mix64(seed), |hash, byte| mix64(hash ^ u64::from(byte)))
 }
 
-fn ns(time: Duration) -> u64 {
+pub(super) fn ns(time: Duration) -> u64 {
     time.as_nanos() as u64
 }
 
@@ -314,70 +313,28 @@ impl Builder<'_> {
 
     fn popularity(&mut self, behaviour: &Behaviour) -> Result<Popularity, WorkloadError> {
         let keys = behaviour.keys.count;
-        let zipf = |alpha| Popularity::zipf(alpha, keys).unwrap_or(Popularity::Uniform(keys));
-        Ok(match &behaviour.popularity {
-            Favour::Uniform => Popularity::Uniform(keys),
-            Favour::Zipf(alpha) => zipf(*alpha),
-            Favour::Hotspot { keys: hot, share } => Popularity::Hotspot {
-                hot: *hot,
-                share: *share,
-                keys,
-            },
-            Favour::Shifting { alpha, every, by } => Popularity::Shifting {
-                of: Box::new(zipf(*alpha)),
-                every_ns: ns(*every).max(1),
-                by: (by * keys as f64).ceil() as u64,
-            },
-            Favour::Sequential => Popularity::Sequential { keys, next: 0 },
-            Favour::Trace(name) => self.measured(name)?.popularity(keys),
-        })
+        let measured = |name: &str| Ok(self.measured(name)?.popularity(keys));
+        behaviour.drawn_keys().or_else(measured)
     }
 
     fn sizes(&mut self, values: &Values) -> Result<Sizes, WorkloadError> {
-        Ok(match values {
-            Values::Constant(bytes) => Sizes::Constant(*bytes),
-            Values::Uniform(min, max) => Sizes::Uniform(*min, *max),
-            Values::LogNormal {
-                mean,
-                sigma,
-                min,
-                max,
-            } => Sizes::LogNormal {
-                mean_bytes: *mean,
-                sigma: *sigma,
-                within_bytes: (*min, *max),
-            },
-            Values::Trace(name) => self.measured(name)?.sizes(),
-            Values::Histogram(sizes) => Sizes::histogram(sizes).unwrap_or(Sizes::Constant(1)),
-        })
+        values
+            .drawn()
+            .or_else(|name| Ok(self.measured(name)?.sizes()))
     }
 
     fn counts(&mut self, counts: &Many) -> Result<Counts, WorkloadError> {
-        Ok(match counts {
-            Many::Constant(keys) => Counts::Constant(*keys),
-            Many::Uniform(min, max) => Counts::Uniform(*min, *max),
-            Many::LogNormal {
-                mean,
-                sigma,
-                min,
-                max,
-            } => Counts::LogNormal {
-                mean: *mean,
-                sigma: *sigma,
-                within: (*min, *max),
-            },
-            Many::Trace(name) => {
-                let absent = !self.folder.join(format!("multiget-{name}")).is_dir();
-                self.note(absent, name);
-                let lists = match (name.as_str(), absent) {
-                    ("mooncake", true) => synthetic::mooncake().lists,
-                    ("mooncake", false) => multiget::mooncake(self.folder)?.lists,
-                    (_, true) => synthetic::kosarak(),
-                    (_, false) => multiget::kosarak(self.folder)?,
-                };
-                let counts = (0..lists.len()).map(|list| lists.get(list).len() as u32);
-                Counts::Measured(counts.collect())
-            }
+        counts.drawn().or_else(|name| {
+            let absent = !self.folder.join(format!("multiget-{name}")).is_dir();
+            self.note(absent, name);
+            let lists = match (name, absent) {
+                ("mooncake", true) => synthetic::mooncake().lists,
+                ("mooncake", false) => multiget::mooncake(self.folder)?.lists,
+                (_, true) => synthetic::kosarak(),
+                (_, false) => multiget::kosarak(self.folder)?,
+            };
+            let counts = (0..lists.len()).map(|list| lists.get(list).len() as u32);
+            Ok(Counts::Measured(counts.collect()))
         })
     }
 

@@ -11,6 +11,7 @@
 
 mod behaviour;
 pub mod build;
+mod drawn;
 pub mod misbehave;
 mod promise;
 mod provision;
