@@ -48,6 +48,23 @@ def test_reads_are_counted_by_what_they_found(start):
     assert metrics(server)["redis_keyspace_hits_total"] == 6
 
 
+def test_a_request_of_many_keys_is_a_handlers(start):
+    """In a turn on a core it would keep everybody else from theirs."""
+    server = start()
+    handled = f'entremet_tenant_disk_requests_total{{tenant="{ALPHA.name}"}}'
+    keys = [f"k{i}" for i in range(300)]
+    with server.wire(ALPHA) as wire:
+        for key in keys:
+            wire.ask("SET", key, key)
+        assert wire.ask("MGET", *keys[:100]) == [key.encode() for key in keys[:100]]
+        reads_become(server, ALPHA, 100, 0)
+        assert metrics(server)[handled] == 0
+        assert wire.ask("MGET", *keys, "none") == [key.encode() for key in keys] + [None]
+        assert wire.ask("GET", "k7") == b"k7"
+        reads_become(server, ALPHA, 401, 1)
+        assert metrics(server)[handled] == 1
+
+
 def test_reads_from_the_disk_are_counted_too(start):
     server = start()
     with server.wire(ALPHA) as wire:

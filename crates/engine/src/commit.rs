@@ -240,6 +240,7 @@ impl Keyspace {
             synced.is_ok() && self.log.quiet()
         });
         if closed {
+            self.shared.closed.fetch_add(1, Ordering::Relaxed);
             for (index, shard) in self.shards.iter().enumerate() {
                 let mut shard = shard.lock();
                 let decided = self.log.decided();
@@ -282,22 +283,24 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// CPU time of the calling thread.
+/// Stretches of the calling thread's CPU time.
 struct ThreadCpu(u64);
 
 impl ThreadCpu {
     fn start() -> ThreadCpu {
-        ThreadCpu(thread_cpu_ns())
+        ThreadCpu(thread_time())
     }
 
     /// Since the start or the last lap, ns.
     fn lap_ns(&mut self) -> u64 {
-        let now = thread_cpu_ns();
+        let now = thread_time();
         now - std::mem::replace(&mut self.0, now)
     }
 }
 
-fn thread_cpu_ns() -> u64 {
+/// CPU time of the calling thread, ns; a system call.
+#[must_use]
+pub fn thread_time() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -5,6 +5,7 @@ use crate::keyspace::Keyspace;
 use crate::pool::{Handlers, Pool};
 use crate::rocks::Commons;
 use crate::shared::{Shared, Writers};
+use crate::shim::trim_heap;
 use crate::{EngineError, EngineOptions, KeyspaceOptions};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -12,9 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use threads::Duty;
 
 /// As many tenants may stall on slow devices before others' commits wait.
 const COMMITTERS_MAX: usize = 32;
+
+/// The heap is trimmed at most once in so many ticks: others may wait a few ms for it.
+const TRIM_TICKS: u32 = 30;
 
 /// A slot's lock is held while its database opens or goes, so that one slow tenant delays
 /// nobody but itself.
@@ -27,6 +32,17 @@ pub struct Engine {
     next_id: AtomicU64,
     ticker: Mutex<Option<Ticker>>,
     idle_close: Option<Duration>,
+    tidied: Mutex<Tidied>,
+}
+
+/// What the heap was last trimmed for.
+#[derive(Default)]
+struct Tidied {
+    /// Databases closed so far, at the last tick …
+    seen: u64,
+    /// … and at the last trim.
+    trimmed: u64,
+    ticks: u32,
 }
 
 impl std::fmt::Debug for Engine {
@@ -51,8 +67,19 @@ impl Engine {
         let shared = Arc::new(Shared {
             directory,
             commons,
-            handlers: Handlers(Pool::new("handler", options.handlers, options.handlers)),
-            writers: Writers(Pool::new("committer", options.committers, COMMITTERS_MAX)),
+            closed: AtomicU64::new(0),
+            handlers: Handlers(Pool::new(
+                "handler",
+                Duty::Handle,
+                options.handlers,
+                options.handlers,
+            )),
+            writers: Writers(Pool::new(
+                "committer",
+                Duty::Commit,
+                options.committers,
+                COMMITTERS_MAX,
+            )),
         });
         Ok(Arc::new_cyclic(|me| Engine {
             shared,
@@ -60,6 +87,7 @@ impl Engine {
             next_id: AtomicU64::new(1),
             ticker: Mutex::new(Some(Ticker::start(Weak::clone(me), options.tick))),
             idle_close: options.idle_close,
+            tidied: Mutex::default(),
         }))
     }
 
@@ -151,7 +179,21 @@ impl Engine {
         slots.iter().filter_map(open).collect()
     }
 
+    /// Gives back to the system what closed databases have left behind, when the last of a row of them is closed: the
+    /// allocator keeps it, since a long-lived block lies here and there between, and would for ever.
+    fn tidy(&self) {
+        let closed = self.shared.closed.load(Ordering::Relaxed);
+        let mut tidied = self.tidied.lock();
+        tidied.ticks += 1;
+        let quiet = std::mem::replace(&mut tidied.seen, closed) == closed;
+        if quiet && closed > tidied.trimmed && tidied.ticks >= TRIM_TICKS {
+            (tidied.trimmed, tidied.ticks) = (closed, 0);
+            trim_heap();
+        }
+    }
+
     fn tick(&self) {
+        self.tidy();
         for keyspace in self.keyspaces() {
             if keyspace.wants_upkeep() {
                 let idle_close = self.idle_close;
@@ -173,6 +215,7 @@ impl Ticker {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let stopped = Arc::clone(&stop);
         let tick = move || {
+            Duty::Background.begin();
             let (stopped, changed) = &*stopped;
             let mut stopped = stopped.lock();
             while !*stopped {

@@ -75,6 +75,14 @@ impl Keyspace {
         options: KeyspaceOptions,
     ) -> Result<Arc<Keyspace>, EngineError> {
         let directory = shared.directory.tenant(name)?;
+        // Before the database is opened: what stays for long lies together then, not one block a page among what the
+        // database will give back when it is closed.
+        let count = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
+        let per_shard = options.cache_bytes / count as u64;
+        let object_bytes_max = options.cached_object_bytes_max;
+        let shard = || Shard::new(per_shard, object_bytes_max);
+        let shards = (0..count).map(|_| Padded(Mutex::new(shard()))).collect();
+        let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
         let db = shared.open_db(name, &directory, &options)?;
         let read = |raw: &[u8]| {
             db.rocks.get(raw).map_err(|error| EngineError::Open {
@@ -86,10 +94,6 @@ impl Keyspace {
         let ids = read(record::NEXT_ID)?;
         let ids = ids.as_deref().and_then(record::decode_u64).unwrap_or(1);
         let collections = read(record::COLLECTIONS)?.is_some();
-        let count = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
-        let per_shard = options.cache_bytes / count as u64;
-        let object_bytes_max = options.cached_object_bytes_max;
-        let shard = || Shard::new(per_shard, object_bytes_max);
         Ok(Arc::new_cyclic(|me| Keyspace {
             me: Weak::clone(me),
             id,
@@ -97,9 +101,9 @@ impl Keyspace {
             directory,
             shared: Arc::clone(shared),
             gate: Gate::new(db),
-            shards: (0..count).map(|_| Padded(Mutex::new(shard()))).collect(),
+            shards,
             hasher: RandomState::default(),
-            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            stripes,
             pinned: AtomicU64::new(0),
             book: Mutex::default(),
             log: Log::new(options.batch_bytes, options.pending_bytes, ids),

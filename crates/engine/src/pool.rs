@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
+use threads::Duty;
 
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
@@ -20,6 +21,7 @@ struct State {
 
 struct Inner {
     name: &'static str,
+    duty: Duty,
     keep: usize,
     max: usize,
     state: Mutex<State>,
@@ -32,9 +34,10 @@ struct Inner {
 pub(crate) struct Pool(Arc<Inner>);
 
 impl Pool {
-    pub(crate) fn new(name: &'static str, keep: usize, max: usize) -> Pool {
+    pub(crate) fn new(name: &'static str, duty: Duty, keep: usize, max: usize) -> Pool {
         Pool(Arc::new(Inner {
             name,
+            duty,
             keep,
             max: max.max(1),
             state: Mutex::new(State {
@@ -102,6 +105,7 @@ impl Pool {
 
 impl Inner {
     fn work(&self) {
+        self.duty.begin();
         while let Some(job) = self.next() {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
                 tracing::error!(pool = self.name, "a job panicked");

@@ -243,7 +243,8 @@ impl Access<'_> {
             Some(iterator) => iterator.seek_to_last(),
             None => {}
         }
-        let result = weave(iterator.as_mut(), overlay, span.order, emit);
+        let on_core = matches!(self.view, View::Memory { .. });
+        let result = weave(iterator.as_mut(), overlay, (span.order, on_core), emit);
         match iterator.map_or(Ok(()), |iterator| iterator.status()) {
             Ok(()) => result,
             Err(error) if error.kind() == ErrorKind::Incomplete => Err(Stop::Disk),
@@ -252,15 +253,20 @@ impl Access<'_> {
     }
 }
 
+/// Records after which a core, which has others to serve, leaves the command to a handler, and a handler steps back for
+/// the core that may share its processor (the kernel itself would do that at its next tick, up to 4 ms later).
+pub(crate) const STRIDE: u32 = 256;
+
 /// Takes a raw key and its value; `Ok(false)`: enough.
 type Emit<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Stop> + 'e;
 
 fn weave(
     mut iterator: Option<&mut DBRawIterator<'_>>,
     overlay: Overlay,
-    order: Order,
+    (order, on_core): (Order, bool),
     emit: &mut Emit,
 ) -> Result<(), Stop> {
+    let mut visited = 0;
     let mut overlay = overlay.into_iter();
     let mut next_overlay = || match order {
         Order::Up => overlay.next(),
@@ -268,6 +274,13 @@ fn weave(
     };
     let mut over = next_overlay();
     loop {
+        visited += 1;
+        if visited % STRIDE == 0 {
+            if on_core {
+                return Err(Stop::Disk);
+            }
+            std::thread::yield_now();
+        }
         let stored = iterator.as_ref().and_then(|iterator| iterator.item());
         let which = match (&stored, &over) {
             (None, None) => return Ok(()),

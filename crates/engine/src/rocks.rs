@@ -54,6 +54,8 @@ impl Commons {
         })?;
         env.set_high_priority_background_threads(options.flush_threads);
         env.set_low_priority_background_threads(options.compaction_threads);
+        // It names them so, and starts them itself.
+        threads::Duty::Background.begin_for("rocksdb:");
         let bytes = usize::try_from(options.block_cache_bytes).unwrap_or(usize::MAX);
         Ok(Commons {
             env,

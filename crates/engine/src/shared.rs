@@ -7,12 +7,15 @@ use crate::record::{FORMAT, FORMAT_VERSION};
 use crate::rocks::{Commons, Db};
 use crate::{EngineError, KeyspaceOptions};
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
 pub(crate) struct Shared {
     pub directory: Directory,
     pub commons: Commons,
     pub handlers: Handlers,
+    /// Databases closed for idleness since the start.
+    pub closed: AtomicU64,
     pub writers: Writers,
 }
 

@@ -126,6 +126,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock + Send + Sync>,
     /// Time of day, in ms since the Unix epoch, for expiry.
     pub wall_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Processor time of the calling thread, in ns, for what a long turn is charged.
+    pub thread_time: crate::core::ThreadTime,
     /// Version text for `INFO`.
     pub version: String,
     /// The configuration file, for `INFO`.

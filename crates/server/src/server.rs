@@ -132,7 +132,10 @@ fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
     for (id, (poll, mailbox)) in polls.into_iter().zip(mailboxes).enumerate() {
         let (shared, door) = (Arc::clone(shared), door.take());
         let thread = thread::Builder::new().name(format!("core-{id}"));
-        threads.push(thread.spawn(move || Core::new(id, shared, poll, mailbox, door).run())?);
+        threads.push(thread.spawn(move || {
+            threads::Duty::Prompt.begin();
+            Core::new(id, shared, poll, mailbox, door).run();
+        })?);
     }
     Ok(threads)
 }

@@ -18,6 +18,9 @@ use crate::tenants::{Doorkeeper, Registry, Tenant};
 /// A queue holds each connection at most once, so that no queue can be longer than the descriptors allow.
 const QUEUE_MAX: usize = 1 << 20;
 
+/// Shards of a tenant's memory: enough that two cores seldom want the same.
+const SHARDS_PER_CORE: usize = 4;
+
 /// A tenant keeps what it has not used for this long. Its clients are silent while they wait for a commit
 /// (some ms where committer and core share a processor), and must not lose their share for that: Pisces
 /// 4.3.5 waits for I/O-bound connections before it ends a round, for the same reason.
@@ -242,6 +245,7 @@ impl Shared {
                 memtable_bytes: limits.memtable_bytes,
                 pending_bytes: limits.pending_bytes,
                 max_open_files: limits.open_files_max,
+                shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
                 device: shared.device_hook(&tenant),
                 ..KeyspaceOptions::new(settings.durability.into(), cache_bytes)
             };
@@ -314,6 +318,7 @@ pub(crate) mod tests {
             data: directory.to_path_buf(),
             clock: Arc::new(stage::ManualClock::default()),
             wall_ms: Arc::new(|| 1_700_000_000_000),
+            thread_time: || 0,
             version: "0.0.0".into(),
             config_file: None,
         };

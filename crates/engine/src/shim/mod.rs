@@ -1,4 +1,4 @@
-//! The Rust side of the file-system shim (`file_system.cc`): the only place where this crate is `unsafe`.
+//! The Rust side of the file-system shim (`file_system.cc`), and the one call made of the allocator: the only place where this crate is `unsafe`.
 //!
 //! The C ABI is two structures and one function. C++ calls `begin` before and `end` after each system call, with
 //! nothing of RocksDB held that the call itself does not hold, and `drop` when its last file is gone.
@@ -37,6 +37,13 @@ struct RawHook {
 
 extern "C" {
     fn entremet_env_new(hook: *const RawHook) -> *mut rocksdb_env_t;
+}
+
+/// Gives the pages of the heap that hold nothing back to the system. Takes a few ms, and for parts of that time the lock
+/// of each part of the heap.
+pub(crate) fn trim_heap() {
+    // SAFETY: the call only touches what the allocator knows to be free, under its own locks.
+    unsafe { libc::malloc_trim(0) };
 }
 
 const PAGE_BYTES: u64 = 4 << 10;

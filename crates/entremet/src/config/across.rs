@@ -217,6 +217,15 @@ fn one_tenant(tenant: &Tenant, place: usize, reader: &Reader) {
     }
 }
 
+/// The first of some names, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    match names.len().saturating_sub(SHOWN) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..SHOWN].join(", ")),
+    }
+}
+
 /// Who can reach the server can be anybody without a password.
 fn passwords(config: &Config, reader: &Reader) {
     let open = |tenant: &&Tenant| tenant.password == Password::None && tenant.name != "default";
@@ -236,7 +245,7 @@ fn passwords(config: &Config, reader: &Reader) {
     if !open.is_empty() && !report.failed() {
         let what = format!(
             "no password is set for {}: whoever connects may be that tenant",
-            open.join(", ")
+            listed(&open)
         );
         let span = reader.place(&format!("tenant[{first}].name"));
         report

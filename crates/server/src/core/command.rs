@@ -15,6 +15,10 @@ use crate::commands::{self, Flags, Handler, Spec};
 use crate::connection::{Connection, Parked, Written};
 use crate::resp::{Args, Reply};
 
+/// A unit of more requests does not run in a turn, where it would keep others from theirs for as long as it takes: a
+/// handler runs it, behind a permit and with its keys latched.
+const TURN_REQUESTS_MAX: usize = 128;
+
 /// What a connection does after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -104,6 +108,10 @@ impl Core {
         };
         let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
         spec.each_key(&args, |name| names.push(name));
+        if names.len() > TURN_REQUESTS_MAX {
+            let unit = Box::new(Unit::one(spec, args.to_owned()));
+            return self.start(key, connection, unit, used);
+        }
         let protocol = connection.session.protocol;
         let context = self.shared.context(&connection.tenant);
         let output = &mut connection.output;
@@ -163,12 +171,14 @@ impl Core {
             let output = &mut connection.output;
             let now_ms = self.now_ms;
             let outcome = unit.with_keys(|keys| match keys {
-                Keys::Some(_) => keyspace.try_run(keys, now_ms, &mut |access| {
-                    output.rollback(before.mark);
-                    unit.run(access, output, protocol, context)?;
-                    Ok(access.lookups)
-                }),
-                Keys::None | Keys::All => Outcome::Disk,
+                Keys::Some(_) if unit.requests <= TURN_REQUESTS_MAX as u64 => {
+                    keyspace.try_run(keys, now_ms, &mut |access| {
+                        output.rollback(before.mark);
+                        unit.run(access, output, protocol, context)?;
+                        Ok(access.lookups)
+                    })
+                }
+                _ => Outcome::Disk,
             });
             if !matches!(outcome, Outcome::Done { .. }) {
                 connection.output.rollback(before.mark);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{Keyspace, Latch, Lookups, Seq};
-use policy::{Cost, Nanos};
+use policy::{Cost, Nanos, PrincipalId};
 use stage::{Admitted, Next, Permit};
 use telemetry::Class;
 
@@ -33,6 +33,9 @@ pub struct Finished {
     seq: Seq,
     class: Class,
     service_ns: Nanos,
+    /// Processor time of the handler.
+    cpu_ns: Nanos,
+    principal: PrincipalId,
     failed: bool,
     lookups: Lookups,
     permit: Permit,
@@ -131,6 +134,11 @@ impl Core {
     pub(super) fn finish(&mut self, key: ConnectionKey, finished: Finished, now: Nanos) {
         self.handlers
             .settle(now, finished.permit, Cost([finished.service_ns]));
+        self.stage.charge(
+            now,
+            finished.principal,
+            Used::default().cost(finished.cpu_ns),
+        );
         if let Some(mut connection) = self.places.lift(key) {
             connection.parked = None;
             connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
@@ -158,7 +166,8 @@ impl Core {
 impl Work {
     /// Phase 2, on a handler thread.
     fn run(self, latch: Latch, permit: Permit, shared: &crate::shared::Shared) -> Finished {
-        let begin = shared.options.clock.now();
+        let thread_time = shared.options.thread_time;
+        let (begin, cpu_begin) = (shared.options.clock.now(), thread_time());
         let mut output = Output::new();
         let context = shared.context(&self.tenant);
         let empty = output.mark();
@@ -182,6 +191,7 @@ impl Work {
             self.keyspace.kick();
         }
         let service_ns = shared.options.clock.now() - begin;
+        let cpu_ns = thread_time().saturating_sub(cpu_begin);
         if service_ns >= slow_over_ns(shared.tuning().slow_log_over_us) {
             if let Some(words) = self.unit.words() {
                 note_slow(
@@ -199,6 +209,8 @@ impl Work {
             seq,
             class: self.unit.class,
             service_ns,
+            cpu_ns,
+            principal: self.tenant.id,
             failed,
             lookups,
             permit,

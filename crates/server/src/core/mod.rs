@@ -23,6 +23,7 @@ mod mailbox;
 mod message;
 mod places;
 mod principal;
+mod processor;
 mod session;
 mod slow;
 mod tenancy;
@@ -46,6 +47,7 @@ pub use board::{Board, Entry, Seen};
 pub use errand::Errand;
 pub use mailbox::Mailbox;
 pub use message::{ConnectionKey, Message};
+pub use processor::ThreadTime;
 pub use unit::Unit;
 
 use crate::connection::{Connection, Parked};
@@ -54,6 +56,7 @@ use balance::Balance;
 use handler::Work;
 use places::Places;
 use principal::Principals;
+use processor::Processor;
 use turn::After;
 use waiting::Waiting;
 
@@ -63,6 +66,9 @@ const SLICE_NS: Nanos = 100_000;
 
 /// How often cores tell each other what was used.
 const ROUND_NS: Nanos = 1_000_000;
+
+/// How often a busy core lets committers run: what a write waits at most, and few enough switches to cost nothing.
+const STEP_BACK_NS: Nanos = 500_000;
 
 /// How often a core without work looks around (idle connections, expiry).
 const TICK_NS: Nanos = 1_000_000_000;
@@ -102,6 +108,7 @@ pub struct Core {
     handlers: Stage<Work, 1>,
     waiting: Waiting,
     balance: Balance,
+    processor: Processor,
     /// Keyspaces written in these turns, whose committers are started when the turns are over.
     touched: Vec<Arc<Keyspace>>,
     /// What tenants used here since the last round; kept to be filled again.
@@ -121,6 +128,7 @@ pub struct Core {
     /// Nothing is runnable before this time.
     wake_at: Option<Nanos>,
     round_ends: Nanos,
+    steps_back_at: Nanos,
     tick_at: Nanos,
     /// Commands that take longer go to the slow log.
     slow_over_ns: Nanos,
@@ -150,6 +158,7 @@ impl Core {
             handlers: Stage::new(shared.handler_stage(), telemetry::CLASSES, ()),
             waiting: Waiting::default(),
             balance: Balance::new(options.cores, now),
+            processor: Processor::new(options.thread_time),
             touched: Vec::new(),
             consumed: Vec::new(),
             scratch: vec![0; options.chunk_bytes].into_boxed_slice(),
@@ -161,6 +170,7 @@ impl Core {
             refusal: None,
             wake_at: None,
             round_ends: now + ROUND_NS,
+            steps_back_at: now,
             tick_at: now + TICK_NS,
             slow_over_ns: slow::slow_over_ns(shared.tuning().slow_log_over_us),
             draining: false,
@@ -208,6 +218,9 @@ impl Core {
         }
         self.now = self.shared.options.clock.now();
         self.balance.wakes(self.now);
+        if !timeout.is_zero() {
+            self.processor.slept(self.now - now);
+        }
         self.now_ms = (self.shared.options.wall_ms)();
     }
 
@@ -255,6 +268,7 @@ impl Core {
     fn serve(&mut self) {
         let mut now = self.shared.options.clock.now();
         self.now = now;
+        self.processor.refresh(now);
         self.wake_at = None;
         let slice_ends = now + SLICE_NS;
         loop {
@@ -272,8 +286,20 @@ impl Core {
             }
         }
         self.release_handlers(now);
-        for keyspace in self.touched.drain(..) {
-            keyspace.kick();
+        if !self.touched.is_empty() {
+            for keyspace in self.touched.drain(..) {
+                keyspace.kick();
+            }
+            self.let_commit(now);
+        }
+    }
+
+    /// A core that has always more to do never sleeps, and a committer that shares its processor would not run before
+    /// the kernel's next tick, up to 4 ms later. So the core steps back for it now and then.
+    fn let_commit(&mut self, now: Nanos) {
+        if self.wake_at == Some(now) && now >= self.steps_back_at {
+            self.steps_back_at = now + STEP_BACK_NS;
+            std::thread::yield_now();
         }
     }
 
@@ -296,9 +322,9 @@ impl Core {
         let after = self.turn(key, &mut connection, &admitted.budget, &mut used);
         let end = self.shared.options.clock.now();
         self.now = end;
-        self.stage
-            .settle(end, admitted.permit, used.cost(end - begin));
-        self.principals.count(&mut connection, &used, begin, end);
+        let cost = used.cost(self.processor.used_ns(begin, end));
+        self.stage.settle(end, admitted.permit, cost);
+        self.principals.count(&mut connection, &cost, end);
         self.balance
             .served(key, &mut connection.served, end - begin);
         match after {
@@ -386,9 +412,9 @@ impl Core {
             connection.ended = true;
         }
         let end = self.shared.options.clock.now();
-        let cost = used.cost(end - begin);
+        let cost = used.cost(self.processor.used_ns(begin, end));
         self.stage.charge(end, connection.tenant.id, cost);
-        self.principals.count(&mut connection, &used, begin, end);
+        self.principals.count(&mut connection, &cost, end);
         self.balance
             .served(key, &mut connection.served, end - begin);
         self.put_back(key, connection, end);

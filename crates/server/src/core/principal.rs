@@ -1,9 +1,9 @@
 //! What a core counts for each tenant.
 
-use policy::{Nanos, PrincipalId};
+use policy::{Cost, Nanos, PrincipalId};
 use telemetry::{Recorder, Request};
 
-use super::Used;
+use super::RESOURCES;
 use crate::connection::Connection;
 use crate::tenants::Tenant;
 
@@ -73,13 +73,14 @@ impl Principals {
         Some(&mut counted.recorder)
     }
 
-    /// Counts the requests whose replies have left, with what their turn used; a connection with
+    /// Counts the requests whose replies have left, with what their turn, which ended at `end`, used; a connection with
     /// replies still held back is counted later.
-    pub fn count(&mut self, connection: &mut Connection, used: &Used, begin: Nanos, end: Nanos) {
+    pub fn count(&mut self, connection: &mut Connection, used: &Cost<RESOURCES>, end: Nanos) {
         let tally = &mut connection.tally;
-        tally.bytes_in += used.bytes_in;
-        tally.bytes_out += used.bytes_out;
-        tally.cpu_ns += end - begin;
+        let Cost([_, bytes_in, bytes_out, cpu_ns]) = *used;
+        tally.bytes_in += bytes_in;
+        tally.bytes_out += bytes_out;
+        tally.cpu_ns += cpu_ns;
         if tally.answered.is_empty() || !connection.output.is_empty() || connection.parked.is_some()
         {
             return;

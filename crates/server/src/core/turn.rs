@@ -19,6 +19,9 @@ use crate::resp::{Limits, Parsed, Reply};
 /// Parts of an output handed to one `writev`.
 const SLICES: usize = 16;
 
+/// Room made at once for a value that was announced: a header alone must not make the server take more.
+const AHEAD_BYTES: usize = 8 << 20;
+
 /// What a turn may move: the stage's budget, but never more than a chunk.
 #[derive(Clone, Copy)]
 struct Budget {
@@ -199,8 +202,10 @@ impl Core {
                     }
                 }
                 Ok(Parsed::Skip(len)) => input.advance(len),
-                Ok(Parsed::More(_)) => {
+                Ok(Parsed::More(missing)) => {
                     connection.starved = true;
+                    // A large value is not copied again and again as its buffer grows.
+                    input.reserve(missing.min(AHEAD_BYTES));
                     break true;
                 }
                 Err(error) => {

@@ -185,6 +185,7 @@ impl Doorkeeper {
         thread::Builder::new()
             .name("password".into())
             .spawn(move || {
+                threads::Duty::Handle.begin();
                 for job in inbox {
                     let right = job.gate.gate.slow(&slow_key, &job.plain);
                     (job.done)(right);

@@ -95,7 +95,7 @@ pub(super) const TENANT: &[Metric<TenantScrape>] = &[
     metric("entremet_tenant_cache_bytes", Gauge, "bytes", "Object cache in use.", |t| t.gauges.cache_bytes as f64),
     metric("entremet_tenant_cache_allotment_bytes", Gauge, "bytes", "Object cache it may use.", |t| t.gauges.cache_allotment_bytes as f64),
     metric("entremet_tenant_uncommitted_bytes", Gauge, "bytes", "Written in memory, not yet committed.", |t| t.gauges.uncommitted_bytes as f64),
-    metric("entremet_tenant_disk_requests_total", Counter, "requests", "Requests whose data was not in memory, so that a handler went to the disk.", |t| t.totals.disk_requests() as f64),
+    metric("entremet_tenant_disk_requests_total", Counter, "requests", "Requests that a handler ran: their data was not in memory, or they were too long for a core's turn.", |t| t.totals.disk_requests() as f64),
     metric("entremet_tenant_disk_bytes", Gauge, "bytes", "Size of its files.", |t| t.gauges.disk_bytes as f64),
     metric("entremet_tenant_writes_refused", Gauge, "1 or 0", "1 while its writes are refused because a commit failed.", |t| f64::from(t.gauges.write_error.is_some())),
 ];
@@ -121,7 +121,7 @@ pub(super) const THROTTLED: (&str, &str) = (
 pub(super) const TIMES: &[Times] = &[
     Times { name: "entremet_tenant_latency_seconds", help: "From readable and complete to the reply written.", times: |c| &c.latency },
     Times { name: "entremet_tenant_queue_seconds", help: "Of the latency, the wait at the request stage.", times: |c| &c.queue },
-    Times { name: "entremet_tenant_disk_seconds", help: "Of the latency, the time on a handler; only requests whose data was not in memory.", times: |c| &c.disk },
+    Times { name: "entremet_tenant_disk_seconds", help: "Of the latency, the time on a handler; only requests that one ran.", times: |c| &c.disk },
 ];
 
 /// One sample for each stage of each core.

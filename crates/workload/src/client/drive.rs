@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use threads::Duty;
+
 use super::control::Control;
 use super::fleet::Fleet;
 use super::lane::Lane;
@@ -182,6 +184,10 @@ impl Drive {
         gauges: &Gauges,
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<Outcome, WorkloadError> {
+        if self.lanes.iter().any(Lane::opens) {
+            // What is due goes before what closed loops on other threads make of their replies.
+            Duty::Prompt.begin();
+        }
         // The connects took their time: the run begins now.
         self.clock = Clock::start();
         self.fleet.set_clock(self.clock);

@@ -49,6 +49,12 @@ impl Lane {
         }
     }
 
+    /// It is, or will be, an open loop.
+    pub(crate) fn opens(&self) -> bool {
+        let mut stages = std::iter::once(&self.now).chain(&self.upcoming);
+        stages.any(|stage| matches!(stage.pace, Pace::Open { .. }))
+    }
+
     /// It sends as it is answered.
     pub(crate) fn closed(&self) -> bool {
         matches!(self.now.pace, Pace::Closed { .. } | Pace::Still)

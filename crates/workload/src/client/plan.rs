@@ -34,6 +34,8 @@ pub struct Stream {
     pub identity: Identity,
     /// What messages call it.
     pub label: String,
+    /// The thread that plays all of it; `None`: it is dealt to them.
+    pub thread: Option<usize>,
     /// How it behaves, in order of time; it does nothing before the first.
     pub stages: Vec<Stage>,
 }
@@ -45,6 +47,7 @@ impl Stream {
             tenant: identity.tenant().into(),
             label: identity.tag.clone(),
             identity,
+            thread: None,
             stages: vec![stage],
         }
     }
@@ -153,16 +156,21 @@ impl Plan {
     pub(crate) fn split(self, threads: usize) -> Vec<Vec<Stream>> {
         let mut parts: Vec<Vec<Stream>> = (0..threads).map(|_| Vec::new()).collect();
         for (index, stream) in self.streams.into_iter().enumerate() {
-            let owner = index % threads;
+            let owner = stream.thread.unwrap_or(index) % threads;
             let mut stages: Vec<Vec<Stage>> = (0..threads).map(|_| Vec::new()).collect();
             for stage in stream.stages {
-                deal(stage, owner, &mut stages);
+                if stream.thread.is_some() {
+                    leave(stage, owner, &mut stages);
+                } else {
+                    deal(stage, owner, &mut stages);
+                }
             }
             for (part, stages) in parts.iter_mut().zip(stages) {
                 part.push(Stream {
                     tenant: stream.tenant.clone(),
                     identity: stream.identity.clone(),
                     label: stream.label.clone(),
+                    thread: stream.thread,
                     stages,
                 });
             }
@@ -193,15 +201,18 @@ fn deal(stage: Stage, owner: usize, parts: &mut [Vec<Stage>]) {
                 stages.push(part_of(share(part), Pace::Closed { mixture, depth }));
             }
         }
-        Pace::Open { .. } | Pace::Still => {
-            for (part, stages) in parts.iter_mut().enumerate() {
-                if part != owner {
-                    stages.push(part_of(0, Pace::Still));
-                }
-            }
-            parts[owner].push(stage);
+        Pace::Open { .. } | Pace::Still => leave(stage, owner, parts),
+    }
+}
+
+/// Leaves a stage whole to its owner.
+fn leave(stage: Stage, owner: usize, parts: &mut [Vec<Stage>]) {
+    for (part, stages) in parts.iter_mut().enumerate() {
+        if part != owner {
+            stages.push(stage_like(&stage));
         }
     }
+    parts[owner].push(stage);
 }
 
 /// A still stage at the same time with the same manners.

@@ -52,6 +52,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
                 tenant: tenant.name.clone(),
                 identity: identity.clone(),
                 label,
+                thread: load.thread,
                 stages,
             });
         }

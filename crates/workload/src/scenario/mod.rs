@@ -88,6 +88,8 @@ pub struct Load {
     pub from: Option<Duration>,
     /// When it leaves; `None`: it stays.
     pub until: Option<Duration>,
+    /// The generator's thread that plays it; `None`: it is dealt to all.
+    pub thread: Option<usize>,
     /// How it behaves until the first phase.
     pub first: Behaviour,
     /// What changes, in order of time.

@@ -75,6 +75,7 @@ fn scenario(root: &Section, written: &toml::Table) -> Option<Scenario> {
         let _: Option<Foreign> = root.get("tenant");
     }
     names(root, &scenario);
+    threads(root, &scenario);
     ends(root, &scenario);
     Some(scenario)
 }
@@ -152,6 +153,8 @@ fn load(section: &Section, place: usize) -> Option<Load> {
         }
     };
     let (from, until) = (time(section, "from"), time(section, "until"));
+    let thread: Option<u32> = section.get("thread");
+    let thread = thread.map(|thread| thread as usize);
     if until.is_some_and(|until| until <= from.unwrap_or_default()) {
         section.error(
             "until",
@@ -164,7 +167,7 @@ fn load(section: &Section, place: usize) -> Option<Load> {
     let mut phases = Vec::new();
     let mut last = None;
     for own in section.tables("phase", |_, place| format!("phase {}", place + 1)) {
-        for name in ["name", "from", "until", "phase"] {
+        for name in ["name", "from", "until", "thread", "phase"] {
             if own.gives(name) {
                 let advice = "set it in [[tenant.load]], or write another load";
                 own.error(name, "cannot change in a phase", advice);
@@ -189,6 +192,7 @@ fn load(section: &Section, place: usize) -> Option<Load> {
         name: name?,
         from,
         until,
+        thread,
         first: first?,
         phases,
     })
@@ -205,6 +209,18 @@ fn names(root: &Section, scenario: &Scenario) {
                 &what,
                 "choose other names (count makes NAME-1, NAME-2, …)",
             );
+        }
+    }
+}
+
+/// Loads are played on threads that there are.
+fn threads(root: &Section, scenario: &Scenario) {
+    let loads = scenario.tenants.iter().flat_map(|tenant| &tenant.loads);
+    if let Some(thread) = loads.filter_map(|load| load.thread).max() {
+        if thread >= scenario.threads {
+            let what = format!("is {}, and a load is for thread {thread}", scenario.threads);
+            let advice = format!("set it to {}, they are counted from 0", thread + 1);
+            root.error("threads", &what, &advice);
         }
     }
 }

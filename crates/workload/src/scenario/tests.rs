@@ -205,6 +205,10 @@ fn what_cannot_take_effect_is_refused() {
         ("loop = 'closed'\nttl_together = true", "without `ttl`"),
         ("loop = 'closed'\nmix = {}", "all others are 0"),
         (
+            "loop = 'closed'\nthread = 1",
+            "threads: is 1, and a load is for thread 1",
+        ),
+        (
             "loop = 'closed'\npopularity = { kind = 'hotspot', hot_keys = 20_000 }",
             "more than there are keys",
         ),

@@ -68,6 +68,9 @@ fn said(text: &mut String, load: &Load) {
     if let Some(until) = load.until {
         let _ = write!(when, ", leaves at {}", time(until));
     }
+    if let Some(thread) = load.thread {
+        let _ = write!(when, ", on thread {thread}");
+    }
     let _ = writeln!(
         text,
         "  load {}{when}: {}",

@@ -132,6 +132,11 @@ impl Rows {
 
     /// Writes `result.json` and says how many passed. True if none missed.
     pub fn finish(self, out: Option<&Path>, seed: u64) -> Result<bool, ExperimentError> {
+        if let (true, Some(only)) = (self.rows.is_empty(), &self.only) {
+            return Err(ExperimentError::Usage(format!(
+                "--only {only}: nothing is named so; name a group, or GROUP/ROW"
+            )));
+        }
         let judged: Vec<bool> = self.rows.iter().filter_map(|(_, row)| row.pass()).collect();
         let missed = judged.iter().filter(|pass| !**pass).count();
         println!(

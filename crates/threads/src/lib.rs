@@ -1,0 +1,158 @@
+//! Which thread gets a processor first, where there are fewer processors than threads with work.
+//!
+//! A core answers a small request in microseconds, if it runs at once. Beside sixteen handlers that walk over ten thousand
+//! keys each it would get a seventeenth of the processor, and wait for milliseconds before. So what a thread does decides how
+//! much it gets while others want more (its nice value) and how soon after it wakes (the length of its slice: the system
+//! lets who wants the processor briefly interrupt who wants it for long). Nobody starves: shares are shares.
+//!
+//! The nice values count from the process's own. What handlers, committers and background threads use is charged to tenants by the stages; this only orders them.
+
+mod schedule;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{getpid, getpriority_process, setpriority_process, Pid};
+
+/// What a thread is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Short work, at once: a core's turns, a load generator's requests.
+    Prompt,
+    /// Makes writes durable: somebody waits for the reply, but a batch may be large.
+    Commit,
+    /// Blocking work of one request: mostly waits for the device, and may compute for long.
+    Handle,
+    /// What nobody waits for: flush, compaction, metrics.
+    Background,
+}
+
+/// A share of a processor by nice value: 0 is 1024, 10 is 110, 15 is 36 (the kernel's table of weights). The sixteen
+/// handlers, a few committers and RocksDB's threads together weigh about as much as one core.
+const NICE_COMMIT: i32 = 10;
+const NICE_HANDLE: i32 = 15;
+const NICE_BACKGROUND: i32 = 15;
+const NICE_MAX: i32 = 19;
+
+/// A core's turns between two looks at its poll; the shortest that the kernel takes.
+const SLICE_PROMPT_NS: u64 = 100_000;
+const SLICE_COMMIT_NS: u64 = 200_000;
+const SLICE_HANDLE_NS: u64 = 500_000;
+/// The kernel's own.
+const SLICE_BACKGROUND_NS: u64 = 0;
+
+impl Duty {
+    fn nice(self) -> i32 {
+        match self {
+            Duty::Prompt => 0,
+            Duty::Commit => NICE_COMMIT,
+            Duty::Handle => NICE_HANDLE,
+            Duty::Background => NICE_BACKGROUND,
+        }
+    }
+
+    fn slice_ns(self) -> u64 {
+        match self {
+            Duty::Prompt => SLICE_PROMPT_NS,
+            Duty::Commit => SLICE_COMMIT_NS,
+            Duty::Handle => SLICE_HANDLE_NS,
+            Duty::Background => SLICE_BACKGROUND_NS,
+        }
+    }
+
+    /// The calling thread is for this from now on. Where the system forbids it, that is logged once and changes nothing.
+    pub fn begin(self) {
+        let wanted = (process_nice() + self.nice()).min(NICE_MAX);
+        // Without a right to, a thread cannot go before the one that started it; its slice it may still choose.
+        let inherited = getpriority_process(None).unwrap_or(wanted);
+        let slice_ns = self.slice_ns();
+        let done = schedule::schedule(wanted, slice_ns)
+            .or_else(|_| schedule::schedule(wanted.max(inherited), slice_ns));
+        if let Err(error) = done {
+            forbidden(&error);
+        }
+    }
+
+    /// The same for threads of this process that were started by a library and named so (their slices stay the
+    /// kernel's: only the thread itself may choose another).
+    pub fn begin_for(self, prefix: &str) {
+        let nice = (process_nice() + self.nice()).min(NICE_MAX);
+        let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
+            return;
+        };
+        for thread in threads.flatten() {
+            let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+            let id = thread.file_name().to_str().and_then(|id| id.parse().ok());
+            let (true, Some(id)) = (name.starts_with(prefix), id.and_then(Pid::from_raw)) else {
+                continue;
+            };
+            if let Err(error) = setpriority_process(Some(id), nice) {
+                forbidden(&error.into());
+            }
+        }
+    }
+}
+
+/// That of the first thread, which has no duty: threads inherit the nice value of whoever starts them.
+fn process_nice() -> i32 {
+    getpriority_process(Some(getpid())).unwrap_or(0)
+}
+
+fn forbidden(error: &std::io::Error) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            %error,
+            "the system lets no thread go before another (sched_setattr, setpriority): beside one that \
+             computes for long, requests may wait for milliseconds"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::thread::{self, Builder};
+
+    fn nice() -> i32 {
+        getpriority_process(Some(rustix::thread::gettid())).expect("a thread's own nice value")
+    }
+
+    #[test]
+    fn a_thread_takes_the_nice_value_of_its_duty_and_not_its_maker_s() {
+        let base = process_nice();
+        let nices = thread::spawn(move || {
+            Duty::Handle.begin();
+            let handler = nice();
+            let child = thread::spawn(|| {
+                Duty::Commit.begin();
+                nice()
+            });
+            (handler, child.join().expect("a committer"))
+        });
+        let (handler, committer) = nices.join().expect("a handler");
+        assert_eq!(handler, base + NICE_HANDLE);
+        let (up, same) = (base + NICE_COMMIT, handler);
+        assert!(
+            committer == up || committer == same,
+            "{committer}: going up needs a right that a test may lack"
+        );
+    }
+
+    #[test]
+    fn threads_of_a_library_are_found_by_name() {
+        let (stop, stopped) = channel::<()>();
+        let (tell, told) = channel();
+        let thread = Builder::new().name("library:7".into());
+        let thread = thread.spawn(move || {
+            tell.send(rustix::thread::gettid()).expect("a listener");
+            let _ = stopped.recv();
+        });
+        let id = told.recv().expect("its id");
+        Duty::Background.begin_for("library:");
+        let nice = getpriority_process(Some(id)).expect("its nice value");
+        drop(stop);
+        thread.expect("a thread").join().expect("its end");
+        assert_eq!(nice, process_nice() + NICE_BACKGROUND);
+    }
+}
