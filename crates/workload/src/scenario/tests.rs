@@ -175,6 +175,17 @@ fn everything_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
+fn a_load_is_for_a_thread_that_there_is() {
+    let said = refused(&load("loop = 'closed'\nthread = 1"));
+    assert!(
+        said.contains("threads: is 1, and a load is for thread 1"),
+        "{said}"
+    );
+    let two = format!("threads = 2\n{}", load("loop = 'closed'\nthread = 1"));
+    assert_eq!(good(&two).tenants[0].loads[0].thread, Some(1));
+}
+
+#[test]
 fn what_cannot_take_effect_is_refused() {
     for (keys, part) in [
         (
@@ -204,10 +215,6 @@ fn what_cannot_take_effect_is_refused() {
         ),
         ("loop = 'closed'\nttl_together = true", "without `ttl`"),
         ("loop = 'closed'\nmix = {}", "all others are 0"),
-        (
-            "loop = 'closed'\nthread = 1",
-            "threads: is 1, and a load is for thread 1",
-        ),
         (
             "loop = 'closed'\npopularity = { kind = 'hotspot', hot_keys = 20_000 }",
             "more than there are keys",
