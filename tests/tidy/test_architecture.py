@@ -18,7 +18,8 @@ ALLOWED = {
     "workload": {"policy", "settings", "telemetry", "threads"},
     "server": {"engine", "stage", "telemetry", "threads", "policy"},
     "cluster": {"engine", "stage", "telemetry", "policy"},
-    "experiment": {"workload", "settings", "telemetry", "policy"},
+    # What takes many machines is shown by the simulator, what takes none by a measurement in the process.
+    "experiment": {"sim", "stage", "workload", "settings", "telemetry", "policy"},
     "sim": {"stage", "settings", "telemetry", "policy", "workload"},
     "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry"},
 }

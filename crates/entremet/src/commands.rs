@@ -24,7 +24,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Load(args) => workload::run(args).map_err(Failure::from),
         Command::Experiment(args) => return experiment(&args),
         Command::Top(args) => top::run(&args),
-        Command::Sim(args) => sim::cli::run(&args).map_err(Failure::from),
+        Command::Sim(args) => {
+            sim::cli::run(&args, &experiment::report::of_simulation).map_err(Failure::from)
+        }
         Command::HashPassword => hash_password(),
         Command::Completions { shell } => completions(shell),
     };

@@ -26,8 +26,9 @@ const NOTES_MAX: usize = 5;
 
 const AFTER_HELP: &str = "\
 Each experiment is a folder (docs/reference/experiment.md) that shows a published result again: the real server
-is started for every run, on processors of its own, baselines and ours in turn. The verdicts are printed, and
-written with all figures to DIR/NAME/result.json and, with pictures, to DIR/NAME/report.html.
+is started for every run, on processors of its own, baselines and ours in turn; what takes many machines is
+played by the simulator. The verdicts are printed, and written with all figures to DIR/NAME/result.json and, with
+pictures, to DIR/NAME/report.html.
 
 Exit status: 0 every judged target was met, 1 one was missed or could not be judged, 2 wrong usage.
 With --quick a target that a short run cannot tell is `not judged`, which is no failure.
@@ -167,6 +168,19 @@ fn write(experiment: &Experiment, done: &Done, out: &Path) -> Result<(), Experim
 
 /// One line a run, to standard error: what is going on.
 fn tell(at: usize, of: usize, run: &Run, observed: &Observed) {
+    let said = if observed.tenants.is_empty() {
+        let each = observed.figures.iter();
+        let figures = each.map(|(name, value)| format!("{name} {}", table::number(*value)));
+        figures.collect::<Vec<String>>().join(", ")
+    } else {
+        answered(observed)
+    };
+    // A reader that is gone has seen enough.
+    let _ = writeln!(std::io::stderr(), "{at:>4}/{of} {}: {said}", run.label());
+}
+
+/// What all tenants got.
+fn answered(observed: &Observed) -> String {
     let per_s: f64 = observed
         .tenants
         .iter()
@@ -181,9 +195,7 @@ fn tell(at: usize, of: usize, run: &Run, observed: &Observed) {
         0 => String::new(),
         some => format!(", {some} failed"),
     };
-    let line = format!("{at:>4}/{of} {}: {}/s{failures}", run.label(), rate(per_s));
-    // A reader that is gone has seen enough.
-    let _ = writeln!(std::io::stderr(), "{line}");
+    format!("{}/s{failures}", rate(per_s))
 }
 
 /// As a user would type it again.

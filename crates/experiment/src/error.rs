@@ -52,6 +52,22 @@ pub enum ExperimentError {
         /// Why.
         source: WorkloadError,
     },
+    /// A simulated scenario could not be played.
+    #[error("{label}: {source}")]
+    Simulated {
+        /// Which run: variant, point and repeat.
+        label: String,
+        /// Why.
+        source: sim::SimError,
+    },
+    /// A program could not be run.
+    #[error("{label}: {problems}")]
+    Program {
+        /// Which run: variant, point and repeat.
+        label: String,
+        /// Why.
+        problems: String,
+    },
     /// A benchmark's load could not be run.
     #[error(transparent)]
     Workload(#[from] WorkloadError),

@@ -1,11 +1,11 @@
 //! What one run measured: the load's figures of every tenant, and what they cost the server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use workload::report::figures::{Figures, GeneratorFigures, LoadFigures, TenantFigures};
 
-/// One run of the load against one server.
+/// One run: of the load against a server, of the simulator, or of a program.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Observed {
     /// Length of what was measured, seconds.
@@ -16,6 +16,9 @@ pub struct Observed {
     pub tenants: Vec<Tenant>,
     /// What the run cost the server.
     pub server: ServerUse,
+    /// Figures that no tenant has, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// One tenant.
@@ -48,7 +51,7 @@ impl Observed {
             elapsed_s: figures.elapsed_s,
             generator: figures.generator,
             tenants: tenants.collect(),
-            server: ServerUse::default(),
+            ..Self::default()
         }
     }
 

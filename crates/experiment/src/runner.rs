@@ -15,9 +15,11 @@ use crate::measure::figure::{self, Choice};
 use crate::observed::{Observed, ServerUse};
 use crate::plan::{self, Only, Run};
 use crate::player::Player;
+use crate::program;
 use crate::server::check::{self, Answer};
 use crate::server::pin::{self, Places};
 use crate::server::{config, Launch, Server};
+use crate::simulated;
 use crate::spec::merge::lay_over;
 use crate::spec::{self, Experiment, Point, Variant, Yardstick};
 use crate::verdict::{self, Extent, Runs};
@@ -56,8 +58,6 @@ pub fn run(
     tell: &mut dyn FnMut(usize, usize, &Run, &Observed),
 ) -> Result<Done, ExperimentError> {
     let begun = Instant::now();
-    let places = pin::places(&experiment.pin, setup.processors);
-    pin::to(&places.load)?;
     let plan = plan::runs(experiment, setup.quick, setup.repeats, setup.only.as_ref());
     if plan.is_empty() {
         let what = "nothing to run: --only and --quick leave nothing of it";
@@ -67,6 +67,16 @@ pub fn run(
         )));
     }
     let idle = check(experiment, setup, &plan)?;
+    let places = pin::places(&experiment.pin, setup.processors);
+    let scenarios = || {
+        let of = |run: &Run| experiment.scenario(run.variant, run.point, setup.quick);
+        plan.iter().map(of)
+    };
+    let mut notes: Vec<String> = idle.into_iter().collect();
+    if scenarios().any(|scenario| takes_a_server(&scenario)) {
+        pin::to(&places.load)?;
+        notes.extend(places.note());
+    }
     let mut runner = Runner {
         experiment,
         setup,
@@ -74,7 +84,6 @@ pub fn run(
         told: Table::new(),
     };
     let yardsticks = runner.yardsticks()?;
-    let mut notes: Vec<String> = runner.places.note().into_iter().chain(idle).collect();
     let mut runs = Runs::default();
     for (index, run) in plan.iter().enumerate() {
         let observed = runner.one(run.variant, run.point, run.repeat, &run.label())?;
@@ -84,8 +93,11 @@ pub fn run(
         tell(index + 1, plan.len(), run, &observed);
         runs.add(run.repeat, &run.variant.name, &run.point.name, observed);
     }
-    let busy = machine::load_average().and_then(|load| machine::note(load, setup.processors.len()));
-    notes.extend(busy);
+    // Simulated time does not mind who else is there.
+    if !scenarios().all(|scenario| simulated::is(&scenario)) {
+        let load = machine::load_average();
+        notes.extend(load.and_then(|load| machine::note(load, setup.processors.len())));
+    }
     let extent = Extent {
         quick: setup.quick,
         partial: setup.only.is_some(),
@@ -104,6 +116,43 @@ pub fn run(
     })
 }
 
+/// Where a scenario is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// On a server of its own.
+    Server,
+    /// In the simulator.
+    Simulated,
+    /// By a program.
+    Program,
+}
+
+impl Way {
+    fn of(scenario: &Table) -> Self {
+        if simulated::is(scenario) {
+            Self::Simulated
+        } else if program::is(scenario) {
+            Self::Program
+        } else {
+            Self::Server
+        }
+    }
+}
+
+/// What is wrong with a scenario for who is to play it, if anything; `origin` is what the text calls it.
+pub fn problem(player: &dyn Player, scenario: &Table, origin: &str) -> Option<String> {
+    match Way::of(scenario) {
+        Way::Server => player.problem(scenario, origin),
+        Way::Simulated => simulated::problem(scenario, origin),
+        Way::Program => program::problem(scenario, origin),
+    }
+}
+
+/// Whether a scenario is played on a server.
+pub fn takes_a_server(scenario: &Table) -> bool {
+    Way::of(scenario) == Way::Server
+}
+
 /// Reads every scenario and has every configuration checked before anything runs. Returns what has no effect.
 fn check(
     experiment: &Experiment,
@@ -117,7 +166,10 @@ fn check(
             continue;
         }
         let scenario = experiment.scenario(run.variant, run.point, setup.quick);
-        problems.extend(setup.player.problem(&scenario, &place));
+        problems.extend(problem(setup.player, &scenario, &place));
+        if !takes_a_server(&scenario) {
+            continue;
+        }
         match check::ask(setup.binary, &config::of_scenario(&scenario))? {
             Answer::Good(said) => idle.extend(said),
             Answer::Bad(said) => {
@@ -192,7 +244,7 @@ impl Runner<'_> {
         Ok(format!("{value:.0}{}", yardstick.unit))
     }
 
-    /// One server's life.
+    /// One run.
     fn one(
         &self,
         variant: &Variant,
@@ -206,14 +258,34 @@ impl Runner<'_> {
         // A seed that wraps is as good as another.
         let seed = i64::try_from(seed).unwrap_or(0);
         scenario.insert("seed".into(), toml::Value::Integer(seed));
-        let config = config::of_scenario(&scenario);
+        let stop = self.setup.stop;
+        let observed = match Way::of(&scenario) {
+            Way::Server => self.serve(&scenario, label)?,
+            Way::Simulated => simulated::play(&scenario, stop).map_err(|source| {
+                let label = label.into();
+                ExperimentError::Simulated { label, source }
+            })?,
+            Way::Program => program::play(&scenario).map_err(|problems| {
+                let label = label.into();
+                ExperimentError::Program { label, problems }
+            })?,
+        };
+        if stop.load(Ordering::Relaxed) {
+            return Err(ExperimentError::Interrupted);
+        }
+        Ok(observed)
+    }
+
+    /// One server's life.
+    fn serve(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
+        let config = config::of_scenario(scenario);
         let mut server = Server::entremet(&Launch {
             label,
             binary: self.setup.binary,
             cores: &self.places.server,
             config: &config,
         })?;
-        let played = (self.setup.player).play(&scenario, server.address, self.setup.stop);
+        let played = (self.setup.player).play(scenario, server.address, self.setup.stop);
         if self.setup.stop.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);
         }

@@ -264,3 +264,37 @@ fn an_interrupt_ends_it_without_a_verdict() {
     assert!(matches!(error, Some(ExperimentError::Interrupted)));
     assert_eq!(player.played.borrow().len(), 1);
 }
+
+#[test]
+fn a_cluster_is_simulated_and_takes_no_server() {
+    let text = TEXT
+        .replace("seed = 40", "seed = 40, cluster = { operation = \"1ms\" }")
+        .replace("load = [{}]", "load = [{ rate = \"100/s\" }]")
+        .replace(
+            "scenario.server.scheduler.request =",
+            "scenario.cluster.scheduler =",
+        );
+    let folder = tempfile::tempdir().expect("folder");
+    fs::write(folder.path().join(FILE), text).expect("file");
+    let experiment = Experiment::read(folder.path()).expect("a good one");
+    let (player, nowhere) = (Made::default(), PathBuf::from("no/such/binary"));
+    let (_, done) = run(&experiment, &setup(&nowhere, &player, &NEVER)).expect("it runs");
+    assert!(player.played.borrow().is_empty());
+    assert_eq!(done.notes, Vec::<String>::new());
+    let measured = done.judged[0].measured.as_ref().expect("measured");
+    // Variants, points and seeds alike: the same run twice.
+    assert_eq!(measured.samples, [1.0, 1.0]);
+    let seen: Vec<f64> = done
+        .runs
+        .of("fair", "alone")
+        .map(|run| run.figures["events"])
+        .collect();
+    assert!(seen[0] > 3_000.0 && seen[0] != seen[1], "{seen:?}");
+    let wrong = "[[point]]\nname = \"odd\"\nscenario.cluster.nods = 3\n";
+    let text = fs::read_to_string(folder.path().join(FILE)).expect("text") + wrong;
+    fs::write(folder.path().join(FILE), text).expect("file");
+    let experiment = Experiment::read(folder.path()).expect("read");
+    let error = run(&experiment, &setup(&nowhere, &player, &NEVER)).err();
+    let text = error.expect("an error").to_string();
+    assert!(text.contains("fifo/odd") && text.contains("nods"), "{text}");
+}

@@ -47,6 +47,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
         },
         tenants: vec![Tenant {
             name: "all".into(),
+            group: "all".into(),
             allocation: Allocation::share(1.0),
             partitions: 128,
             streams: vec![Stream {

@@ -1,6 +1,7 @@
 //! `entremet sim`: the command line of the simulator.
 
 use crate::error::SimError;
+use crate::outcome::Outcome;
 use crate::scenario::Plan;
 use crate::summary::Summary;
 use crate::world::World;
@@ -29,17 +30,20 @@ pub struct SimArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// Folder for result.json, made if it is missing
+    /// Folder for result.json and report.html, made if it is missing
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
-/// Runs the command: a table on standard output, `result.json` in the folder.
+/// Writes the report of a run: what was played, what came of it, the scenario's text.
+pub type Page = dyn Fn(&Plan, &Outcome, &str) -> String;
+
+/// Runs the command: a table on standard output, `result.json` and, by `page`, `report.html` in the folder.
 ///
 /// # Errors
 /// [`SimError`]: a scenario that cannot be simulated, a result that cannot be written.
-pub fn run(args: &SimArgs) -> Result<(), SimError> {
-    let mut plan = Plan::load(&args.scenario)?;
+pub fn run(args: &SimArgs, page: &Page) -> Result<(), SimError> {
+    let (mut plan, text) = Plan::load(&args.scenario)?;
     if let Some(seed) = args.seed {
         plan.spec.seed = seed;
     }
@@ -52,7 +56,8 @@ pub fn run(args: &SimArgs) -> Result<(), SimError> {
         progress.show(world.now());
     }
     progress.end();
-    let summary = Summary::new(&plan, &world.outcome());
+    let outcome = world.outcome();
+    let summary = Summary::new(&plan, &outcome);
     let table = summary.table();
     let standard = Path::new("standard output");
     std::io::stdout()
@@ -60,9 +65,12 @@ pub fn run(args: &SimArgs) -> Result<(), SimError> {
         .map_err(|source| written(standard, source))?;
     if let Some(folder) = &args.out {
         let path = folder.join("result.json");
-        let text = serde_json::to_string_pretty(&summary)
+        let json = serde_json::to_string_pretty(&summary)
             .map_err(|error| written(&path, std::io::Error::other(error)))?;
-        std::fs::write(&path, text + "\n").map_err(|source| written(&path, source))?;
+        std::fs::write(&path, json + "\n").map_err(|source| written(&path, source))?;
+        let path = folder.join("report.html");
+        std::fs::write(&path, page(&plan, &outcome, &text))
+            .map_err(|source| written(&path, source))?;
     }
     Ok(())
 }

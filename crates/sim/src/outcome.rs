@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use policy::Nanos;
+use workload::stats::Series;
 
 /// What came out of a run.
 #[derive(Clone, Debug)]
@@ -16,17 +17,23 @@ pub struct Outcome {
     pub measured_ns: Nanos,
 }
 
-/// What came out for one tenant. Requests sent in the warm-up are not counted.
+/// What came out for one tenant.
 #[derive(Clone, Debug)]
 pub struct TenantOutcome {
     /// Its name.
     pub name: String,
-    /// Requests completed.
+    /// Requests sent after the warm-up.
+    pub offered: u64,
+    /// Requests answered after the warm-up, whenever they were sent.
+    pub answered: u64,
+    /// Requests sent after the warm-up and answered.
     pub requests: u64,
     /// Their operations, each counted once however often it was sent.
     pub operations: u64,
     /// Their latencies in nanoseconds, to three digits.
     pub latency_ns: Histogram<u64>,
+    /// What was sent and answered in each second after the warm-up.
+    pub series: Series,
 }
 
 impl TenantOutcome {
@@ -35,14 +42,30 @@ impl TenantOutcome {
         let latency_ns = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits"));
         TenantOutcome {
             name: name.into(),
+            offered: 0,
+            answered: 0,
             requests: 0,
             operations: 0,
             latency_ns,
+            series: Series::default(),
         }
     }
 
-    pub(crate) fn record(&mut self, latency_ns: Nanos) {
-        record(&mut self.latency_ns, latency_ns);
+    /// A request is sent, so long after the warm-up.
+    pub(crate) fn sent(&mut self, at_ns: Nanos) {
+        self.offered += 1;
+        self.series.offered(at_ns);
+    }
+
+    /// A request is answered, so long after the warm-up; `operations` unless it was sent in the warm-up.
+    pub(crate) fn answered(&mut self, at_ns: Nanos, latency_ns: Nanos, operations: Option<u32>) {
+        self.answered += 1;
+        self.series.answered(at_ns, latency_ns);
+        if let Some(operations) = operations {
+            self.requests += 1;
+            self.operations += u64::from(operations);
+            record(&mut self.latency_ns, latency_ns);
+        }
     }
 
     /// The latency that a share `p` (0 to 1) of the requests does not exceed, in nanoseconds.

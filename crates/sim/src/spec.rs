@@ -164,6 +164,8 @@ pub enum Redundancy {
 pub struct Tenant {
     /// Its name in the outcome.
     pub name: String,
+    /// Its name in the scenario, before a `count` made several of it.
+    pub group: String,
     /// What it is entitled to at every node.
     pub allocation: Allocation,
     /// Partitions of its keyspace, at least 1.

@@ -2,7 +2,9 @@
 
 use crate::outcome::{Outcome, TenantOutcome};
 use crate::scenario::Plan;
+use crate::spec::Tenant;
 use serde::Serialize;
+use workload::report::figures::{self, LatencyFigures, LoadFigures, TenantFigures};
 
 /// An outcome in the units of reports. No clock has a part in it: equal seeds give equal files.
 #[derive(Clone, Debug, Serialize)]
@@ -19,42 +21,10 @@ pub struct Summary {
     pub events: u64,
     /// Share of all nodes' permits in use, 0 to 1.
     pub utilisation: f64,
-    /// By tenant.
-    pub tenants: Vec<TenantSummary>,
-}
-
-/// One tenant's part of a [`Summary`].
-#[derive(Clone, Debug, Serialize)]
-pub struct TenantSummary {
-    /// Its name.
-    pub name: String,
-    /// Its weight.
-    pub weight: f64,
-    /// Requests completed a second.
-    pub rate_per_s: f64,
-    /// Operations of those a second.
+    /// Operations a second of the requests answered, each counted once however often it was sent.
     pub operations_per_s: f64,
-    /// Latencies of its requests.
-    pub latency_ms: LatencyMs,
-}
-
-/// Percentiles, milliseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct LatencyMs {
-    /// Mean.
-    pub mean: f64,
-    /// Half are faster.
-    pub p50: f64,
-    /// Nine in ten are.
-    pub p90: f64,
-    /// All but one in twenty.
-    pub p95: f64,
-    /// All but one in a hundred.
-    pub p99: f64,
-    /// All but one in a thousand.
-    pub p999: f64,
-    /// The slowest.
-    pub max: f64,
+    /// By tenant, as a load reports it; nothing is told by class.
+    pub tenants: Vec<TenantFigures>,
 }
 
 impl Summary {
@@ -62,13 +32,8 @@ impl Summary {
     #[must_use]
     pub fn new(plan: &Plan, outcome: &Outcome) -> Self {
         let elapsed_s = outcome.measured_ns as f64 / 1e9;
-        let one = |(tenant, spec): (&TenantOutcome, &crate::spec::Tenant)| TenantSummary {
-            name: tenant.name.clone(),
-            weight: spec.allocation.weight,
-            rate_per_s: tenant.requests as f64 / elapsed_s,
-            operations_per_s: tenant.operations as f64 / elapsed_s,
-            latency_ms: LatencyMs::of(tenant),
-        };
+        let tenants = outcome.tenants.iter().zip(&plan.spec.tenants);
+        let operations: u64 = outcome.tenants.iter().map(|t| t.operations).sum();
         Summary {
             name: plan.name.clone(),
             seed: plan.spec.seed,
@@ -76,11 +41,9 @@ impl Summary {
             warm_up_s: plan.spec.warm_up_ns as f64 / 1e9,
             events: outcome.events,
             utilisation: outcome.utilisation,
-            tenants: outcome
-                .tenants
-                .iter()
-                .zip(&plan.spec.tenants)
-                .map(one)
+            operations_per_s: operations as f64 / elapsed_s,
+            tenants: tenants
+                .map(|(tenant, spec)| figures_of(tenant, spec, elapsed_s))
                 .collect(),
         }
     }
@@ -103,12 +66,12 @@ impl Summary {
             "p99 ms",
         );
         for tenant in &self.tenants {
-            let latency = &tenant.latency_ms;
+            let latency = &tenant.total.latency_ms;
             text += &format!(
                 "{:<20} {:>7} {:>11.1} {:>9.3} {:>9.3} {:>9.3} {:>9.3}\n",
                 tenant.name,
                 tenant.weight,
-                tenant.rate_per_s,
+                tenant.total.rate_per_s,
                 latency.mean,
                 latency.p50,
                 latency.p95,
@@ -119,17 +82,28 @@ impl Summary {
     }
 }
 
-impl LatencyMs {
-    fn of(tenant: &TenantOutcome) -> Self {
-        let at = |p: f64| tenant.quantile_ns(p) as f64 / 1e6;
-        LatencyMs {
-            mean: tenant.latency_ns.mean() / 1e6,
-            p50: at(0.5),
-            p90: at(0.9),
-            p95: at(0.95),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: at(1.0),
-        }
+fn figures_of(tenant: &TenantOutcome, spec: &Tenant, elapsed_s: f64) -> TenantFigures {
+    let at = |p: f64| tenant.quantile_ns(p) as f64 / 1e6;
+    let latency_ms = LatencyFigures {
+        mean: tenant.latency_ns.mean() / 1e6,
+        p50: at(0.5),
+        p90: at(0.9),
+        p95: at(0.95),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: at(1.0),
+    };
+    TenantFigures {
+        name: tenant.name.clone(),
+        weight: spec.allocation.weight,
+        total: LoadFigures {
+            offered_per_s: tenant.offered as f64 / elapsed_s,
+            rate_per_s: tenant.answered as f64 / elapsed_s,
+            completed: tenant.requests,
+            latency_ms,
+            ..LoadFigures::default()
+        },
+        series: figures::series(&tenant.series),
+        ..TenantFigures::default()
     }
 }

@@ -97,12 +97,12 @@ fn phases_and_stays_are_played() {
     // 1 s at 1,000/s and 1 s at 2,000/s.
     let open = &summary.tenants[0];
     assert!(
-        (open.rate_per_s - 1_500.0).abs() < 120.0,
+        (open.total.rate_per_s - 1_500.0).abs() < 120.0,
         "{}",
-        open.rate_per_s
+        open.total.rate_per_s
     );
     // Four clients for half a second, each at most once in 1.04 ms.
-    let closed = summary.tenants[1].rate_per_s * 2.0;
+    let closed = summary.tenants[1].total.rate_per_s * 2.0;
     assert!((900.0..=1_924.0).contains(&closed), "{closed}");
 }
 
@@ -155,7 +155,7 @@ fn a_seed_fixes_the_result_to_the_byte() {
             seed,
             out: Some(out.clone()),
         };
-        run(&args).expect("simulated");
+        run(&args, &|_, _, text| text.into()).expect("simulated");
         std::fs::read(out.join("result.json")).expect("written")
     };
     let first = result("a", None);
@@ -166,7 +166,7 @@ fn a_seed_fixes_the_result_to_the_byte() {
         seed: None,
         out: None,
     };
-    assert!(run(&missing)
+    assert!(run(&missing, &|_, _, text| text.into())
         .expect_err("missing")
         .to_string()
         .contains("no/such.toml"));
@@ -175,7 +175,7 @@ fn a_seed_fixes_the_result_to_the_byte() {
 #[test]
 fn the_example_can_be_simulated() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/simulated/cluster.toml");
-    let plan = Plan::load(&file).expect("good");
+    let (plan, _) = Plan::load(&file).expect("good");
     assert_eq!(plan.spec.tenants.len(), 2);
 }
 

@@ -28,6 +28,7 @@ fn stream(arrivals: Arrivals, keys: &[(u32, f64)]) -> Stream {
 fn tenant(name: &str, weight: f64, arrivals: Arrivals, keys: &[(u32, f64)]) -> Tenant {
     Tenant {
         name: name.into(),
+        group: name.into(),
         allocation: Allocation::share(weight),
         partitions: 16,
         streams: vec![stream(arrivals, keys)],

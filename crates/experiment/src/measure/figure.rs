@@ -38,11 +38,13 @@ pub enum Figure {
     P999,
     /// Highest.
     Max,
+    /// A figure of the whole run, which no tenant has: of the simulator or of a program.
+    Whole(&'static str),
 }
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 14] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 17] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -57,6 +59,9 @@ impl Figure {
         ("p99", Self::P99, "ms"),
         ("p999", Self::P999, "ms"),
         ("max", Self::Max, "ms"),
+        ("utilisation", Self::Whole("utilisation"), ""),
+        ("events", Self::Whole("events"), ""),
+        ("operations", Self::Whole("operations"), "op/s"),
     ];
 
     /// Its unit, empty for a ratio.
@@ -96,6 +101,8 @@ impl Figure {
             Self::P99 => latency.p99,
             Self::P999 => latency.p999,
             Self::Max => latency.max,
+            // Asked of the run, in `value`.
+            Self::Whole(_) => f64::NAN,
         }
     }
 }
@@ -156,6 +163,12 @@ impl Choice {
 /// # Errors
 /// Why there is none.
 pub fn value(run: &Observed, choice: &Choice) -> Measured {
+    if let Figure::Whole(name) = choice.figure {
+        let found = run.figures.get(name);
+        return found
+            .copied()
+            .ok_or_else(|| format!("the run has no figure {name:?}"));
+    }
     let each = choice.each(run)?;
     let values = each.iter().map(|(value, _)| *value);
     let usual = if choice.figure.adds() {

@@ -1,7 +1,9 @@
 //! Fairness over time, from per-second series.
 
 use super::fair::of_shares;
-use super::figure::Choice;
+use workload::report::figures::SeriesFigures;
+
+use super::figure::{Choice, Figure};
 use super::{finite, Measured};
 use crate::observed::{Observed, Tenant};
 
@@ -23,6 +25,24 @@ impl Default for Stretch {
             to_s: f64::INFINITY,
             window_s: 5.0,
         }
+    }
+}
+
+/// Takes a figure second by second from a series; `None` in seconds that have no such figure.
+pub type Seconds = fn(&SeriesFigures) -> Vec<Option<f64>>;
+
+/// A figure second by second, if a series has it.
+pub fn series(figure: Figure) -> Option<Seconds> {
+    fn counts(counts: &[u64]) -> Vec<Option<f64>> {
+        counts.iter().map(|count| Some(*count as f64)).collect()
+    }
+    match figure {
+        Figure::Rate => Some(|series| counts(&series.rate_per_s)),
+        Figure::Offered => Some(|series| counts(&series.offered_per_s)),
+        Figure::Failed => Some(|series| counts(&series.failed_per_s)),
+        Figure::P50 => Some(|series| series.p50_ms.clone()),
+        Figure::P99 => Some(|series| series.p99_ms.clone()),
+        _ => None,
     }
 }
 

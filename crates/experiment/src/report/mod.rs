@@ -1,22 +1,26 @@
 //! `report.html`: one file that needs nothing else. Pictures as the paper drew them, the verdicts, and
 //! what it takes to run it again.
 
+mod columns;
 mod html;
 mod pictures;
+mod single;
+mod time;
 
 use serde_json::Value;
 
 use crate::done::Done;
-use crate::measure::figure::{self, Choice, Combine, Figure};
-use crate::measure::median;
 use crate::observed::Observed;
 use crate::plan;
+use crate::runner;
 use crate::server::config;
 use crate::spec::Experiment;
 use crate::table;
 use crate::verdict::{Judged, Judgement};
 
 use html::{escape, row};
+
+pub use single::of_simulation;
 
 const STYLE: &str = include_str!("report.css");
 const DRAW: &str = include_str!("report.js");
@@ -152,27 +156,22 @@ fn compared(experiment: &Experiment) -> String {
     format!("<section><h2>What was compared</h2><table class=\"facts\">{rows}</table></section>\n")
 }
 
-/// Columns of the table of runs.
-const RUNS: [&str; 8] = [
-    "run",
-    "repeats",
-    "rate, req/s",
-    "p50, ms",
-    "p99, ms",
-    "failed",
-    "load busy",
-    "server CPU, s",
-];
-
 /// Every variant at every point: what it did, whatever was judged.
 fn runs(experiment: &Experiment, done: &Done) -> String {
-    let mut rows = row("th", &RUNS.map(String::from));
+    let columns = columns::of(&done.runs);
+    let heads = ["run", "repeats"].map(String::from).into_iter();
+    let heads: Vec<String> = heads
+        .chain(columns.iter().map(|one| one.head.clone()))
+        .collect();
+    let mut rows = row("th", &heads);
     for point in &experiment.points {
         for variant in &experiment.variants {
             let observed: Vec<&Observed> = done.runs.of(&variant.name, &point.name).collect();
             if !observed.is_empty() {
                 let place = plan::place(&variant.name, &point.name);
-                rows += &row("td", &cells(&place, &observed));
+                let own = [place, observed.len().to_string()].into_iter();
+                let cells = columns.iter().map(|column| column.median(&observed));
+                rows += &row("td", &own.chain(cells).collect::<Vec<String>>());
             }
         }
     }
@@ -188,34 +187,6 @@ fn runs(experiment: &Experiment, done: &Done) -> String {
         format!("<p>To know about these figures:</p><ul class=\"warning\">{notes}</ul>")
     };
     format!("<section><h2>Runs</h2><p>{about}</p><div class=\"wide\"><table>{rows}</table></div>{notes}</section>\n")
-}
-
-fn cells(place: &str, observed: &[&Observed]) -> [String; 8] {
-    let of = |figure, combine| {
-        let choice = Choice {
-            figure,
-            combine: Some(combine),
-            ..Choice::default()
-        };
-        let each = observed
-            .iter()
-            .filter_map(|run| figure::value(run, &choice).ok());
-        median(&each.collect::<Vec<f64>>()).map_or_else(String::new, table::number)
-    };
-    let middle = |pick: fn(&Observed) -> f64| {
-        let each: Vec<f64> = observed.iter().map(|run| pick(run)).collect();
-        median(&each).unwrap_or_default()
-    };
-    [
-        place.to_string(),
-        observed.len().to_string(),
-        of(Figure::Rate, Combine::Sum),
-        of(Figure::P50, Combine::Highest),
-        of(Figure::P99, Combine::Highest),
-        of(Figure::Failed, Combine::Sum),
-        format!("{:.0} %", 100.0 * middle(|run| run.generator.busy)),
-        table::number(middle(|run| run.server.cpu_s)),
-    ]
 }
 
 fn plain(value: &Value) -> String {
@@ -256,18 +227,24 @@ fn again(done: &Done, outcome: &Value) -> String {
     format!("<section><h2>To repeat it</h2><table class=\"facts\">{rows}</table></section>\n")
 }
 
+/// Text that is shown when somebody wants to see it.
+fn folded(name: &str, text: &str) -> String {
+    let (name, text) = (escape(name), escape(text));
+    format!("<details><summary>{name}</summary><pre>{text}</pre></details>")
+}
+
 fn configuration(experiment: &Experiment, done: &Done) -> String {
-    let folded = |name: &str, text: &str| {
-        let (name, text) = (escape(name), escape(text));
-        format!("<details><summary>{name}</summary><pre>{text}</pre></details>")
-    };
     let mut text = folded("experiment.toml", &experiment.text);
     if let Some(point) = experiment.extent(done.quick).1.first() {
         for variant in &experiment.variants {
             let scenario = experiment.scenario(variant, point, done.quick);
             let place = plan::place(&variant.name, &point.name);
-            let name = format!("The server's configuration: {place}");
-            text += &folded(&name, &config::of_scenario(&scenario).to_string());
+            let (what, table) = if runner::takes_a_server(&scenario) {
+                ("The server's configuration", config::of_scenario(&scenario))
+            } else {
+                ("The scenario", scenario)
+            };
+            text += &folded(&format!("{what}: {place}"), &table.to_string());
         }
     }
     format!("<section><h2>Configuration</h2>{text}</section>\n")

@@ -2,16 +2,15 @@
 
 use serde_json::{json, Value};
 
+use super::time;
 use crate::done::Done;
 use crate::measure::figure::Figure;
 use crate::measure::median;
-use crate::observed::{Observed, Tenant};
+use crate::observed::Observed;
 use crate::spec::{Experiment, Plot, PlotKind, Query};
 
-/// Lines in one picture; more tenants than this are drawn as their groups' means.
-const LINES_MAX: usize = 8;
 /// Looks that the plot module has.
-const LOOKS: usize = 8;
+pub(super) const LOOKS: usize = 8;
 
 /// A plot: one picture, or one for each variant.
 pub(super) struct Picture {
@@ -28,7 +27,7 @@ pub(super) fn of(experiment: &Experiment, done: &Done) -> Vec<Picture> {
             PlotKind::Bars(query) => vec![bars(plot, query, done)],
             PlotKind::Tenants(figure) => vec![tenants(plot, *figure, done)],
             PlotKind::Curve { y, x } => vec![curve(experiment, plot, (x.as_deref(), y), done)],
-            PlotKind::Time => time(plot, done),
+            PlotKind::Time(figures) => time::pictures(plot, figures, done),
         };
         Picture {
             title: plot.title.clone(),
@@ -69,7 +68,7 @@ fn series(name: &str, look: usize, kind: &str, places: Vec<(Value, [Value; 3])>)
 }
 
 /// What all kinds have: the vertical axis, the target's line.
-fn spec(plot: &Plot, x: Value, series: Vec<Value>) -> Value {
+pub(super) fn spec(plot: &Plot, x: Value, series: Vec<Value>) -> Value {
     let scale = if plot.y_log { "log" } else { "linear" };
     let mut y = json!({ "label": plot.y.0, "unit": plot.y.1, "scale": scale });
     if !plot.y_log {
@@ -148,84 +147,4 @@ fn curve(
     };
     let all = plot.variants.iter().enumerate().map(of).collect();
     spec(plot, json!({ "label": plot.x.0, "unit": plot.x.1 }), all)
-}
-
-/// Rates second by second of the first repeat, a picture for each variant with one scale for all.
-fn time(plot: &Plot, done: &Done) -> Vec<Value> {
-    let point = &plot.points[0];
-    let found = plot.variants.iter().filter_map(|variant| {
-        let run = done.runs.of(variant, point).next()?;
-        Some((variant, lines(run)))
-    });
-    let found: Vec<(&String, Vec<Line>)> = found.collect();
-    let all = found.iter().flat_map(|(_, lines)| lines);
-    let most = all
-        .flat_map(|line| &line.rates)
-        .copied()
-        .fold(0.0, f64::max);
-    let of = |(variant, lines): &(&String, Vec<Line>)| {
-        let drawn = lines.iter().enumerate().map(|(look, line)| {
-            json!({
-                "name": line.name, "look": look % LOOKS, "kind": "line", "x": line.t_s, "y": line.rates,
-            })
-        });
-        let mut spec = spec(
-            plot,
-            json!({ "label": "time", "unit": "s" }),
-            drawn.collect(),
-        );
-        spec["title"] = json!(variant);
-        spec["y"]["max"] = json!(most * 1.05);
-        spec
-    };
-    found.iter().map(of).collect()
-}
-
-struct Line {
-    name: String,
-    t_s: Vec<u64>,
-    rates: Vec<f64>,
-}
-
-/// One line for each tenant, or for each group where there are too many.
-fn lines(run: &Observed) -> Vec<Line> {
-    if run.tenants.len() <= LINES_MAX {
-        let each = run.tenants.iter();
-        return each
-            .map(|tenant| line(tenant.load.name.clone(), &[tenant]))
-            .collect();
-    }
-    let mut groups: Vec<(&str, Vec<&Tenant>)> = Vec::new();
-    for tenant in &run.tenants {
-        match groups.iter_mut().find(|(name, _)| *name == tenant.group) {
-            Some((_, members)) => members.push(tenant),
-            None => groups.push((&tenant.group, vec![tenant])),
-        }
-    }
-    let named = |(name, members): (&str, Vec<&Tenant>)| {
-        let name = match members.len() {
-            1 => name.to_string(),
-            many => format!("{name}, mean of {many}"),
-        };
-        line(name, &members)
-    };
-    groups.into_iter().map(named).collect()
-}
-
-/// The mean rates of some tenants.
-fn line(name: String, members: &[&Tenant]) -> Line {
-    let t_s = members[0].load.series.t_s.clone();
-    let mean = |second: usize| {
-        let of = |tenant: &&Tenant| {
-            tenant
-                .load
-                .series
-                .rate_per_s
-                .get(second)
-                .map(|rate| *rate as f64)
-        };
-        members.iter().filter_map(of).sum::<f64>() / members.len() as f64
-    };
-    let rates = (0..t_s.len()).map(mean).collect();
-    Line { name, t_s, rates }
 }

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use super::query::{Measure, Query};
 use super::reader::Problems;
 use super::{Experiment, Plot, PlotKind};
+use crate::measure::figure::Figure;
+use crate::measure::window::series;
 
 /// Reports everything that does not fit together.
 pub fn check(experiment: &Experiment, problems: &Problems) {
@@ -121,13 +123,20 @@ impl Check<'_> {
                     None => self.have_x(&place, &plot.points),
                 }
             }
-            PlotKind::Tenants(_) | PlotKind::Time => {
+            PlotKind::Tenants(_) | PlotKind::Time(_) => {
                 plot.points
                     .iter()
                     .for_each(|point| self.point(&place, point));
                 if plot.points.len() != 1 {
                     self.problems.add(&place, "is drawn of one point: name it");
                 }
+            }
+        }
+        if let PlotKind::Time(figures) = &plot.kind {
+            let known = |figure: &Figure| series(*figure).is_some();
+            if !figures.iter().all(known) {
+                let what = "second by second there are only rate, offered, failed, p50 and p99";
+                self.problems.add(&place, what);
             }
         }
         if let PlotKind::Bars(query) = &plot.kind {

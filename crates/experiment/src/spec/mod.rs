@@ -214,8 +214,8 @@ pub enum PlotKind {
         /// Horizontal; `None`: the points' `x`.
         x: Option<Box<Query>>,
     },
-    /// A picture for each variant: rates of tenants, second by second, at one point.
-    Time,
+    /// A picture for each variant: figures of tenants, second by second, at one point.
+    Time(Vec<Figure>),
 }
 
 impl Experiment {

@@ -171,6 +171,22 @@ fn figure(reader: &Reader, key: &'static str) -> Option<Figure> {
     word(reader, key, words.map(|(word, figure, _)| (*word, *figure)))
 }
 
+/// One figure or several; rates where nothing is said.
+fn figures(reader: &Reader) -> Vec<Figure> {
+    let key = "figure";
+    let Some(names) = reader.texts(key) else {
+        return vec![Figure::Rate];
+    };
+    let named = |name: &String| {
+        let found = Figure::WORDS.iter().find(|(word, ..)| word == name);
+        if found.is_none() {
+            reader.wrong(key, format!("{name:?} is no figure"));
+        }
+        found.map(|(_, figure, _)| *figure)
+    };
+    names.iter().filter_map(named).collect()
+}
+
 /// Tenants, class, figure and combination; those of `usual` where not given.
 fn choice(reader: &Reader, usual: &Choice) -> Choice {
     Choice {
@@ -300,7 +316,7 @@ fn plot(reader: &Reader, known: &Known) -> Option<Plot> {
             }),
             y: Box::new(query(reader)),
         },
-        Some(_) => PlotKind::Time,
+        Some(_) => PlotKind::Time(figures(reader)),
         None => {
             reader.wrong("kind", format!("must be one of {}", KINDS.join(", ")));
             return None;

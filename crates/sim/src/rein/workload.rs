@@ -168,6 +168,7 @@ impl Setting {
             },
             tenants: vec![Tenant {
                 name: "all".into(),
+                group: "all".into(),
                 allocation: Allocation::share(1.0),
                 partitions: self.nodes,
                 streams: vec![Stream {

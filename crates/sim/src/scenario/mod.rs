@@ -23,16 +23,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads a file.
+    /// Reads a file; gives its text back too.
     ///
     /// # Errors
     /// [`SimError::Input`], or [`SimError::Scenario`] with everything that is wrong.
-    pub fn load(file: &Path) -> Result<Self, SimError> {
+    pub fn load(file: &Path) -> Result<(Self, String), SimError> {
         let text = std::fs::read_to_string(file).map_err(|source| SimError::Input {
             path: file.into(),
             source,
         })?;
-        Self::from_text(&text, &file.display().to_string())
+        let plan = Self::from_text(&text, &file.display().to_string())?;
+        Ok((plan, text))
     }
 
     /// Reads a text; `origin` is what problems call it.
@@ -40,13 +41,23 @@ impl Plan {
     /// # Errors
     /// [`SimError::Scenario`] with everything that is wrong, and everything that the simulator does not have.
     pub fn from_text(text: &str, origin: &str) -> Result<Self, SimError> {
+        let table = text.parse();
+        let table: toml::Table = table.map_err(|error: toml::de::Error| SimError::Scenario {
+            origin: origin.into(),
+            problems: error.to_string(),
+        })?;
+        Self::from_table(table, origin)
+    }
+
+    /// Reads a table; `origin` is what problems call it.
+    ///
+    /// # Errors
+    /// As [`Plan::from_text`].
+    pub fn from_table(mut table: toml::Table, origin: &str) -> Result<Self, SimError> {
         let refused = |problems: Vec<String>| SimError::Scenario {
             origin: origin.into(),
             problems: problems.join("\n"),
         };
-        let mut table: toml::Table = text
-            .parse()
-            .map_err(|error: toml::de::Error| refused(vec![error.to_string()]))?;
         let mut own = toml::Table::new();
         for name in ["cluster", "fault"] {
             own.extend(table.remove(name).map(|value| (name.to_string(), value)));

@@ -7,7 +7,7 @@ const HEAD: &str = r#"# The simulator
 
 `entremet sim SCENARIO.toml [--seed N] [--out DIR]` plays a [scenario](scenario.md) against a simulated cluster: senders that split
 and tag multigets and choose replicas, a network, nodes whose stage is the one that ships (`policy::dispatch`), servers, faults.
-It prints a table and writes `DIR/result.json`. The same seed gives the same file, to the byte, on every machine. This page is
+It prints a table and writes `DIR/result.json` and `DIR/report.html`. The same seed gives the same file, to the byte, on every machine. This page is
 written from the code by `UPDATE_DOCS=1 cargo test --release -p entremet-sim --test scenario`; a test compares the two.
 
 ```toml

@@ -29,6 +29,7 @@ pub(super) fn tenants(
         }
         Tenant {
             name: tenant.name.clone(),
+            group: tenant.group.clone(),
             allocation: allocation(&tenant.promise),
             partitions: cluster.partitions,
             streams,

@@ -48,11 +48,10 @@ impl World<'_> {
         let now = self.agenda.now();
         let done = self.requests.remove(request);
         let source = &self.sources[done.stream as usize];
-        if done.sent_at >= self.spec.warm_up_ns {
+        if let Some(at_ns) = now.checked_sub(self.spec.warm_up_ns) {
+            let operations = (done.sent_at >= self.spec.warm_up_ns).then_some(done.operations);
             let outcome = &mut self.outcome[source.tenant as usize];
-            outcome.requests += 1;
-            outcome.operations += u64::from(done.operations);
-            outcome.record(now - done.sent_at);
+            outcome.answered(at_ns, now - done.sent_at, operations);
         }
         let tenant = &self.spec.tenants[source.tenant as usize];
         let arrivals = tenant.streams[source.stream as usize].arrivals;

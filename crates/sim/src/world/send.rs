@@ -49,6 +49,10 @@ impl World<'_> {
         if self.agenda.now() >= spec.until_ns {
             return;
         }
+        let tenant = source.tenant as usize;
+        if let Some(at_ns) = self.agenda.now().checked_sub(self.spec.warm_up_ns) {
+            self.outcome[tenant].sent(at_ns);
+        }
         self.plan_arrival(stream, 0);
         self.draw(stream);
         let router = self.next_router;

@@ -204,7 +204,8 @@ fn load(outcome: &Outcome, stats: &ClassStats) -> LoadFigures {
     }
 }
 
-fn series(series: &Series) -> SeriesFigures {
+/// The seconds of a series.
+pub fn series(series: &Series) -> SeriesFigures {
     let seconds = series.seconds();
     SeriesFigures {
         t_s: (1..=seconds.len() as u64).collect(),

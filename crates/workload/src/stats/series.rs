@@ -108,16 +108,20 @@ impl Series {
         &mut self.seconds[wanted]
     }
 
-    pub(super) fn offered(&mut self, at_ns: u64) {
+    /// A request was due or sent.
+    pub fn offered(&mut self, at_ns: u64) {
         self.at(at_ns).offered += 1;
     }
 
-    pub(super) fn failed(&mut self, at_ns: u64) {
+    /// A request failed.
+    pub fn failed(&mut self, at_ns: u64) {
         self.at(at_ns).failed += 1;
     }
 
+    /// A request was answered.
+    ///
     /// REQUIRES: `at_ns` is not before the last second that something was answered in.
-    pub(super) fn answered(&mut self, at_ns: u64, latency_ns: u64) {
+    pub fn answered(&mut self, at_ns: u64, latency_ns: u64) {
         self.at(at_ns).answered += 1;
         if self.counts.is_empty() {
             self.counts = vec![0; BUCKETS];
@@ -138,7 +142,7 @@ impl Series {
     }
 
     /// No more comes; the series has exactly so many seconds.
-    pub(super) fn finish(&mut self, seconds: usize) {
+    pub fn finish(&mut self, seconds: usize) {
         self.settle();
         self.counts = Vec::new();
         self.seconds.resize(seconds, Second::default());

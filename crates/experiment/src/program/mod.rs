@@ -1,0 +1,111 @@
+//! Internal measurements: what is shown without a server and without a cluster.
+//!
+//! A scenario that names a `program` is handed to it; every other key is a parameter, so that variants and points lay
+//! theirs over as they do over any scenario. What comes back are figures by name ([`Figure::Whole`]).
+//!
+//! [`Figure::Whole`]: crate::measure::figure::Figure::Whole
+
+mod parameters;
+mod queues;
+
+use std::collections::BTreeMap;
+
+use toml::Table;
+
+pub use parameters::Parameters;
+
+use crate::observed::Observed;
+
+/// An internal measurement.
+#[derive(Clone, Copy)]
+pub struct Program {
+    /// What scenarios call it.
+    pub name: &'static str,
+    /// Reads its parameters and gives the work to do, so that a scenario can be checked without doing it.
+    pub prepare: fn(&Parameters) -> Work,
+}
+
+/// What is measured: figures by name.
+pub type Work = Box<dyn FnOnce() -> BTreeMap<String, f64>>;
+
+/// All of them.
+const ALL: &[Program] = &[queues::QUEUES];
+
+/// Whether a scenario is one for a program.
+pub fn is(scenario: &Table) -> bool {
+    scenario.contains_key("program")
+}
+
+/// What is wrong with a scenario, if anything; `origin` is what the text calls it.
+pub fn problem(scenario: &Table, origin: &str) -> Option<String> {
+    prepared(scenario, ALL)
+        .err()
+        .map(|why| format!("{origin}: {why}"))
+}
+
+/// Runs one.
+///
+/// # Errors
+/// As [`problem`].
+pub fn play(scenario: &Table) -> Result<Observed, String> {
+    Ok(Observed {
+        figures: prepared(scenario, ALL)?(),
+        ..Observed::default()
+    })
+}
+
+/// The work that a scenario asks for, or everything that is wrong with it.
+fn prepared(scenario: &Table, all: &[Program]) -> Result<Work, String> {
+    let name = scenario.get("program").and_then(toml::Value::as_str);
+    let Some(program) = all.iter().find(|one| Some(one.name) == name) else {
+        let known: Vec<&str> = all.iter().map(|one| one.name).collect();
+        let known = known.join(", ");
+        return Err(format!("program: is none of those there are: {known}"));
+    };
+    let parameters = Parameters::new(scenario);
+    let work = (program.prepare)(&parameters);
+    parameters.finish()?;
+    Ok(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOUBLE: Program = Program {
+        name: "double",
+        prepare: |parameters| {
+            let number = parameters.count("number", 3);
+            let word = parameters.word("word", &["one", "two"]);
+            Box::new(move || {
+                let doubled = 2.0 * number as f64;
+                BTreeMap::from([(word.into(), doubled)])
+            })
+        },
+    };
+
+    fn told(text: &str) -> Result<BTreeMap<String, f64>, String> {
+        let scenario: Table = text.parse().expect("toml");
+        Ok(prepared(&scenario, &[DOUBLE])?())
+    }
+
+    #[test]
+    fn parameters_reach_the_program_and_figures_come_back() {
+        let figures = told("program = \"double\"\nseed = 4\nword = \"two\"").expect("good");
+        assert_eq!(figures, BTreeMap::from([("two".to_string(), 6.0)]));
+        let figures = told("program = \"double\"\nnumber = 5\nword = \"one\"").expect("good");
+        assert_eq!(figures, BTreeMap::from([("one".to_string(), 10.0)]));
+    }
+
+    #[test]
+    fn everything_wrong_is_said_at_once() {
+        let bad = "program = \"double\"\nnumber = \"x\"\nword = \"three\"\nnumbr = 1";
+        let problems = told(bad).expect_err("bad");
+        for part in ["number: ", "word: ", "one, two", "numbr: means nothing"] {
+            assert!(problems.contains(part), "{part}: {problems}");
+        }
+        let unknown = told("program = \"halve\"").expect_err("unknown");
+        assert!(unknown.contains("double"), "{unknown}");
+        assert!(told("program = 3").is_err());
+    }
+}
