@@ -23,8 +23,8 @@ fn totals(shares: &Shares) -> (BTreeMap<u32, i64>, BTreeMap<u32, i64>) {
 }
 
 proptest! {
-    /// Every tenant's total and every node's total stay, the worst mismatch never grows, squared slack falls
-    /// with every cycle, and it ends.
+    /// Every tenant's total and every node's total stay, nobody gives what it does not have, the worst mismatch never
+    /// grows, squared slack falls with every cycle, and it ends.
     #[test]
     fn exchanges_keep_totals_and_help_the_worst(
         cells in prop::collection::vec((0u32..12, 0u32..6, 0i64..1_000, 0i64..1_000), 1..72),
@@ -40,6 +40,7 @@ proptest! {
             let done = shares.exchange(epsilon);
             prop_assert!(done.worst_after >= done.worst_before, "{done:?}");
             prop_assert_eq!(&totals(&shares), &before);
+            prop_assert!(shares.entries().iter().all(|entry| entry.share >= 0));
             let now = squares(&shares);
             prop_assert!(now <= last - i64::from(done.cycles), "{last} {now} {done:?}");
             last = now;
@@ -60,6 +61,7 @@ proptest! {
         let mut shares = Shares::new(entries.collect());
         shares.settle(2, 1_000);
         let slack = |t: usize, n: usize| shares.entries()[t * 4 + n].slack();
+        let has = |t: usize, n: usize| shares.entries()[t * 4 + n].share;
         for t in 0..4 {
             let n = (0..4).min_by_key(|n| slack(t, *n)).expect("nodes");
             if slack(t, n) >= -2 {
@@ -67,8 +69,8 @@ proptest! {
             }
             for u in (0..4).filter(|u| *u != t) {
                 for m in (0..4).filter(|m| *m != n) {
-                    let take = (slack(u, n) - slack(t, n)) / 2;
-                    let give = (slack(t, m) - slack(u, m)) / 2;
+                    let take = ((slack(u, n) - slack(t, n)) / 2).min(has(u, n));
+                    let give = ((slack(t, m) - slack(u, m)) / 2).min(has(t, m));
                     prop_assert!(take.min(give) <= 2, "{t} could take from {u} at {n} and give at {m}");
                 }
             }

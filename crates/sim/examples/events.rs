@@ -6,8 +6,8 @@ use policy::dispatch::{Allocation, Discipline};
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
 use sim::{
-    run, AheadKnown, Arrivals, Cluster, CostKnown, KeyCount, Noise, Redundancy, Requests, Routing,
-    Scheduler, Selection, Service, Spec, Stream, Tenant,
+    run, AheadKnown, Arrivals, Cluster, Control, CostKnown, KeyCount, Noise, Redundancy, Requests,
+    Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
 };
 use workload::draw::{Popularity, Sizes};
 
@@ -24,6 +24,8 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             replicas: 3,
             permits,
             routers: 128,
+            resources: Resources::default(),
+            control: Control::default(),
             one_way_ns: 50_000,
             service: Service {
                 operation_ns,
@@ -55,6 +57,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
                 from_ns: 0,
                 until_ns: u64::MAX,
                 requests: Requests {
+                    puts: 0.0,
                     keys,
                     popularity: Popularity::Uniform(100_000),
                     values: Sizes::Constant(100),

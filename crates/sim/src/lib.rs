@@ -27,8 +27,8 @@ pub use error::SimError;
 pub use outcome::{Outcome, TenantOutcome};
 pub use report::{Report, Verdict};
 pub use spec::{
-    AheadKnown, Arrivals, Cluster, CostKnown, Fault, FaultKind, KeyCount, Noise, Redundancy,
-    Requests, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, KeyCount, Noise,
+    Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
 };
 pub use summary::Summary;
 pub use world::{run, World};

@@ -15,6 +15,8 @@ pub struct Outcome {
     pub utilisation: f64,
     /// Simulated time, warm-up excluded.
     pub measured_ns: Nanos,
+    /// Replicas that the controller gave a node, or another one.
+    pub moves: u64,
 }
 
 /// What came out for one tenant.

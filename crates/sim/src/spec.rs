@@ -42,6 +42,60 @@ pub struct Cluster {
     pub one_way_ns: Nanos,
     /// Time an operation takes.
     pub service: Service,
+    /// What all operations of a node share besides its permits.
+    pub resources: Resources,
+    /// Who places partitions and gives tenants their weights.
+    pub control: Control,
+}
+
+/// Rates that a node's operations share, one after the other: bytes in, requests, bytes out. `None`: any rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Resources {
+    /// Bytes of values written, a second.
+    pub bytes_in_per_s: Option<f64>,
+    /// Requests a second.
+    pub requests_per_s: Option<f64>,
+    /// Bytes of values read, a second.
+    pub bytes_out_per_s: Option<f64>,
+}
+
+impl Resources {
+    /// Nanoseconds that an operation needs of bytes in, requests and bytes out.
+    #[must_use]
+    pub fn needs_ns(&self, bytes: u32, put: bool) -> [f64; 3] {
+        let ns = |amount: f64, per_s: Option<f64>| per_s.map_or(0.0, |rate| amount * 1e9 / rate);
+        let (read, written) = match put {
+            true => (0.0, f64::from(bytes)),
+            false => (f64::from(bytes), 0.0),
+        };
+        [
+            ns(written, self.bytes_in_per_s),
+            ns(1.0, self.requests_per_s),
+            ns(read, self.bytes_out_per_s),
+        ]
+    }
+}
+
+/// Which of Pisces' mechanisms work in the background (thesis 4.3.1, 4.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// Time from step to step.
+    pub interval_ns: Nanos,
+    /// Partitions are placed by demand (PP).
+    pub places: bool,
+    /// Tenants' weights at nodes follow their demand there (WA).
+    pub weighs: bool,
+}
+
+impl Default for Control {
+    /// None of them; a step would be a second.
+    fn default() -> Self {
+        Control {
+            interval_ns: 1_000_000_000,
+            places: false,
+            weighs: false,
+        }
+    }
 }
 
 impl Cluster {
@@ -143,6 +197,8 @@ pub enum Selection {
     Rule(Rule),
     /// The least finish, knowing everything.
     Oracle,
+    /// By a window for each tenant and server; what finds none open waits with its sender (Pisces RS).
+    Windows,
 }
 
 /// What is sent twice.
@@ -212,6 +268,8 @@ pub enum Arrivals {
 pub struct Requests {
     /// Keys of a request.
     pub keys: KeyCount,
+    /// Share of the requests for one key that write it, 0 to 1. Only the first replica is written.
+    pub puts: f64,
     /// Which keys.
     pub popularity: Popularity,
     /// Size of a key's value.
@@ -290,4 +348,6 @@ pub enum FaultKind {
     Slow(f64),
     /// Nothing is begun; what is sent there waits.
     Pause,
+    /// It is gone, with all that waited there: senders ask another replica. It comes back empty-handed and in order.
+    Dead,
 }

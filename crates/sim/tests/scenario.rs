@@ -128,7 +128,7 @@ fn everything_wrong_is_said_at_once() {
         assert!(error.contains(part), "{part} is not in\n{error}");
     }
     let text = TWO
-        .replace("mix = { get = 1 }", "mix = { put = 1 }")
+        .replace("mix = { get = 1 }", "mix = { range = 1 }")
         .replace("get = 3, multiget = 1", "get = 3, ping = 1");
     let error = Plan::from_text(&text, "two.toml")
         .expect_err("wrong")
@@ -141,6 +141,35 @@ fn everything_wrong_is_said_at_once() {
         .expect_err("wrong")
         .to_string();
     assert!(error.starts_with("x.toml cannot be simulated"), "{error}");
+}
+
+#[test]
+fn settings_that_cannot_take_effect_are_refused() {
+    let wrong = [
+        (
+            "scheduler = \"fifo\"\nweights = \"exchange\"",
+            "follows weights",
+        ),
+        (
+            "again = \"late\"\nreplica = \"windows\"",
+            "cannot be held to windows",
+        ),
+    ];
+    for (keys, what) in wrong {
+        let text = TWO.replace("permits = 2", &format!("permits = 2\n{keys}"));
+        let error = Plan::from_text(&text, "two.toml")
+            .expect_err("wrong")
+            .to_string();
+        assert!(error.contains(what), "{what} is not in\n{error}");
+    }
+    let text = TWO.replace("slow = 3.0", "slow = 3.0\ndead = true");
+    let error = Plan::from_text(&text, "two.toml")
+        .expect_err("wrong")
+        .to_string();
+    assert!(
+        error.contains("means nothing at a node that is dead"),
+        "{error}"
+    );
 }
 
 #[test]

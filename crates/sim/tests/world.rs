@@ -4,8 +4,9 @@ use policy::dispatch::{Allocation, Discipline};
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
 use sim::{
-    run, AheadKnown, Arrivals, Cluster, CostKnown, Fault, FaultKind, KeyCount, Noise, Outcome,
-    Redundancy, Requests, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
+    run, AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, KeyCount, Noise,
+    Outcome, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream,
+    Tenant,
 };
 use workload::draw::{Popularity, Sizes};
 
@@ -18,6 +19,7 @@ fn stream(arrivals: Arrivals, keys: &[(u32, f64)]) -> Stream {
         from_ns: 0,
         until_ns: u64::MAX,
         requests: Requests {
+            puts: 0.0,
             keys: KeyCount::new(keys.iter().copied()).expect("a weight above zero"),
             popularity: Popularity::Uniform(10_000),
             values: Sizes::Constant(100),
@@ -46,6 +48,8 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
             replicas: 1,
             permits,
             routers: 4,
+            resources: Resources::default(),
+            control: Control::default(),
             one_way_ns: 0,
             service: Service {
                 operation_ns: MS as f64,

@@ -250,7 +250,7 @@ impl Shares {
                 // What it took at `place` it must give elsewhere.
                 if own != NONE && own as usize != place {
                     let gap = self.entries[own as usize].slack() - self.entries[taker].slack();
-                    let closed = width.min(gap / 2);
+                    let closed = width.min(gap / 2).min(self.entries[own as usize].share);
                     if closed > best.map_or(epsilon, |(found, _)| found) {
                         best = Some((closed, (taker as u32, own)));
                     }
@@ -271,13 +271,15 @@ impl Shares {
         let mut left = givers;
         for &giver in &self.at_node[node as usize] {
             let entry = &self.entries[giver as usize];
-            let through = width.min((entry.slack() - slack) / 2);
+            let gap = width.min((entry.slack() - slack) / 2);
             // In order of slack, as it was when the iteration began: those behind have no more.
-            if through <= epsilon || left == 0 {
+            if gap <= epsilon || left == 0 {
                 return;
             }
             let other = entry.tenant;
-            if other == tenant || other as usize == start {
+            // Nobody gives more than it has.
+            let through = gap.min(entry.share);
+            if through <= epsilon || other == tenant || other as usize == start {
                 continue;
             }
             left -= 1;

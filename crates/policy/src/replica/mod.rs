@@ -149,6 +149,12 @@ impl Selector {
         view.sent_since_ns += backlog_ns;
     }
 
+    /// An operation sent to a server will have no reply: the server is gone.
+    pub fn lost(&mut self, server: u32) {
+        let view = &mut self.views[server as usize];
+        view.outstanding = view.outstanding.saturating_sub(1);
+    }
+
     /// A server told how it stands, without a reply: an answer to a probe.
     pub fn told(&mut self, now: Nanos, server: u32, feedback: Feedback) {
         let view = &mut self.views[server as usize];

@@ -49,6 +49,17 @@ struct Window {
     replies_left: u32,
 }
 
+impl Window {
+    fn new(size: f64) -> Self {
+        Window {
+            size,
+            outstanding: 0,
+            latency_ns: 0.0,
+            replies_left: 1,
+        }
+    }
+}
+
 /// One sender's windows for one tenant, a window for each server.
 #[derive(Clone, Debug)]
 pub struct Windows {
@@ -68,31 +79,47 @@ impl Windows {
             within: (least, most.max(least)),
             ..options
         };
-        let window = Window {
-            size: least,
-            outstanding: 0,
-            latency_ns: 0.0,
-            replies_left: 1,
-        };
         Windows {
+            windows: vec![Window::new(options.within.0); servers as usize],
             options,
-            windows: vec![window; servers as usize],
             turn: 0,
         }
     }
 
-    /// The place among `candidates` of the server to ask: in turn, of those whose window has room. `None`: all
-    /// are full, and the operation waits with its sender until a reply comes.
+    /// There are `servers` servers; new ones begin with the smallest window.
+    pub fn grow(&mut self, servers: u32) {
+        let new = Window::new(self.options.within.0);
+        let count = self.windows.len().max(servers as usize);
+        self.windows.resize(count, new);
+    }
+
+    /// The place among `candidates` of the server to ask: the emptiest window, in turn where several are. `None`:
+    /// all are full, and the operation waits with its sender until a reply comes.
+    ///
+    /// Pisces takes them in turn, whatever their room. Then half of the requests go where less is served
+    /// as long as windows are not full, which with few requests outstanding is always.
     pub fn choose(&mut self, candidates: &[u32]) -> Option<usize> {
         let count = candidates.len();
         let first = self.turn;
-        let mut places = (0..count).map(|step| (first + step) % count);
-        let place = places.find(|place| self.has_room(candidates[*place]))?;
+        let places = (0..count).map(|step| (first + step) % count);
+        let open = places.filter(|place| self.has_room(candidates[*place]));
+        let place = open.min_by(|a, b| {
+            let [a, b] = [a, b].map(|place| self.use_with_one_more(candidates[*place]));
+            a.total_cmp(&b)
+        })?;
         self.turn = place + 1;
         Some(place)
     }
 
-    fn has_room(&self, server: u32) -> bool {
+    /// The part of a window that would be in use.
+    fn use_with_one_more(&self, server: u32) -> f64 {
+        let window = &self.windows[server as usize];
+        (f64::from(window.outstanding) + 1.0) / window.size
+    }
+
+    /// Whether a server's window is open.
+    #[must_use]
+    pub fn has_room(&self, server: u32) -> bool {
         let window = &self.windows[server as usize];
         f64::from(window.outstanding) + 1.0 <= window.size
     }
@@ -100,6 +127,12 @@ impl Windows {
     /// An operation was sent.
     pub fn sent(&mut self, server: u32) {
         self.windows[server as usize].outstanding += 1;
+    }
+
+    /// It will have no reply: its server is gone.
+    pub fn lost(&mut self, server: u32) {
+        let outstanding = &mut self.windows[server as usize].outstanding;
+        *outstanding = outstanding.saturating_sub(1);
     }
 
     /// Its reply came after `latency_ns`.

@@ -1,8 +1,8 @@
 //! The workloads and the cluster of Rein's evaluation.
 
 use crate::spec::{
-    AheadKnown, Arrivals, Cluster, CostKnown, KeyCount, Noise, Redundancy, Requests, Routing,
-    Scheduler, Selection, Service, Spec, Stream, Tenant,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, KeyCount, Noise, Redundancy, Requests,
+    Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
 };
 use policy::dispatch::{Allocation, Discipline};
 use policy::multiget::{Levels, Order, Rates, Strategy};
@@ -144,6 +144,7 @@ impl Setting {
             Some(alpha) => Popularity::zipf(alpha, KEYS)?,
         };
         let requests = Requests {
+            puts: 0.0,
             keys: KeyCount::new(self.sizes.iter().copied())?,
             popularity,
             values: facebook_values()?,
@@ -157,6 +158,8 @@ impl Setting {
                 replicas: 3,
                 permits: self.permits,
                 routers: self.nodes,
+                resources: Resources::default(),
+                control: Control::default(),
                 one_way_ns: 50_000,
                 service,
             },

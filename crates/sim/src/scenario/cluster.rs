@@ -1,13 +1,13 @@
 //! `[cluster]` and `[[fault]]`.
 
 use crate::spec::{
-    AheadKnown, Cluster, CostKnown, Fault, FaultKind, Noise, Redundancy, Routing, Scheduler,
-    Selection, Service,
+    AheadKnown, Cluster, Control, CostKnown, Fault, FaultKind, Noise, Redundancy, Resources,
+    Routing, Scheduler, Selection, Service,
 };
 use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
-use settings::units::Time;
+use settings::units::{ByteRate, Rate, Time};
 use settings::Section;
 
 /// What the two tables say.
@@ -46,6 +46,14 @@ pub(super) fn read(root: &Section) -> Read {
             byte_ns: time("kib") as f64 / 1024.0,
             noise: section.word("noise", &noises).unwrap_or(Noise::None),
         },
+        resources: Resources {
+            bytes_in_per_s: section.get::<ByteRate>("bandwidth_in").map(ByteRate::per_s),
+            requests_per_s: section.get::<Rate>("requests").map(Rate::per_s),
+            bytes_out_per_s: section
+                .get::<ByteRate>("bandwidth_out")
+                .map(ByteRate::per_s),
+        },
+        control: control(&section),
     };
     Read {
         scheduler: scheduler(&section, &cluster),
@@ -89,16 +97,37 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
     }
 }
 
+fn control(section: &Section) -> Control {
+    let placements = [("ring", false), ("demand", true)];
+    let weights = [("fixed", false), ("exchange", true)];
+    let control = Control {
+        interval_ns: section.get_or_default::<Time>("interval").ns(),
+        places: section.word("placement", &placements).unwrap_or(false),
+        weighs: section.word("weights", &weights).unwrap_or(false),
+    };
+    if control.weighs
+        && section
+            .get::<String>("scheduler")
+            .is_some_and(|word| word != "fair")
+    {
+        let advice = "set cluster.scheduler to \"fair\", or leave `weights` out";
+        section.error("weights", "needs a scheduler that follows weights", advice);
+    }
+    control
+}
+
 fn routing(section: &Section, cluster: &Cluster) -> Routing {
     let senders = cluster.routers;
     let rules = [
-        ("least-finish", Rule::LeastFinish),
-        ("least-outstanding", Rule::LeastOutstanding),
-        ("hot-cold", Rule::HotCold),
-        ("c3", Rule::C3 { senders }),
-        ("in-turn", Rule::RoundRobin),
-        ("random", Rule::Random),
+        ("least-finish", Selection::Rule(Rule::LeastFinish)),
+        ("least-outstanding", Selection::Rule(Rule::LeastOutstanding)),
+        ("hot-cold", Selection::Rule(Rule::HotCold)),
+        ("c3", Selection::Rule(Rule::C3 { senders })),
+        ("in-turn", Selection::Rule(Rule::RoundRobin)),
+        ("random", Selection::Rule(Rule::Random)),
+        ("windows", Selection::Windows),
     ];
+    let selection = section.word("replica", &rules).unwrap_or(rules[0].1);
     let again = [
         ("never", Redundancy::None),
         ("at-once", Redundancy::Duplicate),
@@ -109,9 +138,13 @@ fn routing(section: &Section, cluster: &Cluster) -> Routing {
         let advice = "set cluster.replicas to 2 or more, or leave `again` out";
         section.error("again", "has no second replica to send to", advice);
     }
+    if redundancy != Redundancy::None && selection == Selection::Windows {
+        let advice = "leave `again` out, or choose replicas by another rule";
+        section.error("again", "cannot be held to windows", advice);
+    }
     let probe: bool = section.get_or_default("probe");
     Routing {
-        selection: Selection::Rule(section.word("replica", &rules).unwrap_or(Rule::LeastFinish)),
+        selection,
         redundancy,
         probe_from: probe.then(|| cluster.worth_probing_ns()),
     }
@@ -126,13 +159,23 @@ fn faults(root: &Section, nodes: u32) -> Vec<Fault> {
             section.error("node", &format!("is not among {nodes} nodes"), advice);
         }
         let from_ns = section.get::<Time>("at")?.ns();
+        let dead: bool = section.get_or_default("dead");
+        let slow = section.get("slow").map(FaultKind::Slow);
+        if dead && slow.is_some() {
+            section.error(
+                "slow",
+                "means nothing at a node that is dead",
+                "leave one of them out",
+            );
+        }
         Some(Fault {
             node: node.min(nodes - 1),
             from_ns,
             until_ns: from_ns + section.get::<Time>("length")?.ns(),
-            kind: section
-                .get("slow")
-                .map_or(FaultKind::Pause, FaultKind::Slow),
+            kind: match dead {
+                true => FaultKind::Dead,
+                false => slow.unwrap_or(FaultKind::Pause),
+            },
         })
     };
     root.tables("fault", title)

@@ -37,12 +37,16 @@ name = "web"
 
 * Keys, popularity, sizes, phases, weights, reservations, limits and contracts are those of the scenario. `connections` times `depth`
   of a closed loop are as many clients with one request outstanding each.
-* `get` and `multiget` only; `poisson` and `constant` arrivals and closed loops only; no traces, no spikes. A scenario that asks for
-  more is refused, with everything that it asks for.
-* An operation takes a time drawn around its mean; there is no cache, no disk and no processor beneath. A limit delays here, and
-  refuses nothing.
-* Every tenant's partitions lie on a ring of nodes, each tenant's turned by its number.
-* A node that is paused loses nothing: what was sent there waits.
+* `get`, `put` and `multiget` only; a `put` goes to a partition's first replica, and copying it to the others costs nothing; `poisson` and
+  `constant` arrivals and closed loops only; no traces, no spikes. A scenario that asks for more is refused, with everything that it
+  asks for.
+* An operation takes a time drawn around its mean, and what it needs of `bandwidth_in`, `requests` and `bandwidth_out`, one after
+  the other, each first come, first served. There is no cache and no disk beneath. A limit delays here, and refuses nothing.
+* `placement`, `weights`, `replica = "windows"` and `scheduler = "fair"` are the four mechanisms of Pisces
+  ([theory](../theory/placement.md)); each can be played without the others. The controller has only what nodes measured: it
+  knows no popularity, no rate and no load of the scenario. A partition that moves is at once where it goes.
+* A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
+  elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
 "#;
 
 /// The text of the page.

@@ -2,7 +2,7 @@
 
 use settings::schema::{key as declared, Key};
 use settings::Otherwise::{self, Required, Unset, Value};
-use settings::Takes::{self, Flag, Integer, Number, Table, Tables, Time, Word};
+use settings::Takes::{self, ByteRate, Flag, Integer, Number, Rate, Table, Tables, Time, Word};
 use settings::{Language, Takeover};
 
 /// What stands beside the language of `workload::scenario`.
@@ -32,7 +32,13 @@ const CLUSTER: &[Key] = &[
     key("cluster.scheduler", Word(&["fair", "lottery", "fifo"]), Value("\"fair\""), "Between tenants, at each node."),
     key("cluster.order", Word(&["stretched", "rein", "rein-sbf", "rein-sds", "arrival"]), Value("\"stretched\""), "Inside a tenant: arrival stretched by the bottleneck, Rein's levels, one of its two rules in exact order, or arrival."),
     key("cluster.guard", Time("1us", "1h"), Unset("none"), "An operation that has waited longer is boosted."),
-    key("cluster.replica", Word(&["least-finish", "least-outstanding", "hot-cold", "c3", "in-turn", "random"]), Value("\"least-finish\""), "Which replica is asked."),
+    key("cluster.replica", Word(&["least-finish", "least-outstanding", "hot-cold", "c3", "in-turn", "random", "windows"]), Value("\"least-finish\""), "Which replica is asked. `windows`: the one with the emptiest window for this tenant (Pisces RS); what finds none open waits with its sender."),
+    key("cluster.placement", Word(&["ring", "demand"]), Value("\"ring\""), "Where partitions are: in order around a ring of nodes, each tenant's turned by its number, or moved to where shares fit the demand measured (Pisces PP). Moves take no time."),
+    key("cluster.weights", Word(&["fixed", "exchange"]), Value("\"fixed\""), "Tenants' weights at each node: their own everywhere, or exchanged to where each wants its share (Pisces WA)."),
+    key("cluster.interval", Time("1ms", "1h"), Value("\"1s\""), "From one step of `placement` and `weights` to the next."),
+    key("cluster.bandwidth_in", ByteRate("1kB/s", "1TB/s"), Unset("any"), "Bytes of values that a node can be sent; on top of `operation`."),
+    key("cluster.requests", Rate("1/s", "100M/s"), Unset("any"), "Requests that a node can take; on top of `operation`."),
+    key("cluster.bandwidth_out", ByteRate("1kB/s", "1TB/s"), Unset("any"), "Bytes of values that a node can reply with; on top of `operation`."),
     key("cluster.probe", Flag, Value("false"), "Large multigets ask how the servers stand before they are sent."),
     key("cluster.again", Word(&["never", "at-once", "late"]), Value("\"never\""), "Operations are sent to a second replica: all of them at once, or those without a reply after the 90th percentile."),
 ];
@@ -44,5 +50,6 @@ const FAULT: &[Key] = &[
     key("fault.node", Integer(0, 9_999), Required, "Which node, from 0."),
     key("fault.at", Time("0s", "7d"), Required, "When it begins."),
     key("fault.length", Time("1us", "7d"), Required, "How long it lasts."),
+    key("fault.dead", Flag, Value("false"), "The node is lost with all that waits there; senders ask other replicas, and `placement` makes new ones."),
     key("fault.slow", Number(0.01, 1e6), Unset("the node does nothing at all"), "Operations take so many times as long."),
 ];

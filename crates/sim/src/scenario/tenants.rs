@@ -89,27 +89,26 @@ fn stream(
     until: Option<Duration>,
 ) -> Result<Stream, String> {
     let mix = &behaviour.mix;
-    let others = [
-        mix.put,
-        mix.range,
-        mix.delete,
-        mix.increment,
-        mix.ping,
-        mix.invalid,
-    ];
+    let others = [mix.range, mix.delete, mix.increment, mix.ping, mix.invalid];
     if others.iter().any(|weight| *weight > 0.0) {
         return Err(
-            "the simulator has only `get` and `multiget`; leave the rest out of `mix`".into(),
+            "the simulator has only `get`, `put` and `multiget`; leave the rest out of `mix`"
+                .into(),
         );
     }
-    let keys = key_counts(mix.get, mix.multiget, &counts(&behaviour.multiget)?)
-        .ok_or("`mix` asks for nothing; give `get` or `multiget` a weight")?;
+    let keys = key_counts(
+        mix.get + mix.put,
+        mix.multiget,
+        &counts(&behaviour.multiget)?,
+    )
+    .ok_or("`mix` asks for nothing; give `get`, `put` or `multiget` a weight")?;
     Ok(Stream {
         arrivals: arrivals(behaviour)?,
         from_ns: from.map_or(0, |from| ns(warm_up + from)),
         until_ns: until.map_or(u64::MAX, |until| ns(warm_up + until)),
         requests: Requests {
             keys,
+            puts: mix.put / (mix.get + mix.put).max(f64::MIN_POSITIVE),
             popularity: popularity(behaviour)?,
             values: values(&behaviour.values)?,
         },

@@ -1,5 +1,8 @@
 //! What happens: the events of a run, and the state they change.
 
+mod control;
+mod faults;
+mod lanes;
 mod node;
 mod probe;
 mod replies;
@@ -7,12 +10,15 @@ mod send;
 
 use crate::agenda::Agenda;
 use crate::outcome::{Outcome, TenantOutcome};
-use crate::spec::{FaultKind, Selection, Spec};
+use crate::spec::{Selection, Spec};
+use control::Controller;
+use lanes::{Lane, Waiting};
 use node::Node;
 use policy::multiget::{Opset, Tag};
 use policy::replica::{Feedback, Rule, Selector};
 use policy::{Nanos, PrincipalId};
 use slab::Slab;
+use std::collections::BTreeMap;
 use workload::draw::Popularity;
 use workload::rng::{mix64, Rng};
 
@@ -56,8 +62,12 @@ enum Event {
     Again { op: u32, born: u32 },
     /// A node asked to be asked again.
     Ask { node: u32 },
+    /// A sender sees that an operation was lost with its node.
+    Lost { copy: Copied },
     /// A fault begins or ends.
     Fault { fault: u32, begins: bool },
+    /// A control step.
+    Control,
     /// The warm-up is over.
     Measure,
 }
@@ -82,8 +92,11 @@ struct Op {
     tag: Tag,
     cost: u64,
     expected_ns: f32,
+    bytes: u32,
+    put: bool,
     /// By copy.
     nodes: [u32; 2],
+    homes: [u32; 2],
     principals: [PrincipalId; 2],
     next: [Copied; 2],
     sent_at: [Nanos; 2],
@@ -97,16 +110,36 @@ struct Op {
 /// Where a partition is.
 #[derive(Debug)]
 struct Group {
-    /// The nodes of its replicas.
+    tenant: u32,
+    /// The nodes of its replicas that live; the first one is written.
     nodes: Vec<u32>,
     /// What its tenant is called at each of them.
     principals: Vec<PrincipalId>,
+    /// Which of its tenant's homes each of them is.
+    homes: Vec<u32>,
+    /// Expected time of what was served since the last control step.
+    served_ns: f64,
+}
+
+impl Group {
+    /// A partition that is nowhere yet.
+    fn new(tenant: u32) -> Self {
+        Group {
+            tenant,
+            nodes: Vec::new(),
+            principals: Vec::new(),
+            homes: Vec::new(),
+            served_ns: 0.0,
+        }
+    }
 }
 
 /// A sender.
 #[derive(Debug)]
 struct Router {
     selector: Selector,
+    /// By tenant; none unless replicas are chosen by windows.
+    lanes: BTreeMap<u32, Lane>,
 }
 
 /// A stream of a tenant.
@@ -132,11 +165,15 @@ struct Held {
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
     group: u32,
-    /// Which of the group's replicas is asked, and the node that this is.
+    /// Which of the group's replicas is asked; `NOWHERE`: it waits.
     place: u32,
-    node: u32,
     expected_ns: f32,
+    bytes: u32,
+    put: bool,
 }
+
+/// No replica: none is there, or none has a window open.
+const NOWHERE: u32 = u32::MAX;
 
 /// Vectors that are emptied and filled again for every request.
 #[derive(Debug, Default)]
@@ -160,6 +197,9 @@ pub struct World<'s> {
     /// First group of each tenant, and where each group is.
     first_group: Vec<u32>,
     groups: Vec<Group>,
+    controller: Controller,
+    /// Operations on partitions of which no replica lives.
+    stranded: Vec<Waiting>,
     requests: Slab<Request>,
     ops: Slab<Op>,
     held: Slab<Held>,
@@ -188,14 +228,15 @@ impl<'s> World<'s> {
     #[must_use]
     pub fn new(spec: &'s Spec) -> Self {
         let cluster = &spec.cluster;
-        let mut nodes: Vec<Node> = (0..cluster.nodes).map(|_| Node::new(spec)).collect();
-        let (first_group, groups) = place(spec, &mut nodes);
+        let nodes = (0..cluster.nodes).map(|_| Node::new(spec)).collect();
+        let (first_group, groups, controller) = control::ring(spec);
         let rule = match spec.routing.selection {
             Selection::Rule(rule) => rule,
-            Selection::Oracle => Rule::LeastFinish,
+            Selection::Oracle | Selection::Windows => Rule::LeastFinish,
         };
         let routers = (0..cluster.routers.max(1)).map(|router| Router {
             selector: Selector::new(rule, cluster.nodes, mix64(spec.seed ^ u64::from(router))),
+            lanes: BTreeMap::new(),
         });
         let mut world = World {
             spec,
@@ -205,6 +246,8 @@ impl<'s> World<'s> {
             nodes,
             first_group,
             groups,
+            controller,
+            stranded: Vec::new(),
             requests: Slab::new(),
             ops: Slab::new(),
             held: Slab::new(),
@@ -230,6 +273,8 @@ impl<'s> World<'s> {
     }
 
     fn begin(&mut self) {
+        self.regroup();
+        self.plan_control();
         for (number, tenant) in self.spec.tenants.iter().enumerate() {
             for (stream, spec) in tenant.streams.iter().enumerate() {
                 self.sources.push(Source {
@@ -268,6 +313,8 @@ impl<'s> World<'s> {
             Event::Reply { copy } => self.reply(copy),
             Event::Again { op, born } => self.again(op as usize, born),
             Event::Ask { node } => self.serve(node),
+            Event::Lost { copy } => self.lost(copy),
+            Event::Control => self.control(),
             Event::Fault { fault, begins } => self.fault(fault as usize, begins),
             Event::Measure => {
                 self.busy_before_ns = self.nodes.iter().map(|node| node.busy_ns).sum();
@@ -280,18 +327,6 @@ impl<'s> World<'s> {
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.agenda.now()
-    }
-
-    fn fault(&mut self, fault: usize, begins: bool) {
-        let fault = self.spec.faults[fault];
-        let node = &mut self.nodes[fault.node as usize];
-        match fault.kind {
-            FaultKind::Slow(factor) => node.slowness = if begins { factor } else { 1.0 },
-            FaultKind::Pause => node.paused = begins,
-        }
-        if !begins {
-            self.serve(fault.node);
-        }
     }
 
     /// What has come out so far.
@@ -310,27 +345,7 @@ impl<'s> World<'s> {
             utilisation: (busy_ns - self.busy_before_ns) as f64
                 / (permits * measured_ns.max(1) as f64),
             measured_ns,
+            moves: self.controller.moves,
         }
     }
-}
-
-/// Places every partition: successors on a ring, each tenant's ring turned by its number. A node knows only the
-/// tenants that have something there.
-fn place(spec: &Spec, nodes: &mut [Node]) -> (Vec<u32>, Vec<Group>) {
-    let (count, replicas) = (nodes.len() as u64, spec.cluster.replicas);
-    let (mut first, mut groups) = (Vec::new(), Vec::new());
-    for (number, tenant) in spec.tenants.iter().enumerate() {
-        first.push(groups.len() as u32);
-        let turn = mix64(number as u64) % count;
-        for partition in 0..u64::from(tenant.partitions.max(1)) {
-            let ring = (0..u64::from(replicas)).map(|r| ((turn + partition + r) % count) as u32);
-            let on: Vec<u32> = ring.collect();
-            let at = |node: &u32| nodes[*node as usize].admit(number as u32, &tenant.allocation);
-            groups.push(Group {
-                principals: on.iter().map(at).collect(),
-                nodes: on,
-            });
-        }
-    }
-    (first, groups)
 }

@@ -1,4 +1,4 @@
-//! A node: a stage, and the servers behind it.
+//! A node: a stage, the servers behind it, and the resources that they share.
 
 use super::{Copied, Event, World};
 use crate::spec::{Noise, Service, Spec};
@@ -9,8 +9,10 @@ use policy::{Cost, Nanos, PrincipalId};
 use std::collections::BTreeMap;
 use workload::rng::Rng;
 
-/// Requests, and nanoseconds of a permit.
-const R: usize = 2;
+/// Bytes in, requests, bytes out, and nanoseconds of a permit.
+const R: usize = 4;
+const REQUESTS: usize = 1;
+const BYTES: [bool; R] = [true, false, true, false];
 /// Operations that may wait for one tenant: more than any run has, so that nothing is lost unseen.
 const QUEUE_MAX: usize = 1 << 24;
 
@@ -21,6 +23,9 @@ struct Serving {
     ticket: Ticket,
     began_at: Nanos,
     ends_at: Nanos,
+    service_ns: Nanos,
+    /// The node died meanwhile.
+    lost: bool,
 }
 
 /// A node.
@@ -28,10 +33,15 @@ struct Serving {
 pub(super) struct Node {
     stage: Ordered<Copied, R>,
     /// What each tenant that has something here is called by the stage.
-    tenants: BTreeMap<u32, PrincipalId>,
+    pub(super) tenants: BTreeMap<u32, PrincipalId>,
+    /// What each principal had been charged, and how long it had had work queued, at the last control step.
+    pub(super) before: Vec<[u64; 2]>,
+    /// When bytes in, requests and bytes out are free again.
+    free_at: [Nanos; 3],
     serving: slab::Slab<Serving>,
     pub(super) slowness: f64,
     pub(super) paused: bool,
+    pub(super) dead: bool,
     pub(super) busy_ns: u64,
     /// Expected time of what is queued or in service, as one permit would need it.
     pub(super) backlog_ns: f64,
@@ -47,11 +57,18 @@ impl Node {
     pub(super) fn new(spec: &Spec) -> Self {
         let scheduler = &spec.scheduler;
         let meter = Meter {
-            requests: 0,
-            bytes: [false; R],
+            requests: REQUESTS,
+            bytes: BYTES,
         };
         let permits = spec.cluster.permits.max(1);
-        let capacity = [u64::MAX >> 20, 1_000_000_000 * u64::from(permits)];
+        let rates = &spec.cluster.resources;
+        let per_s = |rate: Option<f64>| rate.map_or(u64::MAX >> 20, |rate| rate.max(1.0) as u64);
+        let capacity = [
+            per_s(rates.bytes_in_per_s),
+            per_s(rates.requests_per_s),
+            per_s(rates.bytes_out_per_s),
+            1_000_000_000 * u64::from(permits),
+        ];
         let mut options = DispatchOptions::new(capacity, meter);
         options.discipline = scheduler.discipline;
         options.permits = permits;
@@ -65,9 +82,12 @@ impl Node {
         Node {
             stage: Ordered::new(options, order),
             tenants: BTreeMap::new(),
+            before: Vec::new(),
+            free_at: [0; 3],
             serving: slab::Slab::with_capacity(permits as usize),
             slowness: 1.0,
             paused: false,
+            dead: false,
             busy_ns: 0,
             backlog_ns: 0.0,
             in_flight: 0,
@@ -87,13 +107,65 @@ impl Node {
     }
 
     /// A tenant has something here from now on.
-    pub(super) fn admit(&mut self, tenant: u32, allocation: &Allocation) -> PrincipalId {
+    pub(super) fn admit(
+        &mut self,
+        now: Nanos,
+        tenant: u32,
+        allocation: &Allocation,
+    ) -> PrincipalId {
         let next = PrincipalId(self.tenants.len() as u32);
         let principal = *self.tenants.entry(tenant).or_insert(next);
         if principal == next {
-            self.stage.configure(0, principal, allocation);
+            self.stage.configure(now, principal, allocation);
+            self.before.push([0; 2]);
         }
         principal
+    }
+
+    /// A tenant is entitled to something else here.
+    pub(super) fn entitle(&mut self, now: Nanos, tenant: u32, allocation: &Allocation) {
+        if let Some(principal) = self.tenants.get(&tenant) {
+            self.stage.configure(now, *principal, allocation);
+        }
+    }
+
+    /// What a principal was charged and how long it had work queued, since the last time this was asked.
+    pub(super) fn since(&mut self, now: Nanos, principal: PrincipalId) -> [u64; 2] {
+        let seen = self.stage.dispatch().observe(now, principal);
+        let is = seen.map_or([0; 2], |seen| [seen.charged_ns, seen.occupied_ns]);
+        let was = std::mem::replace(&mut self.before[principal.index()], is);
+        [is[0].saturating_sub(was[0]), is[1].saturating_sub(was[1])]
+    }
+
+    /// Dies: all that was here is lost.
+    pub(super) fn die(&mut self, now: Nanos, spec: &Spec) -> Vec<Copied> {
+        self.dead = true;
+        let mut lost = Vec::new();
+        for (&tenant, &principal) in &self.tenants {
+            lost.extend(self.stage.remove(now, principal));
+            let allocation = &spec.tenants[tenant as usize].allocation;
+            self.stage.configure(now, principal, allocation);
+            self.before[principal.index()] = [0; 2];
+        }
+        for (_, serving) in &mut self.serving {
+            serving.lost = true;
+            lost.push(serving.copy);
+        }
+        (self.backlog_ns, self.in_flight) = (0.0, 0);
+        self.promised_ns = [0.0; LEVELS_MAX];
+        lost
+    }
+
+    /// When an operation is done that is free to use the shared resources at `at`.
+    fn through_resources(&mut self, at: Nanos, needs_ns: [f64; 3]) -> Nanos {
+        let mut done_at = at;
+        for (free_at, ns) in self.free_at.iter_mut().zip(needs_ns) {
+            if ns > 0.0 {
+                done_at = done_at.max(*free_at) + ns as Nanos;
+                *free_at = done_at;
+            }
+        }
+        done_at
     }
 }
 
@@ -111,6 +183,14 @@ impl World<'_> {
     pub(super) fn deliver(&mut self, node: u32, first: Copied) {
         let now = self.agenda.now();
         let at = &mut self.nodes[node as usize];
+        if at.dead {
+            let chain = std::iter::successors(Some(first), |copy| {
+                Some(self.ops[copy.op()].next[copy.copy()])
+            });
+            let lost: Vec<Copied> = chain.take_while(|copy| *copy != Copied::NONE).collect();
+            self.break_off(lost);
+            return;
+        }
         let mut copy = first;
         while copy != Copied::NONE {
             let op = &self.ops[copy.op()];
@@ -132,7 +212,7 @@ impl World<'_> {
     pub(super) fn serve(&mut self, node: u32) {
         let now = self.agenda.now();
         let at = &mut self.nodes[node as usize];
-        if at.paused {
+        if at.paused || at.dead {
             return;
         }
         loop {
@@ -150,13 +230,18 @@ impl World<'_> {
                     let expected_ns = f64::from(op.expected_ns) * at.slowness;
                     let service = &self.spec.cluster.service;
                     let service_ns = draw(service, expected_ns, &mut self.noise).max(1.0) as Nanos;
+                    let needs_ns = self.spec.cluster.resources.needs_ns(op.bytes, op.put);
+                    let ends_at = at.through_resources(now + service_ns, needs_ns);
                     let place = at.serving.insert(Serving {
                         copy: grant.item,
                         ticket: grant.ticket,
                         began_at: now,
-                        ends_at: now + service_ns,
+                        ends_at,
+                        service_ns,
+                        lost: false,
                     }) as u32;
-                    self.agenda.after(service_ns, Event::Served { node, place });
+                    self.agenda
+                        .after(ends_at - now, Event::Served { node, place });
                 }
             }
         }
@@ -167,11 +252,19 @@ impl World<'_> {
         let now = self.agenda.now();
         let at = &mut self.nodes[node as usize];
         let served = at.serving.remove(place as usize);
+        if served.lost {
+            at.stage.settle(now, served.ticket, Cost::ZERO);
+            return;
+        }
         let service_ns = served.ends_at - served.began_at;
-        at.stage.settle(now, served.ticket, Cost([1, service_ns]));
+        let op = &mut self.ops[served.copy.op()];
+        let bytes = u64::from(op.bytes);
+        let (bytes_in, bytes_out) = if op.put { (bytes, 0) } else { (0, bytes) };
+        let cost = Cost([bytes_in, 1, bytes_out, served.service_ns]);
+        at.stage.settle(now, served.ticket, cost);
         at.busy_ns += service_ns;
         at.in_flight -= 1;
-        let op = &mut self.ops[served.copy.op()];
+        self.groups[op.group as usize].served_ns += f64::from(op.expected_ns);
         let expected_ns = f64::from(op.expected_ns);
         at.backlog_ns = (at.backlog_ns - expected_ns).max(0.0);
         let promised = &mut at.promised_ns[usize::from(op.tag.level)];

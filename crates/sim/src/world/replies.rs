@@ -18,8 +18,12 @@ impl World<'_> {
         op.away -= 1;
         let first = !std::mem::replace(&mut op.answered, true);
         let (told, gone, since_ns) = (op.told[copy], op.away == 0, now - op.sent_at[0]);
-        let selector = &mut self.routers[op.router as usize].selector;
-        selector.replied(now, node, response_ns, told);
+        let (number, home) = (op.router, op.homes[copy]);
+        let tenant = self.groups[op.group as usize].tenant;
+        let router = &mut self.routers[number as usize];
+        router.selector.replied(now, node, response_ns, told);
+        let windows = router.lanes.get_mut(&tenant).map(|lane| &mut lane.windows);
+        let opens = windows.map(|windows| windows.replied(home, response_ns));
         if first {
             self.note_response(since_ns);
         }
@@ -31,6 +35,9 @@ impl World<'_> {
             if self.requests[request].left == 0 {
                 self.complete(request);
             }
+        }
+        if opens.is_some() {
+            self.release(number, tenant, home);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Requests are drawn, split, tagged and sent.
 
-use super::{Copied, Drawn, Event, Op, Request, World};
+use super::{Copied, Drawn, Event, Lane, Op, Request, World, NOWHERE};
 use crate::spec::{AheadKnown, Arrivals, CostKnown, Redundancy, Selection};
 use policy::multiget::{split, tag, Opset, LEVELS_MAX};
 use policy::replica::Feedback;
@@ -74,8 +74,8 @@ impl World<'_> {
             operations: drawn.len() as u32,
         }) as u32;
         for op in &mut drawn {
-            op.place = self.choose(router, op.group, op.expected_ns) as u32;
-            op.node = self.groups[op.group as usize].nodes[op.place as usize];
+            let place = self.choose(router, op.group, op.expected_ns, op.put);
+            op.place = place.map_or(NOWHERE, |place| place as u32);
         }
         self.tag_opsets(&drawn);
         let mut ops = drawn.iter();
@@ -90,7 +90,10 @@ impl World<'_> {
                     tag: self.scratch.tags[opset],
                     cost: self.cost_of(drawn.expected_ns),
                     expected_ns: drawn.expected_ns,
+                    bytes: drawn.bytes,
+                    put: drawn.put,
                     nodes: [0; 2],
+                    homes: [0; 2],
                     principals: [PrincipalId(0); 2],
                     next: [Copied::NONE; 2],
                     sent_at: [0; 2],
@@ -99,7 +102,10 @@ impl World<'_> {
                     answered: false,
                 });
                 self.born = self.born.wrapping_add(1);
-                self.send(op, drawn.place as usize);
+                match drawn.place {
+                    NOWHERE => self.wait(op),
+                    place => self.send(op, place as usize),
+                }
             }
         }
         self.scratch.drawn = drawn;
@@ -114,6 +120,7 @@ impl World<'_> {
         let tenant = &self.spec.tenants[source.tenant as usize];
         let requests = &tenant.streams[source.stream as usize].requests;
         let count = requests.keys.pick(source.rng.bits());
+        let put = requests.puts > 0.0 && count == 1 && source.rng.unit() < requests.puts;
         let first = self.first_group[source.tenant as usize];
         let drawn = &mut self.scratch.drawn;
         drawn.clear();
@@ -122,12 +129,14 @@ impl World<'_> {
             let partition =
                 mix64(key ^ (u64::from(source.tenant) << 40)) % u64::from(tenant.partitions.max(1));
             let bytes = requests.values.of(key, u64::from(source.tenant));
-            let expected_ns = self.spec.cluster.service.expected_ns(bytes) as f32;
+            let cluster = &self.spec.cluster;
+            let shared_ns: f64 = cluster.resources.needs_ns(bytes, put).iter().sum();
             drawn.push(Drawn {
                 group: first + partition as u32,
-                place: 0,
-                node: 0,
-                expected_ns,
+                place: NOWHERE,
+                expected_ns: (cluster.service.expected_ns(bytes) + shared_ns) as f32,
+                bytes,
+                put,
             });
         }
         // Neighbours in turn also spread an opset over its replicas.
@@ -187,13 +196,28 @@ impl World<'_> {
         ahead * node.slowness / f64::from(self.spec.cluster.permits)
     }
 
-    /// Chooses which replica of a group is asked, and counts on the operation to be there.
-    fn choose(&mut self, router: u32, group: u32, expected_ns: f32) -> usize {
-        let nodes = &self.groups[group as usize].nodes;
-        let selector = &mut self.routers[router as usize].selector;
+    /// Chooses which replica of a group is asked, and counts on the operation to be there. `None`: it has to wait.
+    pub(super) fn choose(
+        &mut self,
+        router: u32,
+        group: u32,
+        expected_ns: f32,
+        put: bool,
+    ) -> Option<usize> {
+        let tenant = self.groups[group as usize].tenant;
+        if self.groups[group as usize].nodes.is_empty() {
+            return None;
+        }
         let place = match self.spec.routing.selection {
-            Selection::Rule(_) => selector.choose(self.agenda.now(), nodes),
+            Selection::Windows => self.open_window(router, tenant, group, put)?,
+            _ if put => 0,
+            Selection::Rule(_) => {
+                let nodes = &self.groups[group as usize].nodes;
+                let selector = &mut self.routers[router as usize].selector;
+                selector.choose(self.agenda.now(), nodes)
+            }
             Selection::Oracle => {
+                let nodes = &self.groups[group as usize].nodes;
                 let waits = nodes
                     .iter()
                     .map(|&node| self.oracle_ns(node, LEVELS_MAX - 1));
@@ -202,9 +226,24 @@ impl World<'_> {
             }
         };
         let backlog_ns = f64::from(expected_ns) / f64::from(self.spec.cluster.permits);
+        let node = self.groups[group as usize].nodes[place];
         let selector = &mut self.routers[router as usize].selector;
-        selector.sent(nodes[place], backlog_ns as Nanos);
-        place
+        selector.sent(node, backlog_ns as Nanos);
+        Some(place)
+    }
+
+    /// A replica of which the tenant's window is open.
+    fn open_window(&mut self, router: u32, tenant: u32, group: u32, put: bool) -> Option<usize> {
+        let homes = self.homes(tenant);
+        let lanes = &mut self.routers[router as usize].lanes;
+        let lane = lanes
+            .entry(tenant)
+            .or_insert_with(|| Lane::new(&self.spec.cluster, homes));
+        let candidates = &self.groups[group as usize].homes;
+        let candidates = if put { &candidates[..1] } else { candidates };
+        let place = lane.windows.choose(candidates)?;
+        lane.windows.sent(candidates[place]);
+        Some(place)
     }
 
     /// Sends an operation, as often as the redundancy asks.
@@ -230,10 +269,13 @@ impl World<'_> {
             router,
             group,
             expected_ns,
+            put,
             nodes: [first, _],
             ..
         } = self.ops[op];
-        let mut place = self.choose(router, group, expected_ns);
+        let Some(mut place) = self.choose(router, group, expected_ns, put) else {
+            return;
+        };
         let nodes = &self.groups[group as usize].nodes;
         if nodes[place] == first {
             place = (place + 1) % nodes.len();
@@ -242,12 +284,14 @@ impl World<'_> {
     }
 
     /// Adds one copy of an operation to what is posted to its node.
-    fn transmit(&mut self, op: usize, copy: usize, place: usize) {
+    pub(super) fn transmit(&mut self, op: usize, copy: usize, place: usize) {
         let sent = &mut self.ops[op];
         let group = &self.groups[sent.group as usize];
         let node = group.nodes[place];
         sent.nodes[copy] = node;
+        sent.homes[copy] = group.homes[place];
         sent.principals[copy] = group.principals[place];
+        sent.next[copy] = Copied::NONE;
         sent.sent_at[copy] = self.agenda.now();
         sent.away += 1;
         let at = &mut self.nodes[node as usize];
@@ -261,7 +305,7 @@ impl World<'_> {
     }
 
     /// Sends off what was transmitted, one message a node.
-    fn post(&mut self) {
+    pub(super) fn post(&mut self) {
         for (node, first) in self.scratch.chains.drain(..) {
             self.scratch.last[node as usize] = Copied::NONE;
             let delay_ns = self.spec.cluster.one_way_ns;

@@ -1,0 +1,144 @@
+//! The controller: what its steps keep, whatever was seen.
+
+use policy::placement::{Control, ControlOptions, Node, Partition, Seen, Served, TenantSeen};
+use proptest::prelude::*;
+
+const CAPACITY: u64 = 1_000_000_000;
+
+fn nodes(count: u32) -> Vec<Node> {
+    (0..count)
+        .map(|domain| Node {
+            capacity: CAPACITY,
+            domain,
+        })
+        .collect()
+}
+
+fn tenant(weight: f64, wants_more: bool) -> TenantSeen {
+    TenantSeen {
+        weight,
+        reserved: 0.0,
+        wants_more,
+    }
+}
+
+/// Partitions of each tenant, all in the order of the nodes, and rates that fall by the partition's number.
+fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition>, Vec<(u32, f64)>) {
+    let numbers = (0..tenants).flat_map(|tenant| (0..each).map(move |number| (tenant, number)));
+    numbers
+        .map(|(tenant, number)| {
+            let partition = Partition {
+                demand: 0,
+                replicas: 1,
+                nodes: vec![number % nodes],
+            };
+            (partition, (tenant, 1e8 / f64::from(number + 1)))
+        })
+        .unzip()
+}
+
+fn served(partitions: &[Partition], rates: &[(u32, f64)]) -> Vec<Served> {
+    let all = partitions.iter().zip(rates);
+    all.map(|(partition, (tenant, rate))| Served {
+        tenant: *tenant,
+        node: partition.nodes[0],
+        rate: *rate,
+    })
+    .collect()
+}
+
+#[test]
+fn equal_tenants_get_shares_where_their_demand_is() {
+    let (nodes, tenants) = (nodes(4), [tenant(1.0, true); 3]);
+    let (mut partitions, rates) = skewed(3, 16, 4);
+    let mut control = Control::new(ControlOptions::default());
+    let mut decided = None;
+    for _ in 0..3 {
+        let served = served(&partitions, &rates);
+        let seen = Seen {
+            nodes: &nodes,
+            tenants: &tenants,
+            served: &served,
+            partitions: &rates,
+        };
+        decided = Some(control.step(&seen, &mut partitions));
+    }
+    let decided = decided.expect("three steps");
+    assert!(decided.planned.is_none(), "{:?}", decided.planned);
+    assert!((decided.level / (4e9 / 3.0) - 1.0).abs() < 1e-6);
+    let sums: Vec<f64> = (0..3)
+        .map(|tenant| {
+            let rate = |node: u32| {
+                let here = served(&partitions, &rates);
+                let here = here
+                    .into_iter()
+                    .filter(|s| (s.tenant, s.node) == (tenant, node));
+                here.map(|s| s.rate).sum::<f64>()
+            };
+            let whole: f64 = (0..4).map(rate).sum();
+            let of = decided.shares.iter().filter(|local| local.tenant == tenant);
+            // What it can have of its whole is bounded by the node where share over demand is least.
+            let bounds = of.map(|local| local.share / (rate(local.node) / whole).max(1e-9));
+            bounds.fold(f64::MAX, f64::min)
+        })
+        .collect();
+    for sum in sums {
+        // Placement may leave 5 % between nodes.
+        assert!(sum > 4.0 / 3.0 * 0.95, "{sum} nodes of 1.333");
+    }
+}
+
+#[test]
+fn a_lost_node_is_left_and_its_partitions_are_placed() {
+    let mut nodes = nodes(4);
+    let (mut partitions, rates) = skewed(2, 8, 4);
+    let mut control = Control::new(ControlOptions::default());
+    nodes[2].capacity = 0;
+    let served = served(&partitions, &rates);
+    let seen = Seen {
+        nodes: &nodes,
+        tenants: &[tenant(1.0, true); 2],
+        served: &served,
+        partitions: &rates,
+    };
+    let decided = control.step(&seen, &mut partitions);
+    assert!(decided
+        .planned
+        .is_some_and(|planned| planned.moves >= 4 && planned.unplaced == 0));
+    assert!(partitions.iter().all(|partition| partition.nodes != [2]));
+    assert!(decided.shares.iter().all(|local| local.node != 2));
+}
+
+proptest! {
+    /// Whoever wants more gets its part of what the others leave, on nodes that are never given twice.
+    #[test]
+    fn shares_add_up(
+        weights in prop::collection::vec((0.1f64..10.0, any::<bool>()), 2..8),
+        rates in prop::collection::vec(0.0f64..1e8, 64),
+        steps in 1usize..4,
+    ) {
+        let nodes = nodes(4);
+        let tenants: Vec<TenantSeen> = weights.iter().map(|(w, more)| tenant(*w, *more)).collect();
+        let count = tenants.len() as u32;
+        let (mut partitions, mut seen_rates) = skewed(count, 8, 4);
+        for (slot, rate) in seen_rates.iter_mut().zip(&rates) {
+            slot.1 = *rate;
+        }
+        let mut control = Control::new(ControlOptions::default());
+        for _ in 0..steps {
+            let served = served(&partitions, &seen_rates);
+            let seen = Seen { nodes: &nodes, tenants: &tenants, served: &served, partitions: &seen_rates };
+            let decided = control.step(&seen, &mut partitions);
+            let wants = |tenant: u32| tenants[tenant as usize].wants_more;
+            for node in 0..4 {
+                let here = decided.shares.iter().filter(|l| l.node == node && wants(l.tenant));
+                let sum: f64 = here.map(|l| l.share).sum();
+                prop_assert!(sum <= 1.0 + 1e-6, "node {}: {}", node, sum);
+            }
+            prop_assert!(decided.shares.iter().all(|l| l.share >= 0.0 && l.share.is_finite()));
+            if let Some(done) = decided.exchanged {
+                prop_assert!(done.worst_after >= done.worst_before);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Where partitions are, and the controller that places them and weighs tenants (Pisces algorithms 1 and 2).
+
+use super::node::Node;
+use super::{Event, Group, World};
+use crate::spec::Spec;
+use policy::placement::{self, Control, ControlOptions, Partition, Seen, Served, TenantSeen};
+use std::collections::BTreeMap;
+use workload::rng::mix64;
+
+/// What a node can serve: nanoseconds of its dominant resource a second.
+const CAPACITY: u64 = 1_000_000_000;
+/// A local share of a whole node as a weight: weights go from 0.001 to 1,000, shares then from a millionth.
+const WHOLE: f64 = 1_000.0;
+
+/// The controller, and what it moves.
+#[derive(Debug)]
+pub(super) struct Controller {
+    control: Control,
+    /// Like the groups.
+    pub(super) partitions: Vec<Partition>,
+    /// By tenant: its nodes, in the order in which it came to them.
+    homes: Vec<BTreeMap<u32, u32>>,
+    /// Whether it has places and weights to give.
+    works: bool,
+    /// Replicas that were moved.
+    pub(super) moves: u64,
+}
+
+/// Places every partition on successors on a ring, each tenant's ring turned by its number.
+pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
+    let (count, replicas) = (u64::from(spec.cluster.nodes), spec.cluster.replicas);
+    let (mut first, mut groups, mut partitions) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..spec.tenants.len() {
+        first.push(groups.len() as u32);
+        let turn = mix64(number as u64) % count;
+        for partition in 0..u64::from(spec.tenants[number].partitions.max(1)) {
+            let ring = (0..u64::from(replicas)).map(|r| ((turn + partition + r) % count) as u32);
+            partitions.push(Partition {
+                demand: 0,
+                replicas: replicas as usize,
+                nodes: ring.collect(),
+            });
+            groups.push(Group::new(number as u32));
+        }
+    }
+    let wanted = &spec.cluster.control;
+    let options = ControlOptions {
+        places: wanted.places,
+        weighs: wanted.weighs,
+        ..ControlOptions::default()
+    };
+    let controller = Controller {
+        control: Control::new(options),
+        partitions,
+        homes: vec![BTreeMap::new(); spec.tenants.len()],
+        works: wanted.places || wanted.weighs,
+        moves: 0,
+    };
+    (first, groups, controller)
+}
+
+impl World<'_> {
+    /// Every partition is asked at those of its nodes that live. A node knows only the tenants that have something
+    /// there.
+    pub(super) fn regroup(&mut self) {
+        let now = self.agenda.now();
+        for (group, partition) in self.groups.iter_mut().zip(&self.controller.partitions) {
+            let alive = |node: &u32| !self.nodes[*node as usize].dead;
+            if partition
+                .nodes
+                .iter()
+                .copied()
+                .filter(alive)
+                .eq(group.nodes.iter().copied())
+            {
+                continue;
+            }
+            group.nodes = partition.nodes.iter().copied().filter(alive).collect();
+            let allocation = &self.spec.tenants[group.tenant as usize].allocation;
+            let homes = &mut self.controller.homes[group.tenant as usize];
+            let (nodes, admit) = (&mut self.nodes, |node: &mut Node| {
+                node.admit(now, group.tenant, allocation)
+            });
+            group.principals.clear();
+            group.homes.clear();
+            for &node in &group.nodes {
+                group.principals.push(admit(&mut nodes[node as usize]));
+                let next = homes.len() as u32;
+                group.homes.push(*homes.entry(node).or_insert(next));
+            }
+        }
+        for router in &mut self.routers {
+            for (tenant, lane) in &mut router.lanes {
+                lane.grow(self.controller.homes[*tenant as usize].len() as u32);
+            }
+        }
+        self.wait_anew();
+    }
+
+    /// Nodes that a tenant has or had something at.
+    pub(super) fn homes(&self, tenant: u32) -> u32 {
+        self.controller.homes[tenant as usize].len() as u32
+    }
+
+    /// The controller's first step, if there is one.
+    pub(super) fn plan_control(&mut self) {
+        if self.controller.works {
+            let interval_ns = self.spec.cluster.control.interval_ns;
+            self.agenda.after(interval_ns, Event::Control);
+        }
+    }
+
+    /// A control step: what was seen, what follows from it.
+    pub(super) fn control(&mut self) {
+        self.plan_control();
+        let interval_s = self.spec.cluster.control.interval_ns as f64 / 1e9;
+        let (served, wants_more) = self.served_since(interval_s);
+        let spec = self.spec;
+        let operation_ns = spec.cluster.service.operation_ns / f64::from(spec.cluster.permits);
+        let tenants = spec.tenants.iter().zip(&wants_more);
+        let tenants: Vec<TenantSeen> = tenants
+            .map(|(tenant, wants_more)| TenantSeen {
+                weight: tenant.allocation.weight,
+                reserved: tenant.allocation.reservation_per_s.unwrap_or(0.0) * operation_ns,
+                wants_more: *wants_more,
+            })
+            .collect();
+        let nodes: Vec<placement::Node> = (0..)
+            .zip(&self.nodes)
+            .map(|(domain, node)| placement::Node {
+                capacity: if node.dead { 0 } else { CAPACITY },
+                domain,
+            })
+            .collect();
+        let rate = |group: &mut Group| {
+            (
+                group.tenant,
+                std::mem::take(&mut group.served_ns) / interval_s,
+            )
+        };
+        let rates: Vec<(u32, f64)> = self.groups.iter_mut().map(rate).collect();
+        let seen = Seen {
+            nodes: &nodes,
+            tenants: &tenants,
+            served: &served,
+            partitions: &rates,
+        };
+        let Controller {
+            control,
+            partitions,
+            ..
+        } = &mut self.controller;
+        let decided = control.step(&seen, partitions);
+        if let Some(planned) = decided.planned {
+            self.controller.moves += planned.moves as u64;
+            self.regroup();
+        }
+        self.entitle(&decided);
+    }
+
+    /// Rates by tenant and node, and who had work queued most of the time somewhere.
+    fn served_since(&mut self, interval_s: f64) -> (Vec<Served>, Vec<bool>) {
+        let now = self.agenda.now();
+        let mut wants_more = vec![false; self.spec.tenants.len()];
+        let mut served = Vec::new();
+        for (number, node) in (0..).zip(&mut self.nodes) {
+            let known: Vec<_> = node.tenants.iter().map(|(t, p)| (*t, *p)).collect();
+            for (tenant, principal) in known {
+                let [charged_ns, occupied_ns] = node.since(now, principal);
+                served.push(Served {
+                    tenant,
+                    node: number,
+                    rate: charged_ns as f64 / interval_s,
+                });
+                wants_more[tenant as usize] |= occupied_ns as f64 >= interval_s * 1e9 / 2.0;
+            }
+        }
+        (served, wants_more)
+    }
+
+    /// Tells nodes what tenants may have there. A reservation of the whole system is divided like the shares.
+    fn entitle(&mut self, decided: &placement::Decided) {
+        let now = self.agenda.now();
+        let mut sums = vec![0.0; self.spec.tenants.len()];
+        for local in &decided.shares {
+            sums[local.tenant as usize] += local.share;
+        }
+        for local in &decided.shares {
+            let mut allocation = self.spec.tenants[local.tenant as usize].allocation;
+            allocation.weight = local.share * WHOLE;
+            let part = local.share / sums[local.tenant as usize].max(f64::MIN_POSITIVE);
+            allocation.reservation_per_s = allocation.reservation_per_s.map(|rate| rate * part);
+            self.nodes[local.node as usize].entitle(now, local.tenant, &allocation);
+        }
+    }
+}
