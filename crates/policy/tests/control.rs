@@ -1,6 +1,8 @@
 //! The controller: what its steps keep, whatever was seen.
 
-use policy::placement::{Control, ControlOptions, Node, Partition, Seen, Served, TenantSeen};
+use policy::placement::{
+    Asked, Control, ControlOptions, Node, Partition, Seen, Served, TenantSeen,
+};
 use proptest::prelude::*;
 
 const CAPACITY: u64 = 1_000_000_000;
@@ -23,7 +25,7 @@ fn tenant(weight: f64, wants_more: bool) -> TenantSeen {
 }
 
 /// Partitions of each tenant, all in the order of the nodes, and rates that fall by the partition's number.
-fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition>, Vec<(u32, f64)>) {
+fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition>, Vec<Asked>) {
     let numbers = (0..tenants).flat_map(|tenant| (0..each).map(move |number| (tenant, number)));
     numbers
         .map(|(tenant, number)| {
@@ -32,17 +34,27 @@ fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition>, Vec<(u32, f64
                 replicas: 1,
                 nodes: vec![number % nodes],
             };
-            (partition, (tenant, 1e8 / f64::from(number + 1)))
+            let rate = 1e8 / f64::from(number + 1);
+            (partition, asked(tenant, rate))
         })
         .unzip()
 }
 
-fn served(partitions: &[Partition], rates: &[(u32, f64)]) -> Vec<Served> {
+fn asked(tenant: u32, rate: f64) -> Asked {
+    Asked {
+        tenant,
+        rate,
+        requests: 10_000,
+        served: vec![rate],
+    }
+}
+
+fn served(partitions: &[Partition], rates: &[Asked]) -> Vec<Served> {
     let all = partitions.iter().zip(rates);
-    all.map(|(partition, (tenant, rate))| Served {
-        tenant: *tenant,
+    all.map(|(partition, asked)| Served {
+        tenant: asked.tenant,
         node: partition.nodes[0],
-        rate: *rate,
+        rate: asked.rate,
     })
     .collect()
 }
@@ -122,7 +134,7 @@ proptest! {
         let count = tenants.len() as u32;
         let (mut partitions, mut seen_rates) = skewed(count, 8, 4);
         for (slot, rate) in seen_rates.iter_mut().zip(&rates) {
-            slot.1 = *rate;
+            *slot = asked(slot.tenant, *rate);
         }
         let mut control = Control::new(ControlOptions::default());
         for _ in 0..steps {

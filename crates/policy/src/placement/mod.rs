@@ -10,7 +10,7 @@ mod fair;
 mod plan;
 mod weights;
 
-pub use control::{Control, ControlOptions, Decided, Local, Seen, Served, TenantSeen};
+pub use control::{Asked, Control, ControlOptions, Decided, Local, Seen, Served, TenantSeen};
 pub use fair::{fair_shares, Claim};
 pub use plan::{fair_demand, plan, Node, Partition, Planned};
 pub use weights::{Entry, Exchanged, Shares};

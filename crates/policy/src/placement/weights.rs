@@ -59,9 +59,11 @@ pub struct Shares {
 /// first, which nearly always exists there, and longer cycles only where there is none: 1,000 nodes and 10,000
 /// tenants would take minutes else.
 const ENTRIES_FULL: usize = 1 << 14;
-/// Longer cycles in larger systems: tenants looked at for one, and givers tried at a node, those with the most slack.
+/// There, givers tried at a node, those with the most slack, for an exchange of two tenants.
+const GIVERS_NEAR: usize = 32;
+/// And for a longer cycle, with the tenants looked at for one.
 const LOOKED_AT_MAX: usize = 16;
-const GIVERS_MAX: usize = 4;
+const GIVERS_FAR: usize = 4;
 
 /// How far a search goes.
 #[derive(Clone, Copy, Debug)]
@@ -196,22 +198,23 @@ impl Shares {
         place: usize,
         epsilon: i64,
     ) -> Option<(i64, (u32, u32))> {
-        let all = Reach {
+        let small = self.entries.len() <= ENTRIES_FULL;
+        let near = Reach {
             looked_at: usize::MAX,
-            givers: usize::MAX,
-            longer: self.entries.len() <= ENTRIES_FULL,
+            givers: if small { usize::MAX } else { GIVERS_NEAR },
+            longer: small,
         };
         let far = Reach {
             looked_at: LOOKED_AT_MAX,
-            givers: GIVERS_MAX,
+            givers: GIVERS_FAR,
             longer: true,
         };
         for own in self.of(tenant) {
             let node = self.entries[own].node as usize;
             self.search.own[node] = own as u32;
         }
-        let found = match self.search_cycle(tenant, place, epsilon, all) {
-            None if !all.longer => self.search_cycle(tenant, place, epsilon, far),
+        let found = match self.search_cycle(tenant, place, epsilon, near) {
+            None if !small => self.search_cycle(tenant, place, epsilon, far),
             found => found,
         };
         for own in self.of(tenant) {

@@ -3,7 +3,9 @@
 use super::node::Node;
 use super::{Event, Group, World};
 use crate::spec::Spec;
-use policy::placement::{self, Control, ControlOptions, Partition, Seen, Served, TenantSeen};
+use policy::placement::{
+    self, Asked, Control, ControlOptions, Partition, Seen, Served, TenantSeen,
+};
 use std::collections::BTreeMap;
 use workload::rng::mix64;
 
@@ -59,6 +61,25 @@ pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
     (first, groups, controller)
 }
 
+impl Group {
+    /// What was asked of it since the last step, and what its replicas served.
+    fn asked_since(&mut self, partition: &Partition, interval_s: f64) -> Asked {
+        let mut rate = |node: &u32| {
+            let place = self.nodes.iter().position(|other| other == node);
+            place.map_or(0.0, |place| {
+                std::mem::take(&mut self.served_ns[place]) / interval_s
+            })
+        };
+        let served = partition.nodes.iter().map(&mut rate).collect();
+        Asked {
+            tenant: self.tenant,
+            served,
+            rate: std::mem::take(&mut self.asked_ns) / interval_s,
+            requests: std::mem::take(&mut self.asked),
+        }
+    }
+}
+
 impl World<'_> {
     /// Every partition is asked at those of its nodes that live. A node knows only the tenants that have something
     /// there.
@@ -81,6 +102,7 @@ impl World<'_> {
             let (nodes, admit) = (&mut self.nodes, |node: &mut Node| {
                 node.admit(now, group.tenant, allocation)
             });
+            group.served_ns = vec![0.0; group.nodes.len()];
             group.principals.clear();
             group.homes.clear();
             for &node in &group.nodes {
@@ -132,18 +154,16 @@ impl World<'_> {
                 domain,
             })
             .collect();
-        let rate = |group: &mut Group| {
-            (
-                group.tenant,
-                std::mem::take(&mut group.served_ns) / interval_s,
-            )
-        };
-        let rates: Vec<(u32, f64)> = self.groups.iter_mut().map(rate).collect();
+        let partitions = &self.controller.partitions;
+        let asked = self.groups.iter_mut().zip(partitions);
+        let asked: Vec<Asked> = asked
+            .map(|(group, partition)| group.asked_since(partition, interval_s))
+            .collect();
         let seen = Seen {
             nodes: &nodes,
             tenants: &tenants,
             served: &served,
-            partitions: &rates,
+            partitions: &asked,
         };
         let Controller {
             control,

@@ -117,8 +117,11 @@ struct Group {
     principals: Vec<PrincipalId>,
     /// Which of its tenant's homes each of them is.
     homes: Vec<u32>,
-    /// Expected time of what was served since the last control step.
-    served_ns: f64,
+    /// Since the last control step: expected time of what was asked for, how often, and expected time of what each
+    /// replica served.
+    asked_ns: f64,
+    asked: u64,
+    served_ns: Vec<f64>,
 }
 
 impl Group {
@@ -129,7 +132,9 @@ impl Group {
             nodes: Vec::new(),
             principals: Vec::new(),
             homes: Vec::new(),
-            served_ns: 0.0,
+            asked_ns: 0.0,
+            asked: 0,
+            served_ns: Vec::new(),
         }
     }
 }

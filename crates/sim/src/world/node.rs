@@ -264,7 +264,10 @@ impl World<'_> {
         at.stage.settle(now, served.ticket, cost);
         at.busy_ns += service_ns;
         at.in_flight -= 1;
-        self.groups[op.group as usize].served_ns += f64::from(op.expected_ns);
+        let group = &mut self.groups[op.group as usize];
+        if let Some(place) = group.nodes.iter().position(|other| *other == node) {
+            group.served_ns[place] += f64::from(op.expected_ns);
+        }
         let expected_ns = f64::from(op.expected_ns);
         at.backlog_ns = (at.backlog_ns - expected_ns).max(0.0);
         let promised = &mut at.promised_ns[usize::from(op.tag.level)];

@@ -131,10 +131,14 @@ impl World<'_> {
             let bytes = requests.values.of(key, u64::from(source.tenant));
             let cluster = &self.spec.cluster;
             let shared_ns: f64 = cluster.resources.needs_ns(bytes, put).iter().sum();
+            let expected_ns = cluster.service.expected_ns(bytes) + shared_ns;
+            let group = &mut self.groups[(first + partition as u32) as usize];
+            group.asked_ns += expected_ns;
+            group.asked += 1;
             drawn.push(Drawn {
                 group: first + partition as u32,
                 place: NOWHERE,
-                expected_ns: (cluster.service.expected_ns(bytes) + shared_ns) as f32,
+                expected_ns: expected_ns as f32,
                 bytes,
                 put,
             });
