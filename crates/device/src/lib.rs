@@ -5,6 +5,7 @@
 //!   measure and when a result can be believed; a [`Bench`] does the I/O.
 //! * [`Disk`] is the bench of a real disk: threads that read and write one scratch file around the page cache.
 //!   [`EmulatedDisk`] is that of an emulated one, in emulated time.
+//! * [`contest`] has tenants share an emulated disk through the dispatch that ships, in emulated time.
 //! * [`Profile`] is the result and its file, `device.toml`; docs/reference/device.md describes it.
 //!
 //! It is a crate of its own because it has two users that must not see each other (the subcommand that writes
@@ -12,6 +13,8 @@
 //! threads: so does the engine, and their cost is part of what it can get out of the device.
 
 mod calibrate;
+pub mod contest;
+mod dice;
 mod disk;
 mod emulated;
 mod error;

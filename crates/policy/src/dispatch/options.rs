@@ -1,5 +1,6 @@
 //! What a dispatch is told: its options at the start, and an allocation for each principal.
 
+use crate::cost::device::{CostModel, Op, Vop};
 use crate::cost::{Charge, Cost, Nanos};
 use crate::fairness::drr::DebtBounds;
 
@@ -77,6 +78,39 @@ impl<const R: usize> DispatchOptions<R> {
             debt_max: Charge::from_ns(self.debt_max_ns).max(Charge(turns)),
             turns_max: Charge(turns),
             estimate_max: quantum,
+        }
+    }
+}
+
+/// Threads that may wait for one principal before a device: more than there are.
+const DEVICE_QUEUE_MAX: usize = 4096;
+/// A round lets the largest I/O of each principal through several times.
+const DEVICE_QUANTA_PER_ROUND: u64 = 8;
+
+impl DispatchOptions<1> {
+    /// One device, its one resource counted as prices are, in millionths of a VOP. `floor_per_s` (VOPs a second)
+    /// sets the length of quanta and rounds only; no I/O is larger than `chunk_bytes`.
+    #[must_use]
+    pub fn device(costs: &CostModel, floor_per_s: f64, permits: u32, chunk_bytes: u64) -> Self {
+        let meter = Meter {
+            requests: 0,
+            bytes: [false],
+        };
+        let largest = Op::ALL
+            .map(|op| costs.cost(op, chunk_bytes))
+            .into_iter()
+            .max();
+        let largest = largest.unwrap_or(Vop::ONE).get();
+        let quantum_ns = (largest * 1e9 / floor_per_s.max(1.0)) as Nanos + 1;
+        let round_ns = DEVICE_QUANTA_PER_ROUND * quantum_ns;
+        let usual = DispatchOptions::new([Vop::new(floor_per_s).0.max(1)], meter);
+        DispatchOptions {
+            permits,
+            queue_max: DEVICE_QUEUE_MAX,
+            quantum_ns,
+            round_ns,
+            debt_max_ns: usual.debt_max_ns.max(2 * round_ns),
+            ..usual
         }
     }
 }

@@ -21,9 +21,7 @@ use parking_lot::Mutex;
 use policy::cost::device::{CostModel, Vop};
 use policy::depth::{Capacity, Depth, Slice, Trial};
 use stage::blocking::Blocking;
-use stage::{
-    Allocation, Clock, Cost, Discipline, DispatchOptions, Meter, Nanos, Permit, PrincipalId,
-};
+use stage::{Allocation, Clock, Cost, Discipline, DispatchOptions, Nanos, Permit, PrincipalId};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,10 +44,6 @@ pub struct DeviceOptions {
 
 /// A part of its tenant's weight for background work (thesis 6.4: 10 %).
 const BACKGROUND: f64 = 0.1;
-/// Threads that may wait for one principal: more than there are.
-const QUEUE_MAX: usize = 4096;
-/// A round lets the largest I/O of each principal through several times.
-const QUANTA_PER_ROUND: u64 = 8;
 
 thread_local! {
     /// What this thread was granted and has not given back. A thread does one I/O at a time; they nest at most.
@@ -138,22 +132,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
     /// A stage without tenants. With `emulated`, an I/O ends when that device would have done it.
     #[must_use]
     pub fn new(options: DeviceOptions, clock: C, emulated: Option<Emulated<C>>) -> Arc<Self> {
-        let meter = Meter {
-            requests: 0,
-            bytes: [false],
-        };
-        // In millionths of a VOP, as prices are; only the length of quanta and rounds depends on it.
-        let capacity = Vop::new(options.floor_per_s).0.max(1);
-        let mut dispatch = DispatchOptions::new([capacity], meter);
-        dispatch.permits = options.depth;
+        let mut dispatch = DispatchOptions::device(
+            &options.costs,
+            options.floor_per_s,
+            options.depth,
+            options.chunk_bytes,
+        );
         dispatch.discipline = options.discipline;
-        dispatch.queue_max = QUEUE_MAX;
-        let largest =
-            policy::cost::device::Op::ALL.map(|op| options.costs.cost(op, options.chunk_bytes));
-        let largest = largest.into_iter().max().unwrap_or(Vop::ONE);
-        dispatch.quantum_ns = (largest.get() * 1e9 / options.floor_per_s.max(1.0)) as Nanos + 1;
-        dispatch.round_ns = QUANTA_PER_ROUND * dispatch.quantum_ns;
-        dispatch.debt_max_ns = dispatch.debt_max_ns.max(2 * dispatch.round_ns);
         let live = Live {
             depth: Depth::new(options.depth),
             capacity: Capacity::new(options.floor_per_s),

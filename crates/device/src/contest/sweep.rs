@@ -1,0 +1,164 @@
+//! The thesis's sweeps: eight tenants over pairs of sizes.
+
+use super::{Got, Sizes, Stage, Tenant};
+use crate::calibrate::{calibrate, Measured, Mix};
+use crate::{DeviceError, EmulatedDisk};
+use policy::cost::device::{CostModel, Rule};
+use std::time::Duration;
+
+/// Tenants, half of them readers where they differ (6.2.3, 7.2.1).
+const TENANTS: usize = 8;
+/// Requests that each keeps outstanding: together far more than the device is given at a time.
+const WORKERS: usize = 8;
+
+/// A device that was calibrated, to be shared.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    disk: EmulatedDisk,
+    measured: Measured,
+    slice: Duration,
+    seed: u64,
+}
+
+/// Readers of one size beside writers of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// Bytes of a read.
+    pub read_bytes: u64,
+    /// Bytes of a write.
+    pub write_bytes: u64,
+    /// Least over greatest throughput ratio of the tenants: requests a second over those of a tenant whose kind
+    /// has the device to itself (7.2.1). 1: prices say what I/Os take from others.
+    pub mmr: f64,
+    /// Least over greatest VOPs charged. 1: the scheduler keeps to the prices.
+    pub vop_mmr: f64,
+}
+
+impl Sweep {
+    /// Calibrates a device; everything is then measured for `slice` of its time.
+    ///
+    /// # Errors
+    /// [`DeviceError::Implausible`] if it cannot be calibrated.
+    pub fn new(disk: EmulatedDisk, slice: Duration, seed: u64) -> Result<Sweep, DeviceError> {
+        let mut calibrated = disk.clone();
+        let plan = disk.plan();
+        let measured = calibrate(&mut calibrated, &plan, &mut |_, _| {})?;
+        Ok(Sweep {
+            disk,
+            measured,
+            slice,
+            seed,
+        })
+    }
+
+    /// What calibrating found.
+    #[must_use]
+    pub fn measured(&self) -> &Measured {
+        &self.measured
+    }
+
+    /// The prices by a rule.
+    ///
+    /// # Errors
+    /// As [`Measured::calibration`].
+    pub fn costs(&self, rule: Rule) -> Result<CostModel, DeviceError> {
+        Ok(CostModel::new(rule, &self.measured.calibration()?))
+    }
+
+    fn contest(&self, costs: &CostModel, tenants: &[Tenant]) -> Vec<Got> {
+        let stage = Stage {
+            model: self.disk.model(),
+            costs,
+            floor_per_s: self.measured.floor_per_s,
+            depth: self.measured.depth as u32,
+            chunk_bytes: self.measured.chunk_bytes,
+        };
+        stage.contest(tenants, self.slice, self.seed)
+    }
+
+    /// Four readers and four writers under a price rule, for every pair of sizes (fig. 7.1, 7.3).
+    ///
+    /// # Errors
+    /// As [`Sweep::costs`].
+    pub fn pairs(
+        &self,
+        rule: Rule,
+        reads: &[u64],
+        writes: &[u64],
+    ) -> Result<Vec<Pair>, DeviceError> {
+        let costs = self.costs(rule)?;
+        let half = |percent, bytes: &u64| {
+            [tenant(percent, Sizes::of(*bytes), Sizes::of(*bytes)); TENANTS / 2]
+        };
+        // Four alone have a quarter each; an eighth is what each is owed among eight.
+        let owed = |percent, bytes| {
+            let alone = self.contest(&costs, &half(percent, bytes));
+            alone.iter().map(|got| got.per_s).sum::<f64>() / TENANTS as f64
+        };
+        let owed_reads: Vec<f64> = reads.iter().map(|bytes| owed(100, bytes)).collect();
+        let owed_writes: Vec<f64> = writes.iter().map(|bytes| owed(0, bytes)).collect();
+        let mut pairs = Vec::new();
+        for (read_bytes, owed_reads) in reads.iter().zip(&owed_reads) {
+            for (write_bytes, owed_writes) in writes.iter().zip(&owed_writes) {
+                let tenants = [half(100, read_bytes), half(0, write_bytes)].concat();
+                let got = self.contest(&costs, &tenants);
+                let (readers, writers) = got.split_at(TENANTS / 2);
+                let ratios = readers.iter().map(|got| got.per_s / owed_reads);
+                let ratios = ratios.chain(writers.iter().map(|got| got.per_s / owed_writes));
+                pairs.push(Pair {
+                    read_bytes: *read_bytes,
+                    write_bytes: *write_bytes,
+                    mmr: min_max_ratio(ratios),
+                    vop_mmr: min_max_ratio(got.iter().map(|got| got.vop_per_s)),
+                });
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// VOPs a second that are left for every pair of sizes under a mix, whose sizes spread by `sigma_bytes`
+    /// (fig. 6.5, 6.6).
+    ///
+    /// # Errors
+    /// As [`Sweep::costs`].
+    pub fn capacity(
+        &self,
+        mix: Mix,
+        (reads, writes): (&[u64], &[u64]),
+        sigma_bytes: u64,
+    ) -> Result<Vec<f64>, DeviceError> {
+        let costs = self.costs(Rule::Exact)?;
+        let sizes = |bytes: &u64| Sizes {
+            mean_bytes: *bytes,
+            sigma_bytes,
+        };
+        let mut capacity = Vec::new();
+        for read in reads.iter().map(sizes) {
+            for write in writes.iter().map(sizes) {
+                let tenants: Vec<Tenant> = (0..TENANTS)
+                    .map(|number| match mix {
+                        Mix::Reads(percent) => tenant(percent, read, write),
+                        Mix::Halves => tenant(100 * (number % 2) as u32, read, write),
+                    })
+                    .collect();
+                let got = self.contest(&costs, &tenants);
+                capacity.push(got.iter().map(|got| got.vop_per_s).sum());
+            }
+        }
+        Ok(capacity)
+    }
+}
+
+fn tenant(reads_percent: u32, read: Sizes, write: Sizes) -> Tenant {
+    Tenant {
+        workers: WORKERS,
+        reads_percent,
+        read,
+        write,
+    }
+}
+
+fn min_max_ratio(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let least = values.clone().fold(f64::INFINITY, f64::min);
+    least / values.fold(0.0, f64::max)
+}

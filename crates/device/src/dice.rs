@@ -1,0 +1,44 @@
+//! Numbers that look random, the same in every run.
+
+use policy::cost::device::Op;
+use policy::device::Io;
+
+/// The part of the device that is used: far beyond any cache, within any disk.
+const SPAN_BYTES: u64 = 64 << 30;
+const PAGE_BYTES: u64 = 4 << 10;
+
+/// A seed, and the state after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dice(pub u64);
+
+impl Dice {
+    fn bits(&mut self) -> u64 {
+        // Knuth's MMIX generator; its low bits are poor and not used.
+        self.0 = self
+            .0
+            .wrapping_mul(0x5851_F42D_4C95_7F2D)
+            .wrapping_add(0x1405_7B7E_F767_814F);
+        self.0 >> 11
+    }
+
+    /// Below `end`, which is not 0.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(end)) >> 53) as u64
+    }
+
+    /// An I/O somewhere, aligned to a page.
+    pub(crate) fn io(&mut self, op: Op, bytes: u64) -> Io {
+        let offset = self.below(SPAN_BYTES / PAGE_BYTES) * PAGE_BYTES;
+        Io { op, offset, bytes }
+    }
+
+    /// Above 0, at most 1.
+    fn unit(&mut self) -> f64 {
+        (self.bits() + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Mean 0, variance 1 (Box and Muller).
+    pub(crate) fn normal(&mut self) -> f64 {
+        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}
