@@ -7,6 +7,7 @@
 //! memtable's skip list (measured: docs/decisions/0003).
 
 use crate::buffer::{Buffer, Extra};
+use crate::device::{tag, Tag, TAGS};
 use crate::record::{self, RawKey, OBJECT};
 use crate::shard::Key;
 use crate::{Entry, Object, Seq};
@@ -51,6 +52,8 @@ pub(crate) struct Batch {
     pub stripes: u64,
     /// Everything before it was removed.
     pub clears: bool,
+    /// Bytes by the tag of who wrote them.
+    pub written: [u64; TAGS],
 }
 
 impl Batch {
@@ -63,7 +66,15 @@ impl Batch {
             last_seq: 0,
             stripes: 0,
             clears: false,
+            written: [0; TAGS],
         }
+    }
+
+    /// For whom it is written: its I/O is one, so whoever wrote most of it stands for all.
+    pub(crate) fn tag(&self) -> Tag {
+        let most = self.written.iter().max().copied().unwrap_or_default();
+        let first = self.written.iter().position(|bytes| *bytes == most);
+        Tag(first.unwrap_or_default() as u8)
     }
 
     /// Records in it, repeats counted.
@@ -83,6 +94,7 @@ impl Batch {
                 .push(Op::Object(object.key.clone(), object.entry.clone()));
         }
         self.bytes += buffer.bytes();
+        self.written[tag().index()] += buffer.bytes() as u64;
         self.count += 1;
         self.last_seq = seq;
     }
@@ -203,6 +215,20 @@ mod tests {
         let once = batch.encode();
         assert_eq!(once.len(), 2);
         assert!(once.data().ends_with(b"3"), "\"gone\" sorts before \"hot\"");
+    }
+
+    #[test]
+    fn a_batch_is_for_whoever_wrote_most_of_it() {
+        use crate::device::tagged;
+        let mut batch = Batch::new(1, 0);
+        assert_eq!(batch.tag(), Tag::default(), "nobody wrote anything");
+        for (tag, value) in [(2, &b"a long value"[..]), (5, b"v"), (5, b"w")] {
+            let _tagged = tagged(Tag(tag));
+            batch.add(&set(b"key", Some(value)), 1);
+        }
+        assert_eq!(batch.written.iter().sum::<u64>(), batch.bytes as u64);
+        assert!(batch.written[5] > batch.written[2] && batch.written[2] > 0);
+        assert_eq!(batch.tag(), Tag(5));
     }
 
     #[test]

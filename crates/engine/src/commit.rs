@@ -7,6 +7,7 @@
 //! with it: a batch whose sync failed may still be found in the log, and then it counts.
 
 use crate::batch::Batch;
+use crate::device::{tagged, Tag};
 use crate::directory::check_writable;
 use crate::gate::Patience;
 use crate::latch::tell;
@@ -33,13 +34,17 @@ impl Keyspace {
         let mut cpu = ThreadCpu::start();
         while let Some(batch) = self.log.take() {
             let sync = self.sync();
+            let tag = batch.tag();
+            let _tagged = tagged(tag);
             if let Err(error) = db.write(batch.encode(), sync == Sync::Always) {
                 return self.fail(&self.write_error(error.into_string()));
             }
             if sync == Sync::Always {
                 self.counters.syncs.fetch_add(1, Ordering::Relaxed);
             } else {
-                self.counters.unsynced.store(true, Ordering::Release);
+                let counters = &self.counters;
+                counters.unsynced_tag.store(tag.0, Ordering::Relaxed);
+                counters.unsynced.store(true, Ordering::Release);
             }
             turn += batch.bytes;
             // Before the cores are told: they charge it as they answer.
@@ -63,7 +68,7 @@ impl Keyspace {
         for index in bits(batch.stripes) {
             self.stripes[index].lock().release(batch.number);
         }
-        self.counters.committed(batch.count, batch.bytes);
+        self.counters.committed(batch);
         if batch.clears {
             self.reclaim();
         }
@@ -169,6 +174,7 @@ impl Keyspace {
             return;
         }
         let Some(db) = self.gate.peek() else { return };
+        let _tagged = tagged(Tag(self.counters.unsynced_tag.load(Ordering::Relaxed)));
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = db.rocks.flush_wal(true) {
             let error = self.write_error(error.into_string());

@@ -3,7 +3,8 @@
 //! Each read, write, sync and delete of a tenant's database is announced to a [`DeviceStage`] before it begins, on the
 //! thread that does it, and reported when it has ended. The stage may make it wait. What the I/O is for is told
 //! in two ways: RocksDB says which of its activities it belongs to ([`Activity`]), and whoever works for a
-//! request says so for its thread ([`tagged`]); work handed to another thread takes its [`Tag`] along.
+//! request says so for its thread ([`tagged`]). A job for another thread takes the [`Tag`] of whoever queued it along, and a
+//! batch of the log that of whoever wrote most of it.
 
 pub use policy::cost::device::Op;
 
@@ -83,9 +84,20 @@ impl Activity {
     }
 }
 
+/// Tags that are counted apart: nobody's and seven more.
+pub const TAGS: usize = 8;
+
 /// For whom a thread works: the class of a request, as the server numbers classes. The default is nobody's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag(pub u8);
+
+impl Tag {
+    /// Its place in arrays of [`TAGS`] elements; whoever uses more tags finds the rest in the last place.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0).min(TAGS - 1)
+    }
+}
 
 thread_local! {
     static TAG: Cell<Tag> = const { Cell::new(Tag(0)) };

@@ -1,5 +1,6 @@
 //! Threads for work that blocks.
 
+use crate::device::{tag, tagged, Tag};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -13,7 +14,8 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 const SPARE_IDLE: Duration = Duration::from_secs(10);
 
 struct State {
-    jobs: VecDeque<Job>,
+    /// With the tag of whoever queued it.
+    jobs: VecDeque<(Tag, Job)>,
     idle: usize,
     threads: usize,
     closed: bool,
@@ -58,7 +60,7 @@ impl Pool {
             drop(state);
             return;
         }
-        state.jobs.push_back(job);
+        state.jobs.push_back((tag(), job));
         if state.jobs.len() > state.idle && state.threads < self.0.max {
             self.start_thread(&mut state);
         }
@@ -106,14 +108,15 @@ impl Pool {
 impl Inner {
     fn work(&self) {
         self.duty.begin();
-        while let Some(job) = self.next() {
+        while let Some((tag, job)) = self.next() {
+            let _tagged = tagged(tag);
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
                 tracing::error!(pool = self.name, "a job panicked");
             }
         }
     }
 
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<(Tag, Job)> {
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {

@@ -1,8 +1,10 @@
 //! What a keyspace counts.
 
+use crate::batch::Batch;
+use crate::device::TAGS;
 use crate::{EngineError, Keyspace};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::time::Instant;
 
 #[derive(Default)]
@@ -10,12 +12,15 @@ pub(crate) struct Counters {
     commits: AtomicU64,
     writes: AtomicU64,
     bytes: AtomicU64,
+    written: [AtomicU64; TAGS],
     pub failures: AtomicU64,
     pub syncs: AtomicU64,
     /// CPU time of committers, until somebody takes it to charge for it.
     pub commit_cpu_ns: AtomicU64,
     /// The log has records that no sync covered.
     pub unsynced: AtomicBool,
+    /// The tag of the newest of them.
+    pub unsynced_tag: AtomicU8,
     /// An upkeep is queued or runs.
     pub upkeep: AtomicBool,
     /// The uses counted at last, and since when they are the same.
@@ -23,10 +28,15 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn committed(&self, writes: u64, bytes: usize) {
+    pub(crate) fn committed(&self, batch: &Batch) {
         self.commits.fetch_add(1, Ordering::Relaxed);
-        self.writes.fetch_add(writes, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.writes.fetch_add(batch.count, Ordering::Relaxed);
+        self.bytes.fetch_add(batch.bytes as u64, Ordering::Relaxed);
+        for (total, bytes) in self.written.iter().zip(batch.written) {
+            if bytes > 0 {
+                total.fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
     }
 }
 
@@ -73,6 +83,12 @@ impl Keyspace {
     /// CPU time that committers have used for this keyspace since the last call, ns.
     pub fn take_commit_cpu_ns(&self) -> u64 {
         self.counters.commit_cpu_ns.swap(0, Ordering::Relaxed)
+    }
+
+    /// Bytes committed since the opening of the engine, by the tag of the thread that wrote them: who owes how much
+    /// of what flushing and compacting them will cost.
+    pub fn written_bytes(&self) -> [u64; TAGS] {
+        std::array::from_fn(|tag| self.counters.written[tag].load(Ordering::Relaxed))
     }
 
     /// The numbers now. Locks each shard for a moment.

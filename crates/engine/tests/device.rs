@@ -76,6 +76,7 @@ fn every_use_is_seen_and_told_apart() {
     let engine = engine(folder.path());
     let recorder = Arc::new(Recorder::default());
     let keyspace = open(&engine, recorder.clone(), Sync::Always);
+    let opened = recorder.ios().len();
     let put = tagged(Tag(3));
     for number in 0..WRITES {
         set(&keyspace, &key(number), &value(number)).expect("written");
@@ -89,6 +90,10 @@ fn every_use_is_seen_and_told_apart() {
         );
     }
     drop(reading);
+    let written = keyspace.written_bytes();
+    let closing = recorder.ios().len();
+    assert_eq!(written.iter().sum::<u64>(), written[3], "{written:?}");
+    assert_eq!(written[3], keyspace.stats().committed_bytes);
     drop(keyspace);
     engine.shutdown();
 
@@ -122,6 +127,17 @@ fn every_use_is_seen_and_told_apart() {
         gets().count() > 0 && gets().all(|io| io.tag == Tag(4)),
         "{:?}",
         gets().next()
+    );
+    // The committer writes the log for whoever wrote the batch.
+    let log = || {
+        let between = ios[opened..closing].iter();
+        let of_log = between.filter(|io| io.activity == Activity::Log);
+        of_log.filter(|io| io.op == Op::Write)
+    };
+    assert!(
+        log().count() > 0 && log().all(|io| io.tag == Tag(3)),
+        "{:?}",
+        log().find(|io| io.tag != Tag(3))
     );
     assert!(ios
         .iter()

@@ -6,11 +6,12 @@ use engine::{
 };
 use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule, Vop};
 use policy::device::{Model, SsdParameters};
-use server::device::{DeviceOptions, DeviceScheduler, Emulated};
+use server::device::{tag_of, DeviceOptions, DeviceScheduler, Emulated};
 use stage::{Clock, Discipline, ManualClock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
+use telemetry::Class;
 
 /// 4 KiB: read 1 VOP, write 2; 64 KiB: read 8, write 10.
 fn costs() -> CostModel {
@@ -67,7 +68,11 @@ fn everything_is_charged_by_its_price_and_use() {
         let token = stage.begin(&io);
         stage.end(&io, token, ended);
     };
-    run(get(), DONE);
+    let tagged = DeviceIo {
+        tag: tag_of(Class::Get),
+        ..get()
+    };
+    run(tagged, DONE);
     // Asked for 64 KiB, 4 KiB before the end of the file.
     run(
         io(Op::Read, 64 << 10, Activity::Range, FileKind::Data),
@@ -92,16 +97,19 @@ fn everything_is_charged_by_its_price_and_use() {
     );
     let used = stage.used(0).expect("known");
     let of = |activity: Activity| {
-        (
-            used.ios[activity as usize],
-            used.vops[activity as usize].get(),
-        )
+        let sum = used.activity(activity);
+        (sum.ios, sum.vops.get())
     };
     assert_eq!(of(Activity::Get), (1, 1.0));
     assert_eq!(of(Activity::Range), (1, 1.0));
     assert_eq!(of(Activity::Log), (2, 2.0 + 4.0));
     assert_eq!(of(Activity::Other), (1, 10.0));
     assert_eq!(of(Activity::Flush), (1, 10.0));
+    let of_class = |class| used.class(class).vops.get();
+    assert_eq!(of_class(Some(Class::Get)), 1.0);
+    assert_eq!(of_class(None), 1.0 + 6.0 + 10.0 + 10.0);
+    assert_eq!(used.cell(Some(Class::Get), Activity::Range).ios, 0);
+    assert_eq!(used.total().ios, 6);
     assert_eq!(stage.parked(), 0);
     stage.remove(0);
     assert_eq!(stage.used(0), None);
@@ -270,13 +278,13 @@ fn a_database_works_over_an_emulated_device() {
     drop(keyspace);
     engine.shutdown();
     let used = stage.used(0).expect("known");
-    let ios = |activity: Activity| used.ios[activity as usize];
+    let ios = |activity: Activity| used.activity(activity).ios;
     assert!(
         ios(Activity::Log) >= 800,
         "each write was appended and synced: {used:?}"
     );
     assert!(ios(Activity::Flush) > 0, "{used:?}");
-    assert!(used.vops.iter().all(|vop| *vop < Vop::new(1e9)));
+    assert!(used.total().vops < Vop::new(1e9));
     let state = stage.state();
     assert_eq!((state.in_flight, state.queued), (0, 0));
 }

@@ -37,4 +37,4 @@ pub use recorder::{Limit, Recorder, Request};
 pub use registry::Registry;
 pub use shares::{shares, Capacities, Recent, Share};
 pub use snapshot::HistogramSnapshot;
-pub use totals::{ClassTotals, TenantTotals, Usage};
+pub use totals::{Answered, ClassTotals, TenantTotals, Usage};

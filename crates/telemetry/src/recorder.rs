@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::class::{Class, CLASSES};
 use crate::histogram::{bump, Histogram};
-use crate::totals::{ClassTotals, Usage};
+use crate::totals::{Answered, ClassTotals, Usage};
 
 /// Which limit of a tenant turned a request away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,15 @@ impl Counters {
             for (total, count) in totals.throttled.iter_mut().zip(&counters.throttled) {
                 *total += count.load(Relaxed);
             }
+        }
+    }
+
+    /// Adds what this core answered of a class to `into`.
+    pub(crate) fn add_answered_to(&self, class: Class, into: &mut Answered) {
+        if let Some(counters) = self.classes[class.index()].get() {
+            into.requests += counters.requests.load(Relaxed);
+            into.bytes_in += counters.bytes_in.load(Relaxed);
+            into.bytes_out += counters.bytes_out.load(Relaxed);
         }
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::class::Class;
 use crate::recorder::{Counters, Recorder};
 use crate::shares::Recent;
-use crate::totals::{TenantTotals, Usage};
+use crate::totals::{Answered, TenantTotals, Usage};
 
 /// The counters of all tenants on all cores. Locked when a tenant comes or goes and at a scrape, never by
 /// a request.
@@ -101,6 +102,21 @@ impl Registry {
         Some(totals)
     }
 
+    /// How much of a class a tenant was answered; nothing if it is unknown.
+    pub fn answered(&self, tenant: &str, class: Class) -> Answered {
+        let mut answered = Answered::default();
+        for core in self
+            .tenants
+            .lock()
+            .get(tenant)
+            .iter()
+            .flat_map(|t| &t.cores)
+        {
+            core.add_answered_to(class, &mut answered);
+        }
+        answered
+    }
+
     /// What each tenant used since the start, those who used nothing included.
     pub fn usages(&self) -> Vec<(String, Usage)> {
         let tenants = self.tenants.lock();
@@ -156,7 +172,6 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::Class;
     use crate::recorder::Request;
 
     fn get() -> Request {
@@ -191,6 +206,9 @@ mod tests {
             5
         );
         assert_eq!(registry.usage().requests, 5);
+        let answered = registry.answered("web", Class::Get);
+        assert_eq!((answered.requests, answered.bytes_out), (5, 500));
+        assert_eq!(registry.answered("batch", Class::Get), Answered::default());
         assert!(registry.totals("batch").is_none());
         drop(first);
         registry

@@ -51,6 +51,17 @@ impl ClassTotals {
     }
 }
 
+/// How much of one class was answered since the start, over all cores: [`ClassTotals`] without its histograms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// Requests answered, errors included, throttled ones not.
+    pub requests: u64,
+    /// Bytes of requests.
+    pub bytes_in: u64,
+    /// Bytes of replies.
+    pub bytes_out: u64,
+}
+
 /// One tenant's counters since the start, over all cores.
 #[derive(Clone, Debug, Default)]
 pub struct TenantTotals {

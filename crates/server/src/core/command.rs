@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::device::tagged;
 use engine::{Keys, Outcome, Seq};
 use policy::Nanos;
 use smallvec::SmallVec;
@@ -13,6 +14,7 @@ use super::unit::Unit;
 use super::{touch, Core, Used};
 use crate::commands::{self, Flags, Handler, Spec};
 use crate::connection::{Connection, Parked, Written};
+use crate::device::tag_of;
 use crate::resp::{Args, Reply};
 
 /// A unit of more requests does not run in a turn, where it would keep others from theirs for as long as it takes: a
@@ -115,6 +117,7 @@ impl Core {
         let protocol = connection.session.protocol;
         let context = self.shared.context(&connection.tenant);
         let output = &mut connection.output;
+        let _tagged = tagged(tag_of(spec.class));
         let outcome = keyspace.try_run(&Keys::Some(&names), self.now_ms, &mut |access| {
             output.rollback(before.mark);
             commands::run(spec, access, args, Reply::new(output, protocol), context)?;
@@ -170,6 +173,7 @@ impl Core {
             let context = self.shared.context(&connection.tenant);
             let output = &mut connection.output;
             let now_ms = self.now_ms;
+            let _tagged = tagged(tag_of(unit.class));
             let outcome = unit.with_keys(|keys| match keys {
                 Keys::Some(_) if unit.requests <= TURN_REQUESTS_MAX as u64 => {
                     keyspace.try_run(keys, now_ms, &mut |access| {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::device::tagged;
 use engine::{Keyspace, Latch, Lookups, Seq};
 use policy::{Cost, Nanos, PrincipalId};
 use stage::{Admitted, Next, Permit};
@@ -14,6 +15,7 @@ use super::unit::Unit;
 use super::{Core, Used};
 use crate::connection::client::Client;
 use crate::connection::{Connection, Parked, Written};
+use crate::device::tag_of;
 use crate::resp::{Output, Protocol};
 use crate::tenants::Tenant;
 
@@ -171,6 +173,7 @@ impl Work {
         let mut output = Output::new();
         let context = shared.context(&self.tenant);
         let empty = output.mark();
+        let _tagged = tagged(tag_of(self.unit.class));
         let result = self
             .keyspace
             .run(&latch, (shared.options.wall_ms)(), &mut |access| {

@@ -1,27 +1,83 @@
-//! Who used how much of the device, and for what.
+//! Who used how much of the device, and for what: by tenant, class of request and activity of RocksDB.
 
-use engine::device::Activity;
+use engine::device::{Activity, Tag, TAGS};
 use parking_lot::RwLock;
 use policy::cost::device::Vop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use telemetry::Class;
 
 const ACTIVITIES: usize = Activity::ALL.len();
 
-/// What a tenant used of the device, by activity, in the order of [`Activity::ALL`]. Totals only grow.
+/// The tag of threads that work for a request of this class; no tag means that no request waits for it.
+#[must_use]
+pub fn tag_of(class: Class) -> Tag {
+    Tag(class.index() as u8 + 1)
+}
+
+/// I/Os and what they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct Sum {
     /// I/Os.
-    pub ios: [u64; ACTIVITIES],
+    pub ios: u64,
     /// What they cost.
-    pub vops: [Vop; ACTIVITIES],
+    pub vops: Vop,
+}
+
+impl Sum {
+    fn plus(self, other: Sum) -> Sum {
+        Sum {
+            ios: self.ios + other.ios,
+            vops: self.vops.plus(other.vops),
+        }
+    }
+}
+
+/// What a tenant used of the device. Totals only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used([[Sum; ACTIVITIES]; TAGS]);
+
+impl Used {
+    /// What one activity used, for whatever class.
+    #[must_use]
+    pub fn activity(&self, activity: Activity) -> Sum {
+        let all = self.0.iter().map(|of| of[activity as usize]);
+        all.fold(Sum::default(), Sum::plus)
+    }
+
+    /// What requests of a class did themselves; `None`: what no request waited for (flush, compaction, opening).
+    #[must_use]
+    pub fn class(&self, class: Option<Class>) -> Sum {
+        let of = &self.0[class.map_or(Tag::default(), tag_of).index()];
+        of.iter().copied().fold(Sum::default(), Sum::plus)
+    }
+
+    /// One activity for one class.
+    #[must_use]
+    pub fn cell(&self, class: Option<Class>, activity: Activity) -> Sum {
+        self.0[class.map_or(Tag::default(), tag_of).index()][activity as usize]
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn total(&self) -> Sum {
+        self.0
+            .iter()
+            .flatten()
+            .copied()
+            .fold(Sum::default(), Sum::plus)
+    }
+}
+
+/// The counters of a [`Sum`].
+#[derive(Debug, Default)]
+struct Cell {
+    ios: AtomicU64,
+    vops: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Account {
-    ios: [AtomicU64; ACTIVITIES],
-    vops: [AtomicU64; ACTIVITIES],
-}
+struct Account([[Cell; ACTIVITIES]; TAGS]);
 
 /// An account for each tenant. Adding takes a shared lock and two atomic additions.
 #[derive(Debug, Default)]
@@ -48,26 +104,41 @@ impl Ledger {
         }
     }
 
-    pub(super) fn add(&self, tenant: u32, activity: Activity, price: Vop) {
+    pub(super) fn add(&self, tenant: u32, tag: Tag, activity: Activity, price: Vop) {
         self.total.fetch_add(price.0, Ordering::Relaxed);
         if let Some(Some(account)) = self.accounts.read().get(tenant as usize) {
-            account.ios[activity as usize].fetch_add(1, Ordering::Relaxed);
-            account.vops[activity as usize].fetch_add(price.0, Ordering::Relaxed);
+            let cell = &account.0[tag.index()][activity as usize];
+            cell.ios.fetch_add(1, Ordering::Relaxed);
+            cell.vops.fetch_add(price.0, Ordering::Relaxed);
         }
     }
 
     pub(super) fn used(&self, tenant: u32) -> Option<Used> {
         let account = self.accounts.read().get(tenant as usize).cloned()??;
-        let read = |counts: &[AtomicU64; ACTIVITIES]| {
-            std::array::from_fn(|at| counts[at].load(Ordering::Relaxed))
+        let read = |cell: &Cell| Sum {
+            ios: cell.ios.load(Ordering::Relaxed),
+            vops: Vop(cell.vops.load(Ordering::Relaxed)),
         };
-        Some(Used {
-            ios: read(&account.ios),
-            vops: read(&account.vops).map(Vop),
-        })
+        Some(Used(std::array::from_fn(|tag| {
+            std::array::from_fn(|activity| read(&account.0[tag][activity]))
+        })))
     }
 
     pub(super) fn total(&self) -> Vop {
         Vop(self.total.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_a_place_of_its_own() {
+        let mut places: Vec<usize> = Class::ALL.map(|class| tag_of(class).index()).to_vec();
+        places.push(Tag::default().index());
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), Class::ALL.len() + 1);
     }
 }

@@ -13,7 +13,7 @@ mod emulated;
 mod ledger;
 
 pub use emulated::Emulated;
-pub use ledger::Used;
+pub use ledger::{tag_of, Sum, Used};
 
 use engine::device::{Activity, DeviceIo, DeviceStage, Ended};
 use ledger::Ledger;
@@ -187,7 +187,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         self.ledger.close(tenant);
     }
 
-    /// What a tenant used so far, by what RocksDB did it for; `None` if it is unknown.
+    /// What a tenant used so far, by class and by what RocksDB did it for; `None` if it is unknown.
     #[must_use]
     pub fn used(&self, tenant: u32) -> Option<Used> {
         self.ledger.used(tenant)
@@ -278,7 +278,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         // Reads ask beyond the end of a file; what was not moved did not cost. An error did: the device tried.
         let price = self.price(io, if ended.ok { ended.bytes } else { io.bytes });
         let cost = Cost([price.0]);
-        self.ledger.add(io.principal, io.activity, price);
+        self.ledger.add(io.principal, io.tag, io.activity, price);
         let held = (token & HOLDS == HOLDS)
             .then(|| HELD.with_borrow_mut(Vec::pop))
             .flatten();
