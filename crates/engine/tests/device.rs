@@ -128,21 +128,22 @@ fn every_use_is_seen_and_told_apart() {
         "{:?}",
         gets().next()
     );
-    // The committer writes the log for whoever wrote the batch.
-    let log = || {
-        let between = ios[opened..closing].iter();
-        let of_log = between.filter(|io| io.activity == Activity::Log);
-        of_log.filter(|io| io.op == Op::Write)
-    };
-    assert!(
-        log().count() > 0 && log().all(|io| io.tag == Tag(3)),
-        "{:?}",
-        log().find(|io| io.tag != Tag(3))
-    );
+    the_log_is_written_for(Tag(3), &ios[opened..closing]);
     assert!(ios
         .iter()
         .filter(|io| io.activity.background())
         .all(|io| io.tag == Tag(0)));
+}
+
+/// By the committer, a thread of its own.
+fn the_log_is_written_for(tag: Tag, ios: &[DeviceIo]) {
+    let log = || {
+        let of_log = ios.iter().filter(|io| io.activity == Activity::Log);
+        of_log.filter(|io| io.op == Op::Write)
+    };
+    assert!(log().count() > 0);
+    let stray = log().find(|io| io.tag != tag);
+    assert_eq!(stray, None);
 }
 
 #[test]

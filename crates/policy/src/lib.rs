@@ -17,6 +17,7 @@
 //! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels;
 //! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
+//! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised requests into VOPs;
 //! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
@@ -32,6 +33,8 @@ pub mod device;
 pub mod dispatch;
 pub mod multiget;
 pub mod placement;
+pub mod profile;
+pub mod provision;
 pub mod replica;
 
 mod fairness;

@@ -1,0 +1,246 @@
+//! What a request costs a device, all of it: its own I/O, and what it makes the storage engine do later (thesis 6.3.1).
+//!
+//! In each interval, and for each tenant, the I/O of its requests and of the engine's internal operations is counted in
+//! VOPs, beside the requests and the bytes they wrote. With `u` VOPs and `s` normalised (1 KiB) requests,
+//!
+//! ```text
+//! q_a       = average(u_a / s_a)                      direct, request a
+//! q_(a,i)   = q_i e_a,  q_i = average(u_i / written)  indirect, by operation i
+//! profile_a = q_a + sum over i of q_(a,i)
+//! ```
+//!
+//! where `e_a` is what one normalised request of `a` writes. The thesis counts operations and how often requests
+//! trigger them; that number cancels out of its `q_i e_(a,i) / s_a`, and what is left is the cost over everything written
+//! since the last trigger. So an operation is not an event here but a run of intervals with I/O of its
+//! kind, and its cost goes to all that was written since the run before ended.
+//!
+//! Averages are of sums, both fading alike: an interval in which little was done says little.
+
+use crate::cost::device::{CostModel, Op, Vop};
+
+/// Bytes of a normalised request.
+const UNIT_BYTES: f64 = 1024.0;
+/// What an interval weighs in an average: at one a second, 92 % of a change is followed within 5 s.
+const ALPHA: f64 = 0.4;
+/// The same for a run of an operation, of which there are fewer.
+const ALPHA_RUN: f64 = 0.6;
+/// A run that lasts longer is taken in pieces of so many intervals: a tenant that writes without pause is flushed
+/// without pause, and is not to wait for the end of that.
+const RUN_MAX: u32 = 3;
+
+/// Requests that rates can be reserved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Request {
+    /// A read of one key.
+    Get,
+    /// A write of one key.
+    Put,
+}
+
+/// How many kinds there are.
+pub const REQUESTS: usize = 2;
+
+impl Request {
+    /// All of them, in the order of arrays of [`REQUESTS`] elements.
+    pub const ALL: [Request; REQUESTS] = [Request::Get, Request::Put];
+
+    /// Its name in configuration and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Request::Get => "get",
+            Request::Put => "put",
+        }
+    }
+
+    fn op(self) -> Op {
+        match self {
+            Request::Get => Op::Read,
+            Request::Put => Op::Write,
+        }
+    }
+}
+
+/// What the engine does later on behalf of requests, in the order of arrays of [`INTERNALS`] elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Internal {
+    /// A memtable becomes a file.
+    Flush,
+    /// Files are merged.
+    Compaction,
+}
+
+/// How many kinds there are.
+pub const INTERNALS: usize = 2;
+
+/// What requests of one kind did in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Requests answered.
+    pub requests: u64,
+    /// Bytes they carried: replies of gets, requests of puts.
+    pub bytes: u64,
+    /// I/O they did themselves.
+    pub direct: Vop,
+    /// Bytes that they wrote.
+    pub written_bytes: u64,
+}
+
+impl Done {
+    /// 1 KiB-normalised requests, counted as the request stage counts them: from the totals of the interval.
+    #[must_use]
+    pub fn normalised(&self) -> f64 {
+        (self.requests as f64).max(self.bytes as f64 / UNIT_BYTES)
+    }
+}
+
+/// What one tenant did in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// By kind of request, in the order of [`Request::ALL`].
+    pub done: [Done; REQUESTS],
+    /// Bytes written, by these requests and all others.
+    pub written_bytes: u64,
+    /// I/O of flushing and compacting.
+    pub internal: [Vop; INTERNALS],
+}
+
+/// What one normalised request costs, in VOP.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RequestCost {
+    /// Its own I/O.
+    pub direct: f64,
+    /// What it makes the engine do later: flush, compaction.
+    pub indirect: [f64; INTERNALS],
+}
+
+impl RequestCost {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.direct + self.later()
+    }
+
+    /// What is done later, by all operations together.
+    #[must_use]
+    pub fn later(&self) -> f64 {
+        self.indirect.iter().sum()
+    }
+}
+
+/// A fading average of one sum over another.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Ratio {
+    over: f64,
+    under: f64,
+    /// Cost that nothing was counted beside: what is counted when it ends may have cost something before.
+    early: f64,
+}
+
+impl Ratio {
+    fn step(&mut self, alpha: f64, over: f64, under: f64) {
+        self.early += over;
+        if under > 0.0 {
+            // The first interval is all there is.
+            let alpha = if self.under > 0.0 { alpha } else { 1.0 };
+            self.over += alpha * (self.early - self.over);
+            self.under += alpha * (under - self.under);
+            self.early = 0.0;
+        }
+    }
+
+    fn get(&self) -> Option<f64> {
+        (self.under > 0.0).then(|| self.over / self.under)
+    }
+}
+
+/// What an internal operation costs for each KiB written.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Operation {
+    average: Ratio,
+    /// Since the last run ended.
+    used: f64,
+    written: f64,
+    /// Intervals of the run under way.
+    run: u32,
+}
+
+impl Operation {
+    fn step(&mut self, used: f64, written: f64) {
+        self.used += used;
+        self.written += written;
+        if used > 0.0 {
+            self.run += 1;
+        }
+        if self.run == RUN_MAX || (self.run > 0 && used == 0.0) {
+            self.average.step(ALPHA_RUN, self.used, self.written);
+            *self = Operation {
+                average: self.average,
+                ..Operation::default()
+            };
+        }
+    }
+
+    /// A run under way counts with what it has used so far, where that is more. One that has only begun does not, unless
+    /// it is the first: most end in the interval in which they begin, and what is written in the rest of it is theirs too.
+    fn get(&self) -> f64 {
+        let finished = self.average.get().unwrap_or(0.0);
+        let mut partial = self.average;
+        let begun = if partial.under > 0.0 { 1 } else { 0 };
+        if self.run > begun {
+            partial.step(ALPHA_RUN, self.used, self.written);
+        }
+        partial.get().unwrap_or(0.0).max(finished)
+    }
+}
+
+/// The profile of one tenant's requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Profile {
+    direct: [Ratio; REQUESTS],
+    /// KiB written by a normalised request.
+    written: [Ratio; REQUESTS],
+    /// Bytes a request.
+    size: [Ratio; REQUESTS],
+    internal: [Operation; INTERNALS],
+}
+
+impl Profile {
+    /// An interval has ended; all are to be of about the same length.
+    pub fn step(&mut self, interval: &Interval) {
+        for (at, done) in interval.done.iter().enumerate() {
+            let normalised = done.normalised();
+            self.direct[at].step(ALPHA, done.direct.get(), normalised);
+            self.written[at].step(ALPHA, done.written_bytes as f64 / UNIT_BYTES, normalised);
+            self.size[at].step(ALPHA, done.bytes as f64, done.requests as f64);
+        }
+        let written = interval.written_bytes as f64 / UNIT_BYTES;
+        for (operation, used) in self.internal.iter_mut().zip(interval.internal) {
+            operation.step(used.get(), written);
+        }
+    }
+
+    /// What a normalised request costs; `None` before the first of its kind.
+    #[must_use]
+    pub fn cost(&self, request: Request) -> Option<RequestCost> {
+        let at = request as usize;
+        let direct = self.direct[at].get()?;
+        let written = self.written[at].get().unwrap_or(0.0);
+        Some(RequestCost {
+            direct,
+            indirect: self.internal.map(|operation| operation.get() * written),
+        })
+    }
+
+    /// What it would cost if it were one I/O of the size of its object: the price without a profile (thesis 7.4.1). Before
+    /// the first of its kind that is a KiB, the dearest there is for each KiB.
+    #[must_use]
+    pub fn object_cost(&self, request: Request, costs: &CostModel) -> RequestCost {
+        let bytes = self.size[request as usize].get().unwrap_or(UNIT_BYTES);
+        let price = costs.cost(request.op(), bytes.max(1.0) as u64).get();
+        RequestCost {
+            direct: price / (bytes / UNIT_BYTES).max(1.0),
+            indirect: [0.0; INTERNALS],
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Reservations of requests turned into allocations of a device (thesis 6.3.1, its end, and 6.3.2).
+//!
+//! A tenant that was promised `v_a` normalised requests a second needs `v_a profile_a` VOPs a second. All together must fit
+//! under the floor, what the device does under the worst of mixes; if they do not, each is scaled
+//! down by the same factor, and that is reported.
+//!
+//! An allocation has two parts, because the I/O has: what requests do themselves, and what the engine does for them later.
+//! Were the second not reserved too, flushes and compactions would fall behind the puts that were.
+
+use crate::cost::device::CostModel;
+use crate::profile::{Interval, Profile, Request, RequestCost, REQUESTS};
+use std::collections::BTreeMap;
+
+/// Overbooking is reported when it has lasted for so many intervals: the first requests of a tenant are priced before its
+/// profile is known.
+const LASTS: u32 = 3;
+
+/// Normalised requests a second that a tenant was promised, in the order of [`Request::ALL`]. 0: none.
+pub type Reservation = [f64; REQUESTS];
+
+/// What requests are taken to cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pricing {
+    /// What they were seen to cost, indirect costs included.
+    Profiles,
+    /// One I/O of the object's size; the baseline.
+    Objects,
+}
+
+/// VOPs a second that are a tenant's before anybody's share.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct VopRate {
+    /// For what its requests do themselves.
+    pub foreground: f64,
+    /// For what is flushed and compacted on their behalf.
+    pub background: f64,
+}
+
+impl VopRate {
+    /// Both parts.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.foreground + self.background
+    }
+
+    fn scaled(&self, scale: f64) -> VopRate {
+        VopRate {
+            foreground: self.foreground * scale,
+            background: self.background * scale,
+        }
+    }
+}
+
+/// One tenant's part of a [`Provision`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Provisioned {
+    /// What its reservations need.
+    pub wanted: VopRate,
+    /// What it gets.
+    pub allocated: VopRate,
+    /// The price of a normalised request, in the order of [`Request::ALL`].
+    pub costs: [RequestCost; REQUESTS],
+    /// Whether that price was measured, not assumed.
+    pub measured: [bool; REQUESTS],
+}
+
+/// The answer for an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Provision {
+    /// By tenant, those without reservations included.
+    pub tenants: BTreeMap<u32, Provisioned>,
+    /// VOPs a second that all reservations need.
+    pub wanted_per_s: f64,
+    /// What each gets of what it needs, above 0, at most 1.
+    pub scale: f64,
+    /// By how much the reservations exceed the floor, VOPs a second; 0 if they fit, or only just do not.
+    pub overbooked_per_s: f64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Tenant {
+    profile: Profile,
+    reservation: Reservation,
+}
+
+/// Turns reservations into allocations, once an interval.
+#[derive(Clone, Debug)]
+pub struct Provisioner {
+    costs: CostModel,
+    pricing: Pricing,
+    floor_per_s: f64,
+    tenants: BTreeMap<u32, Tenant>,
+    /// Intervals in a row in which the floor did not suffice.
+    over: u32,
+}
+
+impl Provisioner {
+    /// Without tenants. `floor_per_s` is what may be promised, VOPs a second, above 0.
+    #[must_use]
+    pub fn new(costs: CostModel, pricing: Pricing, floor_per_s: f64) -> Provisioner {
+        Provisioner {
+            costs,
+            pricing,
+            floor_per_s,
+            tenants: BTreeMap::new(),
+            over: 0,
+        }
+    }
+
+    /// What a tenant is promised from now on; it is added if it is new.
+    pub fn reserve(&mut self, tenant: u32, reservation: Reservation) {
+        let reservation = reservation.map(|per_s| if per_s > 0.0 { per_s } else { 0.0 });
+        self.tenants.entry(tenant).or_default().reservation = reservation;
+    }
+
+    /// Forgets a tenant and its profile.
+    pub fn remove(&mut self, tenant: u32) {
+        self.tenants.remove(&tenant);
+    }
+
+    /// What a tenant did in the interval that ended. Unknown tenants are nobody's.
+    pub fn observe(&mut self, tenant: u32, interval: &Interval) {
+        if let Some(tenant) = self.tenants.get_mut(&tenant) {
+            tenant.profile.step(interval);
+        }
+    }
+
+    /// VOPs a second that all reservations would need if this tenant (`None`: a new one) had this reservation.
+    #[must_use]
+    pub fn would_want_per_s(&self, tenant: Option<u32>, reservation: Reservation) -> f64 {
+        let others = self.tenants.iter().filter(|(at, _)| Some(**at) != tenant);
+        let others: f64 = others
+            .map(|(_, other)| {
+                self.priced(&other.profile, other.reservation)
+                    .wanted
+                    .total()
+            })
+            .sum();
+        let profile = tenant.and_then(|at| self.tenants.get(&at));
+        let profile = profile.map(|known| known.profile).unwrap_or_default();
+        others + self.priced(&profile, reservation).wanted.total()
+    }
+
+    /// What may be promised, VOPs a second.
+    #[must_use]
+    pub fn floor_per_s(&self) -> f64 {
+        self.floor_per_s
+    }
+
+    /// Ends an interval: what everybody gets in the next.
+    pub fn provision(&mut self) -> Provision {
+        let priced =
+            |(at, tenant): (&u32, &Tenant)| (*at, self.priced(&tenant.profile, tenant.reservation));
+        let mut tenants: BTreeMap<u32, Provisioned> = self.tenants.iter().map(priced).collect();
+        let wanted_per_s: f64 = tenants.values().map(|tenant| tenant.wanted.total()).sum();
+        let over = wanted_per_s > self.floor_per_s;
+        let scale = if over {
+            self.floor_per_s / wanted_per_s
+        } else {
+            1.0
+        };
+        for tenant in tenants.values_mut() {
+            tenant.allocated = tenant.wanted.scaled(scale);
+        }
+        self.over = if over { self.over.saturating_add(1) } else { 0 };
+        let overbooked_per_s = if self.over >= LASTS {
+            wanted_per_s - self.floor_per_s
+        } else {
+            0.0
+        };
+        Provision {
+            tenants,
+            wanted_per_s,
+            scale,
+            overbooked_per_s,
+        }
+    }
+
+    fn priced(&self, profile: &Profile, reservation: Reservation) -> Provisioned {
+        let mut provisioned = Provisioned::default();
+        for (at, request) in Request::ALL.into_iter().enumerate() {
+            let known = match self.pricing {
+                Pricing::Profiles => profile.cost(request),
+                Pricing::Objects => None,
+            };
+            let cost = known.unwrap_or_else(|| profile.object_cost(request, &self.costs));
+            provisioned.measured[at] = known.is_some();
+            provisioned.costs[at] = cost;
+            provisioned.wanted.foreground += reservation[at] * cost.direct;
+            provisioned.wanted.background += reservation[at] * cost.later();
+        }
+        provisioned
+    }
+}
