@@ -19,6 +19,7 @@
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
 //! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised requests into VOPs;
 //! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
+//! * [`memory`] says who has how much of the block cache and the write buffers;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
 //! * [`balance`] says which connections should move to another core.
@@ -31,6 +32,7 @@ pub mod cost;
 pub mod depth;
 pub mod device;
 pub mod dispatch;
+pub mod memory;
 pub mod multiget;
 pub mod placement;
 pub mod profile;
