@@ -184,12 +184,18 @@ function promised(tenant) {
   ];
 }
 
+function lent(used, granted, allotment) {
+  return `${bytes(used)} of ${bytes(granted)} granted, ${bytes(allotment)} its own`;
+}
+
 function held(tenant) {
   const reads = tenant.cache_hits + tenant.cache_misses;
   return [
     ["keys, about", number(tenant.keys)],
     ["object cache", `${bytes(tenant.cache_bytes)} of ${bytes(tenant.cache_allotment_bytes)}`],
     ["found there", reads === 0 ? "–" : `${percent((100 * tenant.cache_hits) / reads)} % of ${number(reads)} reads since the start`],
+    ["block cache", lent(tenant.block_cache_bytes, tenant.block_cache_granted_bytes, tenant.block_cache_allotment_bytes)],
+    ["write buffers", lent(tenant.write_buffer_bytes, tenant.write_buffer_granted_bytes, tenant.write_buffer_allotment_bytes)],
     ["not committed yet", bytes(tenant.uncommitted_bytes)],
     ["files", bytes(tenant.disk_bytes)],
     ["connections", plural(tenant.connections, "connection", "connections")],

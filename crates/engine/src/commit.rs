@@ -193,12 +193,15 @@ impl Keyspace {
         let works = Cell::new(false);
         let open = |old| {
             drop(old);
-            let writable = self
-                .shared
-                .open_db(&self.name, &self.directory, &self.options);
+            let writable = self.open_db();
             works.set(writable.is_ok());
             let db = writable.or_else(|error| {
-                let read_only = self.shared.open_read_only(&self.directory, &self.options);
+                let read_only = self.shared.open_read_only(
+                    self.id,
+                    &self.directory,
+                    &self.options,
+                    &self.buffers,
+                );
                 read_only.map_err(|_| error)
             });
             (db, ())
@@ -243,7 +246,12 @@ impl Keyspace {
         let closed = self.gate.close(|db| {
             // What is written but not synced would be nobody's to sync once the log is closed.
             let synced = db.rocks.flush_wal(self.sync() != Sync::Never);
-            synced.is_ok() && self.log.quiet()
+            let close = synced.is_ok() && self.log.quiet();
+            if close {
+                // Here, since whoever opens it again must find that it left.
+                self.shared.memory.leave(self.id, &self.buffers);
+            }
+            close
         });
         if closed {
             self.shared.closed.fetch_add(1, Ordering::Relaxed);
@@ -269,6 +277,7 @@ impl Keyspace {
                 tracing::error!(tenant = %self.name, %error, "the last sync failed");
             }
         });
+        self.shared.memory.leave(self.id, &self.buffers);
     }
 
     fn fail_quietly(&self, error: &EngineError) {

@@ -2,6 +2,7 @@
 
 use crate::directory::Directory;
 use crate::keyspace::Keyspace;
+use crate::memory::Memory;
 use crate::pool::{Handlers, Pool};
 use crate::rocks::Commons;
 use crate::shared::{Shared, Writers};
@@ -68,6 +69,7 @@ impl Engine {
             directory,
             commons,
             closed: AtomicU64::new(0),
+            memory: Memory::new(&options),
             handlers: Handlers(Pool::new(
                 "handler",
                 Duty::Handle,
@@ -123,9 +125,9 @@ impl Engine {
         &self.shared.handlers
     }
 
-    /// Bytes in the block cache that all keyspaces share.
+    /// Bytes in the block caches of all keyspaces.
     pub fn block_cache_used_bytes(&self) -> u64 {
-        self.shared.commons.block_cache.get_usage() as u64
+        self.shared.memory.block_cache_used(&self.keyspaces())
     }
 
     /// Removes a tenant's keyspace and its files. Whoever still holds it gets
@@ -194,7 +196,12 @@ impl Engine {
 
     fn tick(&self) {
         self.tidy();
-        for keyspace in self.keyspaces() {
+        let keyspaces = self.keyspaces();
+        for keyspace in self.shared.memory.step(&keyspaces) {
+            let fit = move || keyspace.fit_memtables();
+            self.shared.writers.0.submit(Box::new(fit));
+        }
+        for keyspace in keyspaces {
             if keyspace.wants_upkeep() {
                 let idle_close = self.idle_close;
                 let job = move || keyspace.upkeep(idle_close);

@@ -3,6 +3,7 @@
 use crate::gate::Gate;
 use crate::latch::{Book, Locked};
 use crate::log::Log;
+use crate::memory::Buffers;
 use crate::pins::Stripe;
 use crate::rocks::Db;
 use crate::shard::Shard;
@@ -40,6 +41,7 @@ pub struct Keyspace {
     pub(crate) directory: PathBuf,
     pub(crate) options: KeyspaceOptions,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) buffers: Buffers,
     pub(crate) gate: Gate,
     pub(crate) shards: Box<[Padded]>,
     hasher: RandomState,
@@ -83,7 +85,8 @@ impl Keyspace {
         let shard = || Shard::new(per_shard, object_bytes_max);
         let shards = (0..count).map(|_| Padded(Mutex::new(shard()))).collect();
         let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
-        let db = shared.open_db(name, &directory, &options)?;
+        let buffers = shared.memory.buffers(&options);
+        let db = shared.open_db((id, name), &directory, &options, &buffers)?;
         let read = |raw: &[u8]| {
             db.rocks.get(raw).map_err(|error| EngineError::Open {
                 tenant: name.to_owned(),
@@ -100,6 +103,7 @@ impl Keyspace {
             name: name.to_owned(),
             directory,
             shared: Arc::clone(shared),
+            buffers,
             gate: Gate::new(db),
             shards,
             hasher: RandomState::default(),
@@ -205,10 +209,13 @@ impl Keyspace {
 
     /// The database, opened if it is closed. Blocks.
     pub(crate) fn db(&self) -> Result<Arc<Db>, EngineError> {
-        self.gate.get(|| {
-            self.shared
-                .open_db(&self.name, &self.directory, &self.options)
-        })
+        self.gate.get(|| self.open_db())
+    }
+
+    pub(crate) fn open_db(&self) -> Result<Db, EngineError> {
+        let tenant = (self.id, self.name.as_str());
+        self.shared
+            .open_db(tenant, &self.directory, &self.options, &self.buffers)
     }
 
     /// What a read that must not be shown before its write is durable adds to its reply.

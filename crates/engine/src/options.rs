@@ -1,7 +1,7 @@
 //! What can be chosen, with units and defaults.
 
 use crate::device::DeviceHook;
-use crate::Committed;
+use crate::{Allotments, Committed};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,13 @@ use std::time::Duration;
 pub struct EngineOptions {
     /// The data directory; created if absent.
     pub data: PathBuf,
-    /// Block cache that all keyspaces share, bytes.
+    /// Block cache of all keyspaces together, bytes.
     pub block_cache_bytes: u64,
+    /// Memtables of all keyspaces together, bytes. While flushes are under way they may be more.
+    pub write_buffer_bytes: u64,
+    /// Each keyspace has a block cache and write buffers of its own, by [`Allotments`]. Else the block cache is one for
+    /// all, who asks most has most of it, and memtables are only limited one by one.
+    pub allotted_memory: bool,
     /// Handler threads: how many blocking jobs (disk reads, scans) run at once.
     pub handlers: usize,
     /// Committer threads at the start. More are started while all are held up by slow disks.
@@ -25,7 +30,7 @@ pub struct EngineOptions {
     /// Read and write data files around the page cache where the file system can. The log is
     /// always buffered: with direct writes RocksDB skips its fsync.
     pub direct_io: bool,
-    /// How often logs of [`Sync::EverySecond`] are synced, failed tenants are retried and idle
+    /// How often logs of [`Sync::EverySecond`] are synced, memory is granted anew, failed tenants are retried and idle
     /// databases are looked for.
     pub tick: Duration,
     /// Close the database of a keyspace that was not used for this long; it opens again by itself.
@@ -33,13 +38,15 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
-    /// Defaults for a data directory: 256 MiB block cache, 16 handlers, 2 committers, 4 flush and
+    /// Defaults for a data directory: 256 MiB block cache, 512 MiB memtables, both by allotments, 16 handlers, 2 committers, 4 flush and
     /// 2 compaction threads, direct I/O, a tick a second, idle databases closed after 60 s.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> EngineOptions {
         EngineOptions {
             data: data.into(),
             block_cache_bytes: 256 << 20,
+            write_buffer_bytes: 512 << 20,
+            allotted_memory: true,
             handlers: 16,
             committers: 2,
             flush_threads: 4,
@@ -73,11 +80,15 @@ pub struct KeyspaceOptions {
     /// Allotment of the object cache, bytes, overheads included. Changed at run time by
     /// [`crate::Keyspace::set_cache_bytes`].
     pub cache_bytes: u64,
+    /// What it is entitled to of block cache and write buffers. Changed at run time by
+    /// [`crate::Keyspace::set_allotments`].
+    pub allotments: Allotments,
     /// Objects above this many bytes are not cached (nor above 1/8 of a shard's allotment).
     pub cached_object_bytes_max: u64,
     /// Shards of the object memory, rounded up to a power of two, 1 to 64.
     pub shards: usize,
-    /// Written data that makes a flush, bytes; at most four times as much is in memtables.
+    /// Written data that makes a flush, bytes; at most four times as much is in memtables. Less of both where less is
+    /// granted.
     pub memtable_bytes: usize,
     /// A batch is closed when it has this many bytes (one larger write makes one larger batch).
     pub batch_bytes: usize,
@@ -92,13 +103,14 @@ pub struct KeyspaceOptions {
 }
 
 impl KeyspaceOptions {
-    /// Defaults: 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 256
+    /// Defaults: no allotments, 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 256
     /// files, nobody told, unscheduled I/O.
     #[must_use]
     pub fn new(sync: Sync, cache_bytes: u64) -> KeyspaceOptions {
         KeyspaceOptions {
             sync,
             cache_bytes,
+            allotments: Allotments::default(),
             cached_object_bytes_max: 1 << 20,
             shards: 16,
             memtable_bytes: 64 << 20,

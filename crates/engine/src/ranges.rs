@@ -228,10 +228,12 @@ impl Access<'_> {
                 &shared
             }
             View::Latched(_) => {
+                self.keyspace.buffers.missed();
                 shared = self.keyspace.db()?;
                 &shared
             }
             View::Snapshot { db, snapshot } => {
+                self.keyspace.buffers.missed();
                 options.set_snapshot(snapshot);
                 db
             }

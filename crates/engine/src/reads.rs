@@ -140,19 +140,24 @@ impl Access<'_> {
             View::Memory { .. } => {
                 let db = self.keyspace.gate.try_get().ok_or(Stop::Disk)?;
                 match db.get_in_memory(raw, read) {
-                    Ok(InMemory::Known(value)) => return Ok(value),
+                    Ok(InMemory::Known(value)) => {
+                        self.keyspace.buffers.hits.fetch_add(1, Ordering::Relaxed);
+                        return Ok(value);
+                    }
                     Ok(InMemory::Unknown) => return Err(Stop::Disk),
                     Err(error) => Err(error),
                 }
             }
             View::Latched(_) => {
                 let db = self.keyspace.db()?;
+                self.keyspace.buffers.missed();
                 let value = db.rocks.get_pinned(raw);
                 value.map(|value| read(value.as_deref()))
             }
             View::Snapshot { db, snapshot } => {
                 let mut options = ReadOptions::default();
                 options.set_snapshot(snapshot);
+                self.keyspace.buffers.missed();
                 let value = db.rocks.get_pinned_opt(raw, &options);
                 value.map(|value| read(value.as_deref()))
             }

@@ -14,7 +14,6 @@ use std::path::Path;
 /// What all databases share.
 pub(crate) struct Commons {
     env: Env,
-    pub block_cache: Cache,
     direct_io: bool,
     compaction_threads: i32,
 }
@@ -27,8 +26,10 @@ const METADATA_BLOCK_BYTES: usize = 4 << 10;
 const BLOOM_BITS: f64 = 10.0;
 /// Small arenas: an idle database's memtable costs one block, and a memtable is charged by block.
 const ARENA_BLOCK_BYTES: usize = 32 << 10;
-const MEMTABLES_MAX: i32 = 4;
-const MEMTABLE_PARTS: i32 = 8;
+/// Memtables of one database, the ones being flushed included.
+pub(crate) const MEMTABLES_MAX: i32 = 4;
+/// RocksDB's memtables that make one of ours: they are merged by one flush.
+pub(crate) const MEMTABLE_PARTS: i32 = 8;
 /// 8 KiB of an 8 MiB memtable: 8 bits a key with 1 KiB values. It is there from the start, so an
 /// idle database pays for it too.
 const MEMTABLE_BLOOM_RATIO: f64 = 0.001;
@@ -56,16 +57,20 @@ impl Commons {
         env.set_low_priority_background_threads(options.compaction_threads);
         // It names them so, and starts them itself.
         threads::Duty::Background.begin_for("rocksdb:");
-        let bytes = usize::try_from(options.block_cache_bytes).unwrap_or(usize::MAX);
         Ok(Commons {
             env,
-            block_cache: Cache::new_hyper_clock_cache(bytes, 0),
             direct_io: directory.direct_io,
             compaction_threads: options.compaction_threads,
         })
     }
 
-    pub(crate) fn options(&self, tenant: &KeyspaceOptions) -> Options {
+    /// `part_bytes`: see [`MEMTABLE_PARTS`].
+    pub(crate) fn options(
+        &self,
+        tenant: &KeyspaceOptions,
+        block_cache: &Cache,
+        part_bytes: u64,
+    ) -> Options {
         let mut options = Options::default();
         options.create_if_missing(true);
         match &tenant.device {
@@ -73,8 +78,8 @@ impl Commons {
             Some(hook) => options.set_env(&hooked_env(hook.clone())),
             None => options.set_env(&self.env),
         }
-        options.set_block_based_table_factory(&self.table());
-        self.set_memory(&mut options, tenant);
+        options.set_block_based_table_factory(&table(block_cache));
+        set_memory(&mut options, part_bytes);
         self.set_levels(&mut options, tenant);
         options.set_use_direct_reads(self.direct_io);
         options.set_use_direct_io_for_flush_and_compaction(self.direct_io);
@@ -86,44 +91,6 @@ impl Commons {
         options.set_stats_dump_period_sec(0);
         options.set_stats_persist_period_sec(0);
         options
-    }
-
-    fn table(&self) -> BlockBasedOptions {
-        let mut table = BlockBasedOptions::default();
-        table.set_block_cache(&self.block_cache);
-        table.set_block_size(BLOCK_BYTES);
-        table.set_format_version(6);
-        table.set_bloom_filter(BLOOM_BITS, false);
-        table.set_whole_key_filtering(true);
-        table.set_optimize_filters_for_memory(true);
-        table.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
-        table.set_partition_filters(true);
-        table.set_metadata_block_size(METADATA_BLOCK_BYTES);
-        table.set_cache_index_and_filter_blocks(true);
-        table.set_cache_index_and_filter_blocks_with_high_priority(true);
-        table.set_pin_top_level_index_and_filter(true);
-        table.set_pin_l0_filter_and_index_blocks_in_cache(true);
-        table
-    }
-
-    fn set_memory(&self, options: &mut Options, tenant: &KeyspaceOptions) {
-        // Eight small memtables, merged by one flush, instead of a large one: an insert searches a
-        // skip list that the processor's caches and TLB still hold (1.5 instead of 2.3 us a put),
-        // and the flush writes overwritten keys once.
-        options.set_write_buffer_size(tenant.memtable_bytes / MEMTABLE_PARTS as usize);
-        options.set_min_write_buffer_number_to_merge(MEMTABLE_PARTS);
-        options.set_max_write_buffer_number(MEMTABLES_MAX * MEMTABLE_PARTS);
-        // A read that misses asks all of them; their filters spare it most of the searches.
-        options.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
-        options.set_memtable_whole_key_filtering(true);
-        options.set_arena_block_size(ARENA_BLOCK_BYTES);
-        // One committer writes at a time: nothing to make concurrent, and plain inserts are cheaper.
-        // `unordered_write` and pipelined writes would give up what the log relies on, that a batch
-        // appears at once, for concurrency that is not there.
-        options.set_allow_concurrent_memtable_write(false);
-        options.set_enable_write_thread_adaptive_yield(false);
-        // The default of 64 shards is 64 mutexes and tables for a handful of files.
-        options.set_table_cache_num_shard_bits(2);
     }
 
     fn set_levels(&self, options: &mut Options, tenant: &KeyspaceOptions) {
@@ -143,6 +110,44 @@ impl Commons {
         options.set_max_background_jobs(self.compaction_threads + 1);
         options.set_compaction_readahead_size(1 << 20);
     }
+}
+
+fn table(block_cache: &Cache) -> BlockBasedOptions {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(block_cache);
+    table.set_block_size(BLOCK_BYTES);
+    table.set_format_version(6);
+    table.set_bloom_filter(BLOOM_BITS, false);
+    table.set_whole_key_filtering(true);
+    table.set_optimize_filters_for_memory(true);
+    table.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+    table.set_partition_filters(true);
+    table.set_metadata_block_size(METADATA_BLOCK_BYTES);
+    table.set_cache_index_and_filter_blocks(true);
+    table.set_cache_index_and_filter_blocks_with_high_priority(true);
+    table.set_pin_top_level_index_and_filter(true);
+    table.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    table
+}
+
+fn set_memory(options: &mut Options, part_bytes: u64) {
+    // Eight small memtables, merged by one flush, instead of a large one: an insert searches a
+    // skip list that the processor's caches and TLB still hold (1.5 instead of 2.3 us a put),
+    // and the flush writes overwritten keys once.
+    options.set_write_buffer_size(part_bytes as usize);
+    options.set_min_write_buffer_number_to_merge(MEMTABLE_PARTS);
+    options.set_max_write_buffer_number(MEMTABLES_MAX * MEMTABLE_PARTS);
+    // A read that misses asks all of them; their filters spare it most of the searches.
+    options.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
+    options.set_memtable_whole_key_filtering(true);
+    options.set_arena_block_size(ARENA_BLOCK_BYTES);
+    // One committer writes at a time: nothing to make concurrent, and plain inserts are cheaper.
+    // `unordered_write` and pipelined writes would give up what the log relies on, that a batch
+    // appears at once, for concurrency that is not there.
+    options.set_allow_concurrent_memtable_write(false);
+    options.set_enable_write_thread_adaptive_yield(false);
+    // The default of 64 shards is 64 mutexes and tables for a handful of files.
+    options.set_table_cache_num_shard_bits(2);
 }
 
 /// An open database.
@@ -201,6 +206,17 @@ impl Db {
         let [first, .., last] = record::DATA_PREFIXES;
         self.rocks
             .compact_range_opt(Some([first]), Some([last + 1]), &options);
+    }
+
+    /// Bytes of memtables that are not in files yet.
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.property("rocksdb.cur-size-all-mem-tables")
+    }
+
+    /// Memtables filled from now on are of this size, bytes.
+    pub(crate) fn set_memtable_part(&self, bytes: u64) -> Result<(), rocksdb::Error> {
+        self.rocks
+            .set_options(&[("write_buffer_size", &bytes.to_string())])
     }
 
     pub(crate) fn property(&self, name: &str) -> u64 {

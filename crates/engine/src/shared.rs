@@ -2,10 +2,12 @@
 
 use crate::directory::Directory;
 use crate::keyspace::Keyspace;
+use crate::memory::{Buffers, Memory};
 use crate::pool::{Handlers, Pool};
 use crate::record::{FORMAT, FORMAT_VERSION};
 use crate::rocks::{Commons, Db};
 use crate::{EngineError, KeyspaceOptions};
+use rocksdb::Options;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 pub(crate) struct Shared {
     pub directory: Directory,
     pub commons: Commons,
+    pub memory: Memory,
     pub handlers: Handlers,
     /// Databases closed for idleness since the start.
     pub closed: AtomicU64,
@@ -31,41 +34,59 @@ impl Writers {
 }
 
 impl Shared {
-    /// Opens or creates a tenant's database. Blocks.
+    /// Opens or creates the database of the tenant whose keyspace has number `id`. Blocks.
     pub(crate) fn open_db(
         &self,
-        tenant: &str,
+        (id, tenant): (u64, &str),
         directory: &Path,
         options: &KeyspaceOptions,
+        buffers: &Buffers,
     ) -> Result<Db, EngineError> {
-        let failed = |message: String| EngineError::Open {
-            tenant: tenant.to_owned(),
-            directory: directory.to_owned(),
-            message,
-        };
-        let db = Db::open(&self.commons.options(options), directory)
-            .map_err(|error| failed(error.into_string()))?;
-        match db.rocks.get(FORMAT) {
-            Ok(Some(version)) if version == FORMAT_VERSION => Ok(db),
-            Ok(Some(version)) => Err(failed(format!(
-                "its records have format {}, this version reads only {}",
-                version.escape_ascii(),
-                FORMAT_VERSION.escape_ascii()
-            ))),
-            Ok(None) => match db.rocks.put(FORMAT, FORMAT_VERSION) {
-                Ok(()) => Ok(db),
-                Err(error) => Err(failed(error.into_string())),
-            },
-            Err(error) => Err(failed(error.into_string())),
+        let part_bytes = self.memory.enter(id, buffers);
+        let options = self.commons.options(options, &buffers.cache, part_bytes);
+        let opened = open_or_create(tenant, directory, &options);
+        if opened.is_err() {
+            self.memory.leave(id, buffers);
         }
+        opened
     }
 
     /// For reads while the directory cannot be written.
     pub(crate) fn open_read_only(
         &self,
+        id: u64,
         directory: &Path,
         options: &KeyspaceOptions,
+        buffers: &Buffers,
     ) -> Result<Db, rocksdb::Error> {
-        Db::open_read_only(&self.commons.options(options), directory)
+        let part_bytes = self.memory.enter(id, buffers);
+        let options = self.commons.options(options, &buffers.cache, part_bytes);
+        let opened = Db::open_read_only(&options, directory);
+        if opened.is_err() {
+            self.memory.leave(id, buffers);
+        }
+        opened
+    }
+}
+
+fn open_or_create(tenant: &str, directory: &Path, options: &Options) -> Result<Db, EngineError> {
+    let failed = |message: String| EngineError::Open {
+        tenant: tenant.to_owned(),
+        directory: directory.to_owned(),
+        message,
+    };
+    let db = Db::open(options, directory).map_err(|error| failed(error.into_string()))?;
+    match db.rocks.get(FORMAT) {
+        Ok(Some(version)) if version == FORMAT_VERSION => Ok(db),
+        Ok(Some(version)) => Err(failed(format!(
+            "its records have format {}, this version reads only {}",
+            version.escape_ascii(),
+            FORMAT_VERSION.escape_ascii()
+        ))),
+        Ok(None) => match db.rocks.put(FORMAT, FORMAT_VERSION) {
+            Ok(()) => Ok(db),
+            Err(error) => Err(failed(error.into_string())),
+        },
+        Err(error) => Err(failed(error.into_string())),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::device::TAGS;
-use crate::{EngineError, Keyspace};
+use crate::{Allotments, EngineError, Keyspace};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::time::Instant;
@@ -28,6 +28,11 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// Bytes committed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn committed(&self, batch: &Batch) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.writes.fetch_add(batch.count, Ordering::Relaxed);
@@ -53,6 +58,18 @@ pub struct KeyspaceStats {
     pub cache_bytes: u64,
     /// Its allotment, bytes.
     pub cache_bytes_max: u64,
+    /// Lookups that the object cache did not answer, and memory of the database did.
+    pub block_hits: u64,
+    /// Reads of records that memory of the database did not answer, or was not asked.
+    pub block_misses: u64,
+    /// Bytes in its block cache; 0 if it has none of its own.
+    pub block_cache_bytes: u64,
+    /// Bytes that its block cache may have now.
+    pub block_cache_granted_bytes: u64,
+    /// What it is entitled to of block cache and write buffers.
+    pub allotments: Allotments,
+    /// Bytes that its memtables may have now.
+    pub write_buffer_granted_bytes: u64,
     /// Bytes written that wait for commit.
     pub pending_bytes: u64,
     /// Batches committed.
@@ -94,7 +111,14 @@ impl Keyspace {
     /// The numbers now. Locks each shard for a moment.
     pub fn stats(&self) -> KeyspaceStats {
         let counters = &self.counters;
+        let (buffers, granted) = (&self.buffers, self.shared.memory.granted(self.id));
         let mut stats = KeyspaceStats {
+            block_hits: buffers.hits.load(Ordering::Relaxed),
+            block_misses: buffers.misses(),
+            block_cache_bytes: buffers.used(),
+            block_cache_granted_bytes: granted.block_cache,
+            allotments: buffers.allotments(),
+            write_buffer_granted_bytes: granted.write_buffers,
             cache_bytes_max: self.cache_bytes.load(Ordering::Relaxed),
             pending_bytes: self.log.pending() as u64,
             commits: counters.commits.load(Ordering::Relaxed),
@@ -117,7 +141,7 @@ impl Keyspace {
             stats.open = true;
             stats.records_estimate = db.property("rocksdb.estimate-num-keys");
             stats.disk_bytes = db.property("rocksdb.total-sst-files-size");
-            stats.memtable_bytes = db.property("rocksdb.cur-size-all-mem-tables");
+            stats.memtable_bytes = db.memtable_bytes();
             stats.compaction_debt_bytes = db.property("rocksdb.estimate-pending-compaction-bytes");
         }
         stats

@@ -75,14 +75,16 @@ pub struct CacheUse {
 
 impl CacheUse {
     /// The bytes that the cache needs. All it gets, if it is full and was not enough; else what it holds and some
-    /// headroom, and without the headroom if nobody asked: what nobody asks for is not worth borrowed memory.
+    /// headroom, but nothing beyond its allotment if nobody asked: what nobody asks for is not worth borrowed memory.
+    /// (Without headroom those parts of a cache that hold more than others would have to throw blocks away.)
     #[must_use]
     pub fn need(&self, allotment: u64, granted: u64) -> u64 {
         let full = self.used.saturating_add(granted / FULL_PART) >= granted;
+        let held = self.used + (self.used / HEADROOM_PART).max(HEADROOM_BYTES);
         match (self.hits, self.misses) {
-            (0, 0) => self.used.min(allotment),
+            (0, 0) => held.min(allotment),
             (_, 1..) if full => ALL_IT_GETS,
-            _ => self.used + (self.used / HEADROOM_PART).max(HEADROOM_BYTES),
+            _ => held,
         }
     }
 }

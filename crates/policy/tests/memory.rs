@@ -74,6 +74,7 @@ fn a_cache_needs_more_when_it_is_full_and_misses() {
         "nothing missed"
     );
     assert_eq!(need(cache(99 * MIB, 0, 0)), allotment, "borrowed and idle");
+    assert_eq!(need(cache(3 * MIB, 0, 0)), 4 * MIB, "its own, and idle");
     assert_eq!(need(cache(3 * MIB, 1, 1)), 4 * MIB);
     assert_eq!(
         cache(0, 0, 1).need(allotment, 0),

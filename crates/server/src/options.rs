@@ -102,7 +102,7 @@ pub struct Options {
     pub chunk_bytes: usize,
     /// Object cache of all tenants together, in bytes.
     pub object_cache_bytes: u64,
-    /// Size of one memtable of a tenant, in bytes.
+    /// Size of one memtable of a tenant at most, in bytes.
     pub memtable_bytes: usize,
     /// Uncommitted bytes of a tenant at which further writes wait.
     pub pending_bytes: usize,

@@ -238,7 +238,7 @@ impl Shared {
         let tenant = Arc::clone(tenant);
         self.engine.handlers().submit(Box::new(move || {
             let settings = tenant.settings();
-            let cache_bytes = shared.cache_bytes(&tenant);
+            let allotted = shared.allotments().of(&settings);
             let (notified, name) = (Arc::clone(&shared), tenant.name.clone());
             let limits = &shared.options;
             let options = KeyspaceOptions {
@@ -247,14 +247,16 @@ impl Shared {
                 max_open_files: limits.open_files_max,
                 shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
                 device: shared.device_hook(&tenant),
-                ..KeyspaceOptions::new(settings.durability.into(), cache_bytes)
+                allotments: allotted.memory,
+                ..KeyspaceOptions::new(settings.durability.into(), allotted.cache_bytes)
             };
             let options = options.notify(move |committed| notified.tell_committed(&name, committed.cores));
             match shared.engine.keyspace(&tenant.name, options) {
                 Ok(keyspace) => {
                     // It may be open still from a tenant of this name that was removed.
                     keyspace.set_sync(settings.durability.into());
-                    keyspace.set_cache_bytes(cache_bytes);
+                    keyspace.set_cache_bytes(allotted.cache_bytes);
+                    keyspace.set_allotments(allotted.memory);
                     tenant.opened(keyspace);
                     done(None);
                 }

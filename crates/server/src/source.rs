@@ -118,7 +118,9 @@ impl telemetry::AdminSource for Source {
             block_cache: shared.engine.block_cache_used_bytes(),
             memtables: sum(|s| s.memtable_bytes),
             resident: usage.resident_bytes,
-            max: shared.options.object_cache_bytes + shared.options.engine.block_cache_bytes,
+            max: shared.options.object_cache_bytes
+                + shared.options.engine.block_cache_bytes
+                + shared.options.engine.write_buffer_bytes,
             ..Memory::default()
         };
         let used =
@@ -241,6 +243,14 @@ fn snapshot(tenant: &Tenant, [request, handler]: [TenantStage; 2]) -> TenantSnap
         cache_misses: stored.cache_misses,
         cache_bytes: stored.cache_bytes,
         cache_allotment_bytes: stored.cache_bytes_max,
+        block_cache_hits: stored.block_hits,
+        block_cache_misses: stored.block_misses,
+        block_cache_bytes: stored.block_cache_bytes,
+        block_cache_granted_bytes: stored.block_cache_granted_bytes,
+        block_cache_allotment_bytes: stored.allotments.block_cache_bytes,
+        write_buffer_bytes: stored.memtable_bytes,
+        write_buffer_granted_bytes: stored.write_buffer_granted_bytes,
+        write_buffer_allotment_bytes: stored.allotments.write_buffer_bytes,
         uncommitted_bytes: stored.pending_bytes,
         disk_bytes: stored.disk_bytes,
         write_error: stored.error.map(|error| error.to_string()),

@@ -181,6 +181,22 @@ pub struct TenantSnapshot {
     pub cache_bytes: u64,
     /// Object cache: its allotment in bytes.
     pub cache_allotment_bytes: u64,
+    /// Block cache: reads that the object cache did not answer, answered from it or from memtables.
+    pub block_cache_hits: u64,
+    /// Block cache: reads that it did not answer either.
+    pub block_cache_misses: u64,
+    /// Block cache: bytes held; 0 where all tenants have one together.
+    pub block_cache_bytes: u64,
+    /// Block cache: bytes that it may hold now; beyond the allotment they are lent.
+    pub block_cache_granted_bytes: u64,
+    /// Block cache: its allotment in bytes.
+    pub block_cache_allotment_bytes: u64,
+    /// Write buffers: bytes in memtables.
+    pub write_buffer_bytes: u64,
+    /// Write buffers: bytes that it may hold now.
+    pub write_buffer_granted_bytes: u64,
+    /// Write buffers: its allotment in bytes.
+    pub write_buffer_allotment_bytes: u64,
     /// Written in memory, not yet committed, bytes.
     pub uncommitted_bytes: u64,
     /// Bytes of its files.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use server::tenants::Password;
-use settings::units::Rate;
+use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{tls, Config, Tenant};
+use super::{tls, Config, Engine, Memory, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
@@ -16,6 +16,7 @@ pub(super) fn check(config: &Config, reader: &Reader) {
     data_directory(config, reader);
     names(config, reader);
     reservations(config, reader);
+    memory(config, reader);
     for (place, tenant) in config.tenants.iter().enumerate() {
         one_tenant(tenant, place, reader);
     }
@@ -145,25 +146,71 @@ fn reservations(config: &Config, reader: &Reader) {
         );
         report.error(span, "reserved_permits", what).advice(advice);
     }
-    let cache: u64 = config
-        .tenants
-        .iter()
-        .filter_map(|tenant| tenant.cache)
-        .map(|bytes| bytes.get())
-        .sum();
-    if cache > config.engine.object_cache.get() {
-        let biggest = largest(&config.tenants, |tenant| {
-            tenant.cache.map_or(0.0, |bytes| bytes.get() as f64)
-        });
-        let total = config.engine.object_cache;
-        let what =
-            format!("cache allotments come to {cache} bytes, but engine.object_cache is {total}");
-        let span = reader.place(&format!("tenant[{biggest}].cache"));
-        report
-            .error(span, "cache", what)
-            .advice("allot less, or raise engine.object_cache");
+}
+
+/// Allotments that come to more than there is, or that nobody reads.
+fn memory(config: &Config, reader: &Reader) {
+    let mut report = reader.report.borrow_mut();
+    for memory in MEMORIES {
+        let of = |tenant: &Tenant| (memory.of)(tenant).map_or(0, Bytes::get);
+        let allotted: u64 = config.tenants.iter().map(of).sum();
+        let total = (memory.total)(&config.engine);
+        let (key, all) = (memory.key, memory.all);
+        if allotted > total.get() {
+            let biggest = largest(&config.tenants, |tenant| of(tenant) as f64);
+            let what =
+                format!("{key} allotments come to {allotted} bytes, but engine.{all} is {total}");
+            let span = reader.place(&format!("tenant[{biggest}].{key}"));
+            let advice = format!("allot less, or raise engine.{all}");
+            report.error(span, key, what).advice(advice);
+        }
+    }
+    let lends = config.engine.memory == Memory::Allotted;
+    for (index, tenant) in config.tenants.iter().enumerate() {
+        let given = [
+            ("block_cache", tenant.block_cache),
+            ("write_buffers", tenant.write_buffers),
+        ];
+        for (key, _) in given.iter().filter(|(_, bytes)| bytes.is_some() && !lends) {
+            let span = reader.place(&format!("tenant[{index}].{key}"));
+            let what = "has no effect: engine.memory = \"shared\" allots nothing";
+            report
+                .warn(span, key, what)
+                .advice("leave it out, or set engine.memory = \"allotted\"");
+        }
     }
 }
+
+/// A memory that tenants have allotments of.
+struct Allotted {
+    /// In `[[tenant]]`.
+    key: &'static str,
+    /// In `[engine]`.
+    all: &'static str,
+    of: fn(&Tenant) -> Option<Bytes>,
+    total: fn(&Engine) -> Bytes,
+}
+
+const MEMORIES: [Allotted; 3] = [
+    Allotted {
+        key: "cache",
+        all: "object_cache",
+        of: |tenant| tenant.cache,
+        total: |engine| engine.object_cache,
+    },
+    Allotted {
+        key: "block_cache",
+        all: "block_cache",
+        of: |tenant| tenant.block_cache,
+        total: |engine| engine.block_cache,
+    },
+    Allotted {
+        key: "write_buffers",
+        all: "write_buffers",
+        of: |tenant| tenant.write_buffers,
+        total: |engine| engine.write_buffers,
+    },
+];
 
 fn rate(rate: Option<Rate>) -> f64 {
     rate.map_or(0.0, Rate::per_s)

@@ -107,8 +107,12 @@ pub struct Engine {
     pub object_cache: Bytes,
     /// Block cache of all tenants together.
     pub block_cache: Bytes,
+    /// Memtables of all tenants together.
+    pub write_buffers: Bytes,
     /// A tenant's memtable.
     pub memtable: Bytes,
+    /// Who may have how much of block cache and write buffers.
+    pub memory: Memory,
     /// A tenant's writes waiting for their commit.
     pub pending: Bytes,
     /// Threads that read from the disk.
@@ -125,6 +129,21 @@ pub struct Engine {
     pub max_open_files: u32,
     /// Idle time after which a tenant's database is closed.
     pub idle_close: Option<Time>,
+}
+
+/// Who may have how much of the block cache and the write buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Its allotment, and what others leave.
+    Allotted,
+    /// Whoever asks most has most of the one block cache; memtables are limited one by one.
+    Shared,
+}
+
+impl Memory {
+    /// The words of the configuration.
+    pub const WORDS: [(&'static str, Self); 2] =
+        [("allotted", Self::Allotted), ("shared", Self::Shared)];
 }
 
 /// `[scheduler]`: how the server is divided.
@@ -204,6 +223,10 @@ pub struct Tenant {
     pub sync: Durability,
     /// Its allotment of the object cache; none: by weight, of what the others leave.
     pub cache: Option<Bytes>,
+    /// Its allotment of the block cache; none: by weight, of what the others leave.
+    pub block_cache: Option<Bytes>,
+    /// Its allotment of the write buffers; none: by weight, of what the others leave.
+    pub write_buffers: Option<Bytes>,
     /// Handler threads kept free for it.
     pub reserved_permits: u32,
     /// Offered rate up to which its promises hold.

@@ -5,8 +5,8 @@ use settings::{Section, TimeOrNever};
 use telemetry::Class;
 
 use super::{
-    Config, Control, Device, Durability, Engine, Limit, Overrides, Pick, Reserve, Scheduler,
-    Server, Slo, Tenant, Tls,
+    Config, Control, Device, Durability, Engine, Limit, Memory, Overrides, Pick, Reserve,
+    Scheduler, Server, Slo, Tenant, Tls,
 };
 
 /// The classes that an SLO may be about.
@@ -98,7 +98,11 @@ fn engine(section: &Section, overrides: &Overrides) -> Engine {
         path: overrides.data.clone().unwrap_or(path),
         object_cache: section.get_or_default("object_cache"),
         block_cache: section.get_or_default("block_cache"),
+        write_buffers: section.get_or_default("write_buffers"),
         memtable: section.get_or_default("memtable"),
+        memory: section
+            .word("memory", &Memory::WORDS)
+            .unwrap_or(Memory::Allotted),
         pending: section.get_or_default("pending"),
         handlers: section.get_or_default("handlers"),
         committers: section.get_or_default("committers"),
@@ -177,6 +181,8 @@ fn tenant(section: &Section) -> Option<Tenant> {
             .word("sync", &Durability::WORDS)
             .unwrap_or(Durability::EverySecond),
         cache: section.get("cache"),
+        block_cache: section.get("block_cache"),
+        write_buffers: section.get("write_buffers"),
         reserved_permits: section.get_or_default("reserved_permits"),
         contract: section.get("contract"),
         reserve: reserve(&section.table("reserve")),

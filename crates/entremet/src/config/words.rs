@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 
 use server::tenants::Password;
 
-use super::{Config, Durability, Pick, Server, Tenant};
+use super::{Config, Durability, Memory, Pick, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
@@ -103,11 +103,15 @@ fn storage(text: &mut String, config: &Config) {
             engine.path.display()
         ),
     );
+    let how = match engine.memory {
+        Memory::Allotted => "by allotments",
+        Memory::Shared => "the last two for whoever asks most",
+    };
     line(
         text,
         format_args!(
-            "Memory: {} of objects and {} of file blocks for all tenants together, and for each tenant up to 4 memtables of {} and {} of uncommitted writes.",
-            engine.object_cache, engine.block_cache, engine.memtable, engine.pending
+            "Memory: {} of objects, {} of file blocks and {} of memtables for all tenants together, {how}; for each tenant up to 4 memtables of {} and {} of uncommitted writes.",
+            engine.object_cache, engine.block_cache, engine.write_buffers, engine.memtable, engine.pending
         ),
     );
     line(
@@ -234,8 +238,14 @@ fn promises(said: &mut Vec<String>, tenant: &Tenant) {
             "Promises hold while it offers at most {contract}; beyond, best effort."
         ));
     }
-    if let Some(cache) = tenant.cache {
-        said.push(format!("Its part of the object cache is {cache}."));
+    for (what, bytes) in [
+        ("object cache", tenant.cache),
+        ("block cache", tenant.block_cache),
+        ("write buffers", tenant.write_buffers),
+    ] {
+        if let Some(bytes) = bytes {
+            said.push(format!("Its part of the {what} is {bytes}."));
+        }
     }
 }
 

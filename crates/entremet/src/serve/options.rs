@@ -48,6 +48,8 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         tenants: tenants(config),
         engine: engine::EngineOptions {
             block_cache_bytes: engine.block_cache.get(),
+            write_buffer_bytes: engine.write_buffers.get(),
+            allotted_memory: engine.memory == config::Memory::Allotted,
             handlers: engine.handlers as usize,
             committers: engine.committers as usize,
             flush_threads: engine.flush_threads as i32,
@@ -121,6 +123,8 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
             config::Durability::Never => Durability::Never,
         },
         cache_bytes: tenant.cache.map(units::Bytes::get),
+        block_cache_bytes: tenant.block_cache.map(units::Bytes::get),
+        write_buffer_bytes: tenant.write_buffers.map(units::Bytes::get),
         slos: tenant.slos.iter().map(slo).collect(),
     };
     TenantSpec {

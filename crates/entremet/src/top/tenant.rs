@@ -179,10 +179,12 @@ fn promised(detail: &TenantDetail) -> Vec<Line> {
         format!("sync {}", tenant.sync),
     ];
     let held = format!(
-        "about {} keys, cache {} of {}, files {}, not committed {}",
+        "about {} keys, cache {} of {}, blocks {} of {}, files {}, not committed {}",
         number(tenant.keys as f64),
         bytes(tenant.cache_bytes as f64),
         bytes(tenant.cache_allotment_bytes as f64),
+        bytes(tenant.block_cache_bytes as f64),
+        bytes(tenant.block_cache_granted_bytes as f64),
         bytes(tenant.disk_bytes as f64),
         bytes(tenant.uncommitted_bytes as f64),
     );

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::memory::{Allotments, MEMORIES};
 use super::registry::RegistryError;
 use super::{Durability, Settings, Tenant, TenantSpec};
 use crate::core::Message;
@@ -31,7 +32,7 @@ impl Shared {
             self.feasible(&spec.settings, &others)
         })?;
         self.take_over(&tenant);
-        self.allot_caches();
+        self.allot_memory();
         Ok(())
     }
 
@@ -51,7 +52,7 @@ impl Shared {
             Ok(())
         })?;
         self.dismiss(&tenant);
-        self.allot_caches();
+        self.allot_memory();
         Ok(())
     }
 
@@ -63,7 +64,7 @@ impl Shared {
         for tenant in self.tenants.list() {
             self.take_over(&tenant);
         }
-        self.allot_caches();
+        self.allot_memory();
         self.counters
             .reloads
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -91,6 +92,7 @@ impl Shared {
         // The database is closed when it has been idle; what it holds in memory others may use now.
         if let Some(keyspace) = tenant.keyspace() {
             keyspace.set_cache_bytes(0);
+            keyspace.set_allotments(engine::Allotments::default());
         }
         if let Some(device) = &self.options.device {
             device.remove(device.number(&tenant.name));
@@ -100,42 +102,26 @@ impl Shared {
         self.broadcast(|| Message::Forget(Arc::clone(tenant)));
     }
 
-    /// The allotment of the object cache for one tenant, in bytes: what was set, or by weight of what those with
-    /// an allotment of their own leave.
-    pub fn cache_bytes(&self, tenant: &Tenant) -> u64 {
-        let settings = tenant.settings();
-        settings
-            .cache_bytes
-            .unwrap_or_else(|| self.unallotted().of(settings.weight))
+    /// What tenants are entitled to of the memories that they share, as they are now.
+    pub fn allotments(&self) -> Allotments {
+        let settings: Vec<Settings> = self
+            .tenants
+            .list()
+            .iter()
+            .map(|tenant| tenant.settings())
+            .collect();
+        Allotments::new(&self.options, &settings)
     }
 
-    fn allot_caches(&self) {
-        let unallotted = self.unallotted();
+    fn allot_memory(&self) {
+        let allotments = self.allotments();
         for tenant in self.tenants.list() {
             if let Some(keyspace) = tenant.keyspace() {
-                let settings = tenant.settings();
-                keyspace.set_cache_bytes(
-                    settings
-                        .cache_bytes
-                        .unwrap_or_else(|| unallotted.of(settings.weight)),
-                );
+                let allotted = allotments.of(&tenant.settings());
+                keyspace.set_cache_bytes(allotted.cache_bytes);
+                keyspace.set_allotments(allotted.memory);
             }
         }
-    }
-
-    fn unallotted(&self) -> Unallotted {
-        let mut rest = Unallotted {
-            bytes: self.options.object_cache_bytes,
-            weights: 0.0,
-        };
-        for tenant in self.tenants.list() {
-            let settings = tenant.settings();
-            match settings.cache_bytes {
-                Some(bytes) => rest.bytes = rest.bytes.saturating_sub(bytes),
-                None => rest.weights += settings.weight,
-            }
-        }
-        rest
     }
 
     /// Refuses promises that the server could not keep together with those it has made.
@@ -174,34 +160,18 @@ impl Shared {
                  could read from the disk"
             ));
         }
-        let cache: u64 = others
-            .iter()
-            .chain([settings])
-            .filter_map(|other| other.cache_bytes)
-            .sum();
-        let bytes = self.options.object_cache_bytes;
-        if settings.cache_bytes.is_some() && cache > bytes {
-            return refused(format!(
-                "cache allotments would come to {cache} bytes, but the object cache has {bytes}"
-            ));
+        for memory in &MEMORIES {
+            let all = others.iter().chain([settings]);
+            let allotted: u64 = all.filter_map(memory.allotment).sum();
+            let bytes = (memory.budget)(&self.options);
+            if (memory.allotment)(settings).is_some() && allotted > bytes {
+                return refused(format!(
+                    "{} allotments would come to {allotted} bytes, but the {} {bytes}",
+                    memory.name, memory.has
+                ));
+            }
         }
         Ok(())
-    }
-}
-
-/// What of the object cache goes by weight.
-struct Unallotted {
-    bytes: u64,
-    weights: f64,
-}
-
-impl Unallotted {
-    fn of(&self, weight: f64) -> u64 {
-        if self.weights > 0.0 {
-            (self.bytes as f64 * weight / self.weights) as u64
-        } else {
-            0
-        }
     }
 }
 
@@ -218,23 +188,6 @@ fn keep_an_operator(others: &[&Arc<Tenant>]) -> Result<(), RegistryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_left_of_the_cache_goes_by_weight() {
-        let rest = Unallotted {
-            bytes: 900,
-            weights: 3.0,
-        };
-        assert_eq!((rest.of(1.0), rest.of(2.0)), (300, 600));
-        assert_eq!(
-            Unallotted {
-                bytes: 900,
-                weights: 0.0
-            }
-            .of(1.0),
-            0
-        );
-    }
 
     #[test]
     fn the_last_operator_stays() {
@@ -255,6 +208,13 @@ mod tests {
         let too_much =
             shared.change_tenant("new", |spec| spec.settings.cache_bytes = Some(1 << 40));
         assert!(matches!(too_much, Err(RegistryError::Infeasible(_))));
+        let too_much = shared.change_tenant("new", |spec| {
+            spec.settings.write_buffer_bytes = Some(513 << 20);
+        });
+        assert_eq!(
+            too_much.expect_err("refused").to_string(),
+            "write buffer allotments would come to 537919488 bytes, but the write buffers have 536870912"
+        );
         let permits = shared.change_tenant("new", |spec| spec.settings.reserved_permits = 16);
         assert!(matches!(permits, Err(RegistryError::Infeasible(_))));
         assert_eq!(

@@ -6,6 +6,7 @@
 mod change;
 mod expiry;
 mod keys;
+mod memory;
 mod password;
 mod registry;
 mod settings;

@@ -64,6 +64,10 @@ pub struct Settings {
     pub durability: Durability,
     /// Bytes of the object cache; none: a share by weight.
     pub cache_bytes: Option<u64>,
+    /// Bytes of the block cache; none: a share by weight.
+    pub block_cache_bytes: Option<u64>,
+    /// Bytes of the write buffers; none: a share by weight.
+    pub write_buffer_bytes: Option<u64>,
     /// What it was promised by class; recorded, not enforced yet.
     pub slos: Vec<Slo>,
 }
@@ -96,6 +100,8 @@ impl Default for Settings {
             // What a Redis user expects of `appendfsync`.
             durability: Durability::EverySecond,
             cache_bytes: None,
+            block_cache_bytes: None,
+            write_buffer_bytes: None,
             slos: Vec::new(),
         }
     }

@@ -41,7 +41,7 @@ pub enum Change {
         /// PHC hash; none: no password.
         password_hash: Option<String>,
         /// The rest.
-        settings: Settings,
+        settings: Box<Settings>,
     },
     /// The tenant named in the configuration file is gone.
     Removed,
@@ -56,7 +56,7 @@ impl Change {
         };
         Self::Set {
             password_hash,
-            settings: spec.settings.clone(),
+            settings: Box::new(spec.settings.clone()),
         }
     }
 
@@ -72,7 +72,7 @@ impl Change {
                 password: password_hash
                     .clone()
                     .map_or(Password::None, Password::Hashed),
-                settings: settings.clone(),
+                settings: (**settings).clone(),
             }),
         }
     }

@@ -11,8 +11,8 @@ use settings::{Section, Value};
 pub struct Promise {
     /// Its weight; 1 where the scenario says nothing.
     pub weight: f64,
-    /// Exactly the keys that were given (`weight`, `sync`, `cache`, `reserved_permits`, `contract`, `reserve`, `limit`,
-    /// `slo`), ready to be put into a `[[tenant]]` table.
+    /// Exactly the keys that were given (`weight`, `sync`, `cache`, `block_cache`, `write_buffers`, `reserved_permits`,
+    /// `contract`, `reserve`, `limit`, `slo`), ready to be put into a `[[tenant]]` table.
     pub table: toml::Table,
 }
 
@@ -52,10 +52,9 @@ impl Promise {
             Some(rate.per_s().to_string())
         });
         add("CONTRACT", &["contract"], rate);
-        add("CACHE", &["cache"], |value| {
-            let bytes: settings::units::Bytes = value.as_str()?.parse().ok()?;
-            Some(bytes.get().to_string())
-        });
+        add("CACHE", &["cache"], bytes);
+        add("BLOCK-CACHE", &["block_cache"], bytes);
+        add("WRITE-BUFFERS", &["write_buffers"], bytes);
         add("SYNC", &["sync"], |value| match value.as_str()? {
             "every 1s" => Some("EVERYSEC".into()),
             word => Some(word.to_ascii_uppercase()),
@@ -87,11 +86,16 @@ fn rate(value: &toml::Value) -> Option<String> {
     Some(rate.per_s().to_string())
 }
 
+fn bytes(value: &toml::Value) -> Option<String> {
+    let bytes: settings::units::Bytes = value.as_str()?.parse().ok()?;
+    Some(bytes.get().to_string())
+}
+
 /// Reads every key for the sake of what is wrong with it.
 fn check(section: &Section) {
     use settings::units::{ByteRate, Bytes, Time};
     ask::<String>(section, &["sync"]);
-    ask::<Bytes>(section, &["cache"]);
+    ask::<Bytes>(section, &["cache", "block_cache", "write_buffers"]);
     ask::<u32>(section, &["reserved_permits"]);
     ask::<Rate>(section, &["contract"]);
     ask::<Rate>(&section.table("reserve"), &["get", "put"]);

@@ -263,6 +263,8 @@ fn promises_are_handed_on() {
         weight = 2.5
         sync = 'every 1s'
         cache = '1MiB'
+        block_cache = '2MiB'
+        write_buffers = '3MiB'
         reserve = { get = '60/min' }
         limit = { bytes = '1kB/s', burst = '1s' }
         [[tenant.load]]
@@ -273,11 +275,11 @@ fn promises_are_handed_on() {
         Some("fifo")
     );
     let promise = &scenario.tenants[0].promise;
-    assert_eq!(promise.table.len(), 5);
+    assert_eq!(promise.table.len(), 7);
     let (words, left) = promise.options();
     assert_eq!(
         words.join(" "),
-        "WEIGHT 2.5 RESERVE-GET 1 LIMIT-BYTES 1000 CACHE 1048576 SYNC EVERYSEC"
+        "WEIGHT 2.5 RESERVE-GET 1 LIMIT-BYTES 1000 CACHE 1048576 BLOCK-CACHE 2097152 WRITE-BUFFERS 3145728 SYNC EVERYSEC"
     );
     assert_eq!(left, ["limit.burst"]);
     let wrong = "[[tenant]]\nname = 'web'\nweight = 0\nlimit = { request = '1/s' }\n[[tenant.load]]\nloop = 'closed'";

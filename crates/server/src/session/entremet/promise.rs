@@ -88,10 +88,10 @@ impl Promise {
                     .1;
                 Box::new(move |settings| settings.durability = durability)
             }
-            "CACHE" => {
+            "CACHE" | "BLOCK-CACHE" | "WRITE-BUFFERS" => {
                 let bytes =
                     bytes(value).ok_or_else(|| wrong("a size in bytes, like 64mb, or AUTO"))?;
-                Box::new(move |settings| settings.cache_bytes = bytes)
+                memory_edit(&name, bytes)
             }
             "ADMIN" if is(value, "YES") || is(value, "NO") => {
                 let admin = is(value, "YES");
@@ -131,6 +131,16 @@ fn rate_edit(name: &str, rate: Option<f64>) -> Edit {
         _ => |settings| &mut settings.contract_per_s,
     };
     Box::new(move |settings| *field(settings) = rate)
+}
+
+/// REQUIRES: `name` is one of the memories.
+fn memory_edit(name: &str, bytes: Option<u64>) -> Edit {
+    let field: fn(&mut Settings) -> &mut Option<u64> = match name {
+        "CACHE" => |settings| &mut settings.cache_bytes,
+        "BLOCK-CACHE" => |settings| &mut settings.block_cache_bytes,
+        _ => |settings| &mut settings.write_buffer_bytes,
+    };
+    Box::new(move |settings| *field(settings) = bytes)
 }
 
 fn text(word: &[u8]) -> &str {
@@ -188,7 +198,8 @@ mod tests {
     fn every_option_reaches_its_setting() {
         let words =
             "weight 2.5 RESERVED-PERMITS 2 reserve-get 2000/s RESERVE-PUT 500 limit-requests 5e4 \
-                     LIMIT-BYTES 1000000/s CONTRACT 1500/s SYNC always CACHE 64mb ADMIN yes NOPASS";
+                     LIMIT-BYTES 1000000/s CONTRACT 1500/s SYNC always CACHE 64mb BLOCK-CACHE 32mb \
+                     WRITE-BUFFERS 16mb ADMIN yes NOPASS";
         let promise = read(words).unwrap();
         assert_eq!(promise.password, Some(NewPassword::Known(Password::None)));
         let mut settings = Settings::default();
@@ -208,6 +219,8 @@ mod tests {
             contract_per_s: Some(1_500.0),
             durability: Durability::Always,
             cache_bytes: Some(64 << 20),
+            block_cache_bytes: Some(32 << 20),
+            write_buffer_bytes: Some(16 << 20),
             slos: Vec::new(),
         };
         assert_eq!(settings, wanted);

@@ -48,13 +48,13 @@ fn list(visit: &mut Visit<'_>) {
 fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     let settings = tenant.settings();
     let share_percent = 100.0 * settings.weight / visit.shared.tenants.weight_total();
-    let cache_bytes = visit.shared.cache_bytes(tenant);
+    let allotted = visit.shared.allotments().of(&settings);
     let sync = SYNC
         .iter()
         .find(|(_, durability)| *durability == settings.durability)
         .map_or("", |(word, _)| word);
     let mut reply = visit.reply();
-    reply.map(13);
+    reply.map(15);
     for (field, value) in [
         ("name", tenant.name.as_str()),
         ("password", if tenant.open() { "none" } else { "set" }),
@@ -81,7 +81,9 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     }
     for (field, value) in [
         ("reserved-permits", i64::from(settings.reserved_permits)),
-        ("cache", cache_bytes as i64),
+        ("cache", allotted.cache_bytes as i64),
+        ("block-cache", allotted.memory.block_cache_bytes as i64),
+        ("write-buffers", allotted.memory.write_buffer_bytes as i64),
     ] {
         reply.bulk(field.as_bytes());
         reply.int(value);

@@ -1,0 +1,127 @@
+//! Block cache and write buffers by allotments: lent, and regained.
+
+mod common;
+
+use common::{engine_options, get, key, set, small, value};
+use engine::{Allotments, Engine, Keyspace, KeyspaceOptions, KeyspaceStats, Sync};
+use std::sync::Arc;
+
+const MIB: u64 = 1 << 20;
+
+/// Half of everything, and next to no objects: what is read again comes from the block cache.
+fn half(write_buffer_bytes: u64) -> KeyspaceOptions {
+    let mut options = small(Sync::Never);
+    options.cache_bytes = 4 << 10;
+    options.memtable_bytes = write_buffer_bytes as usize / 2;
+    options.allotments = Allotments {
+        block_cache_bytes: 2 * MIB,
+        write_buffer_bytes: write_buffer_bytes / 2,
+        weight: 1.0,
+    };
+    options
+}
+
+fn open(directory: &std::path::Path, write_buffer_bytes: u64) -> Arc<Engine> {
+    let mut options = engine_options(directory);
+    options.block_cache_bytes = 4 * MIB;
+    options.write_buffer_bytes = write_buffer_bytes;
+    Engine::open(options).expect("engine")
+}
+
+/// Five MiB of values: more than all of the cache.
+const KEYS: u32 = 5 << 10;
+
+/// Values in files.
+fn fill(keyspace: &Arc<Keyspace>) {
+    for number in 0..KEYS {
+        set(keyspace, &key(number), &value(number)).expect("set");
+    }
+    closed(keyspace);
+}
+
+/// Closes the database, which writes memtables to files; it opens anew by itself. Upkeep may be using it.
+fn closed(keyspace: &Arc<Keyspace>) {
+    assert!((0..100).any(|_| keyspace.close()));
+}
+
+/// Reads all that was written, until the numbers are as they should be; fails after so many rounds that the engine has
+/// ticked hundreds of times.
+fn read_until(keyspaces: &[&Arc<Keyspace>], done: impl Fn(&[KeyspaceStats]) -> bool) {
+    for round in 0.. {
+        for number in (0..KEYS).step_by(16) {
+            for keyspace in keyspaces {
+                let number = number + round % 16;
+                assert!(get(keyspace, &key(number)).expect("get").is_some());
+            }
+        }
+        let stats: Vec<_> = keyspaces.iter().map(|keyspace| keyspace.stats()).collect();
+        if done(&stats) {
+            return;
+        }
+        assert!(round < 2_000, "{stats:?}");
+    }
+}
+
+#[test]
+fn a_cache_grows_into_what_others_leave_and_gives_it_back() {
+    let directory = tempfile::tempdir().expect("directory");
+    // One file a tenant: compaction would empty the cache of what it merges.
+    let engine = open(directory.path(), 256 * MIB);
+    let [greedy, victim] = ["greedy", "victim"].map(|name| {
+        let keyspace = engine.keyspace(name, half(256 * MIB)).expect("keyspace");
+        fill(&keyspace);
+        keyspace
+    });
+    read_until(&[&greedy], |stats| {
+        stats[0].block_cache_granted_bytes == 4 * MIB && stats[0].block_cache_bytes > 3 * MIB
+    });
+    assert_eq!(victim.stats().block_cache_granted_bytes, 0, "it is closed");
+    read_until(&[&greedy, &victim], |stats| {
+        let granted = |at: usize| stats[at].block_cache_granted_bytes;
+        granted(0) + granted(1) <= 4 * MIB && granted(1) == 2 * MIB
+    });
+    // From now on, whatever the other reads, the victim's share is the victim's. (A compaction may replace what it has.)
+    let hot = || {
+        for number in 0..64 {
+            assert!(get(&victim, &key(number)).expect("get").is_some());
+        }
+        victim.stats().block_misses
+    };
+    let kept = |_| {
+        let missed = hot();
+        for number in 0..KEYS {
+            get(&greedy, &key(number)).expect("get");
+        }
+        hot() == missed
+    };
+    assert!((0..5).filter(|round| kept(*round)).count() >= 3);
+    closed(&victim);
+    read_until(&[&greedy], |stats| stats[0].block_cache_bytes > 3 * MIB);
+    assert_eq!(victim.stats().block_cache_bytes, 0);
+    engine.shutdown();
+}
+
+#[test]
+fn a_tenant_that_is_over_its_write_buffers_flushes_its_own() {
+    let directory = tempfile::tempdir().expect("directory");
+    let engine = open(directory.path(), 8 * MIB);
+    let [greedy, quiet] = ["greedy", "quiet"].map(|name| {
+        let keyspace = engine.keyspace(name, half(8 * MIB)).expect("keyspace");
+        set(&keyspace, b"first", &value(0)).expect("set");
+        keyspace
+    });
+    let kept = quiet.stats().memtable_bytes;
+    let mut most = 0;
+    for number in 0..32 << 10 {
+        set(&greedy, &key(number), &value(number)).expect("set");
+        if number % 256 == 0 {
+            most = most.max(greedy.stats().memtable_bytes);
+        }
+    }
+    // At most its part and what the other left, and a part of a memtable more for each of its arenas.
+    assert!(most <= 9 * MIB, "{most}");
+    assert!(greedy.stats().write_buffer_granted_bytes <= 8 * MIB);
+    assert!(quiet.stats().memtable_bytes >= kept, "nobody flushed it");
+    assert!(greedy.stats().disk_bytes > 16 * MIB);
+    engine.shutdown();
+}

@@ -1,0 +1,83 @@
+//! The memories that tenants share, and what each is entitled to of them.
+
+use super::Settings;
+use crate::options::Options;
+
+/// A memory that tenants share by allotments.
+pub(super) struct Memory {
+    /// As its allotments are called.
+    pub name: &'static str,
+    /// As it is called itself.
+    pub has: &'static str,
+    /// A tenant's part, if it is fixed.
+    pub allotment: fn(&Settings) -> Option<u64>,
+    /// All of it, bytes.
+    pub budget: fn(&Options) -> u64,
+}
+
+/// All of them.
+pub(super) const MEMORIES: [Memory; 3] = [
+    Memory {
+        name: "cache",
+        has: "object cache has",
+        allotment: |settings| settings.cache_bytes,
+        budget: |options| options.object_cache_bytes,
+    },
+    Memory {
+        name: "block cache",
+        has: "block cache has",
+        allotment: |settings| settings.block_cache_bytes,
+        budget: |options| options.engine.block_cache_bytes,
+    },
+    Memory {
+        name: "write buffer",
+        has: "write buffers have",
+        allotment: |settings| settings.write_buffer_bytes,
+        budget: |options| options.engine.write_buffer_bytes,
+    },
+];
+
+/// How the memories are allotted: to each tenant what was set, or by weight of what those with an allotment of their own
+/// leave.
+pub struct Allotments {
+    objects: policy::memory::Allotments,
+    blocks: policy::memory::Allotments,
+    buffers: policy::memory::Allotments,
+}
+
+/// One tenant's allotments.
+pub struct Allotted {
+    /// Of the object cache, bytes.
+    pub cache_bytes: u64,
+    /// Of block cache and write buffers.
+    pub memory: engine::Allotments,
+}
+
+impl Allotments {
+    pub(super) fn new(options: &Options, tenants: &[Settings]) -> Self {
+        let of = |memory: &Memory| {
+            let tenants = tenants.iter();
+            let tenants = tenants.map(|settings| ((memory.allotment)(settings), settings.weight));
+            policy::memory::Allotments::new((memory.budget)(options), tenants)
+        };
+        let [objects, blocks, buffers] = &MEMORIES;
+        Self {
+            objects: of(objects),
+            blocks: of(blocks),
+            buffers: of(buffers),
+        }
+    }
+
+    /// Of the tenant with these settings.
+    pub fn of(&self, settings: &Settings) -> Allotted {
+        let of = |rule: &policy::memory::Allotments, fixed| rule.of(fixed, settings.weight);
+        Allotted {
+            cache_bytes: of(&self.objects, settings.cache_bytes),
+            memory: engine::Allotments {
+                block_cache_bytes: of(&self.blocks, settings.block_cache_bytes),
+                write_buffer_bytes: of(&self.buffers, settings.write_buffer_bytes),
+                weight: settings.weight,
+            },
+        }
+    }
+}
