@@ -57,6 +57,26 @@ def snapshot(name):
     }  # fmt: skip
 
 
+def device():
+    """A device stage as /api/server tells it: overbooked."""
+    operations = [{"operation": "read", "ios": 1000, "device_s": 2.5}, {"operation": "delete", "ios": 0, "device_s": 0.0}]
+    return {
+        "floor_vops_per_s": 18000.0, "capacity_vops_per_s": 17000.0, "missing_vops_per_s": 1000.0, "used_vops_per_s": 16000.0,
+        "reserved_vops_per_s": 20000.0, "overbooked_vops_per_s": 2000.0, "reservation_scale": 0.9, "profiles": True, "permits": 12, "in_flight": 5,
+        "waiting": 3, "operations": operations,
+    }  # fmt: skip
+
+
+def tenant_device():
+    """One tenant's part of it, as /api/tenants tells it."""
+    used = [("put", "log", 60.0), ("none", "flush", 30.0), ("get", "get", 10.0)]
+    return {
+        "reserved_vops_per_s": 1000.0, "allocated_vops_per_s": 900.0, "used_vops_per_s": 950.0,
+        "costs": [{"request": "put", "direct": 0.5, "flush": 0.25, "compaction": 0.125, "measured": True}],
+        "used": [{"class": who, "activity": what, "ios": 4, "vops": vops} for who, what, vops in used],
+    }  # fmt: skip
+
+
 class StandIn:
     """The server. `tenants` and `stages` may be changed while it runs; `silent` makes it stop answering."""
 
@@ -64,6 +84,7 @@ class StandIn:
         self.tenants, self.stages = list(tenants), list(stages)
         self.silent, self.streams = False, True
         self.state, self.reason = "ready", None
+        self.device, self.doubt = None, None
         self.stopped = threading.Event()
         outer = self
 
@@ -87,6 +108,7 @@ class StandIn:
             "state": self.state, "version": "0.1.0", "uptime_s": 4000, "scheduler": "fair", "cores": 2, "connections": 7, "connections_max": 100,
             "memory_used": 5e7, "memory_max": 2e8, "cpu_per_s": 1.25, "requests_per_s": total, "throttled_per_s": 0.0,
             "bytes_in_per_s": 0.0, "bytes_out_per_s": 0.0, **({"reason": self.reason} if self.reason else {}),
+            **({"device": self.device} if self.device else {}), **({"device_doubt": self.doubt} if self.doubt else {}),
         }  # fmt: skip
         at_ms = int(time.time() * 1000)
         return {"at_ms": at_ms, "span_s": 3.0, "server": server, "tenants": self.tenants, "tenants_total": len(self.tenants), "stages": self.stages}
@@ -98,8 +120,9 @@ class StandIn:
             return None
         time_ = {"mean_ms": 1.0, "request_stage_ms": 0.5, "handler_stage_ms": 0.0, "disk_ms": 0.0, "cpu_ms": 0.2, "rest_ms": 0.3}
         others = [one for one in self.tenants if one["name"] != name][:5]
+        held = {**snapshot(name), **({"device": tenant_device()} if self.device else {})}
         return {
-            "at_ms": int(time.time() * 1000), "span_s": 3.0, "live": found[0], "tenant": snapshot(name), "classes": [], "time": time_,
+            "at_ms": int(time.time() * 1000), "span_s": 3.0, "live": found[0], "tenant": held, "classes": [], "time": time_,
             "places": [], "others": others,
         }  # fmt: skip
 

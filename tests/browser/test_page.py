@@ -3,7 +3,7 @@
 import pytest
 from browser.conftest import DESK, PHONE, prefer, size
 from browser.page import ENTER, ESCAPE, TAB, Page
-from browser.stand_in import stage, tenant
+from browser.stand_in import device, stage, tenant
 
 from harness.waiting import eventually
 
@@ -19,6 +19,26 @@ def test_nobody_is_there(browser, stand_in):
     page = Page(browser, stand_in().url)
     assert "No tenant is configured" in page.text(".tenants-panel .none")
     assert page.names() == []
+
+
+def test_the_device_is_told_of_where_there_is_a_stage_before_it(browser, stand_in):
+    server = stand_in(many(2))
+    page = Page(browser, server.url)
+    shown = "return !document.querySelector('[aria-label=Device]').hidden"
+    assert not page.js(shown), "there is none, and nothing to be said"
+    server.doubt = "device.profile is not set"
+    eventually(lambda: page.js(shown) and "device.profile is not set." in page.text("[aria-label=Device]"))
+    server.doubt, server.device = None, device()
+    eventually(lambda: "18 k VOP/s" in page.text("[aria-label=Device]"))
+    text = page.text("[aria-label=Device]")
+    for part in ("1000 VOP/s below its floor", "2000 VOP/s too many, so each gets 90", "5 of 12, 3 waiting", "read 2.5"):
+        assert part in text, text
+    assert "delete" not in text, "none was done"
+    page.js("location.hash = '#/tenant/tenant-000'")
+    eventually(lambda: "log for put" in (page.text("[aria-label='At the device']") or ""))
+    text = page.text("[aria-label='At the device']")
+    assert "900 VOP/s of 1000 VOP/s" in text and "flushed 0.25, compacted 0.125" in text, text
+    assert page.overflow() == 0
 
 
 def test_two_hundred_are_listed_and_can_be_found(browser, stand_in):
@@ -126,7 +146,7 @@ def test_a_phone_needs_no_sideways_scrolling(browser, stand_in, place):
     if place == "#/":
         assert page.cell("tenant-000", "p99") == "1.5"
         hidden = page.js("return [...document.querySelectorAll('.tenants thead th')].filter(head => head.offsetParent === null).length")
-        assert hidden == 9, "only what a phone has room for"
+        assert hidden == 10, "only what a phone has room for"
     size(browser, DESK)
 
 

@@ -4,8 +4,9 @@ import { write } from "./dom.js";
 import { Feed } from "./feed.js";
 import { listen, move } from "./keys.js";
 import { Overview } from "./overview.js";
+import { pairs } from "./pairs.js";
 import { History, Looks } from "./state.js";
-import { pairs, TenantPage } from "./tenant.js";
+import { TenantPage } from "./tenant.js";
 import { bytes, clock, duration, number } from "./text.js";
 
 const byId = (id) => document.getElementById(id);

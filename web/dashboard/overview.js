@@ -1,5 +1,6 @@
 // The first page: everybody.
 
+import { DevicePanel } from "./device.js";
 import { h } from "./dom.js";
 import { Stages } from "./stages.js";
 import { Table } from "./table.js";
@@ -16,13 +17,15 @@ export class Overview {
     this.looks = looks;
     this.table = new Table();
     this.stages = new Stages();
+    this.device = new DevicePanel();
     this.places = PLOTS.map(({ title }) => h("section.panel.plot-panel", { "aria-label": title }));
-    this.element = h("div.page.overview", {}, h("div.plots", {}, ...this.places), this.table.element, this.stages.element);
+    this.element = h("div.page.overview", {}, h("div.plots", {}, ...this.places), this.table.element, this.stages.element, this.device.element);
   }
 
   update(live) {
     this.table.update(live, this.looks);
     this.stages.update(live, this.looks);
+    this.device.update(live.server);
     this.draw();
   }
 

@@ -16,7 +16,7 @@ class Line {
     this.queue = h("div.queue");
     this.element = h(
       "tr", {},
-      h("th", { scope: "row" }, stage.stage, h("small", {}, ` core ${stage.core}`)),
+      h("th", { scope: "row" }, stage.stage, stage.stage === "device" ? null : h("small", {}, ` core ${stage.core}`)),
       this.permits, h("td.meter-cell", {}, this.meter.element), this.rate, this.waiting, h("td.queue-cell", {}, this.queue),
     );
   }

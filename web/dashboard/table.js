@@ -15,6 +15,7 @@ const COLUMNS = [
   { key: "share", label: "share got | wanted", unit: "%", wide: 0, value: (t) => t.share.got_percent },
   { key: "turn", label: "wait request", unit: "ms", wide: 1, value: (t) => wait(t, "request"), text: (t) => ms(wait(t, "request")), about: "Mean wait for a turn at the request stage" },
   { key: "handler", label: "wait handler", unit: "ms", wide: 1, value: (t) => wait(t, "handler"), text: (t) => ms(wait(t, "handler")), about: "Mean wait for a handler, of requests that need the disk" },
+  { key: "device", label: "wait device", unit: "ms", wide: 2, value: (t) => wait(t, "device"), text: (t) => ms(wait(t, "device")), about: "Mean wait of an I/O for its turn at the device" },
   { key: "waiting", label: "queue", wide: 1, value: waiting, text: (t) => rare(waiting(t)), about: "Waiting now, at all stages" },
   { key: "throttled", label: "throttled", unit: "/s", wide: 1, value: (t) => t.throttled_per_s, text: (t) => rare(t.throttled_per_s) },
   { key: "errors", label: "errors", unit: "/s", wide: 2, value: (t) => t.errors_per_s, text: (t) => rare(t.errors_per_s) },

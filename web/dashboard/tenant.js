@@ -1,7 +1,9 @@
 // One tenant's page: what it does, what it was promised, where its time goes, who else is there.
 
-import { arrange, h, write } from "./dom.js";
+import { TenantDevice } from "./device.js";
+import { h, write } from "./dom.js";
 import { span } from "./overview.js";
+import { pairs } from "./pairs.js";
 import { FRAMES_MAX } from "./state.js";
 import { bytes, ms, number, percent, plural, rare } from "./text.js";
 import { badges } from "./table.js";
@@ -55,6 +57,7 @@ export class TenantPage {
     this.classes = h("tbody");
     this.promises = h("dl.pairs");
     this.held = h("dl.pairs");
+    this.device = new TenantDevice();
     this.lines = h("tbody");
     this.others = h("tbody");
     this.missing = h("p.none");
@@ -70,7 +73,8 @@ export class TenantPage {
         panel("Where it waits now", simple(["stage", "its own", "in line, all", "permits"], this.lines, "Where it waits now")),
         panel("Others with the largest shares", simple(["tenant", "rate req/s", "got %", "wanted %", "queue"], this.others, "Others")),
         panel("Promised", this.promises),
-        panel("Held", this.held)),
+        panel("Held", this.held),
+        this.device.element),
     );
     this.element = h("div.page", {}, h("div.title", {}, h("a.back", { href: "#/" }, "← All tenants"), h("h2.name", {}, name), this.badges), this.missing, this.content);
   }
@@ -92,6 +96,7 @@ export class TenantPage {
     fill(this.others, detail.others.map((other) => [link(other.name), rare(other.requests_per_s), percent(other.share.got_percent), percent(other.share.wanted_percent), rare(other.stages.reduce((sum, stage) => sum + stage.waiting, 0))]), "Nobody else was served.");
     pairs(this.promises, promised(tenant));
     pairs(this.held, held(tenant));
+    this.device.update(tenant.device);
     this.draw(tenant);
   }
 
@@ -156,18 +161,6 @@ export class TenantPage {
 
 function link(name) {
   return h("a.tenant-link", { href: `#/tenant/${encodeURIComponent(name)}` }, name);
-}
-
-// Terms and values; elements are kept, so that only changed text is written.
-export function pairs(list, entries) {
-  const known = [...list.children];
-  const wanted = entries.map(([term, value], place) => {
-    const entry = known[place] ?? h("div", {}, h("dt"), h("dd"));
-    write(entry.firstElementChild, term);
-    write(entry.lastElementChild, value);
-    return entry;
-  });
-  arrange(list, wanted);
 }
 
 function promised(tenant) {

@@ -20,6 +20,9 @@ use crate::cost::device::{CostModel, Op, Vop};
 
 /// Bytes of a normalised request.
 const UNIT_BYTES: f64 = 1024.0;
+/// What a request or a reply carries besides its value: a key, and the protocol. A value of 1 KiB is to be one unit, not
+/// 1.06; where it carries less, a unit is taken to cost a little more than it does.
+const BESIDE_BYTES: u64 = 64;
 /// What an interval weighs in an average: at one a second, 92 % of a change is followed within 5 s.
 const ALPHA: f64 = 0.4;
 /// The same for a run of an operation, of which there are fewer.
@@ -87,10 +90,16 @@ pub struct Done {
 }
 
 impl Done {
-    /// 1 KiB-normalised requests, counted as the request stage counts them: from the totals of the interval.
+    /// Bytes of values.
+    fn payload(&self) -> f64 {
+        let beside = self.requests.saturating_mul(BESIDE_BYTES);
+        self.bytes.saturating_sub(beside) as f64
+    }
+
+    /// 1 KiB-normalised requests, from the totals of the interval.
     #[must_use]
     pub fn normalised(&self) -> f64 {
-        (self.requests as f64).max(self.bytes as f64 / UNIT_BYTES)
+        (self.requests as f64).max(self.payload() / UNIT_BYTES)
     }
 }
 
@@ -202,6 +211,8 @@ pub struct Profile {
     written: [Ratio; REQUESTS],
     /// Bytes a request.
     size: [Ratio; REQUESTS],
+    /// Normalised requests an interval.
+    volume: [Ratio; REQUESTS],
     internal: [Operation; INTERNALS],
 }
 
@@ -212,7 +223,8 @@ impl Profile {
             let normalised = done.normalised();
             self.direct[at].step(ALPHA, done.direct.get(), normalised);
             self.written[at].step(ALPHA, done.written_bytes as f64 / UNIT_BYTES, normalised);
-            self.size[at].step(ALPHA, done.bytes as f64, done.requests as f64);
+            self.size[at].step(ALPHA, done.payload(), done.requests as f64);
+            self.volume[at].step(ALPHA, normalised, 1.0);
         }
         let written = interval.written_bytes as f64 / UNIT_BYTES;
         for (operation, used) in self.internal.iter_mut().zip(interval.internal) {
@@ -230,6 +242,19 @@ impl Profile {
             direct,
             indirect: self.internal.map(|operation| operation.get() * written),
         })
+    }
+
+    /// What part of what the tenant causes is done later, 0 to 1; `None` before it did anything.
+    #[must_use]
+    pub fn later_part(&self) -> Option<f64> {
+        let (mut total, mut later) = (0.0, 0.0);
+        for (at, request) in Request::ALL.into_iter().enumerate() {
+            let volume = self.volume[at].get().unwrap_or(0.0);
+            let cost = self.cost(request).unwrap_or_default();
+            total += volume * cost.total();
+            later += volume * cost.later();
+        }
+        (total > 0.0).then(|| later / total)
     }
 
     /// What it would cost if it were one I/O of the size of its object: the price without a profile (thesis 7.4.1). Before

@@ -11,6 +11,9 @@ use crate::cost::device::CostModel;
 use crate::profile::{Interval, Profile, Request, RequestCost, REQUESTS};
 use std::collections::BTreeMap;
 
+/// What is allocated of what is needed, where the floor allows it: a price is an average, and half of the time requests
+/// cost more. Who does not need it does not use it: a reservation is used up by all that is done.
+const HEADROOM: f64 = 1.1;
 /// Overbooking is reported when it has lasted for so many intervals: the first requests of a tenant are priced before its
 /// profile is known.
 const LASTS: u32 = 3;
@@ -62,6 +65,8 @@ pub struct Provisioned {
     pub costs: [RequestCost; REQUESTS],
     /// Whether that price was measured, not assumed.
     pub measured: [bool; REQUESTS],
+    /// What part of what it causes is done later, 0 to 1; `None` while that is unknown.
+    pub later_part: Option<f64>,
 }
 
 /// The answer for an interval.
@@ -154,14 +159,15 @@ impl Provisioner {
         let mut tenants: BTreeMap<u32, Provisioned> = self.tenants.iter().map(priced).collect();
         let wanted_per_s: f64 = tenants.values().map(|tenant| tenant.wanted.total()).sum();
         let over = wanted_per_s > self.floor_per_s;
-        let scale = if over {
+        let fits = if wanted_per_s > 0.0 {
             self.floor_per_s / wanted_per_s
         } else {
             1.0
         };
         for tenant in tenants.values_mut() {
-            tenant.allocated = tenant.wanted.scaled(scale);
+            tenant.allocated = tenant.wanted.scaled(fits.min(HEADROOM));
         }
+        let scale = fits.min(1.0);
         self.over = if over { self.over.saturating_add(1) } else { 0 };
         let overbooked_per_s = if self.over >= LASTS {
             wanted_per_s - self.floor_per_s
@@ -188,6 +194,9 @@ impl Provisioner {
             provisioned.costs[at] = cost;
             provisioned.wanted.foreground += reservation[at] * cost.direct;
             provisioned.wanted.background += reservation[at] * cost.later();
+        }
+        if self.pricing == Pricing::Profiles {
+            provisioned.later_part = profile.later_part();
         }
         provisioned
     }

@@ -16,9 +16,10 @@ use crate::cost::Nanos;
 
 /// Fraction bits of a tag: a byte at 10 GB/s takes 0.1 ns, and thousands of such fractions a turn add up.
 const FRACTION: u32 = 20;
-/// Rates are clamped to this range, in units per second: one in 11 days to a hundred billion.
+/// Rates are clamped to this range, in units per second: one in 11 days to a thousand billion, which is a million VOPs in
+/// millionths.
 const PER_S_MIN: f64 = 1e-6;
-const PER_S_MAX: f64 = 1e11;
+const PER_S_MAX: f64 = 1e12;
 
 /// A rate and how far it is used up. Units are whatever the caller counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use engine::{
     Access, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome, Stop, Sync,
 };
 use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule};
-use server::device::{DeviceOptions, DeviceScheduler};
+use server::device::{DeviceOptions, DeviceScheduler, Pricing};
 use stage::{Clock, Discipline, Nanos};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,6 +87,9 @@ fn keyspaces(engine: &Arc<Engine>) -> Result<Vec<Arc<Keyspace>>, Box<dyn std::er
         depth: 64,
         chunk_bytes: 128 << 10,
         discipline: Discipline::Fair,
+        pricing: Pricing::Profiles,
+        overbook: false,
+        doubt: None,
     };
     let stage = DeviceScheduler::new(options, Real(Instant::now()), None);
     stage.configure(0, 1.0, 0);

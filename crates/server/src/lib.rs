@@ -13,6 +13,7 @@ mod connection;
 mod core;
 pub mod device;
 mod options;
+mod provide;
 pub mod resp;
 mod server;
 mod session;

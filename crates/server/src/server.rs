@@ -10,6 +10,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::core::{Core, Door, Mailbox, Message};
 use crate::options::Options;
+use crate::provide::Provider;
 use crate::shared::{Phase, Shared};
 use crate::tenants::{Doorkeeper, Registry, StoreError, TenantSpec};
 
@@ -31,6 +32,7 @@ pub enum ServerError {
 pub struct Server {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    provider: Option<Provider>,
 }
 
 impl Server {
@@ -57,7 +59,13 @@ impl Server {
             on_shutdown,
         ));
         let threads = start_cores(&shared).map_err(|e| ServerError::System(e.to_string()))?;
-        Ok(Self { shared, threads })
+        let provider = Provider::start(&shared).map_err(|e| ServerError::System(e.to_string()))?;
+        shared.promise_the_device();
+        Ok(Self {
+            shared,
+            threads,
+            provider,
+        })
     }
 
     /// The addresses on which clients are accepted.
@@ -108,6 +116,9 @@ impl Server {
             if thread.join().is_err() {
                 tracing::error!("a core ended in a panic");
             }
+        }
+        if let Some(provider) = self.provider {
+            provider.stop();
         }
         self.shared.engine.shutdown();
     }

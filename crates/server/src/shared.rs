@@ -273,6 +273,7 @@ impl Shared {
         let device = self.options.device.as_ref()?;
         let (principal, settings) = (device.number(&tenant.name), tenant.settings());
         device.configure(principal, settings.weight, settings.reserved_permits);
+        device.promise(principal, settings.reservation());
         Some(engine::device::DeviceHook {
             stage: Arc::clone(device) as Arc<dyn engine::device::DeviceStage>,
             principal,

@@ -1,5 +1,7 @@
 //! What the admin address shows of this server.
 
+mod device;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use engine::KeyspaceStats;
 use policy::PrincipalId;
 use telemetry::{
     Capacities, Connections, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot,
-    StageSnapshot, State, Storage, TenantSnapshot, TenantStage,
+    StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
 };
 
 use crate::core::Seen;
@@ -167,6 +169,8 @@ impl telemetry::AdminSource for Source {
                 .sum(),
             reloads: shared.counters.reloads.load(Ordering::Relaxed),
             reloads_refused: shared.counters.reloads_refused.load(Ordering::Relaxed),
+            device: device::server(shared),
+            device_doubt: device::doubt(shared),
         }
     }
 
@@ -182,7 +186,10 @@ impl telemetry::AdminSource for Source {
         let tenants = self.shared.tenants.list();
         tenants
             .iter()
-            .map(|tenant| snapshot(tenant, stages.remove(&tenant.id).unwrap_or_default()))
+            .map(|tenant| {
+                let places = stages.remove(&tenant.id).unwrap_or_default();
+                snapshot(tenant, places, device::tenant(&self.shared, &tenant.name))
+            })
             .collect()
     }
 
@@ -209,6 +216,7 @@ impl telemetry::AdminSource for Source {
             stages.push(self.stage(("request", 1), core, &at_request, &names));
             stages.push(self.stage(("handler", handlers), core, &at_handler, &names));
         }
+        stages.extend(device::stage(&self.shared));
         stages
     }
 }
@@ -220,7 +228,12 @@ fn add(stage: &mut TenantStage, seen: &Seen) {
     stage.waited_ns = stage.waited_ns.saturating_add(seen.waited_ns);
 }
 
-fn snapshot(tenant: &Tenant, [request, handler]: [TenantStage; 2]) -> TenantSnapshot {
+fn snapshot(
+    tenant: &Tenant,
+    [request, handler]: [TenantStage; 2],
+    device: Option<(TenantDevice, TenantStage)>,
+) -> TenantSnapshot {
+    let (device, before_it) = device.unzip();
     let settings = tenant.settings();
     let stored = tenant
         .keyspace()
@@ -254,13 +267,15 @@ fn snapshot(tenant: &Tenant, [request, handler]: [TenantStage; 2]) -> TenantSnap
         uncommitted_bytes: stored.pending_bytes,
         disk_bytes: stored.disk_bytes,
         write_error: stored.error.map(|error| error.to_string()),
+        device,
         stages: [("request", request), ("handler", handler)]
-            .into_iter()
-            .filter(|(_, stage)| stage.admitted + stage.waiting > 0)
             .map(|(name, stage)| TenantStage {
                 stage: name.to_string(),
                 ..stage
             })
+            .into_iter()
+            .chain(before_it)
+            .filter(|stage| stage.admitted + stage.waiting > 0)
             .collect(),
     }
 }

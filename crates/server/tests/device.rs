@@ -1,26 +1,21 @@
 //! The device stage: prices, who waits and who never does, what is counted.
 
-use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
+#[path = "common/device.rs"]
+mod common;
+
+use common::{costs, io, DONE};
+use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op};
 use engine::{
     Access, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object, Outcome, Sync,
 };
-use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule, Vop};
+use policy::cost::device::Vop;
 use policy::device::{Model, SsdParameters};
-use server::device::{tag_of, DeviceOptions, DeviceScheduler, Emulated};
+use server::device::{tag_of, DeviceOptions, DeviceScheduler, Emulated, Pricing};
 use stage::{Clock, Discipline, ManualClock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 use telemetry::Class;
-
-/// 4 KiB: read 1 VOP, write 2; 64 KiB: read 8, write 10.
-fn costs() -> CostModel {
-    let point = |bytes, per_s| Point { bytes, per_s };
-    let read = Curve::new(Op::Read, vec![point(4 << 10, 80e3), point(64 << 10, 10e3)]);
-    let write = Curve::new(Op::Write, vec![point(4 << 10, 40e3), point(64 << 10, 8e3)]);
-    let calibration = Calibration::new(read.expect("rates"), write.expect("rates"), 20e3, 8e3);
-    CostModel::new(Rule::Exact, &calibration.expect("rates"))
-}
 
 fn options(depth: u32) -> DeviceOptions {
     DeviceOptions {
@@ -29,30 +24,15 @@ fn options(depth: u32) -> DeviceOptions {
         depth,
         chunk_bytes: 64 << 10,
         discipline: Discipline::Fair,
-    }
-}
-
-fn io(op: Op, bytes: u64, activity: Activity, file: FileKind) -> DeviceIo {
-    DeviceIo {
-        principal: 0,
-        op,
-        offset: 0,
-        bytes,
-        file,
-        activity,
-        urgent: false,
-        tag: Tag(0),
+        pricing: Pricing::Profiles,
+        overbook: false,
+        doubt: None,
     }
 }
 
 fn get() -> DeviceIo {
     io(Op::Read, 4 << 10, Activity::Get, FileKind::Data)
 }
-
-const DONE: Ended = Ended {
-    bytes: 4 << 10,
-    ok: true,
-};
 
 fn until(done: impl Fn() -> bool) {
     while !done() {

@@ -12,6 +12,7 @@
 pub mod admin;
 pub mod api;
 mod class;
+mod device;
 mod error;
 pub mod exposition;
 mod histogram;
@@ -26,6 +27,7 @@ mod snapshot;
 mod totals;
 
 pub use class::{Class, CLASSES};
+pub use device::{DeviceOperation, DeviceSnapshot, DeviceUse, RequestCost, TenantDevice};
 pub use error::TelemetryError;
 pub use histogram::{Histogram, BUCKETS};
 pub use model::{

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::{DeviceSnapshot, TenantDevice};
 use crate::shares::Capacities;
 
 /// The server as the admin address sees it. Called on the admin thread, at most a few times a second;
@@ -88,6 +89,12 @@ pub struct ServerSnapshot {
     pub reloads: u64,
     /// Configuration reloads that were refused because of errors.
     pub reloads_refused: u64,
+    /// The device stage, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceSnapshot>,
+    /// Why the device is not scheduled, or may be at wrong prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_doubt: Option<String>,
 }
 
 /// Client connections of the server.
@@ -204,6 +211,9 @@ pub struct TenantSnapshot {
     /// Why its writes are refused, if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_error: Option<String>,
+    /// Its part of the device, where that has a stage before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<TenantDevice>,
     /// Before each kind of stage it was ever let through, all cores together.
     pub stages: Vec<TenantStage>,
 }
@@ -211,7 +221,7 @@ pub struct TenantSnapshot {
 /// One tenant before one kind of stage, all cores together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TenantStage {
-    /// `request` or `handler`, later also `device`.
+    /// `request`, `handler` or `device`.
     pub stage: String,
     /// Waiting.
     pub waiting: u64,
@@ -226,9 +236,9 @@ pub struct TenantStage {
 /// One stage of one core.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSnapshot {
-    /// `request` or `handler`, later also `device`.
+    /// `request`, `handler` or `device`.
     pub stage: String,
-    /// The core it belongs to.
+    /// The core it belongs to; 0 for the device's, which is one for all.
     pub core: u32,
     /// `fair`, `lottery` or `fifo`.
     pub policy: String,

@@ -207,7 +207,7 @@ mod tests {
         );
         assert_eq!(registry.usage().requests, 5);
         let answered = registry.answered("web", Class::Get);
-        assert_eq!((answered.requests, answered.bytes_out), (5, 500));
+        assert_eq!((answered.requests, answered.bytes_out), (5, 200));
         assert_eq!(registry.answered("batch", Class::Get), Answered::default());
         assert!(registry.totals("batch").is_none());
         drop(first);

@@ -190,13 +190,17 @@ impl Pick {
     }
 }
 
-/// `[device]`: recorded only.
+/// `[device]`: what is under the databases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
     /// Measured cost curve.
     pub profile: Option<PathBuf>,
     /// `hdd` or `ssd`.
     pub model: Option<String>,
+    /// Whether reserved requests are priced by profiles, or as one I/O of their size.
+    pub profiles: bool,
+    /// Whether reservations beyond the floor are taken.
+    pub overbook: bool,
 }
 
 /// `[control]`: recorded only.

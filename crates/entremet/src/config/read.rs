@@ -145,9 +145,22 @@ fn device(section: &Section) -> Device {
         let what = "has no effect beside device.profile: I/O goes to the real disk, at the profile's prices";
         section.warn("model", what, "keep one of the two");
     }
+    let stage = section.gives("profile") || section.gives("model");
+    for key in ["profiles", "overbook"] {
+        if !stage && section.gives(key) {
+            let what = "has no effect: without device.profile there is no stage before the device";
+            section.warn(
+                key,
+                what,
+                "run `entremet calibrate` and set device.profile, or leave it out",
+            );
+        }
+    }
     Device {
         profile: section.get("profile"),
         model: section.get("model"),
+        profiles: section.get_or_default("profiles"),
+        overbook: section.get_or_default("overbook"),
     }
 }
 

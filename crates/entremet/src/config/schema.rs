@@ -66,6 +66,8 @@ const KEYS: &[Key] = &[
 
     key("device", Table, Unset("none"), Start, "The device under the data directory. With a profile or a model, every I/O of the databases is priced and queued by tenant."),
     key("device.profile", Path, Unset("none"), Start, "What `entremet calibrate` measured of the device."),
+    key("device.profiles", Flag, Value("true"), Start, "What a reserved request is taken to cost the device: what such requests were seen to cost, flushes and compactions included, or one I/O of its size."),
+    key("device.overbook", Flag, Value("false"), Start, "Takes reservations that need more VOPs than the device's floor, and scales all down evenly. Otherwise `ENTREMET TENANT SET` refuses them."),
     key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), Start, "Emulates a device, for experiments; the real one must be faster."),
 
     key("control", Table, Unset("defaults"), NotYet, "What adjusts shares and permits to meet SLOs."),

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use device::{EmulatedDisk, Machine, Measured, Profile};
-use server::device::{Device, DeviceOptions, Emulated};
+use server::device::{Device, DeviceOptions, Emulated, Pricing};
 use stage::{Clock, Discipline};
 
 use crate::config::{Config, Pick};
@@ -25,17 +25,24 @@ pub fn of(
         let profile = Profile::load(path)?;
         std::fs::create_dir_all(&config.engine.path)?;
         let here = Machine::of(&config.engine.path)?;
-        if let Some(difference) = profile.machine.difference(&here) {
-            tracing::warn!(
+        let doubt = profile.machine.difference(&here).map(|difference| {
+            format!(
                 "device.profile {} was made elsewhere: {difference}; prices and floor may be wrong, run `entremet calibrate {}`",
                 path.display(),
                 config.engine.path.display()
-            );
+            )
+        });
+        if let Some(doubt) = &doubt {
+            tracing::warn!("{doubt}");
         }
-        let options = options(config, &profile.measured)?;
+        let options = DeviceOptions {
+            doubt,
+            ..options(config, &profile.measured)?
+        };
         return Ok(Some(Device::new(options, Arc::clone(clock), None)));
     }
     let Some(mut disk) = settings.model.as_deref().and_then(EmulatedDisk::named) else {
+        tracing::warn!("{}", server::device::NO_PROFILE);
         return Ok(None);
     };
     tracing::warn!(
@@ -59,6 +66,13 @@ fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Box<dy
         floor_per_s: measured.floor_per_s,
         depth: measured.depth as u32,
         chunk_bytes: measured.chunk_bytes,
+        pricing: if config.device.profiles {
+            Pricing::Profiles
+        } else {
+            Pricing::Objects
+        },
+        overbook: config.device.overbook,
+        doubt: None,
         discipline: match config.scheduler.device {
             Pick::Fair => Discipline::Fair,
             Pick::Lottery => Discipline::Lottery,

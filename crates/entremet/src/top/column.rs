@@ -30,6 +30,8 @@ pub enum Column {
     Turn,
     /// Mean wait at the handler stage
     Handler,
+    /// Mean wait of an I/O at the device stage
+    Device,
     /// Waiting now
     Queue,
     /// Requests throttled per second
@@ -48,7 +50,7 @@ enum Key<'a> {
 
 impl Column {
     /// All of them, from left to right.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Tenant,
         Self::Weight,
         Self::Rate,
@@ -59,6 +61,7 @@ impl Column {
         Self::Wanted,
         Self::Turn,
         Self::Handler,
+        Self::Device,
         Self::Queue,
         Self::Throttled,
         Self::Errors,
@@ -78,6 +81,7 @@ impl Column {
             Self::Turn => ("turn ms", 7, 7),
             Self::P50 => ("p50 ms", 7, 8),
             Self::Handler => ("handl ms", 8, 9),
+            Self::Device => ("dev ms", 6, 14),
             Self::Errors => ("err/s", 6, 10),
             Self::Weight => ("weight", 6, 11),
             Self::Class => ("of", 8, 12),
@@ -98,6 +102,7 @@ impl Column {
             Self::Wanted => percent(tenant.share.wanted_percent),
             Self::Turn => maybe(wait(tenant, "request")),
             Self::Handler => maybe(wait(tenant, "handler")),
+            Self::Device => maybe(wait(tenant, "device")),
             Self::Queue => rare(waiting(tenant) as f64),
             Self::Throttled => rare(tenant.rates.throttled_per_s),
             Self::Errors => tenant.errors_per_s.map_or_else(|| "–".into(), rare),
@@ -117,6 +122,7 @@ impl Column {
             Self::Wanted => Some(tenant.share.wanted_percent),
             Self::Turn => wait(tenant, "request"),
             Self::Handler => wait(tenant, "handler"),
+            Self::Device => wait(tenant, "device"),
             Self::Queue => Some(waiting(tenant) as f64),
             Self::Throttled => Some(tenant.rates.throttled_per_s),
             Self::Errors => tenant.errors_per_s,

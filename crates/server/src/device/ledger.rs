@@ -1,6 +1,6 @@
 //! Who used how much of the device, and for what: by tenant, class of request and activity of RocksDB.
 
-use engine::device::{Activity, Tag, TAGS};
+use engine::device::{Activity, Op, Tag, TAGS};
 use parking_lot::RwLock;
 use policy::cost::device::Vop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,6 +69,22 @@ impl Used {
     }
 }
 
+/// I/Os of one operation, of everybody. Totals only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// I/Os.
+    pub ios: u64,
+    /// From the turn to the end, summed.
+    pub ns: u64,
+}
+
+/// The counters of a [`Done`].
+#[derive(Debug, Default)]
+struct Times {
+    ios: AtomicU64,
+    ns: AtomicU64,
+}
+
 /// The counters of a [`Sum`].
 #[derive(Debug, Default)]
 struct Cell {
@@ -85,6 +101,7 @@ pub(super) struct Ledger {
     accounts: RwLock<Vec<Option<Arc<Account>>>>,
     /// Of everybody, strangers included.
     total: AtomicU64,
+    times: [Times; Op::ALL.len()],
 }
 
 impl Ledger {
@@ -122,6 +139,19 @@ impl Ledger {
         Some(Used(std::array::from_fn(|tag| {
             std::array::from_fn(|activity| read(&account.0[tag][activity]))
         })))
+    }
+
+    pub(super) fn done_in(&self, op: Op, ns: u64) {
+        let times = &self.times[op as usize];
+        times.ios.fetch_add(1, Ordering::Relaxed);
+        times.ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    pub(super) fn done(&self) -> [Done; Op::ALL.len()] {
+        std::array::from_fn(|op| Done {
+            ios: self.times[op].ios.load(Ordering::Relaxed),
+            ns: self.times[op].ns.load(Ordering::Relaxed),
+        })
     }
 
     pub(super) fn total(&self) -> Vop {

@@ -2,26 +2,34 @@
 //!
 //! RocksDB's threads and the handlers come in through [`engine::device::DeviceStage`]. An I/O that may wait takes a turn of
 //! its tenant at one [`Blocking`] stage: fair shares over VOPs, permits for as many as the device uses well.
-//! A tenant has two principals there: foreground, and background (flush, compaction) with a tenth of its weight.
-//! Thesis 6.4 allows compaction at most a tenth of a tenant's VOPs; here that is what it gets at least while its
-//! tenant and others are busy, so that debt drains, and it may have what nobody wants. Background work that writers
-//! wait for already goes as foreground.
+//! A tenant has two principals there: foreground, and background (flush, compaction), between which its weight is divided as
+//! what it causes is: whoever writes pays for flushes and compactions with its own share, and cannot run ahead of
+//! them until writes stall. Thesis 6.4 allows compaction at most a tenth of a tenant's VOPs; here that is what it has
+//! at least, so that debt drains, and it may have what nobody wants. Background work that writers wait for already goes
+//! as foreground.
 //!
 //! What may not wait (metadata, written under a database's mutex) is charged afterwards.
 
 mod emulated;
 mod ledger;
+mod promises;
 
 pub use emulated::Emulated;
-pub use ledger::{tag_of, Sum, Used};
+pub use ledger::{tag_of, Done, Sum, Used};
+pub use policy::provision::Pricing;
+pub use promises::{Booked, Promised, Served};
 
-use engine::device::{Activity, DeviceIo, DeviceStage, Ended};
+use engine::device::{Activity, DeviceIo, DeviceStage, Ended, Op};
 use ledger::Ledger;
 use parking_lot::Mutex;
 use policy::cost::device::{CostModel, Vop};
 use policy::depth::{Capacity, Depth, Slice, Trial};
+use policy::provision::{Provisioner, Reservation, VopRate};
+use promises::Promises;
 use stage::blocking::Blocking;
-use stage::{Allocation, Clock, Cost, Discipline, DispatchOptions, Nanos, Permit, PrincipalId};
+use stage::{
+    Allocation, Clock, Cost, Discipline, DispatchOptions, Nanos, Observation, Permit, PrincipalId,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,22 +48,47 @@ pub struct DeviceOptions {
     pub chunk_bytes: u64,
     /// Who is next.
     pub discipline: Discipline,
+    /// What reserved requests are taken to cost.
+    pub pricing: Pricing,
+    /// Whether a reservation beyond the floor is taken, and all are scaled down, or refused.
+    pub overbook: bool,
+    /// Why the prices may be wrong.
+    pub doubt: Option<String>,
 }
 
-/// A part of its tenant's weight for background work (thesis 6.4: 10 %).
+/// What is to be known of a server without a stage before its device.
+pub const NO_PROFILE: &str = "device.profile is not set: the disk is not scheduled, and a tenant's writes can slow everybody's reads; run `entremet calibrate` on the data directory and name what it writes";
+
+/// The least part of its tenant's weight for background work (thesis 6.4: 10 %).
 const BACKGROUND: f64 = 0.1;
 
 thread_local! {
-    /// What this thread was granted and has not given back. A thread does one I/O at a time; they nest at most.
-    static HELD: RefCell<Vec<Permit>> = const { RefCell::new(Vec::new()) };
+    /// I/Os that this thread has begun and not ended. It does one at a time; they nest at most.
+    static BEGUN: RefCell<Vec<Begun>> = const { RefCell::new(Vec::new()) };
 }
 
 /// How often the depth and the capacity follow: some hundred I/Os of an SSD, a few of a hard disk.
 const SLICE_NS: Nanos = 100_000_000;
 
-/// Tokens of I/Os that hold a permit, and of those that do not.
-const HOLDS: u64 = 1;
-const FREE: u64 = 0;
+/// In the tokens of I/Os whose beginning is remembered. One whose `begin` panicked has none.
+const BEGAN: u64 = 1;
+
+/// An I/O under way.
+struct Begun {
+    /// None: it may not wait, or its tenant is gone.
+    permit: Option<Permit>,
+    at: Nanos,
+}
+
+/// A tenant's place at the device: both parts of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Place {
+    weight: f64,
+    reserved_permits: u32,
+    reserved: VopRate,
+    /// What part of what it causes is done later.
+    later_part: Option<f64>,
+}
 
 /// The stage of a server, on the server's clock.
 pub type Device = DeviceScheduler<Arc<dyn Clock + Send + Sync>>;
@@ -66,6 +99,8 @@ pub struct DeviceScheduler<C> {
     queue: Arc<Blocking<1, C>>,
     ledger: Ledger,
     numbers: Mutex<BTreeMap<String, u32>>,
+    places: Mutex<BTreeMap<u32, Place>>,
+    promises: Mutex<Promises>,
     live: Mutex<Live>,
     emulated: Option<Emulated<C>>,
     clock: C,
@@ -139,6 +174,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             options.chunk_bytes,
         );
         dispatch.discipline = options.discipline;
+        let (costs, floor) = (options.costs.clone(), options.floor_per_s.max(1.0));
+        let provisioner = Provisioner::new(costs, options.pricing, floor);
         let live = Live {
             depth: Depth::new(options.depth),
             capacity: Capacity::new(options.floor_per_s),
@@ -152,6 +189,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             queue: Blocking::new(dispatch, Activity::ALL.len(), clock.clone(), ()),
             ledger: Ledger::default(),
             numbers: Mutex::default(),
+            places: Mutex::default(),
+            promises: Mutex::new(Promises::new(provisioner, clock.now())),
             live: Mutex::new(live),
             emulated,
             slice_ends: AtomicU64::new(clock.now() + SLICE_NS),
@@ -170,14 +209,105 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
 
     /// A tenant's share, at any time. Tenants are numbered densely from 0, as [`DeviceScheduler::number`] does.
     pub fn configure(&self, tenant: u32, weight: f64, reserved_permits: u32) {
-        let allocation = Allocation {
-            reserved_permits,
-            ..Allocation::share(weight)
-        };
         self.ledger.open(tenant);
-        self.queue.configure(foreground(tenant), &allocation);
-        let share = Allocation::share(weight * BACKGROUND);
-        self.queue.configure(background(tenant), &share);
+        let mut places = self.places.lock();
+        let place = places.entry(tenant).or_default();
+        (place.weight, place.reserved_permits) = (weight, reserved_permits);
+        self.place(tenant, *place);
+    }
+
+    /// Normalised requests a second that a tenant was promised; VOPs follow with the next [`DeviceScheduler::provide`].
+    pub fn promise(&self, tenant: u32, reservation: Reservation) {
+        self.promises.lock().reserve(tenant, reservation);
+    }
+
+    /// VOPs a second that all reservations would need if this tenant (`None`: a new one) had this reservation.
+    #[must_use]
+    pub fn would_want_per_s(&self, tenant: Option<u32>, reservation: Reservation) -> f64 {
+        self.promises.lock().would_want_per_s(tenant, reservation)
+    }
+
+    /// Ends an interval of about a second: prices what was done in it, and provides for what was promised. Tenants'
+    /// totals are by number.
+    pub fn provide(&self, served: &[(u32, Served)]) {
+        let with_used = served
+            .iter()
+            .filter_map(|&(tenant, served)| Some((tenant, served, self.used(tenant)?)));
+        let totals: Vec<_> = with_used.collect();
+        let change = self.promises.lock().step(self.clock.now(), &totals);
+        let mut places = self.places.lock();
+        for (tenant, got) in change.provided {
+            let Some(place) = places.get_mut(&tenant) else {
+                continue;
+            };
+            let before = *place;
+            (place.reserved, place.later_part) = (got.allocated, got.later_part);
+            if *place != before {
+                self.place(tenant, *place);
+            }
+        }
+        drop(places);
+        let floor_per_s = self.options.floor_per_s;
+        match change.overbooked {
+            Some(Some(over_per_s)) => tracing::warn!(
+                floor_per_s, over_per_s,
+                "reservations need more of the device than its floor: all get evenly less; lower some, or calibrate"
+            ),
+            Some(None) => tracing::info!(floor_per_s, "reservations fit under the device's floor again"),
+            None => {}
+        }
+    }
+
+    /// What a tenant was promised of the device, as last provided.
+    #[must_use]
+    pub fn promised(&self, tenant: u32) -> Promised {
+        self.promises.lock().promised(tenant)
+    }
+
+    /// What all reservations come to.
+    #[must_use]
+    pub fn booked(&self) -> Booked {
+        self.promises.lock().booked()
+    }
+
+    /// How the device is used.
+    #[must_use]
+    pub fn options(&self) -> &DeviceOptions {
+        &self.options
+    }
+
+    /// A tenant's queues and totals, foreground and background; `None` if it is unknown.
+    #[must_use]
+    pub fn observe(&self, tenant: u32) -> Option<[Observation<1>; 2]> {
+        let [requests, later] = [foreground(tenant), background(tenant)];
+        Some([self.queue.observe(requests)?, self.queue.observe(later)?])
+    }
+
+    /// I/Os done and their time at the device, by operation in the order of [`Op::ALL`].
+    #[must_use]
+    pub fn done(&self) -> [Done; Op::ALL.len()] {
+        self.ledger.done()
+    }
+
+    /// Tells the queue. Called with the places locked, so that the last word is the last.
+    fn place(&self, tenant: u32, place: Place) {
+        // Prices and rates are in millionths of a VOP.
+        let rate = |per_s: f64| Some(per_s * 1e6).filter(|per_s| *per_s > 0.0);
+        let weight = place.weight * (1.0 + BACKGROUND);
+        let least = BACKGROUND / (1.0 + BACKGROUND);
+        // The rest is for requests: who only writes must not have nothing left for a read.
+        let later_part = place.later_part.unwrap_or(least).clamp(least, 1.0 - least);
+        let requests = Allocation {
+            reserved_permits: place.reserved_permits,
+            reservation_per_s: rate(place.reserved.foreground),
+            ..Allocation::share(weight * (1.0 - later_part))
+        };
+        self.queue.configure(foreground(tenant), &requests);
+        let later = Allocation {
+            reservation_per_s: rate(place.reserved.background),
+            ..Allocation::share(weight * later_part)
+        };
+        self.queue.configure(background(tenant), &later);
     }
 
     /// Forgets a tenant. I/Os of its that wait go on unscheduled.
@@ -185,6 +315,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         self.queue.remove(foreground(tenant));
         self.queue.remove(background(tenant));
         self.ledger.close(tenant);
+        self.places.lock().remove(&tenant);
+        self.promises.lock().remove(tenant);
     }
 
     /// What a tenant used so far, by class and by what RocksDB did it for; `None` if it is unknown.
@@ -257,18 +389,19 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
 
 impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C> {
     fn begin(&self, io: &DeviceIo) -> u64 {
-        let mut holds = FREE;
+        let mut permit = None;
         if io.may_wait() {
             // Refused means that the tenant is gone or unknown: its last I/Os must not be lost with it.
-            if let Ok(entry) = self.queue.admit(principal(io), io.activity as u8) {
-                HELD.with_borrow_mut(|held| held.push(entry.permit));
-                holds = HOLDS;
-            }
+            let entry = self.queue.admit(principal(io), io.activity as u8);
+            permit = entry.ok().map(|entry| entry.permit);
         }
-        match &self.emulated {
-            Some(emulated) => emulated.submit(io) << 1 | holds,
-            None => holds,
-        }
+        let at = self.clock.now();
+        let token = self
+            .emulated
+            .as_ref()
+            .map_or(0, |device| device.submit(io) << 1);
+        BEGUN.with_borrow_mut(|begun| begun.push(Begun { permit, at }));
+        token | BEGAN
     }
 
     fn end(&self, io: &DeviceIo, token: u64, ended: Ended) {
@@ -279,10 +412,14 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         let price = self.price(io, if ended.ok { ended.bytes } else { io.bytes });
         let cost = Cost([price.0]);
         self.ledger.add(io.principal, io.tag, io.activity, price);
-        let held = (token & HOLDS == HOLDS)
-            .then(|| HELD.with_borrow_mut(Vec::pop))
+        let begun = (token & BEGAN == BEGAN)
+            .then(|| BEGUN.with_borrow_mut(Vec::pop))
             .flatten();
-        match held {
+        if let Some(Begun { at, .. }) = begun {
+            self.ledger
+                .done_in(io.op, self.clock.now().saturating_sub(at));
+        }
+        match begun.and_then(|begun| begun.permit) {
             Some(permit) => self.queue.settle(permit, cost),
             None => self.queue.charge(principal(io), cost),
         }

@@ -29,7 +29,8 @@ impl Shared {
             if was_operator && !spec.settings.admin {
                 keep_an_operator(&others)?;
             }
-            self.feasible(&spec.settings, &others)
+            self.feasible(&spec.settings, &others)?;
+            self.fits_the_device(&spec.name, &spec.settings)
         })?;
         self.take_over(&tenant);
         self.allot_memory();
@@ -64,6 +65,7 @@ impl Shared {
         for tenant in self.tenants.list() {
             self.take_over(&tenant);
         }
+        self.promise_the_device();
         self.allot_memory();
         self.counters
             .reloads

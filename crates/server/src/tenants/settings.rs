@@ -113,6 +113,11 @@ impl Settings {
         self.reserve_get_per_s.unwrap_or(0.0) + self.reserve_put_per_s.unwrap_or(0.0)
     }
 
+    /// Normalised requests per second promised, in the order of [`policy::profile::Request::ALL`]; 0: none.
+    pub fn reservation(&self) -> policy::provision::Reservation {
+        [self.reserve_get_per_s, self.reserve_put_per_s].map(Option::unwrap_or_default)
+    }
+
     /// What the tenant is entitled to at the request stage, the same on every core: rates count what other cores
     /// serve too.
     pub fn request_allocation(&self) -> Allocation {

@@ -44,6 +44,8 @@ const FILES: &[File] = &[
     file!("table.js", SCRIPT, "dashboard/table.js"),
     file!("stages.js", SCRIPT, "dashboard/stages.js"),
     file!("tenant.js", SCRIPT, "dashboard/tenant.js"),
+    file!("device.js", SCRIPT, "dashboard/device.js"),
+    file!("pairs.js", SCRIPT, "dashboard/pairs.js"),
     file!("keys.js", SCRIPT, "dashboard/keys.js"),
 ];
 

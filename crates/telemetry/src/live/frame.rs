@@ -250,6 +250,8 @@ fn server(gauges: &Gauges, all: &Usage, cpu_s: f64, span_s: f64) -> ServerLive {
         memory_max: server.memory.max,
         cpu_per_s: short(cpu_s / span_s),
         rates: rates(all, span_s),
+        device: server.device.clone(),
+        device_doubt: server.device_doubt.clone(),
     }
 }
 

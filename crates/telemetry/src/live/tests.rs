@@ -52,6 +52,8 @@ impl AdminSource for Said {
             slowlog_length: 0,
             reloads: 0,
             reloads_refused: 0,
+            device: None,
+            device_doubt: None,
         }
     }
 

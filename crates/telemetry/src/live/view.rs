@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::TimesView;
 use crate::class::Class;
+use crate::device::DeviceSnapshot;
 use crate::model::{PrincipalSnapshot, State, TenantSnapshot};
 use crate::shares::Share;
 
@@ -72,6 +73,12 @@ pub struct ServerLive {
     /// What all tenants did together.
     #[serde(flatten)]
     pub rates: Rates,
+    /// The device stage, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceSnapshot>,
+    /// Why the device is not scheduled, or may be at wrong prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_doubt: Option<String>,
 }
 
 /// What was done per second.

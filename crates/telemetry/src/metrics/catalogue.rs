@@ -22,7 +22,7 @@ pub(super) struct Times {
     pub(super) times: fn(&ClassTotals) -> &HistogramSnapshot,
 }
 
-const fn metric<S>(
+pub(super) const fn metric<S>(
     name: &'static str,
     kind: Kind,
     unit: &'static str,
@@ -73,6 +73,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("entremet_connections_moved_total", Counter, "connections", "Client connections moved to a core with less to do.", |s| s.server.connections.moved as f64),
     metric("entremet_commit_syncs_total", Counter, "syncs", "Syncs of tenants' logs to the disk.", |s| s.server.storage.syncs as f64),
     metric("entremet_commit_errors_total", Counter, "commits", "Group commits that failed; the tenant's writes are refused until one succeeds.", |s| s.server.storage.commit_errors as f64),
+    metric("entremet_device_in_doubt", Gauge, "1 or 0", "1 while the device is not scheduled, or by a profile made elsewhere; /api/server says why.", |s| f64::from(s.server.device_doubt.is_some())),
     metric("entremet_config_reloads_total", Counter, "reloads", "Configuration reloads that were taken.", |s| s.server.reloads as f64),
     metric("entremet_config_reloads_refused_total", Counter, "reloads", "Configuration reloads refused because of errors in the file.", |s| s.server.reloads_refused as f64),
 ];

@@ -4,6 +4,7 @@
 //! made for Redis work; everything that knows of tenants is `entremet_*`.
 
 mod catalogue;
+mod device;
 mod page;
 mod reference;
 

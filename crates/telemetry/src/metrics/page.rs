@@ -35,6 +35,7 @@ pub fn render(scrape: &Scrape) -> String {
     for metric in STAGE {
         stages(&mut page, metric, scrape);
     }
+    super::device::write(&mut page, scrape);
     page.finish()
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::catalogue::{Metric, CLASS, SERVER, STAGE, TENANT, THROTTLED, TIMES};
+use super::device::{COST, DEVICE, OPERATION, TENANT_DEVICE, USE};
 use crate::class::Class;
 use crate::exposition::BOUNDS;
 
@@ -53,10 +54,33 @@ pub fn reference() -> String {
     section(
         &mut text,
         "Stages",
-        "Labels `stage` (`request`, `handler`) and `core`.",
+        "Labels `stage` (`request`, `handler`, `device`) and `core` (0 for the device, which is one for all).",
     );
     rows(&mut text, STAGE);
+    device(&mut text);
     text
+}
+
+fn device(text: &mut String) {
+    let about = "Only where `[device]` has a stage before it; see [the device stage](../mechanisms/device.md). No labels.";
+    section(text, "The device", about);
+    rows(text, DEVICE);
+    section(
+        text,
+        "The device by operation",
+        "Label `operation` (`read`, `write`, `sync`, `delete`).",
+    );
+    rows(text, OPERATION);
+    section(text, "Tenants at the device", "Label `tenant`.");
+    rows(text, TENANT_DEVICE);
+    let about = "Labels `tenant`, `class` (that of the requests that waited for it, or `none`) and `activity` (`get`, \
+                 `multiget`, `range`, `log`, `flush`, `compaction`, `open`, `verify`, `other`).";
+    section(text, "What tenants use the device for", about);
+    rows(text, USE);
+    let about =
+        "Labels `tenant`, `request` (`get`, `put`) and `part` (`direct`, `flush`, `compaction`).";
+    section(text, "What requests cost", about);
+    row(text, COST.0, "gauge", "VOP", COST.1);
 }
 
 fn section(text: &mut String, title: &str, about: &str) {

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use telemetry::admin::{start, AdminHandle, AdminOptions};
 use telemetry::{
-    AdminSource, Capacities, Class, Connections, Memory, PrincipalSnapshot, Registry, Request,
-    ServerSnapshot, StageSnapshot, State, Storage, TenantSnapshot, TenantStage,
+    AdminSource, Capacities, Class, Connections, DeviceOperation, DeviceSnapshot, DeviceUse,
+    Memory, PrincipalSnapshot, Registry, Request, RequestCost, ServerSnapshot, StageSnapshot,
+    State, Storage, TenantDevice, TenantSnapshot, TenantStage,
 };
 
 /// Says what a server might say.
@@ -51,6 +52,8 @@ impl AdminSource for Fake {
             slowlog_length: 0,
             reloads: 0,
             reloads_refused: 0,
+            device: Some(device()),
+            device_doubt: Some("the profile was made elsewhere".into()),
         }
     }
 
@@ -71,6 +74,7 @@ impl AdminSource for Fake {
             limit_bytes_per_s: Some(1e8),
             contract_per_s: Some(20_000.0),
             write_error: Some("the disk is full".into()),
+            device: Some(of_the_device()),
             ..tenant("web", 6.0)
         };
         vec![web, tenant("batch", 2.0), tenant("idle", 2.0)]
@@ -90,6 +94,38 @@ impl AdminSource for Fake {
             principals: vec![web],
             ..Default::default()
         }]
+    }
+}
+
+fn device() -> DeviceSnapshot {
+    DeviceSnapshot {
+        floor_vops_per_s: 18e3,
+        reservation_scale: 0.9,
+        operations: vec![DeviceOperation {
+            operation: "read".into(),
+            ios: 5,
+            device_s: 0.002,
+        }],
+        ..DeviceSnapshot::default()
+    }
+}
+
+fn of_the_device() -> TenantDevice {
+    TenantDevice {
+        allocated_vops_per_s: 900.0,
+        costs: vec![RequestCost {
+            request: "put".into(),
+            direct: 3.0,
+            flush: 0.5,
+            ..RequestCost::default()
+        }],
+        used: vec![DeviceUse {
+            class: "put".into(),
+            activity: "log".into(),
+            ios: 7,
+            vops: 21.5,
+        }],
+        ..TenantDevice::default()
     }
 }
 

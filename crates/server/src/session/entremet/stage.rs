@@ -1,11 +1,13 @@
-//! `ENTREMET STAGE [tenant]`: queues and permits, as the cores last wrote them down.
+//! `ENTREMET STAGE [tenant]`: queues and permits, as the cores last wrote them down, and the device's as it is.
 
 use std::collections::BTreeMap;
 
+use engine::device::Activity;
 use policy::PrincipalId;
 
 use super::Visit;
 use crate::core::{Entry, Seen};
+use crate::device::Device;
 use crate::resp::Reply;
 
 struct Row {
@@ -13,6 +15,8 @@ struct Row {
     stage: &'static str,
     tenant: String,
     seen: Seen,
+    /// What the device stage adds: its numbers by name.
+    device: Vec<(String, u64)>,
 }
 
 /// A row for each core and stage at which the tenant has ever asked for something: a tenant's own, one that an
@@ -52,14 +56,57 @@ pub fn run(visit: &mut Visit<'_>) {
                         stage,
                         tenant: tenant.clone(),
                         seen: *seen,
+                        device: Vec::new(),
                     });
                 }
             }
         }
     }
+    if let Some(device) = &visit.shared.options.device {
+        rows.extend(names.values().flat_map(|name| at_the_device(device, name)));
+    }
     let mut reply = visit.reply();
     reply.array(rows.len());
     rows.iter().for_each(|row| row.write(&mut reply));
+}
+
+/// A tenant's requests there, and what is flushed and compacted for it.
+fn at_the_device(device: &Device, name: &str) -> Vec<Row> {
+    let number = device.number(name);
+    let (Some(observed), Some(used)) = (device.observe(number), device.used(number)) else {
+        return Vec::new();
+    };
+    let promised = device.promised(number);
+    let allocated = promised.provisioned.allocated;
+    let whole = |vops_per_s: f64| vops_per_s.round() as u64;
+    let mut of_requests = vec![
+        (
+            "vops-allocated-per-s".to_string(),
+            whole(allocated.foreground),
+        ),
+        ("vops-used-per-s".to_string(), whole(promised.used_per_s)),
+    ];
+    for activity in Activity::ALL {
+        let vops = used.activity(activity).vops.get();
+        if vops > 0.0 {
+            of_requests.push((format!("vops-{}", activity.name()), whole(vops)));
+        }
+    }
+    let later = (
+        "vops-allocated-per-s".to_string(),
+        whole(allocated.background),
+    );
+    let parts = [("device", of_requests), ("device-background", vec![later])];
+    let rows = parts.into_iter().zip(observed);
+    let rows = rows.map(|((stage, device), seen)| Row {
+        core: 0,
+        stage,
+        tenant: name.to_string(),
+        seen: Seen::from(seen),
+        device,
+    });
+    rows.filter(|row| row.seen.admitted + row.seen.waiting > 0)
+        .collect()
 }
 
 impl Row {
@@ -74,7 +121,7 @@ impl Row {
             debt_ns,
             best_effort,
         } = self.seen;
-        reply.map(11);
+        reply.map(11 + self.device.len());
         reply.bulk(b"stage");
         reply.bulk(self.stage.as_bytes());
         reply.bulk(b"tenant");
@@ -95,6 +142,10 @@ impl Row {
         ] {
             reply.bulk(field.as_bytes());
             reply.int(value as i64);
+        }
+        for (field, value) in &self.device {
+            reply.bulk(field.as_bytes());
+            reply.int(*value as i64);
         }
     }
 }

@@ -1,0 +1,140 @@
+//! What the admin address shows of the device stage.
+
+use engine::device::{Activity, Op};
+use policy::dispatch::Observation;
+use policy::profile::Request;
+use telemetry::{
+    Class, DeviceOperation, DeviceSnapshot, DeviceUse, PrincipalSnapshot, RequestCost,
+    StageSnapshot, TenantDevice, TenantStage,
+};
+
+use crate::device::{Device, Used, NO_PROFILE};
+use crate::shared::Shared;
+
+/// The stage under this server, if there is one.
+pub(super) fn server(shared: &Shared) -> Option<DeviceSnapshot> {
+    let device = shared.options.device.as_ref()?;
+    let (state, booked) = (device.state(), device.booked());
+    let operations = Op::ALL.into_iter().zip(device.done());
+    Some(DeviceSnapshot {
+        floor_vops_per_s: device.options().floor_per_s,
+        capacity_vops_per_s: state.capacity_per_s,
+        missing_vops_per_s: state.missing_per_s.unwrap_or_default(),
+        used_vops_per_s: booked.used_per_s,
+        reserved_vops_per_s: booked.wanted_per_s,
+        overbooked_vops_per_s: booked.overbooked_per_s,
+        reservation_scale: booked.scale,
+        profiles: device.options().pricing == crate::device::Pricing::Profiles,
+        permits: state.permits,
+        in_flight: state.in_flight,
+        waiting: state.queued,
+        operations: operations
+            .map(|(op, done)| DeviceOperation {
+                operation: op.name().to_string(),
+                ios: done.ios,
+                device_s: done.ns as f64 / 1e9,
+            })
+            .collect(),
+    })
+}
+
+/// Why the device is not scheduled, or may be at wrong prices.
+pub(super) fn doubt(shared: &Shared) -> Option<String> {
+    match &shared.options.device {
+        Some(device) => device.options().doubt.clone(),
+        None => Some(NO_PROFILE.to_string()),
+    }
+}
+
+/// A tenant's part of it, and its place before it.
+pub(super) fn tenant(shared: &Shared, name: &str) -> Option<(TenantDevice, TenantStage)> {
+    let device = shared.options.device.as_ref()?;
+    let number = device.number(name);
+    let promised = device.promised(number);
+    let costs = Request::ALL.into_iter().enumerate().map(|(at, request)| {
+        let cost = promised.provisioned.costs[at];
+        RequestCost {
+            request: request.name().to_string(),
+            direct: cost.direct,
+            flush: cost.indirect[0],
+            compaction: cost.indirect[1],
+            measured: promised.provisioned.measured[at],
+        }
+    });
+    let [requests, later] = device.observe(number)?;
+    let told = TenantDevice {
+        reserved_vops_per_s: promised.provisioned.wanted.total(),
+        allocated_vops_per_s: promised.provisioned.allocated.total(),
+        used_vops_per_s: promised.used_per_s,
+        costs: costs.collect(),
+        used: uses(&device.used(number)?),
+    };
+    let stage = TenantStage {
+        stage: "device".into(),
+        waiting: (requests.queued + later.queued) as u64,
+        permits_in_use: requests.in_flight + later.in_flight,
+        admitted: requests.granted + later.granted,
+        waited_ns: requests.waited_ns.saturating_add(later.waited_ns),
+    };
+    Some((told, stage))
+}
+
+fn uses(used: &Used) -> Vec<DeviceUse> {
+    let classes = std::iter::once(None).chain(Class::ALL.map(Some));
+    let cells = classes.flat_map(|class| Activity::ALL.map(|activity| (class, activity)));
+    let uses = cells.map(|(class, activity)| {
+        let sum = used.cell(class, activity);
+        DeviceUse {
+            class: class.map_or("none", Class::name).to_string(),
+            activity: activity.name().to_string(),
+            ios: sum.ios,
+            vops: sum.vops.get(),
+        }
+    });
+    uses.filter(|used| used.ios > 0).collect()
+}
+
+/// The stage as `/api/stages` shows it: foreground under the tenant's name, background beside it.
+pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
+    let device = shared.options.device.as_ref()?;
+    let state = device.state();
+    let (mut principals, mut admitted) = (Vec::new(), 0);
+    for tenant in shared.tenants.list() {
+        let reserved = tenant.settings().reserved_permits;
+        let Some([requests, later]) = device.observe(device.number(&tenant.name)) else {
+            continue;
+        };
+        admitted += requests.granted + later.granted;
+        principals.push(principal(tenant.name.clone(), &requests, reserved));
+        principals.push(principal(
+            format!("{} (background)", tenant.name),
+            &later,
+            0,
+        ));
+    }
+    principals.retain(|principal| principal.waiting > 0 || principal.permits_in_use > 0);
+    Some(StageSnapshot {
+        stage: "device".into(),
+        core: 0,
+        policy: discipline(device).to_string(),
+        permits: state.permits,
+        permits_in_use: state.in_flight,
+        admitted,
+        principals,
+    })
+}
+
+fn discipline(device: &Device) -> &'static str {
+    crate::session::discipline_word(device.options().discipline)
+}
+
+fn principal(name: String, seen: &Observation<1>, reserved_permits: u32) -> PrincipalSnapshot {
+    PrincipalSnapshot {
+        name,
+        waiting: seen.queued as u64,
+        permits_in_use: seen.in_flight,
+        reserved_permits,
+        admitted: seen.granted,
+        explanation: None,
+    }
+}

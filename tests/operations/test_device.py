@@ -1,0 +1,88 @@
+"""The device stage of a running server: what is seen of it, and what is promised of it."""
+
+import json
+import urllib.request
+
+import pytest
+import redis
+
+from harness.server import Tenant
+from harness.waiting import eventually
+
+pytestmark = pytest.mark.ours
+
+OPERATOR = Tenant("boss", extra="admin = true")
+PROMISED = Tenant("promised", sync="always", extra='reserve = { get = "200/s", put = "100/s" }')
+
+
+def api(server, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}{path}", timeout=10) as answer:
+        return json.load(answer)
+
+
+def client(server, tenant):
+    return redis.Redis(port=server.port, username=tenant.name, password=tenant.password, protocol=3)
+
+
+def emulated(start, more=""):
+    """A server over an emulated SSD, with so small a cache that first reads need it."""
+    options = f"object_cache = '1MiB'\nblock_cache = '8MiB'\nmemtable = '1MiB'\n[device]\nmodel = 'ssd'\n{more}"
+    return start(tenants=(OPERATOR, PROMISED), engine_options=options)
+
+
+def test_a_disk_that_is_not_scheduled_is_in_doubt(start):
+    server = start()
+    told = api(server, "/api/server")
+    assert "device" not in told and "device.profile is not set" in told["device_doubt"]
+    assert "device.profile is not set" in server.said()
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/metrics", timeout=10) as answer:
+        assert b"\nentremet_device_in_doubt 1\n" in answer.read()
+
+
+def test_each_class_s_part_of_the_device_is_seen(start):
+    server = emulated(start)
+    tenant = client(server, PROMISED)
+    for number in range(400):
+        tenant.set(f"key{number}", bytes(8000))
+    for number in range(0, 400, 3):
+        tenant.get(f"key{number}")
+
+    def used():
+        return {(one["class"], one["activity"]) for one in api(server, "/api/tenants/promised")["device"]["used"]}
+
+    # Three memtables were filled, and what was written first is no longer cached.
+    eventually(lambda: {("put", "log"), ("none", "flush"), ("get", "get")} <= used())
+
+    def priced():
+        device = api(server, "/api/tenants/promised")["device"]
+        return device["allocated_vops_per_s"] > 0 and all(cost["measured"] and cost["direct"] > 0 for cost in device["costs"])
+
+    eventually(priced)
+    stages = {(row[b"stage"], row[b"tenant"]): row for row in client(server, OPERATOR).execute_command("ENTREMET", "STAGE")}
+    at_the_device = stages[b"device", b"promised"]
+    assert at_the_device[b"vops-allocated-per-s"] > 0 and at_the_device[b"vops-log"] > 0 and at_the_device[b"admitted"] > 400
+    device = api(server, "/api/server")["device"]
+    assert device["floor_vops_per_s"] > 1000 and device["reservation_scale"] == 1
+    assert {one["operation"] for one in device["operations"] if one["ios"] > 0} >= {"read", "write", "sync"}
+    assert any(stage["stage"] == "device" for stage in api(server, "/api/stages"))
+
+
+def test_more_than_the_floor_is_refused_or_scaled_down(start):
+    server = emulated(start)
+    operator = client(server, OPERATOR)
+    with pytest.raises(redis.ResponseError, match=r"would need \d+ VOP/s, \d+ more than the device's floor"):
+        operator.execute_command("ENTREMET", "TENANT", "SET", "promised", "RESERVE-PUT", "50000/s")
+    assert api(server, "/api/tenants/promised")["reserve_put_per_s"] == 100
+    operator.execute_command("ENTREMET", "TENANT", "SET", "promised", "RESERVE-PUT", "50/s")
+
+    server = emulated(start, "overbook = true\n")
+    client(server, OPERATOR).execute_command("ENTREMET", "TENANT", "SET", "promised", "RESERVE-PUT", "50000/s")
+    eventually(lambda: api(server, "/api/server")["device"]["overbooked_vops_per_s"] > 0)
+    device = api(server, "/api/server")["device"]
+    tenant = api(server, "/api/tenants/promised")["device"]
+    assert 0 < device["reservation_scale"] < 1
+    assert tenant["allocated_vops_per_s"] == pytest.approx(device["floor_vops_per_s"], rel=0.01)
+    assert "all get evenly less" in server.said()
+    # What does not promise more is taken, however much that is.
+    for change in ("RESERVE-PUT", "40000/s"), ("WEIGHT", "3"):
+        client(server, OPERATOR).execute_command("ENTREMET", "TENANT", "SET", "promised", *change)
