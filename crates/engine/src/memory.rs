@@ -56,8 +56,8 @@ const WORTH_PART: u64 = 8;
 
 /// A tenant's block cache, and what its memtables are told.
 pub(crate) struct Buffers {
-    /// The tenant's own, or everybody's.
-    pub cache: Cache,
+    /// The tenant's own while its database is open, or everybody's.
+    cache: Mutex<Option<Cache>>,
     own: bool,
     allotments: Mutex<Allotments>,
     /// Reads of records that memory of RocksDB answered.
@@ -102,14 +102,8 @@ impl Memory {
 
     /// What a new keyspace has; nothing is granted until its database opens.
     pub(crate) fn buffers(&self, options: &KeyspaceOptions) -> Buffers {
-        let own = || {
-            let mut empty = LruCacheOptions::default();
-            empty.set_capacity(0);
-            empty.set_num_shard_bits(SHARD_BITS);
-            Cache::new_lru_cache_opts(&empty)
-        };
         Buffers {
-            cache: self.shared.clone().unwrap_or_else(own),
+            cache: Mutex::new(self.shared.clone()),
             own: self.shared.is_none(),
             allotments: Mutex::new(options.allotments),
             hits: AtomicU64::new(0),
@@ -142,6 +136,7 @@ impl Memory {
             }
         };
         all.insert(id, granted);
+        buffers.cache();
         buffers.hold(granted.block_cache);
         let part_bytes = buffers.part_bytes(granted.write_buffers);
         buffers.seen.lock().part_bytes = part_bytes;
@@ -151,7 +146,7 @@ impl Memory {
     /// A database was closed: others may have what it was granted.
     pub(crate) fn leave(&self, id: u64, buffers: &Buffers) {
         if self.granted.lock().remove(&id).is_some() {
-            buffers.hold(0);
+            *buffers.cache.lock() = None;
         }
     }
 
@@ -233,10 +228,22 @@ impl Buffers {
     /// Bytes in the tenant's cache; 0 if it has none of its own.
     pub(crate) fn used(&self) -> u64 {
         if self.own {
-            self.cache.get_usage() as u64
+            let cache = self.cache.lock();
+            cache.as_ref().map_or(0, |cache| cache.get_usage() as u64)
         } else {
             0
         }
+    }
+
+    /// The cache of a database that is about to open: nothing is in it.
+    pub(crate) fn cache(&self) -> Cache {
+        let own = || {
+            let mut empty = LruCacheOptions::default();
+            empty.set_capacity(0);
+            empty.set_num_shard_bits(SHARD_BITS);
+            Cache::new_lru_cache_opts(&empty)
+        };
+        self.cache.lock().get_or_insert_with(own).clone()
     }
 
     /// A read that memory of the database did not answer, or was not asked.
@@ -261,7 +268,9 @@ impl Buffers {
 
     /// Sets the size of the tenant's cache.
     fn hold(&self, bytes: u64) {
-        let mut cache = self.cache.clone();
+        let Some(mut cache) = self.cache.lock().clone() else {
+            return;
+        };
         let mut now = self.used();
         while now > bytes.saturating_add(SHRINK_BYTES) {
             now -= SHRINK_BYTES;

@@ -43,7 +43,7 @@ impl Shared {
         buffers: &Buffers,
     ) -> Result<Db, EngineError> {
         let part_bytes = self.memory.enter(id, buffers);
-        let options = self.commons.options(options, &buffers.cache, part_bytes);
+        let options = self.commons.options(options, &buffers.cache(), part_bytes);
         let opened = open_or_create(tenant, directory, &options);
         if opened.is_err() {
             self.memory.leave(id, buffers);
@@ -60,7 +60,7 @@ impl Shared {
         buffers: &Buffers,
     ) -> Result<Db, rocksdb::Error> {
         let part_bytes = self.memory.enter(id, buffers);
-        let options = self.commons.options(options, &buffers.cache, part_bytes);
+        let options = self.commons.options(options, &buffers.cache(), part_bytes);
         let opened = Db::open_read_only(&options, directory);
         if opened.is_err() {
             self.memory.leave(id, buffers);
