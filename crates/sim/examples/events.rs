@@ -23,6 +23,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             nodes,
             replicas: 3,
             permits,
+            processors: permits,
             routers: 128,
             resources: Resources::default(),
             control: Control::default(),

@@ -9,14 +9,13 @@
 //! * `spec`: what is simulated; [`scenario`] reads it from a text;
 //! * `world`: what happens;
 //! * `outcome`: what came out;
-//! * [`rein`]: published results, run again.
+//! * [`rein`]: the cluster, the requests and the contenders of a published comparison.
 
 mod agenda;
 pub mod cli;
 mod error;
 mod outcome;
 pub mod rein;
-mod report;
 pub mod scenario;
 mod spec;
 mod summary;
@@ -25,7 +24,6 @@ mod world;
 pub use agenda::Agenda;
 pub use error::SimError;
 pub use outcome::{Outcome, TenantOutcome};
-pub use report::{Report, Verdict};
 pub use spec::{
     AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, KeyCount, Noise,
     Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,

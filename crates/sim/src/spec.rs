@@ -36,6 +36,8 @@ pub struct Cluster {
     pub replicas: u32,
     /// Operations that a node serves at a time.
     pub permits: u32,
+    /// Processors of a node: an operation that begins beside more than that many takes as many times as long.
+    pub processors: u32,
     /// Senders; each tenant's requests go through all of them in turn.
     pub routers: u32,
     /// From a sender to a node, or back.
@@ -99,6 +101,12 @@ impl Default for Control {
 }
 
 impl Cluster {
+    /// Operations of nominal speed that a node serves at a time: it has no more than its processors give.
+    #[must_use]
+    pub fn parallel(&self) -> u32 {
+        self.permits.min(self.processors).max(1)
+    }
+
     /// Cost of a bottleneck, in nanoseconds, from which it is worth a round trip to ask first: the trip is then a
     /// tenth of it at most, and there are several operations whose nodes can be chosen.
     #[must_use]

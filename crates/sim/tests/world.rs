@@ -47,6 +47,7 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
             nodes,
             replicas: 1,
             permits,
+            processors: permits,
             routers: 4,
             resources: Resources::default(),
             control: Control::default(),

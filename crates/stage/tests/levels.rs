@@ -13,17 +13,17 @@ proptest! {
     /// While all levels have items, each consumer serves them at their rates, exactly over whole rounds.
     #[test]
     fn rates_hold_over_rounds(count in 1usize..8, number in 0usize..100, rounds in 1usize..20) {
-        let queue = LevelQueue::new(&levels(count));
+        let queue = LevelQueue::new(&levels(count), 1);
         let length = count * (count + 1) / 2;
+        let mut handle = queue.handle(number);
         for level in 0..count {
             for _ in 0..rounds * count {
-                queue.push(level, level);
+                handle.push(level, level);
             }
         }
-        let mut consumer = queue.consumer(number);
         let mut served = vec![0; count];
         for _ in 0..rounds * length {
-            served[consumer.pop().expect("items")] += 1;
+            served[handle.pop().expect("items")] += 1;
         }
         let wanted: Vec<usize> = (0..count).map(|level| rounds * (count - level)).collect();
         prop_assert_eq!(served, wanted);
@@ -32,16 +32,16 @@ proptest! {
     /// Steep rates are scaled to a short round, and nobody starves: every level has a turn in it.
     #[test]
     fn nobody_starves(count in 1usize..16) {
-        let queue = LevelQueue::new(&Levels::exponential(count, 2.0, 1, Rates::Geometric(4)));
+        let queue = LevelQueue::new(&Levels::exponential(count, 2.0, 1, Rates::Geometric(4)), 1);
+        let mut handle = queue.handle(0);
         for level in 0..count {
             for _ in 0..200 {
-                queue.push(level, level);
+                handle.push(level, level);
             }
         }
-        let mut consumer = queue.consumer(0);
         let mut served = vec![0; count];
         for _ in 0..100 {
-            served[consumer.pop().expect("items")] += 1;
+            served[handle.pop().expect("items")] += 1;
         }
         prop_assert!(served.iter().all(|turns| *turns > 0), "{served:?}");
         prop_assert!(served.windows(2).all(|pair| pair[0] + 1 >= pair[1]), "{served:?}");
@@ -50,16 +50,29 @@ proptest! {
 
 #[test]
 fn an_empty_level_costs_no_turn_and_order_holds_within_a_level() {
-    let queue = LevelQueue::new(&levels(3));
+    let queue = LevelQueue::new(&levels(3), 2);
+    let mut handle = queue.handle(0);
     for item in 0..10 {
-        queue.push(2, item);
+        handle.push(2, item);
     }
-    queue.push(99, 10);
+    handle.push(99, 10);
     assert_eq!(queue.len(), 11);
-    let mut consumer = queue.consumer(0);
-    let all: Vec<i32> = std::iter::from_fn(|| consumer.pop()).collect();
+    let all: Vec<i32> = std::iter::from_fn(|| handle.pop()).collect();
     assert_eq!(all, (0..=10).collect::<Vec<_>>());
     assert!(queue.is_empty());
+}
+
+#[test]
+fn nothing_waits_for_a_thread_that_is_gone() {
+    let queue = LevelQueue::new(&levels(2), 3);
+    let mut handle = queue.handle(0);
+    for _ in 0..40 {
+        handle.push(0, "own");
+    }
+    queue.handle(1).push(1, "left behind");
+    let taken: Vec<_> = (0..32).filter_map(|_| handle.pop()).collect();
+    assert_eq!(taken.len(), 32);
+    assert!(taken.contains(&"left behind"));
 }
 
 /// Four threads put in, four take out: everything comes out once, and in order of arrival of each producer
@@ -67,22 +80,23 @@ fn an_empty_level_costs_no_turn_and_order_holds_within_a_level() {
 #[test]
 fn threads_lose_and_repeat_nothing() {
     const EACH: usize = 20_000;
-    let queue = LevelQueue::new(&levels(5));
+    let queue = LevelQueue::new(&levels(5), 3);
     let (left, queue) = (&AtomicUsize::new(4 * EACH), &queue);
     let taken: Vec<Vec<(usize, usize)>> = std::thread::scope(|scope| {
         for producer in 0..4 {
             scope.spawn(move || {
+                let mut handle = queue.handle(producer);
                 for number in 0..EACH {
-                    queue.push(number % 5, (producer, number));
+                    handle.push(number % 5, (producer, number));
                 }
             });
         }
         let take = |consumer: usize| {
             scope.spawn(move || {
-                let mut consumer = queue.consumer(consumer);
+                let mut handle = queue.handle(consumer);
                 let mut mine = Vec::new();
                 while left.load(Relaxed) > 0 {
-                    match consumer.pop() {
+                    match handle.pop() {
                         Some(item) => {
                             left.fetch_sub(1, Relaxed);
                             mine.push(item);

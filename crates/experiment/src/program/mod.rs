@@ -1,12 +1,13 @@
 //! Internal measurements: what is shown without a server and without a cluster.
 //!
 //! A scenario that names a `program` is handed to it; every other key is a parameter, so that variants and points lay
-//! theirs over as they do over any scenario. What comes back are figures by name ([`Figure::Whole`]).
+//! theirs over as they do over any scenario. What comes back is what a run observed: figures by name ([`Figure::Whole`]), or tenants.
 //!
 //! [`Figure::Whole`]: crate::measure::figure::Figure::Whole
 
 mod parameters;
 mod queues;
+mod rein;
 
 use std::collections::BTreeMap;
 
@@ -25,11 +26,20 @@ pub struct Program {
     pub prepare: fn(&Parameters) -> Work,
 }
 
-/// What is measured: figures by name.
-pub type Work = Box<dyn FnOnce() -> BTreeMap<String, f64>>;
+/// Does the work, and tells what it observed.
+pub type Work = Box<dyn FnOnce() -> Observed>;
+
+/// A run of figures that no tenant has.
+fn figures<const N: usize>(figures: [(&str, f64); N]) -> Observed {
+    let named = figures.map(|(name, value)| (name.to_string(), value));
+    Observed {
+        figures: BTreeMap::from(named),
+        ..Observed::default()
+    }
+}
 
 /// All of them.
-const ALL: &[Program] = &[queues::QUEUES];
+const ALL: &[Program] = &[queues::QUEUES, rein::REIN];
 
 /// Whether a scenario is one for a program.
 pub fn is(scenario: &Table) -> bool {
@@ -48,10 +58,7 @@ pub fn problem(scenario: &Table, origin: &str) -> Option<String> {
 /// # Errors
 /// As [`problem`].
 pub fn play(scenario: &Table) -> Result<Observed, String> {
-    Ok(Observed {
-        figures: prepared(scenario, ALL)?(),
-        ..Observed::default()
-    })
+    Ok(prepared(scenario, ALL)?())
 }
 
 /// The work that a scenario asks for, or everything that is wrong with it.
@@ -79,14 +86,14 @@ mod tests {
             let word = parameters.word("word", &["one", "two"]);
             Box::new(move || {
                 let doubled = 2.0 * number as f64;
-                BTreeMap::from([(word.into(), doubled)])
+                figures([(word, doubled)])
             })
         },
     };
 
     fn told(text: &str) -> Result<BTreeMap<String, f64>, String> {
         let scenario: Table = text.parse().expect("toml");
-        Ok(prepared(&scenario, &[DOUBLE])?())
+        Ok(prepared(&scenario, &[DOUBLE])?().figures)
     }
 
     #[test]

@@ -65,6 +65,15 @@ impl<'t> Parameters<'t> {
         })
     }
 
+    /// One of some words; the first where it is not given.
+    pub fn word_or(&self, key: &'static str, words: &[&'static str]) -> &'static str {
+        if self.table.contains_key(key) {
+            return self.word(key, words);
+        }
+        self.asked.borrow_mut().insert(key);
+        words[0]
+    }
+
     /// One of some words; it must be given.
     pub fn word(&self, key: &'static str, words: &[&'static str]) -> &'static str {
         let value = self.value(key);

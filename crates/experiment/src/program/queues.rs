@@ -4,7 +4,7 @@
 //! `operations` says. Steps are drawn before the clock starts.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Instant;
@@ -15,7 +15,7 @@ use policy::multiget::{Levels, Rates};
 use stage::levels::LevelQueue;
 use workload::rng::Rng;
 
-use super::{Parameters, Program, Work};
+use super::{figures, Parameters, Program, Work};
 
 /// Priorities, and so levels (Rein 5.2).
 const LEVELS: usize = 5;
@@ -41,7 +41,7 @@ fn prepare(parameters: &Parameters) -> Work {
             "skip-list" => skip_list(&all),
             _ => arrival(&all),
         };
-        BTreeMap::from([("operations".to_string(), per_s)])
+        figures([("operations", per_s)])
     })
 }
 
@@ -58,13 +58,14 @@ fn steps(seed: u64, thread: u64, count: usize) -> Vec<Step> {
 }
 
 fn levels(all: &[Vec<Step>]) -> f64 {
-    let queue = LevelQueue::new(&Levels::exponential(LEVELS, 2.0, 1, Rates::Linear));
+    let levels = Levels::exponential(LEVELS, 2.0, 1, Rates::Linear);
+    let queue = LevelQueue::new(&levels, all.len());
     rate(all, |thread| {
-        let (queue, mut consumer) = (&queue, queue.consumer(thread));
+        let mut handle = queue.handle(thread);
         move |step| match step {
-            Some(level) => queue.push(usize::from(level), 1u64),
+            Some(level) => handle.push(usize::from(level), 1u64),
             None => {
-                std::hint::black_box(consumer.pop());
+                std::hint::black_box(handle.pop());
             }
         }
     })

@@ -100,12 +100,9 @@ impl Check<'_> {
             .map(String::as_str)
             .chain(query.other_points());
         all.for_each(|point| self.point(place, point));
-        if let Some(variant) = query
-            .against
-            .as_ref()
-            .and_then(|side| side.variant.as_ref())
-        {
-            self.variant(place, variant);
+        if let Some(side) = &query.against {
+            let named = side.variant.iter().chain(&side.lowest_of);
+            named.for_each(|variant| self.variant(place, variant));
         }
     }
 

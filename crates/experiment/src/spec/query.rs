@@ -49,6 +49,10 @@ pub struct Side {
     pub point: Option<String>,
     /// Other tenants or another figure.
     pub choice: Option<Choice>,
+    /// Instead of one variant and point: the lowest of these variants at these points, as of a sweep.
+    pub lowest_of: Vec<String>,
+    /// Where they are looked at.
+    pub points: Vec<String>,
 }
 
 /// A measure and what it needs to know.
@@ -71,7 +75,10 @@ pub struct Query {
 impl Query {
     /// The points, besides the one it is asked at, that an answer needs.
     pub fn other_points(&self) -> impl Iterator<Item = &str> {
-        let against = self.against.iter().filter_map(|side| side.point.as_deref());
+        let against = self.against.iter().flat_map(|side| {
+            let listed = side.points.iter().map(String::as_str);
+            side.point.as_deref().into_iter().chain(listed)
+        });
         against.chain(self.alone.iter().map(|(_, point)| point.as_str()))
     }
 
@@ -89,12 +96,20 @@ impl Query {
         let Some(side) = &self.against else {
             return Ok(above);
         };
-        let below = self.one_side(
-            run,
-            side.variant.as_deref().unwrap_or(variant),
-            side.point.as_deref().unwrap_or(point),
-            side.choice.as_ref().unwrap_or(&self.choice),
-        )?;
+        let choice = side.choice.as_ref().unwrap_or(&self.choice);
+        let below = if side.lowest_of.is_empty() {
+            let variant = side.variant.as_deref().unwrap_or(variant);
+            let point = side.point.as_deref().unwrap_or(point);
+            self.one_side(run, variant, point, choice)?
+        } else {
+            let mut lowest = f64::INFINITY;
+            for variant in &side.lowest_of {
+                for point in &side.points {
+                    lowest = lowest.min(self.one_side(run, variant, point, choice)?);
+                }
+            }
+            lowest
+        };
         if below == 0.0 {
             return Err("what it is compared with is zero".into());
         }

@@ -210,7 +210,12 @@ fn query(reader: &Reader) -> Query {
             variant: inner.text("variant"),
             point: inner.text("point"),
             choice: Some(self::choice(&inner, &choice)),
+            lowest_of: inner.texts("lowest_of").unwrap_or_default(),
+            points: inner.texts("points").unwrap_or_default(),
         };
+        if side.lowest_of.is_empty() != side.points.is_empty() {
+            inner.wrong("lowest_of", "takes variants there and points in `points`");
+        }
         inner.finish();
         side
     });

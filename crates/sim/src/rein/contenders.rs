@@ -109,7 +109,7 @@ impl Contender {
 }
 
 /// Rein over levels.
-pub(super) fn levels(spec: &mut Spec, count: usize, range: f64, rates: Rates) {
+pub fn levels(spec: &mut Spec, count: usize, range: f64, rates: Rates) {
     spec.scheduler.strategy = Strategy::Rein;
     spec.scheduler.order = Order::Levels;
     spec.scheduler.levels = Levels::exponential(count, range, 1, rates);
@@ -137,12 +137,14 @@ fn ours(spec: &mut Spec) {
         stretch_quarters: seen(spec).stretch_quarters(),
         slack_quarters: 2,
     };
+    // More than its processors would only make a server's operations slow one another down.
+    spec.cluster.permits = spec.cluster.parallel();
     spec.routing.selection = Selection::Rule(Rule::LeastFinish);
     spec.routing.probe_from = Some(spec.cluster.worth_probing_ns());
 }
 
 /// A tuner that has seen ten thousand requests of the spec's.
-pub(super) fn seen(spec: &Spec) -> Tuner {
+fn seen(spec: &Spec) -> Tuner {
     let mut tuner = Tuner::default();
     let mut requests = spec.tenants[0].streams[0].requests.clone();
     let mut rng = workload::rng::Rng::new(spec.seed, 1 << 42);

@@ -35,10 +35,12 @@ pub(super) fn read(root: &Section) -> Read {
         ("exponential", Noise::Exponential),
         ("log-normal", Noise::LogNormal(sigma)),
     ];
+    let permits = section.get_or_default("permits");
     let cluster = Cluster {
         nodes,
         replicas: replicas.min(nodes),
-        permits: section.get_or_default("permits"),
+        permits,
+        processors: section.get("processors").unwrap_or(permits),
         routers: section.get("senders").unwrap_or(nodes),
         one_way_ns: time("one_way"),
         service: Service {

@@ -138,7 +138,7 @@ impl World<'_> {
         let interval_s = self.spec.cluster.control.interval_ns as f64 / 1e9;
         let (served, wants_more) = self.served_since(interval_s);
         let spec = self.spec;
-        let operation_ns = spec.cluster.service.operation_ns / f64::from(spec.cluster.permits);
+        let operation_ns = spec.cluster.service.operation_ns / f64::from(spec.cluster.parallel());
         let tenants = spec.tenants.iter().zip(&wants_more);
         let tenants: Vec<TenantSeen> = tenants
             .map(|(tenant, wants_more)| TenantSeen {

@@ -183,12 +183,15 @@ const NOWHERE: u32 = u32::MAX;
 /// Vectors that are emptied and filled again for every request.
 #[derive(Debug, Default)]
 struct Scratch {
+    keys: Vec<u64>,
     drawn: Vec<Drawn>,
     opsets: Vec<Opset>,
     tags: Vec<Tag>,
     /// Last transmission of this request's to a node, by node; first ones in `chains`.
     last: Vec<Copied>,
     chains: Vec<(u32, Copied)>,
+    /// Expected time of what this request is about to send, by node.
+    planned_ns: Vec<f64>,
 }
 
 /// A cluster in a state.
@@ -262,6 +265,7 @@ impl<'s> World<'s> {
             again_after_ns: Nanos::MAX,
             scratch: Scratch {
                 last: vec![Copied::NONE; cluster.nodes as usize],
+                planned_ns: vec![0.0; cluster.nodes as usize],
                 ..Scratch::default()
             },
             outcome: spec

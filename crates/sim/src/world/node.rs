@@ -48,7 +48,9 @@ pub(super) struct Node {
     in_flight: u32,
     /// Expected time of what was sent here and not yet served, by level (for the oracle).
     pub(super) promised_ns: [f64; LEVELS_MAX],
-    permits: f64,
+    /// Operations of nominal speed at a time.
+    parallel: f64,
+    processors: f64,
     /// When it asked to be asked again.
     ask_at: Nanos,
 }
@@ -92,7 +94,8 @@ impl Node {
             backlog_ns: 0.0,
             in_flight: 0,
             promised_ns: [0.0; LEVELS_MAX],
-            permits: f64::from(permits),
+            parallel: f64::from(spec.cluster.parallel()),
+            processors: f64::from(spec.cluster.processors.max(1)),
             ask_at: Nanos::MAX,
         }
     }
@@ -102,7 +105,7 @@ impl Node {
         Feedback {
             in_flight: self.in_flight,
             service_ns,
-            backlog_ns: (self.backlog_ns * self.slowness / self.permits) as Nanos,
+            backlog_ns: (self.backlog_ns * self.slowness / self.parallel) as Nanos,
         }
     }
 
@@ -227,7 +230,9 @@ impl World<'_> {
                 }
                 Next::Grant(grant) => {
                     let op = &self.ops[grant.item.op()];
-                    let expected_ns = f64::from(op.expected_ns) * at.slowness;
+                    let beside = at.serving.len() + 1;
+                    let shared = (beside as f64 / at.processors).max(1.0);
+                    let expected_ns = f64::from(op.expected_ns) * at.slowness * shared;
                     let service = &self.spec.cluster.service;
                     let service_ns = draw(service, expected_ns, &mut self.noise).max(1.0) as Nanos;
                     let needs_ns = self.spec.cluster.resources.needs_ns(op.bytes, op.put);

@@ -124,8 +124,12 @@ impl World<'_> {
         let first = self.first_group[source.tenant as usize];
         let drawn = &mut self.scratch.drawn;
         drawn.clear();
-        for _ in 0..count {
-            let key = source.popularity.pick(&mut source.rng, now);
+        let keys = &mut self.scratch.keys;
+        keys.clear();
+        source
+            .popularity
+            .pick_distinct(&mut source.rng, now, count, keys);
+        for &key in keys.iter() {
             let partition =
                 mix64(key ^ (u64::from(source.tenant) << 40)) % u64::from(tenant.partitions.max(1));
             let bytes = requests.values.of(key, u64::from(source.tenant));
@@ -197,7 +201,7 @@ impl World<'_> {
     fn oracle_ns(&self, node: u32, level: usize) -> f64 {
         let node = &self.nodes[node as usize];
         let ahead: f64 = node.promised_ns[..=level].iter().sum();
-        ahead * node.slowness / f64::from(self.spec.cluster.permits)
+        ahead * node.slowness / f64::from(self.spec.cluster.parallel())
     }
 
     /// Chooses which replica of a group is asked, and counts on the operation to be there. `None`: it has to wait.
@@ -222,15 +226,17 @@ impl World<'_> {
             }
             Selection::Oracle => {
                 let nodes = &self.groups[group as usize].nodes;
+                let planned = |node: u32| self.scratch.planned_ns[node as usize];
                 let waits = nodes
                     .iter()
-                    .map(|&node| self.oracle_ns(node, LEVELS_MAX - 1));
+                    .map(|&node| self.oracle_ns(node, LEVELS_MAX - 1) + planned(node));
                 let best = waits.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
                 best.map_or(0, |(place, _)| place)
             }
         };
-        let backlog_ns = f64::from(expected_ns) / f64::from(self.spec.cluster.permits);
+        let backlog_ns = f64::from(expected_ns) / f64::from(self.spec.cluster.parallel());
         let node = self.groups[group as usize].nodes[place];
+        self.scratch.planned_ns[node as usize] += backlog_ns;
         let selector = &mut self.routers[router as usize].selector;
         selector.sent(node, backlog_ns as Nanos);
         Some(place)
@@ -312,6 +318,7 @@ impl World<'_> {
     pub(super) fn post(&mut self) {
         for (node, first) in self.scratch.chains.drain(..) {
             self.scratch.last[node as usize] = Copied::NONE;
+            self.scratch.planned_ns[node as usize] = 0.0;
             let delay_ns = self.spec.cluster.one_way_ns;
             self.agenda.after(delay_ns, Event::Deliver { node, first });
         }

@@ -44,6 +44,9 @@ pub enum Popularity {
     },
 }
 
+/// Rounds of draws in which the keys of one multiget are looked for.
+const ROUNDS_MAX: usize = 32;
+
 impl Popularity {
     /// From (keys in the bucket, accesses to the bucket) pairs, hottest first, folded onto `keys`.
     /// `None` if the buckets hold nothing.
@@ -91,6 +94,29 @@ impl Popularity {
                 held.min(*keys)
             }
             Self::Shifting { of, .. } => of.keys(),
+        }
+    }
+
+    /// Appends `count` ranks, all different, for one request at `at_ns`: nobody asks for a key twice in one multiget. Fewer
+    /// where there are no more, or where [`ROUNDS_MAX`] rounds of draws have not found them.
+    pub fn pick_distinct(&mut self, rng: &mut Rng, at_ns: u64, count: u32, ranks: &mut Vec<u64>) {
+        let (first, wanted) = (ranks.len(), count as usize);
+        for _ in 0..ROUNDS_MAX {
+            let missing = (first + wanted).saturating_sub(ranks.len());
+            ranks.extend((0..missing).map(|_| self.pick(rng, at_ns)));
+            if wanted < 2 {
+                return;
+            }
+            ranks[first..].sort_unstable();
+            let mut before = None;
+            let mut at = 0;
+            ranks.retain(|rank| {
+                at += 1;
+                at <= first || before.replace(*rank) != Some(*rank)
+            });
+            if ranks.len() == first + wanted {
+                return;
+            }
         }
     }
 

@@ -2,6 +2,19 @@ use super::*;
 use crate::rng::Rng;
 
 #[test]
+fn a_multiget_names_no_key_twice() {
+    let mut rng = Rng::new(1, 2);
+    let mut zipf = Popularity::zipf(0.99, 1_000).expect("a distribution");
+    let mut ranks = vec![7, 7];
+    zipf.pick_distinct(&mut rng, 0, 200, &mut ranks);
+    assert_eq!((ranks.len(), &ranks[..2]), (202, &[7, 7][..]));
+    assert!(ranks[2..].windows(2).all(|pair| pair[0] < pair[1]));
+    ranks.clear();
+    Popularity::Uniform(5).pick_distinct(&mut rng, 0, 9, &mut ranks);
+    assert_eq!(ranks, [0, 1, 2, 3, 4]);
+}
+
+#[test]
 fn alias_follows_its_weights() {
     let weights = [1.0, 0.0, 3.0, 6.0];
     let alias = Alias::new(&weights).expect("weights");

@@ -1,0 +1,111 @@
+//! `rein`: Rein's evaluation on a simulated cluster, one contender at a time (`sim::rein`).
+
+use sim::rein::{self, Contender, Setting};
+use sim::scenario::Plan;
+use sim::{run, Arrivals, Noise, Spec};
+use workload::trace::{self, multiget};
+
+use policy::multiget::Rates;
+
+use super::{Parameters, Program, Work};
+use crate::observed::Observed;
+use crate::simulated;
+
+/// Load at which nobody waits, share of what can be served.
+const UNLOADED: f64 = 0.02;
+
+/// `contender`, or `levels` for Rein over `count` levels of `range` and `rates`; the cluster (`setup`, `permits`,
+/// `processors`, `nodes`); the requests (`sizes`, `popularity`, `load`); `seconds` of simulated time.
+pub(super) const REIN: Program = Program {
+    name: "rein",
+    prepare,
+};
+
+fn prepare(parameters: &Parameters) -> Work {
+    let mut words: Vec<&'static str> = Contender::ALL.iter().map(|one| one.name()).collect();
+    words.extend(["levels", "unloaded"]);
+    let contender = parameters.word("contender", &words);
+    let (sizes, lacking) = sizes(parameters);
+    let duration_ns = (parameters.number("seconds", 5.0) * 1e9) as u64;
+    let usual = match parameters.word_or("setup", &["simulation", "testbed"]) {
+        "testbed" => Setting::testbed(sizes, duration_ns),
+        _ => Setting::published(sizes, duration_ns),
+    };
+    let count = |key, usual: u32| parameters.count(key, usual as usize) as u32;
+    let permits = count("permits", usual.permits);
+    let zipf = parameters.word_or("popularity", &["uniform", "zipf"]) == "zipf";
+    let setting = Setting {
+        nodes: count("nodes", usual.nodes).max(3),
+        permits,
+        processors: count("processors", usual.processors.min(permits)),
+        load: parameters.number("load", usual.load),
+        zipf: zipf.then_some(0.99),
+        noise: Noise::LogNormal(0.25),
+        ..usual
+    };
+    let levels = (
+        parameters.count("count", 4),
+        parameters.number("range", 3.0),
+        rates(parameters),
+    );
+    let seed = parameters.seed();
+    Box::new(move || {
+        let Some(spec) = setting.spec(seed) else {
+            return Observed::default();
+        };
+        let spec = match contender {
+            "levels" => {
+                let (mut spec, (count, range, rates)) = (spec, levels);
+                rein::levels(&mut spec, count, range, rates);
+                spec
+            }
+            "unloaded" => unloaded(spec),
+            name => match Contender::ALL.iter().find(|one| one.name() == name) {
+                Some(contender) => contender.apply(&spec),
+                None => spec,
+            },
+        };
+        let plan = Plan {
+            name: contender.into(),
+            spec,
+        };
+        let mut observed = simulated::observed(&plan, &run(&plan.spec));
+        observed.generator.complaint = lacking;
+        observed
+    })
+}
+
+/// (keys, weight) of requests, and what to know about them.
+fn sizes(parameters: &Parameters) -> (Vec<(u32, f64)>, Option<String>) {
+    let words = ["soundcloud", "constant-50", "log-normal", "kosarak"];
+    match parameters.word_or("sizes", &words) {
+        "constant-50" => (vec![(50, 1.0)], None),
+        // Facebook's (Rein 5.1).
+        "log-normal" => (rein::log_normal(2.5, 1.25), None),
+        "kosarak" => match multiget::kosarak(&trace::folder()) {
+            Ok(lists) => (rein::sessions(&lists), None),
+            Err(error) => {
+                let lacking = format!("SoundCloud-like sizes instead of real sessions: {error}");
+                (rein::soundcloud(), Some(lacking))
+            }
+        },
+        _ => (rein::soundcloud(), None),
+    }
+}
+
+fn rates(parameters: &Parameters) -> Rates {
+    match parameters.word_or("rates", &["linear", "geometric"]) {
+        "geometric" => Rates::Geometric(4),
+        _ => Rates::Linear,
+    }
+}
+
+/// The baseline with hardly a request: what no order can beat.
+fn unloaded(mut spec: Spec) -> Spec {
+    for stream in &mut spec.tenants[0].streams {
+        if let Arrivals::Poisson { per_s } = &mut stream.arrivals {
+            *per_s *= UNLOADED;
+        }
+    }
+    spec
+}
