@@ -44,7 +44,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 17] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 21] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -62,6 +62,10 @@ impl Figure {
         ("utilisation", Self::Whole("utilisation"), ""),
         ("events", Self::Whole("events"), ""),
         ("operations", Self::Whole("operations"), "op/s"),
+        ("solve", Self::Whole("solve"), "s"),
+        ("iterations", Self::Whole("iterations"), ""),
+        ("highest-use", Self::Whole("highest-use"), ""),
+        ("least-slack", Self::Whole("least-slack"), ""),
     ];
 
     /// Its unit, empty for a ratio.

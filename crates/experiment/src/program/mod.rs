@@ -6,6 +6,7 @@
 //! [`Figure::Whole`]: crate::measure::figure::Figure::Whole
 
 mod parameters;
+mod plan;
 mod queues;
 mod rein;
 
@@ -39,7 +40,7 @@ fn figures<const N: usize>(figures: [(&str, f64); N]) -> Observed {
 }
 
 /// All of them.
-const ALL: &[Program] = &[queues::QUEUES, rein::REIN];
+const ALL: &[Program] = &[plan::PLAN, queues::QUEUES, rein::REIN];
 
 /// Whether a scenario is one for a program.
 pub fn is(scenario: &Table) -> bool {

@@ -1,0 +1,165 @@
+//! `pisces-plan`: placing the partitions of a large system and settling its tenants' shares (Pisces 4.3.1, 4.3.2).
+//!
+//! Nine tenths of the capacity are promised, in equal shares; within a tenant demands follow 1/rank, give or take. Times are
+//! those that the thread had on a processor, so that other work on the machine does not count.
+
+use std::collections::BTreeMap;
+
+use policy::placement::{fair_demand, plan, Entry, Node, Partition, Shares};
+use workload::rng::mix64;
+
+use super::{figures, Parameters, Program, Work};
+
+/// Capacity of a node, in any unit.
+const CAPACITY: u64 = 10_000_000;
+/// Exchanges of less than this part of a tenant's share are not made.
+const EPSILON: i64 = 100;
+/// Iterations at most: more than it takes to end.
+const ITERATIONS_MAX: u32 = 100;
+/// Iterations go on until the least slack is this near to where it ends, as a part of a tenant's share.
+const NEAR: f64 = 0.01;
+
+/// `nodes`, `tenants`, `partitions` and `replicas`, of each tenant and partition.
+pub(super) const PLAN: Program = Program {
+    name: "pisces-plan",
+    prepare,
+};
+
+fn prepare(parameters: &Parameters) -> Work {
+    let placement = parameters.word("placement", &["greedy", "handed over"]);
+    let size = Size {
+        nodes: parameters.count("nodes", 1_000) as u64,
+        tenants: parameters.count("tenants", 10_000) as u64,
+        partitions: parameters.count("partitions", 8) as u64,
+        replicas: parameters.count("replicas", 3),
+        moves_max: if placement == "greedy" { 0 } else { usize::MAX },
+        seed: parameters.seed(),
+    };
+    Box::new(move || figures(size.solve()))
+}
+
+#[derive(Clone, Copy)]
+struct Size {
+    nodes: u64,
+    tenants: u64,
+    partitions: u64,
+    replicas: usize,
+    moves_max: usize,
+    seed: u64,
+}
+
+impl Size {
+    fn share(&self) -> u64 {
+        self.nodes * CAPACITY * 9 / 10 / self.tenants
+    }
+
+    fn partitions(&self) -> Vec<Partition> {
+        let mut all = Vec::new();
+        for tenant in 0..self.tenants {
+            let turn = mix64(self.seed ^ tenant) % self.partitions;
+            let rate = |number: u64| {
+                let rank = 1 + (number + turn) % self.partitions;
+                (10_000 + mix64(tenant * self.partitions + number) % 5_000) / rank
+            };
+            let rates: Vec<u64> = (0..self.partitions).map(rate).collect();
+            let demands = fair_demand(self.share(), &rates).into_iter();
+            all.extend(demands.map(|demand| Partition {
+                demand: demand / self.replicas as u64,
+                replicas: self.replicas,
+                nodes: Vec::new(),
+            }));
+        }
+        all
+    }
+
+    /// Every tenant begins with its share cut evenly over the nodes it is on.
+    fn shares(&self, partitions: &[Partition]) -> Shares {
+        let mut demands: BTreeMap<(u32, u32), i64> = BTreeMap::new();
+        for (number, partition) in partitions.iter().enumerate() {
+            let tenant = (number as u64 / self.partitions) as u32;
+            for node in &partition.nodes {
+                *demands.entry((tenant, *node)).or_default() += partition.demand as i64;
+            }
+        }
+        let mut on = vec![0; self.tenants as usize];
+        for (tenant, _) in demands.keys() {
+            on[*tenant as usize] += 1;
+        }
+        let entry = |(&(tenant, node), &demand): (&(u32, u32), &i64)| Entry {
+            tenant,
+            node,
+            share: self.share() as i64 / on[tenant as usize],
+            demand,
+        };
+        Shares::new(demands.iter().map(entry).collect())
+    }
+
+    fn solve(&self) -> [(&'static str, f64); 4] {
+        let domains = 0..self.nodes as u32;
+        let nodes: Vec<Node> = domains
+            .map(|domain| Node {
+                capacity: CAPACITY,
+                domain,
+            })
+            .collect();
+        let mut partitions = self.partitions();
+        let began_s = on_processor_s();
+        let planned = plan(&nodes, &mut partitions, self.moves_max);
+        let placed_s = on_processor_s() - began_s;
+
+        let mut shares = self.shares(&partitions);
+        let share = self.share() as f64;
+        let began_s = on_processor_s();
+        // After each iteration: the least slack, and how long it took until then.
+        let mut steps = vec![(shares.worst(), 0.0)];
+        for _ in 0..ITERATIONS_MAX {
+            let done = shares.exchange(self.share() as i64 / EPSILON);
+            if done.cycles == 0 {
+                break;
+            }
+            steps.push((done.worst_after, on_processor_s() - began_s));
+        }
+        let last = steps.last().map_or(0, |step| step.0);
+        let stands = |step: &(i64, f64)| (last - step.0) as f64 <= NEAR * share;
+        let iterations = steps.iter().position(stands).unwrap_or(steps.len());
+        let settled_s = steps.get(iterations).map_or(f64::NAN, |step| step.1);
+        [
+            ("solve", placed_s + settled_s),
+            ("iterations", iterations as f64),
+            ("highest-use", planned.use_max),
+            ("least-slack", last as f64 / share),
+        ]
+    }
+}
+
+/// Time that this thread has had on a processor, seconds.
+fn on_processor_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text.split_whitespace().next();
+    first
+        .and_then(|ns| ns.parse::<f64>().ok())
+        .unwrap_or(f64::NAN)
+        / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_system_is_placed_and_settles() {
+        let size = Size {
+            nodes: 20,
+            tenants: 100,
+            partitions: 8,
+            replicas: 3,
+            moves_max: usize::MAX,
+            seed: 1,
+        };
+        let figures = BTreeMap::from(size.solve());
+        // Nine tenths are promised: no node is above what it has, and whoever wants more than it has wants little.
+        assert!(figures["highest-use"] < 1.0, "{figures:?}");
+        assert!(figures["least-slack"] > -0.05, "{figures:?}");
+        assert!(figures["iterations"] < 20.0, "{figures:?}");
+    }
+}
