@@ -19,7 +19,7 @@ ALLOWED = {
     "server": {"engine", "stage", "telemetry", "threads", "policy"},
     "cluster": {"engine", "stage", "telemetry", "policy"},
     # What takes many machines is shown by the simulator, what takes none by a measurement in the process.
-    "experiment": {"sim", "stage", "workload", "settings", "telemetry", "policy"},
+    "experiment": {"sim", "device", "stage", "workload", "settings", "telemetry", "policy"},
     "sim": {"stage", "settings", "telemetry", "policy", "workload"},
     "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry"},
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 use toml::Table;
@@ -18,6 +18,7 @@ use crate::player::Player;
 use crate::program;
 use crate::server::check::{self, Answer};
 use crate::server::pin::{self, Places};
+use crate::server::watch::Watch;
 use crate::server::{config, Launch, Server};
 use crate::simulated;
 use crate::spec::merge::lay_over;
@@ -285,6 +286,9 @@ impl Runner<'_> {
             cores: &self.places.server,
             config: &config,
         })?;
+        // Only where there is a device stage: looking takes the load's processor a little.
+        let staged = config.contains_key("device");
+        let watch = server.admin.filter(|_| staged).map(Watch::begin);
         let played = (self.setup.player).play(scenario, server.address, self.setup.stop);
         if self.setup.stop.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);
@@ -301,6 +305,10 @@ impl Runner<'_> {
             label: label.into(),
             source,
         })?;
+        if let Some(watch) = watch {
+            let measured = Duration::try_from_secs_f64(observed.elapsed_s).unwrap_or_default();
+            observed.figures.extend(watch.end(measured));
+        }
         observed.server = ServerUse {
             cpu_s: server.cpu_s(),
             resident_bytes: server.resident_bytes(),

@@ -53,11 +53,13 @@ fn published_results_stand_beside_their_baselines() {
             assert_eq!(names, ["fifo", "lottery", "fair"], "{}", experiment.name);
         }
         assert!(names.len() > 1, "{}", experiment.name);
-        // Simulated time has no noise of machines: a repeat is another seed there.
-        let simulated = experiment.base.contains_key("cluster");
+        // Neither simulated time nor a device's own has the noise of machines: a repeat is another seed there.
+        let program = experiment.base.get("program").and_then(|one| one.as_str());
+        let exact = experiment.base.contains_key("cluster")
+            || program.is_some_and(|name| name.starts_with("device-"));
         let least = match experiment.name.as_str() {
+            _ if exact => 1,
             "pisces-dynamic" => 3,
-            _ if simulated => 1,
             _ => 5,
         };
         assert!(experiment.repeats >= least, "{}", experiment.name);

@@ -44,7 +44,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 21] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 36] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -66,6 +66,21 @@ impl Figure {
         ("iterations", Self::Whole("iterations"), ""),
         ("highest-use", Self::Whole("highest-use"), ""),
         ("least-slack", Self::Whole("least-slack"), ""),
+        ("mmr-least", Self::Whole("mmr-least"), ""),
+        ("mmr-median", Self::Whole("mmr-median"), ""),
+        ("vop-mmr-least", Self::Whole("vop-mmr-least"), ""),
+        ("vop-read", Self::Whole("vop-read"), "VOP/KiB"),
+        ("vop-write", Self::Whole("vop-write"), "VOP/KiB"),
+        ("vop-least", Self::Whole("vop-least"), "VOP/s"),
+        ("vop-p1", Self::Whole("vop-p1"), "VOP/s"),
+        ("vop-median", Self::Whole("vop-median"), "VOP/s"),
+        ("vop-max", Self::Whole("vop-max"), "VOP/s"),
+        ("vop-floor", Self::Whole("vop-floor"), "VOP/s"),
+        ("vop-capacity", Self::Whole("vop-capacity"), "VOP/s"),
+        ("vop-rate", Self::Whole("vop-rate"), "VOP/s"),
+        ("vop-direct", Self::Whole("vop-direct"), "VOP/s"),
+        ("vop-flush", Self::Whole("vop-flush"), "VOP/s"),
+        ("vop-compaction", Self::Whole("vop-compaction"), "VOP/s"),
     ];
 
     /// Its unit, empty for a ratio.

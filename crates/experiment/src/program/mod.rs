@@ -5,6 +5,7 @@
 //!
 //! [`Figure::Whole`]: crate::measure::figure::Figure::Whole
 
+mod device;
 mod parameters;
 mod plan;
 mod queues;
@@ -40,7 +41,13 @@ fn figures<const N: usize>(figures: [(&str, f64); N]) -> Observed {
 }
 
 /// All of them.
-const ALL: &[Program] = &[plan::PLAN, queues::QUEUES, rein::REIN];
+const ALL: &[Program] = &[
+    device::INTERFERENCE,
+    device::PRICES,
+    plan::PLAN,
+    queues::QUEUES,
+    rein::REIN,
+];
 
 /// Whether a scenario is one for a program.
 pub fn is(scenario: &Table) -> bool {

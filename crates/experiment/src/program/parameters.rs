@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use settings::units::Bytes;
 use toml::{Table, Value};
 
 /// What is a scenario's whoever plays it.
@@ -72,6 +73,25 @@ impl<'t> Parameters<'t> {
         }
         self.asked.borrow_mut().insert(key);
         words[0]
+    }
+
+    /// A list of sizes, bytes; `usual` where it is not given.
+    pub fn sizes(&self, key: &'static str, usual: &[u64]) -> Vec<u64> {
+        let Some(value) = self.value(key) else {
+            return usual.to_vec();
+        };
+        let size = |value: &Value| value.as_str()?.parse::<Bytes>().ok().map(Bytes::get);
+        let sizes: Option<Vec<u64>> = value
+            .as_array()
+            .and_then(|list| list.iter().map(size).collect());
+        let good = sizes.filter(|sizes| !sizes.is_empty() && !sizes.contains(&0));
+        good.unwrap_or_else(|| {
+            self.wrong(
+                key,
+                &format!("{value} is no list of sizes, like [\"4KiB\"]"),
+            );
+            usual.to_vec()
+        })
     }
 
     /// One of some words; it must be given.

@@ -78,6 +78,16 @@ pub fn ready_address(log: &str) -> Option<SocketAddr> {
     rest[..end].parse().ok()
 }
 
+/// The admin address of the same line.
+pub fn admin_address(log: &str) -> Option<SocketAddr> {
+    let ready = log
+        .lines()
+        .find(|line| line.starts_with("entremet is ready: "))?;
+    let (_, rest) = ready.split_once("admin on http://")?;
+    let end = rest.find(['/', ' ', ',']).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +129,10 @@ mod tests {
         let one = "entremet is ready: clients on 127.0.0.1:4002, admin on http://127.0.0.1:9\n";
         assert_eq!(ready_address(one), "127.0.0.1:4002".parse().ok());
         assert_eq!(ready_address("entremet is ready"), None);
+        assert_eq!(admin_address(one), "127.0.0.1:9".parse().ok());
+        assert_eq!(
+            admin_address("entremet is ready: clients on 127.0.0.1:1"),
+            None
+        );
     }
 }

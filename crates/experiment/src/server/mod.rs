@@ -7,6 +7,7 @@
 pub mod check;
 pub mod config;
 pub mod pin;
+pub mod watch;
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
@@ -49,6 +50,8 @@ pub struct Server {
     child: Child,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where it tells of itself, if it does.
+    pub admin: Option<SocketAddr>,
     folder: tempfile::TempDir,
     label: String,
 }
@@ -123,6 +126,7 @@ impl Server {
         let mut server = Self {
             child,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            admin: None,
             folder,
             label: label.into(),
         };
@@ -139,6 +143,7 @@ impl Server {
             };
             if let Some(address) = found {
                 self.address = address;
+                self.admin = config::admin_address(&self.log());
                 return Ok(());
             }
             if let Some(status) = self.ended() {

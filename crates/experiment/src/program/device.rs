@@ -1,0 +1,164 @@
+//! `device-prices` and `device-interference`: tenants with raw I/O share the emulated SSD, in its own time (Libra, thesis
+//! 6.2.2 and 7.2.2). The dispatch and the prices are what ships.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use device::contest::Sweep;
+use device::{calibrate, EmulatedDisk, Measured, Mix};
+use policy::cost::device::{Op, Rule};
+
+use super::{figures, Observed, Parameters, Program, Work};
+use crate::measure::median;
+
+const KIB: u64 = 1 << 10;
+/// Sizes that are paired: 64 pairs (7.2.2).
+const SIZES: [u64; 8] = [
+    KIB,
+    2 * KIB,
+    4 * KIB,
+    8 * KIB,
+    16 * KIB,
+    32 * KIB,
+    64 * KIB,
+    128 * KIB,
+];
+/// Device time that each pair is measured for, seconds.
+const SECONDS: f64 = 4.0;
+
+/// What both ask for.
+struct Common {
+    read: Vec<u64>,
+    write: Vec<u64>,
+    slice: Duration,
+    seed: u64,
+}
+
+impl Common {
+    fn read(parameters: &Parameters) -> Self {
+        let seconds = parameters.number("seconds", SECONDS);
+        Self {
+            read: parameters.sizes("read", &SIZES),
+            write: parameters.sizes("write", &SIZES),
+            slice: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+            seed: parameters.seed(),
+        }
+    }
+
+    /// A model that could not be calibrated would have no figures, which verdicts report.
+    fn sweep(&self) -> Option<Sweep> {
+        // The same for every run: its seeds are its own.
+        static MEASURED: OnceLock<Option<Measured>> = OnceLock::new();
+        let disk = EmulatedDisk::named("ssd")?;
+        let calibrated = || calibrate(&mut disk.clone(), &disk.plan(), &mut |_, _| {}).ok();
+        let measured = MEASURED.get_or_init(calibrated).clone()?;
+        Some(Sweep::new(disk, measured, self.slice, self.seed))
+    }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Readers beside writers, for each pair of sizes, under one price rule.
+pub(super) const PRICES: Program = Program {
+    name: "device-prices",
+    prepare: |parameters| {
+        let word = parameters.word("rule", &Rule::ALL.map(Rule::name));
+        let rule = Rule::ALL.into_iter().find(|rule| rule.name() == word);
+        let common = Common::read(parameters);
+        work(move || prices(&common, rule?))
+    },
+};
+
+fn work(measure: impl FnOnce() -> Option<Observed> + 'static) -> Work {
+    Box::new(move || measure().unwrap_or_default())
+}
+
+fn prices(common: &Common, rule: Rule) -> Option<Observed> {
+    let sweep = common.sweep()?;
+    let pairs = sweep.pairs(rule, &common.read, &common.write).ok()?;
+    let mmr: Vec<f64> = pairs.iter().map(|pair| pair.mmr).collect();
+    let vop_mmr: Vec<f64> = pairs.iter().map(|pair| pair.vop_mmr).collect();
+    let costs = sweep.costs(rule).ok()?;
+    let per_kib = |op, bytes: u64| costs.cost(op, bytes).get() * KIB as f64 / bytes as f64;
+    Some(figures([
+        ("mmr-least", least(&mmr)),
+        ("mmr-median", median(&mmr)?),
+        ("vop-mmr-least", least(&vop_mmr)),
+        ("vop-read", per_kib(Op::Read, common.write[0])),
+        ("vop-write", per_kib(Op::Write, common.write[0])),
+    ]))
+}
+
+/// The mixes of figure 6.5.
+const MIXES: [(&str, Mix); 6] = [
+    ("1:1", Mix::Halves),
+    ("99:1", Mix::Reads(99)),
+    ("75:25", Mix::Reads(75)),
+    ("50:50", Mix::Reads(50)),
+    ("25:75", Mix::Reads(25)),
+    ("1:99", Mix::Reads(1)),
+];
+
+/// What is left of the device when reads and writes mix.
+pub(super) const INTERFERENCE: Program = Program {
+    name: "device-interference",
+    prepare: |parameters| {
+        let words: Vec<&str> = MIXES.iter().map(|(word, _)| *word).chain(["all"]).collect();
+        let word = parameters.word("mix", &words);
+        let sigma = parameters.sizes("sigma", &[0])[0];
+        let common = Common::read(parameters);
+        work(move || interference(&common, word, sigma))
+    },
+};
+
+fn interference(common: &Common, word: &str, sigma: u64) -> Option<Observed> {
+    let sweep = common.sweep()?;
+    let sizes = (common.read.as_slice(), common.write.as_slice());
+    let mut capacity = Vec::new();
+    for (name, mix) in MIXES {
+        if word == name || word == "all" {
+            capacity.extend(sweep.capacity(mix, sizes, sigma).ok()?);
+        }
+    }
+    capacity.sort_by(f64::total_cmp);
+    Some(figures([
+        ("vop-least", least(&capacity)),
+        ("vop-p1", capacity[capacity.len() / 100]),
+        ("vop-median", median(&capacity)?),
+        ("vop-max", sweep.costs(Rule::Exact).ok()?.max_per_s()),
+        ("vop-floor", sweep.measured().floor_per_s),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn common() -> Common {
+        Common {
+            read: vec![4 * KIB],
+            write: vec![32 * KIB],
+            slice: Duration::from_secs(2),
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn prices_are_judged_by_what_tenants_get() {
+        let exact = prices(&common(), Rule::Exact).expect("figures");
+        let fixed = prices(&common(), Rule::Fixed).expect("figures");
+        assert!(exact["mmr-least"] > 0.95 && fixed["mmr-median"] < 0.7);
+        assert!(exact["vop-read"] < exact["vop-write"], "{exact:?}");
+    }
+
+    #[test]
+    fn a_sweep_knows_its_percentiles() {
+        let all = interference(&common(), "all", 0).expect("figures");
+        let one = interference(&common(), "99:1", 0).expect("figures");
+        assert!(all["vop-least"] < one["vop-least"], "{all:?} {one:?}");
+        assert!(all["vop-least"] <= all["vop-p1"] && all["vop-p1"] <= all["vop-median"]);
+        assert!(all["vop-floor"] < all["vop-max"]);
+    }
+}
