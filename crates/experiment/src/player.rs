@@ -16,7 +16,8 @@ pub trait Player {
     /// What is wrong with a scenario, if anything; `origin` is what the text calls it.
     fn problem(&self, scenario: &Table, origin: &str) -> Option<String>;
 
-    /// Plays one. `stop` ends it early with what there is.
+    /// Plays one. `stop` ends it early with what there is; `at` hears several times a second how far it is, in seconds
+    /// from the end of the warm-up.
     ///
     /// # Errors
     /// Why it could not be played; a server that went away is one reason.
@@ -25,6 +26,7 @@ pub trait Player {
         scenario: &Table,
         target: SocketAddr,
         stop: &AtomicBool,
+        at: &mut dyn FnMut(f64),
     ) -> Result<Observed, WorkloadError>;
 }
 
@@ -47,13 +49,18 @@ impl Player for LoadClient {
         scenario: &Table,
         target: SocketAddr,
         stop: &AtomicBool,
+        at: &mut dyn FnMut(f64),
     ) -> Result<Observed, WorkloadError> {
         let scenario = Scenario::from_table(scenario.clone(), "the scenario")?;
         let target = Target {
             password: Some(PASSWORD.into()),
             ..Target::new(target)
         };
-        let mut tell = |_: scenario::Event<'_>| {};
+        let mut tell = |event: scenario::Event<'_>| {
+            if let scenario::Event::Running(progress) = event {
+                at(progress.at_s);
+            }
+        };
         let outcome = scenario::run(&scenario, &target, &mut RunOptions::new(&mut tell), stop)?;
         if let Some(why) = &outcome.cut_short {
             return Err(WorkloadError::Usage(format!("the load ended early: {why}")));

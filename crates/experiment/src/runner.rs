@@ -289,7 +289,18 @@ impl Runner<'_> {
         // Only where there is a device stage: looking takes the load's processor a little.
         let staged = config.contains_key("device");
         let watch = server.admin.filter(|_| staged).map(Watch::begin);
-        let played = (self.setup.player).play(scenario, server.address, self.setup.stop);
+        let mut changed = scenario.clone();
+        let (mut to_come, mut refused) = (self.experiment.changes.iter().peekable(), None);
+        let at = &mut |at_s: f64| {
+            while let Some(change) = to_come.next_if(|change| change.at_s <= at_s) {
+                lay_over(&mut changed, &change.scenario);
+                refused = server.reconfigure(&config::of_scenario(&changed)).err();
+            }
+        };
+        let played = (self.setup.player).play(scenario, server.address, self.setup.stop, at);
+        if let Some(error) = refused {
+            return Err(error);
+        }
         if self.setup.stop.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);
         }

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use experiment::done::Done;
 use experiment::observed::{Observed, Tenant};
@@ -50,12 +51,15 @@ static SCRIPTS: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("folder");
     let ready = "[ \"$1\" = check ] && exit 0\n\
                  echo 'entremet is ready: clients on 127.0.0.1:4711, admin on http://127.0.0.1:1'";
-    for (name, then) in [
-        ("serves", "exec sleep 1000"),
-        ("crashes", "echo I am done >&2; exit 7"),
+    // Keeps what it reads anew beside itself; before it says that it is ready, or the signal would end it.
+    let rereads = "trap 'cat \"$3\" > \"$0.new\" && mv \"$0.new\" \"$0.seen\"' HUP";
+    for (name, first, then) in [
+        ("serves", "", "exec sleep 1000"),
+        ("crashes", "", "echo I am done >&2; exit 7"),
+        ("rereads", rereads, "while :; do sleep 0.01; done"),
     ] {
         let path = folder.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{ready}\n{then}\n")).expect("script");
+        fs::write(&path, format!("#!/bin/sh\n{first}\n{ready}\n{then}\n")).expect("script");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
     }
     folder
@@ -78,6 +82,8 @@ struct Made {
     refuses: Option<&'static str>,
     loses: bool,
     interrupts: Option<&'static AtomicBool>,
+    /// A file to wait for, when all is played.
+    awaits: Option<PathBuf>,
 }
 
 impl Player for Made {
@@ -90,7 +96,13 @@ impl Player for Made {
         scenario: &Table,
         target: SocketAddr,
         _: &AtomicBool,
+        at: &mut dyn FnMut(f64),
     ) -> Result<Observed, WorkloadError> {
+        [-0.5, 0.0, 0.9, 1.1, 2.0].into_iter().for_each(at);
+        let patience = Instant::now() + Duration::from_secs(20);
+        while self.awaits.as_ref().is_some_and(|file| !file.exists()) && Instant::now() < patience {
+            std::thread::yield_now();
+        }
         self.played.borrow_mut().push(scenario.clone());
         if let Some(stop) = self.interrupts {
             stop.store(true, Ordering::Relaxed);
@@ -196,6 +208,27 @@ fn a_yardstick_is_measured_first_and_told_to_all_that_come_after() {
         done.yardsticks,
         [("server.scheduler.requests".to_string(), "101/s".into())]
     );
+}
+
+#[test]
+fn a_change_reaches_the_server_in_its_time() {
+    let change =
+        "[[change]]\nat = \"1s\"\n[[change.scenario.tenant]]\nname = \"web\"\nweight = 7\n\
+                  [[change]]\nat = \"3s\"\n[[change.scenario.tenant]]\nname = \"web\"\nweight = 9";
+    let seen = script("rereads.seen");
+    let player = Made {
+        awaits: Some(seen.clone()),
+        ..Made::default()
+    };
+    let binary = script("rereads");
+    let mut setup = setup(&binary, &player, &NEVER);
+    setup.repeats = Some(1);
+    run(&experiment(change), &setup).expect("played");
+    let config: Table = fs::read_to_string(&seen)
+        .expect("read anew")
+        .parse()
+        .expect("TOML");
+    assert_eq!(config["tenant"][0]["weight"].as_integer(), Some(7));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Fairness over time, from per-second series.
+//! Fairness and rates over time, from per-second series.
 
 use super::fair::of_shares;
 use workload::report::figures::SeriesFigures;
@@ -46,17 +46,41 @@ pub fn series(figure: Figure) -> Option<Seconds> {
     }
 }
 
+/// What a window is worth, from each tenant's rate and weight in it.
+type Worth = fn(&[(f64, f64)]) -> Measured;
+
+fn mmr(tenants: &[(f64, f64)]) -> Measured {
+    let shares: Vec<f64> = tenants.iter().map(|(rate, weight)| rate / weight).collect();
+    of_shares(&shares)
+}
+
+fn least(tenants: &[(f64, f64)]) -> Measured {
+    let rates = tenants.iter().map(|(rate, _)| *rate);
+    Ok(rates.fold(f64::INFINITY, f64::min))
+}
+
 /// The least MMR of rates among all windows of the stretch, which move on by a second.
 ///
 /// # Errors
 /// Why there is none; a stretch shorter than a window is one reason.
 pub fn least_mmr(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured {
-    let windows = windows(run, choice, stretch)?;
-    let mut least = f64::INFINITY;
-    for (_, mmr) in windows {
-        least = least.min(mmr?);
+    lowest(run, choice, stretch, mmr, "the least MMR")
+}
+
+/// The least rate that any of the tenants had in any window of the stretch; windows move on by a second.
+///
+/// # Errors
+/// As of [`least_mmr`].
+pub fn least_rate(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured {
+    lowest(run, choice, stretch, least, "the least rate")
+}
+
+fn lowest(run: &Observed, choice: &Choice, stretch: Stretch, of: Worth, what: &str) -> Measured {
+    let mut lowest = f64::INFINITY;
+    for (_, worth) in windows(run, choice, stretch, of)? {
+        lowest = lowest.min(worth?);
     }
-    finite(least, "the least MMR")
+    finite(lowest, what)
 }
 
 /// Seconds from the start of the stretch until the beginning of the first window from which on the MMR
@@ -65,10 +89,27 @@ pub fn least_mmr(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured 
 /// # Errors
 /// Why there is no answer.
 pub fn settle_s(run: &Observed, choice: &Choice, stretch: Stretch, level: f64) -> Measured {
+    settled(run, choice, (stretch, level), mmr)
+}
+
+/// The same for the least rate of any of the tenants.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn settle_rate_s(run: &Observed, choice: &Choice, stretch: Stretch, level: f64) -> Measured {
+    settled(run, choice, (stretch, level), least)
+}
+
+fn settled(
+    run: &Observed,
+    choice: &Choice,
+    (stretch, level): (Stretch, f64),
+    of: Worth,
+) -> Measured {
     let mut settled = None;
-    for (from_s, mmr) in windows(run, choice, stretch)? {
+    for (from_s, worth) in windows(run, choice, stretch, of)? {
         // A window in which nobody got anything is not settled either.
-        if mmr.unwrap_or(0.0) < level {
+        if worth.unwrap_or(0.0) < level {
             settled = None;
         } else if settled.is_none() {
             settled = Some(from_s - stretch.from_s);
@@ -77,11 +118,12 @@ pub fn settle_s(run: &Observed, choice: &Choice, stretch: Stretch, level: f64) -
     Ok(settled.unwrap_or(f64::INFINITY))
 }
 
-/// The windows of a stretch: where each begins, and its MMR.
+/// The windows of a stretch: where each begins, and what it is worth.
 fn windows(
     run: &Observed,
     choice: &Choice,
     stretch: Stretch,
+    of: Worth,
 ) -> Result<Vec<(f64, Measured)>, String> {
     let tenants = run.select(&choice.tenants)?;
     let ends = tenants
@@ -94,11 +136,11 @@ fn windows(
     let mut from_s = stretch.from_s;
     while from_s + stretch.window_s <= end_s {
         let to_s = from_s + stretch.window_s;
-        let shares: Result<Vec<f64>, String> = tenants
+        let rates: Result<Vec<_>, String> = tenants
             .iter()
-            .map(|tenant| Ok(mean_rate(tenant, from_s, to_s)? / tenant.load.weight))
+            .map(|tenant| Ok((mean_rate(tenant, from_s, to_s)?, tenant.load.weight)))
             .collect();
-        found.push((from_s, of_shares(&shares?)));
+        found.push((from_s, of(&rates?)));
         from_s += 1.0;
     }
     if found.is_empty() {
@@ -147,6 +189,17 @@ mod tests {
         assert_eq!(least(0.0, f64::INFINITY, 2.0), 0.5);
         assert_eq!(least(0.0, 2.0, 2.0), 0.75);
         assert_eq!(least(3.0, 4.0, 1.0), 1.0);
+    }
+
+    #[test]
+    fn the_least_rate_is_anybodys_in_any_window() {
+        let run = series(&[("a", &[10, 10, 10, 40]), ("b", &[10, 4, 6, 10])]);
+        let all = Choice::default();
+        let of = |window| least_rate(&run, &all, stretch(0.0, 9.0, window)).expect("measured");
+        assert_eq!((of(1.0), of(2.0)), (4.0, 5.0));
+        let settles = |level| settle_rate_s(&run, &all, stretch(0.0, 9.0, 1.0), level);
+        assert_eq!((settles(6.0), settles(10.0)), (Ok(2.0), Ok(3.0)));
+        assert_eq!(settles(11.0), Ok(f64::INFINITY));
     }
 
     #[test]

@@ -29,6 +29,9 @@ const ENDED: Duration = Duration::from_secs(10);
 const GONE: Duration = Duration::from_secs(1);
 /// How often any of these is looked for.
 const LOOK: Duration = Duration::from_millis(5);
+/// In its folder.
+const CONFIG: &str = "entremet.toml";
+const DATA: &str = "data";
 /// Lines of a server's log that an error shows.
 const LAST_WORDS: usize = 10;
 
@@ -54,6 +57,8 @@ pub struct Server {
     pub admin: Option<SocketAddr>,
     folder: tempfile::TempDir,
     label: String,
+    /// Data path threads, of Entremet.
+    cores: usize,
 }
 
 /// How a server tells that it is ready.
@@ -71,8 +76,8 @@ impl Server {
     /// [`ExperimentError::Server`] with its last words when it does not come up.
     pub fn entremet(launch: &Launch) -> Result<Self, ExperimentError> {
         let folder = folder()?;
-        let path = folder.path().join("entremet.toml");
-        let data = folder.path().join("data");
+        let path = folder.path().join(CONFIG);
+        let data = folder.path().join(DATA);
         let any = config::ANY_PORT;
         let config = config::place(launch.config, any, any, launch.cores.len(), &data);
         fs::write(&path, config.to_string()).map_err(|source| ExperimentError::Output {
@@ -81,7 +86,25 @@ impl Server {
         })?;
         let mut command = pinned(launch.cores, launch.binary);
         command.arg("serve").arg("--config").arg(&path);
-        Self::start(command, Ready::Line, folder, launch.label)
+        let mut server = Self::start(command, Ready::Line, folder, launch.label)?;
+        server.cores = launch.cores.len();
+        Ok(server)
+    }
+
+    /// Gives it another configuration and has it read that anew. Where it listens and keeps its data stays.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Output`] if it cannot be written down.
+    pub fn reconfigure(&self, config: &Table) -> Result<(), ExperimentError> {
+        let path = self.folder.path().join(CONFIG);
+        let (data, any) = (self.folder.path().join(DATA), config::ANY_PORT);
+        let config = config::place(config, any, any, self.cores, &data);
+        fs::write(&path, config.to_string())
+            .map_err(|source| ExperimentError::Output { path, source })?;
+        if let Some(pid) = rustix::process::Pid::from_raw(self.pid() as i32) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::HUP);
+        }
+        Ok(())
     }
 
     /// redis-server with Entremet's own promise (`appendfsync everysec`) on one processor.
@@ -129,6 +152,7 @@ impl Server {
             admin: None,
             folder,
             label: label.into(),
+            cores: 0,
         };
         server.wait_ready(&ready)?;
         Ok(server)

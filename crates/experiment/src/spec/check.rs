@@ -137,7 +137,7 @@ impl Check<'_> {
             }
         }
         if let PlotKind::Bars(query) = &plot.kind {
-            if query.measure == Measure::Settle && plot.y_log {
+            if matches!(query.measure, Measure::Settle | Measure::SettleRate) && plot.y_log {
                 self.problems
                     .add(&place, "times that may be zero have no logarithm");
             }

@@ -49,12 +49,23 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// Where it is compared; one nameless point where the file has none.
     pub points: Vec<Point>,
+    /// What changes during every run, in the order of time.
+    pub changes: Vec<Change>,
     /// Figures of a first run that later runs are configured with.
     pub yardsticks: Vec<Yardstick>,
     /// What must be met.
     pub verdicts: Vec<Verdict>,
     /// What is drawn.
     pub plots: Vec<Plot>,
+}
+
+/// Other settings of the server from some time of a run on.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// When, seconds from the end of the warm-up.
+    pub at_s: f64,
+    /// Laid over the run's scenario; of it, what a reload of the configuration changes counts.
+    pub scenario: Table,
 }
 
 /// The short form: a few seconds.

@@ -20,22 +20,28 @@ pub enum Measure {
     Spread,
     /// The least MMR of all windows.
     LeastMmr,
+    /// The least rate of any tenant in any window.
+    LeastRate,
     /// Seconds until the MMR of windows stays above a level.
     Settle,
+    /// Seconds until everybody's rate stays above a level.
+    SettleRate,
     /// The worse of MMR and sum of dominant shares.
     Drf,
 }
 
 impl Measure {
     /// Names in experiments.
-    pub const WORDS: [(&'static str, Self); 8] = [
+    pub const WORDS: [(&'static str, Self); 10] = [
         ("value", Self::Value),
         ("share", Self::Share),
         ("mmr", Self::Mmr),
         ("mmr-of-groups", Self::MmrOfGroups),
         ("spread", Self::Spread),
         ("least-mmr", Self::LeastMmr),
+        ("least-rate", Self::LeastRate),
         ("settle", Self::Settle),
+        ("settle-rate", Self::SettleRate),
         ("drf", Self::Drf),
     ];
 }
@@ -66,7 +72,7 @@ pub struct Query {
     pub against: Option<Side>,
     /// For measures over time.
     pub stretch: Stretch,
-    /// For [`Measure::Settle`].
+    /// For [`Measure::Settle`] and [`Measure::SettleRate`].
     pub level: f64,
     /// For [`Measure::Drf`]: groups, and the points that they have to themselves.
     pub alone: Vec<(String, String)>,
@@ -134,7 +140,11 @@ impl Query {
             Measure::MmrOfGroups => fair::mmr_of_groups(observed, choice),
             Measure::Spread => fair::spread(observed, choice),
             Measure::LeastMmr => window::least_mmr(observed, choice, self.stretch),
+            Measure::LeastRate => window::least_rate(observed, choice, self.stretch),
             Measure::Settle => window::settle_s(observed, choice, self.stretch, self.level),
+            Measure::SettleRate => {
+                window::settle_rate_s(observed, choice, self.stretch, self.level)
+            }
             Measure::Drf => {
                 let alone: Result<Vec<_>, String> = self
                     .alone

@@ -6,7 +6,9 @@ use toml::Table;
 
 use super::query::{Measure, Query, Side};
 use super::reader::{Problems, Reader};
-use super::{Bound, Experiment, Pin, Plot, PlotKind, Point, Quick, Variant, Verdict, Yardstick};
+use super::{
+    Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Variant, Verdict, Yardstick,
+};
 use crate::measure::figure::{Choice, Combine, Figure};
 use crate::measure::window::Stretch;
 
@@ -43,6 +45,8 @@ pub fn experiment(
     let verdicts = root.list("verdict", "target");
     let plots = root.list("plot", "title");
     let yardsticks = root.list("yardstick", "sets");
+    let mut changes: Vec<Change> = root.list("change", "at").iter().map(change).collect();
+    changes.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
     let read = Experiment {
         name: name.into(),
         folder: folder.into(),
@@ -56,6 +60,7 @@ pub fn experiment(
         quick: quick(&root),
         pin: pin(&root),
         base: root.table("scenario").cloned().unwrap_or_default(),
+        changes,
         yardsticks: yardsticks.iter().map(yardstick).collect(),
         verdicts: verdicts.iter().map(|one| verdict(one, &known)).collect(),
         plots: plots.iter().filter_map(|one| plot(one, &known)).collect(),
@@ -125,6 +130,15 @@ fn variant(reader: &Reader) -> Variant {
     };
     reader.finish();
     variant
+}
+
+fn change(reader: &Reader) -> Change {
+    let change = Change {
+        at_s: reader.seconds("at").unwrap_or_default(),
+        scenario: reader.table("scenario").cloned().unwrap_or_default(),
+    };
+    reader.finish();
+    change
 }
 
 fn point(reader: &Reader) -> Point {
@@ -229,8 +243,9 @@ fn query(reader: &Reader) -> Query {
         reader.wrong("window", "is shorter than a second");
     }
     let level = reader.number("level");
-    if measure == Some(Measure::Settle) && level.is_none() {
-        reader.wrong("level", "is missing: settled at what MMR?");
+    let settles = matches!(measure, Some(Measure::Settle | Measure::SettleRate));
+    if settles && level.is_none() {
+        reader.wrong("level", "is missing: settled at what MMR, or rate?");
     }
     let alone = alone(reader);
     if measure == Some(Measure::Drf) && alone.is_empty() {
