@@ -156,6 +156,15 @@ impl DeviceIo {
     }
 }
 
+/// How a device breaks. The numbers are the shim's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// EIO.
+    Failed = 1,
+    /// ENOSPC.
+    NoSpace = 2,
+}
+
 /// How an I/O ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
@@ -171,6 +180,12 @@ pub trait DeviceStage: Send + Sync {
     /// The I/O is about to begin, on this thread; it begins when this returns. If it may not wait, this must return
     /// at once. The number is given back at its end.
     fn begin(&self, io: &DeviceIo) -> u64;
+
+    /// Whether the I/O is to fail instead of being done: devices break, and what is above them is tried that way.
+    /// It begins and ends like any other.
+    fn fault(&self, _: &DeviceIo) -> Option<Fault> {
+        None
+    }
 
     /// It has ended.
     fn end(&self, io: &DeviceIo, token: u64, ended: Ended);

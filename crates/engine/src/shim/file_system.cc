@@ -36,8 +36,9 @@ struct entremet_io {
 
 struct entremet_hook {
   void* context;
-  // Returns when the I/O may begin; the number is given back to `end`.
-  uint64_t (*begin)(void* context, const entremet_io* io);
+  // Returns when the I/O may begin; the number is given back to `end`. `fault` is 0, and is set if the I/O is not to
+  // be done: 1 it fails, 2 there is no space.
+  uint64_t (*begin)(void* context, const entremet_io* io, uint8_t* fault);
   // `bytes` were moved; `ok`: without an error (end of file is none).
   void (*end)(void* context, const entremet_io* io, uint64_t token, uint64_t bytes, uint8_t ok);
   // Largest I/O; longer ones are cut. A multiple of 4096.
@@ -68,14 +69,19 @@ class Hook {
     // Flush and compaction are given this priority when writers are delayed or stopped.
     const bool urgent = options.rate_limiter_priority == Env::IO_USER;
     const entremet_io io{offset, bytes, op, file, static_cast<uint8_t>(options.io_activity), urgent};
-    const uint64_t token = hook_.begin(hook_.context, &io);
+    uint8_t fault = 0;
+    const uint64_t token = hook_.begin(hook_.context, &io, &fault);
     uint64_t moved = 0;
-    IOStatus status = io_call(&moved);
+    IOStatus status = fault == 0 ? io_call(&moved) : Broken(fault);
     hook_.end(hook_.context, &io, token, moved, status.ok());
     return status;
   }
 
  private:
+  static IOStatus Broken(uint8_t fault) {
+    return fault == 2 ? IOStatus::NoSpace("No space left on device") : IOStatus::IOError("Input/output error");
+  }
+
   const entremet_hook hook_;
 };
 

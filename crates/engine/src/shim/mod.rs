@@ -29,7 +29,7 @@ struct RawIo {
 #[repr(C)]
 struct RawHook {
     context: *mut c_void,
-    begin: extern "C" fn(*mut c_void, *const RawIo) -> u64,
+    begin: extern "C" fn(*mut c_void, *const RawIo, *mut u8) -> u64,
     end: extern "C" fn(*mut c_void, *const RawIo, u64, u64, u8),
     chunk: extern "C" fn(*mut c_void) -> u64,
     drop: extern "C" fn(*mut c_void),
@@ -128,13 +128,17 @@ fn guarded<T>(otherwise: T, call: impl FnOnce() -> T) -> T {
     })
 }
 
-extern "C" fn begin(context: *mut c_void, io: *const RawIo) -> u64 {
+extern "C" fn begin(context: *mut c_void, io: *const RawIo, fault: *mut u8) -> u64 {
     guarded(0, || {
         // SAFETY: the shim passes the context it was given, before it drops it, and an I/O on its stack.
         let (hook, io) = unsafe {
             let hook = hook(context);
             (hook, seen(hook.principal, io))
         };
+        if let Some(broken) = hook.stage.fault(&io) {
+            // SAFETY: it points to a byte on the shim's stack, which nobody else looks at during this call.
+            unsafe { *fault = broken as u8 };
+        }
         hook.stage.begin(&io)
     })
 }
