@@ -62,7 +62,7 @@ impl EmulatedDisk {
         &self.model
     }
 
-    /// A plan for it: below a second of computing for an SSD, some seconds for a hard disk, of which even a slice
+    /// A plan for it: two seconds of computing for an SSD, some seconds for a hard disk, of which even a slice
     /// of three seconds sees a few hundred I/Os only.
     #[must_use]
     pub fn plan(&self) -> Plan {
@@ -72,12 +72,12 @@ impl EmulatedDisk {
                 slice: Duration::from_secs(3),
                 ..quick
             },
-            // Each slice is an SSD of its own that has warmed up: two tell as much as three in a row.
+            // Each slice is an SSD of its own that has warmed up: more loads tell more than more slices of one.
             Model::Ssd(_) => Plan {
                 slice: Duration::from_secs(1),
                 repeats: (2, 4),
-                mixed_repeats: (2, 4),
-                ..quick
+                mixed_repeats: (1, 1),
+                ..Plan::full()
             },
         }
     }

@@ -1,6 +1,6 @@
 //! The curves and the interference, drawn with characters.
 
-use crate::calibrate::{Measured, Mix};
+use crate::calibrate::{Measured, Mix, Seen};
 use policy::cost::device::{CostModel, Rule};
 use std::fmt::Write as _;
 
@@ -72,6 +72,7 @@ pub fn plot(measured: &Measured) -> String {
     for mix in mixes {
         square(&mut text, measured, mix, max);
     }
+    least(&mut text, measured);
     let _ = writeln!(
         text,
         "floor {:.0} VOP/s ({:.0} % of {max:.0}), depth {}, chunk {}",
@@ -83,25 +84,52 @@ pub fn plot(measured: &Measured) -> String {
     text
 }
 
+/// Where the bottom of the valley is.
+fn least(text: &mut String, measured: &Measured) {
+    let least = measured
+        .seen
+        .iter()
+        .min_by(|a, b| a.vop_per_s.total_cmp(&b.vop_per_s));
+    if let Some(Seen { load, vop_per_s }) = least {
+        let mix = match load.mix {
+            Mix::Halves => "half and half".to_owned(),
+            Mix::Reads(percent) => format!("{percent} % reads"),
+        };
+        let (read, write) = (size(load.read_bytes), size(load.write_bytes));
+        let _ = writeln!(
+            text,
+            "\nleast {vop_per_s:.0} VOP/s: reads of {read}, writes of {write}, {mix}"
+        );
+    }
+}
+
+/// The sweep of a mix. Behind it are the loads on the way to the bottom of the valley, which fill no square.
 fn square(text: &mut String, measured: &Measured, mix: Mix, max: f64) {
+    let seen = measured.seen.iter().filter(|seen| seen.load.mix == mix);
+    let seen: Vec<_> = seen.collect();
+    let same_read = |one: &&&Seen| one.load.read_bytes == seen[0].load.read_bytes;
+    let columns = seen.iter().take_while(same_read).count();
+    let in_square = |row: &[&Seen], at: usize| {
+        let (one, head) = (&row[at].load, &seen[at].load);
+        one.read_bytes == row[0].load.read_bytes && one.write_bytes == head.write_bytes
+    };
+    let whole = |row: &&[&Seen]| row.len() == columns && (0..columns).all(|at| in_square(row, at));
+    let rows = seen.chunks(columns.max(1)).take_while(whole);
+    if columns < 2 {
+        return;
+    }
     let _ = match mix {
         Mix::Halves => writeln!(text, "\n  half of the workers read, half write"),
         Mix::Reads(percent) => writeln!(text, "\n  {percent} % reads"),
     };
-    let mut row = None;
-    for seen in measured.seen.iter().filter(|seen| seen.load.mix == mix) {
-        if row != Some(seen.load.read_bytes) {
-            let lead = if row.is_some() { "\n" } else { "" };
-            let _ = write!(text, "{lead}{:>9}  ", size(seen.load.read_bytes));
-            row = Some(seen.load.read_bytes);
+    for row in rows {
+        let _ = write!(text, "{:>9}  ", size(row[0].load.read_bytes));
+        for seen in row {
+            let part = (seen.vop_per_s / max).clamp(0.0, 1.0);
+            let shade = SHADES[(part * (SHADES.len() - 1) as f64).round() as usize];
+            let percent = 100.0 * seen.vop_per_s / max;
+            let _ = write!(text, "{shade}{shade}{percent:>4.0}% ");
         }
-        let part = (seen.vop_per_s / max).clamp(0.0, 1.0);
-        let shade = SHADES[(part * (SHADES.len() - 1) as f64).round() as usize];
-        let _ = write!(
-            text,
-            "{shade}{shade}{:>4.0}% ",
-            100.0 * seen.vop_per_s / max
-        );
+        text.push('\n');
     }
-    text.push('\n');
 }

@@ -1,7 +1,7 @@
 //! Tenants that share an emulated device in emulated time.
 
 use device::contest::{Sizes, Stage, Sweep, Tenant};
-use device::{EmulatedDisk, Mix};
+use device::{calibrate, EmulatedDisk, Mix};
 use policy::cost::device::Rule;
 use std::time::Duration;
 
@@ -9,7 +9,9 @@ const KIB: u64 = 1 << 10;
 
 fn sweep() -> Sweep {
     let disk = EmulatedDisk::named("ssd").expect("a model");
-    Sweep::new(disk, Duration::from_secs(2), 1).expect("calibrated")
+    let mut bench = disk.clone();
+    let measured = calibrate(&mut bench, &disk.plan(), &mut |_, _| {}).expect("calibrated");
+    Sweep::new(disk, measured, Duration::from_secs(2), 1)
 }
 
 fn least(values: impl Iterator<Item = f64>) -> f64 {

@@ -6,8 +6,9 @@
 //! 2. the curves: reads and writes of each size alone, at that depth (thesis 6.3.3, fig. 6.4);
 //! 3. interference: reads and writes of several sizes together, in several proportions (6.3.2, fig. 6.5),
 //!    counted in VOPs by the curves;
-//! 4. the floor: the first percentile of all those VOP rates. The thesis takes the least of its averages; ours
-//!    is not above it, and not at the mercy of one hiccup either.
+//!    and then down to the bottom of the valley, which lies between the sizes and mixes of the sweep;
+//! 4. the floor: the first percentile of all those VOP rates, or the least load's median if that is less. The
+//!    thesis takes the least of its averages; ours is not above it, and not at the mercy of one hiccup either.
 //!
 //! Each is measured in short slices, in turns, again until it is stable: a machine that slows down for a second
 //! spoils one slice of several loads, not all slices of one.
@@ -57,7 +58,7 @@ pub struct Measured {
     pub delete_per_s: f64,
     /// The interference sweep.
     pub seen: Vec<Seen>,
-    /// First percentile of the VOP rates of all slices of that sweep.
+    /// First percentile of the VOP rates of all slices of that sweep, or the least load's median if that is less.
     pub floor_per_s: f64,
     /// I/Os outstanding that use the device well.
     pub depth: usize,
@@ -219,6 +220,10 @@ fn check_floor(measured: &Measured, max_per_s: f64) -> Result<(), DeviceError> {
     Err(DeviceError::Implausible(text))
 }
 
+/// Steps from the least load of the sweep towards a lesser one; each takes at most six loads. A step halves or
+/// doubles a size, so these cross the gaps of the coarsest sweep.
+const DESCENTS: usize = 6;
+
 struct Work<'a, 'p> {
     bench: &'a mut dyn Bench,
     plan: &'a Plan,
@@ -332,17 +337,32 @@ impl Work<'_, '_> {
         depth: usize,
         costs: &CostModel,
     ) -> Result<(Vec<Seen>, f64), DeviceError> {
-        let loads = self.plan.mixes(depth);
+        let what = "reads and writes together";
         let value = |load: &Load, sample: &Sample| sample.vop_per_s(load, costs);
         let repeats = self.plan.mixed_repeats;
-        let all = self.series("reads and writes together", &loads, repeats, value)?;
+        let mut loads = self.plan.mixes(depth);
+        let mut all = self.series(what, &loads, repeats, value)?;
+        // A coarse sweep steps over the bottom of the valley: from the least load seen go down to it.
+        for _ in 0..DESCENTS {
+            let median = |load: &usize| all[*load].median();
+            let least = (0..loads.len()).min_by(|a, b| median(a).total_cmp(&median(b)));
+            let near = least.map(|least| self.plan.near(&loads[least]));
+            let mut near = near.unwrap_or_default();
+            near.retain(|load| !loads.contains(load));
+            if near.is_empty() {
+                break;
+            }
+            all.extend(self.series(what, &near, repeats, value)?);
+            loads.extend(near);
+        }
+        let least = all.iter().map(Series::median).fold(f64::INFINITY, f64::min);
         let mut samples: Vec<f64> = all.iter().flat_map(Series::samples).copied().collect();
         samples.sort_by(f64::total_cmp);
         let seen = |(load, series): (&Load, &Series)| Seen {
             load: *load,
             vop_per_s: series.median(),
         };
-        let floor = samples[samples.len() / 100];
+        let floor = least.min(samples[samples.len() / 100]);
         Ok((loads.iter().zip(&all).map(seen).collect(), floor))
     }
 }

@@ -117,12 +117,16 @@ pub struct Plan {
 }
 
 const KIB: u64 = 1 << 10;
+/// Loads that are usually measured on the way to the bottom of the valley.
+const NEAR: usize = 12;
+/// Parts of the I/Os that read, in percent (fig. 6.5).
+const PERCENTS: [u32; 5] = [99, 75, 50, 25, 1];
 
 impl Plan {
     /// Below ten minutes: 1 KiB to 1 MiB by powers of 2; 36 pairs of sizes by 6 mixes.
     #[must_use]
     pub fn full() -> Plan {
-        let percents = [99, 75, 50, 25, 1].map(Mix::Reads);
+        let percents = PERCENTS.map(Mix::Reads);
         Plan {
             sizes: (0..=10).map(|power| KIB << power).collect(),
             mixed_sizes: [1, 4, 16, 64, 256, 1024].map(|kib| kib * KIB).into(),
@@ -175,10 +179,36 @@ impl Plan {
         loads
     }
 
+    /// Loads next to one: a size halved or doubled, a little more read or written.
+    pub(super) fn near(&self, load: &Load) -> Vec<Load> {
+        let beside = |bytes: u64| {
+            let sizes = [bytes / 2, bytes * 2];
+            sizes.into_iter().filter(|size| self.sizes.contains(size))
+        };
+        let reads = beside(load.read_bytes).map(|read_bytes| Load {
+            read_bytes,
+            ..*load
+        });
+        let writes = beside(load.write_bytes).map(|write_bytes| Load {
+            write_bytes,
+            ..*load
+        });
+        let mixes = PERCENTS.windows(2).filter_map(|pair| match load.mix {
+            Mix::Reads(percent) if percent == pair[0] => Some(pair[1]),
+            Mix::Reads(percent) if percent == pair[1] => Some(pair[0]),
+            _ => None,
+        });
+        let mixes = mixes.map(|percent| Load {
+            mix: Mix::Reads(percent),
+            ..*load
+        });
+        reads.chain(writes).chain(mixes).collect()
+    }
+
     /// Slices, if none has to be repeated for being unstable.
     pub(super) fn steps(&self) -> usize {
         let curves = (2 * self.sizes.len() + self.depths.len() + 2) * self.repeats.0;
-        let mixed = self.mixes.len() * self.mixed_sizes.len().pow(2) * self.mixed_repeats.0;
-        2 + curves + mixed
+        let mixed = self.mixes.len() * self.mixed_sizes.len().pow(2);
+        2 + curves + (mixed + NEAR) * self.mixed_repeats.0
     }
 }

@@ -1,7 +1,7 @@
 //! The thesis's sweeps: eight tenants over pairs of sizes.
 
 use super::{Got, Sizes, Stage, Tenant};
-use crate::calibrate::{calibrate, Measured, Mix};
+use crate::calibrate::{Measured, Mix};
 use crate::{DeviceError, EmulatedDisk};
 use policy::cost::device::{CostModel, Rule};
 use std::time::Duration;
@@ -35,20 +35,15 @@ pub struct Pair {
 }
 
 impl Sweep {
-    /// Calibrates a device; everything is then measured for `slice` of its time.
-    ///
-    /// # Errors
-    /// [`DeviceError::Implausible`] if it cannot be calibrated.
-    pub fn new(disk: EmulatedDisk, slice: Duration, seed: u64) -> Result<Sweep, DeviceError> {
-        let mut calibrated = disk.clone();
-        let plan = disk.plan();
-        let measured = calibrate(&mut calibrated, &plan, &mut |_, _| {})?;
-        Ok(Sweep {
+    /// A device and what calibrating it found; everything is then measured for `slice` of its time.
+    #[must_use]
+    pub fn new(disk: EmulatedDisk, measured: Measured, slice: Duration, seed: u64) -> Sweep {
+        Sweep {
             disk,
             measured,
             slice,
             seed,
-        })
+        }
     }
 
     /// What calibrating found.
