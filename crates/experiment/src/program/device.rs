@@ -147,16 +147,16 @@ mod tests {
 
     #[test]
     fn prices_are_judged_by_what_tenants_get() {
-        let exact = prices(&common(), Rule::Exact).expect("figures");
-        let fixed = prices(&common(), Rule::Fixed).expect("figures");
+        let exact = prices(&common(), Rule::Exact).expect("figures").figures;
+        let fixed = prices(&common(), Rule::Fixed).expect("figures").figures;
         assert!(exact["mmr-least"] > 0.95 && fixed["mmr-median"] < 0.7);
         assert!(exact["vop-read"] < exact["vop-write"], "{exact:?}");
     }
 
     #[test]
     fn a_sweep_knows_its_percentiles() {
-        let all = interference(&common(), "all", 0).expect("figures");
-        let one = interference(&common(), "99:1", 0).expect("figures");
+        let all = interference(&common(), "all", 0).expect("figures").figures;
+        let one = interference(&common(), "99:1", 0).expect("figures").figures;
         assert!(all["vop-least"] < one["vop-least"], "{all:?} {one:?}");
         assert!(all["vop-least"] <= all["vop-p1"] && all["vop-p1"] <= all["vop-median"]);
         assert!(all["vop-floor"] < all["vop-max"]);
