@@ -108,12 +108,15 @@ impl Popularity {
                 return;
             }
             ranks[first..].sort_unstable();
-            let mut before = None;
-            let mut at = 0;
-            ranks.retain(|rank| {
-                at += 1;
-                at <= first || before.replace(*rank) != Some(*rank)
-            });
+            // Only what this call drew: callers collect the keys of many requests in one list.
+            let mut kept = first;
+            for at in first..ranks.len() {
+                if at == first || ranks[at] != ranks[kept - 1] {
+                    ranks[kept] = ranks[at];
+                    kept += 1;
+                }
+            }
+            ranks.truncate(kept);
             if ranks.len() == first + wanted {
                 return;
             }
