@@ -127,10 +127,8 @@ impl Promises {
         self.since = now;
         for &(tenant, served, used) in totals {
             let totals = Totals { served, used };
-            // The first reading of a tenant says only where it stands.
-            let Some(before) = self.seen.insert(tenant, totals) else {
-                continue;
-            };
+            // A tenant begins with nothing: its first second, which may be all that it does, counts like any other.
+            let before = self.seen.insert(tenant, totals).unwrap_or_default();
             self.provisioner
                 .observe(tenant, &interval(&before, &totals));
             let vops = since(used.total().vops, before.used.total().vops);
