@@ -21,7 +21,7 @@ ALLOWED = {
     # What takes many machines is shown by the simulator, what takes none by a measurement in the process.
     "experiment": {"sim", "device", "stage", "workload", "settings", "telemetry", "policy"},
     "sim": {"stage", "settings", "telemetry", "policy", "workload"},
-    "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry"},
+    "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry", "threads"},
 }
 # Policy answers from its arguments alone, so that a simulation runs what ships and a seed repeats a run.
 FORBIDDEN_IN_POLICY = {

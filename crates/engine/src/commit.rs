@@ -303,19 +303,12 @@ struct ThreadCpu(u64);
 
 impl ThreadCpu {
     fn start() -> ThreadCpu {
-        ThreadCpu(thread_time())
+        ThreadCpu(threads::cpu_ns())
     }
 
     /// Since the start or the last lap, ns.
     fn lap_ns(&mut self) -> u64 {
-        let now = thread_time();
+        let now = threads::cpu_ns();
         now - std::mem::replace(&mut self.0, now)
     }
-}
-
-/// CPU time of the calling thread, ns; a system call.
-#[must_use]
-pub fn thread_time() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -47,7 +47,6 @@ mod types;
 mod watch;
 
 pub use access::{Access, Lookups};
-pub use commit::thread_time;
 pub use engine::Engine;
 pub use error::EngineError;
 pub use keyspace::Keyspace;

@@ -1,17 +1,19 @@
-//! Which thread gets a processor first, where there are fewer processors than threads with work.
+//! Which thread gets a processor first, where there are fewer processors than threads with work; and what it had of one.
 //!
 //! A core answers a small request in microseconds, if it runs at once. Beside sixteen handlers that walk over ten thousand
 //! keys each it would get a seventeenth of the processor, and wait for milliseconds before. So what a thread does decides how
 //! much it gets while others want more (its nice value) and how soon after it wakes (the length of its slice: the system
 //! lets who wants the processor briefly interrupt who wants it for long). Nobody starves: shares are shares.
 //!
-//! The nice values count from the process's own. What handlers, committers and background threads use is charged to tenants by the stages; this only orders them.
+//! The nice values count from the process's own. What handlers and committers use is charged to tenants by the stages;
+//! this only orders them.
 
 mod schedule;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{getpid, getpriority_process, setpriority_process, Pid};
+use rustix::time::{clock_gettime, ClockId};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub enum Duty {
     Commit,
     /// Blocking work of one request: mostly waits for the device, and may compute for long.
     Handle,
-    /// What nobody waits for: flush, compaction, metrics.
+    /// What nobody waits for: flush, compaction, upkeep.
     Background,
 }
 
@@ -90,6 +92,13 @@ impl Duty {
             }
         }
     }
+}
+
+/// CPU time of the calling thread, ns; a system call, which costs about a µs.
+#[must_use]
+pub fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// That of the first thread, which has no duty: threads inherit the nice value of whoever starts them.

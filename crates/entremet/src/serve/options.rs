@@ -62,7 +62,7 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         device: device::of(config, &clock, seed)?,
         clock,
         wall_ms: Arc::new(wall_ms),
-        thread_time: engine::thread_time,
+        thread_time: threads::cpu_ns,
         version: crate::cli::VERSION.to_string(),
         config_file: source.file.clone(),
     })

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use policy::placement::{fair_demand, plan, Entry, Node, Partition, Shares};
+use workload::client::process::thread_cpu_s;
 use workload::rng::mix64;
 
 use super::{figures, Parameters, Program, Work};
@@ -103,13 +104,13 @@ impl Size {
             })
             .collect();
         let mut partitions = self.partitions();
-        let began_s = on_processor_s();
+        let began_s = thread_cpu_s();
         let planned = plan(&nodes, &mut partitions, self.moves_max);
-        let placed_s = on_processor_s() - began_s;
+        let placed_s = thread_cpu_s() - began_s;
 
         let mut shares = self.shares(&partitions);
         let share = self.share() as f64;
-        let began_s = on_processor_s();
+        let began_s = thread_cpu_s();
         // After each iteration: the least slack, and how long it took until then.
         let mut steps = vec![(shares.worst(), 0.0)];
         for _ in 0..ITERATIONS_MAX {
@@ -117,7 +118,7 @@ impl Size {
             if done.cycles == 0 {
                 break;
             }
-            steps.push((done.worst_after, on_processor_s() - began_s));
+            steps.push((done.worst_after, thread_cpu_s() - began_s));
         }
         let last = steps.last().map_or(0, |step| step.0);
         let stands = |step: &(i64, f64)| (last - step.0) as f64 <= NEAR * share;
@@ -130,16 +131,6 @@ impl Size {
             ("least-slack", last as f64 / share),
         ]
     }
-}
-
-/// Time that this thread has had on a processor, seconds.
-fn on_processor_s() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = text.split_whitespace().next();
-    first
-        .and_then(|ns| ns.parse::<f64>().ok())
-        .unwrap_or(f64::NAN)
-        / 1e9
 }
 
 #[cfg(test)]

@@ -4,15 +4,9 @@ use std::fs;
 
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
-/// CPU time used by the calling thread, seconds, to the nanosecond; 0 where the kernel does not say.
+/// CPU time used by the calling thread, seconds.
 pub fn thread_cpu_s() -> f64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds: u64 = text
-        .split(' ')
-        .next()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(0);
-    nanoseconds as f64 / 1e9
+    threads::cpu_ns() as f64 / 1e9
 }
 
 /// CPU time used so far by all threads of a process, seconds (user and system, steps of 10 ms);
