@@ -146,12 +146,6 @@ impl Provisioner {
         others + self.priced(&profile, reservation).wanted.total()
     }
 
-    /// What may be promised, VOPs a second.
-    #[must_use]
-    pub fn floor_per_s(&self) -> f64 {
-        self.floor_per_s
-    }
-
     /// Ends an interval: what everybody gets in the next.
     pub fn provision(&mut self) -> Provision {
         let priced =
