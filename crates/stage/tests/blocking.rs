@@ -131,16 +131,17 @@ fn removal_more_permits_and_strangers() {
 #[test]
 fn shares_hold_between_threads_and_depth_is_bounded() {
     const PERMITS: u32 = 2;
+    const THREADS: u64 = 8;
     let clock = ManualClock::new(1);
     let device = device(PERMITS, &clock);
     device.configure(A, &Allocation::share(3.0));
     let (stop, inside, most) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
     let used = [AtomicU64::new(0), AtomicU64::new(0)];
     thread::scope(|scope| {
-        for worker in 0..8 {
+        for worker in 0..THREADS {
             let (device, clock, stop, inside, most, used) =
                 (&device, &clock, &stop, &inside, &most, &used);
-            let principal = worker % 2;
+            let principal = worker as usize % 2;
             scope.spawn(move || {
                 let cost = [3_000, 7_000][principal];
                 while !stop.load(Ordering::SeqCst) {
@@ -151,12 +152,16 @@ fn shares_hold_between_threads_and_depth_is_bounded() {
                     clock.advance(cost / u64::from(PERMITS));
                     let all: u64 = used.iter().map(|used| used.load(Ordering::SeqCst)).sum();
                     // Both have work all the time only once all threads have come.
-                    if device.parked() >= 8 {
+                    if device.parked() >= THREADS {
                         used[principal].fetch_add(cost, Ordering::SeqCst);
                     }
                     stop.fetch_or(all > 40_000_000, Ordering::SeqCst);
-                    // Long enough for the others to queue up.
-                    until(|| device.queued() >= 4 || stop.load(Ordering::SeqCst));
+                    // Until all the others wait: a turn given while a thread of one principal is
+                    // on its way goes to the other, whatever the weights.
+                    until(|| {
+                        device.queued() >= THREADS - u64::from(PERMITS)
+                            || stop.load(Ordering::SeqCst)
+                    });
                     inside.fetch_sub(1, Ordering::SeqCst);
                     device.settle(entry.permit, Cost([cost]));
                 }
