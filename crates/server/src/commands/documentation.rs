@@ -29,6 +29,8 @@ const DEVIATIONS: &str = "\
 - **`ZRANGEBYLEX` and its kin** on sets whose members differ in score go by name alone; Redis leaves that case open.
 - **Ranks.** There is no index of ranks: `ZRANK`, and `ZRANGE` by rank, walk from the nearer end where they can.
 - **`OBJECT ENCODING`** names what Redis's defaults would choose by length; `OBJECT IDLETIME` is 0, `OBJECT FREQ` is refused.
+- **`INFO commandstats`** and `errorstats` are the tenant's own, as is what `CONFIG RESETSTAT` sets to zero. The time of a command
+  that runs in memory is counted from the end of the one before it in the same turn, so that it holds its reading and parsing.
 - **`MEMORY USAGE`** estimates the bytes of the records.
 - **`FLUSHALL` and `FLUSHDB`** empty the tenant's keyspace, never another's. `SELECT` knows database 0 only.
 - **Limits.** A request has at most 1,048,576 words; a value at most what is configured (128 MiB), where Redis has 512 MiB.

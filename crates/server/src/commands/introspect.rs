@@ -235,7 +235,8 @@ fn keys_in<'a>(args: &Args<'a>, reply: &mut Reply) -> Option<(&'static Spec, Key
             let indices = of
                 .indices(&line)
                 .ok_or("ERR Invalid arguments specified for command")?;
-            keys.extend(indices.map(|index| (line.get(index), of.access)));
+            let access = of.access_in(&line);
+            keys.extend(indices.map(|index| (line.get(index), access)));
         }
         Ok((spec, keys))
     });

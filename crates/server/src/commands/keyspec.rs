@@ -3,6 +3,7 @@
 use std::iter::StepBy;
 use std::ops::Range;
 
+use super::is;
 use crate::resp::{parse_i64, Args};
 
 /// What a command does to a key, in the words of `COMMAND INFO`.
@@ -22,7 +23,7 @@ pub const ADD: KeyAccess = &["RW", "insert"];
 pub const UPDATE: KeyAccess = &["RW", "update"];
 /// Changes the value and returns some of it.
 pub const READ_UPDATE: KeyAccess = &["RW", "access", "update"];
-/// Changes and returns, or only overwrites: the options decide.
+/// Changes and returns, or only overwrites: the options decide ([`KeySpec::access_in`]).
 pub const VARIABLE: KeyAccess = &["RW", "access", "update", "variable_flags"];
 /// Removes some of the value.
 pub const REMOVE: KeyAccess = &["RW", "delete"];
@@ -90,6 +91,17 @@ impl KeySpec {
             access,
             at,
             find: Find::Count,
+        }
+    }
+
+    /// What is done to the keys in `args`. The one command whose options decide is `SET`: its old value is read only
+    /// with `GET`, which Redis looks for in every word behind the value.
+    pub(super) fn access_in(&self, args: &Args) -> KeyAccess {
+        let reads = || args.iter().skip(3).any(|word| is(word, "GET"));
+        match self.access {
+            VARIABLE if reads() => READ_UPDATE,
+            VARIABLE => OVERWRITE,
+            access => access,
         }
     }
 

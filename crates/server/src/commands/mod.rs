@@ -48,22 +48,34 @@ const SCAN_WHOLE_LEN: u64 = 128;
 /// Bytes of a client's words that an error repeats at most.
 const ECHO_BYTES: usize = 128;
 
-/// The command that `args` name, its arity checked; or the error to reply with.
-pub fn check(args: &Args) -> Result<&'static Spec, String> {
+/// A request that is no command.
+#[derive(Debug)]
+pub struct Unusable {
+    /// The command that it names, if it names one: then there are too few or too many words.
+    pub spec: Option<&'static Spec>,
+    /// The error to reply with.
+    pub text: String,
+}
+
+/// The command that `args` name, its arity checked.
+///
+/// # Errors
+/// There is no such command, or it takes another number of words.
+pub fn check(args: &Args) -> Result<&'static Spec, Unusable> {
+    let unknown = |text| Unusable { spec: None, text };
     let Some(command) = lookup(args.get(0)) else {
-        return Err(unknown_command(args));
+        return Err(unknown(unknown_command(args)));
     };
     let spec = match args.find(1) {
-        Some(name) if !command.subcommands.is_empty() => {
-            table::subcommand(command, name).ok_or_else(|| unknown_subcommand(command, name))?
-        }
+        Some(name) if !command.subcommands.is_empty() => table::subcommand(command, name)
+            .ok_or_else(|| unknown(unknown_subcommand(command, name)))?,
         _ => command,
     };
     if !spec.takes(args.len()) {
-        return Err(format!(
-            "ERR wrong number of arguments for '{}' command",
-            spec.name
-        ));
+        return Err(Unusable {
+            spec: Some(spec),
+            text: format!("ERR wrong number of arguments for '{}' command", spec.name),
+        });
     }
     Ok(spec)
 }

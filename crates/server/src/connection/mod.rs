@@ -16,7 +16,7 @@ use crate::core::{Served, Unit};
 use crate::resp::{Output, Parser};
 use crate::session::Session;
 use crate::shared::OpenError;
-use crate::tenants::Tenant;
+use crate::tenants::{Ending, Tenant};
 use client::Client;
 pub use socket::{Progress, Socket};
 
@@ -103,6 +103,8 @@ pub struct Connection {
     pub last: Option<&'static Spec>,
     /// When that was noted in its public face, ms since the Unix epoch.
     pub noted_ms: u64,
+    /// How the command that was just answered ended, until that is counted.
+    pub ending: Option<Ending>,
     /// What the requests under way have cost so far.
     pub tally: Tally,
 }
@@ -173,6 +175,7 @@ impl Connection {
             closing: false,
             last: None,
             noted_ms: 0,
+            ending: None,
             tally: Tally::default(),
         }
     }

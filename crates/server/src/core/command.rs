@@ -10,12 +10,13 @@ use stage::Limited;
 use telemetry::Class;
 
 use super::message::{ConnectionKey, Message};
-use super::unit::Unit;
+use super::unit::{Ended, Trace, Unit};
 use super::{touch, Core, Used};
 use crate::commands::{self, Flags, Handler, Spec};
 use crate::connection::{Connection, Parked, Written};
 use crate::device::tag_of;
 use crate::resp::{Args, Reply};
+use crate::tenants::Ending;
 
 /// A unit of more requests does not run in a turn, where it would keep others from theirs for as long as it takes: a
 /// handler runs it, behind a permit and with its keys latched.
@@ -41,17 +42,38 @@ impl Core {
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
-        let spec = match commands::check(&args) {
-            Ok(spec) => spec,
-            Err(text) => return unusable(connection, args, &text, used),
+        let began = self.now;
+        let (spec, flow) = match commands::check(&args) {
+            Ok(spec) => (Some(spec), self.admitted(key, connection, spec, args, used)),
+            Err(bad) => (bad.spec, unusable(connection, args, &bad.text, used)),
         };
+        self.count_call(connection, spec, self.now - began);
+        flow
+    }
+
+    /// Counts the command that `connection` was just answered, if it was, with the time that it took.
+    pub(super) fn count_call(
+        &self,
+        connection: &mut Connection,
+        spec: Option<&'static Spec>,
+        took: Nanos,
+    ) {
+        if let Some(ending) = connection.ending.take() {
+            connection.tenant.calls.count(self.id, spec, &ending, took);
+        }
+    }
+
+    fn admitted(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
         if !connection.session.authenticated && !spec.flags.has(Flags::NO_AUTH) {
-            return refuse(
-                connection,
-                spec.class,
-                "NOAUTH Authentication required.",
-                used,
-            );
+            let text = "NOAUTH Authentication required.";
+            return reject(connection, spec.class, text, used);
         }
         if let Some((limit, text)) = &self.refusal {
             if let Some(recorder) = self.principals.of(&connection.tenant) {
@@ -173,12 +195,13 @@ impl Core {
             let context = self.shared.context(&connection.tenant);
             let output = &mut connection.output;
             let now_ms = self.now_ms;
+            let mut trace = Trace::new(&*self.shared.options.clock);
             let _tagged = tagged(tag_of(unit.class));
             let outcome = unit.with_keys(|keys| match keys {
                 Keys::Some(_) if unit.requests <= TURN_REQUESTS_MAX as u64 => {
                     keyspace.try_run(keys, now_ms, &mut |access| {
                         output.rollback(before.mark);
-                        unit.run(access, output, protocol, context)?;
+                        unit.run(access, output, protocol, (context, &mut trace))?;
                         Ok(access.lookups)
                     })
                 }
@@ -191,6 +214,8 @@ impl Core {
                 Outcome::Done { seq, reply } => {
                     connection.tally.looked_up(reply);
                     touch(&mut self.touched, &keyspace, seq);
+                    let steps = trace.ended();
+                    self.count_steps(connection, steps);
                     return answered(connection, unit.class, unit.requests, before, seq, used);
                 }
                 Outcome::Failed(error) => {
@@ -208,6 +233,15 @@ impl Core {
                 connection.parked = Some(Parked::Retry);
                 return Flow::Stop;
             }
+        }
+    }
+
+    /// Counts the commands of a transaction.
+    pub(super) fn count_steps(&self, connection: &mut Connection, steps: Vec<Ended>) {
+        for step in steps {
+            connection.tally.failed += u32::from(step.ending.is_error());
+            let calls = &connection.tenant.calls;
+            calls.count(self.id, Some(step.spec), &step.ending, step.took);
         }
     }
 
@@ -261,6 +295,9 @@ pub(super) fn answered(
 ) -> Flow {
     used.requests += requests;
     connection.tally.count(class);
+    let ending = Ending::of(connection.output.since(before.mark));
+    connection.tally.failed += u32::from(ending.is_error());
+    connection.ending = Some(ending);
     if connection.session.reply_mode.suppresses() {
         connection.output.rollback(before.mark);
     }
@@ -283,13 +320,22 @@ pub(super) fn answered(
 /// transaction, as in Redis.
 fn unusable(connection: &mut Connection, args: Args<'_>, text: &str, used: &mut Used) -> Flow {
     if !commands::is(args.get(0), "exec") || connection.session.transaction.take().is_none() {
-        return refuse(connection, Class::Other, text, used);
+        return reject(connection, Class::Other, text, used);
     }
     connection.client.queued(None);
     connection.session.watches.clear();
     let why = text.strip_prefix("ERR ").unwrap_or(text);
     let text = format!("EXECABORT Transaction discarded because of: {why}");
-    fail(connection, Class::Other, &text, used)
+    let flow = fail(connection, Class::Other, &text, used);
+    connection.ending = connection.ending.take().map(Ending::rejected);
+    flow
+}
+
+/// Answers with an error before the command begins.
+fn reject(connection: &mut Connection, class: Class, text: &str, used: &mut Used) -> Flow {
+    let flow = refuse(connection, class, text, used);
+    connection.ending = connection.ending.take().map(Ending::rejected);
+    flow
 }
 
 /// Answers with an error; inside `MULTI` that spoils the transaction.
@@ -313,6 +359,7 @@ fn turn_away(connection: &mut Connection, text: &str, used: &mut Used) -> Flow {
     }
     let before = Before::of(connection);
     reply_of(connection).error(text);
+    connection.ending = Some(Ending::of(connection.output.since(before.mark)).rejected());
     used.requests += 1;
     if connection.session.reply_mode.suppresses() {
         connection.output.rollback(before.mark);
@@ -354,7 +401,6 @@ pub(super) fn throttled(
 pub(super) fn fail(connection: &mut Connection, class: Class, text: &str, used: &mut Used) -> Flow {
     let before = Before::of(connection);
     reply_of(connection).error(text);
-    connection.tally.failed += 1;
     answered(connection, class, 1, before, 0, used)
 }
 
@@ -379,12 +425,8 @@ fn queue(
     used: &mut Used,
 ) -> Flow {
     if spec.flags.has(Flags::NO_MULTI) {
-        return refuse(
-            connection,
-            spec.class,
-            "ERR Command not allowed inside a transaction",
-            used,
-        );
+        let text = "ERR Command not allowed inside a transaction";
+        return reject(connection, spec.class, text, used);
     }
     let before = Before::of(connection);
     let transaction = connection
@@ -395,13 +437,12 @@ fn queue(
     if transaction.push(spec, args.to_owned()) {
         connection.client.queued(Some(transaction.calls.len()));
         reply_of(connection).simple("QUEUED");
-        answered(connection, Class::Other, 1, before, 0, used)
+        let flow = answered(connection, Class::Other, 1, before, 0, used);
+        // It has not run yet.
+        connection.ending = None;
+        flow
     } else {
-        refuse(
-            connection,
-            spec.class,
-            "ERR the transaction holds more than 256 MiB of commands",
-            used,
-        )
+        let text = "ERR the transaction holds more than 256 MiB of commands";
+        reject(connection, spec.class, text, used)
     }
 }

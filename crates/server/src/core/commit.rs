@@ -9,7 +9,7 @@ use super::message::ConnectionKey;
 use super::{Core, Used};
 use crate::connection::{Connection, Parked};
 use crate::resp::{Output, Reply};
-use crate::tenants::Tenant;
+use crate::tenants::{Ending, Tenant};
 
 impl Core {
     /// Holds the replies back if one of them tells of a write that is not committed yet.
@@ -25,7 +25,7 @@ impl Core {
             return;
         };
         if keyspace.await_commit(self.id, seq) {
-            confirm(connection, &keyspace);
+            confirm(connection, &keyspace, self.id);
         } else {
             connection.parked = Some(Parked::Commit(seq));
             self.waiting.enter(connection.tenant.id, seq, key);
@@ -68,7 +68,7 @@ impl Core {
         };
         if matches!(connection.parked, Some(Parked::Commit(seq)) if seq <= committed) {
             connection.parked = None;
-            confirm(&mut connection, keyspace);
+            confirm(&mut connection, keyspace, self.id);
             return self.after_work(key, connection, Used::default(), begin);
         }
         self.put_back(key, connection, begin);
@@ -77,7 +77,7 @@ impl Core {
 }
 
 /// The commits are decided: replies of those that failed become errors.
-fn confirm(connection: &mut Connection, keyspace: &Keyspace) {
+fn confirm(connection: &mut Connection, keyspace: &Keyspace, core: usize) {
     let written = std::mem::take(&mut connection.written);
     let failed: Vec<_> = written
         .iter()
@@ -91,7 +91,11 @@ fn confirm(connection: &mut Connection, keyspace: &Keyspace) {
     let mut at = 0;
     for (write, text) in failed {
         output.write(&before[at..write.start]);
+        let mark = output.mark();
         Reply::new(&mut output, connection.session.protocol).error(&text);
+        let ending = Ending::of(output.since(mark));
+        // The command itself was counted when it ran.
+        connection.tenant.calls.count(core, None, &ending, 0);
         at = write.end;
         connection.tally.failed += 1;
     }

@@ -14,6 +14,7 @@ use super::message::{ConnectionKey, Message};
 use super::{Core, Used};
 use crate::connection::{Connection, Parked};
 use crate::shared::Shared;
+use crate::tenants::Ending;
 
 /// What is to be done; the reply is `OK`, or the error with its code.
 pub type Errand = Box<dyn FnOnce(&Shared) -> Result<(), String> + Send>;
@@ -54,6 +55,12 @@ impl Core {
             }
         }
         connection.tally.failed += u32::from(result.is_err());
+        connection.ending = Some(match &result {
+            Ok(()) => Ending::Done,
+            Err(text) => Ending::of(format!("-{text}\r\n").as_bytes()),
+        });
+        let (spec, took) = (connection.last, 0);
+        self.count_call(&mut connection, spec, took);
         let used = Used {
             requests: 1,
             ..Used::default()

@@ -11,13 +11,13 @@ use telemetry::Class;
 use super::command::Flow;
 use super::message::{ConnectionKey, Message};
 use super::slow::{note_slow, slow_over_ns};
-use super::unit::Unit;
+use super::unit::{Ended, Trace, Unit};
 use super::{Core, Used};
 use crate::connection::client::Client;
 use crate::connection::{Connection, Parked, Written};
 use crate::device::tag_of;
 use crate::resp::{Output, Protocol};
-use crate::tenants::Tenant;
+use crate::tenants::{Ending, Tenant};
 
 /// A unit on its way to a handler.
 pub struct Work {
@@ -38,7 +38,8 @@ pub struct Finished {
     /// Processor time of the handler.
     cpu_ns: Nanos,
     principal: PrincipalId,
-    failed: bool,
+    ending: Ending,
+    steps: Vec<Ended>,
     lookups: Lookups,
     permit: Permit,
 }
@@ -145,7 +146,11 @@ impl Core {
             connection.parked = None;
             connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
             connection.tally.count(finished.class);
-            connection.tally.failed += u32::from(finished.failed);
+            connection.tally.failed += u32::from(finished.ending.is_error());
+            connection.ending = Some(finished.ending);
+            self.count_steps(&mut connection, finished.steps);
+            let spec = connection.last;
+            self.count_call(&mut connection, spec, finished.service_ns);
             connection.tally.looked_up(finished.lookups);
             let start = connection.output.len();
             if !connection.session.reply_mode.suppresses() {
@@ -172,22 +177,24 @@ impl Work {
         let (begin, cpu_begin) = (shared.options.clock.now(), thread_time());
         let mut output = Output::new();
         let context = shared.context(&self.tenant);
+        let mut trace = Trace::new(&*shared.options.clock);
         let empty = output.mark();
         let _tagged = tagged(tag_of(self.unit.class));
         let result = self
             .keyspace
             .run(&latch, (shared.options.wall_ms)(), &mut |access| {
                 output.rollback(empty);
-                self.unit.run(access, &mut output, self.protocol, context)?;
+                self.unit
+                    .run(access, &mut output, self.protocol, (context, &mut trace))?;
                 Ok(access.lookups)
             });
         drop(latch);
-        let (seq, failed, lookups) = match result {
-            Ok((lookups, seq)) => (seq, false, lookups),
+        let (seq, lookups) = match result {
+            Ok((lookups, seq)) => (seq, lookups),
             Err(error) => {
                 output.rollback(empty);
                 crate::resp::Reply::new(&mut output, self.protocol).error(&error.reply());
-                (0, true, Lookups::default())
+                (0, Lookups::default())
             }
         };
         if seq > 0 {
@@ -208,13 +215,14 @@ impl Work {
             }
         }
         Finished {
+            ending: Ending::of(output.since(empty)),
+            steps: trace.ended(),
             output,
             seq,
             class: self.unit.class,
             service_ns,
             cpu_ns,
             principal: self.tenant.id,
-            failed,
             lookups,
             permit,
         }

@@ -390,6 +390,8 @@ impl Core {
             if let Some(unit) = connection.pending.take() {
                 let mut used = Used::default();
                 self.start(key, &mut connection, unit, &mut used);
+                let (spec, end) = (connection.last, self.shared.options.clock.now());
+                self.count_call(&mut connection, spec, end - now);
                 self.after_work(key, connection, used, now);
                 return;
             }

@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 
 use super::command::{answered, fail, refuse, reply_of, Before, Flow};
 use super::message::{ConnectionKey, Message};
-use super::unit::{Step, Unit};
+use super::unit::{Ended, Step, Unit};
 use super::{Core, Used};
 use crate::commands::{Handler, SessionCommand, Spec};
 use crate::connection::{Connection, Parked};
 use crate::resp::{Args, Output, OwnedArgs, Reply};
 use crate::session::{self, Leftover, Visit, Watched};
-use crate::tenants::Tenant;
+use crate::tenants::{Ending, Tenant};
 
 impl Core {
     /// Runs a session command.
@@ -158,6 +158,7 @@ impl Core {
         (spec, args): (&'static Spec, OwnedArgs),
     ) -> Step {
         let answers = std::mem::take(&mut connection.output);
+        let begin = self.shared.options.clock.now();
         match spec.handler {
             Handler::Session(command) => {
                 // Nothing can be fetched first any more: it is answered from what is known.
@@ -187,7 +188,14 @@ impl Core {
                 return Step::Data(spec, args);
             }
         }
-        Step::Known(std::mem::replace(&mut connection.output, answers))
+        let known = std::mem::replace(&mut connection.output, answers);
+        let ended = Ended {
+            spec,
+            ending: Ending::of(&known.to_vec()),
+            took: self.shared.options.clock.now() - begin,
+        };
+        self.count_steps(connection, vec![ended]);
+        Step::Known(known)
     }
 
     fn watch(

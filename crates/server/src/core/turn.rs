@@ -15,6 +15,7 @@ use super::message::ConnectionKey;
 use super::{Core, Used, RESOURCES};
 use crate::connection::{Connection, Parked, Progress};
 use crate::resp::{Limits, Parsed, Reply};
+use crate::tenants::Ending;
 
 /// Parts of an output handed to one `writev`.
 const SLICES: usize = 16;
@@ -160,7 +161,7 @@ impl Core {
                     break true;
                 }
                 Err(error) => {
-                    protocol_error(connection, &error.to_string());
+                    self.protocol_error(connection, &error.to_string());
                     at = bytes.len();
                     break false;
                 }
@@ -209,7 +210,7 @@ impl Core {
                     break true;
                 }
                 Err(error) => {
-                    protocol_error(connection, &error.to_string());
+                    self.protocol_error(connection, &error.to_string());
                     input.clear();
                     break false;
                 }
@@ -258,12 +259,14 @@ impl Core {
         }
         After::Keep
     }
-}
 
-fn protocol_error(connection: &mut Connection, text: &str) {
-    let protocol = connection.session.protocol;
-    Reply::new(&mut connection.output, protocol).error(&format!("ERR {text}"));
-    connection.closing = true;
+    fn protocol_error(&self, connection: &mut Connection, text: &str) {
+        let protocol = connection.session.protocol;
+        Reply::new(&mut connection.output, protocol).error(&format!("ERR {text}"));
+        connection.ending = Some(Ending::Rejected("ERR".into()));
+        self.count_call(connection, None, 0);
+        connection.closing = true;
+    }
 }
 
 fn finished(connection: &Connection) -> After {

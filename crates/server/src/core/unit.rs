@@ -1,12 +1,15 @@
 //! What is run against a keyspace as one: a command, or the commands between `MULTI` and `EXEC`.
 
 use engine::{Access, Keys, Stop};
+use policy::Nanos;
 use smallvec::SmallVec;
+use stage::Clock;
 use telemetry::Class;
 
 use crate::commands::{self, Context, Handler, Spec};
 use crate::resp::{Output, OwnedArgs, Protocol, Reply};
 use crate::session::Watched;
+use crate::tenants::Ending;
 
 /// One command of a unit.
 pub enum Step {
@@ -14,6 +17,35 @@ pub enum Step {
     Data(&'static Spec, OwnedArgs),
     /// Its reply needs no keyspace and is known.
     Known(Output),
+}
+
+/// How one command of a transaction ended.
+pub struct Ended {
+    /// Which command it was.
+    pub spec: &'static Spec,
+    /// How it ended.
+    pub ending: Ending,
+    /// How long it took.
+    pub took: Nanos,
+}
+
+/// Notes how the commands of a transaction end, while it runs.
+pub struct Trace<'c> {
+    clock: &'c (dyn Clock + Send + Sync),
+    ended: Vec<Ended>,
+}
+
+impl<'c> Trace<'c> {
+    /// Nothing has ended yet.
+    pub fn new(clock: &'c (dyn Clock + Send + Sync)) -> Self {
+        let ended = Vec::new();
+        Self { clock, ended }
+    }
+
+    /// What has ended; empty for a unit that is no transaction.
+    pub fn ended(self) -> Vec<Ended> {
+        self.ended
+    }
 }
 
 /// Commands that take effect together.
@@ -121,8 +153,10 @@ impl Unit {
         access: &mut Access<'_>,
         output: &mut Output,
         protocol: Protocol,
-        context: Context<'_>,
+        (context, trace): (Context<'_>, &mut Trace<'_>),
     ) -> Result<(), Stop> {
+        // It may have run before, up to a read of the disk.
+        trace.ended.clear();
         if self
             .watches
             .iter()
@@ -138,13 +172,17 @@ impl Unit {
             match step {
                 Step::Known(reply) => output.write(&reply.to_vec()),
                 Step::Data(spec, args) => {
-                    commands::run(
-                        spec,
-                        access,
-                        args.args(),
-                        Reply::new(output, protocol),
-                        context,
-                    )?;
+                    let (begin, mark) =
+                        (self.transaction.then(|| trace.clock.now()), output.mark());
+                    let reply = Reply::new(output, protocol);
+                    commands::run(spec, access, args.args(), reply, context)?;
+                    if let Some(begin) = begin {
+                        trace.ended.push(Ended {
+                            spec,
+                            ending: Ending::of(output.since(mark)),
+                            took: trace.clock.now() - begin,
+                        });
+                    }
                 }
             }
         }

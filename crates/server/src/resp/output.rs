@@ -97,6 +97,15 @@ impl Output {
         }
     }
 
+    /// The first bytes appended since `mark`, as far as they lie together: an error reply does, whole.
+    pub fn since(&self, mark: Mark) -> &[u8] {
+        match self.segments.get(mark.segments) {
+            // What was the tail at the mark is now the front of the first segment after it, unless it was empty.
+            Some(sealed) => sealed.get(mark.tail..).unwrap_or_default(),
+            None => &self.tail[self.tail_sent + mark.tail..],
+        }
+    }
+
     /// Forgets everything appended since `mark`, which must be of this output and since its last `advance`.
     pub fn rollback(&mut self, mark: Mark) {
         if self.segments.len() > mark.segments {
@@ -232,6 +241,22 @@ mod tests {
                 assert_eq!(output.to_vec(), kept);
             }
         }
+    }
+
+    #[test]
+    fn what_was_appended_since_a_mark_is_shown() {
+        let mut output = Output::new();
+        output.write(b"abc");
+        output.advance(1);
+        let mark = output.mark();
+        output.write(b"def");
+        assert_eq!(output.since(mark), b"def");
+        output.write_bytes(Bytes::from_static(b"ghi"));
+        assert_eq!(output.since(mark), b"def");
+        let mark = output.mark();
+        assert_eq!(output.since(mark), b"");
+        output.write_bytes(Bytes::from_static(b"jkl"));
+        assert_eq!(output.since(mark), b"jkl");
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub fn run(command: ConfigCommand, visit: &mut Visit<'_>) {
         ConfigCommand::Resetstat => {
             let tenant = &visit.connection.tenant;
             *tenant.counted_from.lock() = Counted::of(visit.shared, tenant);
+            tenant.calls.reset();
             visit.reply().ok();
         }
         ConfigCommand::Rewrite => {

@@ -75,17 +75,27 @@ const SECTIONS: &[Section] = &[
     ("Stats", stats),
     ("Replication", replication),
     ("CPU", cpu),
+    ("Commandstats", command_stats),
+    ("Errorstats", error_stats),
     ("Cluster", cluster),
     ("Keyspace", keyspace),
     ("Entremet", entremet),
 ];
 
+/// As in Redis, shown only to those who ask for it or for everything.
+const ON_REQUEST: &str = "Commandstats";
+
 /// `INFO [section ...]`
 pub fn run(visit: &mut Visit<'_>) -> Option<Leftover> {
-    let all = ["all", "default", "everything"];
     let words = visit.args.from(1);
-    let whole = words.is_empty() || words.iter().any(|word| all.iter().any(|all| is(word, all)));
-    let wanted = |name: &str| whole || words.iter().any(|word| is(word, name));
+    let asked = |names: &[&str]| {
+        words
+            .iter()
+            .any(|word| names.iter().any(|name| is(word, name)))
+    };
+    let all = asked(&["all", "everything"]);
+    let default = words.is_empty() || asked(&["default"]);
+    let wanted = |name: &str| all || default && name != ON_REQUEST || asked(&[name]);
     let prepared = std::mem::take(&mut visit.connection.session.prepared);
     let tenant = &visit.connection.tenant;
     if wanted("Keyspace") && !prepared {
@@ -273,6 +283,26 @@ fn cpu(facts: &Facts<'_>, lines: &mut Lines) {
         "used_cpu_user",
         format_args!("{:.6}", facts.counted.usage.cpu_ns as f64 / 1e9),
     );
+}
+
+fn command_stats(facts: &Facts<'_>, lines: &mut Lines) {
+    for (name, calls) in facts.tenant.calls.commands() {
+        let usec = calls.took_ns / 1_000;
+        let usec_per_call = usec as f64 / calls.calls.max(1) as f64;
+        lines.line(
+            &format!("cmdstat_{name}"),
+            format_args!(
+                "calls={},usec={usec},usec_per_call={usec_per_call:.2},rejected_calls={},failed_calls={}",
+                calls.calls, calls.rejected, calls.failed
+            ),
+        );
+    }
+}
+
+fn error_stats(facts: &Facts<'_>, lines: &mut Lines) {
+    for (code, count) in facts.tenant.calls.errors() {
+        lines.line(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
 }
 
 fn cluster(_facts: &Facts<'_>, lines: &mut Lines) {

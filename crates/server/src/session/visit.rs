@@ -28,7 +28,6 @@ impl<'a> Visit<'a> {
 
     /// Replies with an error.
     pub fn error(&mut self, text: &str) {
-        self.connection.tally.failed += 1;
         self.reply().error(text);
     }
 

@@ -3,6 +3,7 @@
 //! A tenant is an ACL user, a keyspace of its own and a principal of every stage. The registry is read at
 //! `AUTH` and by administration only; the request path holds its tenant by `Arc`.
 
+mod calls;
 mod change;
 mod expiry;
 mod keys;
@@ -19,6 +20,7 @@ use engine::Keyspace;
 use parking_lot::{Mutex, RwLock};
 use policy::PrincipalId;
 
+pub use calls::{CommandStats, Ending};
 pub use expiry::Expiry;
 pub use keys::KeyCount;
 pub use password::{Crowded, Doorkeeper, Gate, Password, Quick};
@@ -53,6 +55,8 @@ pub struct Tenant {
     pub slow_log: Mutex<SlowLog>,
     /// What it had used when it last said `CONFIG RESETSTAT`.
     pub counted_from: Mutex<Counted>,
+    /// How often it ran each command, and how that ended.
+    pub calls: CommandStats,
     /// Positions of its unfinished `SCAN`s.
     pub cursors: ScanCursors,
 }
@@ -71,6 +75,7 @@ impl Tenant {
             expiry: Expiry::default(),
             slow_log: Mutex::new(SlowLog::default()),
             counted_from: Mutex::new(Counted::default()),
+            calls: CommandStats::new(cores),
             cursors: ScanCursors::default(),
         }
     }

@@ -51,7 +51,7 @@ impl Tenant {
         let args = owned.args();
         let mut output = Output::new();
         match commands::check(&args) {
-            Err(error) => Reply::new(&mut output, self.protocol).error(&error),
+            Err(error) => Reply::new(&mut output, self.protocol).error(&error.text),
             Ok(spec) => self.run(spec, &args, &mut output),
         }
         output.to_vec()

@@ -33,7 +33,12 @@ pub(in crate::commands) fn setbit(call: &mut Call) -> Done {
         _ => return Err(Fail::error("ERR bit is not an integer or out of range")),
     };
     let (old, expire_at_ms) = call.string(key)?.unwrap_or_default();
-    call.reply.int(i64::from(bit(&old, offset)));
+    let was_on = bit(&old, offset);
+    call.reply.int(i64::from(was_on));
+    if was_on == on && offset / 8 < old.len() {
+        // As in Redis, a write that changes nothing is none: whoever watches the key sees no change.
+        return Ok(());
+    }
     let mut value = Vec::with_capacity(old.len().max(offset / 8 + 1));
     value.extend_from_slice(&old);
     value.resize(old.len().max(offset / 8 + 1), 0);

@@ -143,13 +143,15 @@ pub(super) fn getdel(call: &mut Call) -> Done {
 pub(super) fn getex(call: &mut Call) -> Done {
     let key = call.arg(1);
     let options = Options::parse(call, 2, Allowed::GetEx)?;
-    let Some((value, _)) = call.string(key)? else {
+    let Some((value, expire_at_ms)) = call.string(key)? else {
         call.reply.null();
         return Ok(());
     };
     match options.expiry(call)? {
         Expiry::At(at) => store(call, key, value.clone(), Some(at))?,
-        Expiry::Never if options.persist => store(call, key, value.clone(), None)?,
+        Expiry::Never if options.persist && expire_at_ms.is_some() => {
+            store(call, key, value.clone(), None)?
+        }
         _ => {}
     }
     call.reply.bulk_bytes(&value);
