@@ -10,7 +10,8 @@ use crate::{EngineError, Entry, Header, Kind, Object, Seq, Stop, Table};
 use bytes::Bytes;
 use rocksdb::Snapshot;
 use smallvec::SmallVec;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 /// Where an [`Access`] reads.
 pub(crate) enum View<'a> {
@@ -43,6 +44,11 @@ pub struct Access<'a> {
     pub(crate) epoch: u64,
     /// What [`Access::get`] and [`Access::with`] were asked for so far.
     pub lookups: Lookups,
+    /// Bytes of the values read so far.
+    held: usize,
+    held_max: usize,
+    /// Set once nobody waits for the command any more.
+    abandoned: Option<Arc<AtomicBool>>,
 }
 
 /// Keys that a command looked up, by what came of it; expired ones are absent.
@@ -72,11 +78,39 @@ impl<'a> Access<'a> {
             seen: 0,
             epoch: keyspace.log.epoch(),
             lookups: Lookups::default(),
+            held: 0,
+            held_max: usize::MAX,
+            abandoned: None,
         }
     }
 
     pub(crate) fn finish(self) -> (View<'a>, Buffer, Seq, u64) {
         (self.view, self.buffer, self.seen, self.epoch)
+    }
+
+    /// From the second value on, a read that brings the bytes of all values read beyond `bytes` stops the command with
+    /// [`Stop::Large`]: a reply made of them would have to be held in memory as a whole.
+    pub fn hold_at_most(&mut self, bytes: usize) {
+        self.held_max = bytes;
+    }
+
+    /// Once `flag` is set, the next read ends the command with [`EngineError::Abandoned`].
+    pub fn end_when(&mut self, flag: Arc<AtomicBool>) {
+        self.abandoned = Some(flag);
+    }
+
+    /// Counts the bytes of a value that was read.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Stop> {
+        let abandoned = self.abandoned.as_ref();
+        if abandoned.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(EngineError::Abandoned.into());
+        }
+        let first = self.held == 0;
+        self.held = self.held.saturating_add(bytes);
+        if !first && self.held > self.held_max {
+            return Err(Stop::Large);
+        }
+        Ok(())
     }
 
     /// The time this command runs at, ms since the Unix epoch.
@@ -92,6 +126,7 @@ impl<'a> Access<'a> {
         let now_ms = self.now_ms;
         let entry = self.load(key)?.filter(|entry| entry.live(now_ms));
         self.lookups.count(entry.is_some());
+        self.hold(entry.as_ref().map_or(0, Entry::value_bytes))?;
         Ok(entry)
     }
 
@@ -182,7 +217,9 @@ impl<'a> Access<'a> {
                 return Ok(value);
             }
         }
-        self.read(&raw, |value| value.map(Bytes::copy_from_slice))
+        let value = self.read(&raw, |value| value.map(Bytes::copy_from_slice))?;
+        self.hold(value.as_ref().map_or(0, Bytes::len))?;
+        Ok(value)
     }
 
     /// Writes one record of a collection. REQUIRES: the collection was read or made by this

@@ -18,6 +18,8 @@ use threads::Duty;
 
 /// As many tenants may stall on slow devices before others' commits wait.
 const COMMITTERS_MAX: usize = 32;
+/// Large replies under way at once: each has a thread, which mostly waits for its client to read.
+const STREAMS_MAX: usize = 256;
 
 /// The heap is trimmed at most once in so many ticks: others may wait a few ms for it.
 const TRIM_TICKS: u32 = 30;
@@ -76,6 +78,7 @@ impl Engine {
                 options.handlers,
                 options.handlers,
             )),
+            streams: Handlers(Pool::new("stream", Duty::Handle, 0, STREAMS_MAX)),
             writers: Writers(Pool::new(
                 "committer",
                 Duty::Commit,
@@ -125,6 +128,11 @@ impl Engine {
         &self.shared.handlers
     }
 
+    /// The threads for work that waits between its pieces until somebody has taken the last one.
+    pub fn streams(&self) -> &Handlers {
+        &self.shared.streams
+    }
+
     /// Bytes in the block caches of all keyspaces.
     pub fn block_cache_used_bytes(&self) -> u64 {
         self.shared.memory.block_cache_used(&self.keyspaces())
@@ -166,6 +174,7 @@ impl Engine {
             keyspace.settle();
             keyspace.cancel_compaction();
         }
+        self.shared.streams.0.close();
         self.shared.handlers.0.close();
         for keyspace in &keyspaces {
             keyspace.shut(&EngineError::Shutdown);

@@ -72,6 +72,12 @@ pub enum EngineError {
         /// The tenant.
         tenant: String,
     },
+    /// A command would hold more of what it reads in memory than it may.
+    #[error("the reply is too large to be held in memory")]
+    Large,
+    /// Nobody waits any more for what a command reads.
+    #[error("the client is gone")]
+    Abandoned,
     /// The engine is shutting down.
     #[error("the server is shutting down")]
     Shutdown,

@@ -42,7 +42,7 @@ impl Keyspace {
         let mut access = Access::new(self, now_ms, View::Memory { shards, all });
         let reply = match f(&mut access) {
             Ok(reply) => reply,
-            Err(Stop::Disk) => return Outcome::Disk,
+            Err(Stop::Disk | Stop::Large) => return Outcome::Disk,
             Err(Stop::Error(error)) => return Outcome::Failed(error),
         };
         let (view, buffer, seen, epoch) = access.finish();
@@ -195,6 +195,7 @@ fn stripes_of(buffer: &Buffer) -> u64 {
 fn not_disk(stop: Stop) -> EngineError {
     match stop {
         Stop::Error(error) => error,
+        Stop::Large => EngineError::Large,
         Stop::Disk => EngineError::Misuse("a command asked for phase 2 while in phase 2"),
     }
 }

@@ -8,7 +8,7 @@ use crate::access::{misuse, Access, View};
 use crate::latch::Held;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
 use crate::rocks::Db;
-use crate::{Entry, Object, Order, Stop, Table};
+use crate::{Entry, Object, Order, Records, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
 use std::cmp::Ordering;
@@ -19,6 +19,8 @@ use std::ops::Bound;
 /// connections to serve. A small hash fits.
 const MEMORY_ITEMS_MAX: usize = 256;
 const MEMORY_BYTES_MAX: usize = 64 << 10;
+/// Records are returned up to so many bytes at a time: values may be large.
+const RECORDS_BYTES_MAX: usize = 1 << 20;
 /// Live keys are counted one by one up to here (about 50 ms); beyond, RocksDB's estimate is used.
 const COUNTED_KEYS_MAX: u64 = 100_000;
 
@@ -68,7 +70,7 @@ impl Span {
 }
 
 impl Access<'_> {
-    /// Up to `limit` records of a collection between two names, in order of names.
+    /// Up to `limit` records of a collection between two names, in order of names; fewer when they are large.
     ///
     /// # Errors
     /// See [`Access`]. In phase 1 long results are work for phase 2.
@@ -80,27 +82,29 @@ impl Access<'_> {
         to: Bound<&[u8]>,
         order: Order,
         limit: usize,
-    ) -> Result<Vec<(Bytes, Bytes)>, Stop> {
+    ) -> Result<Records, Stop> {
         let (head, end) = record::record_range(table, id);
         let span = Span::new(head, end, (from, to), order);
-        let mut found = Vec::new();
+        let (mut items, mut more) = (Vec::new(), false);
         if span.is_empty() || limit == 0 {
-            return Ok(found);
+            return Ok(Records::default());
         }
         let overlay = self.overlay(&span, id);
         let in_memory = matches!(self.view, View::Memory { .. });
         let mut bytes = 0;
         let mut emit = |raw: &[u8], value: &[u8]| {
             let name = Bytes::copy_from_slice(&raw[RECORD_HEAD..]);
-            found.push((name, Bytes::copy_from_slice(value)));
+            items.push((name, Bytes::copy_from_slice(value)));
             bytes += raw.len() + value.len();
-            if in_memory && (found.len() > MEMORY_ITEMS_MAX || bytes > MEMORY_BYTES_MAX) {
+            if in_memory && (items.len() > MEMORY_ITEMS_MAX || bytes > MEMORY_BYTES_MAX) {
                 return Err(Stop::Disk);
             }
-            Ok(found.len() < limit)
+            more = items.len() >= limit || bytes >= RECORDS_BYTES_MAX;
+            Ok(!more)
         };
         self.merge(&span, overlay, true, &mut emit)?;
-        Ok(found)
+        self.hold(bytes)?;
+        Ok(Records { items, more })
     }
 
     /// Up to `limit` live objects between two keys, in key order; fewer only at the end of the
@@ -219,7 +223,8 @@ impl Access<'_> {
         emit: &mut Emit,
     ) -> Result<(), Stop> {
         let mut options = span.options();
-        options.fill_cache(fill_cache);
+        // What reads a snapshot reads much, once: it must not drive out what is read often.
+        options.fill_cache(fill_cache && !matches!(self.view, View::Snapshot { .. }));
         let shared;
         let db: &Db = match &self.view {
             View::Memory { .. } => {

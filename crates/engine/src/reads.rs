@@ -15,7 +15,7 @@ impl Access<'_> {
     /// memory is lent, so that cores which read the same one do not write to the same count of references.
     ///
     /// # Errors
-    /// See [`Access`]; `look` was not called then.
+    /// See [`Access`]; what `look` made of it does not count then.
     pub fn with<T>(
         &mut self,
         key: &[u8],
@@ -29,8 +29,10 @@ impl Access<'_> {
             if let Some(Cached { seq, entry }) = shard.lend(key) {
                 let entry = entry.as_ref().filter(|entry| entry.live(now_ms));
                 let (seq, found, seen) = (*seq, entry.is_some(), look(entry));
+                let bytes = entry.map_or(0, Entry::value_bytes);
                 self.lookups.count(found);
                 self.see(seq);
+                self.hold(bytes)?;
                 return Ok(seen);
             }
         }
@@ -157,6 +159,8 @@ impl Access<'_> {
             View::Snapshot { db, snapshot } => {
                 let mut options = ReadOptions::default();
                 options.set_snapshot(snapshot);
+                // What reads a snapshot reads much, once: it must not drive out what is read often.
+                options.fill_cache(false);
                 self.keyspace.buffers.missed();
                 let value = db.rocks.get_pinned_opt(raw, &options);
                 value.map(|value| read(value.as_deref()))

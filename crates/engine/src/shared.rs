@@ -17,6 +17,7 @@ pub(crate) struct Shared {
     pub commons: Commons,
     pub memory: Memory,
     pub handlers: Handlers,
+    pub streams: Handlers,
     /// Databases closed for idleness since the start.
     pub closed: AtomicU64,
     pub writers: Writers,

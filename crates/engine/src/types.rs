@@ -47,6 +47,8 @@ pub enum Outcome<R> {
 pub enum Stop {
     /// Phase 1 only: what it asked for is not in memory.
     Disk,
+    /// What it has read is more than it may hold ([`crate::Access::hold_at_most`]).
+    Large,
     /// It cannot go on.
     Error(EngineError),
 }
@@ -111,6 +113,15 @@ impl Entry {
         matches!(self.object, Object::String(_))
     }
 
+    /// Bytes of the string; a collection's records are read one by one.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        match &self.object {
+            Object::String(value) => value.len(),
+            Object::Collection(_) => 0,
+        }
+    }
+
     /// Whether it counts as present at `now_ms`.
     #[must_use]
     pub fn live(&self, now_ms: u64) -> bool {
@@ -127,6 +138,15 @@ pub enum Table {
     Member,
     /// Order-preserving score ([`crate::score_key`]) and member -> nothing.
     Score,
+}
+
+/// Records of a collection, in order of names.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    /// Names and values.
+    pub items: Vec<(Bytes, Bytes)>,
+    /// There may be more behind the last.
+    pub more: bool,
 }
 
 /// Direction of an ordered read.

@@ -26,6 +26,10 @@ const SHARDS_PER_CORE: usize = 4;
 /// 4.3.5 waits for I/O-bound connections before it ends a round, for the same reason.
 const ROUND_NS: Nanos = 10_000_000;
 
+/// A reply of more values than one whose bytes exceed this is not made as a whole but streamed, piece by piece as the
+/// client takes it: clients that ask for much and read little would fill the memory.
+const HELD_BYTES_MAX: usize = 8 << 20;
+
 /// Why a tenant's database could not be opened.
 pub type OpenError = engine::EngineError;
 
@@ -225,6 +229,7 @@ impl Shared {
             cursors: &tenant.cursors,
             value_bytes_max: self.options.value_bytes_max,
             range_count_max: self.options.range_count_max,
+            held_bytes_max: HELD_BYTES_MAX,
         }
     }
 

@@ -118,7 +118,9 @@ fn execute_collection(access: &mut Access, op: &Op) -> Result<Said, Stop> {
             };
             let order = if *down { Order::Down } else { Order::Up };
             let (from, to) = (Bound::Unbounded, Bound::Unbounded);
-            let all = access.records(Table::Field, head.id, from, to, order, usize::MAX)?;
+            let all = access
+                .records(Table::Field, head.id, from, to, order, usize::MAX)?
+                .items;
             assert_eq!(all.len() as u64, head.len);
             let pairs = all.into_iter().map(|(f, v)| (f.to_vec(), v.to_vec()));
             Ok(Said::Pairs(pairs.collect()))
@@ -134,7 +136,9 @@ fn execute_collection(access: &mut Access, op: &Op) -> Result<Said, Stop> {
             // Past every member with score b.
             let to = score_key(f64::from(*b) + 0.5);
             let (from, to) = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
-            let found = access.records(Table::Score, head.id, from, to, Order::Up, usize::MAX)?;
+            let found = access
+                .records(Table::Score, head.id, from, to, Order::Up, usize::MAX)?
+                .items;
             Ok(Said::Names(
                 found.into_iter().map(|(n, _)| n[8..].to_vec()).collect(),
             ))

@@ -54,6 +54,8 @@ pub struct Context<'t> {
     pub value_bytes_max: usize,
     /// Most elements one `ENTREMET.RANGE` returns.
     pub range_count_max: usize,
+    /// Bytes of values that a reading command may hold for its reply.
+    pub held_bytes_max: usize,
 }
 
 /// A command under way.

@@ -126,6 +126,9 @@ pub fn run(
         panic!("`{}` is not a command on data", spec.name);
     };
     let (mark, lookups) = (reply.mark(), access.lookups);
+    if spec.flags.has(Flags::READONLY) {
+        access.hold_at_most(context.held_bytes_max);
+    }
     let ended = handler(&mut Call {
         access: &mut *access,
         args,

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use telemetry::Class;
 
 use crate::commands::Spec;
-use crate::core::{Served, Unit};
+use crate::core::{Served, Stream, Unit};
 use crate::resp::{Output, Parser};
 use crate::session::Session;
 use crate::shared::OpenError;
@@ -35,6 +35,8 @@ pub enum Parked {
     Login,
     /// A handler runs its command of administration.
     Errand,
+    /// Its reply is made piece by piece, the next one when it has taken the last.
+    Stream,
 }
 
 /// A write whose reply is not sent yet, so that a failed commit can take the reply back.
@@ -79,6 +81,8 @@ pub struct Connection {
     pub written: SmallVec<[Written; 4]>,
     /// Why it takes no turn.
     pub parked: Option<Parked>,
+    /// The reply that is being made piece by piece.
+    pub stream: Option<Box<Stream>>,
     /// Work to begin again when what it waits for is over.
     pub pending: Option<Box<Unit>>,
     /// The database that it waited for could not be opened.
@@ -163,6 +167,7 @@ impl Connection {
             output: Output::default(),
             written: SmallVec::new(),
             parked: None,
+            stream: None,
             pending: None,
             open_error: None,
             moves_to: None,
@@ -188,13 +193,21 @@ impl Connection {
             && (self.starved || self.input.is_empty())
     }
 
+    /// True when what lies in its output may leave.
+    pub fn may_send(&self) -> bool {
+        matches!(self.parked, None | Some(Parked::Stream))
+    }
+
     /// True when a turn would move it forward: bytes to read or parse, or output that the socket can take.
     pub fn wants_turn(&self) -> bool {
-        if self.queued || self.parked.is_some() {
+        if self.queued || !self.may_send() {
             return false;
         }
         if !self.output.is_empty() || self.socket.wants_write() {
             return self.writable;
+        }
+        if self.parked.is_some() {
+            return false;
         }
         self.closing || self.readable || !(self.starved || self.input.is_empty())
     }

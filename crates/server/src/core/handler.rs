@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::device::tagged;
-use engine::{Keyspace, Latch, Lookups, Seq};
+use engine::{EngineError, Keyspace, Latch, Lookups, Seq};
 use policy::{Cost, Nanos, PrincipalId};
 use stage::{Admitted, Next, Permit};
 use telemetry::Class;
@@ -11,6 +11,7 @@ use telemetry::Class;
 use super::command::Flow;
 use super::message::{ConnectionKey, Message};
 use super::slow::{note_slow, slow_over_ns};
+use super::stream;
 use super::unit::{Ended, Trace, Unit};
 use super::{Core, Used};
 use crate::connection::client::Client;
@@ -19,13 +20,21 @@ use crate::device::tag_of;
 use crate::resp::{Output, Protocol};
 use crate::tenants::{Ending, Tenant};
 
+/// What waits in the handler stage.
+pub enum Task {
+    /// A unit to be run.
+    Run(Work),
+    /// The next piece of the reply that is streamed to this connection.
+    GoOn(ConnectionKey),
+}
+
 /// A unit on its way to a handler.
 pub struct Work {
-    key: ConnectionKey,
-    tenant: Arc<Tenant>,
-    keyspace: Arc<Keyspace>,
-    unit: Box<Unit>,
-    protocol: Protocol,
+    pub(super) key: ConnectionKey,
+    pub(super) tenant: Arc<Tenant>,
+    pub(super) keyspace: Arc<Keyspace>,
+    pub(super) unit: Box<Unit>,
+    pub(super) protocol: Protocol,
     client: Arc<Client>,
 }
 
@@ -71,7 +80,7 @@ impl Core {
         connection.parked = Some(Parked::Handler);
         if self
             .handlers
-            .admit(now, connection.tenant.id, class, work)
+            .admit(now, connection.tenant.id, class, Task::Run(work))
             .is_err()
         {
             // One unit a connection at most: the queue holds as many as connections are allowed.
@@ -109,8 +118,12 @@ impl Core {
         }));
     }
 
-    fn dispatch(&mut self, admitted: Admitted<Work, 1>, now: Nanos) {
-        let (work, permit) = (admitted.item, admitted.permit);
+    fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
+        let permit = admitted.permit;
+        let work = match admitted.item {
+            Task::Run(work) => work,
+            Task::GoOn(key) => return self.go_on(key, permit, now),
+        };
         let latch = work
             .unit
             .with_keys(|keys| work.keyspace.latch(keys, self.retry(work.key)));
@@ -127,9 +140,11 @@ impl Core {
         let shared = Arc::clone(&self.shared);
         let mailbox = self.mailbox.clone();
         self.shared.engine.handlers().submit(Box::new(move || {
-            let key = work.key;
-            let finished = work.run(latch, permit, &shared);
-            mailbox.send(Message::Finished(key, Box::new(finished)));
+            let (key, begin) = (work.key, shared.options.clock.now());
+            match work.run(latch, permit, &shared) {
+                Ok(finished) => mailbox.send(Message::Finished(key, Box::new(finished))),
+                Err((work, permit)) => stream::begin(work, permit, begin, (&shared, mailbox)),
+            }
         }));
     }
 
@@ -171,8 +186,13 @@ impl Core {
 }
 
 impl Work {
-    /// Phase 2, on a handler thread.
-    fn run(self, latch: Latch, permit: Permit, shared: &crate::shared::Shared) -> Finished {
+    /// Phase 2, on a handler thread. An error is no failure: the reply is too large to be made as a whole.
+    fn run(
+        self,
+        latch: Latch,
+        permit: Permit,
+        shared: &crate::shared::Shared,
+    ) -> Result<Finished, (Self, Permit)> {
         let thread_time = shared.options.thread_time;
         let (begin, cpu_begin) = (shared.options.clock.now(), thread_time());
         let mut output = Output::new();
@@ -191,6 +211,7 @@ impl Work {
         drop(latch);
         let (seq, lookups) = match result {
             Ok((lookups, seq)) => (seq, lookups),
+            Err(EngineError::Large) => return Err((self, permit)),
             Err(error) => {
                 output.rollback(empty);
                 crate::resp::Reply::new(&mut output, self.protocol).error(&error.reply());
@@ -214,7 +235,7 @@ impl Work {
                 );
             }
         }
-        Finished {
+        Ok(Finished {
             ending: Ending::of(output.since(empty)),
             steps: trace.ended(),
             output,
@@ -225,6 +246,6 @@ impl Work {
             principal: self.tenant.id,
             lookups,
             permit,
-        }
+        })
     }
 }

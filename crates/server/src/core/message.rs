@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use policy::{Nanos, PrincipalId};
-use stage::Consumed;
+use stage::{Consumed, Permit};
 
 use super::handler::Finished;
+use super::stream::Piece;
+use super::unit::Unit;
 use crate::connection::Connection;
 use crate::shared::OpenError;
 use crate::tenants::Tenant;
@@ -42,6 +44,11 @@ pub enum Message {
     Retry(ConnectionKey),
     /// A handler has ended this connection's work.
     Finished(ConnectionKey, Box<Finished>),
+    /// A piece of this connection's reply, which is too large to be made as a whole.
+    Piece(ConnectionKey, Box<Piece>),
+    /// This connection's reply is too large to be made as a whole, and its tenant has several of those under way; with
+    /// the handler's permit and time, ns.
+    Crowded(ConnectionKey, Box<Unit>, Permit, Nanos),
     /// Commits of this tenant have ended, well or badly.
     Committed(Arc<Tenant>),
     /// The database that this connection waits for is open, or cannot be opened.

@@ -26,6 +26,7 @@ mod principal;
 mod processor;
 mod session;
 mod slow;
+mod stream;
 mod tenancy;
 mod turn;
 mod unit;
@@ -48,12 +49,13 @@ pub use errand::Errand;
 pub use mailbox::Mailbox;
 pub use message::{ConnectionKey, Message};
 pub use processor::ThreadTime;
+pub use stream::Stream;
 pub use unit::Unit;
 
 use crate::connection::{Connection, Parked};
 use crate::shared::Shared;
 use balance::Balance;
-use handler::Work;
+use handler::Task;
 use places::Places;
 use principal::Principals;
 use processor::Processor;
@@ -105,7 +107,7 @@ pub struct Core {
     /// The request stage: connections that have something to say.
     stage: Stage<ConnectionKey, RESOURCES>,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
-    handlers: Stage<Work, 1>,
+    handlers: Stage<Task, 1>,
     waiting: Waiting,
     balance: Balance,
     processor: Processor,
@@ -365,6 +367,8 @@ impl Core {
             Message::Adopt(connection) => self.adopt(connection, now),
             Message::Retry(key) => self.resume(key, now),
             Message::Finished(key, finished) => self.finish(key, *finished, now),
+            Message::Piece(key, piece) => self.piece(key, *piece, now),
+            Message::Crowded(key, unit, permit, ns) => self.crowded(key, unit, (permit, ns), now),
             Message::Committed(tenant) => self.committed(&tenant, now),
             Message::Opened(key, error) => self.opened(key, error, now),
             Message::LoggedIn(key, right) => self.logged_in(key, right, now),
@@ -397,30 +401,6 @@ impl Core {
             }
         }
         self.put_back(key, connection, now);
-    }
-
-    /// Ends work on a connection outside its turns, which began at `begin`: sends what it has to say, or holds that
-    /// back for its commit, and charges what all this took. Returns when it ended.
-    fn after_work(
-        &mut self,
-        key: ConnectionKey,
-        mut connection: Box<Connection>,
-        mut used: Used,
-        begin: Nanos,
-    ) -> Nanos {
-        self.settle_replies(key, &mut connection);
-        if connection.parked.is_none() && self.send(&mut connection, &mut used) == After::Close {
-            connection.closing = true;
-            connection.ended = true;
-        }
-        let end = self.shared.options.clock.now();
-        let cost = used.cost(self.processor.used_ns(begin, end));
-        self.stage.charge(end, connection.tenant.id, cost);
-        self.principals.count(&mut connection, &cost, end);
-        self.balance
-            .served(key, &mut connection.served, end - begin);
-        self.put_back(key, connection, end);
-        end
     }
 
     /// The end of a round: tell the other cores what was used here, look after idle things.

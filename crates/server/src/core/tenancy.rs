@@ -114,6 +114,7 @@ impl Core {
         let now = self.shared.options.clock.now();
         self.post(now);
         self.close_silent();
+        self.close_stalled();
         for tenant in self.shared.tenants.list() {
             let mine = tenant.id.0 as usize % self.shared.options.cores == self.id;
             let Some(keyspace) = tenant.keyspace().filter(|_| mine) else {

@@ -8,13 +8,13 @@ use std::io::IoSlice;
 use std::mem;
 
 use bytes::{Buf, BytesMut};
-use policy::Cost;
+use policy::{Cost, Nanos};
 
 use super::command::Flow;
 use super::message::ConnectionKey;
 use super::{Core, Used, RESOURCES};
 use crate::connection::{Connection, Parked, Progress};
-use crate::resp::{Limits, Parsed, Reply};
+use crate::resp::{Limits, Output, Parsed, Reply};
 use crate::tenants::Ending;
 
 /// Parts of an output handed to one `writev`.
@@ -55,6 +55,7 @@ impl Core {
         if !connection.output.is_empty() && self.send(connection, used) == After::Close {
             return After::Close;
         }
+        self.ask_on(key, connection);
         if connection.output.is_empty() && !connection.closing && connection.parked.is_none() {
             connection.output.borrow(&mut self.room);
             if self.read_and_run(key, connection, budget, used) == After::Close {
@@ -244,6 +245,9 @@ impl Core {
                     connection.output.advance(sent);
                     used.bytes_out += sent as u64;
                     left -= sent as u64;
+                    if let Some(stream) = &mut connection.stream {
+                        stream.taken_ms = self.now_ms;
+                    }
                 }
                 Ok(Progress::Blocked) => {
                     connection.writable = false;
@@ -258,6 +262,36 @@ impl Core {
             }
         }
         After::Keep
+    }
+
+    /// Ends work on a connection outside its turns, which began at `begin`: sends what it has to say, or holds that
+    /// back for its commit, and charges what all this took. Returns when it ended.
+    pub(super) fn after_work(
+        &mut self,
+        key: ConnectionKey,
+        mut connection: Box<Connection>,
+        mut used: Used,
+        begin: Nanos,
+    ) -> Nanos {
+        self.settle_replies(key, &mut connection);
+        if connection.may_send() && self.send(&mut connection, &mut used) == After::Close {
+            connection.closing = true;
+            connection.ended = true;
+            // Nobody takes the rest of a reply that is being made.
+            if connection.stream.take().is_some() {
+                connection.parked = None;
+                connection.output = Output::new();
+            }
+        }
+        self.ask_on(key, &mut connection);
+        let end = self.shared.options.clock.now();
+        let cost = used.cost(self.processor.used_ns(begin, end));
+        self.stage.charge(end, connection.tenant.id, cost);
+        self.principals.count(&mut connection, &cost, end);
+        self.balance
+            .served(key, &mut connection.served, end - begin);
+        self.put_back(key, connection, end);
+        end
     }
 
     fn protocol_error(&self, connection: &mut Connection, text: &str) {
@@ -280,6 +314,6 @@ fn finished(connection: &Connection) -> After {
 }
 
 fn has_work(connection: &Connection) -> bool {
-    connection.parked == Some(Parked::Handler)
+    matches!(connection.parked, Some(Parked::Handler | Parked::Stream))
         || (!connection.input.is_empty() && !connection.starved)
 }

@@ -153,8 +153,12 @@ impl Unit {
         access: &mut Access<'_>,
         output: &mut Output,
         protocol: Protocol,
-        (context, trace): (Context<'_>, &mut Trace<'_>),
+        (mut context, trace): (Context<'_>, &mut Trace<'_>),
     ) -> Result<(), Stop> {
+        if self.transaction {
+            // Its replies belong together, and it may write: it cannot be run over a snapshot instead.
+            context.held_bytes_max = usize::MAX;
+        }
         // It may have run before, up to a read of the disk.
         trace.ended.clear();
         if self

@@ -16,7 +16,20 @@ pub struct Output {
     tail: Vec<u8>,
     /// Bytes at the tail's front that were written already.
     tail_sent: usize,
+    stream: Option<Box<Stream>>,
 }
+
+/// Where an output goes that is not kept as a whole.
+struct Stream {
+    sink: Box<dyn FnMut(Output) + Send>,
+    /// A part of the reply is gone to the sink.
+    begun: bool,
+    /// A part that is gone should have been taken back.
+    torn: bool,
+}
+
+/// What is gathered of a streamed output before it goes to its sink.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// A place in an [`Output`] to return to with [`Output::rollback`].
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +42,46 @@ impl Output {
     /// An empty output.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An output that gives itself to `sink`, a piece of about a MiB (or one value) at a time.
+    pub fn streamed(sink: Box<dyn FnMut(Output) + Send>) -> Self {
+        let stream = Stream {
+            sink,
+            begun: false,
+            torn: false,
+        };
+        Self {
+            stream: Some(Box::new(stream)),
+            ..Self::default()
+        }
+    }
+
+    /// True of an output that gives itself to a sink.
+    pub fn is_streamed(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Ends a streamed output: what is left of it, and whether all of it is as it should be.
+    pub fn end_stream(mut self) -> (Output, bool) {
+        let torn = self.stream.take().is_some_and(|stream| stream.torn);
+        (self, !torn)
+    }
+
+    /// Gives what has been gathered to the sink, if there is one and it is worth it.
+    #[inline]
+    pub(super) fn pour(&mut self) {
+        if self.stream.is_some() && self.len() >= PIECE_BYTES {
+            self.pour_all();
+        }
+    }
+
+    fn pour_all(&mut self) {
+        if let Some(mut stream) = self.stream.take() {
+            stream.begun = true;
+            (stream.sink)(std::mem::take(self));
+            self.stream = Some(stream);
+        }
     }
 
     /// Bytes not yet written.
@@ -108,6 +161,9 @@ impl Output {
 
     /// Forgets everything appended since `mark`, which must be of this output and since its last `advance`.
     pub fn rollback(&mut self, mark: Mark) {
+        if let Some(stream) = &mut self.stream {
+            stream.torn |= stream.begun;
+        }
         if self.segments.len() > mark.segments {
             // What was the tail at the mark is now the front of the first segment after it, unless it was empty.
             let sealed = &self.segments[mark.segments];
@@ -241,6 +297,33 @@ mod tests {
                 assert_eq!(output.to_vec(), kept);
             }
         }
+    }
+
+    #[test]
+    fn a_streamed_output_holds_no_more_than_a_piece() {
+        let (sender, pieces) = std::sync::mpsc::channel();
+        let mut output = Output::streamed(Box::new(move |piece| sender.send(piece).unwrap()));
+        for _ in 0..10 {
+            output.write(&vec![b'x'; PIECE_BYTES / 2 - 1]);
+            output.pour();
+            assert!(output.len() < PIECE_BYTES);
+        }
+        let (rest, whole) = output.end_stream();
+        let poured: usize = pieces.try_iter().map(|piece| piece.len()).sum();
+        assert_eq!(poured + rest.len(), 10 * (PIECE_BYTES / 2 - 1));
+        assert!(whole && poured > 0);
+    }
+
+    #[test]
+    fn what_is_gone_cannot_be_taken_back() {
+        let mut output = Output::streamed(Box::new(drop));
+        let mark = output.mark();
+        output.write(b"x");
+        output.rollback(mark);
+        output.write(&vec![b'x'; PIECE_BYTES]);
+        output.pour();
+        output.rollback(mark);
+        assert!(!output.end_stream().1);
     }
 
     #[test]

@@ -67,6 +67,11 @@ impl<'o> Reply<'o> {
         self.output.len()
     }
 
+    /// True when the reply is given away piece by piece while it is written.
+    pub fn is_streamed(&self) -> bool {
+        self.output.is_streamed()
+    }
+
     /// Takes back everything written since `mark`.
     pub fn rollback(&mut self, mark: Mark) {
         self.output.rollback(mark);
@@ -121,6 +126,7 @@ impl<'o> Reply<'o> {
         tail.extend_from_slice(b"\r\n");
         tail.extend_from_slice(value);
         tail.extend_from_slice(b"\r\n");
+        self.output.pour();
     }
 
     /// A string that is sent without a copy when it is large.
@@ -132,6 +138,7 @@ impl<'o> Reply<'o> {
         self.number(b'$', value.len() as i64);
         self.output.write_bytes(value.clone());
         self.output.write(b"\r\n");
+        self.output.pour();
     }
 
     /// A string or, for `None`, nothing.

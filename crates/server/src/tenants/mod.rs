@@ -12,6 +12,7 @@ mod password;
 mod registry;
 mod settings;
 mod store;
+mod streams;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -27,6 +28,7 @@ pub use password::{Crowded, Doorkeeper, Gate, Password, Quick};
 pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
 pub use store::StoreError;
+pub use streams::{Place, Streams};
 
 use crate::commands::ScanCursors;
 use crate::session::{Counted, SlowLog};
@@ -57,6 +59,8 @@ pub struct Tenant {
     pub counted_from: Mutex<Counted>,
     /// How often it ran each command, and how that ended.
     pub calls: CommandStats,
+    /// Its replies that are too large to be made as a whole.
+    pub streams: Streams,
     /// Positions of its unfinished `SCAN`s.
     pub cursors: ScanCursors,
 }
@@ -76,6 +80,7 @@ impl Tenant {
             slow_log: Mutex::new(SlowLog::default()),
             counted_from: Mutex::new(Counted::default()),
             calls: CommandStats::new(cores),
+            streams: Streams::default(),
             cursors: ScanCursors::default(),
         }
     }

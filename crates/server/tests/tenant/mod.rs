@@ -73,6 +73,7 @@ impl Tenant {
             cursors: &self.cursors,
             value_bytes_max: 512 << 20,
             range_count_max: 10_000,
+            held_bytes_max: usize::MAX,
         };
         let mut work = |access: &mut engine::Access| -> Result<(), Stop> {
             commands::run(

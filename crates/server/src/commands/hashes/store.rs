@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use engine::{Entry, Header, Kind, Object, Order, Table};
+use engine::{Entry, Header, Kind, Object, Order, Records, Table};
 
 use crate::commands::call::{Call, Done, Fail};
 use crate::commands::CHUNK;
@@ -110,7 +110,7 @@ impl<'c> Hash<'c> {
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
         limit: usize,
-    ) -> Result<Vec<(Bytes, Bytes)>, Fail> {
+    ) -> Result<Records, Fail> {
         let limit = limit.min(CHUNK);
         Ok(call
             .access
@@ -118,17 +118,20 @@ impl<'c> Hash<'c> {
     }
 
     /// Calls `each` for every field and value in byte order.
-    pub(super) fn for_each(&self, call: &mut Call, mut each: impl FnMut(Bytes, Bytes)) -> Done {
+    pub(super) fn for_each<'w, 'k>(
+        &self,
+        call: &mut Call<'w, 'k>,
+        mut each: impl FnMut(&mut Call<'w, 'k>, Bytes, Bytes),
+    ) -> Done {
         let mut last: Option<Bytes> = None;
         loop {
             let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let chunk = self.chunk(call, from, Bound::Unbounded, CHUNK)?;
-            let is_end = chunk.len() < CHUNK;
-            last = chunk.last().map(|(field, _)| field.clone());
-            for (field, value) in chunk {
-                each(field, value);
+            last = chunk.items.last().map(|(field, _)| field.clone());
+            for (field, value) in chunk.items {
+                each(call, field, value);
             }
-            if is_end {
+            if !chunk.more {
                 return Ok(());
             }
         }

@@ -12,47 +12,64 @@ use crate::resp::{Output, Reply};
 
 /// `HGETALL key`
 pub(in crate::commands) fn hgetall(call: &mut Call) -> Done {
-    let (count, items) = written(call, |writer, field, value| {
-        writer.bulk(&field);
-        writer.bulk_bytes(&value);
-    })?;
-    call.reply.map(count);
-    call.reply.append(items);
-    Ok(())
+    write_fields(
+        call,
+        |reply, count| reply.map(count),
+        |reply, field, value| {
+            reply.bulk(&field);
+            reply.bulk_bytes(&value);
+        },
+    )
 }
 
 /// `HKEYS key`
 pub(in crate::commands) fn hkeys(call: &mut Call) -> Done {
-    let (count, items) = written(call, |writer, field, _| writer.bulk(&field))?;
-    call.reply.array(count);
-    call.reply.append(items);
-    Ok(())
+    write_fields(
+        call,
+        |reply, count| reply.array(count),
+        |reply, field, _| reply.bulk(&field),
+    )
 }
 
 /// `HVALS key`
 pub(in crate::commands) fn hvals(call: &mut Call) -> Done {
-    let (count, items) = written(call, |writer, _, value| writer.bulk_bytes(&value))?;
-    call.reply.array(count);
-    call.reply.append(items);
-    Ok(())
+    write_fields(
+        call,
+        |reply, count| reply.array(count),
+        |reply, _, value| reply.bulk_bytes(&value),
+    )
 }
 
-/// What `write` makes of every field, and how many there were. They are counted as they come: a reply whose header
-/// promised another number would break everything that the client reads after it.
-fn written(
+/// Writes what `write` makes of every field, behind a header with their number. They are counted as they come: a reply
+/// whose header promised another number would break everything that the client reads after it.
+fn write_fields(
     call: &mut Call,
-    mut write: impl FnMut(&mut Reply, Bytes, Bytes),
-) -> Result<(usize, Output), Fail> {
-    let (mut count, mut items) = (0, Output::new());
+    header: impl Fn(&mut Reply, usize),
+    write: impl Fn(&mut Reply, Bytes, Bytes),
+) -> Done {
     let key = call.arg(1);
-    if let Some(hash) = Hash::open(call, key)? {
-        let mut writer = Reply::new(&mut items, call.reply.protocol());
-        hash.for_each(call, |field, value| {
-            write(&mut writer, field, value);
-            count += 1;
-        })?;
+    let Some(hash) = Hash::open(call, key)? else {
+        header(&mut call.reply, 0);
+        return Ok(());
+    };
+    let mut count = 0;
+    if call.reply.is_streamed() {
+        // It reads a snapshot, so that the second walk finds what the first has counted.
+        hash.for_each(call, |_, _, _| count += 1)?;
+        header(&mut call.reply, count);
+        return hash.for_each(call, |call, field, value| {
+            write(&mut call.reply, field, value)
+        });
     }
-    Ok((count, items))
+    let mut items = Output::new();
+    let mut writer = Reply::new(&mut items, call.reply.protocol());
+    hash.for_each(call, |_, field, value| {
+        write(&mut writer, field, value);
+        count += 1;
+    })?;
+    header(&mut call.reply, count);
+    call.reply.append(items);
+    Ok(())
 }
 
 /// `HSCAN key cursor [MATCH pattern] [COUNT count]`
@@ -75,10 +92,14 @@ pub(in crate::commands) fn hscan(call: &mut Call) -> Done {
             let wanted = left.min(CHUNK);
             let from_slice = from.as_ref().map(|field| &field[..]);
             let chunk = hash.chunk(call, from_slice, to.as_ref().map(|end| &end[..]), wanted)?;
-            left -= chunk.len();
-            let last = chunk.last().map(|(field, _)| field.clone());
-            let is_end = chunk.len() < wanted;
-            for (field, value) in chunk.into_iter().filter(|(field, _)| options.wants(field)) {
+            left -= chunk.items.len();
+            let last = chunk.items.last().map(|(field, _)| field.clone());
+            let is_end = !chunk.more;
+            for (field, value) in chunk
+                .items
+                .into_iter()
+                .filter(|(field, _)| options.wants(field))
+            {
                 writer.bulk(&field);
                 writer.bulk_bytes(&value);
                 found += 2;
@@ -156,7 +177,7 @@ fn pick(call: &mut Call, hash: &Hash, places: &[u64]) -> Result<Vec<(Bytes, Byte
     let mut last: Option<Bytes> = None;
     while next.peek().is_some() {
         let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let chunk = hash.chunk(call, from, Bound::Unbounded, CHUNK)?;
+        let chunk = hash.chunk(call, from, Bound::Unbounded, CHUNK)?.items;
         last = match chunk.last() {
             Some((field, _)) => Some(field.clone()),
             None => break,

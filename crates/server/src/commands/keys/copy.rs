@@ -58,9 +58,11 @@ fn copy_collection(access: &mut Access, source: &Header) -> Result<Header, Stop>
             let start = from.as_ref().map(|name: &bytes::Bytes| &name[..]);
             let chunk =
                 access.records(table, source.id, start, Bound::Unbounded, Order::Up, CHUNK)?;
-            let Some((last, _)) = chunk.last() else { break };
+            let Some((last, _)) = chunk.items.last() else {
+                break;
+            };
             from = Bound::Excluded(last.clone());
-            for (name, value) in chunk {
+            for (name, value) in chunk.items {
                 access.put_record(table, copy.id, &name, value)?;
             }
         }

@@ -98,6 +98,7 @@ pub(in crate::commands) fn memory_usage(call: &mut Call) -> Done {
                 Order::Up,
                 samples.min(CHUNK),
             )?;
+            let sample = sample.items;
             let bytes: usize = sample
                 .iter()
                 .map(|(name, value)| name.len() + value.len() + RECORD_OVERHEAD_BYTES)

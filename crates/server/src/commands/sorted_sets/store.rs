@@ -181,10 +181,10 @@ impl<'c> SortedSet<'c> {
             let chunk = call
                 .access
                 .records(table, self.header.id, from, to, order, limit)?;
-            let is_end = chunk.len() < limit;
+            let is_end = !chunk.more;
             limit = CHUNK;
-            last = chunk.last().map(|(name, _)| name.clone());
-            for (name, value) in chunk {
+            last = chunk.items.last().map(|(name, _)| name.clone());
+            for (name, value) in chunk.items {
                 if !each(call, name, value) {
                     return Ok(());
                 }

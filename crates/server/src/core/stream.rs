@@ -1,0 +1,311 @@
+//! Replies that are too large to be made as a whole.
+//!
+//! The command runs once more, over a snapshot, on a thread of its own, which hands over its reply a piece at a time
+//! and then waits. When the client has taken the piece, the next one waits in the handler stage like any other work of
+//! the tenant; the permit that it gets there lets the thread go on. So a reply of any size holds about a MiB, or one
+//! value, and a client that does not read holds a thread that sleeps.
+//!
+//! ```text
+//!  thread ── piece ──▶ output ─▶ turns of a chunk ─▶ client
+//!    ▲                                │ all taken
+//!    └──────── permit ◀── [ handler stage ] ◀┘
+//! ```
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Arc;
+
+use engine::device::tagged;
+use engine::{EngineError, Lookups};
+use policy::{Cost, Nanos, PrincipalId};
+use stage::Permit;
+
+use super::handler::{Task, Work};
+use super::message::{ConnectionKey, Message};
+use super::unit::Trace;
+use super::{Core, Mailbox, Used};
+use crate::connection::{Connection, Parked};
+use crate::device::tag_of;
+use crate::resp::{Output, Reply};
+use crate::session::ReplyMode;
+use crate::shared::Shared;
+use crate::tenants::{Ending, Place};
+
+/// A client that takes nothing of such a reply for so long is cut off: it keeps a snapshot of its tenant's data.
+const STALL_MS: u64 = 60_000;
+
+/// A reply under way, as its connection knows it. Dropped, it ends the thread.
+pub struct Stream {
+    go: Sender<Permit>,
+    class: u8,
+    /// The next piece is being made, or waits in the stage for it.
+    asked: bool,
+    /// When the client last took some of it, ms since the Unix epoch.
+    pub taken_ms: u64,
+}
+
+/// A piece of a reply.
+pub struct Piece {
+    output: Output,
+    /// With the first one: how the thread is told to go on.
+    go: Option<Sender<Permit>>,
+    end: Option<End>,
+    permit: Permit,
+    service_ns: Nanos,
+    cpu_ns: Nanos,
+    principal: PrincipalId,
+}
+
+/// How a streamed reply ended.
+enum End {
+    Whole(Ending, Lookups),
+    /// It cannot be completed: the client must not take what it has for a reply.
+    Torn,
+}
+
+/// Goes on with `work`, whose reply is too large, on a thread of its own; or has it wait until its tenant may have one
+/// more of those. A handler has worked on it since `begin`.
+pub fn begin(work: Work, permit: Permit, begin: Nanos, (shared, mailbox): (&Arc<Shared>, Mailbox)) {
+    let Some(place) = work.tenant.streams.enter() else {
+        let service_ns = shared.options.clock.now() - begin;
+        return mailbox.send(Message::Crowded(work.key, work.unit, permit, service_ns));
+    };
+    let (go, gone_on) = channel();
+    let maker = Maker {
+        key: work.key,
+        principal: work.tenant.id,
+        shared: Arc::clone(shared),
+        mailbox,
+        first: Some(go),
+        gone_on,
+        permit: Some(permit),
+        begin,
+        cpu_begin: 0,
+        abandoned: Arc::default(),
+    };
+    let make = move || maker.make(&work, place);
+    shared.engine.streams().submit(Box::new(make));
+}
+
+/// The thread's side.
+struct Maker {
+    key: ConnectionKey,
+    principal: PrincipalId,
+    shared: Arc<Shared>,
+    mailbox: Mailbox,
+    first: Option<Sender<Permit>>,
+    gone_on: Receiver<Permit>,
+    /// None: nobody waits for the reply any more.
+    permit: Option<Permit>,
+    begin: Nanos,
+    cpu_begin: Nanos,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Maker {
+    fn make(mut self, work: &Work, place: Place) {
+        self.cpu_begin = (self.shared.options.thread_time)();
+        let (shared, abandoned) = (Arc::clone(&self.shared), Arc::clone(&self.abandoned));
+        let mut context = shared.context(&work.tenant);
+        context.held_bytes_max = usize::MAX;
+        let maker = Arc::new(parking_lot::Mutex::new(self));
+        let sink = Arc::clone(&maker);
+        let mut output =
+            Output::streamed(Box::new(move |piece| sink.lock().hand_over(piece, None)));
+        let mut trace = Trace::new(&*shared.options.clock);
+        let _tagged = tagged(tag_of(work.unit.class));
+        let empty = output.mark();
+        let now_ms = (shared.options.wall_ms)();
+        let result = work.keyspace.scan(now_ms, &mut |access| {
+            access.end_when(Arc::clone(&abandoned));
+            let with = (context, &mut trace);
+            work.unit.run(access, &mut output, work.protocol, with)?;
+            Ok(access.lookups)
+        });
+        let lookups = match result {
+            Ok(lookups) => lookups,
+            Err(EngineError::Abandoned) => return,
+            Err(error) => {
+                output.rollback(empty);
+                Reply::new(&mut output, work.protocol).error(&error.reply());
+                Lookups::default()
+            }
+        };
+        let (rest, whole) = output.end_stream();
+        // The place is free before the client knows that it has its reply.
+        drop(place);
+        let end = match whole {
+            true => End::Whole(Ending::of(rest.since(empty)), lookups),
+            false => End::Torn,
+        };
+        maker.lock().hand_over(rest, Some(end));
+    }
+
+    /// Gives a piece to the connection and, unless it was the last, waits for leave to make the next.
+    fn hand_over(&mut self, output: Output, end: Option<End>) {
+        let Some(permit) = self.permit.take() else {
+            return;
+        };
+        let (clock, thread_time) = (&self.shared.options.clock, self.shared.options.thread_time);
+        let last = end.is_some();
+        let piece = Piece {
+            output,
+            go: self.first.take(),
+            end,
+            permit,
+            service_ns: clock.now() - self.begin,
+            cpu_ns: thread_time().saturating_sub(self.cpu_begin),
+            principal: self.principal,
+        };
+        self.mailbox.send(Message::Piece(self.key, Box::new(piece)));
+        if last {
+            return;
+        }
+        match self.gone_on.recv() {
+            Ok(permit) => {
+                self.permit = Some(permit);
+                (self.begin, self.cpu_begin) = (clock.now(), thread_time());
+            }
+            Err(_) => self.abandoned.store(true, Ordering::Relaxed),
+        }
+    }
+}
+
+impl Core {
+    /// A piece of a reply is there: it joins the connection's output.
+    pub(super) fn piece(&mut self, key: ConnectionKey, piece: Piece, now: Nanos) {
+        let class = piece.permit.class();
+        self.handlers
+            .settle(now, piece.permit, Cost([piece.service_ns]));
+        let cost = Used::default().cost(piece.cpu_ns);
+        self.stage.charge(now, piece.principal, cost);
+        if let Some(mut connection) = self.places.lift(key) {
+            if let Some(go) = piece.go {
+                // What was answered before it is committed: the snapshot came after.
+                connection.parked = None;
+                self.settle_replies(key, &mut connection);
+                connection.stream = Some(Box::new(Stream {
+                    go,
+                    class,
+                    asked: false,
+                    taken_ms: self.now_ms,
+                }));
+            }
+            connection.tally.disk_ns += piece.service_ns;
+            if connection.session.reply_mode == ReplyMode::On {
+                connection.output.append(piece.output);
+            }
+            connection.parked = Some(Parked::Stream);
+            if let Some(stream) = &mut connection.stream {
+                (stream.asked, stream.taken_ms) = (false, self.now_ms);
+            }
+            match piece.end {
+                None => {}
+                Some(End::Whole(ending, lookups)) => {
+                    self.end_stream(&mut connection, ending, lookups, piece.service_ns);
+                }
+                Some(End::Torn) => {
+                    self.close(key, connection);
+                    return self.release_handlers(now);
+                }
+            }
+            self.after_work(key, connection, Used::default(), now);
+        }
+        self.release_handlers(now);
+    }
+
+    fn end_stream(
+        &self,
+        connection: &mut Connection,
+        ending: Ending,
+        lookups: Lookups,
+        took: Nanos,
+    ) {
+        let spec = connection.last;
+        connection.parked = None;
+        connection.stream = None;
+        connection.session.reply_mode.suppresses();
+        let class = spec.map_or(telemetry::Class::Other, |spec| spec.class);
+        connection.tally.count(class);
+        connection.tally.looked_up(lookups);
+        connection.tally.failed += u32::from(ending.is_error());
+        connection.ending = Some(ending);
+        self.count_call(connection, spec, took);
+    }
+
+    /// The client has taken the last piece: the next one is asked for, behind what else its tenant has in line.
+    pub(super) fn ask_on(&mut self, key: ConnectionKey, connection: &mut Connection) {
+        let Some(stream) = &mut connection.stream else {
+            return;
+        };
+        if connection.output.is_empty() && !stream.asked {
+            stream.asked = true;
+            let (now, tenant) = (self.shared.options.clock.now(), connection.tenant.id);
+            let task = Task::GoOn(key);
+            if self
+                .handlers
+                .admit(now, tenant, stream.class, task)
+                .is_err()
+            {
+                tracing::error!(tenant = connection.tenant.name, "handler queue is full");
+                connection.stream = None;
+                connection.parked = None;
+                connection.closing = true;
+            }
+        }
+    }
+
+    /// Lets the thread make the next piece.
+    pub(super) fn go_on(&mut self, key: ConnectionKey, permit: Permit, now: Nanos) {
+        let connection = self.places.lift(key);
+        let stream = connection.as_ref().and_then(|c| c.stream.as_ref());
+        let refused = match stream {
+            Some(stream) => stream.go.send(permit).err().map(|unsent| unsent.0),
+            None => Some(permit),
+        };
+        if let Some(permit) = refused {
+            self.handlers.settle(now, permit, Cost([0]));
+        }
+        if let Some(connection) = connection {
+            self.places.back(key, connection);
+        }
+    }
+
+    /// The tenant has as many large replies under way as it may: the unit begins again after one of them.
+    pub(super) fn crowded(
+        &mut self,
+        key: ConnectionKey,
+        unit: Box<super::Unit>,
+        (permit, service_ns): (Permit, Nanos),
+        now: Nanos,
+    ) {
+        self.handlers.settle(now, permit, Cost([service_ns]));
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
+        connection.pending = Some(unit);
+        connection.parked = Some(Parked::Retry);
+        let waits = connection.tenant.streams.wait(self.retry(key));
+        self.places.back(key, connection);
+        if !waits {
+            self.resume(key, now);
+        }
+    }
+
+    /// Closes connections that take nothing of a reply which is made as they take it.
+    pub(super) fn close_stalled(&mut self) {
+        for key in self.places.keys() {
+            let Some(connection) = self.places.lift(key) else {
+                continue;
+            };
+            let stalled = |stream: &Stream| {
+                !stream.asked && self.now_ms.saturating_sub(stream.taken_ms) > STALL_MS
+            };
+            if connection.stream.as_deref().is_some_and(stalled) {
+                self.close(key, connection);
+            } else {
+                self.places.back(key, connection);
+            }
+        }
+    }
+}
