@@ -13,6 +13,7 @@ use super::fleet::Fleet;
 use super::lane::Lane;
 use super::plan::{Handshake, Plan, Stream};
 use super::process::{raise_file_limit, thread_cpu_s};
+use super::schedule::Schedule;
 use super::timer::Timer;
 use super::{Clock, Identity};
 use crate::error::WorkloadError;
@@ -136,6 +137,9 @@ struct Times {
 struct Drive {
     fleet: Fleet,
     lanes: Vec<Lane>,
+    schedule: Schedule,
+    /// The lanes that are due now; kept to be filled again.
+    due: Vec<usize>,
     recorder: Recorder,
     timer: Timer,
     clock: Clock,
@@ -160,14 +164,18 @@ impl Drive {
         let mut fleet = Fleet::new(target, identities, clock)?;
         let timer = Timer::new(fleet.registry())?;
         let mut lanes = Vec::with_capacity(streams.len());
+        let mut schedule = Schedule::default();
         for (index, stream) in streams.into_iter().enumerate() {
             let mut lane = Lane::new(index, stream);
             lane.advance(&mut fleet, 0, true)?;
+            schedule.enter(index, lane.due_ns());
             lanes.push(lane);
         }
         Ok(Self {
             fleet,
             lanes,
+            schedule,
+            due: Vec::new(),
             recorder,
             timer,
             clock,
@@ -250,15 +258,7 @@ impl Drive {
 
     /// All that is to be done now, and then a wait for what comes.
     fn turn(&mut self, now_ns: u64) -> Result<(), WorkloadError> {
-        for lane in &mut self.lanes {
-            if lane.changes_ns() <= now_ns {
-                let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
-                lane.catch_up(now_ns, fleet, recorder, &mut self.lag);
-                let news = lane.advance(&mut self.fleet, now_ns, false)?;
-                self.news.extend(news);
-            }
-        }
-        let next_ns = self.send_due(now_ns);
+        let next_ns = self.send_due(now_ns)?;
         self.greet();
         self.fleet.flush(&mut self.recorder);
         let wake_ns = next_ns.min(self.times.until_ns).min(self.fleet.rested_ns());
@@ -268,7 +268,7 @@ impl Drive {
             self.answered(token);
             reads += 1;
             if reads % READS == 0 && self.clock.now_ns() >= next_ns {
-                self.send_due(self.clock.now_ns());
+                self.send_due(self.clock.now_ns())?;
                 self.fleet.flush(&mut self.recorder);
             }
         }
@@ -284,16 +284,21 @@ impl Drive {
         self.fleet.flush(&mut self.recorder);
     }
 
-    /// Sends what is due; returns when the next thing is.
-    fn send_due(&mut self, now_ns: u64) -> u64 {
+    /// Enters the stages that have begun and sends what is due; returns when the next thing is.
+    fn send_due(&mut self, now_ns: u64) -> Result<u64, WorkloadError> {
         let until_ns = self.times.until_ns;
-        let mut next_ns = u64::MAX;
-        for lane in &mut self.lanes {
+        self.schedule.take_due(now_ns, &mut self.due);
+        for index in self.due.drain(..) {
+            let lane = &mut self.lanes[index];
             let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
+            if lane.changes_ns() <= now_ns {
+                lane.catch_up(now_ns, fleet, recorder, &mut self.lag);
+                self.news.extend(lane.advance(fleet, now_ns, false)?);
+            }
             lane.send_due((now_ns, until_ns), fleet, recorder, &mut self.lag);
-            next_ns = next_ns.min(lane.due_ns());
+            self.schedule.enter(index, lane.due_ns());
         }
-        next_ns
+        Ok(self.schedule.next_ns())
     }
 
     /// Lets closed loops begin on connections that have nothing to wait for.

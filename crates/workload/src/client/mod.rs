@@ -9,6 +9,7 @@ pub mod plan;
 pub mod preload;
 pub mod process;
 mod reply;
+mod schedule;
 mod target;
 mod timer;
 
