@@ -40,7 +40,7 @@ impl Limit {
 pub struct Request {
     /// What kind of work it was.
     pub class: Class,
-    /// From "the connection was readable and the request complete" to "the reply was written", ns.
+    /// From when the request came, as far as the core can know that, to "the reply was written", ns.
     pub latency_ns: u64,
     /// Of that, the wait at the request stage, ns.
     pub queue_ns: u64,

@@ -13,6 +13,7 @@
 //! charges it to the same tenants here.
 
 mod accept;
+mod arrival;
 mod balance;
 mod board;
 mod command;
@@ -54,6 +55,7 @@ pub use unit::Unit;
 
 use crate::connection::{Connection, Parked};
 use crate::shared::Shared;
+use arrival::came_at;
 use balance::Balance;
 use handler::Task;
 use places::Places;
@@ -125,6 +127,9 @@ pub struct Core {
     now: Nanos,
     /// Time of day at the last look at the poll.
     now_ms: u64,
+    /// When the last look at the poll ended, and when what it found had come.
+    looked: Nanos,
+    came: Nanos,
     /// Every request of this turn is answered so: its tenant is over a limit.
     refusal: Option<(telemetry::Limit, String)>,
     /// Nothing is runnable before this time.
@@ -169,6 +174,8 @@ impl Core {
             value_bytes_max: u32::try_from(options.value_bytes_max).unwrap_or(u32::MAX),
             now,
             now_ms: (options.wall_ms)(),
+            looked: now,
+            came: now,
             refusal: None,
             wake_at: None,
             round_ends: now + ROUND_NS,
@@ -219,6 +226,8 @@ impl Core {
             }
         }
         self.now = self.shared.options.clock.now();
+        self.came = came_at(self.looked, now, self.now);
+        self.looked = self.now;
         self.balance.wakes(self.now);
         if !timeout.is_zero() {
             self.processor.slept(self.now - now);
@@ -240,6 +249,9 @@ impl Core {
         }
         if event.is_writable() {
             connection.writable = true;
+        }
+        if connection.tally.since == 0 && connection.wants_turn() {
+            connection.tally.since = self.came;
         }
         let now = self.now;
         self.put_back(key, connection, now);
