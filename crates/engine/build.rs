@@ -4,7 +4,9 @@ use std::env;
 use std::path::PathBuf;
 
 fn main() {
-    println!("cargo:rerun-if-changed=src/shim/file_system.cc");
+    for source in ["file_system.cc", "files.h", "hook.h"] {
+        println!("cargo:rerun-if-changed=src/shim/{source}");
+    }
     println!("cargo:rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
     // A prebuilt RocksDB may have its headers elsewhere; librocksdb-sys looks at the same variable. Otherwise they
     // are in its own sources, whether it compiled them or was given an archive of the same version.

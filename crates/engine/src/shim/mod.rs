@@ -1,4 +1,4 @@
-//! The Rust side of the file-system shim (`file_system.cc`), and the one call made of the allocator: the only place where this crate is `unsafe`.
+//! The Rust side of the file-system shim (`hook.h`, `files.h`, `file_system.cc`), and the one call made of the allocator: the only place where this crate is `unsafe`.
 //!
 //! The C ABI is two structures and one function. C++ calls `begin` before and `end` after each system call, with
 //! nothing of RocksDB held that the call itself does not hold, and `drop` when its last file is gone.
