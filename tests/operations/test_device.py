@@ -1,6 +1,7 @@
 """The device stage of a running server: what is seen of it, and what is promised of it."""
 
 import json
+import threading
 import urllib.request
 
 import pytest
@@ -12,6 +13,7 @@ from harness.waiting import eventually
 pytestmark = pytest.mark.ours
 
 OPERATOR = Tenant("boss", extra="admin = true")
+WRITER = Tenant("writer", sync="never")
 PROMISED = Tenant("promised", sync="always", extra='reserve = { get = "200/s", put = "100/s" }')
 
 
@@ -24,10 +26,10 @@ def client(server, tenant):
     return redis.Redis(port=server.port, username=tenant.name, password=tenant.password, protocol=3)
 
 
-def emulated(start, more=""):
+def emulated(start, more="", tenants=(OPERATOR, PROMISED)):
     """A server over an emulated SSD, with so small a cache that first reads need it."""
     options = f"object_cache = '1MiB'\nblock_cache = '8MiB'\nmemtable = '1MiB'\n[device]\nmodel = 'ssd'\n{more}"
-    return start(tenants=(OPERATOR, PROMISED), engine_options=options)
+    return start(tenants=tenants, engine_options=options)
 
 
 def test_a_disk_that_is_not_scheduled_is_in_doubt(start):
@@ -86,3 +88,36 @@ def test_more_than_the_floor_is_refused_or_scaled_down(start):
     # What does not promise more is taken, however much that is.
     for change in ("RESERVE-PUT", "40000/s"), ("WEIGHT", "3"):
         client(server, OPERATOR).execute_command("ENTREMET", "TENANT", "SET", "promised", *change)
+
+
+def test_who_outruns_its_flushes_pauses_and_nobody_else(start):
+    server = emulated(start, tenants=(OPERATOR, PROMISED, WRITER))
+    stop = threading.Event()
+
+    def write_at_full_speed():
+        pipeline = client(server, WRITER).pipeline(transaction=False)
+        while not stop.is_set():
+            for number in range(16):
+                pipeline.set(f"key{number}", bytes(64 << 10))
+            pipeline.execute()
+
+    writers = [threading.Thread(target=write_at_full_speed) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        tenant, number = client(server, PROMISED), 0
+        while number < 100 or api(server, "/api/tenants/writer")["write_paused_s"] == 0:
+            tenant.set(f"key{number}", bytes(1000))
+            assert tenant.get(f"key{number // 2}") == bytes(1000)
+            number += 1
+            assert number < 20_000, "who writes at full speed was never slowed"
+            # RocksDB would stall it at 1.
+            assert api(server, "/api/tenants/writer")["write_pressure"] < 1
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert api(server, "/api/tenants/promised")["write_paused_s"] == 0
+    rows = client(server, OPERATOR).execute_command("ENTREMET", "STAGE", "writer")
+    later = next(row for row in rows if row[b"stage"] == b"device-background")
+    assert later[b"write-paused-ms"] > 0 and later[b"write-pressure-percent"] < 100

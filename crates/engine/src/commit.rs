@@ -36,6 +36,7 @@ impl Keyspace {
             let sync = self.sync();
             let tag = batch.tag();
             let _tagged = tagged(tag);
+            let begun = Instant::now();
             if let Err(error) = db.write(batch.encode(), sync == Sync::Always) {
                 return self.fail(&self.write_error(error.into_string()));
             }
@@ -46,6 +47,7 @@ impl Keyspace {
                 counters.unsynced_tag.store(tag.0, Ordering::Relaxed);
                 counters.unsynced.store(true, Ordering::Release);
             }
+            let pause = self.pause(&db, batch.bytes, begun.elapsed());
             turn += batch.bytes;
             // Before the cores are told: they charge it as they answer.
             let used_ns = cpu.lap_ns();
@@ -53,6 +55,9 @@ impl Keyspace {
                 .commit_cpu_ns
                 .fetch_add(used_ns, Ordering::Relaxed);
             self.publish(&batch);
+            if let Some(pause) = pause {
+                return self.shared.writers.commit_after(pause, Arc::clone(&self));
+            }
             if turn > TURN_BYTES && self.shared.writers.0.waiting() > 0 {
                 let me = Arc::clone(&self);
                 return self.shared.writers.commit(me);

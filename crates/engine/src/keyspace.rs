@@ -4,6 +4,7 @@ use crate::gate::Gate;
 use crate::latch::{Book, Locked};
 use crate::log::Log;
 use crate::memory::Buffers;
+use crate::pace::Pace;
 use crate::pins::Stripe;
 use crate::rocks::Db;
 use crate::shard::Shard;
@@ -42,6 +43,7 @@ pub struct Keyspace {
     pub(crate) options: KeyspaceOptions,
     pub(crate) shared: Arc<Shared>,
     pub(crate) buffers: Buffers,
+    pub(crate) pace: Pace,
     pub(crate) gate: Gate,
     pub(crate) shards: Box<[Padded]>,
     hasher: RandomState,
@@ -104,6 +106,7 @@ impl Keyspace {
             directory,
             shared: Arc::clone(shared),
             buffers,
+            pace: Pace::default(),
             gate: Gate::new(db),
             shards,
             hasher: RandomState::default(),

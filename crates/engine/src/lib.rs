@@ -32,6 +32,7 @@ mod latch;
 mod log;
 mod memory;
 mod options;
+mod pace;
 mod phases;
 mod pins;
 mod pool;

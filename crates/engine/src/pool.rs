@@ -2,10 +2,10 @@
 
 use crate::device::{tag, tagged, Tag};
 use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use threads::Duty;
 
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
@@ -16,6 +16,9 @@ const SPARE_IDLE: Duration = Duration::from_secs(10);
 struct State {
     /// With the tag of whoever queued it.
     jobs: VecDeque<(Tag, Job)>,
+    /// Those whose time has not come: by it, and by a number where times are the same.
+    later: BTreeMap<(Instant, u64), (Tag, Job)>,
+    numbered: u64,
     idle: usize,
     threads: usize,
     closed: bool,
@@ -44,6 +47,8 @@ impl Pool {
             max: max.max(1),
             state: Mutex::new(State {
                 jobs: VecDeque::new(),
+                later: BTreeMap::new(),
+                numbered: 0,
                 idle: 0,
                 threads: 0,
                 closed: false,
@@ -62,27 +67,30 @@ impl Pool {
         }
         state.jobs.push_back((tag(), job));
         if state.jobs.len() > state.idle && state.threads < self.0.max {
-            self.start_thread(&mut state);
+            self.0.start_thread(&mut state);
         }
         drop(state);
         self.0.work.notify_one();
     }
 
-    fn start_thread(&self, state: &mut State) {
-        let inner = Arc::clone(&self.0);
-        let name = format!("{}-{}", self.0.name, state.threads);
-        let thread = std::thread::Builder::new().name(name);
-        match thread.spawn(move || inner.work()) {
-            Ok(_) => state.threads += 1,
-            // The threads there are will get to the job; without any there is no way on.
-            Err(error) => {
-                tracing::error!(pool = self.0.name, %error, "cannot start a thread");
-                assert!(state.threads > 0, "no thread for {}: {error}", self.0.name);
-            }
+    /// Queues a job at a time to come, or at once when the pool is closed before. No thread is occupied until then.
+    pub(crate) fn submit_at(&self, due: Instant, job: Job) {
+        let mut state = self.0.state.lock();
+        if state.closed {
+            return;
         }
+        state.numbered += 1;
+        let number = state.numbered;
+        state.later.insert((due, number), (tag(), job));
+        if state.idle == 0 && state.threads < self.0.max {
+            self.0.start_thread(&mut state);
+        }
+        drop(state);
+        // Somebody must learn until when to wait.
+        self.0.work.notify_one();
     }
 
-    /// Jobs that no thread has begun.
+    /// Jobs that no thread has begun and whose time has come.
     pub(crate) fn waiting(&self) -> usize {
         self.0.state.lock().jobs.len()
     }
@@ -105,8 +113,34 @@ impl Pool {
     }
 }
 
+impl State {
+    /// What is to be done now: first what has waited for its time.
+    fn take(&mut self) -> Option<(Tag, Job)> {
+        let first = self.later.first_entry();
+        let due = first.filter(|entry| self.closed || entry.key().0 <= Instant::now());
+        match due {
+            Some(entry) => Some(entry.remove()),
+            None => self.jobs.pop_front(),
+        }
+    }
+}
+
 impl Inner {
-    fn work(&self) {
+    fn start_thread(self: &Arc<Self>, state: &mut State) {
+        let inner = Arc::clone(self);
+        let name = format!("{}-{}", self.name, state.threads);
+        let thread = std::thread::Builder::new().name(name);
+        match thread.spawn(move || inner.work()) {
+            Ok(_) => state.threads += 1,
+            // The threads there are will get to the job; without any there is no way on.
+            Err(error) => {
+                tracing::error!(pool = self.name, %error, "cannot start a thread");
+                assert!(state.threads > 0, "no thread for {}: {error}", self.name);
+            }
+        }
+    }
+
+    fn work(self: &Arc<Self>) {
         self.duty.begin();
         while let Some((tag, job)) = self.next() {
             let _tagged = tagged(tag);
@@ -116,25 +150,32 @@ impl Inner {
         }
     }
 
-    fn next(&self) -> Option<(Tag, Job)> {
+    fn next(self: &Arc<Self>) -> Option<(Tag, Job)> {
         let mut state = self.state.lock();
         loop {
-            if let Some(job) = state.jobs.pop_front() {
+            if let Some(job) = state.take() {
+                // Whoever waited for the time of the next one is away now.
+                if state.idle == 0 && !state.later.is_empty() && state.threads < self.max {
+                    self.start_thread(&mut state);
+                }
                 return Some(job);
             }
-            let spare = state.threads > self.keep;
             if state.closed {
                 break;
             }
+            let spare = state.threads > self.keep && state.later.is_empty();
+            let next = state.later.keys().next().map(|(due, _)| *due);
+            let until = next.or_else(|| spare.then(|| Instant::now() + SPARE_IDLE));
             state.idle += 1;
-            let timed_out = if spare {
-                self.work.wait_for(&mut state, SPARE_IDLE).timed_out()
-            } else {
-                self.work.wait(&mut state);
-                false
+            let timed_out = match until {
+                Some(until) => self.work.wait_until(&mut state, until).timed_out(),
+                None => {
+                    self.work.wait(&mut state);
+                    false
+                }
             };
             state.idle -= 1;
-            if timed_out && state.jobs.is_empty() && state.threads > self.keep {
+            if spare && timed_out && state.jobs.is_empty() && state.threads > self.keep {
                 break;
             }
         }

@@ -35,6 +35,10 @@ pub(crate) const MEMTABLE_PARTS: i32 = 8;
 const MEMTABLE_BLOOM_RATIO: f64 = 0.001;
 /// Files of level 0 that start a compaction.
 const LEVEL0_FILES: i32 = 8;
+/// With so many it delays writers.
+pub(crate) const LEVEL0_SLOWDOWN_FILES: i32 = 24;
+/// And when compaction is so many bytes behind.
+pub(crate) const PENDING_SOFT_BYTES: usize = 64 << 30;
 /// Output files of compaction, so that one compaction step stays short.
 const FILE_BYTES: u64 = 64 << 20;
 /// Info logs: two of 1 MiB at most, warnings only.
@@ -98,8 +102,9 @@ impl Commons {
         // Twice RocksDB's four: under overwrites half the compaction work (0.5 instead of 1 us of
         // processor a put), for four more Bloom filters in memory to ask on a miss.
         options.set_level_zero_file_num_compaction_trigger(LEVEL0_FILES);
-        options.set_level_zero_slowdown_writes_trigger(24);
+        options.set_level_zero_slowdown_writes_trigger(LEVEL0_SLOWDOWN_FILES);
         options.set_level_zero_stop_writes_trigger(40);
+        options.set_soft_pending_compaction_bytes_limit(PENDING_SOFT_BYTES);
         options.set_max_bytes_for_level_base(LEVEL0_FILES as u64 * tenant.memtable_bytes as u64);
         options.set_target_file_size_base(FILE_BYTES);
         // Data that is rewritten soon is not worth compressing.

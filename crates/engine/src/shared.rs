@@ -11,6 +11,7 @@ use rocksdb::Options;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub(crate) struct Shared {
     pub directory: Directory,
@@ -31,6 +32,12 @@ impl Writers {
     /// REQUIRES: the caller has made the keyspace's log busy.
     pub(crate) fn commit(&self, keyspace: Arc<Keyspace>) {
         self.0.submit(Box::new(move || keyspace.commit()));
+    }
+
+    /// REQUIRES: the same.
+    pub(crate) fn commit_after(&self, pause: Duration, keyspace: Arc<Keyspace>) {
+        let due = Instant::now() + pause;
+        self.0.submit_at(due, Box::new(move || keyspace.commit()));
     }
 }
 

@@ -70,6 +70,8 @@ pub struct KeyspaceStats {
     pub allotments: Allotments,
     /// Bytes that its memtables may have now.
     pub write_buffer_granted_bytes: u64,
+    /// Time that its writes have paused, so that they do not stall, ns.
+    pub write_paused_ns: u64,
     /// Bytes written that wait for commit.
     pub pending_bytes: u64,
     /// Batches committed.
@@ -90,7 +92,9 @@ pub struct KeyspaceStats {
     pub memtable_bytes: u64,
     /// Bytes that compaction is behind.
     pub compaction_debt_bytes: u64,
-    /// Whether the database is open; the four numbers above are 0 if not.
+    /// How near it is to delaying its writers: they pause from 0.5 on, and at 1 RocksDB stalls them.
+    pub write_pressure: f64,
+    /// Whether the database is open; the five numbers above are 0 if not.
     pub open: bool,
     /// Why writes are refused, if they are.
     pub error: Option<EngineError>,
@@ -120,6 +124,7 @@ impl Keyspace {
             allotments: buffers.allotments(),
             write_buffer_granted_bytes: granted.write_buffers,
             cache_bytes_max: self.cache_bytes.load(Ordering::Relaxed),
+            write_paused_ns: self.paused_ns(),
             pending_bytes: self.log.pending() as u64,
             commits: counters.commits.load(Ordering::Relaxed),
             committed_writes: counters.writes.load(Ordering::Relaxed),
@@ -143,6 +148,7 @@ impl Keyspace {
             stats.disk_bytes = db.property("rocksdb.total-sst-files-size");
             stats.memtable_bytes = db.memtable_bytes();
             stats.compaction_debt_bytes = db.property("rocksdb.estimate-pending-compaction-bytes");
+            stats.write_pressure = db.pressure().part;
         }
         stats
     }

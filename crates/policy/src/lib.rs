@@ -20,6 +20,7 @@
 //! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised requests into VOPs;
 //! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
 //! * [`memory`] says who has how much of the block cache and the write buffers;
+//! * [`stall`] says how long writes pause so that a database never stalls them;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
 //! * [`balance`] says which connections should move to another core.
@@ -38,6 +39,7 @@ pub mod placement;
 pub mod profile;
 pub mod provision;
 pub mod replica;
+pub mod stall;
 
 mod fairness;
 mod generator;

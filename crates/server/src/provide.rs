@@ -10,10 +10,12 @@ use telemetry::Class;
 
 use crate::device::{Device, Served};
 use crate::shared::Shared;
-use crate::tenants::{RegistryError, Settings};
+use crate::tenants::{RegistryError, Settings, Tenant};
 
 /// Between two steps (thesis 6.3.1: once a second).
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Bytes of a normalised request.
+const UNIT_BYTES: f64 = 1024.0;
 
 /// The thread that provides, and what ends it when it is dropped.
 pub struct Provider {
@@ -84,8 +86,12 @@ impl Shared {
             };
             (device.number(&tenant.name), served)
         };
-        let served: Vec<_> = self.tenants.list().iter().map(served).collect();
+        let tenants = self.tenants.list();
+        let served: Vec<_> = tenants.iter().map(served).collect();
         device.provide(&served);
+        for tenant in &tenants {
+            promise_writes(device, tenant);
+        }
     }
 
     /// Refuses a reservation that the device could not keep beside the others, at the prices known now; where
@@ -118,6 +124,22 @@ impl Shared {
             "{over}; reserve less, or set device.overbook"
         )))
     }
+}
+
+/// A writer that its database would stall pauses, but not below the puts that the device was just told to provide for.
+fn promise_writes(device: &Device, tenant: &Tenant) {
+    let Some(keyspace) = tenant.keyspace() else {
+        return;
+    };
+    let promised = device.promised(device.number(&tenant.name)).provisioned;
+    let (wanted, allocated) = (promised.wanted.total(), promised.allocated.total());
+    let provided = if wanted > 0.0 {
+        allocated / wanted
+    } else {
+        0.0
+    };
+    let puts_per_s = tenant.settings().reserve_put_per_s.unwrap_or_default();
+    keyspace.promise_writes((puts_per_s * provided * UNIT_BYTES) as u64);
 }
 
 /// What is wrong with reservations that need so many VOPs a second; `None`: nothing.

@@ -265,6 +265,8 @@ fn snapshot(
         write_buffer_granted_bytes: stored.write_buffer_granted_bytes,
         write_buffer_allotment_bytes: stored.allotments.write_buffer_bytes,
         uncommitted_bytes: stored.pending_bytes,
+        write_pressure: stored.write_pressure,
+        write_paused_s: stored.write_paused_ns as f64 / 1e9,
         disk_bytes: stored.disk_bytes,
         write_error: stored.error.map(|error| error.to_string()),
         device,

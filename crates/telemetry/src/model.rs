@@ -206,6 +206,10 @@ pub struct TenantSnapshot {
     pub write_buffer_allotment_bytes: u64,
     /// Written in memory, not yet committed, bytes.
     pub uncommitted_bytes: u64,
+    /// How near its database is to stalling its writes: they pause from 0.5 on, at 1 it stalls them.
+    pub write_pressure: f64,
+    /// Time that they have paused, seconds.
+    pub write_paused_s: f64,
     /// Bytes of its files.
     pub disk_bytes: u64,
     /// Why its writes are refused, if they are.

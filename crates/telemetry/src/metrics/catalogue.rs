@@ -104,6 +104,8 @@ pub(super) const TENANT: &[Metric<TenantScrape>] = &[
     metric("entremet_tenant_write_buffer_granted_bytes", Gauge, "bytes", "Memtables it may use now.", |t| t.gauges.write_buffer_granted_bytes as f64),
     metric("entremet_tenant_write_buffer_allotment_bytes", Gauge, "bytes", "Memtables it is entitled to.", |t| t.gauges.write_buffer_allotment_bytes as f64),
     metric("entremet_tenant_uncommitted_bytes", Gauge, "bytes", "Written in memory, not yet committed.", |t| t.gauges.uncommitted_bytes as f64),
+    metric("entremet_tenant_write_pressure", Gauge, "1 is stalled", "How near its database is to stalling its writes: from 0.5 on they pause, so that it need not.", |t| t.gauges.write_pressure),
+    metric("entremet_tenant_write_paused_seconds_total", Counter, "seconds", "Time that its writes have paused for that.", |t| t.gauges.write_paused_s),
     metric("entremet_tenant_disk_requests_total", Counter, "requests", "Requests that a handler ran: their data was not in memory, or they were too long for a core's turn.", |t| t.totals.disk_requests() as f64),
     metric("entremet_tenant_disk_bytes", Gauge, "bytes", "Size of its files.", |t| t.gauges.disk_bytes as f64),
     metric("entremet_tenant_writes_refused", Gauge, "1 or 0", "1 while its writes are refused because a commit failed.", |t| f64::from(t.gauges.write_error.is_some())),

@@ -9,6 +9,7 @@ use super::Visit;
 use crate::core::{Entry, Seen};
 use crate::device::Device;
 use crate::resp::Reply;
+use crate::tenants::Tenant;
 
 struct Row {
     core: usize,
@@ -63,15 +64,38 @@ pub fn run(visit: &mut Visit<'_>) {
         }
     }
     if let Some(device) = &visit.shared.options.device {
-        rows.extend(names.values().flat_map(|name| at_the_device(device, name)));
+        let tenants = &visit.shared.tenants;
+        let owed = |name: &str| {
+            tenants
+                .get(name)
+                .map(|tenant| owed(&tenant))
+                .unwrap_or_default()
+        };
+        rows.extend((names.values()).flat_map(|name| at_the_device(device, name, owed(name))));
     }
     let mut reply = visit.reply();
     reply.array(rows.len());
     rows.iter().for_each(|row| row.write(&mut reply));
 }
 
-/// A tenant's requests there, and what is flushed and compacted for it.
-fn at_the_device(device: &Device, name: &str) -> Vec<Row> {
+/// How near a tenant's database is to stalling its writes, and how long they have paused for that.
+fn owed(tenant: &Tenant) -> Vec<(String, u64)> {
+    let stats = tenant.keyspace().map(|keyspace| keyspace.stats());
+    let stats = stats.unwrap_or_default();
+    vec![
+        (
+            "write-pressure-percent".to_string(),
+            (100.0 * stats.write_pressure).round() as u64,
+        ),
+        (
+            "write-paused-ms".to_string(),
+            stats.write_paused_ns / 1_000_000,
+        ),
+    ]
+}
+
+/// A tenant's requests there, and what is flushed and compacted for it, with what is still to be.
+fn at_the_device(device: &Device, name: &str, owed: Vec<(String, u64)>) -> Vec<Row> {
     let number = device.number(name);
     let (Some(observed), Some(used)) = (device.observe(number), device.used(number)) else {
         return Vec::new();
@@ -92,11 +116,12 @@ fn at_the_device(device: &Device, name: &str) -> Vec<Row> {
             of_requests.push((format!("vops-{}", activity.name()), whole(vops)));
         }
     }
-    let later = (
+    let mut later = vec![(
         "vops-allocated-per-s".to_string(),
         whole(allocated.background),
-    );
-    let parts = [("device", of_requests), ("device-background", vec![later])];
+    )];
+    later.extend(owed);
+    let parts = [("device", of_requests), ("device-background", later)];
     let rows = parts.into_iter().zip(observed);
     let rows = rows.map(|((stage, device), seen)| Row {
         core: 0,
