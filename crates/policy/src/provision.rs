@@ -1,8 +1,9 @@
 //! Reservations of requests turned into allocations of a device (thesis 6.3.1, its end, and 6.3.2).
 //!
 //! A tenant that was promised `v_a` normalised requests a second needs `v_a profile_a` VOPs a second. All together must fit
-//! under the floor, what the device does under the worst of mixes; if they do not, each is scaled
-//! down by the same factor, and that is reported.
+//! what the device does at present, as far as is known (`depth::Capacity`); if they do not, each is scaled
+//! down by the same factor, and that is reported. The thesis holds them under the floor, what the device does under the worst of
+//! mixes, and leaves half of it to nobody; that is where the estimate begins here, and what a new reservation must fit under.
 //!
 //! An allocation has two parts, because the I/O has: what requests do themselves, and what the engine does for them later.
 //! Were the second not reserved too, flushes and compactions would fall behind the puts that were.
@@ -11,7 +12,7 @@ use crate::cost::device::CostModel;
 use crate::profile::{Interval, Profile, Request, RequestCost, REQUESTS};
 use std::collections::BTreeMap;
 
-/// What is allocated of what is needed, where the floor allows it: a price is an average, and half of the time requests
+/// What is allocated of what is needed, where the device allows it: a price is an average, and half of the time requests
 /// cost more. Who does not need it does not use it: a reservation is used up by all that is done.
 const HEADROOM: f64 = 1.1;
 /// Overbooking is reported when it has lasted for so many intervals: the first requests of a tenant are priced before its
@@ -78,7 +79,7 @@ pub struct Provision {
     pub wanted_per_s: f64,
     /// What each gets of what it needs, above 0, at most 1.
     pub scale: f64,
-    /// By how much the reservations exceed the floor, VOPs a second; 0 if they fit, or only just do not.
+    /// By how much the reservations exceed what there is, VOPs a second; 0 if they fit, or only just do not.
     pub overbooked_per_s: f64,
 }
 
@@ -93,20 +94,18 @@ struct Tenant {
 pub struct Provisioner {
     costs: CostModel,
     pricing: Pricing,
-    floor_per_s: f64,
     tenants: BTreeMap<u32, Tenant>,
-    /// Intervals in a row in which the floor did not suffice.
+    /// Intervals in a row in which there was too little.
     over: u32,
 }
 
 impl Provisioner {
-    /// Without tenants. `floor_per_s` is what may be promised, VOPs a second, above 0.
+    /// Without tenants.
     #[must_use]
-    pub fn new(costs: CostModel, pricing: Pricing, floor_per_s: f64) -> Provisioner {
+    pub fn new(costs: CostModel, pricing: Pricing) -> Provisioner {
         Provisioner {
             costs,
             pricing,
-            floor_per_s,
             tenants: BTreeMap::new(),
             over: 0,
         }
@@ -146,15 +145,15 @@ impl Provisioner {
         others + self.priced(&profile, reservation).wanted.total()
     }
 
-    /// Ends an interval: what everybody gets in the next.
-    pub fn provision(&mut self) -> Provision {
+    /// Ends an interval: what everybody gets in the next, of `available_per_s` VOPs a second, above 0.
+    pub fn provision(&mut self, available_per_s: f64) -> Provision {
         let priced =
             |(at, tenant): (&u32, &Tenant)| (*at, self.priced(&tenant.profile, tenant.reservation));
         let mut tenants: BTreeMap<u32, Provisioned> = self.tenants.iter().map(priced).collect();
         let wanted_per_s: f64 = tenants.values().map(|tenant| tenant.wanted.total()).sum();
-        let over = wanted_per_s > self.floor_per_s;
+        let over = wanted_per_s > available_per_s;
         let fits = if wanted_per_s > 0.0 {
-            self.floor_per_s / wanted_per_s
+            available_per_s / wanted_per_s
         } else {
             1.0
         };
@@ -164,7 +163,7 @@ impl Provisioner {
         let scale = fits.min(1.0);
         self.over = if over { self.over.saturating_add(1) } else { 0 };
         let overbooked_per_s = if self.over >= LASTS {
-            wanted_per_s - self.floor_per_s
+            wanted_per_s - available_per_s
         } else {
             0.0
         };

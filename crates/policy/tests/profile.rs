@@ -127,12 +127,12 @@ fn reserved(provision: &Provision, tenant: u32) -> f64 {
 
 #[test]
 fn what_is_done_later_is_reserved_for_background_work() {
-    let mut provisioner = Provisioner::new(costs(), Pricing::Profiles, 10e3);
+    let mut provisioner = Provisioner::new(costs(), Pricing::Profiles);
     provisioner.reserve(0, [0.0, 1000.0]);
     for _ in 0..30 {
         provisioner.observe(0, &puts(1000, 1, 3.0, 500.0, 1500.0));
     }
-    let got = provisioner.provision().tenants[&0];
+    let got = provisioner.provision(10e3).tenants[&0];
     assert!((got.wanted.foreground - 3000.0).abs() < 1.0, "{got:?}");
     assert!((got.wanted.background - 2000.0).abs() < 200.0, "{got:?}");
     let more = got.allocated.background / got.wanted.background;
@@ -146,18 +146,18 @@ fn what_is_done_later_is_reserved_for_background_work() {
 
 #[test]
 fn overbooking_that_lasts_is_reported() {
-    let mut provisioner = Provisioner::new(costs(), Pricing::Objects, 3e3);
+    let mut provisioner = Provisioner::new(costs(), Pricing::Objects);
     provisioner.reserve(0, [0.0, 1000.0]);
     provisioner.reserve(1, [3000.0, 0.0]);
     let told: Vec<f64> = (0..4)
-        .map(|_| provisioner.provision().overbooked_per_s)
+        .map(|_| provisioner.provision(3e3).overbooked_per_s)
         .collect();
     assert_eq!(told[..2], [0.0, 0.0], "not at once");
     assert!(
         (told[2] - 3000.0).abs() < 1.0 && told[3] == told[2],
         "{told:?}"
     );
-    let now = provisioner.provision();
+    let now = provisioner.provision(3e3);
     assert!(
         (reserved(&now, 0) - reserved(&now, 1)).abs() < 1.0,
         "{now:?}"
@@ -165,7 +165,7 @@ fn overbooking_that_lasts_is_reported() {
     assert!((provisioner.would_want_per_s(Some(1), [0.0; 2]) - 3e3).abs() < 1.0);
     assert!((provisioner.would_want_per_s(None, [1000.0, 0.0]) - 7e3).abs() < 1.0);
     provisioner.remove(0);
-    assert_eq!(provisioner.provision().overbooked_per_s, 0.0);
+    assert_eq!(provisioner.provision(3e3).overbooked_per_s, 0.0);
 }
 
 fn an_interval() -> impl Strategy<Value = Interval> {
@@ -194,28 +194,28 @@ fn an_interval() -> impl Strategy<Value = Interval> {
 }
 
 proptest! {
-    /// Whatever is seen, allocations fit under the floor, are scaled evenly, and none is negative or no number.
+    /// Whatever is seen, allocations fit into what there is, are scaled evenly, and none is negative or no number.
     #[test]
     fn allocations_fit_and_are_scaled_alike(
         seen in prop::collection::vec((0u32..5, an_interval()), 0..60),
         promised in prop::collection::vec([0.0..20e3f64, 0.0..20e3], 5),
         profiles: bool,
-        floor in 1.0..100e3f64,
+        available in 1.0..100e3f64,
     ) {
         let pricing = if profiles { Pricing::Profiles } else { Pricing::Objects };
-        let mut provisioner = Provisioner::new(costs(), pricing, floor);
+        let mut provisioner = Provisioner::new(costs(), pricing);
         for (tenant, reservation) in (0..).zip(&promised) {
             provisioner.reserve(tenant, *reservation);
         }
         for (tenant, interval) in &seen {
             provisioner.observe(*tenant, interval);
         }
-        let provision = provisioner.provision();
+        let provision = provisioner.provision(available);
         let sum: f64 = provision.tenants.values().map(|t| t.allocated.total()).sum();
-        prop_assert!(sum <= floor * (1.0 + 1e-9), "{} of {}", sum, floor);
+        prop_assert!(sum <= available * (1.0 + 1e-9), "{} of {}", sum, available);
         prop_assert!(provision.scale > 0.0 && provision.scale <= 1.0);
-        prop_assert!(provision.wanted_per_s <= floor || (sum - floor).abs() < floor * 1e-9);
-        prop_assert!(sum >= provision.wanted_per_s.min(floor) * (1.0 - 1e-9));
+        prop_assert!(provision.wanted_per_s <= available || (sum - available).abs() < available * 1e-9);
+        prop_assert!(sum >= provision.wanted_per_s.min(available) * (1.0 - 1e-9));
         for tenant in provision.tenants.values() {
             let (wanted, allocated) = (tenant.wanted, tenant.allocated);
             for (want, get) in [(wanted.foreground, allocated.foreground), (wanted.background, allocated.background)] {
@@ -258,7 +258,7 @@ proptest! {
 fn the_scenario_gives_what_it_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/provision.script");
     let text = std::fs::read_to_string(&path).expect("the scenario");
-    let mut provisioner = Provisioner::new(costs(), Pricing::Profiles, 18e3);
+    let mut provisioner = Provisioner::new(costs(), Pricing::Profiles);
     let mut out = String::new();
     for line in text.lines().filter(|line| !line.starts_with("  ")) {
         let _ = writeln!(out, "{line}");
@@ -277,7 +277,7 @@ fn the_scenario_gives_what_it_says() {
                 interval.done[GET] = done(number(3) as u64, 4, 1.2, false);
                 let provisions = (0..number(1) as u32).map(|_| {
                     provisioner.observe(number(2) as u32, &interval);
-                    provisioner.provision()
+                    provisioner.provision(18e3)
                 });
                 let _ = write!(out, "{}", told(&provisions.last().expect("a second")));
             }

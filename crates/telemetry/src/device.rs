@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The device stage of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSnapshot {
-    /// VOPs a second that may be promised.
+    /// VOPs a second that it does under the worst of mixes: what new reservations must fit under.
     pub floor_vops_per_s: f64,
     /// VOPs a second that it does under the present mix, as far as is known.
     pub capacity_vops_per_s: f64,
@@ -16,7 +16,7 @@ pub struct DeviceSnapshot {
     pub used_vops_per_s: f64,
     /// VOPs a second that all reservations need.
     pub reserved_vops_per_s: f64,
-    /// By how much they exceed the floor, once that has lasted.
+    /// By how much they exceed what it does, once that has lasted.
     pub overbooked_vops_per_s: f64,
     /// What each reservation gets of what it needs, 0 to 1.
     pub reservation_scale: f64,
@@ -39,6 +39,8 @@ pub struct DeviceOperation {
     pub operation: String,
     /// I/Os done.
     pub ios: u64,
+    /// What they cost.
+    pub vops: f64,
     /// From their turns to their ends, summed, seconds.
     pub device_s: f64,
 }

@@ -44,7 +44,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 36] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 42] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -81,6 +81,12 @@ impl Figure {
         ("vop-direct", Self::Whole("vop-direct"), "VOP/s"),
         ("vop-flush", Self::Whole("vop-flush"), "VOP/s"),
         ("vop-compaction", Self::Whole("vop-compaction"), "VOP/s"),
+        ("vop-charged", Self::Whole("vop-charged"), "VOP/s"),
+        ("vop-priced", Self::Whole("vop-priced"), "VOP/s"),
+        ("get-direct", Self::Whole("get-direct"), "VOP"),
+        ("put-direct", Self::Whole("put-direct"), "VOP"),
+        ("put-flush", Self::Whole("put-flush"), "VOP"),
+        ("put-compaction", Self::Whole("put-compaction"), "VOP"),
     ];
 
     /// Its unit, empty for a ratio.

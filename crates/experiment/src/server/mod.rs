@@ -7,6 +7,7 @@
 pub mod check;
 pub mod config;
 pub mod pin;
+mod told;
 pub mod watch;
 
 use std::fs::{self, File};

@@ -1,6 +1,6 @@
 //! Who used how much of the device, and for what: by tenant, class of request and activity of RocksDB.
 
-use engine::device::{Activity, Op, Tag, TAGS};
+use engine::device::{Activity, DeviceIo, Op, Tag, TAGS};
 use parking_lot::RwLock;
 use policy::cost::device::Vop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,19 +69,22 @@ impl Used {
     }
 }
 
-/// I/Os of one operation, of everybody. Totals only grow.
+/// I/Os of one operation, of everybody, strangers included. Totals only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// I/Os.
     pub ios: u64,
+    /// What they cost.
+    pub vops: Vop,
     /// From the turn to the end, summed.
     pub ns: u64,
 }
 
 /// The counters of a [`Done`].
 #[derive(Debug, Default)]
-struct Times {
+struct Operation {
     ios: AtomicU64,
+    vops: AtomicU64,
     ns: AtomicU64,
 }
 
@@ -95,13 +98,11 @@ struct Cell {
 #[derive(Debug, Default)]
 struct Account([[Cell; ACTIVITIES]; TAGS]);
 
-/// An account for each tenant. Adding takes a shared lock and two atomic additions.
+/// An account for each tenant, and one for the device. Adding takes a shared lock and five atomic additions.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     accounts: RwLock<Vec<Option<Arc<Account>>>>,
-    /// Of everybody, strangers included.
-    total: AtomicU64,
-    times: [Times; Op::ALL.len()],
+    operations: [Operation; Op::ALL.len()],
 }
 
 impl Ledger {
@@ -121,10 +122,14 @@ impl Ledger {
         }
     }
 
-    pub(super) fn add(&self, tenant: u32, tag: Tag, activity: Activity, price: Vop) {
-        self.total.fetch_add(price.0, Ordering::Relaxed);
-        if let Some(Some(account)) = self.accounts.read().get(tenant as usize) {
-            let cell = &account.0[tag.index()][activity as usize];
+    /// An I/O that took `ns` from its turn to its end.
+    pub(super) fn add(&self, io: &DeviceIo, price: Vop, ns: u64) {
+        let operation = &self.operations[io.op as usize];
+        operation.ios.fetch_add(1, Ordering::Relaxed);
+        operation.vops.fetch_add(price.0, Ordering::Relaxed);
+        operation.ns.fetch_add(ns, Ordering::Relaxed);
+        if let Some(Some(account)) = self.accounts.read().get(io.principal as usize) {
+            let cell = &account.0[io.tag.index()][io.activity as usize];
             cell.ios.fetch_add(1, Ordering::Relaxed);
             cell.vops.fetch_add(price.0, Ordering::Relaxed);
         }
@@ -141,21 +146,18 @@ impl Ledger {
         })))
     }
 
-    pub(super) fn done_in(&self, op: Op, ns: u64) {
-        let times = &self.times[op as usize];
-        times.ios.fetch_add(1, Ordering::Relaxed);
-        times.ns.fetch_add(ns, Ordering::Relaxed);
-    }
-
     pub(super) fn done(&self) -> [Done; Op::ALL.len()] {
-        std::array::from_fn(|op| Done {
-            ios: self.times[op].ios.load(Ordering::Relaxed),
-            ns: self.times[op].ns.load(Ordering::Relaxed),
-        })
+        let read = |operation: &Operation| Done {
+            ios: operation.ios.load(Ordering::Relaxed),
+            vops: Vop(operation.vops.load(Ordering::Relaxed)),
+            ns: operation.ns.load(Ordering::Relaxed),
+        };
+        std::array::from_fn(|op| read(&self.operations[op]))
     }
 
     pub(super) fn total(&self) -> Vop {
-        Vop(self.total.load(Ordering::Relaxed))
+        let done = self.done().into_iter();
+        done.fold(Vop::ZERO, |sum, done| sum.plus(done.vops))
     }
 }
 

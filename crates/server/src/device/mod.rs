@@ -174,8 +174,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             options.chunk_bytes,
         );
         dispatch.discipline = options.discipline;
-        let (costs, floor) = (options.costs.clone(), options.floor_per_s.max(1.0));
-        let provisioner = Provisioner::new(costs, options.pricing, floor);
+        let provisioner = Provisioner::new(options.costs.clone(), options.pricing);
         let live = Live {
             depth: Depth::new(options.depth),
             capacity: Capacity::new(options.floor_per_s),
@@ -234,7 +233,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             .iter()
             .filter_map(|&(tenant, served)| Some((tenant, served, self.used(tenant)?)));
         let totals: Vec<_> = with_used.collect();
-        let change = self.promises.lock().step(self.clock.now(), &totals);
+        let capacity_per_s = self.live.lock().capacity.per_s().max(1.0);
+        let mut promises = self.promises.lock();
+        let change = promises.step(self.clock.now(), &totals, capacity_per_s);
+        drop(promises);
         let mut places = self.places.lock();
         for (tenant, got) in change.provided {
             let Some(place) = places.get_mut(&tenant) else {
@@ -247,13 +249,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             }
         }
         drop(places);
-        let floor_per_s = self.options.floor_per_s;
         match change.overbooked {
             Some(Some(over_per_s)) => tracing::warn!(
-                floor_per_s, over_per_s,
-                "reservations need more of the device than its floor: all get evenly less; lower some, or calibrate"
+                capacity_per_s, over_per_s,
+                "reservations need more of the device than it does: all get evenly less; lower some, or calibrate"
             ),
-            Some(None) => tracing::info!(floor_per_s, "reservations fit under the device's floor again"),
+            Some(None) => tracing::info!(capacity_per_s, "the device does what reservations need again"),
             None => {}
         }
     }
@@ -283,7 +284,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         Some([self.queue.observe(requests)?, self.queue.observe(later)?])
     }
 
-    /// I/Os done and their time at the device, by operation in the order of [`Op::ALL`].
+    /// I/Os done, what they cost and their time at the device, by operation in the order of [`Op::ALL`].
     #[must_use]
     pub fn done(&self) -> [Done; Op::ALL.len()] {
         self.ledger.done()
@@ -411,14 +412,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         // Reads ask beyond the end of a file; what was not moved did not cost. An error did: the device tried.
         let price = self.price(io, if ended.ok { ended.bytes } else { io.bytes });
         let cost = Cost([price.0]);
-        self.ledger.add(io.principal, io.tag, io.activity, price);
         let begun = (token & BEGAN == BEGAN)
             .then(|| BEGUN.with_borrow_mut(Vec::pop))
             .flatten();
-        if let Some(Begun { at, .. }) = begun {
-            self.ledger
-                .done_in(io.op, self.clock.now().saturating_sub(at));
-        }
+        let now = self.clock.now();
+        let took_ns = begun.as_ref().map_or(0, |one| now.saturating_sub(one.at));
+        self.ledger.add(io, price, took_ns);
         match begun.and_then(|begun| begun.permit) {
             Some(permit) => self.queue.settle(permit, cost),
             None => self.queue.charge(principal(io), cost),

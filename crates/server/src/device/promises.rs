@@ -38,7 +38,7 @@ pub struct Booked {
     pub used_per_s: f64,
     /// What each gets of what it needs, at most 1.
     pub scale: f64,
-    /// By how much they exceed the floor, once that has lasted; VOPs a second.
+    /// By how much they exceed what the device does at present, once that has lasted; VOPs a second.
     pub overbooked_per_s: f64,
 }
 
@@ -121,8 +121,13 @@ impl Promises {
         self.provisioner.would_want_per_s(tenant, reservation)
     }
 
-    /// An interval has ended in which these tenants came to these totals.
-    pub(super) fn step(&mut self, now: Nanos, totals: &[(u32, Served, Used)]) -> Change {
+    /// An interval has ended in which these tenants came to these totals, and the device does so many VOPs a second.
+    pub(super) fn step(
+        &mut self,
+        now: Nanos,
+        totals: &[(u32, Served, Used)],
+        available_per_s: f64,
+    ) -> Change {
         let ns = now.saturating_sub(self.since).max(1);
         self.since = now;
         for &(tenant, served, used) in totals {
@@ -134,7 +139,7 @@ impl Promises {
             let vops = since(used.total().vops, before.used.total().vops);
             self.used_per_s.insert(tenant, vops.get() * 1e9 / ns as f64);
         }
-        self.provision = self.provisioner.provision();
+        self.provision = self.provisioner.provision(available_per_s);
         let tenants = self.provision.tenants.iter();
         let over = self.provision.overbooked_per_s;
         let overbooked = match (over > 0.0, self.said) {

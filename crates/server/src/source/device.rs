@@ -32,6 +32,7 @@ pub(super) fn server(shared: &Shared) -> Option<DeviceSnapshot> {
             .map(|(op, done)| DeviceOperation {
                 operation: op.name().to_string(),
                 ios: done.ios,
+                vops: done.vops.get(),
                 device_s: done.ns as f64 / 1e9,
             })
             .collect(),

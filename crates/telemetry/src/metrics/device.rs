@@ -9,12 +9,12 @@ use crate::exposition::Page;
 /// One sample each.
 #[rustfmt::skip]
 pub(super) const DEVICE: &[Metric<DeviceSnapshot>] = &[
-    metric("entremet_device_floor_vops_per_second", Gauge, "VOP/s", "What the device was calibrated to do under the worst of mixes; what may be promised.", |d| d.floor_vops_per_s),
+    metric("entremet_device_floor_vops_per_second", Gauge, "VOP/s", "What the device was calibrated to do under the worst of mixes; what new reservations must fit under.", |d| d.floor_vops_per_s),
     metric("entremet_device_capacity_vops_per_second", Gauge, "VOP/s", "What it does under the present mix, followed while somebody waits.", |d| d.capacity_vops_per_s),
     metric("entremet_device_missing_vops_per_second", Gauge, "VOP/s", "By how much the capacity is below the floor; what was promised cannot all be kept then.", |d| d.missing_vops_per_s),
     metric("entremet_device_used_vops_per_second", Gauge, "VOP/s", "What all tenants used in the last second.", |d| d.used_vops_per_s),
     metric("entremet_device_reserved_vops_per_second", Gauge, "VOP/s", "What all reservations need, at the present costs of requests.", |d| d.reserved_vops_per_s),
-    metric("entremet_device_overbooked_vops_per_second", Gauge, "VOP/s", "By how much that exceeds the floor, once it has for 3 s; all reservations get evenly less then.", |d| d.overbooked_vops_per_s),
+    metric("entremet_device_overbooked_vops_per_second", Gauge, "VOP/s", "By how much that exceeds the capacity, once it has for 3 s; all reservations get evenly less then.", |d| d.overbooked_vops_per_s),
     metric("entremet_device_reservation_scale", Gauge, "0 to 1", "What each reservation gets of what it needs.", |d| d.reservation_scale),
     metric("entremet_device_permits", Gauge, "I/Os", "I/Os that may be outstanding at the device.", |d| f64::from(d.permits)),
     metric("entremet_device_in_flight", Gauge, "I/Os", "I/Os outstanding at the device.", |d| f64::from(d.in_flight)),
@@ -25,6 +25,7 @@ pub(super) const DEVICE: &[Metric<DeviceSnapshot>] = &[
 #[rustfmt::skip]
 pub(super) const OPERATION: &[Metric<DeviceOperation>] = &[
     metric("entremet_device_ios_total", Counter, "I/Os", "I/Os done.", |o| o.ios as f64),
+    metric("entremet_device_vops_total", Counter, "VOP", "What they cost, those of nobody's database included.", |o| o.vops),
     metric("entremet_device_io_seconds_total", Counter, "seconds", "Time of I/Os at the device, from their turn to their end; over entremet_device_ios_total the mean latency.", |o| o.device_s),
 ];
 

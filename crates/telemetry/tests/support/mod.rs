@@ -104,6 +104,7 @@ fn device() -> DeviceSnapshot {
         operations: vec![DeviceOperation {
             operation: "read".into(),
             ios: 5,
+            vops: 2.5,
             device_s: 0.002,
         }],
         ..DeviceSnapshot::default()

@@ -1,0 +1,274 @@
+//! What metrics say of a device stage, and what that comes to over the time of a load.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use policy::cost::device::Vop;
+use policy::profile::Done;
+
+use crate::measure::median;
+
+/// The metrics at one time.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sample {
+    pub at: Instant,
+    pub told: Told,
+}
+
+/// What one tenant asked of one class so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Asked {
+    requests: f64,
+    /// Bytes that requests of this class carry: replies of gets, requests of puts.
+    bytes: f64,
+    /// VOPs of a normalised request, all parts, by the server's profile of it.
+    price: f64,
+}
+
+/// What the metrics say of the device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Told {
+    floor: Option<f64>,
+    capacity: Option<f64>,
+    /// VOPs of everything so far.
+    vops: Option<f64>,
+    /// VOPs of all tenants so far, by class and by what RocksDB did them for.
+    used: BTreeMap<(String, String), f64>,
+    /// By class and tenant; of those that can be reserved.
+    asked: BTreeMap<(&'static str, String), Asked>,
+}
+
+/// Requests that have a price, with the side on which they carry their value.
+const PRICED: [(&str, &str); 2] = [
+    ("get", "entremet_tenant_bytes_out_total"),
+    ("put", "entremet_tenant_bytes_in_total"),
+];
+
+impl Told {
+    /// From a page of metrics; what it does not have stays empty.
+    pub(super) fn read(page: &str) -> Self {
+        let mut told = Self::default();
+        for line in page.lines().filter(|line| !line.starts_with('#')) {
+            let Some((series, value)) = line.rsplit_once(' ') else {
+                continue;
+            };
+            if let Ok(value) = value.parse::<f64>() {
+                told.series(series, value);
+            }
+        }
+        told
+    }
+
+    fn series(&mut self, series: &str, value: f64) {
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let label = |name: &str| -> String {
+            let all = labels.trim_end_matches('}').split(',');
+            let of = |pair: &str| Some(pair.strip_prefix(name)?.strip_prefix("=\"")?.to_owned());
+            let found = all.filter_map(|pair| of(pair.trim_end_matches('"'))).next();
+            found.unwrap_or_default()
+        };
+        match name {
+            "entremet_device_floor_vops_per_second" => self.floor = Some(value),
+            "entremet_device_capacity_vops_per_second" => self.capacity = Some(value),
+            "entremet_device_vops_total" => *self.vops.get_or_insert_default() += value,
+            "entremet_tenant_device_vops_total" => {
+                let cell = (label("class"), label("activity"));
+                *self.used.entry(cell).or_default() += value;
+            }
+            "entremet_tenant_requests_total" => {
+                self.asked(&label("class"), label("tenant"), |asked| {
+                    asked.requests = value
+                });
+            }
+            "entremet_tenant_request_cost_vops" => {
+                self.asked(&label("request"), label("tenant"), |asked| {
+                    asked.price += value
+                });
+            }
+            _ => {
+                let class = label("class");
+                if PRICED.contains(&(&class, name)) {
+                    self.asked(&class, label("tenant"), |asked| asked.bytes = value);
+                }
+            }
+        }
+    }
+
+    fn asked(&mut self, class: &str, tenant: String, tell: impl Fn(&mut Asked)) {
+        if let Some((class, _)) = PRICED.iter().find(|(priced, _)| *priced == class) {
+            tell(self.asked.entry((class, tenant)).or_default());
+        }
+    }
+
+    /// VOPs so far of the cells that are wanted, by class and activity.
+    fn used(&self, wanted: impl Fn(&str, &str) -> bool) -> f64 {
+        let cells = self.used.iter();
+        let wanted = cells.filter(|((class, activity), _)| wanted(class, activity));
+        wanted.map(|(_, vops)| vops).sum()
+    }
+
+    /// 1 KiB-normalised requests of a class since `before`, by tenant, each with its price now.
+    fn normalised<'a>(
+        &'a self,
+        before: &'a Told,
+        class: &'a str,
+    ) -> impl Iterator<Item = (f64, f64)> + 'a {
+        let all = self.asked.iter().filter(move |((of, _), _)| *of == class);
+        all.map(|(whose, now)| {
+            let before = before.asked.get(whose).copied().unwrap_or_default();
+            let done = Done {
+                requests: (now.requests - before.requests).max(0.0) as u64,
+                bytes: (now.bytes - before.bytes).max(0.0) as u64,
+                direct: Vop::ZERO,
+                written_bytes: 0,
+            };
+            (done.normalised(), now.price)
+        })
+    }
+}
+
+/// No request waits for it.
+const NONE: &str = "none";
+
+/// Part of flushing: flushes, and what a memtable that was flushed leaves behind (a new log, metadata of files).
+fn flush(class: &str, activity: &str) -> bool {
+    class == NONE && ["flush", "log", "other"].contains(&activity)
+}
+
+fn compaction(_: &str, activity: &str) -> bool {
+    activity == "compaction"
+}
+
+/// Figures of the time between the first sample and the last; none without a device stage.
+pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
+    let mut figures = BTreeMap::new();
+    let [first, .., last] = samples else {
+        return figures;
+    };
+    let mut put = |name: &str, value: Option<f64>| {
+        if let Some(value) = value {
+            figures.insert(name.to_string(), value);
+        }
+    };
+    let capacity = samples.iter().filter_map(|sample| sample.told.capacity);
+    let capacity: Vec<f64> = capacity.collect();
+    put("vop-floor", last.told.floor);
+    put("vop-capacity", median(&capacity));
+    let (Some(vops), Some(vops_before)) = (last.told.vops, first.told.vops) else {
+        return figures;
+    };
+    let seconds = (last.at - first.at).as_secs_f64();
+    let used = |wanted: fn(&str, &str) -> bool| last.told.used(wanted) - first.told.used(wanted);
+    put("vop-rate", Some((vops - vops_before) / seconds));
+    for (name, wanted) in [
+        (
+            "vop-direct",
+            (|class, _| class != NONE) as fn(&str, &str) -> bool,
+        ),
+        ("vop-flush", flush),
+        ("vop-compaction", compaction),
+    ] {
+        put(name, Some(used(wanted) / seconds));
+    }
+    let asked = |class| -> f64 {
+        last.told
+            .normalised(&first.told, class)
+            .map(|one| one.0)
+            .sum()
+    };
+    let (gets, puts) = (asked("get"), asked("put"));
+    let each = |vops: f64, requests: f64| (requests > 0.0).then(|| vops / requests);
+    let requests = |class: &str, _: &str| PRICED.iter().any(|(priced, _)| *priced == class);
+    let charged = used(requests) + used(flush) + used(compaction);
+    put("vop-charged", Some(charged / seconds));
+    put("get-direct", each(used(|class, _| class == "get"), gets));
+    put("put-direct", each(used(|class, _| class == "put"), puts));
+    put("put-flush", each(used(flush), puts));
+    put("put-compaction", each(used(compaction), puts));
+    put("vop-priced", Some(priced(samples) / seconds));
+    figures
+}
+
+/// VOPs that all requests came to at the prices of their time.
+fn priced(samples: &[&Sample]) -> f64 {
+    let pairs = samples.windows(2);
+    pairs
+        .flat_map(|pair| {
+            PRICED.map(|(class, _)| {
+                let asked = pair[1].told.normalised(&pair[0].told, class);
+                asked.map(|(requests, price)| requests * price).sum::<f64>()
+            })
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn page(get: u32, flush: u32) -> String {
+        format!(
+            "HTTP/1.1 200 OK\r\n\r\n# HELP entremet_device_floor_vops_per_second floor 9\n\
+             entremet_device_floor_vops_per_second 17000\n\
+             entremet_device_capacity_vops_per_second 25000\n\
+             entremet_device_vops_total{{operation=\"read\"}} {total}\n\
+             entremet_device_vops_total{{operation=\"write\"}} {flush}\n\
+             entremet_tenant_requests_total{{tenant=\"a\",class=\"get\"}} {get}\n\
+             entremet_tenant_bytes_out_total{{tenant=\"a\",class=\"get\"}} {bytes}\n\
+             entremet_tenant_requests_total{{tenant=\"b\",class=\"put\"}} {flush}\n\
+             entremet_tenant_request_cost_vops{{tenant=\"a\",request=\"get\",part=\"direct\"}} 0.25\n\
+             entremet_tenant_request_cost_vops{{tenant=\"a\",request=\"get\",part=\"flush\"}} 0\n\
+             entremet_tenant_request_cost_vops{{tenant=\"b\",request=\"put\",part=\"flush\"}} 1.5\n\
+             entremet_tenant_device_vops_total{{tenant=\"a\",class=\"get\",activity=\"get\"}} {get}\n\
+             entremet_tenant_device_vops_total{{tenant=\"b\",class=\"get\",activity=\"get\"}} {get}\n\
+             entremet_tenant_device_vops_total{{tenant=\"b\",class=\"none\",activity=\"flush\"}} {flush}\n\
+             entremet_tenant_device_vops_total{{tenant=\"b\",class=\"none\",activity=\"open\"}} 7\n",
+            total = 2 * get + 7,
+            // 4 KiB each, and what every reply carries besides.
+            bytes = get * (4096 + 64),
+        )
+    }
+
+    #[test]
+    fn differences_of_totals_become_rates_and_costs() {
+        let start = Instant::now();
+        let at = |ms, get, flush| Sample {
+            at: start + Duration::from_millis(ms),
+            told: Told::read(&page(get, flush)),
+        };
+        let samples = [at(0, 100, 10), at(500, 150, 10), at(2_000, 300, 50)];
+        let figures = figures(&samples.iter().collect::<Vec<_>>());
+        let expected = [
+            ("vop-floor", 17e3),
+            ("vop-capacity", 25e3),
+            ("vop-rate", 220.0),
+            ("vop-direct", 200.0),
+            ("vop-flush", 20.0),
+            ("vop-compaction", 0.0),
+            // 400 VOPs for 200 gets of 4 KiB.
+            ("vop-charged", 220.0),
+            ("get-direct", 0.5),
+            ("put-direct", 0.0),
+            ("put-flush", 1.0),
+            ("put-compaction", 0.0),
+            // 800 normalised gets and 40 puts in 2 s.
+            ("vop-priced", 800.0 * 0.25 / 2.0 + 40.0 * 1.5 / 2.0),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_string(), value));
+        assert_eq!(figures, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn a_server_without_a_stage_tells_nothing() {
+        let told = Told::read("HTTP/1.1 200 OK\r\n\r\nentremet_uptime_seconds 3\n");
+        assert_eq!(told, Told::default());
+        let at = Instant::now();
+        let later = at + Duration::from_secs(1);
+        let samples = [at, later].map(|at| Sample {
+            at,
+            told: told.clone(),
+        });
+        assert!(figures(&samples.iter().collect::<Vec<_>>()).is_empty());
+    }
+}
