@@ -6,6 +6,7 @@
 //! pinned to different cores; nothing else should run meanwhile.
 
 mod client;
+mod device;
 mod load;
 mod memory;
 mod overhead;
@@ -23,10 +24,11 @@ use experiment::ExperimentError;
 use rows::Rows;
 
 /// Groups in the order in which they run, and whether they need Entremet itself.
-const GROUPS: [(&str, Group, bool); 4] = [
+const GROUPS: [(&str, Group, bool); 5] = [
     ("client", client::run, false),
     ("speed", speed::run, true),
     ("overhead", overhead::run, true),
+    ("device", device::run, true),
     ("memory", memory::run, true),
 ];
 

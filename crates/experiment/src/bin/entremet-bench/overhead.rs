@@ -41,32 +41,40 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
                 row,
                 &streams(depth, sizes.clone()),
                 (&fair, &fifo),
+                ("fair", "fifo"),
+                setup.repeats * REPEATS_PER_REPEAT,
             )?);
         }
     }
     Ok(())
 }
 
-fn compare(
+/// Runs each side in turns, ours first; `words` name them. The row has the ratios of neighbouring runs.
+pub fn compare(
     setup: &Setup,
     row: Row,
     streams: &[ClosedStream],
-    (fair, fifo): (&Server, &Server),
+    (ours, theirs): (&Server, &Server),
+    words: (&str, &str),
+    runs: usize,
 ) -> Result<Row, ExperimentError> {
-    let (mut ours, mut theirs, mut remark) = (Vec::new(), Vec::new(), "");
-    for _ in 0..setup.repeats * REPEATS_PER_REPEAT {
-        let shot = shoot(setup, fair, streams)?;
+    let (mut first, mut second, mut remark) = (Vec::new(), Vec::new(), "");
+    for _ in 0..runs {
+        let shot = shoot(setup, ours, streams)?;
         remark = shot.remark();
-        ours.push(shot.rate());
-        theirs.push(shoot(setup, fifo, streams)?.rate());
+        first.push(shot.rate());
+        second.push(shoot(setup, theirs, streams)?.rate());
     }
-    let ratios = ours.iter().zip(&theirs).map(|(a, b)| a / b).collect();
+    let ratios = first.iter().zip(&second).map(|(a, b)| a / b).collect();
     let sides = format!(
-        "fair {}/s{remark}; fifo {}/s",
-        rate(median(&ours)),
-        rate(median(&theirs))
+        "{} {}/s{remark}; {} {}/s",
+        words.0,
+        rate(median(&first)),
+        words.1,
+        rate(median(&second))
     );
-    let figures = json!({ "fair_per_s": ours, "fifo_per_s": theirs });
+    let figures =
+        json!({ format!("{}_per_s", words.0): first, format!("{}_per_s", words.1): second });
     Ok(Row::new(row.name, row.bound, ratios)
         .sides(sides)
         .figures(figures))

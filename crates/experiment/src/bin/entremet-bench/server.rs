@@ -33,7 +33,13 @@ pub struct Entremet {
 impl Entremet {
     /// Starts it; what `--set` says is laid over the configuration.
     pub fn start(&self, setup: &Setup) -> Result<Server, ExperimentError> {
+        self.start_with(setup, &Table::new())
+    }
+
+    /// The same with more configuration.
+    pub fn start_with(&self, setup: &Setup, more: &Table) -> Result<Server, ExperimentError> {
         let mut config = self.config();
+        lay_over(&mut config, more);
         lay_over(&mut config, &setup.set);
         Server::entremet(&Launch {
             label: self.label,
