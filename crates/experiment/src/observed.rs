@@ -29,6 +29,9 @@ pub struct Tenant {
     /// Its name, weight and figures.
     #[serde(flatten)]
     pub load: TenantFigures,
+    /// Processor time that the server charged it, seconds per second; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_per_s: Option<f64>,
 }
 
 /// What a run cost the server, load and preload together.
@@ -46,6 +49,7 @@ impl Observed {
         let tenants = figures.tenants.into_iter().map(|load| Tenant {
             group: group(&load.name),
             load,
+            cpu_per_s: None,
         });
         Self {
             elapsed_s: figures.elapsed_s,

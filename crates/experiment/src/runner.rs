@@ -11,6 +11,7 @@ use toml::Table;
 use crate::done::Done;
 use crate::error::ExperimentError;
 use crate::machine;
+use crate::measure::figure::Figure;
 use crate::measure::figure::{self, Choice};
 use crate::observed::{Observed, ServerUse};
 use crate::plan::{self, Only, Run};
@@ -286,9 +287,9 @@ impl Runner<'_> {
             cores: &self.places.server,
             config: &config,
         })?;
-        // Only where there is a device stage: looking takes the load's processor a little.
-        let staged = config.contains_key("device");
-        let watch = server.admin.filter(|_| staged).map(Watch::begin);
+        // Only where something is asked that the load does not know: looking takes its processor a little.
+        let watched = config.contains_key("device") || self.experiment.asks_for(Figure::Cpu);
+        let watch = server.admin.filter(|_| watched).map(Watch::begin);
         let mut changed = scenario.clone();
         let (mut to_come, mut refused) = (self.experiment.changes.iter().peekable(), None);
         let at = &mut |at_s: f64| {
@@ -318,7 +319,11 @@ impl Runner<'_> {
         })?;
         if let Some(watch) = watch {
             let measured = Duration::try_from_secs_f64(observed.elapsed_s).unwrap_or_default();
-            observed.figures.extend(watch.end(measured));
+            let seen = watch.end(measured);
+            observed.figures.extend(seen.figures);
+            for tenant in &mut observed.tenants {
+                tenant.cpu_per_s = seen.cpu_per_s.get(&tenant.load.name).copied();
+            }
         }
         observed.server = ServerUse {
             cpu_s: server.cpu_s(),

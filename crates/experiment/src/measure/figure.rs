@@ -24,6 +24,8 @@ pub enum Figure {
     BytesIn,
     /// Bytes of requests per second.
     BytesOut,
+    /// Processor time that the server charged, seconds per second.
+    Cpu,
     /// Latency, ms: mean, percentiles, highest.
     Mean,
     /// Median.
@@ -44,7 +46,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 42] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 43] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -52,6 +54,7 @@ impl Figure {
         ("bytes", Self::Bytes, "B/s"),
         ("bytes-in", Self::BytesIn, "B/s"),
         ("bytes-out", Self::BytesOut, "B/s"),
+        ("cpu", Self::Cpu, "s/s"),
         ("mean", Self::Mean, "ms"),
         ("p50", Self::P50, "ms"),
         ("p90", Self::P90, "ms"),
@@ -105,6 +108,7 @@ impl Figure {
                 | Self::Bytes
                 | Self::BytesIn
                 | Self::BytesOut
+                | Self::Cpu
         )
     }
 
@@ -126,8 +130,8 @@ impl Figure {
             Self::P99 => latency.p99,
             Self::P999 => latency.p999,
             Self::Max => latency.max,
-            // Asked of the run, in `value`.
-            Self::Whole(_) => f64::NAN,
+            // Asked of the run, in `value`, and of the tenant, in `each`.
+            Self::Whole(_) | Self::Cpu => f64::NAN,
         }
     }
 }
@@ -176,8 +180,15 @@ impl Choice {
             .iter()
             .map(|tenant| {
                 let figures = tenant.figures(self.class.as_deref())?;
-                let value = finite(self.figure.of(figures), &tenant.load.name)?;
-                Ok((value, tenant.load.weight))
+                let name = &tenant.load.name;
+                let value = match (self.figure, &self.class) {
+                    (Figure::Cpu, Some(_)) => {
+                        return Err("processor time is not charged by class".into())
+                    }
+                    (Figure::Cpu, None) => tenant.cpu_per_s.unwrap_or(f64::NAN),
+                    (figure, _) => figure.of(figures),
+                };
+                Ok((finite(value, name)?, tenant.load.weight))
             })
             .collect()
     }

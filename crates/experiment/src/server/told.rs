@@ -1,4 +1,4 @@
-//! What metrics say of a device stage, and what that comes to over the time of a load.
+//! What metrics say of a device stage and of processor time, and what that comes to over the time of a load.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -34,6 +34,8 @@ pub(super) struct Told {
     vops: Option<f64>,
     /// VOPs of all tenants so far, by class and by what RocksDB did them for.
     used: BTreeMap<(String, String), f64>,
+    /// Processor time charged so far, seconds, by tenant.
+    cpu: BTreeMap<String, f64>,
     /// By class and tenant; of those that can be reserved.
     asked: BTreeMap<(&'static str, String), Asked>,
 }
@@ -74,6 +76,9 @@ impl Told {
             "entremet_tenant_device_vops_total" => {
                 let cell = (label("class"), label("activity"));
                 *self.used.entry(cell).or_default() += value;
+            }
+            "entremet_tenant_cpu_seconds_total" => {
+                *self.cpu.entry(label("tenant")).or_default() += value;
             }
             "entremet_tenant_requests_total" => {
                 self.asked(&label("class"), label("tenant"), |asked| {
@@ -137,6 +142,20 @@ fn flush(class: &str, activity: &str) -> bool {
 
 fn compaction(_: &str, activity: &str) -> bool {
     activity == "compaction"
+}
+
+/// Processor time charged between the first sample and the last, seconds per second, by tenant.
+pub(super) fn cpu_per_s(samples: &[&Sample]) -> BTreeMap<String, f64> {
+    let [first, .., last] = samples else {
+        return BTreeMap::new();
+    };
+    let seconds = (last.at - first.at).as_secs_f64();
+    let tenants = last.told.cpu.iter();
+    let each = tenants.map(|(tenant, now)| {
+        let before = first.told.cpu.get(tenant).copied().unwrap_or_default();
+        (tenant.clone(), (now - before) / seconds)
+    });
+    each.collect()
 }
 
 /// Figures of the time between the first sample and the last; none without a device stage.
@@ -214,6 +233,8 @@ mod tests {
              entremet_device_capacity_vops_per_second 25000\n\
              entremet_device_vops_total{{operation=\"read\"}} {total}\n\
              entremet_device_vops_total{{operation=\"write\"}} {flush}\n\
+             entremet_tenant_cpu_seconds_total{{tenant=\"a\",class=\"get\"}} {get}\n\
+             entremet_tenant_cpu_seconds_total{{tenant=\"a\",class=\"put\"}} {flush}\n\
              entremet_tenant_requests_total{{tenant=\"a\",class=\"get\"}} {get}\n\
              entremet_tenant_bytes_out_total{{tenant=\"a\",class=\"get\"}} {bytes}\n\
              entremet_tenant_requests_total{{tenant=\"b\",class=\"put\"}} {flush}\n\
@@ -238,7 +259,10 @@ mod tests {
             told: Told::read(&page(get, flush)),
         };
         let samples = [at(0, 100, 10), at(500, 150, 10), at(2_000, 300, 50)];
-        let figures = figures(&samples.iter().collect::<Vec<_>>());
+        let samples = samples.iter().collect::<Vec<_>>();
+        let cpu_per_s = cpu_per_s(&samples);
+        assert_eq!(cpu_per_s, BTreeMap::from([("a".into(), 120.0)]));
+        let figures = figures(&samples);
         let expected = [
             ("vop-floor", 17e3),
             ("vop-capacity", 25e3),

@@ -1,4 +1,4 @@
-//! What a server tells of its device stage while it is loaded: its metrics, half a second by half a second.
+//! What a server tells of its device stage and of its processors while it is loaded: its metrics, half a second by half a second.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -7,12 +7,20 @@ use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::told::{figures, Sample, Told};
+use super::told::{cpu_per_s, figures, Sample, Told};
 
 /// Often enough for the last second of a load to have two.
 const EVERY: Duration = Duration::from_millis(500);
 /// A server that does not answer for so long is left out of that sample.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What was seen over the time of a load.
+pub struct Seen {
+    /// Figures of the device stage by name; none where the server has none.
+    pub figures: BTreeMap<String, f64>,
+    /// Processor time that tenants were charged, seconds per second.
+    pub cpu_per_s: BTreeMap<String, f64>,
+}
 
 /// A thread that looks, until it is told to stop.
 pub struct Watch {
@@ -40,15 +48,19 @@ impl Watch {
         }
     }
 
-    /// The figures of the last `measured`; none where the server has no device stage.
-    pub fn end(self, measured: Duration) -> BTreeMap<String, f64> {
+    /// What was seen in the last `measured`.
+    pub fn end(self, measured: Duration) -> Seen {
         // It may have ended already, with nothing to tell.
         let _ = self.stop.send(());
         let samples = self.looks.join().unwrap_or_default();
         let last = samples.last().map(|sample| sample.at);
         let from = last.and_then(|last| last.checked_sub(measured));
         let within = |sample: &&Sample| from.is_none_or(|from| sample.at >= from);
-        figures(&samples.iter().filter(within).collect::<Vec<_>>())
+        let samples = samples.iter().filter(within).collect::<Vec<_>>();
+        Seen {
+            figures: figures(&samples),
+            cpu_per_s: cpu_per_s(&samples),
+        }
     }
 }
 

@@ -256,6 +256,20 @@ impl Experiment {
         }
     }
 
+    /// Whether a verdict or a picture shows this figure.
+    pub fn asks_for(&self, figure: Figure) -> bool {
+        let verdicts = self.verdicts.iter().map(|verdict| &verdict.query);
+        let drawn = |plot: &Plot| match &plot.kind {
+            PlotKind::Bars(query) => query.asks_for(figure),
+            PlotKind::Tenants(shown) => *shown == figure,
+            PlotKind::Curve { y, x } => {
+                y.asks_for(figure) || x.as_ref().is_some_and(|x| x.asks_for(figure))
+            }
+            PlotKind::Time(shown) => shown.contains(&figure),
+        };
+        verdicts.into_iter().any(|query| query.asks_for(figure)) || self.plots.iter().any(drawn)
+    }
+
     /// A point by its name.
     pub fn point(&self, name: &str) -> Option<&Point> {
         self.points.iter().find(|point| point.name == name)

@@ -1,6 +1,6 @@
 //! What a verdict or a plot asks of the runs of one repeat.
 
-use crate::measure::figure::{self, Choice};
+use crate::measure::figure::{self, Choice, Figure};
 use crate::measure::window::{self, Stretch};
 use crate::measure::{fair, finite, Measured};
 use crate::observed::Observed;
@@ -86,6 +86,14 @@ impl Query {
             side.point.as_deref().into_iter().chain(listed)
         });
         against.chain(self.alone.iter().map(|(_, point)| point.as_str()))
+    }
+
+    /// Whether an answer needs this figure.
+    pub fn asks_for(&self, figure: Figure) -> bool {
+        let below = self.against.iter().filter_map(|side| side.choice.as_ref());
+        std::iter::once(&self.choice)
+            .chain(below)
+            .any(|choice| choice.figure == figure)
     }
 
     /// Answers from the runs of one repeat; `run` finds one by variant and point.
