@@ -17,7 +17,7 @@ use crate::server::{identity, pin_client, Entremet, Server};
 use crate::Setup;
 
 const TENANT: &str = "bench";
-/// A hundred times the block cache where gets go to the disk, and an object cache of next to nothing.
+/// Fifty times the block cache where gets go to the disk, and an object cache of next to nothing.
 const KEYS: u64 = 400_000;
 const VALUE: Sizes = Sizes::Constant(1024);
 /// Differences of 3 % are below the noise of one run.
@@ -25,7 +25,7 @@ const REPEATS_PER_REPEAT: usize = 2;
 
 /// Name, size of the block cache, connections, least ratio.
 const CASES: [(&str, &str, &[usize], f64); 2] = [
-    ("from the disk", "4MiB", &[8, 32], 0.97),
+    ("from the disk", "8MiB", &[8, 32], 0.97),
     ("from the block cache", "2GiB", &[32], 0.99),
 ];
 
