@@ -32,8 +32,11 @@ pub struct TenantOutcome {
     pub requests: u64,
     /// Their operations, each counted once however often it was sent.
     pub operations: u64,
-    /// Their latencies in nanoseconds, to three digits.
-    pub latency_ns: Histogram<u64>,
+    /// Bytes of values read and written by operations that were answered after the warm-up, each counted once.
+    pub bytes: [u64; 2],
+    /// Their latencies in nanoseconds, to three digits. Counts of 32 bits: with many tenants histograms are most of a
+    /// run's memory.
+    pub latency_ns: Histogram<u32>,
     /// What was sent and answered in each second after the warm-up.
     pub series: Series,
 }
@@ -48,6 +51,7 @@ impl TenantOutcome {
             answered: 0,
             requests: 0,
             operations: 0,
+            bytes: [0; 2],
             latency_ns,
             series: Series::default(),
         }
@@ -57,6 +61,12 @@ impl TenantOutcome {
     pub(crate) fn sent(&mut self, at_ns: Nanos) {
         self.offered += 1;
         self.series.offered(at_ns);
+    }
+
+    /// An operation on a value of so many bytes is answered after the warm-up.
+    #[inline]
+    pub(crate) fn moved(&mut self, bytes: u32, put: bool) {
+        self.bytes[usize::from(put)] += u64::from(bytes);
     }
 
     /// A request is answered, so long after the warm-up; `operations` unless it was sent in the warm-up.
@@ -78,7 +88,7 @@ impl TenantOutcome {
 }
 
 /// Counts a value in a histogram that grows with its values.
-pub(crate) fn record(histogram: &mut Histogram<u64>, value: u64) {
+pub(crate) fn record(histogram: &mut Histogram<u32>, value: u64) {
     if histogram.record(value).is_err() {
         unreachable!("only a histogram of fixed size refuses a value");
     }

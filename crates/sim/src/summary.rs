@@ -93,6 +93,7 @@ fn figures_of(tenant: &TenantOutcome, spec: &Tenant, elapsed_s: f64) -> TenantFi
         p999: at(0.999),
         max: at(1.0),
     };
+    let [bytes_in, bytes_out] = tenant.bytes.map(|bytes| bytes as f64 / elapsed_s);
     TenantFigures {
         name: tenant.name.clone(),
         weight: spec.allocation.weight,
@@ -100,6 +101,8 @@ fn figures_of(tenant: &TenantOutcome, spec: &Tenant, elapsed_s: f64) -> TenantFi
             offered_per_s: tenant.offered as f64 / elapsed_s,
             rate_per_s: tenant.answered as f64 / elapsed_s,
             completed: tenant.requests,
+            bytes_in_per_s: bytes_in,
+            bytes_out_per_s: bytes_out,
             latency_ms,
             ..LoadFigures::default()
         },

@@ -140,5 +140,7 @@ load = [{ loop = "closed", connections = 64, values = { size = "4000B" } }]
     for (tenant, whole) in [(0, 10_000.0), (1, 10_000.0), (2, 2_500.0), (3, 2_500.0)] {
         let part = rate(tenant) / whole;
         assert!((part / 0.4 - 1.0).abs() < 0.02, "tenant {tenant}: {part}");
+        let (bytes, size) = (outcome.tenants[tenant].bytes, [10, 4_000][tenant / 2]);
+        assert_eq!(bytes, [outcome.tenants[tenant].answered * size, 0]);
     }
 }

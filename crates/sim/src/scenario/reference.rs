@@ -47,6 +47,13 @@ name = "web"
   knows no popularity, no rate and no load of the scenario. A partition that moves is at once where it goes.
 * A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
+
+## What it takes
+
+10,000 tenants on 1,000 nodes, each on 24 of them, with all four mechanisms and 16 senders, took 1.3 GiB at 800,000 requests a second. Memory follows tenants
+(most of it is a tenant's histogram of latencies, about 80 kB), tenants at nodes, and with `replica = "windows"` senders times tenants times the nodes of
+each: with a sender for each of the 1,000 nodes (`senders` where nothing is said) it was 2.9 GiB after three seconds and growing. A tenant that is on all 1,000 nodes (`partitions`
+where nothing is said) takes forty times as much for that as one on 24; 10,000 of these do not fit in 4 GiB.
 "#;
 
 /// The text of the page.

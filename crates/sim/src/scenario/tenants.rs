@@ -4,6 +4,7 @@ use super::{cluster, ns};
 use crate::spec::{Arrivals, KeyCount, Requests, Stream, Tenant};
 use policy::dispatch::Allocation;
 use settings::units::{ByteRate, Rate};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use workload::draw::{Counts, Popularity, Sizes};
 use workload::rng::Rng;
@@ -139,9 +140,14 @@ fn arrivals(behaviour: &Behaviour) -> Result<Arrivals, String> {
 const DRAWS: u32 = 50_000;
 
 fn key_counts(get: f64, multiget: f64, counts: &Counts) -> Option<KeyCount> {
-    let mut rng = Rng::new(0, 0);
-    let drawn = (0..DRAWS).map(|_| (counts.draw(&mut rng), multiget / f64::from(DRAWS)));
-    KeyCount::new(std::iter::once((1, get)).chain(drawn))
+    let mut weights = BTreeMap::from([(1, get)]);
+    if multiget > 0.0 {
+        let mut rng = Rng::new(0, 0);
+        for _ in 0..DRAWS {
+            *weights.entry(counts.draw(&mut rng)).or_default() += multiget / f64::from(DRAWS);
+        }
+    }
+    KeyCount::new(weights)
 }
 
 fn counts(counts: &scenario::Counts) -> Result<Counts, String> {

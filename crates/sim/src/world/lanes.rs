@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) windows: Windows,
-    /// By home of the tenant: the operations that could go there. One that has two replicas waits in two of them.
+    /// By home of the tenant, as far as something ever waited: the operations that could go there. One that has two
+    /// replicas waits in two of them.
     waiting: Vec<VecDeque<Waiting>>,
 }
 
@@ -38,25 +39,27 @@ impl Lane {
         };
         Lane {
             windows: Windows::new(options, homes),
-            waiting: (0..homes).map(|_| VecDeque::new()).collect(),
+            waiting: Vec::new(),
         }
     }
 
     /// The tenant has so many homes.
     pub(super) fn grow(&mut self, homes: u32) {
         self.windows.grow(homes);
-        self.waiting.resize_with(homes as usize, VecDeque::new);
     }
 
     pub(super) fn wait(&mut self, group: &Group, put: bool, waiting: Waiting) {
         let homes = if put { &group.homes[..1] } else { &group.homes };
-        for home in homes {
-            self.waiting[*home as usize].push_back(waiting);
+        for &home in homes {
+            if self.waiting.len() <= home as usize {
+                self.waiting.resize_with(home as usize + 1, VecDeque::new);
+            }
+            self.waiting[home as usize].push_back(waiting);
         }
     }
 
     fn pop(&mut self, home: u32) -> Option<Waiting> {
-        self.waiting[home as usize].pop_front()
+        self.waiting.get_mut(home as usize)?.pop_front()
     }
 
     /// All that waits.

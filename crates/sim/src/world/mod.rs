@@ -214,7 +214,7 @@ pub struct World<'s> {
     born: u32,
     next_router: u32,
     /// Response times of operations, for speculation.
-    responses: hdrhistogram::Histogram<u64>,
+    responses: hdrhistogram::Histogram<u32>,
     again_after_ns: Nanos,
     scratch: Scratch,
     outcome: Vec<TenantOutcome>,

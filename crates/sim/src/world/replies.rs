@@ -19,6 +19,7 @@ impl World<'_> {
         let first = !std::mem::replace(&mut op.answered, true);
         let (told, gone, since_ns) = (op.told[copy], op.away == 0, now - op.sent_at[0]);
         let (number, home) = (op.router, op.homes[copy]);
+        let (bytes, put) = (op.bytes, op.put);
         let tenant = self.groups[op.group as usize].tenant;
         let router = &mut self.routers[number as usize];
         router.selector.replied(now, node, response_ns, told);
@@ -26,6 +27,9 @@ impl World<'_> {
         let opens = windows.map(|windows| windows.replied(home, response_ns));
         if first {
             self.note_response(since_ns);
+            if now >= self.spec.warm_up_ns {
+                self.outcome[tenant as usize].moved(bytes, put);
+            }
         }
         if gone {
             self.ops.remove(copied.op());
