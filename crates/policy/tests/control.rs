@@ -21,6 +21,7 @@ fn tenant(weight: f64, wants_more: bool) -> TenantSeen {
         weight,
         reserved: 0.0,
         wants_more,
+        dominant: 0.0,
     }
 }
 

@@ -9,7 +9,10 @@
 //!   tenant and each node; exchange keeps both sums, so it could never mend them.
 
 use super::fair::{fair_shares, fit, Cell, Claim};
-use super::plan::{fair_demand, plan, Node, Partition, Planned};
+use super::lag::Lags;
+use super::plan::{fair_demand, imbalance, plan, Partition, Planned};
+use super::seen::Seen;
+use super::spread::Spreads;
 use super::weights::{Entry, Exchanged, Shares};
 use std::collections::BTreeMap;
 
@@ -42,55 +45,6 @@ impl Default for ControlOptions {
             epsilon: 0.001,
         }
     }
-}
-
-/// A tenant as the controller sees it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TenantSeen {
-    /// Its share of the whole system relative to others.
-    pub weight: f64,
-    /// What it has before anybody's share, ns/s over all nodes.
-    pub reserved: f64,
-    /// Whether it had work waiting most of the time somewhere: it would take more.
-    pub wants_more: bool,
-}
-
-/// What a tenant was served at a node since the last step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Served {
-    /// The tenant.
-    pub tenant: u32,
-    /// The node.
-    pub node: u32,
-    /// Its rate, ns/s.
-    pub rate: f64,
-}
-
-/// What was seen since the last step.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
-    /// Nodes, with what each can serve in ns/s; 0: it is lost.
-    pub nodes: &'a [Node],
-    /// Tenants.
-    pub tenants: &'a [TenantSeen],
-    /// Rates by tenant and node; what is missing is 0.
-    pub served: &'a [Served],
-    /// Every partition's, a tenant's one after the other.
-    pub partitions: &'a [Asked],
-}
-
-/// What was asked of a partition since the last step.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Asked {
-    /// Its tenant.
-    pub tenant: u32,
-    /// What senders were asked for, served or not, ns/s. What was served says less: while requests pile up where a share
-    /// is too small, it is too little of just that.
-    pub rate: f64,
-    /// How many requests that was.
-    pub requests: u64,
-    /// What its replicas served, ns/s, in the order of its nodes.
-    pub served: Vec<f64>,
 }
 
 /// What a tenant may have at a node.
@@ -141,6 +95,8 @@ pub struct Control {
     local: BTreeMap<(u32, u32), State>,
     rates: Vec<Rates>,
     tenants: Vec<Known>,
+    lags: Lags,
+    spreads: Spreads,
 }
 
 /// What the controller knows of a tenant.
@@ -179,12 +135,17 @@ impl Control {
             local: BTreeMap::new(),
             rates: Vec::new(),
             tenants: Vec::new(),
+            lags: Lags::default(),
+            spreads: Spreads::default(),
         }
     }
 
     /// Looks at what was seen, places partitions, and says what each tenant may have where.
     pub fn step(&mut self, seen: &Seen<'_>, partitions: &mut [Partition]) -> Decided {
         self.learn(seen, partitions);
+        let served = seen.served_in_all();
+        self.spreads
+            .learn(seen.tenants, &served, self.options.newest);
         let planned = self.place(seen, partitions);
         let mut decided = Decided {
             planned,
@@ -192,7 +153,7 @@ impl Control {
         };
         self.keep(seen, partitions);
         if self.options.weighs {
-            self.weigh(seen, &mut decided);
+            self.weigh(seen, &served, &mut decided);
         }
         decided
     }
@@ -242,8 +203,8 @@ impl Control {
     /// Partitions' demands follow entitled shares and measured rates; moves where something is missing or uneven.
     fn place(&self, seen: &Seen<'_>, partitions: &mut [Partition]) -> Option<Planned> {
         let whole: f64 = seen.nodes.iter().map(|node| node.capacity as f64).sum();
-        let claims = seen.tenants.iter().map(|tenant| Claim {
-            weight: tenant.weight,
+        let claims = (0..).zip(seen.tenants).map(|(number, tenant)| Claim {
+            weight: self.spreads.weight(number, tenant),
             reserved: tenant.reserved,
             asks: None,
         });
@@ -313,24 +274,37 @@ impl Control {
         }
     }
 
-    /// Fits local shares to what each tenant may have, and moves them to where they are wanted.
-    fn weigh(&mut self, seen: &Seen<'_>, decided: &mut Decided) {
+    /// What each tenant may have of the whole, counted in charges.
+    fn rows(&mut self, seen: &Seen<'_>, served: &[f64], decided: &mut Decided) -> Vec<f64> {
         let mut rates = vec![0.0; seen.tenants.len()];
-        let mut places = vec![0u32; seen.tenants.len()];
         for ((tenant, _), state) in &self.local {
             rates[*tenant as usize] += state.rate;
-            places[*tenant as usize] += 1;
         }
-        let claims = seen.tenants.iter().zip(&rates).map(|(tenant, rate)| Claim {
-            weight: tenant.weight,
+        let claims = (0..).zip(seen.tenants).map(|(number, tenant)| Claim {
+            weight: self.spreads.weight(number, tenant),
             reserved: tenant.reserved,
-            asks: (!tenant.wants_more).then_some(*rate),
+            asks: (!tenant.wants_more).then_some(rates[number]),
         });
         let whole: f64 = seen.nodes.iter().map(|node| node.capacity as f64).sum();
-        let (level, rows) = fair_shares(whole, &claims.collect::<Vec<_>>());
+        let (level, mut rows) = fair_shares(whole, &claims.collect::<Vec<_>>());
         decided.level = level;
+        if decided.planned.is_some() {
+            self.lags.forget();
+        } else {
+            self.lags.correct(&mut rows, seen.tenants, served);
+        }
+        rows
+    }
+
+    /// Fits local shares to what each tenant may have, and moves them to where they are wanted.
+    fn weigh(&mut self, seen: &Seen<'_>, served: &[f64], decided: &mut Decided) {
+        let rows = self.rows(seen, served, decided);
         if seen.tenants.iter().all(|tenant| !tenant.wants_more) {
             return;
+        }
+        let mut places = vec![0u32; seen.tenants.len()];
+        for (tenant, _) in self.local.keys() {
+            places[*tenant as usize] += 1;
         }
         let mut columns: Vec<f64> = seen.nodes.iter().map(|node| node.capacity as f64).collect();
         let (mut cells, mut demands) = (Vec::new(), Vec::new());
@@ -360,8 +334,9 @@ impl Control {
                 let left = &mut columns[node as usize];
                 *left = (*left - state.rate).max(capacity * LEFT_MIN);
                 // Until it wants more its demand says little: its share there is what it would be entitled to.
-                let share =
-                    seen.tenants[tenant as usize].weight * level * f64::midpoint(part, alike);
+                let tenant_seen = &seen.tenants[tenant as usize];
+                let weight = self.spreads.weight(tenant as usize, tenant_seen);
+                let share = weight * decided.level * f64::midpoint(part, alike);
                 decided.shares.push(Local {
                     tenant,
                     node,
@@ -418,26 +393,5 @@ impl Control {
             });
         }
         sum
-    }
-}
-
-/// How far the most used node is above the mean, as a part of it.
-fn imbalance(nodes: &[Node], partitions: &[Partition]) -> f64 {
-    let mut used = vec![0.0; nodes.len()];
-    for partition in partitions {
-        for node in &partition.nodes {
-            used[*node as usize] += partition.demand as f64;
-        }
-    }
-    let whole: f64 = nodes.iter().map(|node| node.capacity as f64).sum();
-    let mean = used.iter().sum::<f64>() / whole.max(1.0);
-    let uses = used.iter().zip(nodes).filter(|(_, node)| node.capacity > 0);
-    let most = uses
-        .map(|(used, node)| used / node.capacity as f64)
-        .fold(0.0, f64::max);
-    if mean > 0.0 {
-        most / mean - 1.0
-    } else {
-        0.0
     }
 }

@@ -70,6 +70,27 @@ pub fn plan(nodes: &[Node], partitions: &mut [Partition], moves_max: usize) -> P
     }
 }
 
+/// How far the most used node is above the mean, as a part of it.
+pub(super) fn imbalance(nodes: &[Node], partitions: &[Partition]) -> f64 {
+    let mut used = vec![0.0; nodes.len()];
+    for partition in partitions {
+        for node in &partition.nodes {
+            used[*node as usize] += partition.demand as f64;
+        }
+    }
+    let whole: f64 = nodes.iter().map(|node| node.capacity as f64).sum();
+    let mean = used.iter().sum::<f64>() / whole.max(1.0);
+    let uses = used.iter().zip(nodes).filter(|(_, node)| node.capacity > 0);
+    let most = uses
+        .map(|(used, node)| used / node.capacity as f64)
+        .fold(0.0, f64::max);
+    if mean > 0.0 {
+        most / mean - 1.0
+    } else {
+        0.0
+    }
+}
+
 struct State<'n> {
     nodes: &'n [Node],
     used: Vec<u64>,

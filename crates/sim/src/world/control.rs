@@ -1,6 +1,6 @@
 //! Where partitions are, and the controller that places them and weighs tenants (Pisces algorithms 1 and 2).
 
-use super::node::Node;
+use super::node::{Node, R};
 use super::{Event, Group, World};
 use crate::spec::Spec;
 use policy::placement::{
@@ -26,6 +26,15 @@ pub(super) struct Controller {
     works: bool,
     /// Replicas that were moved.
     pub(super) moves: u64,
+}
+
+/// What a tenant took of the whole since the last step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taker {
+    /// It had work queued most of the time somewhere.
+    wants_more: bool,
+    /// By resource, ns/s over all nodes.
+    used: [f64; R],
 }
 
 /// Places every partition on successors on a ring, each tenant's ring turned by its number.
@@ -136,15 +145,16 @@ impl World<'_> {
     pub(super) fn control(&mut self) {
         self.plan_control();
         let interval_s = self.spec.cluster.control.interval_ns as f64 / 1e9;
-        let (served, wants_more) = self.served_since(interval_s);
+        let (served, takers) = self.served_since(interval_s);
         let spec = self.spec;
         let operation_ns = spec.cluster.service.operation_ns / f64::from(spec.cluster.parallel());
-        let tenants = spec.tenants.iter().zip(&wants_more);
+        let tenants = spec.tenants.iter().zip(&takers);
         let tenants: Vec<TenantSeen> = tenants
-            .map(|(tenant, wants_more)| TenantSeen {
+            .map(|(tenant, taker)| TenantSeen {
                 weight: tenant.allocation.weight,
                 reserved: tenant.allocation.reservation_per_s.unwrap_or(0.0) * operation_ns,
-                wants_more: *wants_more,
+                wants_more: taker.wants_more,
+                dominant: taker.used.into_iter().fold(0.0, f64::max),
             })
             .collect();
         let nodes: Vec<placement::Node> = (0..)
@@ -178,24 +188,28 @@ impl World<'_> {
         self.entitle(&decided);
     }
 
-    /// Rates by tenant and node, and who had work queued most of the time somewhere.
-    fn served_since(&mut self, interval_s: f64) -> (Vec<Served>, Vec<bool>) {
+    /// Rates by tenant and node, and what each tenant took of the whole.
+    fn served_since(&mut self, interval_s: f64) -> (Vec<Served>, Vec<Taker>) {
         let now = self.agenda.now();
-        let mut wants_more = vec![false; self.spec.tenants.len()];
+        let mut takers = vec![Taker::default(); self.spec.tenants.len()];
         let mut served = Vec::new();
         for (number, node) in (0..).zip(&mut self.nodes) {
             let known: Vec<_> = node.tenants.iter().map(|(t, p)| (*t, *p)).collect();
             for (tenant, principal) in known {
-                let [charged_ns, occupied_ns] = node.since(now, principal);
+                let since = node.since(now, principal);
                 served.push(Served {
                     tenant,
                     node: number,
-                    rate: charged_ns as f64 / interval_s,
+                    rate: since.charged_ns as f64 / interval_s,
                 });
-                wants_more[tenant as usize] |= occupied_ns as f64 >= interval_s * 1e9 / 2.0;
+                let taker = &mut takers[tenant as usize];
+                taker.wants_more |= since.occupied_ns as f64 >= interval_s * 1e9 / 2.0;
+                for (used, ns) in taker.used.iter_mut().zip(since.used_ns) {
+                    *used += ns / interval_s;
+                }
             }
         }
-        (served, wants_more)
+        (served, takers)
     }
 
     /// Tells nodes what tenants may have there. A reservation of the whole system is divided like the shares.

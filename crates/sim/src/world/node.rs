@@ -10,11 +10,20 @@ use std::collections::BTreeMap;
 use workload::rng::Rng;
 
 /// Bytes in, requests, bytes out, and nanoseconds of a permit.
-const R: usize = 4;
+pub(super) const R: usize = 4;
 const REQUESTS: usize = 1;
 const BYTES: [bool; R] = [true, false, true, false];
 /// Operations that may wait for one tenant: more than any run has, so that nothing is lost unseen.
 const QUEUE_MAX: usize = 1 << 24;
+
+/// What a tenant was charged and used at a node, and how long it had work queued there, ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Account {
+    pub(super) charged_ns: u64,
+    pub(super) occupied_ns: u64,
+    /// By resource, as the time that it would take one node.
+    pub(super) used_ns: [f64; R],
+}
 
 /// An operation in service.
 #[derive(Debug)]
@@ -34,8 +43,9 @@ pub(super) struct Node {
     stage: Ordered<Copied, R>,
     /// What each tenant that has something here is called by the stage.
     pub(super) tenants: BTreeMap<u32, PrincipalId>,
-    /// What each principal had been charged, and how long it had had work queued, at the last control step.
-    pub(super) before: Vec<[u64; 2]>,
+    /// Each principal's account at the last control step.
+    before: Vec<Account>,
+    capacity_per_s: [u64; R],
     /// When bytes in, requests and bytes out are free again.
     free_at: [Nanos; 3],
     serving: slab::Slab<Serving>,
@@ -85,6 +95,7 @@ impl Node {
             stage: Ordered::new(options, order),
             tenants: BTreeMap::new(),
             before: Vec::new(),
+            capacity_per_s: capacity,
             free_at: [0; 3],
             serving: slab::Slab::with_capacity(permits as usize),
             slowness: 1.0,
@@ -120,7 +131,7 @@ impl Node {
         let principal = *self.tenants.entry(tenant).or_insert(next);
         if principal == next {
             self.stage.configure(now, principal, allocation);
-            self.before.push([0; 2]);
+            self.before.push(Account::default());
         }
         principal
     }
@@ -132,12 +143,27 @@ impl Node {
         }
     }
 
-    /// What a principal was charged and how long it had work queued, since the last time this was asked.
-    pub(super) fn since(&mut self, now: Nanos, principal: PrincipalId) -> [u64; 2] {
-        let seen = self.stage.dispatch().observe(now, principal);
-        let is = seen.map_or([0; 2], |seen| [seen.charged_ns, seen.occupied_ns]);
+    /// A principal's account since the last time this was asked.
+    pub(super) fn since(&mut self, now: Nanos, principal: PrincipalId) -> Account {
+        let Some(seen) = self.stage.dispatch().observe(now, principal) else {
+            return Account::default();
+        };
+        let mut is = Account {
+            charged_ns: seen.charged_ns,
+            occupied_ns: seen.occupied_ns,
+            used_ns: [0.0; R],
+        };
+        let used = seen.consumed.0.iter().zip(self.capacity_per_s);
+        for (ns, (used, per_s)) in is.used_ns.iter_mut().zip(used) {
+            *ns = *used as f64 * 1e9 / per_s as f64;
+        }
         let was = std::mem::replace(&mut self.before[principal.index()], is);
-        [is[0].saturating_sub(was[0]), is[1].saturating_sub(was[1])]
+        is.charged_ns = is.charged_ns.saturating_sub(was.charged_ns);
+        is.occupied_ns = is.occupied_ns.saturating_sub(was.occupied_ns);
+        for (ns, was) in is.used_ns.iter_mut().zip(was.used_ns) {
+            *ns = (*ns - was).max(0.0);
+        }
+        is
     }
 
     /// Dies: all that was here is lost.
@@ -148,7 +174,7 @@ impl Node {
             lost.extend(self.stage.remove(now, principal));
             let allocation = &spec.tenants[tenant as usize].allocation;
             self.stage.configure(now, principal, allocation);
-            self.before[principal.index()] = [0; 2];
+            self.before[principal.index()] = Account::default();
         }
         for (_, serving) in &mut self.serving {
             serving.lost = true;
