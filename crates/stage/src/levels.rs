@@ -2,27 +2,25 @@
 //!
 //! A priority queue is one hot spot: whoever puts something in or takes something out fights for its root. K
 //! queues in order of arrival, served at rates, approximate it, and a thread meets another only in the
-//! same level. Rein stops there; but a queue's two ends are hot spots too, and with more levels than items a
-//! consumer looks at all of them. So here each thread has a *lane* of its own, with all levels in it, and puts items only
-//! there. It takes from its lane too, but every eighth time, and whenever its lane is empty, from the others' in
-//! turn, so that nothing waits for a thread that is gone.
+//! same level. Rein stops there; but a queue's two ends are hot spots too. So here each thread has a *lane* of its own,
+//! with all levels in it, and puts items only there. It takes from its lane too, but every eighth time, and
+//! whenever its lane is empty, from the others' in turn, so that nothing waits for a thread that is gone.
 //!
 //! *Which* level is served next is no shared state: every handle walks the round of deficit round robin by
-//! itself, so the rates hold for each and therefore for all. A lane's lock is the only shared atomic: two
-//! read-modify-writes an operation, uncontended but for visitors, that is one operation in sixteen while lanes have
-//! items. Visitors never wait for a lane: one whose owner was put to sleep in it is passed over, which is what costs lock-free
-//! rings their speed when there are more threads than processors.
+//! itself, so the rates hold for each and therefore for all.
+//!
+//! A level of a lane is a work-stealing deque in order of arrival (Chase and Lev, SPAA 2005). Putting in writes, and
+//! modifies nothing that others modify; taking from one's own lane is one read-modify-write, of a word that a visitor
+//! modifies one time in eight at most. Nothing is locked, so a thread that is put to sleep keeps nobody waiting.
 //!
 //! The price: order of arrival holds in a level of a lane, for what one thread puts in, not between threads.
 //!
 //! A core of ours owns its queues and needs none of this ([`policy::multiget::Queue`]); it is for pools of threads
 //! before one resource.
 
-use crossbeam_utils::CachePadded;
+use crossbeam_deque::{Steal, Stealer, Worker};
 use policy::multiget::Levels;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError};
 
 /// Longest round: rates are scaled down to it.
 const ROUND_MAX: u64 = 64;
@@ -33,102 +31,72 @@ const VISIT_EVERY: usize = 8;
 /// K queues in order of arrival. Each thread that puts items in or takes them out has a [`Handle`].
 #[derive(Debug)]
 pub struct LevelQueue<T> {
-    lanes: Box<[CachePadded<Lane<T>>]>,
+    /// By lane and level: where visitors take.
+    visited: Box<[Box<[Stealer<T>]>]>,
+    /// Lanes that no handle has.
+    free: Mutex<Vec<Lane<T>>>,
     /// The levels of one round, each as often as its rate says, as evenly spread as they can be.
     round: Box<[u8]>,
-    levels: usize,
 }
 
-/// What one thread puts in.
+/// What one thread puts in, by level.
 #[derive(Debug)]
 struct Lane<T> {
-    /// Items in it, written by who holds the lock.
-    len: AtomicUsize,
-    levels: Mutex<Inside<T>>,
-}
-
-#[derive(Debug)]
-struct Inside<T> {
-    levels: Box<[VecDeque<T>]>,
-    /// Bit i: level i has items.
-    occupied: u32,
-    len: usize,
-}
-
-impl<T> Inside<T> {
-    fn push(&mut self, level: usize, item: T) {
-        self.levels[level].push_back(item);
-        self.occupied |= 1 << level;
-        self.len += 1;
-    }
-
-    /// The next item of level `turn` or, if that is empty, of the fastest that is not.
-    fn pop(&mut self, turn: usize) -> Option<T> {
-        let level = match self.occupied & 1 << turn {
-            0 if self.occupied == 0 => return None,
-            0 => self.occupied.trailing_zeros() as usize,
-            _ => turn,
-        };
-        let queue = &mut self.levels[level];
-        let item = queue.pop_front();
-        if queue.is_empty() {
-            self.occupied &= !(1 << level);
-        }
-        self.len -= 1;
-        item
-    }
+    number: usize,
+    levels: Box<[Worker<T>]>,
 }
 
 impl<T> LevelQueue<T> {
     /// Empty levels with these rates; rates above 64 in sum are scaled down, to at least one turn a round. `lanes` (at
-    /// least 1): as many as threads will use it.
+    /// least 1): as many as threads will use it at a time.
     #[must_use]
     pub fn new(levels: &Levels, lanes: usize) -> Self {
         let count = levels.count();
         let rates: Vec<u64> = (0..count).map(|level| levels.rate(level)).collect();
-        let lane = |_| {
-            CachePadded::new(Lane {
-                len: AtomicUsize::new(0),
-                levels: Mutex::new(Inside {
-                    levels: (0..count).map(|_| VecDeque::new()).collect(),
-                    occupied: 0,
-                    len: 0,
-                }),
-            })
+        let lane = |number| Lane {
+            number,
+            levels: (0..count).map(|_| Worker::new_fifo()).collect(),
         };
+        let mut free: Vec<Lane<T>> = (0..lanes.max(1)).map(lane).collect();
+        let visited = |lane: &Lane<T>| lane.levels.iter().map(Worker::stealer).collect();
+        let visited = free.iter().map(visited).collect();
+        // The first handle has the first lane.
+        free.reverse();
         LevelQueue {
-            lanes: (0..lanes.max(1)).map(lane).collect(),
+            visited,
+            free: Mutex::new(free),
             round: round(&rates),
-            levels: count,
         }
     }
 
-    /// A thread's way in and out. `number` (its thread's, say) chooses its lane and where in the round it begins.
+    /// A thread's way in and out, with a lane that it gives back when it is dropped; what it left there stays.
+    /// `None`: all lanes are taken.
     #[must_use]
-    pub fn handle(&self, number: usize) -> Handle<'_, T> {
-        Handle {
+    pub fn handle(&self) -> Option<Handle<'_, T>> {
+        let lane = self
+            .free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()?;
+        Some(Handle {
             queue: self,
-            home: number % self.lanes.len(),
-            at: number % self.round.len(),
-            visits: number,
+            at: lane.number % self.round.len(),
+            visits: lane.number,
             stays: 0,
-        }
+            lane,
+        })
     }
 
     /// Items in all levels; at once out of date if others use the queue.
     #[must_use]
     pub fn len(&self) -> usize {
-        let lens = self
-            .lanes
-            .iter()
-            .map(|lane| lane.len.load(Ordering::Relaxed));
-        lens.sum()
+        self.visited.iter().flatten().map(Stealer::len).sum()
     }
 
     /// Whether all levels are empty; at once out of date if others use the queue.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.visited.iter().flatten().all(Stealer::is_empty)
     }
 }
 
@@ -136,10 +104,23 @@ impl<T> LevelQueue<T> {
 #[derive(Debug)]
 pub struct Handle<'q, T> {
     queue: &'q LevelQueue<T>,
-    home: usize,
+    lane: Lane<T>,
     at: usize,
     visits: usize,
     stays: usize,
+}
+
+impl<T> Drop for Handle<'_, T> {
+    fn drop(&mut self) {
+        let lane = Lane {
+            number: self.lane.number,
+            levels: std::mem::take(&mut self.lane.levels),
+        };
+        let free = &self.queue.free;
+        free.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(lane);
+    }
 }
 
 impl<T> Handle<'_, T> {
@@ -147,10 +128,8 @@ impl<T> Handle<'_, T> {
     /// must hold back by other means (permits, [`LevelQueue::len`]).
     #[inline]
     pub fn push(&mut self, level: usize, item: T) {
-        let lane = &self.queue.lanes[self.home];
-        let mut inside = lane.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        inside.push(level.min(self.queue.levels - 1), item);
-        lane.len.store(inside.len, Ordering::Relaxed);
+        let levels = &self.lane.levels;
+        levels[level.min(levels.len() - 1)].push(item);
     }
 
     /// The next item: of the level whose turn it is, or, if that is empty, of the fastest that is not.
@@ -164,54 +143,56 @@ impl<T> Handle<'_, T> {
         }
         self.stays += 1;
         if self.stays < VISIT_EVERY {
-            if let Ok(item) = self.take(self.home, turn) {
+            if let Some(item) = self.own(turn) {
                 return Some(item);
             }
         }
         self.visit(turn)
     }
 
-    /// Takes from the others in turn, the own lane last.
+    #[inline]
+    fn own(&self, turn: usize) -> Option<T> {
+        let levels = &self.lane.levels;
+        levels[turn]
+            .pop()
+            .or_else(|| levels.iter().find_map(Worker::pop))
+    }
+
+    /// Takes from all lanes in turn.
     fn visit(&mut self, turn: usize) -> Option<T> {
         self.stays = 0;
         loop {
-            let mut busy = false;
-            for _ in 0..self.queue.lanes.len() {
-                self.visits = self.visits.wrapping_add(1);
-                match self.take(self.visits % self.queue.lanes.len(), turn) {
-                    Ok(item) => return Some(item),
-                    Err(Miss::Busy) => busy = true,
-                    Err(Miss::Empty) => {}
+            let mut beaten = false;
+            for _ in 0..self.queue.visited.len() {
+                self.visits = (self.visits + 1) % self.queue.visited.len();
+                let taken = match self.visits == self.lane.number {
+                    true => self.own(turn),
+                    false => steal(&self.queue.visited[self.visits], turn, &mut beaten),
+                };
+                if taken.is_some() {
+                    return taken;
                 }
             }
-            if !busy {
+            // Who was beaten saw an item that another took: there may be more behind it.
+            if !beaten {
                 return None;
             }
-            // Somebody is in the only lanes that have anything: it may be one who waits for this processor.
-            std::thread::yield_now();
         }
-    }
-
-    fn take(&self, lane: usize, turn: usize) -> Result<T, Miss> {
-        let lane = &self.queue.lanes[lane];
-        if lane.len.load(Ordering::Relaxed) == 0 {
-            return Err(Miss::Empty);
-        }
-        let mut inside: MutexGuard<'_, Inside<T>> = match lane.levels.try_lock() {
-            Ok(inside) => inside,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(Miss::Busy),
-        };
-        let item = inside.pop(turn).ok_or(Miss::Empty)?;
-        lane.len.store(inside.len, Ordering::Relaxed);
-        Ok(item)
     }
 }
 
-/// Why a lane gave nothing.
-enum Miss {
-    Empty,
-    Busy,
+/// Takes from another's lane, as [`Handle::own`] from one's own.
+fn steal<T>(levels: &[Stealer<T>], turn: usize, beaten: &mut bool) -> Option<T> {
+    let order = std::iter::once(turn).chain(0..levels.len());
+    let filled = order.filter(|level| !levels[*level].is_empty());
+    for level in filled {
+        match levels[level].steal() {
+            Steal::Success(item) => return Some(item),
+            Steal::Retry => *beaten = true,
+            Steal::Empty => {}
+        }
+    }
+    None
 }
 
 /// A round in which level i has about `rates[i]` turns, spread evenly: each turn goes to the level that is

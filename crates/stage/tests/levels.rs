@@ -12,10 +12,10 @@ fn levels(count: usize) -> Levels {
 proptest! {
     /// While all levels have items, each consumer serves them at their rates, exactly over whole rounds.
     #[test]
-    fn rates_hold_over_rounds(count in 1usize..8, number in 0usize..100, rounds in 1usize..20) {
+    fn rates_hold_over_rounds(count in 1usize..8, rounds in 1usize..20) {
         let queue = LevelQueue::new(&levels(count), 1);
         let length = count * (count + 1) / 2;
-        let mut handle = queue.handle(number);
+        let mut handle = queue.handle().expect("a lane");
         for level in 0..count {
             for _ in 0..rounds * count {
                 handle.push(level, level);
@@ -33,7 +33,7 @@ proptest! {
     #[test]
     fn nobody_starves(count in 1usize..16) {
         let queue = LevelQueue::new(&Levels::exponential(count, 2.0, 1, Rates::Geometric(4)), 1);
-        let mut handle = queue.handle(0);
+        let mut handle = queue.handle().expect("a lane");
         for level in 0..count {
             for _ in 0..200 {
                 handle.push(level, level);
@@ -51,7 +51,7 @@ proptest! {
 #[test]
 fn an_empty_level_costs_no_turn_and_order_holds_within_a_level() {
     let queue = LevelQueue::new(&levels(3), 2);
-    let mut handle = queue.handle(0);
+    let mut handle = queue.handle().expect("a lane");
     for item in 0..10 {
         handle.push(2, item);
     }
@@ -65,14 +65,26 @@ fn an_empty_level_costs_no_turn_and_order_holds_within_a_level() {
 #[test]
 fn nothing_waits_for_a_thread_that_is_gone() {
     let queue = LevelQueue::new(&levels(2), 3);
-    let mut handle = queue.handle(0);
+    let mut handle = queue.handle().expect("a lane");
     for _ in 0..40 {
         handle.push(0, "own");
     }
-    queue.handle(1).push(1, "left behind");
+    queue.handle().expect("a lane").push(1, "left behind");
     let taken: Vec<_> = (0..32).filter_map(|_| handle.pop()).collect();
     assert_eq!(taken.len(), 32);
     assert!(taken.contains(&"left behind"));
+}
+
+#[test]
+fn a_lane_that_is_given_back_keeps_what_is_in_it() {
+    let queue = LevelQueue::new(&levels(2), 1);
+    let mut handle = queue.handle().expect("a lane");
+    assert!(queue.handle().is_none());
+    handle.push(1, "left");
+    drop(handle);
+    assert_eq!(queue.len(), 1);
+    let mut again = queue.handle().expect("given back");
+    assert_eq!((again.pop(), again.pop()), (Some("left"), None));
 }
 
 /// Four threads put in, four take out: everything comes out once, and in order of arrival of each producer
@@ -80,20 +92,20 @@ fn nothing_waits_for_a_thread_that_is_gone() {
 #[test]
 fn threads_lose_and_repeat_nothing() {
     const EACH: usize = 20_000;
-    let queue = LevelQueue::new(&levels(5), 3);
+    let queue = LevelQueue::new(&levels(5), 8);
     let (left, queue) = (&AtomicUsize::new(4 * EACH), &queue);
     let taken: Vec<Vec<(usize, usize)>> = std::thread::scope(|scope| {
         for producer in 0..4 {
             scope.spawn(move || {
-                let mut handle = queue.handle(producer);
+                let mut handle = queue.handle().expect("a lane");
                 for number in 0..EACH {
                     handle.push(number % 5, (producer, number));
                 }
             });
         }
-        let take = |consumer: usize| {
+        let take = |_| {
             scope.spawn(move || {
-                let mut handle = queue.handle(consumer);
+                let mut handle = queue.handle().expect("a lane");
                 let mut mine = Vec::new();
                 while left.load(Relaxed) > 0 {
                     match handle.pop() {

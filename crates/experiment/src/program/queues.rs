@@ -60,8 +60,10 @@ fn steps(seed: u64, thread: u64, count: usize) -> Vec<Step> {
 fn levels(all: &[Vec<Step>]) -> f64 {
     let levels = Levels::exponential(LEVELS, 2.0, 1, Rates::Linear);
     let queue = LevelQueue::new(&levels, all.len());
-    rate(all, |thread| {
-        let mut handle = queue.handle(thread);
+    rate(all, |_| {
+        let Some(mut handle) = queue.handle() else {
+            unreachable!("a lane for each thread")
+        };
         move |step| match step {
             Some(level) => handle.push(usize::from(level), 1u64),
             None => {
