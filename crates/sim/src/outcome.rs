@@ -39,6 +39,10 @@ pub struct TenantOutcome {
     pub latency_ns: Histogram<u32>,
     /// What was sent and answered in each second after the warm-up.
     pub series: Series,
+    /// Most operations that were outstanding at a time, in each of these seconds.
+    pub outstanding_max: Vec<u64>,
+    /// Operations of requests sent and not answered, the warm-up's included.
+    outstanding: u64,
 }
 
 impl TenantOutcome {
@@ -54,7 +58,39 @@ impl TenantOutcome {
             bytes: [0; 2],
             latency_ns,
             series: Series::default(),
+            outstanding_max: Vec::new(),
+            outstanding: 0,
         }
+    }
+
+    /// The operations of a request are on their way; `at_ns` after the warm-up, if it is over.
+    pub(crate) fn begun(&mut self, at_ns: Option<Nanos>, operations: u32) {
+        self.note_outstanding(at_ns);
+        self.outstanding += u64::from(operations);
+        self.note_outstanding(at_ns);
+    }
+
+    /// The last of a request's operations is answered.
+    pub(crate) fn ended(&mut self, at_ns: Option<Nanos>, operations: u32) {
+        self.note_outstanding(at_ns);
+        self.outstanding -= u64::from(operations);
+    }
+
+    fn note_outstanding(&mut self, at_ns: Option<Nanos>) {
+        let Some(second) = at_ns.map(|at_ns| (at_ns / 1_000_000_000) as usize) else {
+            return;
+        };
+        if self.outstanding_max.len() <= second {
+            self.outstanding_max.resize(second + 1, self.outstanding);
+        }
+        let most = &mut self.outstanding_max[second];
+        *most = self.outstanding.max(*most);
+    }
+
+    /// No more comes; the series have exactly so many seconds.
+    pub(crate) fn finish(&mut self, seconds: usize) {
+        self.series.finish(seconds);
+        self.outstanding_max.resize(seconds, self.outstanding);
     }
 
     /// A request is sent, so long after the warm-up.

@@ -4,7 +4,7 @@ use crate::outcome::{Outcome, TenantOutcome};
 use crate::scenario::Plan;
 use crate::spec::Tenant;
 use serde::Serialize;
-use workload::report::figures::{self, LatencyFigures, LoadFigures, TenantFigures};
+use workload::report::figures::{self, LatencyFigures, LoadFigures, SeriesFigures, TenantFigures};
 
 /// An outcome in the units of reports. No clock has a part in it: equal seeds give equal files.
 #[derive(Clone, Debug, Serialize)]
@@ -106,7 +106,10 @@ fn figures_of(tenant: &TenantOutcome, spec: &Tenant, elapsed_s: f64) -> TenantFi
             latency_ms,
             ..LoadFigures::default()
         },
-        series: figures::series(&tenant.series),
+        series: SeriesFigures {
+            outstanding: tenant.outstanding_max.clone(),
+            ..figures::series(&tenant.series)
+        },
         ..TenantFigures::default()
     }
 }

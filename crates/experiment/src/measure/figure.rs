@@ -40,6 +40,8 @@ pub enum Figure {
     P999,
     /// Highest.
     Max,
+    /// Most operations outstanding at a time; second by second only.
+    Outstanding,
     /// A figure of the whole run, which no tenant has: of the simulator or of a program.
     Whole(&'static str),
 }
@@ -62,6 +64,7 @@ impl Figure {
         ("p99", Self::P99, "ms"),
         ("p999", Self::P999, "ms"),
         ("max", Self::Max, "ms"),
+        ("outstanding", Self::Outstanding, "operations"),
         ("utilisation", Self::Whole("utilisation"), ""),
         ("events", Self::Whole("events"), ""),
         ("operations", Self::Whole("operations"), "op/s"),
@@ -130,8 +133,8 @@ impl Figure {
             Self::P99 => latency.p99,
             Self::P999 => latency.p999,
             Self::Max => latency.max,
-            // Asked of the run, in `value`, and of the tenant, in `each`.
-            Self::Whole(_) | Self::Cpu => f64::NAN,
+            // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
+            Self::Outstanding | Self::Whole(_) | Self::Cpu => f64::NAN,
         }
     }
 }

@@ -41,7 +41,9 @@ pub fn series(figure: Figure) -> Option<Seconds> {
         Figure::Offered => Some(|series| counts(&series.offered_per_s)),
         Figure::Failed => Some(|series| counts(&series.failed_per_s)),
         Figure::P50 => Some(|series| series.p50_ms.clone()),
+        Figure::P95 => Some(|series| series.p95_ms.clone()),
         Figure::P99 => Some(|series| series.p99_ms.clone()),
+        Figure::Outstanding => Some(|series| counts(&series.outstanding)),
         _ => None,
     }
 }

@@ -132,7 +132,7 @@ impl Check<'_> {
         if let PlotKind::Time(figures) = &plot.kind {
             let known = |figure: &Figure| series(*figure).is_some();
             if !figures.iter().all(known) {
-                let what = "second by second there are only rate, offered, failed, p50 and p99";
+                let what = "second by second there are only rate, offered, failed, p50, p95, p99 and outstanding";
                 self.problems.add(&place, what);
             }
         }

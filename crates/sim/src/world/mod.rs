@@ -338,13 +338,18 @@ impl<'s> World<'s> {
         self.agenda.now()
     }
 
+    /// Time since the warm-up, if it is over.
+    fn measured_ns(&self) -> Option<Nanos> {
+        self.now().checked_sub(self.spec.warm_up_ns)
+    }
+
     /// What has come out so far.
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
         let measured_ns = self.spec.duration_ns.saturating_sub(self.spec.warm_up_ns);
         let seconds = measured_ns.div_ceil(1_000_000_000) as usize;
         for tenant in &mut self.outcome {
-            tenant.series.finish(seconds);
+            tenant.finish(seconds);
         }
         let busy_ns: u64 = self.nodes.iter().map(|node| node.busy_ns).sum();
         let permits = f64::from(self.spec.cluster.nodes) * f64::from(self.spec.cluster.permits);

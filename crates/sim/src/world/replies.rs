@@ -58,10 +58,12 @@ impl World<'_> {
     fn complete(&mut self, request: usize) {
         let now = self.agenda.now();
         let done = self.requests.remove(request);
+        let at_ns = self.measured_ns();
         let source = &self.sources[done.stream as usize];
-        if let Some(at_ns) = now.checked_sub(self.spec.warm_up_ns) {
+        let outcome = &mut self.outcome[source.tenant as usize];
+        outcome.ended(at_ns, done.operations);
+        if let Some(at_ns) = at_ns {
             let operations = (done.sent_at >= self.spec.warm_up_ns).then_some(done.operations);
-            let outcome = &mut self.outcome[source.tenant as usize];
             outcome.answered(at_ns, now - done.sent_at, operations);
         }
         let tenant = &self.spec.tenants[source.tenant as usize];

@@ -50,11 +50,13 @@ impl World<'_> {
             return;
         }
         let tenant = source.tenant as usize;
-        if let Some(at_ns) = self.agenda.now().checked_sub(self.spec.warm_up_ns) {
+        if let Some(at_ns) = self.measured_ns() {
             self.outcome[tenant].sent(at_ns);
         }
         self.plan_arrival(stream, 0);
         self.draw(stream);
+        let (at_ns, operations) = (self.measured_ns(), self.scratch.drawn.len() as u32);
+        self.outcome[tenant].begun(at_ns, operations);
         let router = self.next_router;
         self.next_router = (router + 1) % self.routers.len() as u32;
         if self.asks_first() {

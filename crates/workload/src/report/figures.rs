@@ -122,8 +122,14 @@ pub struct SeriesFigures {
     pub failed_per_s: Vec<u64>,
     /// Median latency of what was answered in it; `null` where nothing was.
     pub p50_ms: Vec<Option<f64>>,
+    /// 95th percentile of the same.
+    #[serde(default)]
+    pub p95_ms: Vec<Option<f64>>,
     /// 99th percentile of the same.
     pub p99_ms: Vec<Option<f64>>,
+    /// Most operations that were sent and not answered at a time in it; only the simulator counts them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outstanding: Vec<u64>,
 }
 
 /// The figures of an outcome. `weight` knows the tenants' weights.
@@ -213,7 +219,9 @@ pub fn series(series: &Series) -> SeriesFigures {
         rate_per_s: seconds.iter().map(|s| s.answered).collect(),
         failed_per_s: seconds.iter().map(|s| s.failed).collect(),
         p50_ms: seconds.iter().map(|s| s.percentile_ms(50.0)).collect(),
+        p95_ms: seconds.iter().map(|s| s.percentile_ms(95.0)).collect(),
         p99_ms: seconds.iter().map(|s| s.percentile_ms(99.0)).collect(),
+        outstanding: Vec::new(),
     }
 }
 

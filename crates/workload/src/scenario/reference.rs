@@ -69,7 +69,7 @@ At the end there is a table on standard output, and with `--out DIR` a `DIR/resu
 | `tenants` | one for each tenant and tag: `name`, `tag`, `weight`, `total`, `classes`, `errors`, `series` |
 | `total`, and each of `classes` (with its `class`) | `offered_per_s`, `rate_per_s`, `completed`, `failed`, `late`, `missed`, `bytes_in_per_s`, `bytes_out_per_s`, `latency_ms` (`mean`, `p50`, `p90`, `p95`, `p99`, `p999`, `max`) |
 | `errors` | by `kind` (the first word of the server's text; `connection-lost`, `unsent`, `unanswered` are the client's): `count`, `example` |
-| `series` | by the second: `t_s`, `offered_per_s`, `rate_per_s`, `failed_per_s`, `p50_ms`, `p99_ms` (`null` where nothing was answered) |
+| `series` | by the second: `t_s`, `offered_per_s`, `rate_per_s`, `failed_per_s`, `p50_ms`, `p95_ms`, `p99_ms` (`null` where nothing was answered) |
 
 A request belongs to the measured time by when it was due (open loop) or sent (closed loop): `offered`, `completed`, `failed`, `missed` and
 latency count those. Rates count what was answered in the measured time, whenever it was due; in overload the two differ. What a
