@@ -68,11 +68,11 @@ proptest! {
     /// Whatever the strategy, no opset of a multiget goes before its bottleneck by more than nothing:
     /// the bottleneck has the best tag of all, and more slack never means a better tag.
     #[test]
-    fn the_bottleneck_is_tagged_best(opsets in opsets(), stretch_quarters in 0u32..40, slack_quarters in 0u32..9) {
+    fn the_bottleneck_is_tagged_best(opsets in opsets(), stretch_quarters in 0u32..40, slack_quarters in 0u32..9, tail in 0u64..900) {
         let levels = Levels::exponential(6, 2.5, 1, Rates::Linear);
         let strategies = [
             Rule::Agnostic, Rule::ShortestBottleneck, Rule::SlackDriven, Rule::Rein,
-            Rule::Deadline { stretch_quarters, slack_quarters },
+            Rule::Deadline { stretch_quarters, slack_quarters, tail },
         ];
         let mut by_finish: Vec<usize> = (0..opsets.len()).collect();
         by_finish.sort_by_key(|&place| std::cmp::Reverse(opsets[place].finish()));

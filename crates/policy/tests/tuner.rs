@@ -1,7 +1,7 @@
 //! Levels that tune themselves.
 
-use policy::multiget::{Levels, Rates, Tuner};
-use proptest::prelude::*;
+use policy::multiget::{Levels, Rates, Strategy, Tuner};
+use proptest::prelude::{prop, prop_assert, proptest};
 
 fn tuner(seen: &[(u64, u64)]) -> Tuner {
     let mut tuner = Tuner::default();
@@ -77,9 +77,38 @@ fn a_change_is_followed() {
 
 #[test]
 fn small_ones_pass_only_where_sizes_vary() {
-    assert_eq!(tuner(&[(6, 50); 100]).stretch_quarters(), 0);
+    let stretch = |seen: &[(u64, u64)]| match tuner(seen).deadline() {
+        Strategy::Deadline {
+            stretch_quarters,
+            tail,
+            ..
+        } => (stretch_quarters, tail),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(stretch(&[(6, 50); 100]), (0, u64::MAX));
     let mixed: Vec<_> = (0..100)
         .map(|n| if n < 90 { (1, 1) } else { (30, 900) })
         .collect();
-    assert!(tuner(&mixed).stretch_quarters() > 0);
+    // All of the large ones are more than one in a hundred: nobody is so rare as to be put off.
+    let (quarters, tail) = stretch(&mixed);
+    assert!(quarters > 0 && tail > 30, "{quarters} {tail}");
+    let rare: Vec<_> = (0..1_000)
+        .map(|n| if n < 992 { (1, 1) } else { (3_000, 90_000) })
+        .collect();
+    let (quarters, tail) = stretch(&rare);
+    assert!(
+        quarters > 0 && (2..=3_000).contains(&tail),
+        "{quarters} {tail}"
+    );
+}
+
+#[test]
+fn the_largest_costs_have_no_tail_beyond() {
+    let seen: Vec<_> = (0..200)
+        .map(|n| (if n < 150 { 1 } else { u64::MAX }, 1 << (n / 4)))
+        .collect();
+    match tuner(&seen).deadline() {
+        Strategy::Deadline { tail, .. } => assert_eq!(tail, u64::MAX),
+        other => panic!("{other:?}"),
+    }
 }

@@ -15,7 +15,8 @@ use crate::simulated;
 const UNLOADED: f64 = 0.02;
 
 /// `contender`, or `levels` for Rein over `count` levels of `range` and `rates`; the cluster (`setup`, `permits`,
-/// `processors`, `nodes`); the requests (`sizes`, `popularity`, `load`); `seconds` of simulated time.
+/// `processors`, `nodes`); how long an operation takes (`service`); the requests (`sizes`, `popularity`, `load`); `seconds` of
+/// simulated time.
 pub(super) const REIN: Program = Program {
     name: "rein",
     prepare,
@@ -33,14 +34,25 @@ fn prepare(parameters: &Parameters) -> Work {
     };
     let count = |key, usual: u32| parameters.count(key, usual as usize) as u32;
     let permits = count("permits", usual.permits);
-    let zipf = parameters.word_or("popularity", &["uniform", "zipf"]) == "zipf";
+    let zipf = match parameters.word_or("popularity", &["uniform", "zipf", "soundcloud"]) {
+        "zipf" => Some(0.99),
+        "soundcloud" => Some(rein::SOUNDCLOUD_ZIPF),
+        _ => None,
+    };
+    let (size_share, noise) =
+        match parameters.word_or("service", &["mixed", "exponential", "by-value"]) {
+            "exponential" => (0.0, Noise::Exponential),
+            "by-value" => (1.0, Noise::None),
+            _ => (usual.size_share, usual.noise),
+        };
     let setting = Setting {
         nodes: count("nodes", usual.nodes).max(3),
         permits,
         processors: count("processors", usual.processors.min(permits)),
         load: parameters.number("load", usual.load),
-        zipf: zipf.then_some(0.99),
-        noise: Noise::LogNormal(0.25),
+        zipf,
+        size_share,
+        noise,
         ..usual
     };
     let levels = (

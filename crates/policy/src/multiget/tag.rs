@@ -25,9 +25,9 @@ pub enum Strategy {
     /// The bottleneck by its cost, others later by their slack (Rein 3.3.1, algorithm 1).
     Rein,
     /// In order of arrival, but later by `stretch` times the cost of the bottleneck, so that small multigets pass
-    /// large ones, and by `slack` times what an opset could wait without delaying its multiget. An operation is
-    /// overtaken only by what arrives within that time after it, so nobody starves. Costs must be in
-    /// nanoseconds.
+    /// large ones, by `slack` times what an opset could wait without delaying its multiget, and by [`TAIL_STRETCH`]
+    /// times the bottleneck more if it is beyond `tail`. An operation is overtaken only by what arrives within that
+    /// time after it, so nobody starves. Costs must be in nanoseconds.
     ///
     /// With a large stretch it is shortest bottleneck first, which suits a heavy tail of sizes; with none it is
     /// slack-driven arrival order, which suits equal sizes (of those, serving the shortest first only delays
@@ -37,8 +37,17 @@ pub enum Strategy {
         stretch_quarters: u32,
         /// Times the slack, in quarters.
         slack_quarters: u32,
+        /// Cost of a bottleneck from which on a multiget is one of the few that nobody should wait for;
+        /// `u64::MAX`: none is.
+        tail: u64,
     },
 }
+
+/// How much later than the others the tail of sizes goes, in bottlenecks. The largest multigets are a seventh of the
+/// work of log-normal sizes, and most of what others wait for; they themselves take so long that waiting is a small
+/// part of it ("delaying very large requests has no negative impact on the 99th percentile", Rein 5.1). From 16 on it
+/// hardly matters how much it is (`rein-synthetic`).
+pub const TAIL_STRETCH: u32 = 64;
 
 /// Unit of a ratio in a priority, so that ratios of costs keep their order as integers.
 const RATIO: u128 = 1 << 10;
@@ -69,9 +78,11 @@ pub fn tag(strategy: Strategy, now: Nanos, opsets: &[Opset], levels: &Levels, ta
             Strategy::Deadline {
                 stretch_quarters,
                 slack_quarters,
+                tail,
             } => {
                 let quarters = |cost: u64, by: u32| u128::from(cost) * u128::from(by) / 4;
-                let later = quarters(largest, stretch_quarters)
+                let put_off = if largest < tail { 0 } else { 4 * TAIL_STRETCH };
+                let later = quarters(largest, stretch_quarters + put_off)
                     + quarters(finish - opset.finish(), slack_quarters);
                 tagged(u128::from(now) + later, level)
             }

@@ -6,5 +6,7 @@
 mod contenders;
 mod workload;
 
-pub use self::workload::{facebook_values, log_normal, sessions, soundcloud, Setting};
+pub use self::workload::{
+    facebook_values, log_normal, sessions, soundcloud, Setting, SOUNDCLOUD_ZIPF,
+};
 pub use contenders::{levels, Contender};

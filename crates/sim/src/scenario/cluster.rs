@@ -72,10 +72,11 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
         ("lottery", Discipline::Lottery),
         ("fifo", Discipline::Fifo),
     ];
-    // Four times the bottleneck suits sizes that vary; see policy::multiget::Tuner::stretch_quarters.
+    // Four times the bottleneck suits sizes that vary, whatever their tail; see policy::multiget::Tuner::deadline.
     let stretched = Strategy::Deadline {
         stretch_quarters: 16,
         slack_quarters: 2,
+        tail: u64::MAX,
     };
     let orders = [
         ("stretched", (stretched, Order::Exact)),
