@@ -129,6 +129,7 @@ impl Player for Made {
         let tenant = Tenant {
             group: "web".into(),
             load,
+            cpu_per_s: None,
         };
         Ok(Observed {
             tenants: vec![tenant],
