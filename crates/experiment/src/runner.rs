@@ -255,13 +255,14 @@ impl Runner<'_> {
         label: &str,
     ) -> Result<Observed, ExperimentError> {
         let mut scenario = self.experiment.scenario(variant, point, self.setup.quick);
-        lay_over(&mut scenario, &self.told);
+        let way = Way::of(&scenario);
+        lay_over(&mut scenario, &self.told_to(way));
         let seed = seed(&scenario) + repeat as u64;
         // A seed that wraps is as good as another.
         let seed = i64::try_from(seed).unwrap_or(0);
         scenario.insert("seed".into(), toml::Value::Integer(seed));
         let stop = self.setup.stop;
-        let observed = match Way::of(&scenario) {
+        let observed = match way {
             Way::Server => self.serve(&scenario, label)?,
             Way::Simulated => simulated::play(&scenario, stop).map_err(|source| {
                 let label = label.into();
@@ -276,6 +277,16 @@ impl Runner<'_> {
             return Err(ExperimentError::Interrupted);
         }
         Ok(observed)
+    }
+
+    /// What yardsticks said, as far as it is for who plays: a `cluster` would make a server's run a simulated one.
+    fn told_to(&self, way: Way) -> Table {
+        let mut told = self.told.clone();
+        told.remove(match way {
+            Way::Simulated => "server",
+            Way::Server | Way::Program => "cluster",
+        });
+        told
     }
 
     /// One server's life.

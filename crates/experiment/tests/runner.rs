@@ -51,8 +51,10 @@ static SCRIPTS: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("folder");
     let ready = "[ \"$1\" = check ] && exit 0\n\
                  echo 'entremet is ready: clients on 127.0.0.1:4711, admin on http://127.0.0.1:1'";
-    // Keeps what it reads anew beside itself; before it says that it is ready, or the signal would end it.
-    let rereads = "trap 'cat \"$3\" > \"$0.new\" && mv \"$0.new\" \"$0.seen\"' HUP";
+    // Keeps what it reads anew beside itself; before it says that it is ready, or the signal would end it. A shell cannot
+    // trap what was ignored when it began, as under `nohup`.
+    let rereads = "[ -n \"$HEARS\" ] || HEARS=1 exec env --default-signal=HUP \"$0\" \"$@\"\n\
+         trap 'cat \"$3\" > \"$0.new\" && mv \"$0.new\" \"$0.seen\"' HUP";
     for (name, first, then) in [
         ("serves", "", "exec sleep 1000"),
         ("crashes", "", "echo I am done >&2; exit 7"),
@@ -209,6 +211,18 @@ fn a_yardstick_is_measured_first_and_told_to_all_that_come_after() {
         done.yardsticks,
         [("server.scheduler.requests".to_string(), "101/s".into())]
     );
+}
+
+#[test]
+fn a_yardstick_for_the_simulator_makes_no_server_s_run_a_simulated_one() {
+    let (player, binary) = (Made::default(), script("serves"));
+    let rest = "[[yardstick]]\nsets = \"cluster.requests\"\nvariant = \"fifo\"\npoint = \"alone\"\nunit = \"/s\"\n";
+    run(&experiment(rest), &setup(&binary, &player, &NEVER)).expect("it runs");
+    let played = player.played.borrow();
+    assert_eq!(played.len(), 9);
+    assert!(played
+        .iter()
+        .all(|scenario| !scenario.contains_key("cluster")));
 }
 
 #[test]
