@@ -8,6 +8,7 @@
 //! reply is taken back and the same call is made again. It checks everything before it changes anything.
 
 mod call;
+mod collection;
 mod cursors;
 pub mod documentation;
 mod glob;

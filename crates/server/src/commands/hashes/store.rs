@@ -3,62 +3,40 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use engine::{Entry, Header, Kind, Object, Order, Records, Table};
+use engine::{Kind, Order, Records, Table};
 
 use crate::commands::call::{Call, Done, Fail};
+use crate::commands::collection::Collection;
 use crate::commands::CHUNK;
 
 /// An open hash. Changes become part of the keyspace with [`Hash::close`].
-pub(super) struct Hash<'c> {
-    key: &'c [u8],
-    header: Header,
-    expire_at_ms: Option<u64>,
-    /// The number of fields that the key's object has on record; `None` when there is no object yet.
-    recorded_len: Option<u64>,
-}
+pub(super) struct Hash<'c>(Collection<'c>);
 
 impl<'c> Hash<'c> {
     /// The hash under `key`, if there is one.
     pub(super) fn open(call: &mut Call, key: &'c [u8]) -> Result<Option<Self>, Fail> {
-        let found = call.collection(key, Kind::Hash)?;
-        Ok(found.map(|(header, expire_at_ms)| Hash {
-            key,
-            header,
-            expire_at_ms,
-            recorded_len: Some(header.len),
-        }))
+        Ok(Collection::open(call, key, Kind::Hash)?.map(Hash))
     }
 
     /// The hash under `key`, or an empty one that will be there once it is closed.
     pub(super) fn open_or_new(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
-        match Self::open(call, key)? {
-            Some(hash) => Ok(hash),
-            None => {
-                let header = call.access.new_collection(Kind::Hash)?;
-                Ok(Hash {
-                    key,
-                    header,
-                    expire_at_ms: None,
-                    recorded_len: None,
-                })
-            }
-        }
+        Collection::open_or_new(call, key, Kind::Hash).map(Hash)
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.header.len
+        self.0.len()
     }
 
     /// Unique among the keyspace's collections.
     pub(super) fn id(&self) -> u64 {
-        self.header.id
+        self.0.id()
     }
 
     pub(super) fn get(&self, call: &mut Call, field: &[u8]) -> Result<Option<Bytes>, Fail> {
-        if self.recorded_len.is_none() && self.header.len == 0 {
+        if self.0.is_blank() {
             return Ok(None);
         }
-        Ok(call.access.record(Table::Field, self.header.id, field)?)
+        Ok(call.access.record(Table::Field, self.0.id(), field)?)
     }
 
     /// Sets a field; true when it is new.
@@ -70,8 +48,10 @@ impl<'c> Hash<'c> {
     ) -> Result<bool, Fail> {
         let is_new = self.get(call, field)?.is_none();
         call.access
-            .put_record(Table::Field, self.header.id, field, value)?;
-        self.header.len += u64::from(is_new);
+            .put_record(Table::Field, self.0.id(), field, value)?;
+        if is_new {
+            self.0.added();
+        }
         Ok(is_new)
     }
 
@@ -80,27 +60,15 @@ impl<'c> Hash<'c> {
         let was_there = self.get(call, field)?.is_some();
         if was_there {
             call.access
-                .delete_record(Table::Field, self.header.id, field)?;
-            self.header.len -= 1;
+                .delete_record(Table::Field, self.0.id(), field)?;
+            self.0.removed();
         }
         Ok(was_there)
     }
 
     /// Records the new number of fields; a hash without fields ceases to be.
     pub(super) fn close(self, call: &mut Call) -> Done {
-        if self.header.len == 0 {
-            call.access.delete(self.key)?;
-        } else if self.recorded_len != Some(self.header.len) {
-            let object = Object::Collection(self.header);
-            call.access.put(
-                self.key,
-                Entry {
-                    object,
-                    expire_at_ms: self.expire_at_ms,
-                },
-            )?;
-        }
-        Ok(())
+        self.0.close(call)
     }
 
     /// Up to `CHUNK` (and `limit`) fields with their values between two bounds, in byte order.
@@ -114,7 +82,7 @@ impl<'c> Hash<'c> {
         let limit = limit.min(CHUNK);
         Ok(call
             .access
-            .records(Table::Field, self.header.id, from, to, Order::Up, limit)?)
+            .records(Table::Field, self.0.id(), from, to, Order::Up, limit)?)
     }
 
     /// Calls `each` for every field and value in byte order.

@@ -3,10 +3,11 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use engine::{score_key, score_of_key, Entry, Header, Kind, Object, Order, Table};
+use engine::{score_key, score_of_key, Kind, Order, Table};
 
 use super::bounds::ScoreRange;
 use crate::commands::call::{Call, Done, Fail};
+use crate::commands::collection::Collection;
 use crate::commands::keyspace::{lex_range, LexBound};
 use crate::commands::CHUNK;
 
@@ -14,59 +15,38 @@ use crate::commands::CHUNK;
 pub(super) type Scored = (Bytes, f64);
 
 /// An open sorted set. Changes become part of the keyspace with [`SortedSet::close`].
-pub(super) struct SortedSet<'c> {
-    key: &'c [u8],
-    header: Header,
-    expire_at_ms: Option<u64>,
-    /// The number of members that the key's object has on record; `None` when there is no object yet.
-    recorded_len: Option<u64>,
-}
+pub(super) struct SortedSet<'c>(Collection<'c>);
 
 impl<'c> SortedSet<'c> {
     /// The set under `key`, if there is one.
     pub(super) fn open(call: &mut Call, key: &'c [u8]) -> Result<Option<Self>, Fail> {
-        let found = call.collection(key, Kind::SortedSet)?;
-        Ok(found.map(|(header, expire_at_ms)| SortedSet {
-            key,
-            header,
-            expire_at_ms,
-            recorded_len: Some(header.len),
-        }))
+        Ok(Collection::open(call, key, Kind::SortedSet)?.map(SortedSet))
     }
 
     /// An empty set that replaces whatever is under `key` once it is closed.
     pub(super) fn create(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
-        let header = call.access.new_collection(Kind::SortedSet)?;
-        Ok(SortedSet {
-            key,
-            header,
-            expire_at_ms: None,
-            recorded_len: None,
-        })
+        Collection::create(call, key, Kind::SortedSet).map(SortedSet)
     }
 
     /// The set under `key`, or an empty one that will be there once it is closed.
     pub(super) fn open_or_new(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
-        match Self::open(call, key)? {
-            Some(set) => Ok(set),
-            None => Self::create(call, key),
-        }
+        Collection::open_or_new(call, key, Kind::SortedSet).map(SortedSet)
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.header.len
+        self.0.len()
     }
 
     /// Unique among the keyspace's collections.
     pub(super) fn id(&self) -> u64 {
-        self.header.id
+        self.0.id()
     }
 
     pub(super) fn score(&self, call: &mut Call, member: &[u8]) -> Result<Option<f64>, Fail> {
-        if self.recorded_len.is_none() && self.header.len == 0 {
+        if self.0.is_blank() {
             return Ok(None);
         }
-        let record = call.access.record(Table::Member, self.header.id, member)?;
+        let record = call.access.record(Table::Member, self.0.id(), member)?;
         Ok(record.map(|bits| decode(&bits)))
     }
 
@@ -78,7 +58,7 @@ impl<'c> SortedSet<'c> {
         score: f64,
         old: Option<f64>,
     ) -> Done {
-        let id = self.header.id;
+        let id = self.0.id();
         if let Some(old) = old {
             call.access
                 .delete_record(Table::Score, id, &index_key(old, member))?;
@@ -89,35 +69,25 @@ impl<'c> SortedSet<'c> {
         call.access.put_record(Table::Member, id, member, bits)?;
         call.access
             .put_record(Table::Score, id, &index_key(score, member), Bytes::new())?;
-        self.header.len += u64::from(old.is_none());
+        if old.is_none() {
+            self.0.added();
+        }
         Ok(())
     }
 
     /// Removes a member that is there with this score.
     pub(super) fn remove(&mut self, call: &mut Call, member: &[u8], score: f64) -> Done {
         call.access
-            .delete_record(Table::Member, self.header.id, member)?;
+            .delete_record(Table::Member, self.0.id(), member)?;
         call.access
-            .delete_record(Table::Score, self.header.id, &index_key(score, member))?;
-        self.header.len -= 1;
+            .delete_record(Table::Score, self.0.id(), &index_key(score, member))?;
+        self.0.removed();
         Ok(())
     }
 
     /// Records the new number of members; a set without members ceases to be.
     pub(super) fn close(self, call: &mut Call) -> Done {
-        if self.header.len == 0 {
-            call.access.delete(self.key)?;
-        } else if self.recorded_len != Some(self.header.len) {
-            let object = Object::Collection(self.header);
-            call.access.put(
-                self.key,
-                Entry {
-                    object,
-                    expire_at_ms: self.expire_at_ms,
-                },
-            )?;
-        }
-        Ok(())
+        self.0.close(call)
     }
 
     /// Calls `each` with members in the order of their scores, then names, until it returns false.
@@ -180,7 +150,7 @@ impl<'c> SortedSet<'c> {
             };
             let chunk = call
                 .access
-                .records(table, self.header.id, from, to, order, limit)?;
+                .records(table, self.0.id(), from, to, order, limit)?;
             let is_end = !chunk.more;
             limit = CHUNK;
             last = chunk.items.last().map(|(name, _)| name.clone());
