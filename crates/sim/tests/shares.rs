@@ -144,3 +144,30 @@ load = [{ loop = "closed", connections = 64, values = { size = "4000B" } }]
         assert_eq!(bytes, [outcome.tenants[tenant].answered * size, 0]);
     }
 }
+
+/// What an operation needs of a shared resource is waited for once, however few operations run at a time.
+#[test]
+fn a_node_takes_as_many_requests_as_it_is_said_to() {
+    let text = r#"
+name = "rate"
+duration = "2s"
+warm_up = "1s"
+
+[cluster]
+permits = 1
+one_way = "10us"
+operation = "1ns"
+noise = "none"
+order = "arrival"
+requests = "10k/s"
+
+[[tenant]]
+name = "web"
+load = [{ loop = "closed", connections = 16, values = { size = "10B" } }]
+"#;
+    let answered = play(text, &[]).tenants[0].requests;
+    assert!(
+        (19_900..=20_100).contains(&answered),
+        "{answered} in two seconds"
+    );
+}

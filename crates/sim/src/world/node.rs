@@ -258,8 +258,9 @@ impl World<'_> {
                     let op = &self.ops[grant.item.op()];
                     let beside = at.serving.len() + 1;
                     let shared = (beside as f64 / at.processors).max(1.0);
-                    let expected_ns = f64::from(op.expected_ns) * at.slowness * shared;
                     let service = &self.spec.cluster.service;
+                    // What it needs of the shared resources comes on top.
+                    let expected_ns = service.expected_ns(op.bytes) * at.slowness * shared;
                     let service_ns = draw(service, expected_ns, &mut self.noise).max(1.0) as Nanos;
                     let needs_ns = self.spec.cluster.resources.needs_ns(op.bytes, op.put);
                     let ends_at = at.through_resources(now + service_ns, needs_ns);
