@@ -19,7 +19,7 @@
 use crate::cost::device::{CostModel, Op, Vop};
 
 /// Bytes of a normalised request.
-const UNIT_BYTES: f64 = 1024.0;
+pub const UNIT_BYTES: f64 = 1024.0;
 /// What a request or a reply carries besides its value: a key, and the protocol. A value of 1 KiB is to be one unit, not
 /// 1.06; where it carries less, a unit is taken to cost a little more than it does.
 const BESIDE_BYTES: u64 = 64;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use policy::profile::UNIT_BYTES;
 use telemetry::Class;
 
 use crate::device::{Device, Served};
@@ -14,8 +15,6 @@ use crate::tenants::{RegistryError, Settings, Tenant};
 
 /// Between two steps (thesis 6.3.1: once a second).
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Bytes of a normalised request.
-const UNIT_BYTES: f64 = 1024.0;
 
 /// The thread that provides, and what ends it when it is dropped.
 pub struct Provider {
