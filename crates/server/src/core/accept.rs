@@ -191,14 +191,18 @@ impl Core {
 
     /// Closes the connections that `CLIENT KILL` has marked, or whose tenant is gone.
     pub(super) fn close_killed(&mut self) {
+        self.close_where(|connection| {
+            connection.client.killed.load(Ordering::Acquire) || connection.tenant.removed()
+        });
+    }
+
+    /// Closes the connections of which that holds.
+    pub(super) fn close_where(&mut self, ends: impl Fn(&Connection) -> bool) {
         for key in self.places.keys() {
-            let Some(connection) = self.places.lift(key) else {
-                continue;
-            };
-            if connection.client.killed.load(Ordering::Acquire) || connection.tenant.removed() {
-                self.close(key, connection);
-            } else {
-                self.places.back(key, connection);
+            match self.places.lift(key) {
+                Some(connection) if ends(&connection) => self.close(key, connection),
+                Some(connection) => self.places.back(key, connection),
+                None => {}
             }
         }
     }

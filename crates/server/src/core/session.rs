@@ -158,7 +158,7 @@ impl Core {
         (spec, args): (&'static Spec, OwnedArgs),
     ) -> Step {
         let answers = std::mem::take(&mut connection.output);
-        let begin = self.shared.options.clock.now();
+        let (empty, begin) = (connection.output.mark(), self.shared.options.clock.now());
         match spec.handler {
             Handler::Session(command) => {
                 // Nothing can be fetched first any more: it is answered from what is known.
@@ -191,7 +191,7 @@ impl Core {
         let known = std::mem::replace(&mut connection.output, answers);
         let ended = Ended {
             spec,
-            ending: Ending::of(&known.to_vec()),
+            ending: Ending::of(known.since(empty)),
             took: self.shared.options.clock.now() - begin,
         };
         self.count_steps(connection, vec![ended]);

@@ -32,7 +32,7 @@ use crate::shared::Shared;
 use crate::tenants::{Ending, Place};
 
 /// A client that takes nothing of such a reply for so long is cut off: it keeps a snapshot of its tenant's data.
-const STALL_MS: u64 = 60_000;
+const STALL_NS: Nanos = 60_000_000_000;
 
 /// A reply under way, as its connection knows it. Dropped, it ends the thread.
 pub struct Stream {
@@ -40,8 +40,14 @@ pub struct Stream {
     class: u8,
     /// The next piece is being made, or waits in the stage for it.
     asked: bool,
-    /// When the client last took some of it, ms since the Unix epoch.
-    pub taken_ms: u64,
+    /// When the client last took some of it: by the clock that does not jump.
+    pub taken_at: Nanos,
+}
+
+impl Stream {
+    fn stalled(&self, now: Nanos) -> bool {
+        !self.asked && now.saturating_sub(self.taken_at) > STALL_NS
+    }
 }
 
 /// A piece of a reply.
@@ -188,7 +194,7 @@ impl Core {
                     go,
                     class,
                     asked: false,
-                    taken_ms: self.now_ms,
+                    taken_at: now,
                 }));
             }
             connection.tally.disk_ns += piece.service_ns;
@@ -197,7 +203,7 @@ impl Core {
             }
             connection.parked = Some(Parked::Stream);
             if let Some(stream) = &mut connection.stream {
-                (stream.asked, stream.taken_ms) = (false, self.now_ms);
+                (stream.asked, stream.taken_at) = (false, now);
             }
             match piece.end {
                 None => {}
@@ -294,18 +300,30 @@ impl Core {
 
     /// Closes connections that take nothing of a reply which is made as they take it.
     pub(super) fn close_stalled(&mut self) {
-        for key in self.places.keys() {
-            let Some(connection) = self.places.lift(key) else {
-                continue;
-            };
-            let stalled = |stream: &Stream| {
-                !stream.asked && self.now_ms.saturating_sub(stream.taken_ms) > STALL_MS
-            };
-            if connection.stream.as_deref().is_some_and(stalled) {
-                self.close(key, connection);
-            } else {
-                self.places.back(key, connection);
-            }
-        }
+        let now = self.now;
+        self.close_where(|connection| {
+            let stream = connection.stream.as_deref();
+            stream.is_some_and(|stream| stream.stalled(now))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_nothing_for_a_minute_has_stalled_unless_nothing_is_there_to_take() {
+        let (go, _gone_on) = channel();
+        let mut stream = Stream {
+            go,
+            class: 0,
+            asked: false,
+            taken_at: 7,
+        };
+        assert!(!stream.stalled(7 + STALL_NS));
+        assert!(stream.stalled(8 + STALL_NS));
+        stream.asked = true;
+        assert!(!stream.stalled(8 + STALL_NS), "the server is at it");
     }
 }

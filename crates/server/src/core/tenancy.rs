@@ -150,16 +150,10 @@ impl Core {
         if limit_ms == 0 {
             return;
         }
-        for key in self.places.keys() {
-            let Some(connection) = self.places.lift(key) else {
-                continue;
-            };
+        let now_ms = self.now_ms;
+        self.close_where(|connection| {
             let active_ms = connection.client.active_ms.load(Ordering::Relaxed);
-            if connection.parked.is_none() && self.now_ms.saturating_sub(active_ms) > limit_ms {
-                self.close(key, connection);
-            } else {
-                self.places.back(key, connection);
-            }
-        }
+            connection.parked.is_none() && now_ms.saturating_sub(active_ms) > limit_ms
+        });
     }
 }

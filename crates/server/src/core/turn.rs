@@ -246,7 +246,7 @@ impl Core {
                     used.bytes_out += sent as u64;
                     left -= sent as u64;
                     if let Some(stream) = &mut connection.stream {
-                        stream.taken_ms = self.now_ms;
+                        stream.taken_at = self.now;
                     }
                 }
                 Ok(Progress::Blocked) => {
