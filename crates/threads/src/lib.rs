@@ -28,9 +28,10 @@ pub enum Duty {
     Background,
 }
 
-/// A share of a processor by nice value: 0 is 1024, 10 is 110, 15 is 36 (the kernel's table of weights). The sixteen
-/// handlers, a few committers and RocksDB's threads together weigh about as much as one core.
-const NICE_COMMIT: i32 = 10;
+/// A share of a processor by nice value: 0 is 1024, 5 is 335, 15 is 36 (the kernel's table of weights). The sixteen
+/// handlers, a committer and RocksDB's threads together weigh about as much as one core. A committer at 10 was not let
+/// in when a core stepped back for it.
+const NICE_COMMIT: i32 = 5;
 const NICE_HANDLE: i32 = 15;
 const NICE_BACKGROUND: i32 = 15;
 const NICE_MAX: i32 = 19;

@@ -71,7 +71,7 @@ const SLICE_NS: Nanos = 100_000;
 /// How often cores tell each other what was used.
 const ROUND_NS: Nanos = 1_000_000;
 
-/// How often a busy core lets committers run: what a write waits at most, and few enough switches to cost nothing.
+/// How often a core lets the same committer run: few enough switches to cost nothing.
 const STEP_BACK_NS: Nanos = 500_000;
 
 /// How often a core without work looks around (idle connections, expiry).
@@ -115,6 +115,8 @@ pub struct Core {
     processor: Processor,
     /// Keyspaces written in these turns, whose committers are started when the turns are over.
     touched: Vec<Arc<Keyspace>>,
+    /// Whose committers were let run since the last time that all could be again, `steps_back_at`.
+    let_commit: Vec<u64>,
     /// What tenants used here since the last round; kept to be filled again.
     consumed: Vec<Consumed>,
     scratch: Box<[u8]>,
@@ -167,6 +169,7 @@ impl Core {
             balance: Balance::new(options.cores, now),
             processor: Processor::new(options.thread_time),
             touched: Vec::new(),
+            let_commit: Vec::new(),
             consumed: Vec::new(),
             scratch: vec![0; options.chunk_bytes].into_boxed_slice(),
             room: Vec::new(),
@@ -300,19 +303,25 @@ impl Core {
             }
         }
         self.release_handlers(now);
-        if !self.touched.is_empty() {
-            for keyspace in self.touched.drain(..) {
-                keyspace.kick();
-            }
-            self.let_commit(now);
-        }
+        self.commit(now);
     }
 
-    /// A core that has always more to do never sleeps, and a committer that shares its processor would not run before
-    /// the kernel's next tick, up to 4 ms later. So the core steps back for it now and then.
-    fn let_commit(&mut self, now: Nanos) {
-        if self.wake_at == Some(now) && now >= self.steps_back_at {
+    /// Starts the commits of what was written. A core that has always more to do never sleeps, and a committer that
+    /// shares its processor would not run before the kernel's next tick, up to 4 ms later. So the core steps back:
+    /// at once for who writes now and then, every [`STEP_BACK_NS`] for who writes all the time.
+    fn commit(&mut self, now: Nanos) {
+        if now >= self.steps_back_at {
             self.steps_back_at = now + STEP_BACK_NS;
+            self.let_commit.clear();
+        }
+        let before = self.let_commit.len();
+        for keyspace in self.touched.drain(..) {
+            keyspace.kick();
+            if !self.let_commit.contains(&keyspace.id()) {
+                self.let_commit.push(keyspace.id());
+            }
+        }
+        if self.let_commit.len() > before {
             std::thread::yield_now();
         }
     }
