@@ -68,6 +68,38 @@ def test_a_reply_of_many_large_values_is_not_held(stocked, words, with_names):
     assert grown < GROWTH_MAX, f"{grown >> 20} MiB"
 
 
+@pytest.mark.parametrize("writes", [False, True], ids=["reads", "writes"])
+def test_the_replies_of_a_transaction_are_not_held(stocked, writes):
+    """They are of one moment, and what it writes is done before its client has taken them."""
+    before = resident_bytes(stocked.pid)
+    grown = 0
+    with (
+        Bystander(stocked, BETA),
+        stocked.wire(ALPHA, receive_buffer=65536, timeout=120) as slow,
+        stocked.wire(ALPHA, timeout=120) as other,
+    ):
+        first, last = (["INCR", "count"], ["INCR", "count"]) if writes else (["ECHO", "1"], ["ECHO", "2"])
+        other.ask("SET", "count", 0)
+        commands = [first, *(["GET", key] for key in KEYS), ["HGET", KEYS[0], "x"], last]
+        for words in [["MULTI"], *commands]:
+            slow.ask(*words)
+        slow.send("EXEC")
+        slow.send("ECHO", "after")
+        assert read_header(slow, b"*") == len(commands)
+        assert slow.read() in (1, b"1")
+        if writes:
+            assert other.ask("INCR", "count") == 3
+        other.ask("SET", KEYS[-1], "new")
+        for index in range(VALUES):
+            assert slow.read() == value(index)
+            grown = max(grown, resident_bytes(stocked.pid) - before)
+        assert str(slow.read()).startswith("WRONGTYPE")
+        assert slow.read() in (2, b"2")
+        assert slow.read() == b"after"
+        other.ask("SET", KEYS[-1], value(VALUES - 1))
+    assert grown < GROWTH_MAX, f"{grown >> 20} MiB"
+
+
 def test_a_reply_shows_one_moment(stocked):
     """Values written while it is on its way are not in it, nor do they wait for it."""
     with stocked.wire(ALPHA, receive_buffer=65536, timeout=120) as slow, stocked.wire(ALPHA, timeout=120) as writer:
@@ -121,3 +153,65 @@ def test_a_server_stops_with_a_reply_under_way(start):
             assert deaf.sock.recv(1) == b"*"
             deaf.close()
         assert server.stop() == 0
+
+
+MEMBERS = 200_000
+NAME_BYTES = 400
+# Their names are 80 MB: several times this, if they were gathered first.
+NAMES_GROWTH_MAX = 64 * MEBIBYTE
+
+
+def name(index):
+    return b"%0*d" % (NAME_BYTES, index)
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """A server whose tenant alpha has many long names: of keys, of fields, of members."""
+    server = Server(tmp_path_factory.mktemp("crowded")).start()
+    with server.wire(ALPHA, timeout=120) as wire:
+        for first in range(0, MEMBERS, 1000):
+            some = range(first, first + 1000)
+            wire.ask("MSET", *(word for index in some for word in (name(index), "")))
+            wire.ask("ZADD", "set", *(word for index in some for word in (index, name(index))))
+            wire.ask("HSET", "hash", *(word for index in some for word in (name(index), "")))
+    yield server
+    server.kill()
+
+
+@pytest.mark.parametrize(
+    ("words", "beside", "backwards"),
+    [
+        (["KEYS", "0*"], None, False),
+        (["SCAN", "0", "MATCH", "0*", "COUNT", "1000000"], None, False),
+        (["ENTREMET.RANGE", "-", "(hash", "COUNT", "100000", "KEYS"], None, False),
+        (["ZRANGE", "set", "0", "-1"], None, False),
+        (["ZRANGE", "set", "0", "-1", "REV", "WITHSCORES"], int, True),
+        (["ZRANGEBYSCORE", "set", "-inf", "+inf"], None, False),
+        (["ZREVRANGEBYLEX", "set", "+", "-"], None, True),
+        (["ZSCAN", "set", "0", "COUNT", "1000000"], int, False),
+        (["HKEYS", "hash"], None, False),
+        (["HSCAN", "hash", "0", "COUNT", "1000000"], b"", False),
+    ],
+    ids=lambda words: words[0].lower() if isinstance(words, list) else "",
+)
+def test_a_reply_of_many_names_is_not_held(crowded, words, beside, backwards):
+    """Whatever walks a keyspace or a collection: it holds a piece, and keeps nobody waiting."""
+    count = 100_000 if words[0] == "ENTREMET.RANGE" else MEMBERS
+    before = resident_bytes(crowded.pid)
+    grown = 0
+    with Bystander(crowded, BETA), crowded.wire(ALPHA, receive_buffer=65536, timeout=120) as slow:
+        slow.send(*words)
+        slow.send("ECHO", "after")
+        if words[0] in ("SCAN", "HSCAN", "ZSCAN"):
+            assert read_header(slow, b"*") == 2
+            assert slow.read() == b"0"
+        assert read_header(slow, b"*") == count * (1 if beside is None else 2)
+        for index in range(count - 1, -1, -1) if backwards else range(count):
+            assert slow.read() == name(index)
+            if beside is not None:
+                assert slow.read() == (b"%d" % index if beside is int else beside)
+            if index % 10_000 == 0:
+                grown = max(grown, resident_bytes(crowded.pid) - before)
+        assert slow.read() == b"after"
+    assert grown < NAMES_GROWTH_MAX, f"{grown >> 20} MiB"

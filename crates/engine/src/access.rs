@@ -10,8 +10,7 @@ use crate::{EngineError, Entry, Header, Kind, Object, Seq, Stop, Table};
 use bytes::Bytes;
 use rocksdb::Snapshot;
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Where an [`Access`] reads.
 pub(crate) enum View<'a> {
@@ -23,10 +22,11 @@ pub(crate) enum View<'a> {
     },
     /// Phase 2: reads may block, the keys are latched.
     Latched(&'a Held),
-    /// Read-only, over committed data.
+    /// Over committed data. Writes are refused, or go no further than this access.
     Snapshot {
         db: &'a Db,
         snapshot: &'a Snapshot<'a>,
+        may_write: bool,
     },
 }
 
@@ -47,9 +47,12 @@ pub struct Access<'a> {
     /// Bytes of the values read so far.
     held: usize,
     held_max: usize,
-    /// Set once nobody waits for the command any more.
-    abandoned: Option<Arc<AtomicBool>>,
+    /// Asked before the command goes on: see [`Access::go_on_if`].
+    go_on: Option<GoOn>,
 }
+
+/// Says whether anybody still waits for a command, perhaps after a wait.
+pub type GoOn = Box<dyn FnMut() -> bool + Send>;
 
 /// Keys that a command looked up, by what came of it; expired ones are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +83,7 @@ impl<'a> Access<'a> {
             lookups: Lookups::default(),
             held: 0,
             held_max: usize::MAX,
-            abandoned: None,
+            go_on: None,
         }
     }
 
@@ -94,15 +97,17 @@ impl<'a> Access<'a> {
         self.held_max = bytes;
     }
 
-    /// Once `flag` is set, the next read ends the command with [`EngineError::Abandoned`].
-    pub fn end_when(&mut self, flag: Arc<AtomicBool>) {
-        self.abandoned = Some(flag);
+    /// Asks `go_on` at each read, which may have the command wait; `false` ends it with [`EngineError::Abandoned`].
+    pub fn go_on_if(&mut self, go_on: Option<GoOn>) {
+        self.go_on = go_on;
     }
 
-    /// Counts the bytes of a value that was read.
-    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Stop> {
-        let abandoned = self.abandoned.as_ref();
-        if abandoned.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+    /// Counts bytes that go into the reply: those of a value that was read, or of one that is given again.
+    ///
+    /// # Errors
+    /// [`Stop::Large`]: see [`Access::hold_at_most`].
+    pub fn hold(&mut self, bytes: usize) -> Result<(), Stop> {
+        if self.go_on.as_mut().is_some_and(|go_on| !go_on()) {
             return Err(EngineError::Abandoned.into());
         }
         let first = self.held == 0;
@@ -251,7 +256,11 @@ impl<'a> Access<'a> {
     /// See [`Access`].
     pub fn clear(&mut self) -> Result<(), Stop> {
         match &self.view {
-            View::Memory { all: true, .. } | View::Latched(Held::All) => {
+            View::Memory { all: true, .. }
+            | View::Latched(Held::All)
+            | View::Snapshot {
+                may_write: true, ..
+            } => {
                 self.buffer.clear();
                 self.owners.clear();
                 Ok(())
@@ -282,9 +291,7 @@ impl<'a> Access<'a> {
         name: &[u8],
         value: Option<Bytes>,
     ) -> Result<(), Stop> {
-        if matches!(self.view, View::Snapshot { .. }) {
-            return Err(misuse("a scan cannot write"));
-        }
+        self.check_writable()?;
         let raw = record::record_key(table, id, name);
         let extra = self.buffer.extra();
         extra.records.insert(raw.as_slice().into(), value);
@@ -327,12 +334,24 @@ impl<'a> Access<'a> {
         let declared = match &self.view {
             View::Memory { shards, .. } => shards.iter().any(|(i, _)| *i == index),
             View::Latched(held) => held.covers(index, key),
-            View::Snapshot { .. } => return Err(misuse("a scan cannot write")),
+            View::Snapshot { .. } => {
+                self.check_writable()?;
+                true
+            }
         };
         if declared {
             Ok(index)
         } else {
             Err(undeclared())
+        }
+    }
+
+    fn check_writable(&self) -> Result<(), Stop> {
+        match self.view {
+            View::Snapshot {
+                may_write: false, ..
+            } => Err(misuse("a scan cannot write")),
+            _ => Ok(()),
         }
     }
 

@@ -47,7 +47,7 @@ mod stats;
 mod types;
 mod watch;
 
-pub use access::{Access, Lookups};
+pub use access::{Access, GoOn, Lookups};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use keyspace::Keyspace;
@@ -58,7 +58,7 @@ pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
 pub use stats::KeyspaceStats;
 pub use types::{
-    Committed, Entry, Expired, Header, Keys, Kind, Object, Order, Outcome, Records, Seq, Stop,
-    Table, Waiter,
+    Committed, Entry, Expired, Header, Keys, Kind, Object, Order, Outcome, Page, Seq, Stop, Table,
+    Waiter,
 };
 pub use watch::Watch;

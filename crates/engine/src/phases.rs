@@ -119,13 +119,41 @@ impl Keyspace {
     ) -> Result<R, EngineError> {
         self.settle();
         let db = self.db()?;
-        let snapshot = db.rocks.snapshot();
         let view = View::Snapshot {
             db: &db,
-            snapshot: &snapshot,
+            snapshot: &db.rocks.snapshot(),
+            may_write: false,
         };
         let mut access = Access::new(self, now_ms, view);
         f(&mut access).map_err(not_disk)
+    }
+
+    /// Runs a command that writes and whose reply is too large to be held, on a handler: `effect` as [`Keyspace::run`]
+    /// does, and, once what it wrote is committed and the latch is free, `reply` over a snapshot of the state before.
+    /// `reply` is given what `effect` returned; what it writes, nobody else sees.
+    ///
+    /// # Errors
+    /// What stopped either, or why the writes were refused or failed.
+    pub fn run_twice<E, R>(
+        &self,
+        latch: Latch,
+        now_ms: u64,
+        effect: &mut dyn FnMut(&mut Access) -> Result<E, Stop>,
+        reply: &mut dyn FnMut(&mut Access, E) -> Result<R, Stop>,
+    ) -> Result<R, EngineError> {
+        // Nobody writes what is latched: the snapshot shows what `effect` will find.
+        self.settle();
+        let db = self.db()?;
+        let view = View::Snapshot {
+            db: &db,
+            snapshot: &db.rocks.snapshot(),
+            may_write: true,
+        };
+        let (found, seq) = self.run(&latch, now_ms, effect)?;
+        drop(latch);
+        self.wait_commit(seq)?;
+        let mut access = Access::new(self, now_ms, view);
+        reply(&mut access, found).map_err(not_disk)
     }
 
     fn in_the_way(&self, shards: &Locked<'_>, keys: &[&[u8]]) -> bool {

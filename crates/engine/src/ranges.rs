@@ -8,7 +8,7 @@ use crate::access::{misuse, Access, View};
 use crate::latch::Held;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
 use crate::rocks::Db;
-use crate::{Entry, Object, Order, Records, Stop, Table};
+use crate::{Entry, Object, Order, Page, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
 use std::cmp::Ordering;
@@ -19,8 +19,8 @@ use std::ops::Bound;
 /// connections to serve. A small hash fits.
 const MEMORY_ITEMS_MAX: usize = 256;
 const MEMORY_BYTES_MAX: usize = 64 << 10;
-/// Records are returned up to so many bytes at a time: values may be large.
-const RECORDS_BYTES_MAX: usize = 1 << 20;
+/// A page ends behind so many bytes: values may be large.
+const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Live keys are counted one by one up to here (about 50 ms); beyond, RocksDB's estimate is used.
 const COUNTED_KEYS_MAX: u64 = 100_000;
 
@@ -82,12 +82,12 @@ impl Access<'_> {
         to: Bound<&[u8]>,
         order: Order,
         limit: usize,
-    ) -> Result<Records, Stop> {
+    ) -> Result<Page<Bytes>, Stop> {
         let (head, end) = record::record_range(table, id);
         let span = Span::new(head, end, (from, to), order);
         let (mut items, mut more) = (Vec::new(), false);
         if span.is_empty() || limit == 0 {
-            return Ok(Records::default());
+            return Ok(Page::default());
         }
         let overlay = self.overlay(&span, id);
         let in_memory = matches!(self.view, View::Memory { .. });
@@ -99,16 +99,15 @@ impl Access<'_> {
             if in_memory && (items.len() > MEMORY_ITEMS_MAX || bytes > MEMORY_BYTES_MAX) {
                 return Err(Stop::Disk);
             }
-            more = items.len() >= limit || bytes >= RECORDS_BYTES_MAX;
+            more = items.len() >= limit || bytes >= PAGE_BYTES_MAX;
             Ok(!more)
         };
         self.merge(&span, overlay, true, &mut emit)?;
         self.hold(bytes)?;
-        Ok(Records { items, more })
+        Ok(Page { items, more })
     }
 
-    /// Up to `limit` live objects between two keys, in key order; fewer only at the end of the
-    /// range. Needs [`crate::Keys::None`] or [`crate::Keys::All`]; never in phase 1.
+    /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs [`crate::Keys::None`] or [`crate::Keys::All`]; never in phase 1.
     ///
     /// # Errors
     /// See [`Access`].
@@ -118,28 +117,31 @@ impl Access<'_> {
         to: Bound<&[u8]>,
         order: Order,
         limit: usize,
-    ) -> Result<Vec<(Bytes, Entry)>, Stop> {
+    ) -> Result<Page<Entry>, Stop> {
         let head = RawKey::from_slice(&[OBJECT]);
         let end = RawKey::from_slice(&[OBJECT + 1]);
         let span = Span::new(head, end, (from, to), order);
-        let mut found = Vec::new();
         if limit == 0 {
-            return Ok(found);
+            return Ok(Page::default());
         }
         let now_ms = self.now_ms();
+        let (mut items, mut more, mut bytes) = (Vec::new(), false, 0);
         let mut damaged = None;
         self.objects(&span, &mut |raw, value| {
             match record::decode(value) {
                 Some(entry) if entry.live(now_ms) => {
-                    found.push((Bytes::copy_from_slice(&raw[1..]), entry));
+                    bytes += raw.len() + value.len();
+                    items.push((Bytes::copy_from_slice(&raw[1..]), entry));
                 }
                 Some(_) => {}
                 None => damaged = Some(raw[1..].escape_ascii().to_string()),
             }
-            Ok(found.len() < limit && damaged.is_none())
+            more = items.len() >= limit || bytes >= PAGE_BYTES_MAX;
+            Ok(!more && damaged.is_none())
         })?;
+        self.hold(bytes)?;
         match damaged {
-            None => Ok(found),
+            None => Ok(Page { items, more }),
             Some(key) => {
                 let message = format!("the record of key \"{key}\" is damaged");
                 Err(self.keyspace.read_error(message).into())
@@ -237,7 +239,7 @@ impl Access<'_> {
                 shared = self.keyspace.db()?;
                 &shared
             }
-            View::Snapshot { db, snapshot } => {
+            View::Snapshot { db, snapshot, .. } => {
                 self.keyspace.buffers.missed();
                 options.set_snapshot(snapshot);
                 db

@@ -156,7 +156,7 @@ impl Access<'_> {
                 let value = db.rocks.get_pinned(raw);
                 value.map(|value| read(value.as_deref()))
             }
-            View::Snapshot { db, snapshot } => {
+            View::Snapshot { db, snapshot, .. } => {
                 let mut options = ReadOptions::default();
                 options.set_snapshot(snapshot);
                 // What reads a snapshot reads much, once: it must not drive out what is read often.

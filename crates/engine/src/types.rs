@@ -140,13 +140,20 @@ pub enum Table {
     Score,
 }
 
-/// Records of a collection, in order of names.
-#[derive(Clone, Debug, Default)]
-pub struct Records {
-    /// Names and values.
-    pub items: Vec<(Bytes, Bytes)>,
+/// Part of an ordered read.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// Names, in order, and what they name.
+    pub items: Vec<(Bytes, T)>,
     /// There may be more behind the last.
     pub more: bool,
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        let (items, more) = (Vec::new(), false);
+        Self { items, more }
+    }
 }
 
 /// Direction of an ordered read.

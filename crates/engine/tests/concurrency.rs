@@ -3,8 +3,8 @@
 mod common;
 
 use bytes::Bytes;
-use common::{commit, engine, get, increment, run, set, small};
-use engine::{Entry, Keys, KeyspaceOptions, Outcome, Stop, Sync};
+use common::{commit, engine, get, increment, run, set, small, string};
+use engine::{Access, Entry, Keys, KeyspaceOptions, Outcome, Stop, Sync};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -327,4 +327,27 @@ fn handlers_survive_a_panic_and_drain_at_shutdown() {
     }
     engine.shutdown();
     assert_eq!(ran.load(Ordering::Relaxed), 100);
+}
+
+#[test]
+fn what_runs_twice_is_done_before_its_reply_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Always)).unwrap();
+    set(&keyspace, b"k", b"1").unwrap();
+    let keys: &[&[u8]] = &[b"k"];
+    let latch = keyspace.latch(&Keys::Some(keys), Box::new(|| {})).unwrap();
+    let effect = &mut |access: &mut Access| increment(access, b"k");
+    let reply = &mut |access: &mut Access, told| {
+        // It is there for others, who write the key meanwhile, and the reply is of what it found.
+        assert_eq!((told, &get(&keyspace, b"k")?.unwrap()[..]), (2, &b"2"[..]));
+        set(&keyspace, b"k", b"7")?;
+        assert_eq!(string(access.get(b"k")?.unwrap()).unwrap(), "1");
+        increment(access, b"k")?;
+        Ok(access.get(b"k")?.and_then(string))
+    };
+    let replied = keyspace.run_twice(latch, 1, effect, reply).unwrap();
+    assert_eq!(replied.as_deref(), Some(&b"2"[..]));
+    assert_eq!(get(&keyspace, b"k").unwrap().as_deref(), Some(&b"7"[..]));
+    engine.shutdown();
 }

@@ -2,7 +2,7 @@
 //!
 //! `transcripts/*.txt` are conversations: `> ` and a command line, then the reply as it came over the wire. The replies
 //! were recorded from redis-server 7.0.15; here the same commands run against our engine and must
-//! answer the same bytes, once through phase 1 where it can, once through phase 2 only.
+//! answer the same bytes: in memory where it can, under a latch, and over a snapshot with the reply streamed.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use engine::{Engine, EngineOptions};
 use server::resp::Protocol;
-use tenant::Tenant;
+use tenant::{Tenant, Way};
 
 /// One line of a transcript, with the reply under it.
 struct Line {
@@ -101,9 +101,13 @@ fn sorted(reply: &str) -> Vec<&str> {
 
 fn check(engine: &Arc<Engine>, path: &Path) -> Vec<String> {
     let name = path.file_stem().unwrap().to_str().unwrap();
-    let ways = [("phase-1", false), ("phase-2", true)];
+    let ways = [
+        ("memory", Way::Memory),
+        ("latch", Way::Latch),
+        ("stream", Way::Stream),
+    ];
     let mut tenants = ways
-        .map(|(way, only)| Tenant::new(engine, &format!("{}-{way}", name.replace('_', "-")), only));
+        .map(|(word, way)| Tenant::new(engine, &format!("{}-{word}", name.replace('_', "-")), way));
     let mut failures = Vec::new();
     for line in read_transcript(path) {
         for tenant in &mut tenants {

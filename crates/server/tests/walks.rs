@@ -8,15 +8,20 @@ use std::sync::Arc;
 use engine::{Engine, EngineOptions};
 use redis_protocol::resp2::decode::decode;
 use redis_protocol::resp2::types::OwnedFrame;
-use tenant::Tenant;
+use tenant::{Tenant, Way};
 
 /// Longer than several chunks of the engine, and than what a collection's walk returns whole.
 const MANY: usize = 2_000;
 
-fn with_tenant(name: &str, test: impl FnOnce(&Tenant)) {
+fn with_tenant(name: &str, test: impl Fn(&Tenant)) {
     let data = tempfile::tempdir().unwrap();
     let engine: Arc<Engine> = Engine::open(EngineOptions::new(data.path())).unwrap();
-    test(&Tenant::new(&engine, name, false));
+    test(&Tenant::new(&engine, name, Way::Memory));
+    test(&Tenant::new(
+        &engine,
+        &format!("{name}-streamed"),
+        Way::Stream,
+    ));
     engine.shutdown();
 }
 

@@ -71,7 +71,7 @@ pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
             let from = name(*from);
             let found = access.keys(Bound::Included(&from), Bound::Unbounded, order, *limit)?;
             Ok(Said::Names(
-                found.into_iter().map(|(k, _)| k.to_vec()).collect(),
+                found.items.into_iter().map(|(k, _)| k.to_vec()).collect(),
             ))
         }
         Op::Count => Ok(Said::Count(access.estimate_keys()?)),

@@ -6,7 +6,7 @@ use engine::{Access, Entry, Header, Kind, Object, Stop};
 
 use super::cursors::ScanCursors;
 use super::spec::Spec;
-use crate::resp::{Args, Reply};
+use crate::resp::{Args, Output, Reply};
 
 /// A value of another type than the command is for.
 pub const WRONG_TYPE: Fail = Fail::Error(Cow::Borrowed(
@@ -110,6 +110,34 @@ impl<'c> Call<'c, '_> {
             }) if header.kind == kind => Ok(Some((header, expire_at_ms))),
             Some(_) => Err(WRONG_TYPE),
         }
+    }
+
+    /// Replies with what `walk` finds: `write` makes each item, `header` what stands before them, of their number and of
+    /// what the walk returns. They are counted as they come: a reply whose header promised another number would break
+    /// everything that the client reads after it. A streamed reply is of any length, and what it reads does not change:
+    /// then `walk` goes twice, to count and to write.
+    pub fn list<T, E>(
+        &mut self,
+        walk: impl Fn(&mut Self, &mut dyn FnMut(&mut Self, T)) -> Result<E, Fail>,
+        header: impl Fn(&mut Reply, usize, E),
+        write: impl Fn(&mut Reply, T),
+    ) -> Done {
+        let mut count = 0;
+        if self.reply.is_streamed() {
+            let end = walk(self, &mut |_, _| count += 1)?;
+            header(&mut self.reply, count, end);
+            walk(self, &mut |call, item| write(&mut call.reply, item))?;
+            return Ok(());
+        }
+        let mut items = Output::new();
+        let mut writer = Reply::new(&mut items, self.reply.protocol());
+        let end = walk(self, &mut |_, item| {
+            write(&mut writer, item);
+            count += 1;
+        })?;
+        header(&mut self.reply, count, end);
+        self.reply.append(items);
+        Ok(())
     }
 
     /// The "invalid expire time" of this command.

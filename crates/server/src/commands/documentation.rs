@@ -41,7 +41,7 @@ const DEVIATIONS: &str = "\
 key, `(key` without it, `-` before the first, `+` behind the last. The reply is an array of key, value, key, value, …; of keys
 only with `KEYS`, of values only with `VALUES`. In place of the value of what is not a string stands the name of its type
 (`hash`, `zset`) as a simple string, so that it cannot be taken for a value. `COUNT` is 1,000 unless given, and at most what is
-configured; a reply of more than one key that exceeds 64 MiB is refused. To go on, ask from `(` and the last key.
+configured. To go on, ask from `(` and the last key.
 ";
 
 const UNSUPPORTED: &str = "\

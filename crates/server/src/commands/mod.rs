@@ -107,7 +107,8 @@ fn text(word: &[u8], max: usize) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(word.split(|&byte| byte == 0).next().unwrap_or_default())
 }
 
-/// Runs a command that needs no session: [`Handler::Data`], [`Handler::Keyspace`], [`Handler::KeyspaceWriter`].
+/// Runs a command that needs no session: [`Handler::Data`], [`Handler::Keyspace`], [`Handler::KeyspaceWriter`],
+/// [`Handler::Table`].
 ///
 /// `Ok` means that a reply was written, be it an error of the command's. On `Err` nothing was: the engine wants the
 /// same call again ([`Stop::Disk`]) or has failed.
@@ -121,10 +122,14 @@ pub fn run(
     mut reply: Reply,
     context: Context,
 ) -> Result<(), Stop> {
-    let (Handler::Data(handler) | Handler::Keyspace(handler) | Handler::KeyspaceWriter(handler)) =
-        spec.handler
-    else {
-        panic!("`{}` is not a command on data", spec.name);
+    let handler = match spec.handler {
+        Handler::Data(run) | Handler::Keyspace(run) | Handler::KeyspaceWriter(run) => run,
+        Handler::Table(run) => {
+            let before = reply.len_bytes();
+            run(spec, &args, &mut reply);
+            return access.hold(reply.len_bytes().saturating_sub(before));
+        }
+        Handler::Session(_) | Handler::Container => panic!("`{}` needs a session", spec.name),
     };
     let (mark, lookups) = (reply.mark(), access.lookups);
     if spec.flags.has(Flags::READONLY) {

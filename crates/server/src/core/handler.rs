@@ -143,7 +143,7 @@ impl Core {
             let (key, begin) = (work.key, shared.options.clock.now());
             match work.run(latch, permit, &shared) {
                 Ok(finished) => mailbox.send(Message::Finished(key, Box::new(finished))),
-                Err((work, permit)) => stream::begin(work, permit, begin, (&shared, mailbox)),
+                Err(large) => stream::begin(*large, begin, (&shared, mailbox)),
             }
         }));
     }
@@ -192,7 +192,7 @@ impl Work {
         latch: Latch,
         permit: Permit,
         shared: &crate::shared::Shared,
-    ) -> Result<Finished, (Self, Permit)> {
+    ) -> Result<Finished, Box<(Self, Permit, Latch)>> {
         let thread_time = shared.options.thread_time;
         let (begin, cpu_begin) = (shared.options.clock.now(), thread_time());
         let mut output = Output::new();
@@ -208,16 +208,16 @@ impl Work {
                     .run(access, &mut output, self.protocol, (context, &mut trace))?;
                 Ok(access.lookups)
             });
-        drop(latch);
         let (seq, lookups) = match result {
             Ok((lookups, seq)) => (seq, lookups),
-            Err(EngineError::Large) => return Err((self, permit)),
+            Err(EngineError::Large) => return Err(Box::new((self, permit, latch))),
             Err(error) => {
                 output.rollback(empty);
                 crate::resp::Reply::new(&mut output, self.protocol).error(&error.reply());
                 (0, Lookups::default())
             }
         };
+        drop(latch);
         if seq > 0 {
             self.keyspace.kick();
         }

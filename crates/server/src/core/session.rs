@@ -12,9 +12,12 @@ use super::unit::{Ended, Step, Unit};
 use super::{Core, Used};
 use crate::commands::{Handler, SessionCommand, Spec};
 use crate::connection::{Connection, Parked};
-use crate::resp::{Args, Output, OwnedArgs, Reply};
+use crate::resp::{Args, Output, OwnedArgs};
 use crate::session::{self, Leftover, Visit, Watched};
 use crate::tenants::{Ending, Tenant};
+
+/// Bytes that commands on connection and server may be answered inside one transaction, before the next of them is not.
+const KNOWN_BYTES_MAX: usize = 1 << 20;
 
 impl Core {
     /// Runs a session command.
@@ -127,13 +130,14 @@ impl Core {
             let text = "EXECABORT Transaction discarded because of previous errors.";
             return refuse(connection, spec.class, text, used);
         }
+        let mut known_bytes = 0;
         let steps: Vec<Step> = transaction
             .calls
             .into_iter()
-            .map(|call| self.step(connection, call))
+            .map(|call| self.step(connection, call, &mut known_bytes))
             .collect();
-        let on_data = steps.iter().any(|step| matches!(step, Step::Data(..)));
-        if on_data || !watches.is_empty() {
+        let runs = steps.iter().any(|step| matches!(step, Step::Run(..)));
+        if runs || !watches.is_empty() {
             return self.start(
                 key,
                 connection,
@@ -151,44 +155,40 @@ impl Core {
         answered(connection, spec.class, 1, before, 0, used)
     }
 
-    /// A queued command as a step: session commands are answered now, the others when the unit runs.
+    /// A queued command as a step: session commands are answered now, the others when the unit runs. `known_bytes` is
+    /// how much those before it were answered.
     fn step(
         &mut self,
         connection: &mut Connection,
         (spec, args): (&'static Spec, OwnedArgs),
+        known_bytes: &mut usize,
     ) -> Step {
+        let Handler::Session(command) = spec.handler else {
+            return Step::Run(spec, args);
+        };
         let answers = std::mem::take(&mut connection.output);
         let (empty, begin) = (connection.output.mark(), self.shared.options.clock.now());
-        match spec.handler {
-            Handler::Session(command) => {
-                // Nothing can be fetched first any more: it is answered from what is known.
-                connection.session.prepared = true;
-                let visit = Visit {
-                    shared: &self.shared,
-                    connection,
-                    args: args.args(),
-                    now_ms: self.now_ms,
-                };
-                if session::run(command, visit).is_some() {
-                    // Nobody waits inside a transaction: not for a password, not for an errand.
-                    connection.output = Output::new();
-                    reply_of(connection).error("ERR Command not allowed inside a transaction");
-                }
-            }
-            Handler::Table(run) => {
-                let protocol = connection.session.protocol;
-                run(
-                    spec,
-                    &args.args(),
-                    &mut Reply::new(&mut connection.output, protocol),
-                );
-            }
-            _ => {
-                connection.output = answers;
-                return Step::Data(spec, args);
+        // Nothing can be fetched first any more: it is answered from what is known.
+        connection.session.prepared = true;
+        if *known_bytes > KNOWN_BYTES_MAX {
+            reply_of(connection).error(
+                "ERR the commands on connection and server in this transaction were answered with more than a MiB",
+            );
+        } else {
+            let visit = Visit {
+                shared: &self.shared,
+                connection,
+                args: args.args(),
+                now_ms: self.now_ms,
+            };
+            if session::run(command, visit).is_some() {
+                // Nobody waits inside a transaction: not for a password, not for an errand.
+                connection.output = Output::new();
+                reply_of(connection).error("ERR Command not allowed inside a transaction");
             }
         }
         let known = std::mem::replace(&mut connection.output, answers);
+        *known_bytes += known.len();
         let ended = Ended {
             spec,
             ending: Ending::of(known.since(empty)),

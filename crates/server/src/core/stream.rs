@@ -3,7 +3,11 @@
 //! The command runs once more, over a snapshot, on a thread of its own, which hands over its reply a piece at a time
 //! and then waits. When the client has taken the piece, the next one waits in the handler stage like any other work of
 //! the tenant; the permit that it gets there lets the thread go on. So a reply of any size holds about a MiB, or one
-//! value, and a client that does not read holds a thread that sleeps.
+//! value, and a client that does not read holds a thread that sleeps. A walk that finds little to write hands over an
+//! empty piece now and then, so that it keeps nobody waiting for its permit either.
+//!
+//! A transaction that writes runs twice there: under the latch of its keys for its effect, with its replies dropped,
+//! and, once that is committed, over the snapshot from before it, for its replies.
 //!
 //! ```text
 //!  thread ── piece ──▶ output ─▶ turns of a chunk ─▶ client
@@ -11,18 +15,17 @@
 //!    └──────── permit ◀── [ handler stage ] ◀┘
 //! ```
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 
 use engine::device::tagged;
-use engine::{EngineError, Lookups};
+use engine::{EngineError, GoOn, Latch, Lookups};
 use policy::{Cost, Nanos, PrincipalId};
 use stage::Permit;
 
 use super::handler::{Task, Work};
 use super::message::{ConnectionKey, Message};
-use super::unit::Trace;
+use super::unit::{Ended, Trace};
 use super::{Core, Mailbox, Used};
 use crate::connection::{Connection, Parked};
 use crate::device::tag_of;
@@ -33,6 +36,10 @@ use crate::tenants::{Ending, Place};
 
 /// A client that takes nothing of such a reply for so long is cut off: it keeps a snapshot of its tenant's data.
 const STALL_NS: Nanos = 60_000_000_000;
+
+/// Work after which a command that has nothing to hand over gives its permit back: about what a piece takes, and a
+/// hundred times what going round the stage costs.
+const STRETCH_NS: Nanos = 5_000_000;
 
 /// A reply under way, as its connection knows it. Dropped, it ends the thread.
 pub struct Stream {
@@ -64,14 +71,18 @@ pub struct Piece {
 
 /// How a streamed reply ended.
 enum End {
-    Whole(Ending, Lookups),
+    Whole(Ending, Lookups, Vec<Ended>),
     /// It cannot be completed: the client must not take what it has for a reply.
     Torn,
 }
 
 /// Goes on with `work`, whose reply is too large, on a thread of its own; or has it wait until its tenant may have one
-/// more of those. A handler has worked on it since `begin`.
-pub fn begin(work: Work, permit: Permit, begin: Nanos, (shared, mailbox): (&Arc<Shared>, Mailbox)) {
+/// more of those. A handler has worked on it since `begin`, under `latch`.
+pub fn begin(
+    (work, permit, latch): (Work, Permit, Latch),
+    begin: Nanos,
+    (shared, mailbox): (&Arc<Shared>, Mailbox),
+) {
     let Some(place) = work.tenant.streams.enter() else {
         let service_ns = shared.options.clock.now() - begin;
         return mailbox.send(Message::Crowded(work.key, work.unit, permit, service_ns));
@@ -87,9 +98,9 @@ pub fn begin(work: Work, permit: Permit, begin: Nanos, (shared, mailbox): (&Arc<
         permit: Some(permit),
         begin,
         cpu_begin: 0,
-        abandoned: Arc::default(),
     };
-    let make = move || maker.make(&work, place);
+    let latch = work.unit.writes().then_some(latch);
+    let make = move || maker.make(&work, latch, place);
     shared.engine.streams().submit(Box::new(make));
 }
 
@@ -105,46 +116,46 @@ struct Maker {
     permit: Option<Permit>,
     begin: Nanos,
     cpu_begin: Nanos,
-    abandoned: Arc<AtomicBool>,
 }
 
 impl Maker {
-    fn make(mut self, work: &Work, place: Place) {
+    fn make(mut self, work: &Work, latch: Option<Latch>, place: Place) {
         self.cpu_begin = (self.shared.options.thread_time)();
-        let (shared, abandoned) = (Arc::clone(&self.shared), Arc::clone(&self.abandoned));
-        let mut context = shared.context(&work.tenant);
-        context.held_bytes_max = usize::MAX;
+        let shared = Arc::clone(&self.shared);
         let maker = Arc::new(parking_lot::Mutex::new(self));
-        let sink = Arc::clone(&maker);
+        let (sink, asked) = (Arc::clone(&maker), Arc::clone(&maker));
+        let go_on = move || asked.lock().go_on();
         let mut output =
             Output::streamed(Box::new(move |piece| sink.lock().hand_over(piece, None)));
-        let mut trace = Trace::new(&*shared.options.clock);
-        let _tagged = tagged(tag_of(work.unit.class));
         let empty = output.mark();
-        let now_ms = (shared.options.wall_ms)();
-        let result = work.keyspace.scan(now_ms, &mut |access| {
-            access.end_when(Arc::clone(&abandoned));
-            let with = (context, &mut trace);
-            work.unit.run(access, &mut output, work.protocol, with)?;
-            Ok(access.lookups)
-        });
-        let lookups = match result {
-            Ok(lookups) => lookups,
+        let (lookups, steps) = match run(work, latch, &mut output, &shared, Box::new(go_on)) {
+            Ok(done) => done,
             Err(EngineError::Abandoned) => return,
             Err(error) => {
                 output.rollback(empty);
                 Reply::new(&mut output, work.protocol).error(&error.reply());
-                Lookups::default()
+                Default::default()
             }
         };
+        let ending = Ending::of(output.since(empty));
         let (rest, whole) = output.end_stream();
         // The place is free before the client knows that it has its reply.
         drop(place);
         let end = match whole {
-            true => End::Whole(Ending::of(rest.since(empty)), lookups),
+            true => End::Whole(ending, lookups, steps),
             false => End::Torn,
         };
         maker.lock().hand_over(rest, Some(end));
+    }
+
+    /// Whether anybody waits for the rest of the command. After a stretch of work it is not known before the stage lets
+    /// the tenant go on.
+    fn go_on(&mut self) -> bool {
+        let worked_ns = self.shared.options.clock.now() - self.begin;
+        if self.permit.is_some() && worked_ns >= STRETCH_NS {
+            self.hand_over(Output::new(), None);
+        }
+        self.permit.is_some()
     }
 
     /// Gives a piece to the connection and, unless it was the last, waits for leave to make the next.
@@ -167,14 +178,59 @@ impl Maker {
         if last {
             return;
         }
-        match self.gone_on.recv() {
-            Ok(permit) => {
-                self.permit = Some(permit);
-                (self.begin, self.cpu_begin) = (clock.now(), thread_time());
-            }
-            Err(_) => self.abandoned.store(true, Ordering::Relaxed),
+        if let Ok(permit) = self.gone_on.recv() {
+            self.permit = Some(permit);
+            (self.begin, self.cpu_begin) = (clock.now(), thread_time());
         }
     }
+}
+
+/// Runs the command once more, with its reply into `output`.
+fn run(
+    work: &Work,
+    latch: Option<Latch>,
+    output: &mut Output,
+    shared: &Shared,
+    go_on: GoOn,
+) -> Result<(Lookups, Vec<Ended>), EngineError> {
+    let (unit, protocol, now_ms) = (&work.unit, work.protocol, (shared.options.wall_ms)());
+    let mut context = shared.context(&work.tenant);
+    context.held_bytes_max = usize::MAX;
+    let (mut trace, mut go_on) = (Trace::new(&*shared.options.clock), Some(go_on));
+    let _tagged = tagged(tag_of(unit.class));
+    let lookups = match latch {
+        None => work.keyspace.scan(now_ms, &mut |access| {
+            access.go_on_if(go_on.take());
+            unit.run(access, output, protocol, (context, &mut trace))?;
+            Ok(access.lookups)
+        }),
+        // As long as it holds the latch it does not wait for its client.
+        Some(latch) => work.keyspace.run_twice(
+            latch,
+            now_ms,
+            &mut |access| {
+                let (mut unseen, mut unheard) = (
+                    Output::streamed(Box::new(drop)),
+                    Trace::new(&*shared.options.clock),
+                );
+                let outdated = unit.outdated(access.now_ms());
+                if !outdated {
+                    unit.perform(access, &mut unseen, protocol, (context, &mut unheard))?;
+                }
+                Ok(outdated)
+            },
+            &mut |access, outdated| {
+                access.go_on_if(go_on.take());
+                if outdated {
+                    Reply::new(output, protocol).null_array();
+                } else {
+                    unit.perform(access, output, protocol, (context, &mut trace))?;
+                }
+                Ok(access.lookups)
+            },
+        ),
+    }?;
+    Ok((lookups, trace.ended()))
 }
 
 impl Core {
@@ -207,7 +263,8 @@ impl Core {
             }
             match piece.end {
                 None => {}
-                Some(End::Whole(ending, lookups)) => {
+                Some(End::Whole(ending, lookups, steps)) => {
+                    self.count_steps(&mut connection, steps);
                     self.end_stream(&mut connection, ending, lookups, piece.service_ns);
                 }
                 Some(End::Torn) => {

@@ -13,9 +13,9 @@ use crate::tenants::Ending;
 
 /// One command of a unit.
 pub enum Step {
-    /// It works on the keyspace.
-    Data(&'static Spec, OwnedArgs),
-    /// Its reply needs no keyspace and is known.
+    /// It works on the keyspace, or on the table of commands.
+    Run(&'static Spec, OwnedArgs),
+    /// Its reply is known.
     Known(Output),
 }
 
@@ -69,7 +69,7 @@ impl Unit {
         let mut keys = 0;
         spec.each_key(&args.args(), |_| keys += 1);
         let requests = super::command::requests_of(keys);
-        let steps = vec![Step::Data(spec, args)];
+        let steps = vec![Step::Run(spec, args)];
         Self {
             spec,
             steps,
@@ -99,14 +99,14 @@ impl Unit {
         let mut whole = None;
         for step in &self.steps {
             match step {
-                Step::Data(
+                Step::Run(
                     Spec {
                         handler: Handler::KeyspaceWriter(_),
                         ..
                     },
                     _,
                 ) => whole = Some(Keys::All),
-                Step::Data(
+                Step::Run(
                     Spec {
                         handler: Handler::Keyspace(_),
                         ..
@@ -115,7 +115,7 @@ impl Unit {
                 ) if self.transaction => {
                     whole = Some(Keys::All);
                 }
-                Step::Data(
+                Step::Run(
                     Spec {
                         handler: Handler::Keyspace(_),
                         ..
@@ -132,7 +132,7 @@ impl Unit {
             .steps
             .iter()
             .filter_map(|step| match step {
-                Step::Data(spec, args) => Some((*spec, args.args())),
+                Step::Run(spec, args) => Some((*spec, args.args())),
                 Step::Known(_) => None,
             })
             .collect();
@@ -144,38 +144,65 @@ impl Unit {
         use_keys(&Keys::Some(&names))
     }
 
-    /// Runs every command; the replies are appended to `output`.
+    /// Whether it may change data.
+    pub fn writes(&self) -> bool {
+        self.steps.iter().any(
+            |step| matches!(step, Step::Run(spec, _) if spec.flags.has(commands::Flags::WRITE)),
+        )
+    }
+
+    /// Runs every command, unless a watched key has changed; the replies are appended to `output`.
     ///
     /// # Errors
-    /// A read that needs the disk, or the engine's.
+    /// As [`Unit::perform`].
     pub fn run(
         &self,
         access: &mut Access<'_>,
         output: &mut Output,
         protocol: Protocol,
-        (mut context, trace): (Context<'_>, &mut Trace<'_>),
+        with: (Context<'_>, &mut Trace<'_>),
     ) -> Result<(), Stop> {
-        if self.transaction {
-            // Its replies belong together, and it may write: it cannot be run over a snapshot instead.
-            context.held_bytes_max = usize::MAX;
-        }
-        // It may have run before, up to a read of the disk.
-        trace.ended.clear();
-        if self
-            .watches
-            .iter()
-            .any(|watched| watched.watch.dirty_at(watched.since_ms, access.now_ms()))
-        {
+        if self.outdated(access.now_ms()) {
+            // It may have run before, up to a read of the disk.
+            with.1.ended.clear();
             Reply::new(output, protocol).null_array();
             return Ok(());
         }
+        self.perform(access, output, protocol, with)
+    }
+
+    /// Whether a key that it watches has changed.
+    pub fn outdated(&self, now_ms: u64) -> bool {
+        self.watches
+            .iter()
+            .any(|watched| watched.watch.dirty_at(watched.since_ms, now_ms))
+    }
+
+    /// Runs every command; the replies are appended to `output`.
+    ///
+    /// # Errors
+    /// A read that needs the disk, or the engine's; [`Stop::Large`].
+    pub fn perform(
+        &self,
+        access: &mut Access<'_>,
+        output: &mut Output,
+        protocol: Protocol,
+        (context, trace): (Context<'_>, &mut Trace<'_>),
+    ) -> Result<(), Stop> {
+        trace.ended.clear();
         if self.transaction {
+            // Whatever its commands are: their replies are one.
+            access.hold_at_most(context.held_bytes_max);
             Reply::new(output, protocol).array(self.steps.len());
         }
         for step in &self.steps {
             match step {
-                Step::Known(reply) => output.write(&reply.to_vec()),
-                Step::Data(spec, args) => {
+                Step::Known(reply) => {
+                    access.hold(reply.len())?;
+                    output.write(&reply.to_vec());
+                    output.pour();
+                }
+                Step::Run(spec, args) => {
                     let (begin, mark) =
                         (self.transaction.then(|| trace.clock.now()), output.mark());
                     let reply = Reply::new(output, protocol);
@@ -201,7 +228,7 @@ impl Unit {
     /// The words of that command, for the slow log.
     pub fn words(&self) -> Option<&OwnedArgs> {
         self.steps.iter().find_map(|step| match step {
-            Step::Data(_, args) => Some(args),
+            Step::Run(_, args) => Some(args),
             Step::Known(_) => None,
         })
     }

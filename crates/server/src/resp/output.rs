@@ -22,8 +22,8 @@ pub struct Output {
 /// Where an output goes that is not kept as a whole.
 struct Stream {
     sink: Box<dyn FnMut(Output) + Send>,
-    /// A part of the reply is gone to the sink.
-    begun: bool,
+    /// How often something has gone to the sink.
+    poured: u32,
     /// A part that is gone should have been taken back.
     torn: bool,
 }
@@ -36,6 +36,7 @@ const PIECE_BYTES: usize = 1 << 20;
 pub struct Mark {
     segments: usize,
     tail: usize,
+    poured: u32,
 }
 
 impl Output {
@@ -48,7 +49,7 @@ impl Output {
     pub fn streamed(sink: Box<dyn FnMut(Output) + Send>) -> Self {
         let stream = Stream {
             sink,
-            begun: false,
+            poured: 0,
             torn: false,
         };
         Self {
@@ -70,7 +71,7 @@ impl Output {
 
     /// Gives what has been gathered to the sink, if there is one and it is worth it.
     #[inline]
-    pub(super) fn pour(&mut self) {
+    pub fn pour(&mut self) {
         if self.stream.is_some() && self.len() >= PIECE_BYTES {
             self.pour_all();
         }
@@ -78,7 +79,7 @@ impl Output {
 
     fn pour_all(&mut self) {
         if let Some(mut stream) = self.stream.take() {
-            stream.begun = true;
+            stream.poured += 1;
             (stream.sink)(std::mem::take(self));
             self.stream = Some(stream);
         }
@@ -147,11 +148,20 @@ impl Output {
         Mark {
             segments: self.segments.len(),
             tail: self.tail.len() - self.tail_sent,
+            poured: self.poured(),
         }
     }
 
-    /// The first bytes appended since `mark`, as far as they lie together: an error reply does, whole.
+    fn poured(&self) -> u32 {
+        self.stream.as_ref().map_or(0, |stream| stream.poured)
+    }
+
+    /// The first bytes appended since `mark`, as far as they lie together: an error reply does, whole. None, if some of
+    /// them are gone to a sink, where no error goes alone.
     pub fn since(&self, mark: Mark) -> &[u8] {
+        if mark.poured != self.poured() {
+            return &[];
+        }
         match self.segments.get(mark.segments) {
             // What was the tail at the mark is now the front of the first segment after it, unless it was empty.
             Some(sealed) => sealed.get(mark.tail..).unwrap_or_default(),
@@ -162,7 +172,10 @@ impl Output {
     /// Forgets everything appended since `mark`, which must be of this output and since its last `advance`.
     pub fn rollback(&mut self, mark: Mark) {
         if let Some(stream) = &mut self.stream {
-            stream.torn |= stream.begun;
+            if stream.poured != mark.poured {
+                stream.torn = true;
+                return;
+            }
         }
         if self.segments.len() > mark.segments {
             // What was the tail at the mark is now the front of the first segment after it, unless it was empty.
@@ -322,6 +335,13 @@ mod tests {
         output.rollback(mark);
         output.write(&vec![b'x'; PIECE_BYTES]);
         output.pour();
+        assert_eq!(output.since(mark), b"", "it may be the middle of a value");
+        let later = output.mark();
+        output.write(b"-ERR no\r\n");
+        assert_eq!(output.since(later), b"-ERR no\r\n");
+        output.rollback(later);
+        output.write(b"y");
+        assert_eq!(output.to_vec(), b"y", "what came after the gone can be");
         output.rollback(mark);
         assert!(!output.end_stream().1);
     }

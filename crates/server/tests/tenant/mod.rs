@@ -1,10 +1,11 @@
 //! Runs command lines against a keyspace as a session would, without sockets and cores. The one
 //! harness of the tests here.
 
+use std::sync::mpsc::channel;
 use std::sync::Arc;
 
-use engine::{Engine, Keys, Keyspace, KeyspaceOptions, Outcome, Stop, Sync};
-use server::commands::{self, Context, Handler, ScanCursors, Spec};
+use engine::{Access, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Stop, Sync};
+use server::commands::{self, Context, Flags, Handler, ScanCursors, Spec};
 use server::resp::{Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
 
 fn parse(command: &str) -> OwnedArgs {
@@ -21,6 +22,21 @@ fn parse(command: &str) -> OwnedArgs {
     parser.args(line.as_bytes()).to_owned()
 }
 
+/// How commands go through the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(
+    dead_code,
+    reason = "each test compiles this module for itself, and most of them go one way"
+)]
+pub enum Way {
+    /// In memory where they can.
+    Memory,
+    /// Under a latch.
+    Latch,
+    /// Over a snapshot, with their replies streamed; those that write, twice.
+    Stream,
+}
+
 /// A tenant of its own, whose commands go one way through the engine.
 pub struct Tenant {
     keyspace: Arc<Keyspace>,
@@ -29,19 +45,19 @@ pub struct Tenant {
     pub protocol: Protocol,
     /// The time of day that commands see.
     pub now_ms: u64,
-    phase_2_only: bool,
+    way: Way,
 }
 
 impl Tenant {
-    /// Opens the keyspace `name`. With `phase_2_only`, commands do not try to run in memory first.
-    pub fn new(engine: &Arc<Engine>, name: &str, phase_2_only: bool) -> Tenant {
+    /// Opens the keyspace `name`.
+    pub fn new(engine: &Arc<Engine>, name: &str, way: Way) -> Tenant {
         let options = KeyspaceOptions::new(Sync::Never, 16 << 20);
         Tenant {
             keyspace: engine.keyspace(name, options).unwrap(),
             cursors: ScanCursors::default(),
             protocol: Protocol::Resp2,
             now_ms: 1_800_000_000_000,
-            phase_2_only,
+            way,
         }
     }
 
@@ -69,34 +85,73 @@ impl Tenant {
             }
             Handler::Session(_) | Handler::Container => panic!("{spec:?} needs a session"),
         };
-        let context = Context {
-            cursors: &self.cursors,
-            value_bytes_max: 512 << 20,
-            range_count_max: 10_000,
-            held_bytes_max: usize::MAX,
-        };
-        let mut work = |access: &mut engine::Access| -> Result<(), Stop> {
-            commands::run(
-                spec,
-                access,
-                *args,
-                Reply::new(output, self.protocol),
-                context,
-            )
-        };
-        if !self.phase_2_only && matches!(spec.handler, Handler::Data(_)) {
+        match (self.way, spec.flags.has(Flags::WRITE)) {
+            (Way::Stream, true) => return self.run_twice(spec, args, &keys, output),
+            (Way::Stream, false) => return self.stream(spec, args, output),
+            _ => {}
+        }
+        let mut work = |access: &mut Access| self.perform(spec, access, args, output);
+        if self.way == Way::Memory && matches!(spec.handler, Handler::Data(_)) {
             match self.keyspace.try_run(&keys, self.now_ms, &mut work) {
                 Outcome::Done { seq, .. } => return self.commit(seq),
                 Outcome::Disk => {}
                 other => panic!("{spec:?}: {other:?}"),
             }
         }
-        let latch = self
-            .keyspace
-            .latch(&keys, Box::new(|| {}))
-            .expect("nobody else is here");
+        let latch = self.latch(&keys);
         let ((), seq) = self.keyspace.run(&latch, self.now_ms, &mut work).unwrap();
         self.commit(seq);
+    }
+
+    fn perform(
+        &self,
+        spec: &'static Spec,
+        access: &mut Access,
+        args: &Args,
+        output: &mut Output,
+    ) -> Result<(), Stop> {
+        let context = Context {
+            cursors: &self.cursors,
+            value_bytes_max: 512 << 20,
+            range_count_max: 10_000,
+            held_bytes_max: usize::MAX,
+        };
+        let reply = Reply::new(output, self.protocol);
+        commands::run(spec, access, *args, reply, context)
+    }
+
+    fn stream(&self, spec: &'static Spec, args: &Args, output: &mut Output) {
+        let (sink, pieces) = channel();
+        let mut streamed = Output::streamed(Box::new(move |piece| sink.send(piece).unwrap()));
+        self.keyspace
+            .scan(self.now_ms, &mut |access| {
+                self.perform(spec, access, args, &mut streamed)
+            })
+            .unwrap();
+        let (rest, whole) = streamed.end_stream();
+        assert!(whole, "{spec:?}");
+        pieces.try_iter().for_each(|piece| output.append(piece));
+        output.append(rest);
+    }
+
+    fn run_twice(&self, spec: &'static Spec, args: &Args, keys: &Keys, output: &mut Output) {
+        self.keyspace
+            .run_twice(
+                self.latch(keys),
+                self.now_ms,
+                &mut |access| {
+                    let mut unseen = Output::streamed(Box::new(drop));
+                    self.perform(spec, access, args, &mut unseen)
+                },
+                &mut |access, ()| self.perform(spec, access, args, output),
+            )
+            .unwrap();
+    }
+
+    fn latch(&self, keys: &Keys) -> Latch {
+        self.keyspace
+            .latch(keys, Box::new(|| {}))
+            .expect("nobody else is here")
     }
 
     fn commit(&self, seq: u64) {

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use engine::{Kind, Order, Records, Table};
+use engine::{Kind, Order, Page, Table};
 
 use crate::commands::call::{Call, Done, Fail};
 use crate::commands::collection::Collection;
@@ -78,7 +78,7 @@ impl<'c> Hash<'c> {
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
         limit: usize,
-    ) -> Result<Records, Fail> {
+    ) -> Result<Page<Bytes>, Fail> {
         let limit = limit.min(CHUNK);
         Ok(call
             .access

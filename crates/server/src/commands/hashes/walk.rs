@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::{has_option, Hash};
 use crate::commands::call::{Call, Done, Fail, SYNTAX};
-use crate::commands::keyspace::Scan;
+use crate::commands::keyspace::{scan_header, slice, Scan};
 use crate::commands::{random, CHUNK, SCAN_WHOLE_LEN};
-use crate::resp::{Output, Reply};
+use crate::resp::Reply;
 
 /// `HGETALL key`
 pub(in crate::commands) fn hgetall(call: &mut Call) -> Done {
-    write_fields(
+    list_fields(
         call,
         |reply, count| reply.map(count),
         |reply, field, value| {
@@ -24,7 +24,7 @@ pub(in crate::commands) fn hgetall(call: &mut Call) -> Done {
 
 /// `HKEYS key`
 pub(in crate::commands) fn hkeys(call: &mut Call) -> Done {
-    write_fields(
+    list_fields(
         call,
         |reply, count| reply.array(count),
         |reply, field, _| reply.bulk(&field),
@@ -33,93 +33,79 @@ pub(in crate::commands) fn hkeys(call: &mut Call) -> Done {
 
 /// `HVALS key`
 pub(in crate::commands) fn hvals(call: &mut Call) -> Done {
-    write_fields(
+    list_fields(
         call,
         |reply, count| reply.array(count),
         |reply, _, value| reply.bulk_bytes(&value),
     )
 }
 
-/// Writes what `write` makes of every field, behind a header with their number. They are counted as they come: a reply
-/// whose header promised another number would break everything that the client reads after it.
-fn write_fields(
+fn list_fields(
     call: &mut Call,
     header: impl Fn(&mut Reply, usize),
     write: impl Fn(&mut Reply, Bytes, Bytes),
 ) -> Done {
     let key = call.arg(1);
-    let Some(hash) = Hash::open(call, key)? else {
-        header(&mut call.reply, 0);
-        return Ok(());
-    };
-    let mut count = 0;
-    if call.reply.is_streamed() {
-        // It reads a snapshot, so that the second walk finds what the first has counted.
-        hash.for_each(call, |_, _, _| count += 1)?;
-        header(&mut call.reply, count);
-        return hash.for_each(call, |call, field, value| {
-            write(&mut call.reply, field, value)
-        });
-    }
-    let mut items = Output::new();
-    let mut writer = Reply::new(&mut items, call.reply.protocol());
-    hash.for_each(call, |_, field, value| {
-        write(&mut writer, field, value);
-        count += 1;
-    })?;
-    header(&mut call.reply, count);
-    call.reply.append(items);
-    Ok(())
+    let hash = Hash::open(call, key)?;
+    call.list(
+        |call, each| match &hash {
+            Some(hash) => hash.for_each(call, |call, field, value| each(call, (field, value))),
+            None => Ok(()),
+        },
+        |reply, count, ()| header(reply, count),
+        |reply, (field, value)| write(reply, field, value),
+    )
 }
 
 /// `HSCAN key cursor [MATCH pattern] [COUNT count]`
 pub(in crate::commands) fn hscan(call: &mut Call) -> Done {
     let options = Scan::parse(call, 2)?;
     let key = call.arg(1);
-    let mut items = Output::new();
-    let mut found = 0;
-    let mut cursor = 0;
-    if let Some(hash) = Hash::open(call, key)? {
-        let mut writer = Reply::new(&mut items, call.reply.protocol());
-        let (mut from, to) = options.ahead(call, Some(hash.id()));
-        // Redis returns what it keeps as one "listpack" whole.
-        let mut left = if hash.len() <= SCAN_WHOLE_LEN {
-            CHUNK
-        } else {
-            options.count
-        };
-        loop {
-            let wanted = left.min(CHUNK);
-            let from_slice = from.as_ref().map(|field| &field[..]);
-            let chunk = hash.chunk(call, from_slice, to.as_ref().map(|end| &end[..]), wanted)?;
-            left -= chunk.items.len();
-            let last = chunk.items.last().map(|(field, _)| field.clone());
-            let is_end = !chunk.more;
-            for (field, value) in chunk
-                .items
-                .into_iter()
-                .filter(|(field, _)| options.wants(field))
-            {
-                writer.bulk(&field);
-                writer.bulk_bytes(&value);
-                found += 2;
-            }
-            match last.filter(|_| !is_end) {
-                None => break,
-                Some(last) if left == 0 => {
-                    cursor = call.context.cursors.remember(Some(hash.id()), &last);
-                    break;
-                }
-                Some(last) => from = Bound::Excluded(last),
+    let hash = Hash::open(call, key)?;
+    call.list(
+        |call, each| match &hash {
+            Some(hash) => scan_fields(call, hash, &options, each),
+            None => Ok(0),
+        },
+        |reply, count, cursor| scan_header(reply, cursor, count * 2),
+        |reply, (field, value)| {
+            reply.bulk(&field);
+            reply.bulk_bytes(&value);
+        },
+    )
+}
+
+/// Calls `each` with the fields that a call of `HSCAN` wants; returns the cursor to go on with.
+fn scan_fields<'c, 'k>(
+    call: &mut Call<'c, 'k>,
+    hash: &Hash,
+    options: &Scan,
+    each: &mut dyn FnMut(&mut Call<'c, 'k>, (Bytes, Bytes)),
+) -> Result<u64, Fail> {
+    let (mut from, to) = options.ahead(call, Some(hash.id()));
+    // Redis returns what it keeps as one "listpack" whole.
+    let mut left = if hash.len() <= SCAN_WHOLE_LEN {
+        CHUNK
+    } else {
+        options.count
+    };
+    loop {
+        let page = hash.chunk(call, slice(&from), slice(&to), left.min(CHUNK))?;
+        left -= page.items.len();
+        let last = page.items.last().map(|(field, _)| field.clone());
+        for item in page.items {
+            if options.wants(&item.0) {
+                each(call, item);
             }
         }
+        match last.filter(|_| page.more) {
+            None => return Ok(0),
+            Some(last) if left == 0 => {
+                return Ok(call.context.cursors.remember(Some(hash.id()), &last))
+            }
+            Some(last) => from = Bound::Excluded(last),
+        }
     }
-    call.reply.array(2);
-    call.reply
-        .bulk(itoa::Buffer::new().format(cursor).as_bytes());
-    call.reply.array(found);
-    call.reply.append(items);
-    Ok(())
 }
 
 /// `HRANDFIELD key [count [WITHVALUES]]`
@@ -149,6 +135,9 @@ pub(in crate::commands) fn hrandfield(call: &mut Call) -> Done {
         }
         None => Vec::new(),
     };
+    for (field, value) in &picked {
+        call.access.hold(field.len() + value.len())?;
+    }
     let nested = with_values && call.reply.is_resp3();
     call.reply.array(if with_values && !nested {
         picked.len() * 2

@@ -13,7 +13,7 @@ use super::glob::{glob_matches, literal_prefix};
 use super::{random, CHUNK};
 
 pub(super) use range::range;
-pub(super) use scan::{scan, Scan};
+pub(super) use scan::{scan, scan_header, Scan};
 
 /// `RANDOMKEY` walks up to so many keys from a random place.
 const RANDOM_STEPS: usize = 256;
@@ -38,28 +38,35 @@ fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
 }
 
 /// A bound that borrows.
-fn slice(bound: &Bound<Bytes>) -> Bound<&[u8]> {
+pub(super) fn slice(bound: &Bound<Bytes>) -> Bound<&[u8]> {
     bound.as_ref().map(|key| &key[..])
 }
 
 /// `KEYS pattern`: only keys with the pattern's literal start are read.
 pub(super) fn keys(call: &mut Call) -> Done {
     let pattern = call.arg(1);
-    let (mut from, to) = prefix_bounds(literal_prefix(pattern));
     let all = pattern == b"*";
-    let mut found = Vec::new();
-    loop {
-        let chunk = call
-            .access
-            .keys(slice(&from), slice(&to), Order::Up, CHUNK)?;
-        let Some((last, _)) = chunk.last() else { break };
-        from = Bound::Excluded(last.clone());
-        let keys = chunk.into_iter().map(|(key, _)| key);
-        found.extend(keys.filter(|key| all || glob_matches(pattern, key)));
-    }
-    call.reply.array(found.len());
-    found.iter().for_each(|key| call.reply.bulk(key));
-    Ok(())
+    call.list(
+        |call, each| {
+            let (mut from, to) = prefix_bounds(literal_prefix(pattern));
+            loop {
+                let (ends, up) = ((slice(&from), slice(&to)), Order::Up);
+                let page = call.access.keys(ends.0, ends.1, up, CHUNK)?;
+                let last = page.items.last().map(|(key, _)| key.clone());
+                for (key, _) in page.items {
+                    if all || glob_matches(pattern, &key) {
+                        each(call, key);
+                    }
+                }
+                match last.filter(|_| page.more) {
+                    Some(last) => from = Bound::Excluded(last),
+                    None => return Ok(()),
+                }
+            }
+        },
+        |reply, count, ()| reply.array(count),
+        |reply, key| reply.bulk(&key),
+    )
 }
 
 /// `DBSIZE`: the engine counts a keyspace of ordinary size and estimates a large one.
@@ -74,30 +81,22 @@ pub(super) fn dbsize(call: &mut Call) -> Done {
 /// than in Redis.
 pub(super) fn randomkey(call: &mut Call) -> Done {
     let (all, none) = (Bound::Unbounded, Bound::Unbounded);
-    let start = call.access.keys(all, none, Order::Up, RANDOM_STEPS)?;
-    if start.len() < RANDOM_STEPS {
-        reply_one_of(call, start.into_iter().map(|(key, _)| key).collect());
-        return Ok(());
+    let mut near = call.access.keys(all, none, Order::Up, RANDOM_STEPS)?;
+    if near.more {
+        let last = call.access.keys(all, none, Order::Down, 1)?.items;
+        let first = &near.items[0].0;
+        let place = between(first, last.first().map_or(first, |(key, _)| key));
+        let from = Bound::Included(&place[..]);
+        near = call.access.keys(from, none, Order::Up, RANDOM_STEPS)?;
+        if !near.more {
+            // Near the end there are fewer to choose from: take as many more from before the place.
+            let missing = RANDOM_STEPS - near.items.len();
+            let to = Bound::Excluded(&place[..]);
+            let before = call.access.keys(none, to, Order::Down, missing)?;
+            near.items.extend(before.items);
+        }
     }
-    let first = &start[0].0;
-    let last = call.access.keys(all, none, Order::Down, 1)?;
-    let last = last.first().map_or(first, |(key, _)| key);
-    let place = between(first, last);
-    let mut near: Vec<Bytes> = call
-        .access
-        .keys(Bound::Included(&place), none, Order::Up, RANDOM_STEPS)?
-        .into_iter()
-        .map(|(key, _)| key)
-        .collect();
-    if near.len() < RANDOM_STEPS {
-        // Near the end there are fewer to choose from: take as many more from before the place.
-        let missing = RANDOM_STEPS - near.len();
-        let before = call
-            .access
-            .keys(none, Bound::Excluded(&place), Order::Down, missing)?;
-        near.extend(before.into_iter().map(|(key, _)| key));
-    }
-    reply_one_of(call, near);
+    reply_one_of(call, near.items.into_iter().map(|(key, _)| key).collect());
     Ok(())
 }
 

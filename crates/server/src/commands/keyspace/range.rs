@@ -9,12 +9,10 @@ use super::{lex_bound, lex_range};
 use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
 use crate::commands::keys::type_name;
 use crate::commands::CHUNK;
-use crate::resp::{Output, Reply};
+use crate::resp::Reply;
 
 /// Keys returned without `COUNT`.
 const COUNT: usize = 1000;
-/// Bytes that a reply of more than one key may have. To cut it short instead would look like the end of the range.
-const REPLY_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Show {
@@ -29,43 +27,28 @@ enum Show {
 pub(in crate::commands) fn range(call: &mut Call) -> Done {
     let (low, high) = (lex_bound(call.arg(1))?, lex_bound(call.arg(2))?);
     let (count, show) = options(call)?;
-    let mut items = Output::new();
-    let mut keys = 0;
-    if let Some((from, to)) = lex_range(low, high) {
-        let mut writer = Reply::new(&mut items, call.reply.protocol());
-        let mut last: Option<Bytes> = None;
-        while keys < count {
-            let from = last.as_deref().map_or(from, Bound::Excluded);
-            let wanted = (count - keys).min(chunk_of(show));
-            let chunk = call.access.keys(from, to, Order::Up, wanted)?;
-            keys += chunk.len();
-            let is_end = chunk.len() < wanted;
-            last = chunk.last().map(|(key, _)| key.clone());
-            chunk
-                .into_iter()
-                .for_each(|(key, entry)| write(&mut writer, &key, entry.object, show));
-            if writer.len_bytes() > REPLY_BYTES_MAX && keys > 1 {
-                return Err(Fail::error(
-                    "ERR the reply would exceed 64 MiB: ask with a smaller COUNT, or for KEYS",
-                ));
+    let bounds = lex_range(low, high);
+    call.list(
+        |call, each| {
+            let Some((from, to)) = bounds else {
+                return Ok(());
+            };
+            let mut left = count;
+            let mut last: Option<Bytes> = None;
+            loop {
+                let from = last.as_deref().map_or(from, Bound::Excluded);
+                let page = call.access.keys(from, to, Order::Up, left.min(CHUNK))?;
+                left -= page.items.len();
+                last = page.items.last().map(|(key, _)| key.clone());
+                page.items.into_iter().for_each(|item| each(call, item));
+                if left == 0 || !page.more {
+                    return Ok(());
+                }
             }
-            if is_end {
-                break;
-            }
-        }
-    }
-    call.reply
-        .array(if show == Show::Pairs { keys * 2 } else { keys });
-    call.reply.append(items);
-    Ok(())
-}
-
-/// Keys read at a time: fewer when values, which may be large, come with them.
-fn chunk_of(show: Show) -> usize {
-    match show {
-        Show::Keys => CHUNK,
-        Show::Pairs | Show::Values => CHUNK / 16,
-    }
+        },
+        |reply, keys, ()| reply.array(if show == Show::Pairs { keys * 2 } else { keys }),
+        |reply, (key, entry)| write(reply, &key, entry.object, show),
+    )
 }
 
 fn write(writer: &mut Reply, key: &[u8], object: Object, show: Show) {

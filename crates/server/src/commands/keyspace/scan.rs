@@ -10,6 +10,7 @@ use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
 use crate::commands::glob::{glob_matches, literal_prefix};
 use crate::commands::keys::type_name;
 use crate::commands::CHUNK;
+use crate::resp::Reply;
 
 /// Elements that a call looks at without `COUNT`.
 const COUNT: usize = 10;
@@ -92,36 +93,45 @@ fn parse_cursor(word: &[u8]) -> Option<u64> {
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
 pub(in crate::commands) fn scan(call: &mut Call) -> Done {
     let options = Scan::parse(call, 1)?;
+    call.list(
+        |call, each| scan_keys(call, &options, each),
+        |reply, count, cursor| scan_header(reply, cursor, count),
+        |reply, key| reply.bulk(&key),
+    )
+}
+
+/// Calls `each` with the keys that a call of `SCAN` wants; returns the cursor to go on with.
+fn scan_keys<'c, 'k>(
+    call: &mut Call<'c, 'k>,
+    options: &Scan,
+    each: &mut dyn FnMut(&mut Call<'c, 'k>, Bytes),
+) -> Result<u64, Fail> {
     let (mut from, to) = options.ahead(call, None);
     let mut left = options.count;
-    let mut found = Vec::new();
-    let mut last = None;
-    while left > 0 {
-        let wanted = left.min(CHUNK);
-        let chunk = call
-            .access
-            .keys(slice(&from), slice(&to), Order::Up, wanted)?;
-        left -= chunk.len();
-        let is_end = chunk.len() < wanted;
-        last = chunk.last().map(|(key, _)| key.clone()).filter(|_| !is_end);
-        for (key, entry) in chunk {
+    loop {
+        let (ends, wanted) = ((slice(&from), slice(&to)), left.min(CHUNK));
+        let page = call.access.keys(ends.0, ends.1, Order::Up, wanted)?;
+        left -= page.items.len();
+        let last = page.items.last().map(|(key, _)| key.clone());
+        for (key, entry) in page.items {
             let kind_fits = options
                 .kind
                 .is_none_or(|kind| is(kind, type_name(&entry.object)));
             if kind_fits && options.wants(&key) {
-                found.push(key);
+                each(call, key);
             }
         }
-        match &last {
-            Some(last) => from = Bound::Excluded(last.clone()),
-            None => break,
+        match last.filter(|_| page.more) {
+            None => return Ok(0),
+            Some(last) if left == 0 => return Ok(call.context.cursors.remember(None, &last)),
+            Some(last) => from = Bound::Excluded(last),
         }
     }
-    let cursor = last.map_or(0, |last| call.context.cursors.remember(None, &last));
-    call.reply.array(2);
-    call.reply
-        .bulk(itoa::Buffer::new().format(cursor).as_bytes());
-    call.reply.array(found.len());
-    found.iter().for_each(|key| call.reply.bulk(key));
-    Ok(())
+}
+
+/// What stands before the `count` items of a walk's reply.
+pub(in crate::commands) fn scan_header(reply: &mut Reply, cursor: u64, count: usize) {
+    reply.array(2);
+    reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
+    reply.array(count);
 }

@@ -197,7 +197,7 @@ fn read(call: &mut Call, key: &[u8], weight: f64) -> Result<Vec<Scored>, Fail> {
 fn reply(call: &mut Call, operation: Operation) -> Done {
     let query = Query::parse(call, 1, operation, Form::Reply)?;
     let members = query.run(call, operation)?;
-    write_members(call, members, query.with_scores);
+    write_members(call, &members, query.with_scores);
     Ok(())
 }
 

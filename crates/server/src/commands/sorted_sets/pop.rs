@@ -31,7 +31,7 @@ fn pop(call: &mut Call, order: Order) -> Done {
     };
     let popped = match SortedSet::open(call, key)? {
         Some(mut set) => {
-            let popped = set.by_rank(call, 0..count.min(set.len()), order)?;
+            let popped = set.ranked(call, 0..count.min(set.len()), order)?;
             for (member, score) in &popped {
                 set.remove(call, member, *score)?;
             }

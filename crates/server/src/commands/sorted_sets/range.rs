@@ -9,7 +9,7 @@ use super::store::Scored;
 use super::SortedSet;
 use crate::commands::call::{is, Call, Done, Fail, NOT_AN_INTEGER, SYNTAX};
 use crate::commands::keyspace::LexBound;
-use crate::resp::parse_i64;
+use crate::resp::{parse_i64, Reply};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -108,28 +108,34 @@ impl<'c> Query<'c> {
         }
     }
 
-    fn find(&self, call: &mut Call, set: &SortedSet, wanted: &Wanted) -> Result<Vec<Scored>, Fail> {
-        let mut found = Vec::new();
-        let mut skipped = 0;
-        let take = |_: &mut Call, member, score| {
-            if skipped < self.offset {
-                skipped += 1;
+    /// Calls `each` with the members that are asked for.
+    fn walk<'w, 'k>(
+        &self,
+        call: &mut Call<'w, 'k>,
+        set: &SortedSet,
+        wanted: &Wanted,
+        each: &mut dyn FnMut(&mut Call<'w, 'k>, Scored),
+    ) -> Done {
+        let (mut to_skip, mut left) = (self.offset, self.count);
+        if !matches!(wanted, Wanted::Ranks(..)) && (to_skip < 0 || left == 0) {
+            return Ok(());
+        }
+        let take = |call: &mut Call<'w, 'k>, member, score| {
+            if to_skip > 0 {
+                to_skip -= 1;
                 return true;
             }
-            found.push((member, score));
-            found.len() as i64 != self.count
+            each(call, (member, score));
+            left -= 1;
+            left != 0
         };
-        if !matches!(wanted, Wanted::Ranks(..)) && (self.offset < 0 || self.count == 0) {
-            return Ok(found);
-        }
         match wanted {
             Wanted::Ranks(start, stop) => {
-                return set.by_rank(call, ranks(*start, *stop, set.len()), self.order)
+                set.by_rank(call, ranks(*start, *stop, set.len()), self.order, each)
             }
-            Wanted::Scores(range) => set.by_score(call, range, self.order, take)?,
-            Wanted::Names(low, high) => set.by_name(call, *low, *high, self.order, take)?,
+            Wanted::Scores(range) => set.by_score(call, range, self.order, take),
+            Wanted::Names(low, high) => set.by_name(call, *low, *high, self.order, take),
         }
-        Ok(found)
     }
 }
 
@@ -154,30 +160,44 @@ fn reply_range(call: &mut Call, fixed: Option<(By, Order)>) -> Done {
     let query = Query::parse(call, 2, fixed, false)?;
     let wanted = query.wanted()?;
     let key = call.arg(1);
-    let found = match SortedSet::open(call, key)? {
-        Some(set) => query.find(call, &set, &wanted)?,
-        None => Vec::new(),
-    };
-    write_members(call, found, query.with_scores);
-    Ok(())
+    let set = SortedSet::open(call, key)?;
+    let with_scores = query.with_scores;
+    call.list(
+        |call, each| match &set {
+            Some(set) => query.walk(call, set, &wanted, each),
+            None => Ok(()),
+        },
+        |reply, count, ()| members_header(reply, count, with_scores),
+        |reply, member| write_member(reply, &member, with_scores),
+    )
 }
 
-/// Writes members, with their scores as pairs in RESP3 and one after the other in RESP2.
-pub(super) fn write_members(call: &mut Call, members: Vec<Scored>, with_scores: bool) {
-    let nested = with_scores && call.reply.is_resp3();
-    call.reply.array(if with_scores && !nested {
-        members.len() * 2
+/// What stands before `count` members.
+fn members_header(reply: &mut Reply, count: usize, with_scores: bool) {
+    let nested = with_scores && reply.is_resp3();
+    reply.array(if with_scores && !nested {
+        count * 2
     } else {
-        members.len()
+        count
     });
-    for (member, score) in members {
-        if nested {
-            call.reply.array(2);
-        }
-        call.reply.bulk(&member);
-        if with_scores {
-            call.reply.double(score);
-        }
+}
+
+/// Writes a member, with its score as a pair in RESP3 and one after the other in RESP2.
+fn write_member(reply: &mut Reply, (member, score): &Scored, with_scores: bool) {
+    if with_scores && reply.is_resp3() {
+        reply.array(2);
+    }
+    reply.bulk(member);
+    if with_scores {
+        reply.double(*score);
+    }
+}
+
+/// Replies with these members.
+pub(super) fn write_members(call: &mut Call, members: &[Scored], with_scores: bool) {
+    members_header(&mut call.reply, members.len(), with_scores);
+    for member in members {
+        write_member(&mut call.reply, member, with_scores);
     }
 }
 
@@ -216,10 +236,10 @@ pub(in crate::commands) fn zrangestore(call: &mut Call) -> Done {
     let query = Query::parse(call, 3, None, true)?;
     let wanted = query.wanted()?;
     let source = call.arg(2);
-    let found = match SortedSet::open(call, source)? {
-        Some(set) => query.find(call, &set, &wanted)?,
-        None => Vec::new(),
-    };
+    let mut found = Vec::new();
+    if let Some(set) = SortedSet::open(call, source)? {
+        query.walk(call, &set, &wanted, &mut |_, member| found.push(member))?;
+    }
     store_members(call, found)
 }
 

@@ -47,7 +47,7 @@ fn remove_found(
 pub(in crate::commands) fn zremrangebyrank(call: &mut Call) -> Done {
     let (start, stop) = (call.int(2)?, call.int(3)?);
     remove_found(call, |call, set| {
-        set.by_rank(call, ranks(start, stop, set.len()), Order::Up)
+        set.ranked(call, ranks(start, stop, set.len()), Order::Up)
     })
 }
 

@@ -1,6 +1,6 @@
 //! One sorted set as its records.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use bytes::Bytes;
 use engine::{score_key, score_of_key, Kind, Order, Table};
@@ -91,36 +91,44 @@ impl<'c> SortedSet<'c> {
     }
 
     /// Calls `each` with members in the order of their scores, then names, until it returns false.
-    pub(super) fn by_score(
+    pub(super) fn by_score<'w, 'k>(
         &self,
-        call: &mut Call,
+        call: &mut Call<'w, 'k>,
         range: &ScoreRange,
         order: Order,
-        mut each: impl FnMut(&mut Call, Bytes, f64) -> bool,
+        mut each: impl FnMut(&mut Call<'w, 'k>, Bytes, f64) -> bool,
     ) -> Done {
-        let Some((from, to)) = range.keys() else {
+        let Some(bounds) = range.keys() else {
             return Ok(());
         };
-        self.records(
-            call,
-            Table::Score,
-            (slice(&from), slice(&to)),
-            order,
-            |call, key, _| {
-                let score = score_of_key(key[..8].try_into().expect("a score key has eight bytes"));
-                each(call, key.slice(8..), score)
-            },
-        )
+        self.scores(call, bounds, order, |call, name, score| {
+            each(call, name.slice(8..), score)
+        })
+    }
+
+    /// Calls `each` with the names of score records, which a member's name ends, until it returns false.
+    fn scores<'w, 'k>(
+        &self,
+        call: &mut Call<'w, 'k>,
+        (from, to): (Bound<Bytes>, Bound<Bytes>),
+        order: Order,
+        mut each: impl FnMut(&mut Call<'w, 'k>, Bytes, f64) -> bool,
+    ) -> Done {
+        let bounds = (slice(&from), slice(&to));
+        self.records(call, Table::Score, bounds, order, |call, name, _| {
+            let score = name[..8].try_into().expect("a score has eight bytes");
+            each(call, name, score_of_key(score))
+        })
     }
 
     /// Calls `each` with members in the order of their names, whatever their scores, until it returns false.
-    pub(super) fn by_name(
+    pub(super) fn by_name<'w, 'k>(
         &self,
-        call: &mut Call,
+        call: &mut Call<'w, 'k>,
         low: LexBound,
         high: LexBound,
         order: Order,
-        mut each: impl FnMut(&mut Call, Bytes, f64) -> bool,
+        mut each: impl FnMut(&mut Call<'w, 'k>, Bytes, f64) -> bool,
     ) -> Done {
         let Some(bounds) = lex_range(low, high) else {
             return Ok(());
@@ -131,13 +139,13 @@ impl<'c> SortedSet<'c> {
         })
     }
 
-    fn records(
+    fn records<'w, 'k>(
         &self,
-        call: &mut Call,
+        call: &mut Call<'w, 'k>,
         table: Table,
         (from, to): (Bound<&[u8]>, Bound<&[u8]>),
         order: Order,
-        mut each: impl FnMut(&mut Call, Bytes, Bytes) -> bool,
+        mut each: impl FnMut(&mut Call<'w, 'k>, Bytes, Bytes) -> bool,
     ) -> Done {
         // Most walks end early: begin with a small chunk.
         let mut limit = CHUNK / 16;
@@ -165,32 +173,54 @@ impl<'c> SortedSet<'c> {
         }
     }
 
-    /// Members at the places `start..end` of an order, from whichever end is nearer.
-    pub(super) fn by_rank(
+    /// Calls `each` with the members at the places `start..end` of an order.
+    pub(super) fn by_rank<'w, 'k>(
+        &self,
+        call: &mut Call<'w, 'k>,
+        range: Range<u64>,
+        order: Order,
+        each: &mut dyn FnMut(&mut Call<'w, 'k>, Scored),
+    ) -> Done {
+        let (wanted, behind) = (range.end - range.start, self.len() - range.end);
+        if wanted == 0 {
+            return Ok(());
+        }
+        let mut skip = range.start;
+        let mut bounds = (Bound::Unbounded, Bound::Unbounded);
+        if behind + wanted < range.start {
+            // The first of them is found sooner from the other end.
+            let mut place = 0;
+            let mut first = Bytes::new();
+            self.scores(call, bounds.clone(), opposite(order), |_, name, _| {
+                place += 1;
+                first = name;
+                place < behind + wanted
+            })?;
+            skip = 0;
+            match order {
+                Order::Up => bounds.0 = Bound::Included(first),
+                Order::Down => bounds.1 = Bound::Included(first),
+            }
+        }
+        let mut place = 0;
+        self.scores(call, bounds, order, |call, name, score| {
+            place += 1;
+            if place > skip {
+                each(call, (name.slice(8..), score));
+            }
+            place < skip + wanted
+        })
+    }
+
+    /// The members at the places `start..end` of an order.
+    pub(super) fn ranked(
         &self,
         call: &mut Call,
-        range: std::ops::Range<u64>,
+        range: Range<u64>,
         order: Order,
     ) -> Result<Vec<Scored>, Fail> {
-        let far_end = self.len() - range.end;
-        let backwards = far_end < range.start;
-        let skipped = if backwards { far_end } else { range.start };
-        let walk = if backwards { opposite(order) } else { order };
-        let wanted = range.end - range.start;
-        let mut place = 0;
-        let mut found = Vec::with_capacity(wanted.min(CHUNK as u64) as usize);
-        if wanted > 0 {
-            self.by_score(call, &ScoreRange::ALL, walk, |_, member, score| {
-                if place >= skipped {
-                    found.push((member, score));
-                }
-                place += 1;
-                place < skipped + wanted
-            })?;
-        }
-        if backwards {
-            found.reverse();
-        }
+        let mut found = Vec::new();
+        self.by_rank(call, range, order, &mut |_, item| found.push(item))?;
         Ok(found)
     }
 }

@@ -10,7 +10,7 @@ use super::range::write_members;
 use super::store::Scored;
 use super::{has_option, SortedSet};
 use crate::commands::call::{Call, Done, Fail, SYNTAX};
-use crate::commands::keyspace::{LexBound, Scan};
+use crate::commands::keyspace::{scan_header, LexBound, Scan};
 use crate::commands::{random, SCAN_WHOLE_LEN};
 use crate::resp::write_double;
 
@@ -19,46 +19,56 @@ use crate::resp::write_double;
 pub(in crate::commands) fn zscan(call: &mut Call) -> Done {
     let options = Scan::parse(call, 2)?;
     let key = call.arg(1);
-    let (mut cursor, mut found) = (0, Vec::<Scored>::new());
-    if let Some(set) = SortedSet::open(call, key)? {
-        let mut keep = |member: Bytes, score| {
-            if options.wants(&member) {
-                found.push((member, score));
-            }
-        };
-        if set.len() <= SCAN_WHOLE_LEN {
-            set.by_score(call, &ScoreRange::ALL, Order::Up, |_, member, score| {
-                keep(member, score);
-                true
-            })?;
-        } else {
-            let (from, to) = options.ahead(call, Some(set.id()));
-            let (low, high) = (
-                lex_end(&from, LexBound::Lowest),
-                lex_end(&to, LexBound::Highest),
-            );
-            let mut left = options.count;
-            set.by_name(call, low, high, Order::Up, |call, member, score| {
-                left -= 1;
-                if left == 0 {
-                    cursor = call.context.cursors.remember(Some(set.id()), &member);
-                }
-                keep(member, score);
-                left > 0
-            })?;
+    let set = SortedSet::open(call, key)?;
+    call.list(
+        |call, each| match &set {
+            Some(set) => scan_members(call, set, &options, each),
+            None => Ok(0),
+        },
+        |reply, count, cursor| scan_header(reply, cursor, count * 2),
+        |reply, (member, score)| {
+            reply.bulk(&member);
+            let mut text = Vec::new();
+            write_double(score, &mut text);
+            reply.bulk(&text);
+        },
+    )
+}
+
+/// Calls `each` with the members that a call of `ZSCAN` wants; returns the cursor to go on with.
+fn scan_members<'c, 'k>(
+    call: &mut Call<'c, 'k>,
+    set: &SortedSet,
+    options: &Scan,
+    each: &mut dyn FnMut(&mut Call<'c, 'k>, Scored),
+) -> Result<u64, Fail> {
+    let mut keep = |call: &mut Call<'c, 'k>, member: Bytes, score| {
+        if options.wants(&member) {
+            each(call, (member, score));
         }
+    };
+    if set.len() <= SCAN_WHOLE_LEN {
+        set.by_score(call, &ScoreRange::ALL, Order::Up, |call, member, score| {
+            keep(call, member, score);
+            true
+        })?;
+        return Ok(0);
     }
-    call.reply.array(2);
-    call.reply
-        .bulk(itoa::Buffer::new().format(cursor).as_bytes());
-    call.reply.array(found.len() * 2);
-    for (member, score) in found {
-        call.reply.bulk(&member);
-        let mut text = Vec::new();
-        write_double(score, &mut text);
-        call.reply.bulk(&text);
-    }
-    Ok(())
+    let (from, to) = options.ahead(call, Some(set.id()));
+    let (low, high) = (
+        lex_end(&from, LexBound::Lowest),
+        lex_end(&to, LexBound::Highest),
+    );
+    let (mut left, mut cursor) = (options.count, 0);
+    set.by_name(call, low, high, Order::Up, |call, member, score| {
+        left -= 1;
+        if left == 0 {
+            cursor = call.context.cursors.remember(Some(set.id()), &member);
+        }
+        keep(call, member, score);
+        left > 0
+    })?;
+    Ok(cursor)
 }
 
 fn lex_end<'b>(bound: &'b Bound<Bytes>, open: LexBound<'b>) -> LexBound<'b> {
@@ -92,7 +102,10 @@ pub(in crate::commands) fn zrandmember(call: &mut Call) -> Done {
         Some(set) => pick(call, &set, &random::places(set.len(), count))?,
         None => Vec::new(),
     };
-    write_members(call, picked, with_scores);
+    for (member, _) in &picked {
+        call.access.hold(member.len())?;
+    }
+    write_members(call, &picked, with_scores);
     Ok(())
 }
 
