@@ -9,12 +9,11 @@ use std::sync::Arc;
 use policy::Nanos;
 use telemetry::Class;
 
-use super::command::{reply_of, Flow};
+use super::command::{answered, reply_of, Before, Flow};
 use super::message::{ConnectionKey, Message};
 use super::{Core, Used};
 use crate::connection::{Connection, Parked};
 use crate::shared::Shared;
-use crate::tenants::Ending;
 
 /// What is to be done; the reply is `OK`, or the error with its code.
 pub type Errand = Box<dyn FnOnce(&Shared) -> Result<(), String> + Send>;
@@ -47,24 +46,14 @@ impl Core {
             return;
         };
         connection.parked = None;
-        connection.tally.count(Class::Admin);
-        if !connection.session.reply_mode.suppresses() {
-            match &result {
-                Ok(()) => reply_of(&mut connection).ok(),
-                Err(text) => reply_of(&mut connection).error(text),
-            }
+        let (before, mut used) = (Before::of(&connection), Used::default());
+        match result {
+            Ok(()) => reply_of(&mut connection).ok(),
+            Err(text) => reply_of(&mut connection).error(&text),
         }
-        connection.tally.failed += u32::from(result.is_err());
-        connection.ending = Some(match &result {
-            Ok(()) => Ending::Done,
-            Err(text) => Ending::of(format!("-{text}\r\n").as_bytes()),
-        });
+        answered(&mut connection, Class::Admin, 1, before, 0, &mut used);
         let (spec, took) = (connection.last, 0);
         self.count_call(&mut connection, spec, took);
-        let used = Used {
-            requests: 1,
-            ..Used::default()
-        };
         self.after_work(key, connection, used, now);
     }
 }
