@@ -51,6 +51,8 @@ pub struct Tuning {
     pub slow_log_length: usize,
     /// Close a connection that has been silent this long, in ms; 0: never.
     pub idle_timeout_ms: u64,
+    /// Cut off a client that takes nothing of a large reply for this long, in ms: it keeps a snapshot of its tenant's data.
+    pub stalled_timeout_ms: u64,
     /// Connections at most.
     pub connections_max: usize,
 }
@@ -79,6 +81,7 @@ impl Default for Tuning {
             slow_log_over_us: 10_000,
             slow_log_length: 128,
             idle_timeout_ms: 0,
+            stalled_timeout_ms: 60_000,
             connections_max: 10_000,
         }
     }

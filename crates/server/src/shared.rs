@@ -30,6 +30,8 @@ const ROUND_NS: Nanos = 10_000_000;
 /// client takes it: clients that ask for much and read little would fill the memory.
 const HELD_BYTES_MAX: usize = 8 << 20;
 
+const NS_PER_MS: Nanos = 1_000_000;
+
 /// Why a tenant's database could not be opened.
 pub type OpenError = engine::EngineError;
 
@@ -114,7 +116,7 @@ impl Shared {
             counters: Counters::default(),
             board: Board::new(options.cores),
             loads: (0..options.cores).map(|_| Load::default()).collect(),
-            started_ms: (options.wall_ms)(),
+            started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),
             tuning: RwLock::new(options.tuning.held_to(options.connections_limit)),
             mailboxes: OnceLock::new(),
@@ -221,6 +223,11 @@ impl Shared {
                 },
             )
         }
+    }
+
+    /// Milliseconds by the clock that does not jump: for how long something has been so.
+    pub(crate) fn steady_ms(&self) -> u64 {
+        self.options.clock.now() / NS_PER_MS
     }
 
     /// What a command of `tenant` needs besides its keys.

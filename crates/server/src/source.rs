@@ -131,7 +131,7 @@ impl telemetry::AdminSource for Source {
             version: shared.options.version.clone(),
             redis_version: crate::session::REDIS_VERSION.to_string(),
             process_id: std::process::id(),
-            uptime_s: (shared.options.wall_ms)().saturating_sub(shared.started_ms) / 1_000,
+            uptime_s: shared.steady_ms().saturating_sub(shared.started_ms) / 1_000,
             cores: shared.options.cores as u32,
             scheduler: self.discipline(),
             capacities: self.capacities(),

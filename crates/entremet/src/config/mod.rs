@@ -59,6 +59,8 @@ pub struct Server {
     pub max_connections: u32,
     /// Silence after which a connection is closed.
     pub idle_timeout: Option<Time>,
+    /// Patience with a client that takes nothing of a large reply.
+    pub stalled_timeout: Time,
     /// Largest argument.
     pub max_value: Bytes,
     /// Most arguments of one request.

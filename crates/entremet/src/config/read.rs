@@ -56,6 +56,7 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
         cores: section.get("cores"),
         max_connections: section.get_or_default("max_connections"),
         idle_timeout: section.get_or_default::<TimeOrNever>("idle_timeout").0,
+        stalled_timeout: section.get_or_default("stalled_timeout"),
         max_value: section.get_or_default("max_value"),
         max_arguments: section.get_or_default("max_arguments"),
         drain: section.get_or_default("drain"),

@@ -64,8 +64,8 @@ fn server(text: &mut String, server: &Server) {
     line(
         text,
         format_args!(
-            "{cores}: at most {} connections, {idle}.",
-            server.max_connections
+            "{cores}: at most {} connections, {idle}, one that takes nothing of a large reply for {} is cut off.",
+            server.max_connections, server.stalled_timeout
         ),
     );
     line(

@@ -82,6 +82,7 @@ pub fn tuning(config: &Config) -> Tuning {
             .map_or(-1, |time| (time.ns() / 1_000) as i64),
         slow_log_length: server.slow_log_length as usize,
         idle_timeout_ms: server.idle_timeout.map_or(0, units::Time::ms),
+        stalled_timeout_ms: server.stalled_timeout.ms(),
         connections_max: server.max_connections as usize,
     }
 }

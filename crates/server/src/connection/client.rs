@@ -33,9 +33,9 @@ pub struct Client {
     pub addr: SocketAddr,
     /// The address of ours that it reached.
     pub local_addr: SocketAddr,
-    /// When it came, ms since the Unix epoch.
+    /// When it came: [`crate::shared::Shared::steady_ms`].
     pub created_ms: u64,
-    /// When it last sent a command, ms since the Unix epoch.
+    /// When it last sent a command, by the same clock.
     pub active_ms: AtomicU64,
     last_command: Mutex<&'static str>,
     /// RESP 2 or 3.
@@ -64,6 +64,11 @@ impl Client {
     /// The tenant it speaks for.
     pub fn tenant(&self) -> Arc<Tenant> {
         Arc::clone(&self.tenant.lock())
+    }
+
+    /// Whether it has sent nothing for longer than `limit_ms`.
+    pub fn is_silent(&self, now_ms: u64, limit_ms: u64) -> bool {
+        now_ms.saturating_sub(self.active_ms.load(Ordering::Relaxed)) > limit_ms
     }
 
     /// It has sent a command.
@@ -152,5 +157,20 @@ impl Clients {
             .filter(|client| Arc::ptr_eq(&client.tenant.lock(), tenant))
             .cloned()
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_counted_from_the_last_command() {
+        let here = "127.0.0.1:6380".parse().unwrap();
+        let tenant = crate::tenants::tests::tenant("web");
+        let client = Clients::default().enter(here, here, 1_000, &tenant);
+        assert!(!client.is_silent(3_000, 2_000) && client.is_silent(3_001, 2_000));
+        client.note(crate::commands::lookup(b"get").unwrap(), 3_001);
+        assert!(!client.is_silent(5_001, 2_000));
     }
 }

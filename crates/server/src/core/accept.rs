@@ -140,7 +140,9 @@ impl Core {
         };
         let socket = Socket::new(stream, tls)?;
         let local = socket.local_addr()?;
-        let client = shared.clients.enter(addr, local, self.now_ms, &tenant);
+        let client = shared
+            .clients
+            .enter(addr, local, shared.steady_ms(), &tenant);
         Ok(Some(Box::new(Connection::new(client, socket, tenant))))
     }
 

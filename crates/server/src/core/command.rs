@@ -248,10 +248,11 @@ impl Core {
     /// Remembers the connection's last command, where it differs from the one before.
     fn note(&self, connection: &mut Connection, spec: &'static Spec) {
         let same = connection.last.is_some_and(|last| std::ptr::eq(last, spec));
-        if !same || connection.noted_ms != self.now_ms {
-            connection.client.note(spec, self.now_ms);
+        let now_ms = self.now / 1_000_000;
+        if !same || connection.noted_ms != now_ms {
+            connection.client.note(spec, now_ms);
             connection.last = Some(spec);
-            connection.noted_ms = self.now_ms;
+            connection.noted_ms = now_ms;
         }
     }
 

@@ -34,9 +34,6 @@ use crate::session::ReplyMode;
 use crate::shared::Shared;
 use crate::tenants::{Ending, Place};
 
-/// A client that takes nothing of such a reply for so long is cut off: it keeps a snapshot of its tenant's data.
-const STALL_NS: Nanos = 60_000_000_000;
-
 /// Work after which a command that has nothing to hand over gives its permit back: about what a piece takes, and a
 /// hundred times what going round the stage costs.
 const STRETCH_NS: Nanos = 5_000_000;
@@ -52,8 +49,9 @@ pub struct Stream {
 }
 
 impl Stream {
-    fn stalled(&self, now: Nanos) -> bool {
-        !self.asked && now.saturating_sub(self.taken_at) > STALL_NS
+    /// Whether its client has taken nothing for longer than `limit_ns`, though something is there.
+    fn stalled(&self, now: Nanos, limit_ns: Nanos) -> bool {
+        !self.asked && now.saturating_sub(self.taken_at) > limit_ns
     }
 }
 
@@ -358,9 +356,18 @@ impl Core {
     /// Closes connections that take nothing of a reply which is made as they take it.
     pub(super) fn close_stalled(&mut self) {
         let now = self.now;
+        let limit_ns = self.shared.tuning().stalled_timeout_ms * 1_000_000;
         self.close_where(|connection| {
             let stream = connection.stream.as_deref();
-            stream.is_some_and(|stream| stream.stalled(now))
+            let stalled = stream.is_some_and(|stream| stream.stalled(now, limit_ns));
+            if stalled {
+                tracing::info!(
+                    tenant = connection.tenant.name,
+                    client = connection.client.id,
+                    "it took nothing of a large reply for longer than stalled_timeout: cut off"
+                );
+            }
+            stalled
         });
     }
 }
@@ -370,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_nothing_for_a_minute_has_stalled_unless_nothing_is_there_to_take() {
+    fn who_takes_nothing_for_long_has_stalled_unless_nothing_is_there_to_take() {
         let (go, _gone_on) = channel();
         let mut stream = Stream {
             go,
@@ -378,9 +385,9 @@ mod tests {
             asked: false,
             taken_at: 7,
         };
-        assert!(!stream.stalled(7 + STALL_NS));
-        assert!(stream.stalled(8 + STALL_NS));
+        assert!(!stream.stalled(107, 100));
+        assert!(stream.stalled(108, 100));
         stream.asked = true;
-        assert!(!stream.stalled(8 + STALL_NS), "the server is at it");
+        assert!(!stream.stalled(108, 100), "the server is at it");
     }
 }

@@ -150,10 +150,9 @@ impl Core {
         if limit_ms == 0 {
             return;
         }
-        let now_ms = self.now_ms;
+        let now_ms = self.shared.steady_ms();
         self.close_where(|connection| {
-            let active_ms = connection.client.active_ms.load(Ordering::Relaxed);
-            connection.parked.is_none() && now_ms.saturating_sub(active_ms) > limit_ms
+            connection.parked.is_none() && connection.client.is_silent(now_ms, limit_ms)
         });
     }
 }

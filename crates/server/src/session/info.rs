@@ -100,7 +100,10 @@ pub fn run(visit: &mut Visit<'_>) -> Option<Leftover> {
     let tenant = &visit.connection.tenant;
     if wanted("Keyspace") && !prepared {
         if let Some(keyspace) = tenant.keyspace() {
-            if tenant.keys.stale(keyspace.committed(), visit.now_ms) {
+            if tenant
+                .keys
+                .stale(keyspace.committed(), visit.shared.steady_ms())
+            {
                 return Some(count_first(visit, Arc::clone(keyspace)));
             }
         }
@@ -124,12 +127,12 @@ pub fn run(visit: &mut Visit<'_>) -> Option<Leftover> {
 /// Counting keys reads the disk: a handler does it, and the command is run again after it.
 fn count_first(visit: &mut Visit<'_>, keyspace: Arc<Keyspace>) -> Leftover {
     let tenant = Arc::clone(&visit.connection.tenant);
-    let now_ms = visit.now_ms;
+    let (now_ms, at_ms) = (visit.now_ms, visit.shared.steady_ms());
     visit.connection.session.prepared = true;
     Leftover::First(Box::new(move || {
         let seen = keyspace.committed();
         match keyspace.scan(now_ms, &mut |access| access.estimate_keys()) {
-            Ok(count) => tenant.keys.counted(seen, now_ms, count),
+            Ok(count) => tenant.keys.counted(seen, at_ms, count),
             Err(error) => tracing::warn!(tenant = tenant.name, %error, "keys could not be counted"),
         }
     }))
@@ -173,7 +176,7 @@ pub fn plain_port(shared: &Shared) -> u16 {
 
 fn server(facts: &Facts<'_>, lines: &mut Lines) {
     let shared = facts.shared;
-    let uptime_s = facts.now_ms.saturating_sub(shared.started_ms) / 1_000;
+    let uptime_s = shared.steady_ms().saturating_sub(shared.started_ms) / 1_000;
     lines.line("redis_version", REDIS_VERSION);
     lines.fixed(&[
         ("redis_git_sha1", "00000000"),
@@ -394,7 +397,7 @@ mod tests {
             shared: &shared,
             tenant: &tenant,
             operator: false,
-            now_ms: shared.started_ms,
+            now_ms: 0,
             counted: Counted::of(&shared, &tenant),
             stored: KeyspaceStats::default(),
         };

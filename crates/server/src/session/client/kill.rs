@@ -54,7 +54,7 @@ pub(super) fn kill(visit: &mut Visit<'_>) {
     let mut killed = 0;
     for client in own(visit) {
         let mine = client.id == me.id;
-        if (mine && victims.skip_me) || !victims.include(&client, visit.now_ms) {
+        if (mine && victims.skip_me) || !victims.include(&client, visit.shared.steady_ms()) {
             continue;
         }
         killed += 1;

@@ -23,7 +23,7 @@ pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
             visit.reply().int(id);
         }
         ClientCommand::Info => {
-            let text = describe(&visit.connection.client, visit.now_ms) + "\n";
+            let text = describe(&visit.connection.client, visit.shared.steady_ms()) + "\n";
             visit.reply().verbatim(&text);
         }
         ClientCommand::Kill => kill::kill(visit),
@@ -234,7 +234,7 @@ fn list(visit: &mut Visit<'_>) {
     };
     let lines: String = shown
         .iter()
-        .map(|client| describe(client, visit.now_ms) + "\n")
+        .map(|client| describe(client, visit.shared.steady_ms()) + "\n")
         .collect();
     visit.reply().verbatim(&lines);
 }
