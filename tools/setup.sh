@@ -40,6 +40,7 @@ list_build_packages() {
 list_test_packages() {
     need python3 have "$PYTHON"
     need python3-venv has_venv
+    need openssl have openssl
     need redis-server have redis-server
     need redis-tools have redis-benchmark
     need tcl have tclsh

@@ -36,6 +36,51 @@ def test_no_acknowledged_write_is_lost(tmp_path, device, rounds):
     assert crowd.acknowledged() >= rounds * OPERATIONS_MIN
 
 
+FIELDS = 5_000
+# What they leave of a hash "big" and a string "small", were they never to be interrupted.
+CHANGES = {
+    ("FLUSHALL",): {},
+    ("RENAME", "big", "moved"): {"moved", "small"},
+    ("RENAME", "big", "small"): {"small"},
+    ("COPY", "big", "copy"): {"big", "copy", "small"},
+    ("COPY", "big", "small", "REPLACE"): {"big", "small"},
+    ("DEL", "big"): {"small"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=" ".join)
+def test_a_large_change_is_there_whole_or_not_at_all(tmp_path, change):
+    chance = random.Random(int(os.environ.get("ENTREMET_SEED", "1")))
+    fields = {b"%d" % index: b"v" * 100 for index in range(FIELDS)}
+    words = [word for pair in fields.items() for word in pair]
+    server = Server(tmp_path, tenants=TENANTS)
+    try:
+        for _ in range(ROUNDS // 10):
+            server.start()
+            with server.wire(TENANTS[0]) as wire, server.wire(TENANTS[0]) as clock:
+                wire.ask("FLUSHALL")
+                wire.ask("HSET", "big", *words)
+                wire.ask("SET", "small", "x")
+                wire.send(*change)
+                # The kill falls before it, in it, or behind it.
+                for _ in range(chance.randrange(40)):
+                    clock.ask("PING")
+                server.kill()
+            server.start()
+            with server.wire(TENANTS[0]) as wire:
+                found = {key.decode() for key in wire.ask("KEYS", "*")}
+                assert found in ({"big", "small"}, set(CHANGES[change])), found
+                for key in found:
+                    if wire.ask("TYPE", key) == b"hash":
+                        flat = wire.ask("HGETALL", key)
+                        assert dict(zip(flat[::2], flat[1::2])) == fields and wire.ask("HLEN", key) == FIELDS
+                    else:
+                        assert (key, wire.ask("GET", key)) == ("small", b"x")
+            server.kill()
+    finally:
+        server.kill()
+
+
 def test_sigterm_loses_nothing_whatever_the_sync(tmp_path):
     """An ordered end writes out what `every 1s` and `never` still had in memory."""
     tenants = (Tenant("alpha", sync="every 1s"), Tenant("beta", sync="never"))

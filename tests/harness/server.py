@@ -143,6 +143,12 @@ class Server:
         self._exited.wait(5)
         return self.process.returncode
 
+    def reload(self, tenants):
+        """Has it read a configuration with these tenants."""
+        self.tenants = tenants
+        (self.folder / "entremet.toml").write_text(self._toml())
+        self.process.send_signal(signal.SIGHUP)
+
     def kill(self):
         """SIGKILL: the machine never does worse to a process."""
         if self.running():

@@ -89,12 +89,6 @@ def test_a_second_sigterm_means_now(start):
         server.process.wait(10)
 
 
-def rewrite(server, tenants):
-    server.tenants = tenants
-    (server.folder / "entremet.toml").write_text(server._toml())
-    server.process.send_signal(signal.SIGHUP)
-
-
 def weight_of(server, name):
     return json.loads(page(server, f"/api/tenants/{name}")[1])["weight"]
 
@@ -104,7 +98,7 @@ def test_reload(start):
     server = start()
     with server.wire(ALPHA) as wire:
         wire.ask("SET", "k", "v")
-        rewrite(server, (Tenant("alpha", weight=7), BETA, Tenant("gamma")))
+        server.reload((Tenant("alpha", weight=7), BETA, Tenant("gamma")))
         eventually(lambda: weight_of(server, "alpha") == 7, 10, "the new weight is in force")
         assert wire.ask("GET", "k") == b"v"
     with server.wire(Tenant("gamma")) as wire:
@@ -243,6 +237,22 @@ def test_tenants_at_run_time_survive_a_restart(start):
         wire.ask("ENTREMET", "TENANT", "DEL", "delta")
     with server.wire() as wire:
         assert isinstance(wire.attempt("AUTH", "delta", "delta-secret"), ServerError)
+
+
+def test_a_silent_client_is_closed(start):
+    """After `idle_timeout`; one that says something now and then is not."""
+    server = start(server_options='idle_timeout = "1s"')
+    with server.wire(ALPHA) as speaks, server.wire(ALPHA) as silent:
+        silent.sock.settimeout(0.05)
+
+        def closed():
+            assert speaks.ask("PING") == b"PONG"
+            try:
+                return silent.sock.recv(1) == b""
+            except TimeoutError:
+                return False
+
+        eventually(closed, 20, "the silent one is closed")
 
 
 def test_a_limit_answers_throttled(start):
