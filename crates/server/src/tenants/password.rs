@@ -16,6 +16,13 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// Longer passwords are refused, so that nobody makes the server hash a megabyte.
 const PLAIN_MAX: usize = 512;
 
+/// Memory that checking a hash may take: four times what RFC 9106 (section 4) recommends where memory is short, its
+/// second choice. The first, 2 GiB, is not for a server whose memory is promised to tenants.
+const MEMORY_KIB_MAX: u32 = 256 << 10;
+
+/// Memory that checking a hash may go over, all passes together: some seconds of a processor.
+const WORK_KIB_MAX: u64 = 4 << 20;
+
 /// Logins that may wait for the slow check before further ones are refused.
 const QUEUE_MAX: usize = 1_024;
 
@@ -59,13 +66,24 @@ impl Password {
     /// A password of which only the hash is known, as `entremet hash-password` prints it.
     ///
     /// # Errors
-    /// It is no whole Argon2 hash in PHC form; in words that go on from "the hash".
+    /// It is no whole Argon2 hash in PHC form, or one that takes too much to check; in words that go on from "the hash".
     pub fn from_hash(phc: &str) -> Result<Self, String> {
         let hash =
             PasswordHash::new(phc).map_err(|cause| format!("is not a PHC string: {cause}"))?;
         Algorithm::try_from(hash.algorithm)
             .map_err(|_| format!("is a hash by {:?}, not by Argon2", hash.algorithm.as_str()))?;
-        Params::try_from(&hash).map_err(|cause| format!("has wrong Argon2 parameters: {cause}"))?;
+        let params = Params::try_from(&hash)
+            .map_err(|cause| format!("has wrong Argon2 parameters: {cause}"))?;
+        let (memory_kib, passes) = (params.m_cost(), params.t_cost());
+        if memory_kib > MEMORY_KIB_MAX || u64::from(memory_kib) * u64::from(passes) > WORK_KIB_MAX {
+            return Err(format!(
+                "would take {} MiB and {passes} passes over them at a login; at most {} MiB, and {} MiB in all passes, so \
+                 that nobody who tries a password ends the server",
+                memory_kib >> 10,
+                MEMORY_KIB_MAX >> 10,
+                WORK_KIB_MAX >> 10
+            ));
+        }
         if hash.salt.is_none() || hash.hash.is_none() {
             return Err("is cut off: salt or hash is missing".into());
         }
@@ -246,10 +264,15 @@ mod tests {
             ("secret", "not a PHC string"),
             ("$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E", "not by Argon2"),
             ("$argon2id$v=19$m=1,t=0,p=1$c29tZXNhbHQ$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E", "parameters"),
+            ("$argon2id$v=19$m=262145,t=1,p=1$c29tZXNhbHQ$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E", "at most 256 MiB"),
+            ("$argon2id$v=19$m=65536,t=65,p=1$c29tZXNhbHQ$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E", "65 passes"),
         ] {
             let error = Password::from_hash(text).expect_err(text);
             assert!(error.contains(why), "{error}");
         }
+        // RFC 9106, section 4, second choice.
+        let strong = "$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHQ$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
+        assert!(Password::from_hash(strong).is_ok());
     }
 
     #[test]
