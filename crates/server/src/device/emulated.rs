@@ -1,10 +1,11 @@
 //! A device that is not there, in real time: an I/O is done on the real disk, and ends when the model says.
 
 use engine::device::{DeviceIo, FileKind};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use policy::device::{Device, Event, Io, Model};
-use stage::Clock;
-use std::collections::BTreeSet;
+use stage::{Clock, Nanos};
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// Where the model believes files to be: each tenant's data and log in a region of its own. Files of one kind share it,
@@ -17,15 +18,59 @@ const KINDS: u64 = 4;
 struct State {
     device: Device,
     submitted: u64,
-    /// Done, and their threads have not been told.
+    /// Done, and their threads have not asked.
     done: BTreeSet<u64>,
+    /// Threads that wait, by what they wait for.
+    waiting: BTreeMap<u64, Thread>,
+    /// Who keeps the time for all of them, and until when it sleeps.
+    keeper: Option<(u64, Nanos)>,
+}
+
+impl State {
+    /// Takes what is done by `now` and wakes whoever waits for it; returns when to ask again.
+    fn advance(&mut self, now: Nanos) -> Option<Nanos> {
+        loop {
+            match self.device.next(now) {
+                Event::Done { tag, .. } => {
+                    self.done.insert(tag);
+                    if let Some(thread) = self.waiting.remove(&tag) {
+                        thread.unpark();
+                    }
+                }
+                Event::At(at) => return Some(at),
+                Event::Idle => return None,
+            }
+        }
+    }
+
+    /// Whether `tag` has to sleep until `next` and no longer: nobody else does.
+    fn keeps(&mut self, tag: u64, next: Nanos) -> bool {
+        let keeps = match self.keeper {
+            Some((keeper, until)) => keeper == tag || next < until,
+            None => true,
+        };
+        if keeps {
+            self.keeper = Some((tag, next));
+        }
+        keeps
+    }
+
+    /// The thread that waited for `tag` goes. If it kept the time, another is woken to do so: who began last, which has longest to
+    /// wait.
+    fn leave(&mut self, tag: u64) {
+        if self.keeper.is_some_and(|(keeper, _)| keeper == tag) {
+            self.keeper = None;
+            if let Some((_, thread)) = self.waiting.last_key_value() {
+                thread.unpark();
+            }
+        }
+    }
 }
 
 /// An emulated device for an experiment. The real disk must be faster than it.
 #[derive(Debug)]
 pub struct Emulated<C> {
     state: Mutex<State>,
-    changed: Condvar,
     clock: C,
 }
 
@@ -37,10 +82,11 @@ impl<C: Clock> Emulated<C> {
             device: Device::new(model, seed),
             submitted: 0,
             done: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            keeper: None,
         };
         Emulated {
             state: Mutex::new(state),
-            changed: Condvar::new(),
             clock,
         }
     }
@@ -64,35 +110,25 @@ impl<C: Clock> Emulated<C> {
         tag
     }
 
-    /// Waits until the model has done it. One of the waiting threads keeps the time for the others.
+    /// Waits until the model has done it. One of the waiting threads keeps the time for the others, and each is woken for
+    /// its own I/O only: were all woken for each, a host of two processors would be slower than the device.
     pub(super) fn wait(&self, tag: u64) {
         let mut state = self.state.lock();
         loop {
             let now = self.clock.now();
-            let mut others = false;
-            let next = loop {
-                match state.device.next(now) {
-                    Event::Done { tag: done, .. } => {
-                        others |= done != tag;
-                        state.done.insert(done);
-                    }
-                    Event::At(at) => break Some(at),
-                    Event::Idle => break None,
-                }
-            };
-            if others {
-                self.changed.notify_all();
-            }
+            let next = state.advance(now);
             if state.done.remove(&tag) {
+                state.leave(tag);
                 return;
             }
-            match next {
-                Some(at) => {
-                    let ns = Duration::from_nanos(at.saturating_sub(now));
-                    self.changed.wait_for(&mut state, ns);
-                }
-                None => self.changed.wait(&mut state),
+            state.waiting.insert(tag, thread::current());
+            let keeps = next.filter(|next| state.keeps(tag, *next));
+            drop(state);
+            match keeps {
+                Some(at) => thread::park_timeout(Duration::from_nanos(at.saturating_sub(now))),
+                None => thread::park(),
             }
+            state = self.state.lock();
         }
     }
 }
