@@ -13,6 +13,10 @@
 //! (low, high, high, low, so that drift cancels) while somebody waits, goes up while `e` is above
 //! [`WORTH`], and down by a part when it is below [`WORTHLESS`].
 //!
+//! A slice says what the device did to within some percent, as I/Os differ, and a trial of few slices to within 0.2 of
+//! elasticity. So a step up is no larger than a step down, and both halves of the trial must be for it: were steps up
+//! larger, chance alone would lead to ever deeper queues.
+//!
 //! **Capacity.** [`Capacity`] follows the VOPs a second that the device does while somebody waits (iocost's vrate and
 //! Gimbal do so by latency; here the depth keeps latency where it should be). The calibrated floor is the start.
 
@@ -23,14 +27,18 @@ use crate::cost::Nanos;
 pub const WORTH: f64 = 0.15;
 /// And worthless below this one: twice the depth, 3.5 %.
 pub const WORTHLESS: f64 = 0.05;
-/// The two depths that are compared: noise of 5 % in each slice is then 0.09 in the elasticity of a trial.
+/// The two depths that are compared: noise of 5 % in each slice is then 0.12 in the elasticity of half a trial.
 const APART: (u32, u32) = (3, 2);
 /// But at least so many more: an arm with one I/O to choose from chooses no better than without.
 const APART_MIN: u32 = 3;
-/// What a depth too large loses at a time, 1 / this.
-const BACK: u32 = 8;
-/// Slices of a trial: low, high, high, low, twice.
-const TRIAL: usize = 8;
+/// What a depth loses or gains at a time, 1 / this.
+const STEP: u32 = 8;
+/// Above this elasticity it goes all the way to the higher depth: there is far to go, as after a load of another kind.
+const FAR: f64 = 2.0 * WORTH;
+/// Slices of half a trial: low, high, high, low.
+const HALF: usize = 4;
+/// Slices of a trial.
+const TRIAL: usize = 2 * HALF;
 /// Slices without a trial after one that changed nothing: trying costs a little.
 const REST: u32 = 32;
 /// No device takes more at a time through one queue (NVMe: 1023 commands).
@@ -49,7 +57,7 @@ pub struct Slice {
 
 impl Slice {
     fn per_s(&self) -> f64 {
-        self.done.get() * 1e9 / self.ns.max(1) as f64
+        per_s((self.done, self.ns))
     }
 }
 
@@ -62,8 +70,8 @@ pub struct Trial {
     pub high: u32,
     /// VOPs a second at each.
     pub per_s: (f64, f64),
-    /// Elasticity of throughput between them.
-    pub elasticity: f64,
+    /// Elasticity of throughput between them, as each half of the trial has it.
+    pub elasticity: [f64; 2],
     /// The depth from now on.
     pub depth: u32,
 }
@@ -83,8 +91,8 @@ pub struct Depth {
     depth: u32,
     /// A depth that was seen to be too small.
     too_small: u32,
-    /// Work and time at the lower and the higher depth of the trial so far.
-    seen: [(Vop, Nanos); 2],
+    /// Work and time at the lower and the higher depth, in each half of the trial so far.
+    seen: [[(Vop, Nanos); 2]; 2],
     slices: usize,
     rest: u32,
 }
@@ -131,7 +139,8 @@ impl Depth {
             // Nothing was learnt, and the halves would no longer have seen the same.
             self.restart();
         } else {
-            let (done, ns) = &mut self.seen[usize::from(Depth::is_high(self.slices))];
+            let half = &mut self.seen[self.slices / HALF];
+            let (done, ns) = &mut half[usize::from(Depth::is_high(self.slices))];
             *done = done.plus(slice.done);
             *ns = ns.saturating_add(slice.ns);
             self.slices += 1;
@@ -152,37 +161,52 @@ impl Depth {
     }
 
     fn decide(&mut self) -> Trial {
-        let [low, high] = self.seen.map(|(done, ns)| {
-            let limited = true;
-            Slice { done, ns, limited }.per_s()
+        let (low, high) = (self.depth, self.high());
+        let apart = (f64::from(high) / f64::from(low)).ln();
+        let elasticity = self.seen.map(|half| {
+            let [low, high] = half.map(per_s);
+            // Nothing done at either depth says nothing.
+            if low > 0.0 && high > 0.0 && apart > 0.0 {
+                (high / low).ln() / apart
+            } else {
+                WORTHLESS
+            }
         });
-        let depths = (self.depth, self.high());
-        let apart = (f64::from(depths.1) / f64::from(depths.0)).ln();
-        // Nothing done at either depth says nothing.
-        let elasticity = if low > 0.0 && high > 0.0 && apart > 0.0 {
-            (high / low).ln() / apart
-        } else {
-            WORTHLESS
-        };
-        let back = self.depth - self.depth.div_ceil(BACK);
-        if elasticity > WORTH {
+        let [one, other] = elasticity;
+        let (least, mean) = (one.min(other), (one + other) / 2.0);
+        let step = self.depth.div_ceil(STEP);
+        if least > WORTH {
             self.too_small = self.depth;
-            self.depth = depths.1;
-        } else if elasticity < WORTHLESS && back > self.too_small {
-            self.depth = back;
+            self.depth = if least > FAR {
+                high
+            } else {
+                (self.depth + step).min(high)
+            };
+        } else if mean < WORTHLESS && self.depth - step > self.too_small {
+            self.depth -= step;
         } else {
             // What was too small may not be for ever.
             self.too_small = 0;
             self.rest = REST;
         }
+        let [first, second] = self.seen;
+        let at = |index: usize| per_s(both(first[index], second[index]));
         Trial {
-            low: depths.0,
-            high: depths.1,
-            per_s: (low, high),
+            low,
+            high,
+            per_s: (at(0), at(1)),
             elasticity,
             depth: self.depth,
         }
     }
+}
+
+fn both(one: (Vop, Nanos), other: (Vop, Nanos)) -> (Vop, Nanos) {
+    (one.0.plus(other.0), one.1.saturating_add(other.1))
+}
+
+fn per_s((done, ns): (Vop, Nanos)) -> f64 {
+    done.get() * 1e9 / ns.max(1) as f64
 }
 
 /// How much of a new slice the estimate takes: 1 / this.

@@ -162,7 +162,37 @@ fn a_trial_says_why() {
         panic!("{trials:?}")
     };
     assert_eq!((trial.low, trial.high, trial.depth), (8, 12, 12));
-    assert!((trial.elasticity - 0.5).abs() < 1e-3 && trial.elasticity > WORTH);
+    for half in trial.elasticity {
+        assert!((half - 0.5).abs() < 1e-3 && half > WORTH);
+    }
+}
+
+/// The permits over time on a device that does as much at any depth of `enough` and more, and in each slice up to a fifth more or less
+/// than that by chance.
+fn in_noise(start: u32, enough: f64, slices: usize) -> Vec<u32> {
+    let (mut depth, mut dice) = (Depth::new(start), Dice(7));
+    let one = |_| {
+        let noise = 0.8 + 0.4 * dice.below(1 << 20) as f64 / (1 << 20) as f64;
+        let per_s = 20e3 * noise * (f64::from(depth.permits()) / enough).min(1.0);
+        depth.step(&slice(per_s, true)).permits
+    };
+    (0..slices).map(one).collect()
+}
+
+#[test]
+fn chance_does_not_lead_to_deep_queues() {
+    let permits = in_noise(32, 8.0, 20_000);
+    let settled = &permits[1_000..];
+    let mean = settled.iter().sum::<u32>() as f64 / settled.len() as f64;
+    assert!((6.0..14.0).contains(&mean), "{mean}");
+    let deep = settled.iter().filter(|permits| **permits > 24).count();
+    assert!(deep < settled.len() / 20, "{deep} of {}", settled.len());
+}
+
+#[test]
+fn what_is_far_too_small_is_left_in_seconds() {
+    let permits = in_noise(1, 24.0, 100);
+    assert!(permits[99] >= 12, "{permits:?}");
 }
 
 #[test]
