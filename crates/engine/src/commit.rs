@@ -24,8 +24,9 @@ const TURN_BYTES: usize = 16 << 20;
 const RECLAIM_BYTES: u64 = 64 << 20;
 
 impl Keyspace {
-    /// Writes batches until there are none. REQUIRES: the log was made busy for this call.
-    pub(crate) fn commit(self: Arc<Self>) {
+    /// Writes batches until there are none. `due`: when it was to begin; what it comes late is taken off the next pause.
+    /// REQUIRES: the log was made busy for this call.
+    pub(crate) fn commit(self: Arc<Self>, mut due: Instant) {
         let db = match self.db() {
             Ok(db) => db,
             Err(error) => return self.fail(&error),
@@ -47,7 +48,8 @@ impl Keyspace {
                 counters.unsynced_tag.store(tag.0, Ordering::Relaxed);
                 counters.unsynced.store(true, Ordering::Release);
             }
-            let pause = self.pause(&db, batch.bytes, begun.elapsed());
+            let pause = self.pause(&db, batch.bytes, begun.elapsed(), due.elapsed());
+            due = Instant::now();
             turn += batch.bytes;
             // Before the cores are told: they charge it as they answer.
             let used_ns = cpu.lap_ns();

@@ -32,16 +32,23 @@ pub(crate) struct Pace {
 }
 
 impl Keyspace {
-    /// How long to pause after a batch of so many bytes, which took so long to write; `None`: not at all.
-    pub(crate) fn pause(&self, db: &Db, bytes: usize, took: Duration) -> Option<Duration> {
+    /// How long to pause after a batch of so many bytes, which took so long to write and was due so long ago; `None`: not at
+    /// all. Pauses add up to what was promised only if a committer that came late pauses less.
+    pub(crate) fn pause(
+        &self,
+        db: &Db,
+        bytes: usize,
+        took: Duration,
+        since_due: Duration,
+    ) -> Option<Duration> {
         let unseen = self.pace.unseen.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         if unseen < LOOK_BYTES {
             return None;
         }
-        let took_ns = took.as_nanos() as u64;
+        let (took_ns, since_due_ns) = (took.as_nanos() as u64, since_due.as_nanos() as u64);
         let promised_per_s = self.pace.promised_per_s.load(Ordering::Relaxed);
-        let pause_ns = db.pressure().pause_ns(took_ns);
-        let pause_ns = pause_ns.min(promised_pause_ns(took_ns, bytes as u64, promised_per_s));
+        let promised_ns = promised_pause_ns(since_due_ns, bytes as u64, promised_per_s);
+        let pause_ns = db.pressure().pause_ns(took_ns).min(promised_ns);
         if pause_ns == 0 {
             // Who pauses is looked at every time.
             self.pace.unseen.store(0, Ordering::Relaxed);

@@ -31,13 +31,15 @@ pub(crate) struct Writers(pub Pool);
 impl Writers {
     /// REQUIRES: the caller has made the keyspace's log busy.
     pub(crate) fn commit(&self, keyspace: Arc<Keyspace>) {
-        self.0.submit(Box::new(move || keyspace.commit()));
+        let due = Instant::now();
+        self.0.submit(Box::new(move || keyspace.commit(due)));
     }
 
     /// REQUIRES: the same.
     pub(crate) fn commit_after(&self, pause: Duration, keyspace: Arc<Keyspace>) {
         let due = Instant::now() + pause;
-        self.0.submit_at(due, Box::new(move || keyspace.commit()));
+        self.0
+            .submit_at(due, Box::new(move || keyspace.commit(due)));
     }
 }
 

@@ -84,12 +84,13 @@ impl Pressure {
     }
 }
 
-/// The longest pause after a write of so many bytes that leaves a writer what it was promised, bytes per second; 0: nothing.
+/// The longest pause after a write of so many bytes, so long after it was due, that leaves a writer what it was promised, bytes per
+/// second; 0: nothing.
 /// Flushing and compacting that much was promised with it, so that a debt may grow while a compaction lasts and not beyond.
 #[must_use]
-pub fn promised_pause_ns(wrote_ns: Nanos, bytes: u64, promised_per_s: u64) -> Nanos {
+pub fn promised_pause_ns(since_due_ns: Nanos, bytes: u64, promised_per_s: u64) -> Nanos {
     let due_ns = u128::from(bytes) * 1_000_000_000;
     let due_ns = due_ns.checked_div(u128::from(promised_per_s));
     let due_ns = due_ns.map_or(Nanos::MAX, |ns| Nanos::try_from(ns).unwrap_or(Nanos::MAX));
-    due_ns.saturating_sub(wrote_ns)
+    due_ns.saturating_sub(since_due_ns)
 }
