@@ -163,6 +163,9 @@ pub enum Fault {
     Failed = 1,
     /// ENOSPC.
     NoSpace = 2,
+    /// Half of the bytes are moved: a read that ends early, a write that is torn and fails with EIO. Whatever moves no bytes
+    /// fails with EIO.
+    Half = 3,
 }
 
 /// How an I/O ended.

@@ -4,17 +4,34 @@
 mod common;
 
 use common::{engine, get, key, set, small, value};
-use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, Op};
-use engine::{EngineError, Keyspace, KeyspaceOptions, Sync};
+use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, FileKind, Op};
+use engine::{Access, Engine, EngineError, Keyspace, KeyspaceOptions, Order, Sync};
 use parking_lot::Mutex;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
+use tempfile::TempDir;
 
 /// What breaks, and how.
-type Break = (Activity, Op, Fault);
+type Break = (fn(&DeviceIo) -> bool, Fault);
 
 /// Breaks what it is told to.
 #[derive(Default)]
-struct Breaking(Mutex<Option<Break>>);
+struct Breaking {
+    broken: Mutex<Option<Break>>,
+    /// I/Os that broke.
+    struck: AtomicU32,
+}
+
+impl Breaking {
+    fn set(&self, broken: Option<Break>) {
+        *self.broken.lock() = broken;
+    }
+
+    fn struck(&self) -> u32 {
+        self.struck.load(Ordering::SeqCst)
+    }
+}
 
 impl DeviceStage for Breaking {
     fn begin(&self, _: &DeviceIo) -> u64 {
@@ -22,8 +39,10 @@ impl DeviceStage for Breaking {
     }
 
     fn fault(&self, io: &DeviceIo) -> Option<Fault> {
-        let (activity, op, fault) = (*self.0.lock())?;
-        (io.activity == activity && io.op == op).then_some(fault)
+        let (hits, fault) = (*self.broken.lock())?;
+        let hit = hits(io);
+        self.struck.fetch_add(u32::from(hit), Ordering::SeqCst);
+        hit.then_some(fault)
     }
 
     fn end(&self, io: &DeviceIo, _: u64, ended: Ended) {
@@ -62,91 +81,221 @@ fn all_there(keyspace: &Arc<Keyspace>, until: u32, from: u32, to: u32) {
     }
 }
 
-/// Breaks writing, mends it, and looks for what was acknowledged before and after, then and after a restart.
+/// What is found after a device broke under writes, was mended, and after a restart.
+struct Broken {
+    folder: TempDir,
+    stage: Arc<Breaking>,
+    engine: Arc<Engine>,
+    keyspace: Arc<Keyspace>,
+    /// Acknowledged before anything broke.
+    before: u32,
+}
+
+impl Broken {
+    /// Not broken yet.
+    fn new() -> Broken {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        let stage = Arc::new(Breaking::default());
+        let engine = engine(folder.path());
+        let keyspace = engine.keyspace("tenant", options(&stage)).expect("opened");
+        let (before, none) = write(&keyspace, 0);
+        assert!(none.is_none(), "{none:?}");
+        Broken {
+            folder,
+            stage,
+            engine,
+            keyspace,
+            before,
+        }
+    }
+
+    /// Mends it, and looks for what was acknowledged before and after, then and after a restart.
+    fn mended(self, acknowledged: u32) {
+        self.stage.set(None);
+        let again = acknowledged + WRITES;
+        while let Err(error) = set(&self.keyspace, &key(again), &value(again)) {
+            assert!(matches!(error, EngineError::Write { .. }), "{error}");
+            std::thread::yield_now();
+        }
+        all_there(&self.keyspace, acknowledged, again, again + 1);
+        let (after, none) = write(&self.keyspace, again + 1);
+        assert!(none.is_none(), "{none:?}");
+        self.engine.shutdown();
+        drop(self.keyspace);
+        drop(self.engine);
+
+        let engine = common::engine(self.folder.path());
+        let keyspace = engine.keyspace("tenant", options(&self.stage));
+        all_there(&keyspace.expect("opened"), acknowledged, again, after);
+        engine.shutdown();
+    }
+}
+
+/// Breaks writing, which is said, and loses nothing.
 fn survives(broken: Break) {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let stage = Arc::new(Breaking::default());
-    let engine = engine(folder.path());
-    let keyspace = engine.keyspace("tenant", options(&stage)).expect("opened");
-    let (before, none) = write(&keyspace, 0);
-    assert!(none.is_none(), "{none:?}");
-    *stage.0.lock() = Some(broken);
-    let (acknowledged, error) = write(&keyspace, before);
+    let world = Broken::new();
+    world.stage.set(Some(broken));
+    let (acknowledged, error) = write(&world.keyspace, world.before);
     let text = error.expect("it breaks").reply();
     assert!(
         text.starts_with("MISCONF Errors writing to the data directory"),
         "{text}"
     );
-    let reason = match broken.2 {
-        Fault::Failed => "Input/output error",
+    let reason = match broken.1 {
+        Fault::Failed | Fault::Half => "Input/output error",
         Fault::NoSpace => "No space left on device",
     };
     assert!(
         text.contains(reason) && text.contains("tenants/tenant"),
         "{text}"
     );
-    assert!(keyspace.stats().error.is_some());
+    assert!(world.keyspace.stats().error.is_some());
+    world.mended(acknowledged);
+}
 
-    *stage.0.lock() = None;
-    let again = acknowledged + WRITES;
-    while let Err(error) = set(&keyspace, &key(again), &value(again)) {
-        assert!(matches!(error, EngineError::Write { .. }), "{error}");
-        std::thread::yield_now();
+/// Breaks what no write waits for: RocksDB may refuse writes or go on and try again, and nothing is lost.
+fn survives_beside(broken: Break) {
+    let world = Broken::new();
+    world.stage.set(Some(broken));
+    let mut acknowledged = world.before;
+    for _ in 0..20 {
+        let (now, error) = write(&world.keyspace, acknowledged);
+        acknowledged = now;
+        if error.is_some() || world.stage.struck() > 0 {
+            break;
+        }
     }
-    all_there(&keyspace, acknowledged, again, again + 1);
-    let (after, none) = write(&keyspace, again + 1);
-    assert!(none.is_none(), "{none:?}");
-    engine.shutdown();
-    drop(keyspace);
-    drop(engine);
-
-    let engine = common::engine(folder.path());
-    let keyspace = engine.keyspace("tenant", options(&stage)).expect("opened");
-    all_there(&keyspace, acknowledged, again, after);
-    engine.shutdown();
+    assert!(world.stage.struck() > 0, "nothing of it was done");
+    world.mended(acknowledged);
 }
 
 #[test]
 fn a_log_that_cannot_be_appended_to_loses_nothing() {
-    survives((Activity::Log, Op::Write, Fault::Failed));
-    survives((Activity::Log, Op::Write, Fault::NoSpace));
+    let append = |io: &DeviceIo| io.activity == Activity::Log && io.op == Op::Write;
+    survives((append, Fault::Failed));
+    survives((append, Fault::NoSpace));
+    survives((append, Fault::Half));
 }
 
 #[test]
 fn a_log_that_cannot_be_synced_loses_nothing() {
-    survives((Activity::Log, Op::Sync, Fault::Failed));
+    let sync = |io: &DeviceIo| io.activity == Activity::Log && io.op == Op::Sync;
+    survives((sync, Fault::Failed));
+    survives((sync, Fault::NoSpace));
 }
 
 #[test]
 fn a_flush_that_fails_loses_nothing() {
-    survives((Activity::Flush, Op::Write, Fault::Failed));
-    survives((Activity::Flush, Op::Write, Fault::NoSpace));
-    survives((Activity::Flush, Op::Sync, Fault::Failed));
+    let data = |io: &DeviceIo| io.activity == Activity::Flush && io.op == Op::Write;
+    survives((data, Fault::Failed));
+    survives((data, Fault::NoSpace));
+    survives((data, Fault::Half));
+    let sync = |io: &DeviceIo| io.activity == Activity::Flush && io.op == Op::Sync;
+    survives((sync, Fault::Failed));
+}
+
+#[test]
+fn a_manifest_that_cannot_be_written_loses_nothing() {
+    let append = |io: &DeviceIo| io.file == FileKind::Metadata && io.op == Op::Write;
+    survives((append, Fault::Failed));
+    survives((append, Fault::NoSpace));
+    survives((append, Fault::Half));
+    let sync = |io: &DeviceIo| io.file == FileKind::Metadata && io.op == Op::Sync;
+    survives((sync, Fault::Failed));
+}
+
+#[test]
+fn a_compaction_that_fails_loses_nothing() {
+    let read = |io: &DeviceIo| io.activity == Activity::Compaction && io.op == Op::Read;
+    let data = |io: &DeviceIo| io.activity == Activity::Compaction && io.op == Op::Write;
+    let sync = |io: &DeviceIo| io.activity == Activity::Compaction && io.op == Op::Sync;
+    for fault in [Fault::Failed, Fault::Half] {
+        survives_beside((read, fault));
+        survives_beside((data, fault));
+    }
+    survives_beside((data, Fault::NoSpace));
+    survives_beside((sync, Fault::Failed));
+}
+
+#[test]
+fn files_that_cannot_be_removed_are_left() {
+    survives_beside((|io| io.op == Op::Delete, Fault::Failed));
+}
+
+/// A database that was closed, so that all of it is in files.
+fn closed() -> Broken {
+    let world = Broken::new();
+    assert!(
+        (0..100).any(|_| world.keyspace.close()),
+        "what it holds goes to files"
+    );
+    world
+}
+
+fn is_said(error: &EngineError, reason: &str) {
+    assert!(matches!(error, EngineError::Read { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains(reason) && text.contains("tenants/tenant"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_read_that_fails_is_an_error_of_that_read() {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let stage = Arc::new(Breaking::default());
-    let engine = engine(folder.path());
-    let keyspace = engine.keyspace("tenant", options(&stage)).expect("opened");
-    let (written, _) = write(&keyspace, 0);
-    assert!(
-        (0..100).any(|_| keyspace.close()),
-        "what it holds goes to files"
-    );
-    all_there(&keyspace, 1, 0, 0);
-    *stage.0.lock() = Some((Activity::Get, Op::Read, Fault::Failed));
-    let error = get(&keyspace, &key(7)).expect_err("broken");
-    assert!(matches!(error, EngineError::Read { .. }), "{error}");
+    for (fault, reason) in [
+        (Fault::Failed, "Input/output error"),
+        (Fault::Half, "truncated"),
+    ] {
+        let world = closed();
+        all_there(&world.keyspace, 1, 0, 0);
+        world
+            .stage
+            .set(Some((|io| io.activity == Activity::Get, fault)));
+        is_said(&get(&world.keyspace, &key(7)).expect_err("broken"), reason);
+        // Writing goes on, and so does reading once the device does.
+        set(&world.keyspace, b"new", b"value").expect("written");
+        world.stage.set(None);
+        all_there(&world.keyspace, world.before, 0, 0);
+        world.engine.shutdown();
+    }
+}
+
+#[test]
+fn a_walk_that_fails_is_an_error_and_never_an_end() {
+    let world = closed();
+    let all = |access: &mut Access| {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        access.keys(all.0, all.1, Order::Up, usize::MAX)
+    };
+    let count = || world.keyspace.scan(1, &mut |access| Ok(all(access)?.len()));
+    world
+        .stage
+        .set(Some((|io| io.activity == Activity::Range, Fault::Failed)));
+    is_said(&count().expect_err("broken"), "Input/output error");
+    world.stage.set(None);
+    assert_eq!(count().expect("read"), world.before as usize);
+    world.engine.shutdown();
+}
+
+#[test]
+fn a_database_that_cannot_be_read_at_opening_opens_later() {
+    let world = closed();
+    world
+        .stage
+        .set(Some((|io| io.activity == Activity::Open, Fault::Failed)));
+    let error = get(&world.keyspace, &key(7)).expect_err("broken");
     let text = error.to_string();
     assert!(
-        text.contains("Input/output error") && text.contains("tenants/tenant"),
+        matches!(error, EngineError::Open { .. }) && text.contains("Input/output error"),
         "{text}"
     );
-    // Writing goes on, and so does reading once the device does.
-    set(&keyspace, b"new", b"value").expect("written");
-    *stage.0.lock() = None;
-    all_there(&keyspace, written, 0, 0);
-    engine.shutdown();
+    world.stage.set(None);
+    // It is not tried again at once.
+    while let Err(error) = get(&world.keyspace, &key(7)) {
+        assert!(matches!(error, EngineError::Open { .. }), "{error}");
+        std::thread::yield_now();
+    }
+    all_there(&world.keyspace, world.before, 0, 0);
+    world.engine.shutdown();
 }

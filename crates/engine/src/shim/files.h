@@ -26,11 +26,17 @@ IOStatus ReadChunks(const Hook& hook, uint8_t file, const IOOptions& options, ui
     const size_t ask = static_cast<size_t>(std::min<uint64_t>(chunk, n - done));
     char* const place = scratch == nullptr ? nullptr : scratch + done;
     Slice part;
-    IOStatus status = hook.Do(kRead, file, options, offset + done, ask, [&](uint64_t* moved) {
+    const auto whole = [&](uint64_t* moved) {
       IOStatus read_status = read(offset + done, ask, &part, place);
       *moved = read_status.ok() ? part.size() : 0;
       return read_status;
-    });
+    };
+    const auto half = [&](uint64_t* moved) {
+      IOStatus read_status = whole(moved);
+      part = Slice(part.data(), part.size() / 2);
+      return read_status;
+    };
+    IOStatus status = hook.DoOrHalf(kRead, file, options, offset + done, ask, whole, half);
     if (!status.ok()) {
       *result = Slice();
       return status;
@@ -215,14 +221,20 @@ class WritableFile : public FSWritableFileOwnerWrapper {
       size_ = std::max<uint64_t>(size_, offset + data.size());
       return put(data, offset);
     }
-    return hook_->Do(kWrite, kind_, options, offset, bytes, [&](uint64_t* moved) {
+    const auto whole = [&](uint64_t* moved) {
       IOStatus status = put(data, offset);
       if (status.ok()) {
         *moved = bytes;
         size_ = std::max<uint64_t>(size_, offset + data.size());
       }
       return status;
-    });
+    };
+    const auto half = [&](uint64_t*) {
+      const size_t most = data.size() / 2;
+      put(Slice(data.data(), use_direct_io() ? most / kPage * kPage : most), offset).PermitUncheckedError();
+      return Hook::Broken(kFailed);
+    };
+    return hook_->DoOrHalf(kWrite, kind_, options, offset, bytes, whole, half);
   }
 
   const SharedHook hook_;

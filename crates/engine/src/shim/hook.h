@@ -41,6 +41,7 @@ using namespace ROCKSDB_NAMESPACE;
 
 constexpr uint8_t kRead = 0, kWrite = 1, kSync = 2, kDelete = 3;
 constexpr uint8_t kData = 0, kLog = 1, kMetadata = 2, kDirectory = 3;
+constexpr uint8_t kFailed = 1, kNoSpace = 2, kHalf = 3;
 constexpr uint64_t kPage = 4096;
 
 class Hook {
@@ -55,22 +56,29 @@ class Hook {
   // Asks, does, tells. `io_call` returns the status and sets the bytes that were moved.
   template <typename Call>
   IOStatus Do(uint8_t op, uint8_t file, const IOOptions& options, uint64_t offset, uint64_t bytes, Call io_call) const {
+    return DoOrHalf(op, file, options, offset, bytes, io_call, [](uint64_t*) { return Broken(kFailed); });
+  }
+
+  // The same; `half_call` does half of it on a device that breaks so.
+  template <typename Call, typename Half>
+  IOStatus DoOrHalf(uint8_t op, uint8_t file, const IOOptions& options, uint64_t offset, uint64_t bytes, Call io_call,
+                    Half half_call) const {
     // Flush and compaction are given this priority when writers are delayed or stopped.
     const bool urgent = options.rate_limiter_priority == Env::IO_USER;
     const entremet_io io{offset, bytes, op, file, static_cast<uint8_t>(options.io_activity), urgent};
     uint8_t fault = 0;
     const uint64_t token = hook_.begin(hook_.context, &io, &fault);
     uint64_t moved = 0;
-    IOStatus status = fault == 0 ? io_call(&moved) : Broken(fault);
+    IOStatus status = fault == 0 ? io_call(&moved) : fault == kHalf ? half_call(&moved) : Broken(fault);
     hook_.end(hook_.context, &io, token, moved, status.ok());
     return status;
   }
 
- private:
   static IOStatus Broken(uint8_t fault) {
-    return fault == 2 ? IOStatus::NoSpace("No space left on device") : IOStatus::IOError("Input/output error");
+    return fault == kNoSpace ? IOStatus::NoSpace("No space left on device") : IOStatus::IOError("Input/output error");
   }
 
+ private:
   const entremet_hook hook_;
 };
 
