@@ -89,6 +89,8 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct Depth {
     depth: u32,
+    /// Never less than this.
+    least: u32,
     /// A depth that was seen to be too small.
     too_small: u32,
     /// Work and time at the lower and the higher depth, in each half of the trial so far.
@@ -98,11 +100,14 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// Starts at a depth (1 to 1023), such as the calibrated one.
+    /// Starts at a depth, and never goes below `least`, both 1 to 1023: the depth at which prices and floor were calibrated. With
+    /// fewer outstanding a device does less of some kinds of I/O than they are priced by, though twice the depth brings little.
     #[must_use]
-    pub fn new(depth: u32) -> Depth {
+    pub fn new(start: u32, least: u32) -> Depth {
+        let least = least.clamp(1, DEPTH_MAX);
         Depth {
-            depth: depth.clamp(1, DEPTH_MAX),
+            depth: start.clamp(least, DEPTH_MAX),
+            least,
             too_small: 0,
             seen: Default::default(),
             slices: 0,
@@ -175,6 +180,7 @@ impl Depth {
         let [one, other] = elasticity;
         let (least, mean) = (one.min(other), (one + other) / 2.0);
         let step = self.depth.div_ceil(STEP);
+        let back = self.depth - step;
         if least > WORTH {
             self.too_small = self.depth;
             self.depth = if least > FAR {
@@ -182,8 +188,8 @@ impl Depth {
             } else {
                 (self.depth + step).min(high)
             };
-        } else if mean < WORTHLESS && self.depth - step > self.too_small {
-            self.depth -= step;
+        } else if mean < WORTHLESS && back >= self.least && back > self.too_small {
+            self.depth = back;
         } else {
             // What was too small may not be for ever.
             self.too_small = 0;

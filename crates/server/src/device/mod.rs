@@ -42,7 +42,7 @@ pub struct DeviceOptions {
     pub costs: CostModel,
     /// VOPs a second that are left when reads and writes mix badly.
     pub floor_per_s: f64,
-    /// I/Os outstanding at the start; the depth is found from there.
+    /// I/Os outstanding at the start and at least, as calibrated; the depth is found from there.
     pub depth: u32,
     /// Larger I/Os are cut into pieces of this many bytes.
     pub chunk_bytes: u64,
@@ -176,7 +176,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         dispatch.discipline = options.discipline;
         let provisioner = Provisioner::new(options.costs.clone(), options.pricing);
         let live = Live {
-            depth: Depth::new(options.depth),
+            depth: Depth::new(options.depth, options.depth),
             capacity: Capacity::new(options.floor_per_s),
             since: clock.now(),
             done: Vop::ZERO,
