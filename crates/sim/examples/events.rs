@@ -28,6 +28,8 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             resources: Resources::default(),
             control: Control::default(),
             one_way_ns: 50_000,
+            reply_ns: 0,
+            look_ns: 0,
             service: Service {
                 operation_ns,
                 byte_ns: 0.0,
@@ -66,6 +68,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             }],
         }],
         faults: Vec::new(),
+        pauses: Vec::new(),
     })
 }
 

@@ -25,8 +25,9 @@ pub use agenda::Agenda;
 pub use error::SimError;
 pub use outcome::{Outcome, TenantOutcome};
 pub use spec::{
-    AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, KeyCount, Noise,
-    Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, KeyCount, Machines, Noise,
+    Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream,
+    Tenant,
 };
 pub use summary::Summary;
 pub use world::{run, World};

@@ -25,6 +25,8 @@ pub struct Spec {
     pub tenants: Vec<Tenant>,
     /// What goes wrong.
     pub faults: Vec<Fault>,
+    /// What machines do besides, again and again.
+    pub pauses: Vec<Pause>,
 }
 
 /// Nodes and what joins them.
@@ -42,6 +44,10 @@ pub struct Cluster {
     pub routers: u32,
     /// From a sender to a node, or back.
     pub one_way_ns: Nanos,
+    /// What a sender's one processor takes for a reply, sending what follows from it included. 0: nothing.
+    pub reply_ns: Nanos,
+    /// A node that has something to do takes in what has come this long after the last time. 0: at once.
+    pub look_ns: Nanos,
     /// Time an operation takes.
     pub service: Service,
     /// What all operations of a node share besides its permits.
@@ -334,6 +340,26 @@ impl KeyCount {
         }
         pairs.last().map_or(1, |(count, _)| **count)
     }
+}
+
+/// Machines stand still again and again: their hosts, their kernels and other programs take the processor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pause {
+    /// Whose machines.
+    pub of: Machines,
+    /// Mean time from one to the next at each of them, which is as likely at any moment.
+    pub every_ns: f64,
+    /// How long one lasts.
+    pub length_ns: Nanos,
+}
+
+/// Whose machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machines {
+    /// Every node.
+    Nodes,
+    /// Every sender.
+    Senders,
 }
 
 /// Something that goes wrong at a node for a while.

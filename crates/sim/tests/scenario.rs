@@ -162,6 +162,17 @@ fn settings_that_cannot_take_effect_are_refused() {
             .to_string();
         assert!(error.contains(what), "{what} is not in\n{error}");
     }
+    let wrong = [
+        (("senders", "1s", "1ms"), "names senders"),
+        (("nodes", "1ms", "1ms"), "leaves no time between pauses"),
+    ];
+    for ((of, every, length), what) in wrong {
+        let pause = format!("of = {of:?}\nevery = {every:?}\nlength = {length:?}");
+        let error = Plan::from_text(&format!("{TWO}\n[[pause]]\n{pause}\n"), "two.toml")
+            .expect_err("wrong")
+            .to_string();
+        assert!(error.contains(what), "{what} is not in\n{error}");
+    }
     let text = TWO.replace("slow = 3.0", "slow = 3.0\ndead = true");
     let error = Plan::from_text(&text, "two.toml")
         .expect_err("wrong")
@@ -202,10 +213,19 @@ fn a_seed_fixes_the_result_to_the_byte() {
 }
 
 #[test]
-fn the_example_can_be_simulated() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/simulated/cluster.toml");
-    let (plan, _) = Plan::load(&file).expect("good");
-    assert_eq!(plan.spec.tenants.len(), 2);
+fn the_examples_can_be_simulated() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/simulated");
+    let files = std::fs::read_dir(folder).expect("examples");
+    let mut played = 0;
+    for file in files {
+        let path = file.expect("example").path();
+        let (plan, _) = Plan::load(&path).expect("good");
+        let outcome = simulate(&plan.spec);
+        let silent = outcome.tenants.iter().find(|tenant| tenant.requests == 0);
+        assert!(silent.is_none(), "{path:?}: {silent:?}");
+        played += 1;
+    }
+    assert!(played >= 5, "{played}");
 }
 
 #[test]

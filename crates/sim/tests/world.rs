@@ -52,6 +52,8 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
             resources: Resources::default(),
             control: Control::default(),
             one_way_ns: 0,
+            reply_ns: 0,
+            look_ns: 0,
             service: Service {
                 operation_ns: MS as f64,
                 byte_ns: 0.0,
@@ -74,6 +76,7 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
         },
         tenants: vec![tenant("a", 1.0, Arrivals::Poisson { per_s }, &[(1, 1.0)])],
         faults: Vec::new(),
+        pauses: Vec::new(),
     }
 }
 

@@ -186,6 +186,8 @@ impl Setting {
                 resources: Resources::default(),
                 control: Control::default(),
                 one_way_ns: 50_000,
+                reply_ns: 0,
+                look_ns: 0,
                 service,
             },
             scheduler: baseline(),
@@ -207,6 +209,7 @@ impl Setting {
                 }],
             }],
             faults: Vec::new(),
+            pauses: Vec::new(),
         };
         let per_s = self.load * attainable_per_s(&spec, self.by_busiest);
         spec.tenants[0].streams[0].arrivals = Arrivals::Poisson { per_s };

@@ -1,8 +1,8 @@
-//! `[cluster]` and `[[fault]]`.
+//! `[cluster]`, `[[fault]]` and `[[pause]]`.
 
 use crate::spec::{
-    AheadKnown, Cluster, Control, CostKnown, Fault, FaultKind, Noise, Redundancy, Resources,
-    Routing, Scheduler, Selection, Service,
+    AheadKnown, Cluster, Control, CostKnown, Fault, FaultKind, Machines, Noise, Pause, Redundancy,
+    Resources, Routing, Scheduler, Selection, Service,
 };
 use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Rates, Strategy};
@@ -10,7 +10,7 @@ use policy::replica::Rule;
 use settings::units::{ByteRate, Rate, Time};
 use settings::Section;
 
-/// What the two tables say.
+/// What the tables say.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     pub(super) cluster: Cluster,
@@ -18,6 +18,7 @@ pub(super) struct Read {
     pub(super) routing: Routing,
     pub(super) partitions: u32,
     pub(super) faults: Vec<Fault>,
+    pub(super) pauses: Vec<Pause>,
 }
 
 pub(super) fn read(root: &Section) -> Read {
@@ -43,6 +44,8 @@ pub(super) fn read(root: &Section) -> Read {
         processors: section.get("processors").unwrap_or(permits),
         routers: section.get("senders").unwrap_or(nodes),
         one_way_ns: time("one_way"),
+        reply_ns: time("reply"),
+        look_ns: time("look"),
         service: Service {
             operation_ns: time("operation") as f64,
             byte_ns: time("kib") as f64 / 1024.0,
@@ -62,6 +65,7 @@ pub(super) fn read(root: &Section) -> Read {
         routing: routing(&section, &cluster),
         partitions: section.get("partitions").unwrap_or(nodes),
         faults: faults(root, nodes),
+        pauses: pauses(root, &cluster),
         cluster,
     }
 }
@@ -185,4 +189,34 @@ fn faults(root: &Section, nodes: u32) -> Vec<Fault> {
         .into_iter()
         .filter_map(one)
         .collect()
+}
+
+fn pauses(root: &Section, cluster: &Cluster) -> Vec<Pause> {
+    let title = |_: &Section, place: usize| format!("pause number {}", place + 1);
+    let one = |section: Section| {
+        let machines = [("nodes", Machines::Nodes), ("senders", Machines::Senders)];
+        let of = section.word("of", &machines);
+        if of == Some(Machines::Senders) && cluster.reply_ns == 0 {
+            let advice = "set cluster.reply to what a sender takes for a reply";
+            section.error(
+                "of",
+                "names senders, which do nothing that takes time",
+                advice,
+            );
+        }
+        let time = |name: &str| section.get::<Time>(name).map(Time::ns);
+        let (every, length) = (time("every"), time("length"));
+        let (of, every, length_ns) = (of?, every?, length?);
+        if every <= length_ns {
+            let advice = "let machines pause more seldom, or for less long";
+            section.error("every", "leaves no time between pauses", advice);
+        }
+        Some(Pause {
+            of,
+            every_ns: every as f64,
+            length_ns,
+        })
+    };
+    let all = root.tables("pause", title);
+    all.into_iter().filter_map(one).collect()
 }

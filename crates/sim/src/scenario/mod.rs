@@ -1,4 +1,4 @@
-//! Scenarios: the language of `workload::scenario`, and `[cluster]` and `[[fault]]` beside it.
+//! Scenarios: the language of `workload::scenario`, and `[cluster]`, `[[fault]]` and `[[pause]]` beside it.
 
 mod cluster;
 pub mod reference;
@@ -59,7 +59,7 @@ impl Plan {
             problems: problems.join("\n"),
         };
         let mut own = toml::Table::new();
-        for name in ["cluster", "fault"] {
+        for name in ["cluster", "fault", "pause"] {
             own.extend(table.remove(name).map(|value| (name.to_string(), value)));
         }
         let (cluster, mut problems) = read_own(&own.to_string(), origin);
@@ -85,6 +85,7 @@ impl Plan {
             duration_ns: ns(warm_up + scenario.duration),
             warm_up_ns: ns(warm_up),
             faults: faults.collect(),
+            pauses: cluster.pauses,
             cluster: cluster.cluster,
             scheduler: cluster.scheduler,
             routing: cluster.routing,
@@ -101,7 +102,7 @@ fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// `[cluster]` and `[[fault]]`, and what is wrong with them.
+/// `[cluster]`, `[[fault]]` and `[[pause]]`, and what is wrong with them.
 fn read_own(text: &str, origin: &str) -> (cluster::Read, Vec<String>) {
     let (document, _) = DeTable::parse_recoverable(text);
     let reader = Reader::new(&schema::LANGUAGE, Report::placeless(origin, text), false);
@@ -121,11 +122,12 @@ mod tests {
     #[test]
     fn the_language_is_consistent_and_every_key_is_read() {
         assert_eq!(schema::LANGUAGE.mistakes(), Vec::<String>::new());
-        let text = "[cluster]\n[[fault]]\nnode = 0\nat = \"1s\"\nlength = \"1s\"";
+        let text = "[cluster]\n[[fault]]\nnode = 0\nat = \"1s\"\nlength = \"1s\"\n[[pause]]";
         let (document, _) = DeTable::parse_recoverable(text);
         let reader = Reader::new(&schema::LANGUAGE, Report::placeless("x", text), false);
         let read = cluster::read(&reader.root(document.get_ref()));
-        assert_eq!((read.cluster.nodes, read.faults.len()), (1, 1));
+        let read = (read.cluster.nodes, read.faults.len(), read.pauses.len());
+        assert_eq!(read, (1, 1, 0));
         let asked = reader.asked();
         let never: Vec<_> = schema::LANGUAGE
             .keys()

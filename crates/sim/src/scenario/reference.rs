@@ -45,6 +45,8 @@ name = "web"
 * `placement`, `weights`, `replica = "windows"` and `scheduler = "fair"` are the four mechanisms of Pisces
   ([theory](../theory/placement.md)); each can be played without the others. The controller has only what nodes measured: it
   knows no popularity, no rate and no load of the scenario. A partition that moves is at once where it goes.
+* Where nothing is said, senders take no time, nodes see at once what comes, and machines never pause. `reply`, `look` and `[[pause]]` give them
+  what real ones have: a processor for which replies wait, turns between two looks at the network, and hosts and kernels that take the processor away.
 * A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
 

@@ -7,7 +7,7 @@ use settings::{Language, Takeover};
 
 /// What stands beside the language of `workload::scenario`.
 pub static LANGUAGE: Language = Language {
-    parts: &[CLUSTER, FAULT],
+    parts: &[CLUSTER, FAULT, PAUSE],
     alike: &[],
 };
 
@@ -26,6 +26,8 @@ const CLUSTER: &[Key] = &[
     key("cluster.processors", Integer(1, 1_024), Unset("`permits`"), "Processors of a node: an operation that begins beside more than that many takes as many times as long."),
     key("cluster.senders", Integer(1, 10_000), Unset("`nodes`"), "Who splits, tags and sends requests; each knows only what it has seen."),
     key("cluster.one_way", Time("0s", "1s"), Value("\"50us\""), "From a sender to a node, or back."),
+    key("cluster.reply", Time("0s", "1s"), Value("\"0s\""), "What a sender's one processor takes for a reply, sending what follows included; replies wait for each other there. What open loops send goes out when it is due."),
+    key("cluster.look", Time("0s", "1s"), Value("\"0s\""), "A busy node takes in what has come so long after the last time, or when it has nothing else left; an idle one at once."),
     key("cluster.operation", Time("1ns", "10s"), Value("\"100us\""), "Mean time that an operation takes, whatever its size."),
     key("cluster.kib", Time("0s", "10s"), Value("\"0s\""), "Mean time on top for each KiB of the value."),
     key("cluster.noise", Word(&["none", "exponential", "log-normal"]), Value("\"exponential\""), "How the time of an operation varies around its mean."),
@@ -53,4 +55,13 @@ const FAULT: &[Key] = &[
     key("fault.length", Time("1us", "7d"), Required, "How long it lasts."),
     key("fault.dead", Flag, Value("false"), "The node is lost with all that waits there; senders ask other replicas, and `placement` makes new ones."),
     key("fault.slow", Number(0.01, 1e6), Unset("the node does nothing at all"), "Operations take so many times as long."),
+];
+
+/// What machines do besides.
+#[rustfmt::skip]
+const PAUSE: &[Key] = &[
+    key("pause", Tables, Unset("none"), "Machines stand still again and again, each at times of its own: their hosts, kernels and other programs take the processor. What is begun is ended before."),
+    key("pause.of", Word(&["nodes", "senders"]), Required, "Whose machines. Senders read no replies meanwhile, and must have `cluster.reply`."),
+    key("pause.every", Time("1us", "7d"), Required, "Mean time from one to the next at each machine; any moment is as likely."),
+    key("pause.length", Time("1us", "1h"), Required, "How long one lasts."),
 ];

@@ -14,7 +14,10 @@ impl World<'_> {
             FaultKind::Slow(factor) => node.slowness = if begins { factor } else { 1.0 },
             FaultKind::Pause => node.paused = begins,
             FaultKind::Dead if begins => {
-                let lost = node.die(now, self.spec);
+                let mut lost = node.die(now, self.spec);
+                for first in std::mem::take(&mut node.inbox) {
+                    lost.extend(self.chain(first));
+                }
                 self.regroup();
                 self.break_off(lost);
             }

@@ -4,6 +4,7 @@ mod control;
 mod faults;
 mod lanes;
 mod node;
+mod pauses;
 mod probe;
 mod replies;
 mod send;
@@ -18,7 +19,7 @@ use policy::multiget::{Opset, Tag};
 use policy::replica::{Feedback, Rule, Selector};
 use policy::{Nanos, PrincipalId};
 use slab::Slab;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use workload::draw::Popularity;
 use workload::rng::{mix64, Rng};
 
@@ -58,6 +59,10 @@ enum Event {
     Probed { held: u32 },
     /// A reply reaches its sender.
     Reply { copy: Copied },
+    /// A sender has read a reply.
+    Read { router: u32 },
+    /// A machine pauses.
+    Pause { pause: u32, machine: u32 },
     /// An operation is sent again if it has no reply yet.
     Again { op: u32, born: u32 },
     /// A node asked to be asked again.
@@ -145,6 +150,26 @@ struct Router {
     selector: Selector,
     /// By tenant; none unless replicas are chosen by windows.
     lanes: BTreeMap<u32, Lane>,
+    /// Replies that came and were not read yet; the first one is being read.
+    unread: VecDeque<Copied>,
+    /// It does nothing before this.
+    paused_until: Nanos,
+}
+
+impl Router {
+    fn new(spec: &Spec, number: u32) -> Self {
+        let rule = match spec.routing.selection {
+            Selection::Rule(rule) => rule,
+            Selection::Oracle | Selection::Windows => Rule::LeastFinish,
+        };
+        let seed = mix64(spec.seed ^ u64::from(number));
+        Router {
+            selector: Selector::new(rule, spec.cluster.nodes, seed),
+            lanes: BTreeMap::new(),
+            unread: VecDeque::new(),
+            paused_until: 0,
+        }
+    }
 }
 
 /// A stream of a tenant.
@@ -219,6 +244,8 @@ pub struct World<'s> {
     scratch: Scratch,
     outcome: Vec<TenantOutcome>,
     noise: Rng,
+    /// When machines pause.
+    pauses: Rng,
     busy_before_ns: u64,
     events: u64,
 }
@@ -238,14 +265,7 @@ impl<'s> World<'s> {
         let cluster = &spec.cluster;
         let nodes = (0..cluster.nodes).map(|_| Node::new(spec)).collect();
         let (first_group, groups, controller) = control::ring(spec);
-        let rule = match spec.routing.selection {
-            Selection::Rule(rule) => rule,
-            Selection::Oracle | Selection::Windows => Rule::LeastFinish,
-        };
-        let routers = (0..cluster.routers.max(1)).map(|router| Router {
-            selector: Selector::new(rule, cluster.nodes, mix64(spec.seed ^ u64::from(router))),
-            lanes: BTreeMap::new(),
-        });
+        let routers = (0..cluster.routers.max(1)).map(|router| Router::new(spec, router));
         let mut world = World {
             spec,
             agenda: Agenda::default(),
@@ -274,6 +294,7 @@ impl<'s> World<'s> {
                 .map(|tenant| TenantOutcome::new(&tenant.name))
                 .collect(),
             noise: Rng::new(spec.seed, 1 << 40),
+            pauses: Rng::new(spec.seed, 1 << 41),
             busy_before_ns: 0,
             events: 0,
         };
@@ -301,6 +322,7 @@ impl<'s> World<'s> {
                 self.agenda.after(at, Event::Fault { fault, begins });
             }
         }
+        self.plan_pauses();
         self.agenda.after(self.spec.warm_up_ns, Event::Measure);
     }
 
@@ -319,7 +341,10 @@ impl<'s> World<'s> {
             Event::Served { node, place } => self.served(node, place),
             Event::Probe { held } => self.probe(held as usize),
             Event::Probed { held } => self.probed(held as usize),
+            Event::Reply { copy } if self.spec.cluster.reply_ns > 0 => self.queue_reply(copy),
             Event::Reply { copy } => self.reply(copy),
+            Event::Read { router } => self.read(router as usize),
+            Event::Pause { pause, machine } => self.pause(pause as usize, machine),
             Event::Again { op, born } => self.again(op as usize, born),
             Event::Ask { node } => self.serve(node),
             Event::Lost { copy } => self.lost(copy),

@@ -51,6 +51,12 @@ pub(super) struct Node {
     serving: slab::Slab<Serving>,
     pub(super) slowness: f64,
     pub(super) paused: bool,
+    /// It begins nothing before this.
+    pub(super) paused_until: Nanos,
+    /// What has come and was not taken in yet: first operations of chains.
+    pub(super) inbox: Vec<Copied>,
+    /// When it takes that in, if it has something else to do until then.
+    look_at: Nanos,
     pub(super) dead: bool,
     pub(super) busy_ns: u64,
     /// Expected time of what is queued or in service, as one permit would need it.
@@ -100,6 +106,9 @@ impl Node {
             serving: slab::Slab::with_capacity(permits as usize),
             slowness: 1.0,
             paused: false,
+            paused_until: 0,
+            inbox: Vec::new(),
+            look_at: 0,
             dead: false,
             busy_ns: 0,
             backlog_ns: 0.0,
@@ -213,13 +222,42 @@ impl World<'_> {
         let now = self.agenda.now();
         let at = &mut self.nodes[node as usize];
         if at.dead {
-            let chain = std::iter::successors(Some(first), |copy| {
-                Some(self.ops[copy.op()].next[copy.copy()])
-            });
-            let lost: Vec<Copied> = chain.take_while(|copy| *copy != Copied::NONE).collect();
+            let lost = self.chain(first);
             self.break_off(lost);
-            return;
+        } else if now < at.look_at && !at.serving.is_empty() {
+            at.inbox.push(first);
+        } else {
+            at.look_at = now + self.spec.cluster.look_ns;
+            self.take_in(node, first);
+            self.serve(node);
         }
+    }
+
+    /// The operations of a chain.
+    pub(super) fn chain(&self, first: Copied) -> Vec<Copied> {
+        let next = |copy: &Copied| {
+            let next = self.ops[copy.op()].next[copy.copy()];
+            (next != Copied::NONE).then_some(next)
+        };
+        std::iter::successors(Some(first), next).collect()
+    }
+
+    /// A node takes in what has come.
+    fn look(&mut self, node: u32) {
+        let now = self.agenda.now();
+        let at = &mut self.nodes[node as usize];
+        at.look_at = now + self.spec.cluster.look_ns;
+        let mut inbox = std::mem::take(&mut at.inbox);
+        for first in inbox.drain(..) {
+            self.take_in(node, first);
+        }
+        self.nodes[node as usize].inbox = inbox;
+    }
+
+    /// Operations join the queues of a node.
+    fn take_in(&mut self, node: u32, first: Copied) {
+        let now = self.agenda.now();
+        let at = &mut self.nodes[node as usize];
         let mut copy = first;
         while copy != Copied::NONE {
             let op = &self.ops[copy.op()];
@@ -234,18 +272,20 @@ impl World<'_> {
             }
             copy = op.next[copy.copy()];
         }
-        self.serve(node);
     }
 
     /// Begins what may begin.
     pub(super) fn serve(&mut self, node: u32) {
         let now = self.agenda.now();
-        let at = &mut self.nodes[node as usize];
-        if at.paused || at.dead {
-            return;
-        }
         loop {
+            let at = &mut self.nodes[node as usize];
+            if at.paused || at.dead || now < at.paused_until {
+                return;
+            }
             match at.stage.next(now) {
+                Next::Idle | Next::At(_) if at.serving.is_empty() && !at.inbox.is_empty() => {
+                    self.look(node);
+                }
                 Next::Idle => return,
                 Next::At(when) => {
                     if when < at.ask_at || at.ask_at <= now {
@@ -308,6 +348,9 @@ impl World<'_> {
         let copy = served.copy;
         self.agenda
             .after(self.spec.cluster.one_way_ns, Event::Reply { copy });
+        if now >= at.look_at && !at.inbox.is_empty() {
+            self.look(node);
+        }
         self.serve(node);
     }
 }
