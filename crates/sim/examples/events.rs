@@ -26,6 +26,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             processors: permits,
             routers: 128,
             resources: Resources::default(),
+            device: None,
             control: Control::default(),
             one_way_ns: 50_000,
             reply_ns: 0,

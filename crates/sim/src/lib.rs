@@ -15,6 +15,7 @@ mod agenda;
 pub mod cli;
 mod error;
 mod outcome;
+mod prices;
 pub mod rein;
 pub mod scenario;
 mod spec;
@@ -25,9 +26,9 @@ pub use agenda::Agenda;
 pub use error::SimError;
 pub use outcome::{Outcome, TenantOutcome};
 pub use spec::{
-    AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, KeyCount, Machines, Noise,
-    Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream,
-    Tenant,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, KeyCount, Machines,
+    Noise, Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec,
+    Stream, Tenant,
 };
 pub use summary::Summary;
 pub use world::{run, World};

@@ -1,5 +1,6 @@
 //! What is simulated.
 
+use policy::device::Model;
 use policy::dispatch::{Allocation, Discipline};
 use policy::multiget::{Levels, Order, Strategy};
 use policy::replica::Rule;
@@ -52,8 +53,23 @@ pub struct Cluster {
     pub service: Service,
     /// What all operations of a node share besides its permits.
     pub resources: Resources,
+    /// The disk of each node; `None`: all is in memory, and nothing is kept.
+    pub device: Option<Disk>,
     /// Who places partitions and gives tenants their weights.
     pub control: Control,
+}
+
+/// A modelled disk under a node, before which stands a stage of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Disk {
+    /// What it is like.
+    pub model: Model,
+    /// I/Os outstanding at it, at least 1.
+    pub depth: u32,
+    /// Share of the gets whose value is in memory, 0 to 1. The others read it; a put writes it to a log.
+    pub cached: f64,
+    /// No I/O is larger, bytes.
+    pub largest_bytes: u64,
 }
 
 /// Rates that a node's operations share, one after the other: bytes in, requests, bytes out. `None`: any rate.

@@ -75,3 +75,64 @@ fn what_a_dead_node_had_not_looked_at_is_sent_elsewhere() {
     let part = lost / whole;
     assert!((0.965..0.985).contains(&part), "{part}");
 }
+
+/// Requests a second of each tenant.
+fn rates(outcome: &Outcome) -> Vec<f64> {
+    let rate = |tenant: &sim::TenantOutcome| tenant.latency_ns.len() as f64 / 20.0;
+    outcome.tenants.iter().map(rate).collect()
+}
+
+#[test]
+fn gets_that_are_not_in_memory_go_at_the_pace_of_the_device() {
+    let readers = closed("readers", 64);
+    let of = |more: &str| rates(&play(&format!("operation = \"1us\"\n{more}"), &readers))[0];
+    // The controller of the SSD: 22.5 us a read, and 4 KiB at 280 MB/s.
+    let ssd = of("device = \"ssd\"");
+    assert!((26_400.0..27_200.0).contains(&ssd), "{ssd}");
+    // Half of them: the device does as many, the others come on top.
+    let half = of("device = \"ssd\"\ncached = 0.5");
+    assert!((1.9..2.1).contains(&(half / ssd)), "{half}");
+    let all = of("device = \"ssd\"\ncached = 1.0");
+    assert!(all > 10.0 * ssd, "{all}");
+    // An arm over a fifteenth of its disk that takes what its head reaches first: a turn is 8.3 ms, three or four a turn.
+    let hdd = of("device = \"hdd\"");
+    assert!((300.0..500.0).contains(&hdd), "{hdd}");
+}
+
+#[test]
+fn devices_are_shared_by_weight_and_by_what_requests_cost() {
+    let cluster = "operation = \"1us\"\ndevice = \"ssd\"\n";
+    let tenant = |name: &str, weight: u32, rest: &str| {
+        let tenant = closed(name, 128).replace(
+            "[[tenant.load]]",
+            &format!("weight = {weight}\n[[tenant.load]]"),
+        );
+        tenant + rest
+    };
+    let same = "values = { size = \"4KiB\" }\n";
+    let [three, one] = rates(&play(
+        cluster,
+        &(tenant("three", 3, same) + &tenant("one", 1, same)),
+    ))[..] else {
+        panic!("two tenants")
+    };
+    assert!((2.9..3.1).contains(&(three / one)), "{three} {one}");
+    // 64 KiB cost a read 256 us of the controller, 4 KiB 37 us.
+    let large = "values = { size = \"64KiB\" }\n";
+    let [small, large] = rates(&play(
+        cluster,
+        &(tenant("small", 1, same) + &tenant("large", 1, large)),
+    ))[..] else {
+        panic!("two tenants")
+    };
+    assert!((6.3..7.5).contains(&(small / large)), "{small} {large}");
+}
+
+#[test]
+fn what_waits_for_the_device_of_a_dead_node_is_sent_elsewhere() {
+    let cluster = "nodes = 2\nreplicas = 2\noperation = \"1us\"\ndevice = \"ssd\"\n";
+    let fault = "[[fault]]\nnode = 0\nat = \"5s\"\nlength = \"1s\"\ndead = true\n";
+    let [whole, lost] = [String::new(), fault.to_string()]
+        .map(|fault| rates(&play(cluster, &(fault + &closed("all", 200))))[0]);
+    assert!((0.965..0.985).contains(&(lost / whole)), "{lost} {whole}");
+}

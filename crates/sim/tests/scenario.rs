@@ -154,6 +154,8 @@ fn settings_that_cannot_take_effect_are_refused() {
             "again = \"late\"\nreplica = \"windows\"",
             "cannot be held to windows",
         ),
+        ("depth = 8", "is of a device, and nodes have none"),
+        ("cached = 0.5", "is of a device, and nodes have none"),
     ];
     for (keys, what) in wrong {
         let text = TWO.replace("permits = 2", &format!("permits = 2\n{keys}"));

@@ -50,6 +50,7 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
             processors: permits,
             routers: 4,
             resources: Resources::default(),
+            device: None,
             control: Control::default(),
             one_way_ns: 0,
             reply_ns: 0,

@@ -184,6 +184,7 @@ impl Setting {
                 processors: self.processors,
                 routers: self.nodes,
                 resources: Resources::default(),
+                device: None,
                 control: Control::default(),
                 one_way_ns: 50_000,
                 reply_ns: 0,

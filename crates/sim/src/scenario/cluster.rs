@@ -1,9 +1,10 @@
 //! `[cluster]`, `[[fault]]` and `[[pause]]`.
 
 use crate::spec::{
-    AheadKnown, Cluster, Control, CostKnown, Fault, FaultKind, Machines, Noise, Pause, Redundancy,
-    Resources, Routing, Scheduler, Selection, Service,
+    AheadKnown, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Machines, Noise, Pause,
+    Redundancy, Resources, Routing, Scheduler, Selection, Service,
 };
+use policy::device::{HddParameters, Model, SsdParameters};
 use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
@@ -59,6 +60,7 @@ pub(super) fn read(root: &Section) -> Read {
                 .map(ByteRate::per_s),
         },
         control: control(&section),
+        device: device(&section),
     };
     Read {
         scheduler: scheduler(&section, &cluster),
@@ -102,6 +104,35 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
         cost: CostKnown::Expected,
         ahead: AheadKnown::Nothing,
     }
+}
+
+/// Values are at most as large as what is calibrated of a device.
+const LARGEST_BYTES: u64 = 256 << 10;
+
+fn device(section: &Section) -> Option<Disk> {
+    let models = [
+        ("none", None),
+        ("ssd", Some(Model::Ssd(SsdParameters::default()))),
+        ("hdd", Some(Model::Hdd(HddParameters::default()))),
+    ];
+    let word: String = section.get_or_default("device");
+    let found = models.into_iter().find(|(name, _)| *name == word);
+    let model = found.and_then(|(_, model)| model);
+    let (cached, depth) = (section.get("cached"), section.get("depth"));
+    if model.is_none() {
+        for (key, set) in [("cached", cached.is_some()), ("depth", depth.is_some())] {
+            if set {
+                let advice = "set cluster.device to \"ssd\" or \"hdd\", or leave it out";
+                section.error(key, "is of a device, and nodes have none", advice);
+            }
+        }
+    }
+    Some(Disk {
+        model: model?,
+        depth: depth.unwrap_or(32),
+        cached: cached.unwrap_or(0.0),
+        largest_bytes: LARGEST_BYTES,
+    })
 }
 
 fn control(section: &Section) -> Control {

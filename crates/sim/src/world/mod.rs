@@ -1,6 +1,7 @@
 //! What happens: the events of a run, and the state they change.
 
 mod control;
+mod disk;
 mod faults;
 mod lanes;
 mod node;
@@ -11,6 +12,7 @@ mod send;
 
 use crate::agenda::Agenda;
 use crate::outcome::{Outcome, TenantOutcome};
+use crate::prices::Prices;
 use crate::spec::{Selection, Spec};
 use control::Controller;
 use lanes::{Lane, Waiting};
@@ -59,6 +61,8 @@ enum Event {
     Probed { held: u32 },
     /// A reply reaches its sender.
     Reply { copy: Copied },
+    /// A node's device has something done, or may begin something.
+    Device { node: u32 },
     /// A sender has read a reply.
     Read { router: u32 },
     /// A machine pauses.
@@ -227,6 +231,8 @@ pub struct World<'s> {
     sources: Vec<Source>,
     routers: Vec<Router>,
     nodes: Vec<Node>,
+    /// What I/Os of their devices cost.
+    prices: Option<Prices>,
     /// First group of each tenant, and where each group is.
     first_group: Vec<u32>,
     groups: Vec<Group>,
@@ -263,7 +269,9 @@ impl<'s> World<'s> {
     #[must_use]
     pub fn new(spec: &'s Spec) -> Self {
         let cluster = &spec.cluster;
-        let nodes = (0..cluster.nodes).map(|_| Node::new(spec)).collect();
+        let prices = cluster.device.as_ref().and_then(Prices::of);
+        let node = |number| Node::new(spec, number, prices.as_ref());
+        let nodes = (0..cluster.nodes).map(node).collect();
         let (first_group, groups, controller) = control::ring(spec);
         let routers = (0..cluster.routers.max(1)).map(|router| Router::new(spec, router));
         let mut world = World {
@@ -272,6 +280,7 @@ impl<'s> World<'s> {
             sources: Vec::new(),
             routers: routers.collect(),
             nodes,
+            prices,
             first_group,
             groups,
             controller,
@@ -343,6 +352,7 @@ impl<'s> World<'s> {
             Event::Probed { held } => self.probed(held as usize),
             Event::Reply { copy } if self.spec.cluster.reply_ns > 0 => self.queue_reply(copy),
             Event::Reply { copy } => self.reply(copy),
+            Event::Device { node } => self.work_device(node),
             Event::Read { router } => self.read(router as usize),
             Event::Pause { pause, machine } => self.pause(pause as usize, machine),
             Event::Again { op, born } => self.again(op as usize, born),

@@ -1,13 +1,15 @@
 //! A node: a stage, the servers behind it, and the resources that they share.
 
+use super::disk::Disk;
 use super::{Copied, Event, World};
+use crate::prices::Prices;
 use crate::spec::{Noise, Service, Spec};
 use policy::dispatch::{Allocation, DispatchOptions, Meter, Next, Ordered, Ticket};
 use policy::multiget::{Options, LEVELS_MAX};
 use policy::replica::Feedback;
 use policy::{Cost, Nanos, PrincipalId};
 use std::collections::BTreeMap;
-use workload::rng::Rng;
+use workload::rng::{mix64, Rng};
 
 /// Bytes in, requests, bytes out, and nanoseconds of a permit.
 pub(super) const R: usize = 4;
@@ -41,6 +43,7 @@ struct Serving {
 #[derive(Debug)]
 pub(super) struct Node {
     stage: Ordered<Copied, R>,
+    pub(super) disk: Option<Disk>,
     /// What each tenant that has something here is called by the stage.
     pub(super) tenants: BTreeMap<u32, PrincipalId>,
     /// Each principal's account at the last control step.
@@ -72,7 +75,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(spec: &Spec) -> Self {
+    pub(super) fn new(spec: &Spec, number: u32, prices: Option<&Prices>) -> Self {
         let scheduler = &spec.scheduler;
         let meter = Meter {
             requests: REQUESTS,
@@ -92,6 +95,8 @@ impl Node {
         options.permits = permits;
         options.queue_max = QUEUE_MAX;
         options.seed = spec.seed;
+        let device = spec.cluster.device.as_ref().zip(prices);
+        let seed = mix64(spec.seed ^ u64::from(number));
         let order = Options {
             order: scheduler.order,
             levels: scheduler.levels.clone(),
@@ -99,6 +104,7 @@ impl Node {
         };
         Node {
             stage: Ordered::new(options, order),
+            disk: device.map(|(device, prices)| Disk::new(device, prices, QUEUE_MAX, seed)),
             tenants: BTreeMap::new(),
             before: Vec::new(),
             capacity_per_s: capacity,
@@ -139,7 +145,7 @@ impl Node {
         let next = PrincipalId(self.tenants.len() as u32);
         let principal = *self.tenants.entry(tenant).or_insert(next);
         if principal == next {
-            self.stage.configure(now, principal, allocation);
+            self.configure(now, principal, allocation);
             self.before.push(Account::default());
         }
         principal
@@ -147,8 +153,15 @@ impl Node {
 
     /// A tenant is entitled to something else here.
     pub(super) fn entitle(&mut self, now: Nanos, tenant: u32, allocation: &Allocation) {
-        if let Some(principal) = self.tenants.get(&tenant) {
-            self.stage.configure(now, *principal, allocation);
+        if let Some(principal) = self.tenants.get(&tenant).copied() {
+            self.configure(now, principal, allocation);
+        }
+    }
+
+    fn configure(&mut self, now: Nanos, principal: PrincipalId, allocation: &Allocation) {
+        self.stage.configure(now, principal, allocation);
+        if let Some(disk) = &mut self.disk {
+            disk.configure(now, principal, allocation);
         }
     }
 
@@ -179,10 +192,13 @@ impl Node {
     pub(super) fn die(&mut self, now: Nanos, spec: &Spec) -> Vec<Copied> {
         self.dead = true;
         let mut lost = Vec::new();
-        for (&tenant, &principal) in &self.tenants {
+        for (tenant, principal) in self.tenants.clone() {
             lost.extend(self.stage.remove(now, principal));
+            if let Some(disk) = &mut self.disk {
+                lost.extend(disk.lose(now, principal));
+            }
             let allocation = &spec.tenants[tenant as usize].allocation;
-            self.stage.configure(now, principal, allocation);
+            self.configure(now, principal, allocation);
             self.before[principal.index()] = Account::default();
         }
         for (_, serving) in &mut self.serving {
@@ -335,6 +351,23 @@ impl World<'_> {
         let cost = Cost([bytes_in, 1, bytes_out, served.service_ns]);
         at.stage.settle(now, served.ticket, cost);
         at.busy_ns += service_ns;
+        let (put, copy) = (op.put, served.copy);
+        if self.needs_device(put) {
+            self.ask_device(node, copy);
+        } else {
+            self.finish(node, copy, service_ns);
+        }
+        let at = &self.nodes[node as usize];
+        if now >= at.look_at && !at.inbox.is_empty() {
+            self.look(node);
+        }
+        self.serve(node);
+    }
+
+    /// An operation is done, and its reply leaves.
+    pub(super) fn finish(&mut self, node: u32, copy: Copied, service_ns: Nanos) {
+        let at = &mut self.nodes[node as usize];
+        let op = &mut self.ops[copy.op()];
         at.in_flight -= 1;
         let group = &mut self.groups[op.group as usize];
         if let Some(place) = group.nodes.iter().position(|other| *other == node) {
@@ -344,13 +377,8 @@ impl World<'_> {
         at.backlog_ns = (at.backlog_ns - expected_ns).max(0.0);
         let promised = &mut at.promised_ns[usize::from(op.tag.level)];
         *promised = (*promised - expected_ns).max(0.0);
-        op.told[served.copy.copy()] = at.feedback(service_ns);
-        let copy = served.copy;
+        op.told[copy.copy()] = at.feedback(service_ns);
         self.agenda
             .after(self.spec.cluster.one_way_ns, Event::Reply { copy });
-        if now >= at.look_at && !at.inbox.is_empty() {
-            self.look(node);
-        }
-        self.serve(node);
     }
 }

@@ -1,0 +1,89 @@
+//! What I/Os of a modelled device cost: it is calibrated as a real one is, in its own time.
+
+use crate::spec::Disk;
+use policy::cost::device::{Calibration, CostModel, Curve, Op, Point, Rule};
+use policy::device::{Device, Event, Io, Model};
+use policy::Nanos;
+use workload::rng::Rng;
+
+/// Sizes that are tried; beyond the largest an I/O costs as much for each byte as that.
+const SIZES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
+/// I/Os go to this much of the device.
+pub(crate) const SPAN_BYTES: u64 = 64 << 30;
+/// What it reads and writes at least.
+pub(crate) const PAGE_BYTES: u64 = 4 << 10;
+
+/// Prices, and what a mix of reads and writes leaves of the highest rate.
+#[derive(Clone, Debug)]
+pub(crate) struct Prices {
+    pub(crate) costs: CostModel,
+    /// VOPs a second.
+    pub(crate) floor_per_s: f64,
+}
+
+impl Prices {
+    /// Tries the device. The same model and depth have the same prices; a device that does nothing has none.
+    pub(crate) fn of(device: &Disk) -> Option<Prices> {
+        let (model, depth) = (&device.model, device.depth);
+        let curve = |op: Op| {
+            let point = |bytes: u64| Point {
+                bytes,
+                per_s: rate(model, depth, |_| (op, bytes)),
+            };
+            Curve::levelled(op, &SIZES.map(point)).ok()
+        };
+        let alone = |op: Op| rate(model, depth, |_| (op, 0));
+        let (read, write) = (curve(Op::Read)?, curve(Op::Write)?);
+        let (sync, delete) = (alone(Op::Sync), alone(Op::Delete));
+        let calibration = Calibration::new(read, write, sync, delete).ok()?;
+        let costs = CostModel::new(Rule::Exact, &calibration);
+        let (read, write) = ((Op::Read, SIZES[0]), (Op::Write, SIZES[1]));
+        let mixed = rate(model, depth, |number| match number % 2 {
+            0 => read,
+            _ => write,
+        });
+        let price = [read, write].map(|(op, bytes)| costs.cost(op, bytes).get());
+        Some(Prices {
+            floor_per_s: mixed * (price[0] + price[1]) / 2.0,
+            costs,
+        })
+    }
+}
+
+/// I/Os a second that a device does of what `ask` says of each, so many at a time.
+fn rate(model: &Model, depth: u32, ask: impl Fn(u64) -> (Op, u64)) -> f64 {
+    // A second after the five in which the dies of an SSD, which begin a block together, come apart; an arm needs longer
+    // for as many I/Os.
+    let (warm_ns, until_ns): (Nanos, Nanos) = match model {
+        Model::Ssd(_) => (5_000_000_000, 6_000_000_000),
+        Model::Hdd(_) => (1_000_000_000, 11_000_000_000),
+    };
+    let (mut device, mut rng) = (Device::new(model, 1), Rng::new(1, 1));
+    let mut asked = 0;
+    let mut next = |device: &mut Device, now: Nanos| {
+        let (op, bytes) = ask(asked);
+        let offset = place(&mut rng);
+        device.submit(now, asked, Io { op, offset, bytes });
+        asked += 1;
+    };
+    for _ in 0..depth {
+        next(&mut device, 0);
+    }
+    let (mut now, mut done) = (0, 0);
+    while now < until_ns {
+        match device.next(now) {
+            Event::At(at) => now = at,
+            Event::Idle => break,
+            Event::Done { .. } => {
+                done += u64::from(now >= warm_ns);
+                next(&mut device, now);
+            }
+        }
+    }
+    done as f64 * 1e9 / (until_ns - warm_ns) as f64
+}
+
+/// A place on the device.
+pub(crate) fn place(rng: &mut Rng) -> u64 {
+    rng.bits() % (SPAN_BYTES / PAGE_BYTES) * PAGE_BYTES
+}
