@@ -22,6 +22,7 @@ mod list;
 mod machine;
 pub mod measure;
 pub mod observed;
+mod pauses;
 pub mod plan;
 pub mod player;
 pub mod program;

@@ -14,6 +14,7 @@ use crate::machine;
 use crate::measure::figure::Figure;
 use crate::measure::figure::{self, Choice};
 use crate::observed::{Observed, ServerUse};
+use crate::pauses;
 use crate::plan::{self, Only, Run};
 use crate::player::Player;
 use crate::program;
@@ -23,7 +24,7 @@ use crate::server::watch::Watch;
 use crate::server::{config, Launch, Server};
 use crate::simulated;
 use crate::spec::merge::lay_over;
-use crate::spec::{self, Experiment, Point, Variant, Yardstick};
+use crate::spec::{self, Experiment, Point, Source, Variant, Yardstick};
 use crate::verdict::{self, Extent, Runs};
 
 /// Runs whose problems are shown.
@@ -85,9 +86,12 @@ pub fn run(
         places,
         told: Table::new(),
     };
-    let yardsticks = runner.yardsticks()?;
-    let mut runs = Runs::default();
+    let mut yardsticks = runner.yardsticks(|_| true)?;
+    let (mut runs, mut repeat) = (Runs::default(), 0);
     for (index, run) in plan.iter().enumerate() {
+        if std::mem::replace(&mut repeat, run.repeat) != run.repeat {
+            yardsticks.extend(runner.yardsticks(|yardstick| yardstick.each)?);
+        }
         let observed = runner.one(run.variant, run.point, run.repeat, &run.label())?;
         if let Some(complaint) = &observed.generator.complaint {
             notes.push(format!("{}: {complaint}", run.label()));
@@ -209,13 +213,17 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Measures every yardstick, in order; a later one is measured with what the earlier ones told.
-    fn yardsticks(&mut self) -> Result<Vec<(String, Value)>, ExperimentError> {
-        let mut said = Vec::new();
-        for yardstick in &self.experiment.yardsticks {
-            let value = self.yardstick(yardstick)?;
+    /// Measures those yardsticks, in order; a later one's run has what the earlier ones told.
+    fn yardsticks(
+        &mut self,
+        which: impl Fn(&Yardstick) -> bool,
+    ) -> Result<Vec<(String, Value)>, ExperimentError> {
+        let (mut said, mut ran) = (Vec::new(), Vec::new());
+        let experiment = self.experiment;
+        for yardstick in experiment.yardsticks.iter().filter(|one| which(one)) {
+            let value = self.yardstick(yardstick, &mut ran)?;
             said.push((yardstick.sets.clone(), json!(value)));
-            let mut inner = toml::Value::String(value);
+            let mut inner = value;
             for key in yardstick.sets.rsplit('.') {
                 inner = toml::Value::Table(Table::from_iter([(key.to_string(), inner)]));
             }
@@ -226,24 +234,48 @@ impl Runner<'_> {
         Ok(said)
     }
 
-    fn yardstick(&self, yardstick: &Yardstick) -> Result<String, ExperimentError> {
+    /// `ran` has the runs of this round: figures of one variant and point are of one run, so that they go together.
+    fn yardstick(
+        &self,
+        yardstick: &Yardstick,
+        ran: &mut Vec<(String, Observed)>,
+    ) -> Result<toml::Value, ExperimentError> {
+        let (variant, point, figure, unit) = match &yardstick.source {
+            Source::Pauses { length_s } => {
+                return pauses::measure(&self.places, Duration::from_secs_f64(*length_s));
+            }
+            Source::Run {
+                variant,
+                point,
+                figure,
+                unit,
+            } => (variant, point, *figure, unit),
+        };
         let label = format!("the yardstick for {}", yardstick.sets);
         let missing = |why: String| ExperimentError::Verdict {
             target: label.clone(),
             why,
         };
-        let variant = self.experiment.variant(&yardstick.variant);
-        let point = self.experiment.point(&yardstick.point);
+        let variant = self.experiment.variant(variant);
+        let point = self.experiment.point(point);
         let (Some(variant), Some(point)) = (variant, point) else {
             return Err(missing("its variant or point is missing".into()));
         };
-        let observed = self.one(variant, point, 0, &label)?;
+        let place = plan::place(&variant.name, &point.name);
+        let known = ran.iter().position(|(other, _)| *other == place);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                ran.push((place, self.one(variant, point, 0, &label)?));
+                ran.len() - 1
+            }
+        };
         let choice = Choice {
-            figure: yardstick.figure,
+            figure,
             ..Choice::default()
         };
-        let value = figure::value(&observed, &choice).map_err(missing)?;
-        Ok(format!("{value:.0}{}", yardstick.unit))
+        let value = figure::value(&ran[at].1, &choice).map_err(missing)?;
+        Ok(toml::Value::String(format!("{value:.0}{unit}")))
     }
 
     /// One run.
@@ -282,10 +314,11 @@ impl Runner<'_> {
     /// What yardsticks said, as far as it is for who plays: a `cluster` would make a server's run a simulated one.
     fn told_to(&self, way: Way) -> Table {
         let mut told = self.told.clone();
-        told.remove(match way {
-            Way::Simulated => "server",
-            Way::Server | Way::Program => "cluster",
-        });
+        let others: &[&str] = match way {
+            Way::Simulated => &["server"],
+            Way::Server | Way::Program => &["cluster", "pause"],
+        };
+        told.retain(|key, _| !others.contains(&key));
         told
     }
 

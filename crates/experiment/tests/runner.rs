@@ -214,6 +214,33 @@ fn a_yardstick_is_measured_first_and_told_to_all_that_come_after() {
 }
 
 #[test]
+fn a_yardstick_may_be_measured_anew_before_every_repeat() {
+    let (player, binary) = (Made::default(), script("serves"));
+    let rest = "[[yardstick]]\nsets = \"server.scheduler.requests\"\nvariant = \"fifo\"\npoint = \"alone\"\nunit = \"/s\"\neach = true\n";
+    // The second one is of the same run.
+    let rest = &(rest.to_string()
+        + &rest
+            .replace("requests", "bandwidth_out")
+            .replace("/s", "B/s"));
+    let (_, done) = run(&experiment(rest), &setup(&binary, &player, &NEVER)).expect("it runs");
+    assert_eq!(done.yardsticks.len(), 4);
+    assert_eq!(player.played.borrow().len(), 8 + 2);
+}
+
+#[test]
+fn pauses_of_the_machine_are_told_to_simulated_runs_only() {
+    let (player, binary) = (Made::default(), script("serves"));
+    let rest = "[[yardstick]]\nsets = \"pause\"\npauses = \"20ms\"\n";
+    let (_, done) = run(&experiment(rest), &setup(&binary, &player, &NEVER)).expect("it runs");
+    assert!(done.yardsticks[0].1.is_array(), "{:?}", done.yardsticks);
+    let played = player.played.borrow();
+    assert_eq!(played.len(), 8);
+    assert!(played
+        .iter()
+        .all(|scenario| !scenario.contains_key("pause")));
+}
+
+#[test]
 fn a_yardstick_for_the_simulator_makes_no_server_s_run_a_simulated_one() {
     let (player, binary) = (Made::default(), script("serves"));
     let rest = "[[yardstick]]\nsets = \"cluster.requests\"\nvariant = \"fifo\"\npoint = \"alone\"\nunit = \"/s\"\n";

@@ -42,13 +42,15 @@ pub enum Figure {
     Max,
     /// Most operations outstanding at a time; second by second only.
     Outstanding,
+    /// Processor time of the load generator for each request answered, ns.
+    Generator,
     /// A figure of the whole run, which no tenant has: of the simulator or of a program.
     Whole(&'static str),
 }
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 44] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 45] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -65,6 +67,7 @@ impl Figure {
         ("p999", Self::P999, "ms"),
         ("max", Self::Max, "ms"),
         ("outstanding", Self::Outstanding, "operations"),
+        ("generator", Self::Generator, "ns"),
         ("utilisation", Self::Whole("utilisation"), ""),
         ("events", Self::Whole("events"), ""),
         ("operations", Self::Whole("operations"), "op/s"),
@@ -134,7 +137,7 @@ impl Figure {
             Self::P999 => latency.p999,
             Self::Max => latency.max,
             // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
-            Self::Outstanding | Self::Whole(_) | Self::Cpu => f64::NAN,
+            Self::Outstanding | Self::Generator | Self::Whole(_) | Self::Cpu => f64::NAN,
         }
     }
 }
@@ -208,6 +211,17 @@ pub fn value(run: &Observed, choice: &Choice) -> Measured {
             .copied()
             .ok_or_else(|| format!("the run has no figure {name:?}"));
     }
+    if choice.figure == Figure::Generator {
+        let rate: f64 = run
+            .tenants
+            .iter()
+            .map(|one| one.load.total.rate_per_s)
+            .sum();
+        return finite(
+            run.generator.cpu_s * 1e9 / (rate * run.elapsed_s),
+            "the figure",
+        );
+    }
     let each = choice.each(run)?;
     let values = each.iter().map(|(value, _)| *value);
     let usual = if choice.figure.adds() {
@@ -254,6 +268,13 @@ mod tests {
             ..choice(&["web"], Figure::P99)
         };
         assert_eq!(value(&run, &lowest), Ok(10.0));
+    }
+
+    #[test]
+    fn the_generator_takes_time_for_each_request() {
+        let mut run = made::rates(&[("web", 1.0, 100.0), ("bulk", 1.0, 300.0)]);
+        (run.elapsed_s, run.generator.cpu_s) = (10.0, 0.02);
+        assert_eq!(value(&run, &choice(&[], Figure::Generator)), Ok(5_000.0));
     }
 
     #[test]

@@ -112,19 +112,36 @@ pub struct Point {
     pub later: Option<String>,
 }
 
-/// A figure that is measured before the repeats and told to the servers that come after.
+/// What is measured before the repeats and told to the runs that come after.
 #[derive(Clone, Debug)]
 pub struct Yardstick {
-    /// The variant whose run is measured.
-    pub variant: String,
-    /// Its point.
-    pub point: String,
-    /// The figure, summed over all tenants.
-    pub figure: Figure,
     /// Key of the scenario that it sets, dotted.
     pub sets: String,
-    /// Appended to the number.
-    pub unit: String,
+    /// Measured anew before every repeat: machines drift.
+    pub each: bool,
+    /// What is measured.
+    pub source: Source,
+}
+
+/// What a yardstick measures.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A figure of a first run.
+    Run {
+        /// The variant whose run is measured.
+        variant: String,
+        /// Its point.
+        point: String,
+        /// The figure, of all tenants together.
+        figure: Figure,
+        /// Appended to the number.
+        unit: String,
+    },
+    /// Pauses of the processors of server and load, as the simulator's scenarios have them.
+    Pauses {
+        /// How long is looked, seconds.
+        length_s: f64,
+    },
 }
 
 /// What must be met.

@@ -7,7 +7,8 @@ use toml::Table;
 use super::query::{Measure, Query, Side};
 use super::reader::{Problems, Reader};
 use super::{
-    Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Variant, Verdict, Yardstick,
+    Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Source, Variant, Verdict,
+    Yardstick,
 };
 use crate::measure::figure::{Choice, Combine, Figure};
 use crate::measure::window::Stretch;
@@ -154,12 +155,19 @@ fn point(reader: &Reader) -> Point {
 }
 
 fn yardstick(reader: &Reader) -> Yardstick {
+    let source = match reader.seconds("pauses") {
+        Some(length_s) => Source::Pauses { length_s },
+        None => Source::Run {
+            variant: reader.required_text("variant"),
+            point: reader.text("point").unwrap_or_default(),
+            figure: figure(reader, "figure").unwrap_or_default(),
+            unit: reader.text("unit").unwrap_or_default(),
+        },
+    };
     let yardstick = Yardstick {
-        variant: reader.required_text("variant"),
-        point: reader.text("point").unwrap_or_default(),
-        figure: figure(reader, "figure").unwrap_or_default(),
         sets: reader.required_text("sets"),
-        unit: reader.text("unit").unwrap_or_default(),
+        each: reader.flag("each").unwrap_or(false),
+        source,
     };
     reader.finish();
     yardstick
