@@ -75,6 +75,26 @@ fn nothing_waits_for_a_thread_that_is_gone() {
     assert!(taken.contains(&"left behind"));
 }
 
+/// A level that was found empty and has something again is found again, by its owner and by others.
+#[test]
+fn what_comes_after_a_level_was_empty_is_found() {
+    let queue = LevelQueue::new(&levels(3), 2);
+    let (mut owner, mut visitor) = (
+        queue.handle().expect("a lane"),
+        queue.handle().expect("a lane"),
+    );
+    for item in 0..20 {
+        let level = item % 3;
+        owner.push(level, item);
+        let taken = match item % 2 {
+            0 => owner.pop(),
+            _ => visitor.pop(),
+        };
+        assert_eq!(taken, Some(item));
+        assert_eq!((owner.pop(), visitor.pop()), (None, None));
+    }
+}
+
 #[test]
 fn a_lane_that_is_given_back_keeps_what_is_in_it() {
     let queue = LevelQueue::new(&levels(2), 1);
