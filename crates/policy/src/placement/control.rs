@@ -77,6 +77,8 @@ struct State {
     rate: f64,
     /// The part of its demand that is for there.
     part: f64,
+    /// What is served there as senders count it, ns/s, over the same past as `rate`.
+    work: f64,
     share: f64,
 }
 
@@ -193,10 +195,17 @@ impl Control {
         }
         for state in self.local.values_mut() {
             state.rate *= 1.0 - self.options.newest;
+            state.work *= 1.0 - self.options.newest;
         }
         for served in seen.served {
             let key = (served.tenant, served.node);
             self.local.entry(key).or_default().rate += served.rate * self.options.newest;
+        }
+        for (asked, partition) in seen.partitions.iter().zip(partitions) {
+            for (node, served) in partition.nodes.iter().zip(&asked.served) {
+                let state = self.local.entry((asked.tenant, *node)).or_default();
+                state.work += served * self.options.newest;
+            }
         }
     }
 
@@ -270,6 +279,39 @@ impl Control {
                 if whole > 0.0 {
                     state.part += rates.asked / whole * served / sum;
                 }
+            }
+        }
+        self.charge_parts(seen.tenants.len());
+    }
+
+    /// From parts of what is asked to parts of what will be charged for it: where a tenant writes as much as it reads, an
+    /// operation costs it half of what it does where it only reads, for a node charges for one resource.
+    fn charge_parts(&mut self, tenants: usize) {
+        let mut charged = vec![(0.0, 0.0); tenants];
+        for ((tenant, _), state) in &self.local {
+            if state.work > 0.0 {
+                let (rate, work) = &mut charged[*tenant as usize];
+                *rate += state.rate;
+                *work += state.work;
+            }
+        }
+        let mut sums = vec![(0.0, 0.0); tenants];
+        for ((tenant, _), state) in &mut self.local {
+            let (rate, work) = charged[*tenant as usize];
+            let (before, after) = &mut sums[*tenant as usize];
+            *before += state.part;
+            // Where nothing was served yet, it is taken to be charged as elsewhere.
+            if state.work > 0.0 {
+                state.part *= state.rate / state.work;
+            } else if work > 0.0 {
+                state.part *= rate / work;
+            }
+            *after += state.part;
+        }
+        for ((tenant, _), state) in &mut self.local {
+            let (before, after) = sums[*tenant as usize];
+            if after > 0.0 {
+                state.part *= before / after;
             }
         }
     }
