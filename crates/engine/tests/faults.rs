@@ -268,7 +268,11 @@ fn a_walk_that_fails_is_an_error_and_never_an_end() {
         let all = (Bound::Unbounded, Bound::Unbounded);
         access.keys(all.0, all.1, Order::Up, usize::MAX)
     };
-    let count = || world.keyspace.scan(1, &mut |access| Ok(all(access)?.len()));
+    let count = || {
+        world
+            .keyspace
+            .scan(1, &mut |access| Ok(all(access)?.items.len()))
+    };
     world
         .stage
         .set(Some((|io| io.activity == Activity::Range, Fault::Failed)));
