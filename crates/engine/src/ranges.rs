@@ -107,7 +107,8 @@ impl Access<'_> {
         Ok(Page { items, more })
     }
 
-    /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs [`crate::Keys::None`] or [`crate::Keys::All`]; never in phase 1.
+    /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs [`crate::Keys::None`]
+    /// or [`crate::Keys::All`]; never in phase 1.
     ///
     /// # Errors
     /// See [`Access`].

@@ -33,6 +33,7 @@ mod turn;
 mod unit;
 mod waiting;
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +117,7 @@ pub struct Core {
     /// Keyspaces written in these turns, whose committers are started when the turns are over.
     touched: Vec<Arc<Keyspace>>,
     /// Whose committers were let run since the last time that all could be again, `steps_back_at`.
-    let_commit: Vec<u64>,
+    let_commit: HashSet<u64>,
     /// What tenants used here since the last round; kept to be filled again.
     consumed: Vec<Consumed>,
     scratch: Box<[u8]>,
@@ -169,7 +170,7 @@ impl Core {
             balance: Balance::new(options.cores, now),
             processor: Processor::new(options.thread_time),
             touched: Vec::new(),
-            let_commit: Vec::new(),
+            let_commit: HashSet::new(),
             consumed: Vec::new(),
             scratch: vec![0; options.chunk_bytes].into_boxed_slice(),
             room: Vec::new(),
@@ -314,14 +315,12 @@ impl Core {
             self.steps_back_at = now + STEP_BACK_NS;
             self.let_commit.clear();
         }
-        let before = self.let_commit.len();
+        let mut first = false;
         for keyspace in self.touched.drain(..) {
             keyspace.kick();
-            if !self.let_commit.contains(&keyspace.id()) {
-                self.let_commit.push(keyspace.id());
-            }
+            first |= self.let_commit.insert(keyspace.id());
         }
-        if self.let_commit.len() > before {
+        if first {
             std::thread::yield_now();
         }
     }
