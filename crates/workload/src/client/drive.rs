@@ -89,6 +89,10 @@ pub(crate) fn play(
     for part in parts {
         drives.push(Drive::prepare(target, part, times)?);
     }
+    // What is due goes before what closed loops on other threads make of their replies: those only wait, where this is
+    // late. The first drive runs on this thread, whose nice value counts for all, and which therefore never changes it.
+    drives.sort_by_key(|drive| !drive.opens());
+    let closed = drives.iter().any(Drive::opens).then_some(Duty::Background);
     let gauges = Gauges::default();
     let gauges = &gauges;
     let mut others = drives.split_off(1);
@@ -96,9 +100,9 @@ pub(crate) fn play(
     std::thread::scope(|scope| {
         let others: Vec<_> = others
             .drain(..)
-            .map(|drive| scope.spawn(move || drive.play(stop, gauges, &mut |_| {})))
+            .map(|drive| scope.spawn(move || drive.play(closed, stop, gauges, &mut |_| {})))
             .collect();
-        let mut merged = first.play(stop, gauges, progress);
+        let mut merged = first.play(closed, stop, gauges, progress);
         for other in others {
             let other = match other.join() {
                 Ok(outcome) => outcome?,
@@ -186,15 +190,25 @@ impl Drive {
         })
     }
 
+    fn opens(&self) -> bool {
+        self.lanes.iter().any(Lane::opens)
+    }
+
+    /// `closed`: the duty of a thread without an open loop, if it has one.
     fn play(
         mut self,
+        closed: Option<Duty>,
         stop: &AtomicBool,
         gauges: &Gauges,
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<Outcome, WorkloadError> {
-        if self.lanes.iter().any(Lane::opens) {
-            // What is due goes before what closed loops on other threads make of their replies.
-            Duty::Prompt.begin();
+        let duty = if self.opens() {
+            Some(Duty::Prompt)
+        } else {
+            closed
+        };
+        if let Some(duty) = duty {
+            duty.begin();
         }
         // The connects took their time: the run begins now.
         self.clock = Clock::start();
