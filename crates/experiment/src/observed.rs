@@ -16,6 +16,12 @@ pub struct Observed {
     pub tenants: Vec<Tenant>,
     /// What the run cost the server.
     pub server: ServerUse,
+    /// Part of the processors' time, the server's life long, that the host of a virtual machine gave to others: 0 to 1.
+    #[serde(default)]
+    pub withheld: f64,
+    /// Times that the run was made; of more than one the least disturbed counts.
+    #[serde(default)]
+    pub tried: usize,
     /// Figures that no tenant has, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,

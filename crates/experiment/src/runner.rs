@@ -10,7 +10,7 @@ use toml::Table;
 
 use crate::done::Done;
 use crate::error::ExperimentError;
-use crate::machine;
+use crate::machine::{self, Disturbance, Withheld};
 use crate::measure::figure::Figure;
 use crate::measure::figure::{self, Choice};
 use crate::observed::{Observed, ServerUse};
@@ -29,6 +29,8 @@ use crate::verdict::{self, Extent, Runs};
 
 /// Runs whose problems are shown.
 const PROBLEMS_MAX: usize = 4;
+/// Times that a run is made in the hope that the host leaves the machine its processors.
+const TRIES: usize = 3;
 
 /// How experiments are to be run.
 #[derive(Clone)]
@@ -88,6 +90,7 @@ pub fn run(
     };
     let mut yardsticks = runner.yardsticks(|_| true)?;
     let (mut runs, mut repeat) = (Runs::default(), 0);
+    let mut disturbance = Disturbance::default();
     for (index, run) in plan.iter().enumerate() {
         if std::mem::replace(&mut repeat, run.repeat) != run.repeat {
             yardsticks.extend(runner.yardsticks(|yardstick| yardstick.each)?);
@@ -96,6 +99,7 @@ pub fn run(
         if let Some(complaint) = &observed.generator.complaint {
             notes.push(format!("{}: {complaint}", run.label()));
         }
+        disturbance.add(observed.tried, observed.withheld);
         tell(index + 1, plan.len(), run, &observed);
         runs.add(run.repeat, &run.variant.name, &run.point.name, observed);
     }
@@ -104,6 +108,7 @@ pub fn run(
         let load = machine::load_average();
         notes.extend(load.and_then(|load| machine::note(load, setup.processors.len())));
     }
+    notes.extend(disturbance.note());
     let extent = Extent {
         quick: setup.quick,
         partial: setup.only.is_some(),
@@ -295,7 +300,7 @@ impl Runner<'_> {
         scenario.insert("seed".into(), toml::Value::Integer(seed));
         let stop = self.setup.stop;
         let observed = match way {
-            Way::Server => self.serve(&scenario, label)?,
+            Way::Server => self.serve_undisturbed(&scenario, label)?,
             Way::Simulated => simulated::play(&scenario, stop).map_err(|source| {
                 let label = label.into();
                 ExperimentError::Simulated { label, source }
@@ -320,6 +325,33 @@ impl Runner<'_> {
         };
         told.retain(|key, _| !others.contains(&key));
         told
+    }
+
+    /// A run again while the host withholds much of the processors; the least disturbed one counts, whatever it measured.
+    fn serve_undisturbed(
+        &self,
+        scenario: &Table,
+        label: &str,
+    ) -> Result<Observed, ExperimentError> {
+        let tries = if self.setup.quick { 1 } else { TRIES };
+        let mut best: Option<Observed> = None;
+        for tried in 1..=tries {
+            let withheld = Withheld::begin(self.places.all());
+            let mut observed = self.serve(scenario, label)?;
+            observed.withheld = withheld.part();
+            observed.tried = tried;
+            let done = !machine::disturbed(observed.withheld);
+            best = match best {
+                Some(best) if best.withheld <= observed.withheld => {
+                    Some(Observed { tried, ..best })
+                }
+                _ => Some(observed),
+            };
+            if done {
+                break;
+            }
+        }
+        best.ok_or(ExperimentError::Interrupted)
     }
 
     /// One server's life.

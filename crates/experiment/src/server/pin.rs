@@ -49,6 +49,14 @@ pub fn places(pin: &Pin, available: &[usize]) -> Places {
 }
 
 impl Places {
+    /// The server's processors and the load's, each once.
+    pub fn all(&self) -> Vec<usize> {
+        let mut all = [self.server.as_slice(), &self.load].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// What to know about figures measured so.
     pub fn note(&self) -> Option<String> {
         let shared = self.server.iter().any(|core| self.load.contains(core));
