@@ -261,7 +261,6 @@ impl Keyspace {
             close
         });
         if closed {
-            self.shared.closed.fetch_add(1, Ordering::Relaxed);
             for (index, shard) in self.shards.iter().enumerate() {
                 let mut shard = shard.lock();
                 let decided = self.log.decided();

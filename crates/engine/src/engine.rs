@@ -6,7 +6,6 @@ use crate::memory::Memory;
 use crate::pool::{Handlers, Pool};
 use crate::rocks::Commons;
 use crate::shared::{Shared, Writers};
-use crate::shim::trim_heap;
 use crate::{EngineError, EngineOptions, KeyspaceOptions};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -21,9 +20,6 @@ const COMMITTERS_MAX: usize = 32;
 /// Large replies under way at once: each has a thread, which mostly waits for its client to read.
 const STREAMS_MAX: usize = 256;
 
-/// The heap is trimmed at most once in so many ticks: others may wait a few ms for it.
-const TRIM_TICKS: u32 = 30;
-
 /// A slot's lock is held while its database opens or goes, so that one slow tenant delays
 /// nobody but itself.
 type Slot = Arc<Mutex<Option<Arc<Keyspace>>>>;
@@ -35,17 +31,6 @@ pub struct Engine {
     next_id: AtomicU64,
     ticker: Mutex<Option<Ticker>>,
     idle_close: Option<Duration>,
-    tidied: Mutex<Tidied>,
-}
-
-/// What the heap was last trimmed for.
-#[derive(Default)]
-struct Tidied {
-    /// Databases closed so far, at the last tick …
-    seen: u64,
-    /// … and at the last trim.
-    trimmed: u64,
-    ticks: u32,
 }
 
 impl std::fmt::Debug for Engine {
@@ -70,7 +55,6 @@ impl Engine {
         let shared = Arc::new(Shared {
             directory,
             commons,
-            closed: AtomicU64::new(0),
             memory: Memory::new(&options),
             handlers: Handlers(Pool::new(
                 "handler",
@@ -92,7 +76,6 @@ impl Engine {
             next_id: AtomicU64::new(1),
             ticker: Mutex::new(Some(Ticker::start(Weak::clone(me), options.tick))),
             idle_close: options.idle_close,
-            tidied: Mutex::default(),
         }))
     }
 
@@ -190,21 +173,7 @@ impl Engine {
         slots.iter().filter_map(open).collect()
     }
 
-    /// Gives back to the system what closed databases have left behind, when the last of a row of them is closed: the
-    /// allocator keeps it, since a long-lived block lies here and there between, and would for ever.
-    fn tidy(&self) {
-        let closed = self.shared.closed.load(Ordering::Relaxed);
-        let mut tidied = self.tidied.lock();
-        tidied.ticks += 1;
-        let quiet = std::mem::replace(&mut tidied.seen, closed) == closed;
-        if quiet && closed > tidied.trimmed && tidied.ticks >= TRIM_TICKS {
-            (tidied.trimmed, tidied.ticks) = (closed, 0);
-            trim_heap();
-        }
-    }
-
     fn tick(&self) {
-        self.tidy();
         let keyspaces = self.keyspaces();
         for keyspace in self.shared.memory.step(&keyspaces) {
             let fit = move || keyspace.fit_memtables();

@@ -9,7 +9,6 @@ use crate::rocks::{Commons, Db};
 use crate::{EngineError, KeyspaceOptions};
 use rocksdb::Options;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,8 +18,6 @@ pub(crate) struct Shared {
     pub memory: Memory,
     pub handlers: Handlers,
     pub streams: Handlers,
-    /// Databases closed for idleness since the start.
-    pub closed: AtomicU64,
     pub writers: Writers,
 }
 

@@ -49,6 +49,8 @@ pub fn run(config: Config, source: Source) -> Result<(), Failure> {
                 .unwrap_or_else(|_| "info".into()),
         )
         .init();
+    // The allocator's threads, which give memory back to the system: it names and starts them itself.
+    threads::Duty::Background.begin_for("jemalloc");
     let signals = watch_signals()?;
     let patience = config.server.drain.duration();
     let shutdown = || {

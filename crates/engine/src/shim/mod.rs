@@ -39,13 +39,6 @@ extern "C" {
     fn entremet_env_new(hook: *const RawHook) -> *mut rocksdb_env_t;
 }
 
-/// Gives the pages of the heap that hold nothing back to the system. Takes a few ms, and for parts of that time the lock
-/// of each part of the heap.
-pub(crate) fn trim_heap() {
-    // SAFETY: the call only touches what the allocator knows to be free, under its own locks.
-    unsafe { libc::malloc_trim(0) };
-}
-
 const PAGE_BYTES: u64 = 4 << 10;
 
 /// An environment with the default one's threads and clock, whose files go through `hook`.
