@@ -1,5 +1,9 @@
 """Disks that are full, read-only or corrupt: a clear error, and nobody else harmed."""
 
+import os
+import shutil
+from contextlib import contextmanager
+
 import pytest
 from bystander import Bystander
 from places import fill, read_only, small_disk
@@ -61,32 +65,93 @@ def tenant_folder(server, tenant):
     return found[0]
 
 
+@contextmanager
+def disk_of_its_own(tmp_path, server, tenant, mebibytes):
+    """Moves the tenant's folder to a small disk while the server is down, and starts the server; yields the disk."""
+    with server.wire(tenant) as wire:
+        wire.ask("SET", "first", "1")
+    folder = tenant_folder(server, tenant)
+    server.stop()
+    with small_disk(tmp_path, mebibytes) as disk:
+        shutil.copytree(folder, disk, dirs_exist_ok=True)
+        shutil.rmtree(folder)
+        folder.symlink_to(disk)
+        server.start()
+        try:
+            yield disk
+        finally:
+            server.kill()
+
+
 def test_one_tenants_disk_is_full(tmp_path, start):
     """The tenants are on disks of their own; one fills up, and the other must not notice."""
     server = start(tenants=ALWAYS)
-    for tenant in ALWAYS:
-        with server.wire(tenant) as wire:
-            wire.ask("SET", "first", "1")
-    folder = tenant_folder(server, ALWAYS[0])
-    server.stop()
-    with small_disk(tmp_path, 64) as disk:
-        for path in folder.iterdir():
-            path.rename(disk / path.name) if path.stat().st_dev == disk.stat().st_dev else copy(path, disk / path.name)
-        for path in folder.iterdir():
-            path.unlink()
-        folder.rmdir()
-        folder.symlink_to(disk)
-        server.start()
+    with disk_of_its_own(tmp_path, server, ALWAYS[0], 64) as disk:
         with Bystander(server, ALWAYS[1]), server.wire(ALWAYS[0], timeout=60) as alpha:
             assert alpha.ask("GET", "first") == b"1"
             fill(disk, leave_bytes=4 << 20)
             error, _ = write_until_refused(alpha)
             assert error.startswith("MISCONF"), error
-        server.kill()
 
 
-def copy(source, target):
-    target.write_bytes(source.read_bytes())
+# The memtable, how much is written before the disk fills up, the space that is left then (enough for the log, too little for
+# what comes after it), and how to tell that it was this job. A compaction begins with eight files, and the log
+# goes on until it is full as well; what fails a flush fails the next write.
+FAILURES = {
+    "flush": ("16MiB", lambda disk: log_bytes(disk) >= 12 << 20, 6 << 20, lambda error, _: ".sst" in error),
+    "compaction": ("1MiB", lambda disk: len(tables(disk)) == 7, 5 << 20, lambda _, log: "compaction error" in log),
+}
+
+
+@pytest.mark.parametrize("job", FAILURES)
+def test_disk_is_full_for_background_work(tmp_path, start, job):
+    """The log of one tenant still has room, its flush or compaction has not. Its writes are refused with a clear error, its
+    reads go on, the other tenant notices nothing; with space again it writes without a restart, and has all it acknowledged."""
+    memtable, due, leave_bytes, was_it = FAILURES[job]
+    server = start(tenants=ALWAYS, engine_options=f'memtable = "{memtable}"\nobject_cache = "8MiB"\nblock_cache = "8MiB"')
+    with disk_of_its_own(tmp_path, server, ALWAYS[0], 96) as disk:
+        with Bystander(server, ALWAYS[1]), server.wire(ALWAYS[0], timeout=60) as alpha:
+            acknowledged = []
+            eventually(lambda: put_more(alpha, acknowledged) and due(disk), 60, "enough is written")
+            ballast = fill(disk, leave_bytes)
+            eventually(lambda: not put_more(alpha, acknowledged), 60, "writes are refused")
+            error = str(alpha.attempt("SET", "refused", "1"))
+            assert error.startswith("MISCONF") and str(server.data) in error, error
+            assert "no space" in error.lower(), f"the error does not say what is wrong: {error}"
+            assert was_it(error, rocks_log(disk)), f"no {job} met the full disk: {error}"
+            for number, value in enumerate(acknowledged):
+                assert alpha.ask("GET", f"put:{number}") == value, f"acknowledged write {number} cannot be read"
+            ballast.unlink()
+            eventually(lambda: written(alpha), 30, "writes resume once there is space again")
+            for number, value in enumerate(acknowledged):
+                assert alpha.ask("GET", f"put:{number}") == value, f"acknowledged write {number} was lost"
+        server.stop()
+        server.start()
+        with server.wire(ALWAYS[0]) as alpha:
+            assert alpha.ask("GET", f"put:{len(acknowledged) - 1}") == acknowledged[-1]
+
+
+def put_more(wire, acknowledged):
+    """Writes some values that do not compress; whether all were taken."""
+    for _ in range(8):
+        value = os.urandom(len(VALUE))
+        if isinstance(wire.attempt("SET", f"put:{len(acknowledged)}", value), ServerError):
+            return False
+        acknowledged.append(value)
+    return True
+
+
+def tables(folder):
+    return list(folder.glob("*.sst"))
+
+
+def log_bytes(folder):
+    return sum(path.stat().st_size for path in folder.glob("*.log"))
+
+
+def rocks_log(folder):
+    """What RocksDB logged, before it was opened again as well."""
+    return "".join(path.read_text(errors="replace") for path in sorted(folder.glob("LOG*")))
 
 
 def test_read_only_disk(tmp_path):
