@@ -1,6 +1,6 @@
 //! The bench on the disk that holds the target directory. Rates are not looked at: a shared machine has none.
 
-use device::{Bench, DeviceError, Disk, Load, Mix};
+use device::{Bench, DeviceError, Disk, Load, Mix, Sample};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -46,6 +46,12 @@ fn open(folder: &Path, stop: &Arc<AtomicBool>) -> Option<Disk> {
     }
 }
 
+/// A slice in which there was what is wanted. In one or the other the machine may have been busy elsewhere.
+fn run(disk: &mut Disk, load: &Load, wanted: fn(&Sample) -> bool) -> Sample {
+    let mut slices = (0..100).map(|_| disk.run(load, SLICE).expect("a slice"));
+    slices.find(wanted).expect("done in one of many slices")
+}
+
 #[test]
 fn loads_run_and_nothing_stays() {
     let (folder, kept) = folder();
@@ -55,23 +61,23 @@ fn loads_run_and_nothing_stays() {
     };
     assert_eq!(disk.scratch_bytes(), SCRATCH);
     assert!(disk.smallest_bytes() <= 4096);
-    let reads = disk.run(&Load::reads(2, 4096), SLICE).expect("reads");
+    let reads = run(&mut disk, &Load::reads(2, 4096), |done| done.reads > 0);
     assert!(
-        reads.reads > 0 && reads.writes == 0 && reads.ns > 0 && reads.latency_ns.0 > 0,
+        reads.writes == 0 && reads.ns > 0 && reads.latency_ns.0 > 0,
         "{reads:?}"
     );
     assert!(reads.latency_ns.0 <= reads.latency_ns.1);
-    let writes = disk.run(&Load::writes(2, 1 << 20), SLICE).expect("writes");
-    assert!(writes.writes > 0 && writes.reads == 0, "{writes:?}");
+    let writes = run(&mut disk, &Load::writes(2, 1 << 20), |done| done.writes > 0);
+    assert_eq!(writes.reads, 0, "{writes:?}");
     let halves = Load {
         mix: Mix::Halves,
         read_bytes: 4096,
         write_bytes: 65536,
         workers: 4,
     };
-    let both = disk.run(&halves, SLICE).expect("both");
-    assert!(both.reads > 0 && both.writes > 0, "{both:?}");
-    assert!(disk.syncs(4096, SLICE).expect("syncs") > 0.0);
+    run(&mut disk, &halves, |done| done.reads > 0 && done.writes > 0);
+    let synced = (0..100).any(|_| disk.syncs(4096, SLICE).expect("syncs") > 0.0);
+    assert!(synced, "in one of many slices");
     assert!(disk.deletes().expect("deletes") > 0.0);
     drop(disk);
     assert_eq!(names(folder.path()), ["kept"]);

@@ -220,6 +220,9 @@ fn check_floor(measured: &Measured, max_per_s: f64) -> Result<(), DeviceError> {
     Err(DeviceError::Implausible(text))
 }
 
+/// Slices without any I/O before it is the disk that hangs: in one the process, or the whole machine, may have been stopped.
+const TRIES: usize = 3;
+
 /// Steps from the least load of the sweep towards a lesser one; each takes at most six loads. A step halves or
 /// doubles a size, so these cross the gaps of the coarsest sweep.
 const DESCENTS: usize = 6;
@@ -241,15 +244,17 @@ impl Work<'_, '_> {
 
     fn slice(&mut self, what: &str, load: &Load) -> Result<Sample, DeviceError> {
         self.tell(what);
-        let sample = self.bench.run(load, self.plan.slice)?;
-        if sample.reads + sample.writes == 0 || sample.ns == 0 {
-            let text = format!(
-                "nothing was done in {:?} of {what}; the disk hangs",
-                self.plan.slice
-            );
-            return Err(DeviceError::Implausible(text));
+        for _ in 0..TRIES {
+            let sample = self.bench.run(load, self.plan.slice)?;
+            if sample.reads + sample.writes > 0 && sample.ns > 0 {
+                return Ok(sample);
+            }
         }
-        Ok(sample)
+        let text = format!(
+            "nothing was done in {TRIES} times {:?} of {what}; the disk hangs",
+            self.plan.slice
+        );
+        Err(DeviceError::Implausible(text))
     }
 
     /// Slices of each load in turns, by what `value` makes of them, until they are stable.
