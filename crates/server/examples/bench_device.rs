@@ -1,12 +1,13 @@
-//! What the hook under RocksDB and the device stage cost: point gets from the disk and from memory, by threads,
-//! of the same data without a hook, with a hook that does nothing, and with the device stage. In turns, in one
-//! process, so that the machine's moods hit all alike; ratios are of medians.
+//! What the hook under RocksDB and the device stage cost. First the stage alone: I/Os that begin and end and do nothing between,
+//! by threads. Then point gets from the disk and from memory, of the same data without a hook, with a hook that does nothing,
+//! and with the device stage: gets a second and the processor's time for each. In turns, in one process, so that the
+//! machine's moods hit all alike; ratios are of medians.
 //!
 //! ```text
 //! cargo run --release -p entremet-server --example bench_device [DIR] [rounds] [seconds of a slice]
 //! ```
 
-use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, Op};
+use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
 use engine::{
     Access, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome, Stop, Sync,
 };
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 
 const KEYS: u64 = 100_000;
 const VALUE_BYTES: usize = 1024;
+/// I/Os of the stage alone.
+const ALONE: u64 = 2_000_000;
 const NAMES: [&str; 3] = ["bare", "hook", "stage"];
 
 #[derive(Clone)]
@@ -48,6 +51,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = args.next().unwrap_or_else(|| "bench-device".into());
     let rounds: usize = args.next().map_or(Ok(5), |text| text.parse())?;
     let slice = Duration::from_secs_f64(args.next().map_or(Ok(2.0), |text| text.parse())?);
+    let stage = stage()?;
+    for threads in [1, 8, 32] {
+        alone(&*stage, threads);
+    }
     for (place, block_cache_bytes) in [("disk", 4 << 20), ("memory", 1 << 30)] {
         let directory = Path::new(&root).join(place);
         let mut options = EngineOptions::new(&directory);
@@ -67,7 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn keyspaces(engine: &Arc<Engine>) -> Result<Vec<Arc<Keyspace>>, Box<dyn std::error::Error>> {
+fn stage() -> Result<Arc<DeviceScheduler<Real>>, Box<dyn std::error::Error>> {
     // Prices of no device in particular: the arithmetic takes the same time.
     let curve = |op| {
         let point = |bytes, per_s| Point { bytes, per_s };
@@ -93,6 +100,49 @@ fn keyspaces(engine: &Arc<Engine>) -> Result<Vec<Arc<Keyspace>>, Box<dyn std::er
     };
     let stage = DeviceScheduler::new(options, Real(Instant::now()), None);
     stage.configure(0, 1.0, 0);
+    Ok(stage)
+}
+
+/// I/Os of the stage alone: what it adds to each while there are permits for all.
+fn alone(stage: &dyn DeviceStage, threads: u64) {
+    let io = DeviceIo {
+        principal: 0,
+        op: Op::Read,
+        offset: 0,
+        bytes: 4 << 10,
+        file: FileKind::Data,
+        activity: Activity::Get,
+        urgent: false,
+        tag: Tag(1),
+    };
+    let ended = Ended {
+        bytes: io.bytes,
+        ok: true,
+    };
+    let each = ALONE / threads;
+    let (cpu, begin) = (AtomicU64::new(0), Instant::now());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..each {
+                    let token = stage.begin(&io);
+                    stage.end(&io, token, ended);
+                }
+                cpu.fetch_add(threads::cpu_ns(), Ordering::Relaxed);
+            });
+        }
+    });
+    let (cpu, done) = (cpu.into_inner() as f64, (each * threads) as f64);
+    let wall = begin.elapsed().as_nanos() as f64;
+    println!(
+        "  alone {threads:>3} threads:  {:.0} ns of processor for each I/O, one each {:.0} ns",
+        cpu / done,
+        wall / done
+    );
+}
+
+fn keyspaces(engine: &Arc<Engine>) -> Result<Vec<Arc<Keyspace>>, Box<dyn std::error::Error>> {
+    let stage = stage()?;
     let hooks: [Option<Arc<dyn DeviceStage>>; 3] = [None, Some(Arc::new(Nothing)), Some(stage)];
     let mut keyspaces = Vec::new();
     for (name, stage) in NAMES.iter().zip(hooks) {
@@ -164,35 +214,43 @@ fn next(random: &mut u64) -> u64 {
 }
 
 fn compare(place: &str, keyspaces: &[Arc<Keyspace>], threads: u64, rounds: usize, slice: Duration) {
-    let mut rates = vec![Vec::new(); keyspaces.len()];
+    let (mut rates, mut costs) = (vec![Vec::new(); NAMES.len()], vec![Vec::new(); NAMES.len()]);
     for round in 0..=rounds {
-        for (keyspace, rates) in keyspaces.iter().zip(&mut rates) {
-            let rate = gets(keyspace, threads, slice);
+        for (at, keyspace) in keyspaces.iter().enumerate() {
+            let (rate, cpu_us) = gets(keyspace, threads, slice);
             // The first round warms caches up.
             if round > 0 {
-                rates.push(rate);
+                rates[at].push(rate);
+                costs[at].push(cpu_us);
             }
         }
     }
-    let medians: Vec<f64> = rates.iter_mut().map(|rates| median(rates)).collect();
+    let medians =
+        |of: &mut [Vec<f64>]| -> Vec<f64> { of.iter_mut().map(|of| median(of)).collect() };
+    let (rates, costs) = (medians(&mut rates), medians(&mut costs));
     print!("{place:>7} {threads:>3} threads:");
-    for (name, rate) in NAMES.iter().zip(&medians) {
-        print!("  {name} {rate:>8.0}/s ({:.3})", rate / medians[0]);
+    for ((name, rate), cpu_us) in NAMES.iter().zip(&rates).zip(&costs) {
+        print!(
+            "  {name} {rate:>8.0}/s ({:.3}) {cpu_us:.2} us ({:.3})",
+            rate / rates[0],
+            cpu_us / costs[0]
+        );
     }
     println!();
 }
 
-fn median(rates: &mut [f64]) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
+fn median(figures: &mut [f64]) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
-fn gets(keyspace: &Arc<Keyspace>, threads: u64, slice: Duration) -> f64 {
-    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+/// Gets a second, and microseconds of processor for each.
+fn gets(keyspace: &Arc<Keyspace>, threads: u64, slice: Duration) -> (f64, f64) {
+    let (stop, done, cpu) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let begin = Instant::now();
     std::thread::scope(|scope| {
         for thread in 0..threads {
-            let (stop, done) = (&stop, &done);
+            let (stop, done, cpu) = (&stop, &done, &cpu);
             scope.spawn(move || {
                 let (mut random, mut count) = (thread + 1, 0);
                 while !stop.load(Ordering::Relaxed) {
@@ -204,8 +262,11 @@ fn gets(keyspace: &Arc<Keyspace>, threads: u64, slice: Duration) -> f64 {
                     }
                 }
                 done.fetch_add(count, Ordering::Relaxed);
+                cpu.fetch_add(threads::cpu_ns(), Ordering::Relaxed);
             });
         }
     });
-    done.into_inner() as f64 / begin.elapsed().as_secs_f64()
+    let done = done.into_inner() as f64;
+    let rate = done / begin.elapsed().as_secs_f64();
+    (rate, cpu.into_inner() as f64 / 1e3 / done)
 }

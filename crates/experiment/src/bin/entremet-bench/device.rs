@@ -83,6 +83,10 @@ fn calibrate(setup: &Setup, folder: &Path, profile: &Path) -> Result<(), Experim
         source,
     })?;
     if output.status.success() {
+        let said = String::from_utf8_lossy(&output.stdout);
+        // The line with the depth: with more connections than that, gets also pay for waiting.
+        let floor = said.lines().find(|line| line.starts_with("floor "));
+        println!("{}", floor.unwrap_or_default());
         return Ok(());
     }
     Err(ExperimentError::Usage(format!(
