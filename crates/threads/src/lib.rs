@@ -98,7 +98,17 @@ impl Duty {
 /// CPU time of the calling thread, ns; a system call, which costs about a µs.
 #[must_use]
 pub fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time_ns(ClockId::ThreadCPUTime)
+}
+
+/// CPU time of all threads of the process, those that ended included, ns; a system call.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    time_ns(ClockId::ProcessCPUTime)
+}
+
+fn time_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -50,7 +50,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 45] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 46] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -92,6 +92,7 @@ impl Figure {
         ("vop-compaction", Self::Whole("vop-compaction"), "VOP/s"),
         ("vop-charged", Self::Whole("vop-charged"), "VOP/s"),
         ("vop-priced", Self::Whole("vop-priced"), "VOP/s"),
+        ("processor", Self::Whole("processor"), "s/s"),
         ("get-direct", Self::Whole("get-direct"), "VOP"),
         ("put-direct", Self::Whole("put-direct"), "VOP"),
         ("put-flush", Self::Whole("put-flush"), "VOP"),

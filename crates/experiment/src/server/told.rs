@@ -34,6 +34,8 @@ pub(super) struct Told {
     vops: Option<f64>,
     /// VOPs of all tenants so far, by class and by what RocksDB did them for.
     used: BTreeMap<(String, String), f64>,
+    /// Processor time of the process so far, seconds.
+    processor_s: Option<f64>,
     /// Processor time charged so far, seconds, by tenant.
     cpu: BTreeMap<String, f64>,
     /// By class and tenant; of those that can be reserved.
@@ -73,6 +75,9 @@ impl Told {
             "entremet_device_floor_vops_per_second" => self.floor = Some(value),
             "entremet_device_capacity_vops_per_second" => self.capacity = Some(value),
             "entremet_device_vops_total" => *self.vops.get_or_insert_default() += value,
+            "redis_cpu_user_seconds_total" | "redis_cpu_sys_seconds_total" => {
+                *self.processor_s.get_or_insert_default() += value;
+            }
             "entremet_tenant_device_vops_total" => {
                 let cell = (label("class"), label("activity"));
                 *self.used.entry(cell).or_default() += value;
@@ -179,6 +184,11 @@ pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
     let seconds = (last.at - first.at).as_secs_f64();
     let used = |wanted: fn(&str, &str) -> bool| last.told.used(wanted) - first.told.used(wanted);
     put("vop-rate", Some((vops - vops_before) / seconds));
+    let processor_s = last.told.processor_s.zip(first.told.processor_s);
+    put(
+        "processor",
+        processor_s.map(|(now, before)| (now - before) / seconds),
+    );
     for (name, wanted) in [
         (
             "vop-direct",
@@ -233,6 +243,8 @@ mod tests {
              entremet_device_capacity_vops_per_second 25000\n\
              entremet_device_vops_total{{operation=\"read\"}} {total}\n\
              entremet_device_vops_total{{operation=\"write\"}} {flush}\n\
+             redis_cpu_user_seconds_total {get}\n\
+             redis_cpu_sys_seconds_total {flush}\n\
              entremet_tenant_cpu_seconds_total{{tenant=\"a\",class=\"get\"}} {get}\n\
              entremet_tenant_cpu_seconds_total{{tenant=\"a\",class=\"put\"}} {flush}\n\
              entremet_tenant_requests_total{{tenant=\"a\",class=\"get\"}} {get}\n\
@@ -267,6 +279,7 @@ mod tests {
             ("vop-floor", 17e3),
             ("vop-capacity", 25e3),
             ("vop-rate", 220.0),
+            ("processor", 120.0),
             ("vop-direct", 200.0),
             ("vop-flush", 20.0),
             ("vop-compaction", 0.0),

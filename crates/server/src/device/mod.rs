@@ -115,6 +115,8 @@ struct Live {
     since: Nanos,
     done: Vop,
     parked: u64,
+    /// Processor time of the server.
+    cpu_ns: u64,
     /// The last trial of depths.
     trial: Option<Trial>,
     /// Below its floor, which was said.
@@ -181,6 +183,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             since: clock.now(),
             done: Vop::ZERO,
             parked: 0,
+            cpu_ns: 0,
             trial: None,
             below: false,
         };
@@ -342,8 +345,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
 
     /// At the end of a slice, whichever I/O ends then lets the depth and the capacity follow: no thread of its
     /// own, and none is needed while nothing happens.
-    fn follow(&self) {
-        let (now, ends) = (self.clock.now(), self.slice_ends.load(Ordering::Relaxed));
+    fn follow(&self, now: Nanos) {
+        let ends = self.slice_ends.load(Ordering::Relaxed);
         let next = now + SLICE_NS;
         let swap = |ends| {
             let order = Ordering::Relaxed;
@@ -360,6 +363,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             limited: parked > live.parked && self.queue.queued() > 0,
         };
         (live.since, live.done, live.parked) = (now, done, parked);
+        let cpu_ns = threads::process_cpu_ns();
+        let used_ns = cpu_ns - std::mem::replace(&mut live.cpu_ns, cpu_ns);
         // After a pause the slice is as long as that, and says nothing.
         if slice.ns == 0 || slice.ns > 2 * SLICE_NS {
             return;
@@ -373,7 +378,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         self.queue.set_permits(step.permits);
         if let Some(missing_per_s) = missing.filter(|_| !said) {
             let floor_per_s = self.options.floor_per_s;
-            tracing::warn!(floor_per_s, missing_per_s, "the device does less than its calibrated floor: what was promised on it cannot all be kept; calibrate again if this stays");
+            let processors = used_ns as f64 / slice.ns as f64;
+            tracing::warn!(floor_per_s, missing_per_s, processors, "while I/Os wait, the device does less than its calibrated floor: what was promised on it cannot all be kept; if as many processors are in use as the server has, these are short; else calibrate again if this stays");
         }
     }
 
@@ -422,7 +428,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
             Some(permit) => self.queue.settle(permit, cost),
             None => self.queue.charge(principal(io), cost),
         }
-        self.follow();
+        self.follow(now);
     }
 
     fn chunk_bytes(&self) -> u64 {
