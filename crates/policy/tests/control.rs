@@ -122,6 +122,41 @@ fn a_lost_node_is_left_and_its_partitions_are_placed() {
     assert!(decided.shares.iter().all(|local| local.node != 2));
 }
 
+#[test]
+fn what_a_tenant_lags_outlives_a_move() {
+    let (nodes, tenants) = (nodes(4), [tenant(1.0, true); 2]);
+    let (mut partitions, rates) = skewed(2, 8, 4);
+    let mut control = Control::new(ControlOptions::default());
+    let mut step = |partitions: &mut [Partition], lost: &[usize]| {
+        let mut served = served(partitions, &rates);
+        for number in lost {
+            partitions[*number].nodes.clear();
+        }
+        // Until then the first tenant is served a fifth less than the other.
+        let of_first = served.iter_mut().filter(|served| served.tenant == 0);
+        let part = if lost.is_empty() { 0.8 } else { 1.0 };
+        of_first.for_each(|served| served.rate *= part);
+        let seen = Seen {
+            nodes: &nodes,
+            tenants: &tenants,
+            served: &served,
+            partitions: &rates,
+        };
+        let decided = control.step(&seen, partitions);
+        let share = |tenant: u32| {
+            let of = decided.shares.iter().filter(|local| local.tenant == tenant);
+            of.map(|local| local.share).sum::<f64>()
+        };
+        (decided.planned.is_some(), share(0) / share(1))
+    };
+    for _ in 0..3 {
+        step(&mut partitions, &[]);
+    }
+    // One of the other's partitions has no node any more.
+    let (planned, ratio) = step(&mut partitions, &[15]);
+    assert!(planned && ratio > 1.05, "{planned} {ratio}");
+}
+
 proptest! {
     /// Whoever wants more gets its part of what the others leave, on nodes that are never given twice.
     #[test]

@@ -330,11 +330,7 @@ impl Control {
         let whole: f64 = seen.nodes.iter().map(|node| node.capacity as f64).sum();
         let (level, mut rows) = fair_shares(whole, &claims.collect::<Vec<_>>());
         decided.level = level;
-        if decided.planned.is_some() {
-            self.lags.forget();
-        } else {
-            self.lags.correct(&mut rows, seen.tenants, served);
-        }
+        self.lags.correct(&mut rows, seen.tenants, served);
         rows
     }
 

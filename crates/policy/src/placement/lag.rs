@@ -4,6 +4,9 @@
 //! little less than its share at one of its nodes leaves the rest to whoever else is there, and the sums drift
 //! apart by a percent or two though every node is fair. So the controller keeps for each tenant what it was served
 //! too little, as a round robin keeps what a queue did not use of its quantum.
+//!
+//! Lags outlive moves of partitions. In a large system some partition moves at every third step, and whoever
+//! has one that moves is served too little just then: that is what has to be made good.
 
 use super::TenantSeen;
 
@@ -19,11 +22,6 @@ const PART_MAX: f64 = 0.04;
 pub(super) struct Lags(Vec<f64>);
 
 impl Lags {
-    /// Nobody lags: what was served says nothing any more of what is going to be.
-    pub(super) fn forget(&mut self) {
-        self.0.clear();
-    }
-
     /// Takes in what was `served` in a step and corrects what each tenant may have, `rows`. Only among those that want
     /// more: the others have what they ask for. The sum of what these may have stays.
     pub(super) fn correct(&mut self, rows: &mut [f64], tenants: &[TenantSeen], served: &[f64]) {
@@ -34,7 +32,7 @@ impl Lags {
         // What all of them were served may be less than the whole: then each may have its part of that.
         let (whole, all) = (among(rows), among(served));
         if whole <= 0.0 || all <= 0.0 {
-            self.forget();
+            self.0.clear();
             return;
         }
         self.0.resize(rows.len(), 0.0);
