@@ -324,7 +324,7 @@ fn keyspace(facts: &Facts<'_>, lines: &mut Lines) {
 fn entremet(facts: &Facts<'_>, lines: &mut Lines) {
     let shared = facts.shared;
     let settings = facts.tenant.settings();
-    let total = shared.tenants.weight_total();
+    let total = shared.tenants.totals().weight;
     lines.line("entremet_version", &shared.options.version);
     lines.line("tenant", &facts.tenant.name);
     lines.line("weight", settings.weight);

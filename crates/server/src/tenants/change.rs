@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::memory::{Allotments, MEMORIES};
 use super::registry::RegistryError;
-use super::{Durability, Settings, Tenant, TenantSpec};
+use super::{Durability, Settings, Tenant, TenantSpec, Totals};
 use crate::core::Message;
 use crate::shared::Shared;
 
@@ -21,15 +21,13 @@ impl Shared {
         name: &str,
         edit: impl FnOnce(&mut TenantSpec),
     ) -> Result<(), RegistryError> {
-        let tenant = self.tenants.change(name, |spec, all| {
+        let tenant = self.tenants.change(name, |spec, others| {
             let was_operator = spec.settings.admin;
             edit(spec);
-            let others: Vec<&Arc<Tenant>> =
-                all.iter().filter(|other| other.name != spec.name).collect();
             if was_operator && !spec.settings.admin {
-                keep_an_operator(&others)?;
+                keep_an_operator(others)?;
             }
-            self.feasible(&spec.settings, &others)?;
+            self.feasible(&spec.settings, others)?;
             self.fits_the_device(&spec.name, &spec.settings)
         })?;
         self.take_over(&tenant);
@@ -42,13 +40,9 @@ impl Shared {
     /// # Errors
     /// No such tenant, one that cannot go, or the change could not be written down.
     pub fn remove_tenant(&self, name: &str) -> Result<(), RegistryError> {
-        let tenant = self.tenants.remove(name, |tenant, all| {
-            if tenant.settings().admin {
-                keep_an_operator(
-                    &all.iter()
-                        .filter(|other| other.name != tenant.name)
-                        .collect::<Vec<_>>(),
-                )?;
+        let tenant = self.tenants.remove(name, |settings, others| {
+            if settings.admin {
+                keep_an_operator(others)?;
             }
             Ok(())
         })?;
@@ -74,7 +68,7 @@ impl Shared {
 
     /// Changes when a tenant's writes count as done, until the configuration is read anew. Does not wait.
     pub fn set_durability(&self, tenant: &Tenant, durability: Durability) {
-        tenant.adjust(|settings| settings.durability = durability);
+        tenant.set_durability(durability);
         if let Some(keyspace) = tenant.keyspace() {
             keyspace.set_sync(durability.into());
         }
@@ -106,18 +100,15 @@ impl Shared {
 
     /// What tenants are entitled to of the memories that they share, as they are now.
     pub fn allotments(&self) -> Allotments {
-        let settings: Vec<Settings> = self
-            .tenants
-            .list()
-            .iter()
-            .map(|tenant| tenant.settings())
-            .collect();
-        Allotments::new(&self.options, &settings)
+        Allotments::new(&self.options, &self.tenants.totals())
     }
 
     fn allot_memory(&self) {
         let allotments = self.allotments();
-        for tenant in self.tenants.list() {
+        for tenant in self
+            .tenants
+            .list_where(|tenant| tenant.keyspace().is_some())
+        {
             if let Some(keyspace) = tenant.keyspace() {
                 let allotted = allotments.of(&tenant.settings());
                 keyspace.set_cache_bytes(allotted.cache_bytes);
@@ -127,8 +118,8 @@ impl Shared {
     }
 
     /// Refuses promises that the server could not keep together with those it has made.
-    fn feasible(&self, settings: &Settings, others: &[&Arc<Tenant>]) -> Result<(), RegistryError> {
-        let others: Vec<Settings> = others.iter().map(|tenant| tenant.settings()).collect();
+    fn feasible(&self, settings: &Settings, others: &Totals) -> Result<(), RegistryError> {
+        let all = others.with(settings);
         let refused = |text: String| Err(RegistryError::Infeasible(text));
         if let Some(limit) = settings
             .limit
@@ -140,21 +131,13 @@ impl Shared {
                 "reservations come to {reserved}/s, more than the limit of {limit}/s lets through"
             ));
         }
-        let reserved: f64 = others
-            .iter()
-            .chain([settings])
-            .map(Settings::reserved_per_s)
-            .sum();
+        let reserved = all.reserved_per_s;
         let capacity = self.options.capacity.requests_per_s * self.options.cores as u64;
         if settings.reserved_per_s() > 0.0 && reserved > capacity as f64 {
             let text = format!("reservations of all tenants would come to {reserved}/s, but the cores serve {capacity}/s");
             return refused(text);
         }
-        let permits: u64 = others
-            .iter()
-            .chain([settings])
-            .map(|other| u64::from(other.reserved_permits))
-            .sum();
+        let permits = all.reserved_permits;
         let handlers = self.options.engine.handlers as u64;
         if settings.reserved_permits > 0 && permits >= handlers {
             return refused(format!(
@@ -162,9 +145,8 @@ impl Shared {
                  could read from the disk"
             ));
         }
-        for memory in &MEMORIES {
-            let all = others.iter().chain([settings]);
-            let allotted: u64 = all.filter_map(memory.allotment).sum();
+        for (memory, claimed) in MEMORIES.iter().zip(&all.memories) {
+            let allotted = claimed.fixed;
             let bytes = (memory.budget)(&self.options);
             if (memory.allotment)(settings).is_some() && allotted > bytes {
                 return refused(format!(
@@ -178,8 +160,8 @@ impl Shared {
 }
 
 /// Run-time changes win over the configuration file, so without an operator nobody could undo them.
-fn keep_an_operator(others: &[&Arc<Tenant>]) -> Result<(), RegistryError> {
-    if others.iter().any(|other| other.settings().admin) {
+fn keep_an_operator(others: &Totals) -> Result<(), RegistryError> {
+    if others.operators > 0 {
         return Ok(());
     }
     Err(RegistryError::Infeasible(
@@ -193,10 +175,18 @@ mod tests {
 
     #[test]
     fn the_last_operator_stays() {
-        let [web, boss] = ["web", "boss"].map(crate::tenants::tests::tenant);
-        assert!(keep_an_operator(&[&web, &boss]).is_err());
-        boss.adjust(|settings| settings.admin = true);
-        assert!(keep_an_operator(&[&web, &boss]).is_ok());
+        let directory = tempfile::tempdir().unwrap();
+        let shared = crate::shared::tests::shared(directory.path(), &["web"]);
+        let make =
+            |name: &str, admin| shared.change_tenant(name, |spec| spec.settings.admin = admin);
+        make("web", true).unwrap();
+        assert!(make("web", false).is_err());
+        assert!(shared.remove_tenant("web").is_err());
+        make("boss", true).unwrap();
+        make("web", false).unwrap();
+        assert!(shared.remove_tenant("boss").is_err());
+        shared.remove_tenant("web").unwrap();
+        shared.engine.shutdown();
     }
 
     #[test]
@@ -206,7 +196,7 @@ mod tests {
         shared
             .change_tenant("new", |spec| spec.settings.weight = 4.0)
             .unwrap();
-        assert_eq!(shared.tenants.weight_total(), 6.0);
+        assert_eq!(shared.tenants.totals().weight, 6.0);
         let too_much =
             shared.change_tenant("new", |spec| spec.settings.cache_bytes = Some(1 << 40));
         assert!(matches!(too_much, Err(RegistryError::Infeasible(_))));

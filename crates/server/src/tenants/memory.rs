@@ -1,6 +1,7 @@
 //! The memories that tenants share, and what each is entitled to of them.
 
-use super::Settings;
+use super::totals::Claimed;
+use super::{Settings, Totals};
 use crate::options::Options;
 
 /// A memory that tenants share by allotments.
@@ -54,17 +55,17 @@ pub struct Allotted {
 }
 
 impl Allotments {
-    pub(super) fn new(options: &Options, tenants: &[Settings]) -> Self {
-        let of = |memory: &Memory| {
-            let tenants = tenants.iter();
-            let tenants = tenants.map(|settings| ((memory.allotment)(settings), settings.weight));
-            policy::memory::Allotments::new((memory.budget)(options), tenants)
+    pub(super) fn new(options: &Options, totals: &Totals) -> Self {
+        let of = |memory: &Memory, claimed: &Claimed| {
+            let claims = [(Some(claimed.fixed), 0.0), (None, claimed.weights)];
+            policy::memory::Allotments::new((memory.budget)(options), claims)
         };
         let [objects, blocks, buffers] = &MEMORIES;
+        let [of_objects, of_blocks, of_buffers] = &totals.memories;
         Self {
-            objects: of(objects),
-            blocks: of(blocks),
-            buffers: of(buffers),
+            objects: of(objects, of_objects),
+            blocks: of(blocks, of_blocks),
+            buffers: of(buffers, of_buffers),
         }
     }
 

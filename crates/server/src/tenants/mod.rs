@@ -13,6 +13,7 @@ mod registry;
 mod settings;
 mod store;
 mod streams;
+mod totals;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -29,6 +30,7 @@ pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
 pub use store::StoreError;
 pub use streams::{Place, Streams};
+pub use totals::Totals;
 
 use crate::commands::ScanCursors;
 use crate::session::{Counted, SlowLog};
@@ -104,9 +106,9 @@ impl Tenant {
         }
     }
 
-    /// Changes what it is promised, until the configuration is read anew.
-    fn adjust(&self, change: impl FnOnce(&mut Settings)) {
-        change(&mut self.settings.write());
+    /// Changes when its writes count as done, until the configuration is read anew.
+    fn set_durability(&self, durability: Durability) {
+        self.settings.write().durability = durability;
     }
 
     /// True once an administrator has removed it; its connections are being closed.

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use policy::PrincipalId;
 
 use super::store::{Change, Store, StoreError};
-use super::{Tenant, TenantSpec, DEFAULT};
+use super::{Settings, Tenant, TenantSpec, Totals, DEFAULT};
 
 /// Why the list could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -31,9 +31,16 @@ pub enum RegistryError {
     Store(#[from] StoreError),
 }
 
+/// The list, and what those in it are promised together.
+#[derive(Default)]
+struct Tenants {
+    by_name: BTreeMap<String, Arc<Tenant>>,
+    totals: Totals,
+}
+
 /// Every tenant of this process.
 pub struct Registry {
-    tenants: RwLock<BTreeMap<String, Arc<Tenant>>>,
+    tenants: RwLock<Tenants>,
     /// Held through a whole change, so that file and memory change in the same order.
     store: Mutex<Store>,
     next_id: Mutex<u32>,
@@ -47,7 +54,7 @@ impl Registry {
     /// The tenant file cannot be read.
     pub fn open(directory: &Path, specs: &[TenantSpec], cores: usize) -> Result<Self, StoreError> {
         let registry = Self {
-            tenants: RwLock::new(BTreeMap::new()),
+            tenants: RwLock::default(),
             store: Mutex::new(Store::open(directory)?),
             next_id: Mutex::new(0),
             cores,
@@ -75,14 +82,16 @@ impl Registry {
         }
         let mut tenants = self.tenants.write();
         let gone: Vec<_> = tenants
+            .by_name
             .iter()
             .filter(|(name, _)| !wanted.contains_key(*name))
             .map(|(_, tenant)| Arc::clone(tenant))
             .collect();
         for tenant in &gone {
             tenant.removed.store(true, Ordering::Release);
-            tenants.remove(&tenant.name);
+            tenants.by_name.remove(&tenant.name);
         }
+        tenants.totals = wanted.values().map(|spec| &spec.settings).collect();
         for spec in wanted.into_values() {
             self.install(&mut tenants, spec);
         }
@@ -91,54 +100,61 @@ impl Registry {
 
     /// The tenant of this name.
     pub fn get(&self, name: &str) -> Option<Arc<Tenant>> {
-        self.tenants.read().get(name).cloned()
+        self.tenants.read().by_name.get(name).cloned()
     }
 
     /// Every tenant, by name.
     pub fn list(&self) -> Vec<Arc<Tenant>> {
-        self.tenants.read().values().cloned().collect()
+        self.list_where(|_| true)
     }
 
-    /// The sum of all weights: a tenant's share is its weight over this.
-    pub fn weight_total(&self) -> f64 {
-        self.tenants
-            .read()
-            .values()
-            .map(|tenant| tenant.settings.read().weight)
-            .sum()
+    /// Those of which `wanted` holds, by name.
+    pub fn list_where(&self, wanted: impl Fn(&Tenant) -> bool) -> Vec<Arc<Tenant>> {
+        let tenants = self.tenants.read();
+        let wanted = tenants.by_name.values().filter(|tenant| wanted(tenant));
+        wanted.cloned().collect()
     }
 
-    /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's defaults, and all
-    /// tenants; no other change comes between what it sees and what it does.
+    /// What all are promised together.
+    pub fn totals(&self) -> Totals {
+        self.tenants.read().totals
+    }
+
+    /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's defaults, and what the
+    /// others are promised; no other change comes between what it sees and what it does.
     ///
     /// # Errors
     /// A bad name, `edit`'s, or the change could not be written down (nothing has changed then).
     pub fn change(
         &self,
         name: &str,
-        edit: impl FnOnce(&mut TenantSpec, &[Arc<Tenant>]) -> Result<(), RegistryError>,
+        edit: impl FnOnce(&mut TenantSpec, &Totals) -> Result<(), RegistryError>,
     ) -> Result<Arc<Tenant>, RegistryError> {
         if !valid_name(name) {
             return Err(RegistryError::Name(name.to_string()));
         }
         let mut store = self.store.lock();
-        let mut spec = self
-            .get(name)
-            .map_or_else(|| TenantSpec::new(name), |tenant| tenant.spec());
-        edit(&mut spec, &self.list())?;
-        store.record(name, Some(Change::set(&spec)))?;
-        Ok(self.install(&mut self.tenants.write(), spec))
+        let (mut spec, mut others) = (TenantSpec::new(name), self.totals());
+        if let Some(tenant) = self.get(name) {
+            spec = tenant.spec();
+            others = others.without(&spec.settings);
+        }
+        edit(&mut spec, &others)?;
+        store.record(name, Change::set(&spec))?;
+        let mut tenants = self.tenants.write();
+        tenants.totals = others.with(&spec.settings);
+        Ok(self.install(&mut tenants, spec))
     }
 
     /// Removes a tenant, for good. Its data stays on the disk until it is deleted by hand or the tenant
-    /// comes back. `check` is given it and all tenants, and may refuse.
+    /// comes back. `check` is given what it and what the others are promised, and may refuse.
     ///
     /// # Errors
     /// No such tenant, the default tenant, `check`'s, or the change could not be written down.
     pub fn remove(
         &self,
         name: &str,
-        check: impl FnOnce(&Tenant, &[Arc<Tenant>]) -> Result<(), RegistryError>,
+        check: impl FnOnce(&Settings, &Totals) -> Result<(), RegistryError>,
     ) -> Result<Arc<Tenant>, RegistryError> {
         if name == DEFAULT {
             return Err(RegistryError::Default);
@@ -146,19 +162,19 @@ impl Registry {
         let mut store = self.store.lock();
         let unknown = || RegistryError::Unknown(name.to_string());
         let tenant = self.get(name).ok_or_else(unknown)?;
-        check(&tenant, &self.list())?;
-        store.record(name, Some(Change::Removed))?;
+        let settings = tenant.settings();
+        let others = self.totals().without(&settings);
+        check(&settings, &others)?;
+        store.record(name, Change::Removed)?;
         tenant.removed.store(true, Ordering::Release);
-        self.tenants.write().remove(name);
+        let mut tenants = self.tenants.write();
+        tenants.by_name.remove(name);
+        tenants.totals = others;
         Ok(tenant)
     }
 
-    fn install(
-        &self,
-        tenants: &mut BTreeMap<String, Arc<Tenant>>,
-        spec: TenantSpec,
-    ) -> Arc<Tenant> {
-        if let Some(tenant) = tenants.get(&spec.name) {
+    fn install(&self, tenants: &mut Tenants, spec: TenantSpec) -> Arc<Tenant> {
+        if let Some(tenant) = tenants.by_name.get(&spec.name) {
             tenant.gate.change(spec.password);
             *tenant.settings.write() = spec.settings;
             return Arc::clone(tenant);
@@ -166,7 +182,9 @@ impl Registry {
         let mut next_id = self.next_id.lock();
         let tenant = Arc::new(Tenant::new(PrincipalId(*next_id), spec, self.cores));
         *next_id += 1;
-        tenants.insert(tenant.name.clone(), Arc::clone(&tenant));
+        tenants
+            .by_name
+            .insert(tenant.name.clone(), Arc::clone(&tenant));
         tenant
     }
 }

@@ -1,10 +1,17 @@
-//! Tenants that were added or changed at run time: a JSON file in the data directory.
+//! Tenants that were added or changed at run time, in the data directory: `tenants.json`, and behind it a journal of the
+//! changes since, so that a change costs what it is long and not what all tenants are.
+//!
+//! The journal is written anew as `tenants.json` once most of it is out of date. A crash between the two leaves changes
+//! in both; taking them over again changes nothing, since each says all about its tenant.
+
+mod journal;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use journal::Journal;
 use serde::{Deserialize, Serialize};
 
 use super::{Password, Settings, TenantSpec};
@@ -78,20 +85,24 @@ impl Change {
     }
 }
 
-/// The file.
+/// A journal of fewer changes is not worth writing anew.
+const CHANGES_MIN: usize = 256;
+
+/// The files.
 pub struct Store {
     path: PathBuf,
     changes: BTreeMap<String, Change>,
+    journal: Journal,
 }
 
 impl Store {
-    /// Reads the file, or starts empty where there is none.
+    /// Reads the files, or starts empty where there are none.
     ///
     /// # Errors
-    /// An unreadable or damaged file.
+    /// An unreadable or damaged file, or a directory that cannot be written to.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join("tenants.json");
-        let changes = match fs::read(&path) {
+        let mut changes: BTreeMap<String, Change> = match fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text).map_err(|source| StoreError::Damaged {
                 path: path.clone(),
                 source,
@@ -99,7 +110,14 @@ impl Store {
             Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(source) => return Err(StoreError::Io { path, source }),
         };
-        Ok(Self { path, changes })
+        let journal = Journal::open(directory, |name, change| {
+            changes.insert(name, change);
+        })?;
+        Ok(Self {
+            path,
+            changes,
+            journal,
+        })
     }
 
     /// Every change, by tenant name.
@@ -107,32 +125,123 @@ impl Store {
         &self.changes
     }
 
-    /// Records a change and has it on the disk before it returns; none: forgets the tenant's changes.
+    /// Records a change and has it on the disk before it returns.
     ///
     /// # Errors
-    /// The file could not be written; the earlier content stays in force.
-    pub fn record(&mut self, name: &str, change: Option<Change>) -> Result<(), StoreError> {
-        let mut next = self.changes.clone();
-        match change {
-            Some(change) => next.insert(name.to_string(), change),
-            None => next.remove(name),
-        };
-        self.write(&next).map_err(|source| StoreError::Io {
-            path: self.path.clone(),
-            source,
-        })?;
-        self.changes = next;
+    /// The journal could not be written; the earlier changes stay in force.
+    pub fn record(&mut self, name: &str, change: Change) -> Result<(), StoreError> {
+        self.journal.append(name, &change)?;
+        self.changes.insert(name.to_string(), change);
+        if self.journal.changes() > self.changes.len().max(CHANGES_MIN) {
+            if let Err(error) = self.tidy() {
+                // The journal says everything: it grows until this succeeds.
+                tracing::warn!(%error, "run-time changes of tenants could not be written anew");
+            }
+        }
         Ok(())
     }
 
+    fn tidy(&mut self) -> Result<(), StoreError> {
+        self.write().map_err(|source| StoreError::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.journal.clear()
+    }
+
     /// Written aside and renamed, so that a crash leaves the old file or the new one, never half.
-    fn write(&self, changes: &BTreeMap<String, Change>) -> io::Result<()> {
+    fn write(&self) -> io::Result<()> {
         let aside = self.path.with_extension("json.new");
         let mut file = File::create(&aside)?;
-        file.write_all(&serde_json::to_vec_pretty(changes)?)?;
+        file.write_all(&serde_json::to_vec_pretty(&self.changes)?)?;
         file.sync_all()?;
         fs::rename(&aside, &self.path)?;
-        let directory = self.path.parent().unwrap_or(Path::new("."));
-        File::open(directory)?.sync_all()
+        sync_directory(self.path.parent().unwrap_or(Path::new(".")))
+    }
+}
+
+/// Names of files last when their directory has them on the disk.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weight(weight: f64) -> Change {
+        let mut spec = TenantSpec::new("any");
+        spec.settings.weight = weight;
+        Change::set(&spec)
+    }
+
+    fn sizes(directory: &Path) -> (u64, Option<u64>) {
+        let bytes = |name| {
+            fs::metadata(directory.join(name))
+                .ok()
+                .map(|file| file.len())
+        };
+        (
+            bytes("tenants.jsonl").expect("a journal"),
+            bytes("tenants.json"),
+        )
+    }
+
+    #[test]
+    fn what_was_recorded_is_there_when_the_store_is_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(directory.path()).unwrap();
+        for number in 0..3 * CHANGES_MIN {
+            let change = if number % 5 == 0 {
+                Change::Removed
+            } else {
+                weight(number as f64)
+            };
+            store.record(&format!("t{}", number % 40), change).unwrap();
+        }
+        let again = Store::open(directory.path()).unwrap();
+        assert_eq!(again.changes(), store.changes());
+        assert_eq!(again.changes().len(), 40);
+    }
+
+    #[test]
+    fn a_change_writes_its_own_size_however_many_tenants_there_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(directory.path()).unwrap();
+        let mut grew = Vec::new();
+        for number in 0..2 * CHANGES_MIN {
+            let before = sizes(directory.path()).0;
+            store.record(&format!("t{number:05}"), weight(2.0)).unwrap();
+            grew.push(sizes(directory.path()).0 - before);
+        }
+        assert!(grew.iter().all(|bytes| *bytes == grew[0]), "{grew:?}");
+        assert_eq!(sizes(directory.path()).1, None, "nothing was written anew");
+    }
+
+    #[test]
+    fn one_tenant_changed_for_ever_does_not_fill_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(directory.path()).unwrap();
+        store.record("web", weight(1.0)).unwrap();
+        let one = sizes(directory.path()).0;
+        for number in 0..3 * CHANGES_MIN {
+            store.record("web", weight((number % 9) as f64)).unwrap();
+            assert!(sizes(directory.path()).0 <= one * (CHANGES_MIN as u64 + 1));
+        }
+        assert!(sizes(directory.path()).1.is_some(), "it was written anew");
+        let again = Store::open(directory.path()).unwrap();
+        assert_eq!(again.changes(), store.changes());
+    }
+
+    #[test]
+    fn a_crash_before_the_journal_is_cleared_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(directory.path()).unwrap();
+        store.record("web", weight(1.0)).unwrap();
+        store.record("web", weight(2.0)).unwrap();
+        store.record("api", Change::Removed).unwrap();
+        store.write().unwrap();
+        let again = Store::open(directory.path()).unwrap();
+        assert_eq!(again.changes(), store.changes());
     }
 }

@@ -15,7 +15,7 @@ pub fn explain(visit: &mut Visit<'_>) {
     let mut text = vec![share_line(
         &tenant.name,
         &settings,
-        shared.tenants.weight_total(),
+        shared.tenants.totals().weight,
     )];
     if let Some(totals) = shared.metrics.totals(&tenant.name) {
         text.extend(

@@ -47,7 +47,7 @@ fn list(visit: &mut Visit<'_>) {
 
 fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     let settings = tenant.settings();
-    let share_percent = 100.0 * settings.weight / visit.shared.tenants.weight_total();
+    let share_percent = 100.0 * settings.weight / visit.shared.tenants.totals().weight;
     let allotted = visit.shared.allotments().of(&settings);
     let sync = SYNC
         .iter()
