@@ -1,10 +1,12 @@
-"""Tenants that are added while the server runs: none is lost."""
+"""Tenants that are added while the server runs: none is lost, and thousands of them are ordinary."""
 
 import os
 import random
 
 import pytest
 
+from harness.process import resident_bytes
+from harness.resp import ServerError
 from harness.server import Server, StartFailed, Tenant
 
 OPERATOR = Tenant("boss", extra="admin = true")
@@ -12,6 +14,9 @@ ROUNDS = int(os.environ.get("ENTREMET_KILL_ROUNDS", "50")) // 5
 CHANGES_MAX = 400
 # As many names as make the journal be written anew once in a while.
 NAMES = 60
+WITH_PASSWORDS = 100
+# One hash works over 19 MiB.
+GROWTH_MAX = 64 << 20
 
 pytestmark = pytest.mark.ours
 
@@ -79,3 +84,21 @@ def test_a_torn_change_is_dropped_and_a_damaged_one_refuses_to_start(tmp_path):
     journal.write_bytes(b"x" + whole)
     with pytest.raises(StartFailed, match="tenants.jsonl is damaged"):
         server.start()
+
+
+def test_passwords_of_many_tenants_fill_no_memory(tmp_path):
+    server = Server(tmp_path, tenants=(OPERATOR,)).start()
+    try:
+        with server.wire(OPERATOR) as wire:
+            wire.ask("ENTREMET", "TENANT", "SET", "first", "PASSWORD", "first-secret")
+            before = resident_bytes(server.pid)
+            for number in range(WITH_PASSWORDS):
+                wire.ask("ENTREMET", "TENANT", "SET", f"t{number}", "PASSWORD", f"t{number}-secret")
+        for number in range(WITH_PASSWORDS):
+            with server.wire(Tenant(f"t{number}")) as wire:
+                wire.ask("PING")
+        with server.wire() as wire, pytest.raises(ServerError, match="WRONGPASS"):
+            wire.ask("AUTH", "t1", "t2-secret")
+        assert resident_bytes(server.pid) - before < GROWTH_MAX
+    finally:
+        server.kill()
