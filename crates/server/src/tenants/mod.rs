@@ -3,7 +3,6 @@
 //! A tenant is an ACL user, a keyspace of its own and a principal of every stage. The registry is read at
 //! `AUTH` and by administration only; the request path holds its tenant by `Arc`.
 
-mod argon;
 mod calls;
 mod change;
 mod expiry;

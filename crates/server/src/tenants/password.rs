@@ -6,14 +6,12 @@
 
 use std::thread;
 
-use argon2::password_hash::{PasswordHash, SaltString};
-use argon2::{Algorithm, Params};
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::{Algorithm, Argon2, Params};
 use crossbeam_channel::{bounded, Sender, TrySendError};
 use parking_lot::Mutex;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
-
-use super::argon;
 
 /// Longer passwords are refused, so that nobody makes the server hash a megabyte.
 const PLAIN_MAX: usize = 512;
@@ -57,7 +55,10 @@ impl Password {
             .fill(&mut salt)
             .map_err(|_| "no system randomness for a salt".to_string())
             .and_then(|()| SaltString::encode_b64(&salt).map_err(|e| e.to_string()))
-            .and_then(|salt| argon::hash(plain, &salt).map_err(|e| e.to_string()));
+            .and_then(|salt| {
+                let hash = Argon2::default().hash_password(plain, &salt);
+                hash.map(|hash| hash.to_string()).map_err(|e| e.to_string())
+            });
         hash.map(Self::Hashed)
             .map_err(|cause| format!("cannot be hashed: {cause}"))
     }
@@ -94,8 +95,7 @@ impl Password {
         match self {
             Self::None => true,
             Self::Hashed(phc) => PasswordHash::new(phc)
-                .and_then(|hash| argon::verify(plain, &hash))
-                .unwrap_or(false),
+                .is_ok_and(|hash| Argon2::default().verify_password(plain, &hash).is_ok()),
         }
     }
 }
