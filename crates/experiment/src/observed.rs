@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use workload::report::figures::{Figures, GeneratorFigures, LoadFigures, TenantFigures};
+use workload::report::figures::{
+    Figures, GeneratorFigures, LatencyFigures, LoadFigures, TenantFigures,
+};
+
+use crate::server::times::{self, Latencies};
 
 /// One run: of the load against a server, of the simulator, or of a program.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -38,6 +42,9 @@ pub struct Tenant {
     /// Processor time that the server charged it, seconds per second; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_per_s: Option<f64>,
+    /// What the server's own histograms say of the measured time, ms, by the server's class; empty where nobody looked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_ms: Latencies,
 }
 
 /// What a run cost the server, load and preload together.
@@ -55,7 +62,7 @@ impl Observed {
         let tenants = figures.tenants.into_iter().map(|load| Tenant {
             group: group(&load.name),
             load,
-            cpu_per_s: None,
+            ..Tenant::default()
         });
         Self {
             elapsed_s: figures.elapsed_s,
@@ -108,6 +115,18 @@ impl Tenant {
         found.map(|found| &found.load).ok_or_else(|| {
             let name = &self.load.name;
             format!("tenant {name} asked for nothing of class {class:?}")
+        })
+    }
+
+    /// What the server's own histograms say of a class of the load, or of all together.
+    ///
+    /// # Errors
+    /// When they say nothing.
+    pub fn server_ms(&self, class: Option<&str>) -> Result<&LatencyFigures, String> {
+        let class = class.map_or(times::ALL, times::class_of);
+        self.server_ms.get(class).ok_or_else(|| {
+            let name = &self.load.name;
+            format!("the server's histograms say nothing of tenant {name}, class {class:?}")
         })
     }
 }

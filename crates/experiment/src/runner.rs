@@ -364,11 +364,16 @@ impl Runner<'_> {
             config: &config,
         })?;
         // Only where something is asked that the load does not know: looking takes its processor a little.
-        let watched = config.contains_key("device") || self.experiment.asks_for(Figure::Cpu);
+        let asked = |figure| self.experiment.asks_for(figure);
+        let watched = config.contains_key("device") || Figure::OF_SERVERS.into_iter().any(asked);
         let watch = server.admin.filter(|_| watched).map(Watch::begin);
+        let mut measuring = false;
         let mut changed = scenario.clone();
         let (mut to_come, mut refused) = (self.experiment.changes.iter().peekable(), None);
         let at = &mut |at_s: f64| {
+            if at_s >= 0.0 && !std::mem::replace(&mut measuring, true) {
+                watch.iter().for_each(Watch::measure);
+            }
             while let Some(change) = to_come.next_if(|change| change.at_s <= at_s) {
                 lay_over(&mut changed, &change.scenario);
                 refused = server.reconfigure(&config::of_scenario(&changed)).err();
@@ -398,7 +403,9 @@ impl Runner<'_> {
             let seen = watch.end(measured);
             observed.figures.extend(seen.figures);
             for tenant in &mut observed.tenants {
-                tenant.cpu_per_s = seen.cpu_per_s.get(&tenant.load.name).copied();
+                let name = &tenant.load.name;
+                tenant.cpu_per_s = seen.cpu_per_s.get(name).copied();
+                tenant.server_ms = seen.latencies.get(name).cloned().unwrap_or_default();
             }
         }
         observed.server = ServerUse {

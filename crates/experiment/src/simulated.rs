@@ -50,7 +50,7 @@ pub fn observed(plan: &Plan, outcome: &Outcome) -> Observed {
             .map(|(load, spec)| Tenant {
                 group: spec.group.clone(),
                 load,
-                cpu_per_s: None,
+                ..Tenant::default()
             })
             .collect(),
         figures: BTreeMap::from([

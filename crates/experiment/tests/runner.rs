@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +12,13 @@ use std::time::{Duration, Instant};
 
 use experiment::done::Done;
 use experiment::observed::{Observed, Tenant};
+use experiment::plan::Only;
 use experiment::player::Player;
 use experiment::runner::{self, Setup};
 use experiment::spec::{Experiment, FILE};
 use experiment::ExperimentError;
+use telemetry::api::HistogramsView;
+use telemetry::{Class, Histogram, HistogramSnapshot};
 use toml::Table;
 use workload::report::figures::{LoadFigures, TenantFigures};
 use workload::WorkloadError;
@@ -58,9 +62,15 @@ static SCRIPTS: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     for (name, first, then) in [
         ("serves", "", "exec sleep 1000"),
         ("crashes", "", "echo I am done >&2; exit 7"),
+        // Its admin address is the test's.
+        ("tells", "", "exec sleep 1000"),
         ("rereads", rereads, "while :; do sleep 0.01; done"),
     ] {
         let path = folder.path().join(name);
+        let ready = match name {
+            "tells" => ready.replace("http://127.0.0.1:1'", "http://'$(cat \"$0.admin\")"),
+            _ => ready.to_string(),
+        };
         fs::write(&path, format!("#!/bin/sh\n{first}\n{ready}\n{then}\n")).expect("script");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
     }
@@ -131,7 +141,7 @@ impl Player for Made {
         let tenant = Tenant {
             group: "web".into(),
             load,
-            cpu_per_s: None,
+            ..Tenant::default()
         };
         Ok(Observed {
             tenants: vec![tenant],
@@ -191,6 +201,65 @@ fn runs_take_turns_and_each_has_its_scenario_and_seed() {
         "{:?}",
         done.notes
     );
+}
+
+/// An admin address of the test's: each question for histograms finds a hundred gets more, ten times slower than those before.
+fn tells_histograms(listener: TcpListener) {
+    let latency = Histogram::new();
+    let mut each_ns = 100_000;
+    for stream in listener.incoming() {
+        let mut stream = stream.expect("a question");
+        let mut head = BufReader::new(&stream).lines().map_while(Result::ok);
+        let line = head.next().unwrap_or_default();
+        head.find(String::is_empty);
+        let mut body = String::new();
+        if line.starts_with("GET /api/histograms ") {
+            latency.record_many(each_ns, 100);
+            each_ns *= 10;
+            let view = HistogramsView {
+                tenant: "web".into(),
+                class: Class::Get,
+                latency: latency.snapshot(),
+                queue: HistogramSnapshot::default(),
+                disk: HistogramSnapshot::default(),
+            };
+            body = serde_json::to_string(&[view]).expect("JSON");
+        }
+        write!(stream, "HTTP/1.0 200 OK\r\n\r\n{body}").expect("an answer");
+    }
+}
+
+#[test]
+fn the_server_s_own_histograms_are_asked_at_both_ends_of_the_measured_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let admin = listener.local_addr().expect("its number").to_string();
+    let binary = script("tells");
+    fs::write(SCRIPTS.path().join("tells.admin"), admin).expect("the address");
+    std::thread::spawn(move || tells_histograms(listener));
+    let rest = "[[verdict]]\ntarget = \"told\"\nvariant = \"fair\"\npoint = \"alone\"\nmeasure = \"value\"\n\
+                figure = \"server-p50\"\nclass = \"get\"\nshown = true\n";
+    let player = Made::default();
+    let alone = Setup {
+        only: Some(Only {
+            variant: Some("fair".into()),
+            point: Some("alone".into()),
+        }),
+        repeats: Some(1),
+        ..setup(&binary, &player, &NEVER)
+    };
+    let (_, done) = run(&experiment(rest), &alone).expect("it runs");
+    // The first hundred were of the warm-up.
+    let told = done
+        .judged
+        .iter()
+        .find(|one| one.target.starts_with("told"));
+    let told = told
+        .expect("the verdict")
+        .measured
+        .as_ref()
+        .expect("measured")
+        .median;
+    assert!((told - 1.0).abs() < 1.0 / 32.0, "{told} ms");
 }
 
 #[test]

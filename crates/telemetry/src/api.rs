@@ -7,7 +7,7 @@ use crate::metrics::TenantScrape;
 use crate::model::{ServerSnapshot, State, TenantSnapshot};
 use crate::shares::{Recent, Share};
 use crate::snapshot::HistogramSnapshot;
-use crate::totals::{ClassTotals, Usage};
+use crate::totals::{ClassTotals, TenantTotals, Usage};
 
 /// `GET /api/server`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -133,6 +133,37 @@ impl TimesView {
             p999_ms: ms(times.quantile(0.999)),
             max_ms: ms(times.max() as f64),
         }
+    }
+}
+
+/// One element of `GET /api/histograms`: one tenant's requests of one class since the start, all that is known of
+/// their times. The difference of two answers has the quantiles of the time between.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistogramsView {
+    /// The tenant.
+    pub tenant: String,
+    /// The class.
+    pub class: Class,
+    /// As in [`ClassView`].
+    pub latency: HistogramSnapshot,
+    /// As in [`ClassView`].
+    pub queue: HistogramSnapshot,
+    /// As in [`ClassView`].
+    pub disk: HistogramSnapshot,
+}
+
+impl HistogramsView {
+    pub(crate) fn of(tenant: &str, totals: TenantTotals) -> Vec<Self> {
+        let classes = Class::ALL.into_iter().zip(totals.classes);
+        let used = classes.filter(|(_, totals)| !totals.latency.is_empty());
+        let view = |(class, totals): (Class, ClassTotals)| Self {
+            tenant: tenant.into(),
+            class,
+            latency: totals.latency,
+            queue: totals.queue,
+            disk: totals.disk,
+        };
+        used.map(view).collect()
     }
 }
 

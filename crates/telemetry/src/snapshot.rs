@@ -1,9 +1,12 @@
 //! A histogram's counts at one moment: merged across cores, subtracted over time, asked for quantiles.
 
+use serde::{Deserialize, Serialize};
+
 use crate::histogram::{bounds_of, bucket_of, BUCKETS};
 
 /// Counts of values in nanoseconds, taken from a [`crate::Histogram`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct HistogramSnapshot {
     /// Empty while nothing was counted, else [`BUCKETS`] long.
     counts: Vec<u64>,
@@ -116,8 +119,40 @@ impl HistogramSnapshot {
     }
 }
 
+/// A snapshot in JSON.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    sum_ns: u64,
+    /// Of the buckets that hold something, rising: the values lie below this, ns, and not below the bucket before; how many.
+    buckets: Vec<(u64, u64)>,
+}
+
+impl From<HistogramSnapshot> for Written {
+    fn from(snapshot: HistogramSnapshot) -> Self {
+        let buckets = snapshot.buckets();
+        Self {
+            sum_ns: snapshot.sum_ns,
+            buckets: buckets
+                .map(|(bucket, count)| (bounds_of(bucket).1, count))
+                .collect(),
+        }
+    }
+}
+
+impl From<Written> for HistogramSnapshot {
+    fn from(written: Written) -> Self {
+        let mut snapshot = Self::default();
+        for (below_ns, count) in written.buckets {
+            snapshot.add_bucket(bucket_of(below_ns.saturating_sub(1)), count);
+        }
+        snapshot.add_sum(written.sum_ns);
+        snapshot
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::HistogramSnapshot;
     use crate::Histogram;
     use proptest::prelude::*;
 
@@ -167,6 +202,14 @@ mod tests {
             let before = histogram.snapshot();
             b.iter().for_each(|&v| histogram.record(v));
             prop_assert_eq!(histogram.snapshot().since(&before), of(&b).snapshot());
+        }
+
+        #[test]
+        fn what_is_written_is_read(values in prop::collection::vec(0u64..200_000_000_000, 0..50)) {
+            let snapshot = of(&values).snapshot();
+            let text = serde_json::to_string(&snapshot).expect("JSON");
+            let again: HistogramSnapshot = serde_json::from_str(&text).expect("as written");
+            prop_assert_eq!(again, snapshot);
         }
 
         #[test]

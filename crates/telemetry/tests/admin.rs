@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 use support::{exchange, get, request, serve};
-use telemetry::api::{ServerView, TenantView};
+use telemetry::api::{HistogramsView, ServerView, TenantView};
 use telemetry::{Class, Limit, State};
 
 #[test]
@@ -63,6 +63,33 @@ fn tenants_show_shares_and_latencies() {
     assert_eq!(web.share.wanted_percent, 75.0, "idle does not count");
     assert!((web.share.got_percent - 75.0).abs() < 0.1);
     assert!(web.recent.requests_per_s > 0.0);
+}
+
+#[test]
+fn differences_of_histograms_are_what_came_between() {
+    let (admin, _fake, registry) = serve();
+    let mut web = registry.recorder("web", 0).expect("free");
+    let ask = || -> Vec<HistogramsView> {
+        let text = get(admin.address(), "/api/histograms").body;
+        serde_json::from_str(&text).expect("as documented")
+    };
+    web.record(&request(Class::Get, 40_000_000));
+    let before = ask();
+    (0..99).for_each(|_| web.record(&request(Class::Get, 100_000)));
+    web.record(&request(Class::Get, 900_000));
+    web.record(&request(Class::Put, 900_000));
+    let after = ask();
+    let classes = |of: &[HistogramsView]| -> Vec<(String, Class)> {
+        of.iter()
+            .map(|one| (one.tenant.clone(), one.class))
+            .collect()
+    };
+    assert_eq!(classes(&before), [("web".to_string(), Class::Get)]);
+    assert_eq!(after[1].class, Class::Put);
+    let between = after[0].latency.since(&before[0].latency);
+    assert_eq!(between.count(), 100);
+    assert!((between.quantile(0.99) - 100_000.0).abs() < 100_000.0 / 32.0);
+    assert!((between.quantile(1.0) - 900_000.0).abs() < 900_000.0 / 32.0);
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn closed_plan(redis: &Redis, streams: Vec<Stream>, threads: usize) -> Plan {
         duration: Duration::from_millis(300),
         drain: DRAIN,
         threads,
+        spin: false,
     }
 }
 
@@ -116,6 +117,7 @@ fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> Plan {
         duration,
         drain: DRAIN,
         threads: 1,
+        spin: false,
     }
 }
 

@@ -40,6 +40,14 @@ pub enum Figure {
     P999,
     /// Highest.
     Max,
+    /// Median of the server's own histogram.
+    ServerP50,
+    /// Its 99th percentile.
+    ServerP99,
+    /// Median of the client less the server's: what the way between them takes.
+    Network,
+    /// The client's 99th percentile less that.
+    P99LessNetwork,
     /// Most operations outstanding at a time; second by second only.
     Outstanding,
     /// Processor time of the load generator for each request answered, ns.
@@ -50,7 +58,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 46] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 50] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -66,6 +74,10 @@ impl Figure {
         ("p99", Self::P99, "ms"),
         ("p999", Self::P999, "ms"),
         ("max", Self::Max, "ms"),
+        ("server-p50", Self::ServerP50, "ms"),
+        ("server-p99", Self::ServerP99, "ms"),
+        ("network", Self::Network, "ms"),
+        ("p99-less-network", Self::P99LessNetwork, "ms"),
         ("outstanding", Self::Outstanding, "operations"),
         ("generator", Self::Generator, "ns"),
         ("utilisation", Self::Whole("utilisation"), ""),
@@ -97,6 +109,15 @@ impl Figure {
         ("put-direct", Self::Whole("put-direct"), "VOP"),
         ("put-flush", Self::Whole("put-flush"), "VOP"),
         ("put-compaction", Self::Whole("put-compaction"), "VOP"),
+    ];
+
+    /// Those that a server must be asked for while it is loaded.
+    pub const OF_SERVERS: [Self; 5] = [
+        Self::Cpu,
+        Self::ServerP50,
+        Self::ServerP99,
+        Self::Network,
+        Self::P99LessNetwork,
     ];
 
     /// Its unit, empty for a ratio.
@@ -138,7 +159,9 @@ impl Figure {
             Self::P999 => latency.p999,
             Self::Max => latency.max,
             // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
-            Self::Outstanding | Self::Generator | Self::Whole(_) | Self::Cpu => f64::NAN,
+            Self::Outstanding | Self::Generator | Self::Whole(_) => f64::NAN,
+            Self::Cpu | Self::ServerP50 | Self::ServerP99 => f64::NAN,
+            Self::Network | Self::P99LessNetwork => f64::NAN,
         }
     }
 }
@@ -186,14 +209,23 @@ impl Choice {
         tenants
             .iter()
             .map(|tenant| {
-                let figures = tenant.figures(self.class.as_deref())?;
+                let class = self.class.as_deref();
                 let name = &tenant.load.name;
+                let network = || -> Measured {
+                    Ok(tenant.figures(class)?.latency_ms.p50 - tenant.server_ms(class)?.p50)
+                };
                 let value = match (self.figure, &self.class) {
                     (Figure::Cpu, Some(_)) => {
                         return Err("processor time is not charged by class".into())
                     }
                     (Figure::Cpu, None) => tenant.cpu_per_s.unwrap_or(f64::NAN),
-                    (figure, _) => figure.of(figures),
+                    (Figure::ServerP50, _) => tenant.server_ms(class)?.p50,
+                    (Figure::ServerP99, _) => tenant.server_ms(class)?.p99,
+                    (Figure::Network, _) => network()?,
+                    (Figure::P99LessNetwork, _) => {
+                        tenant.figures(class)?.latency_ms.p99 - network()?
+                    }
+                    (figure, _) => figure.of(tenant.figures(class)?),
                 };
                 Ok((finite(value, name)?, tenant.load.weight))
             })
@@ -243,6 +275,8 @@ pub fn value(run: &Observed, choice: &Choice) -> Measured {
 mod tests {
     use super::super::made;
     use super::*;
+    use crate::server::times::Latencies;
+    use workload::report::figures::LatencyFigures;
 
     fn choice(tenants: &[&str], figure: Figure) -> Choice {
         Choice {
@@ -269,6 +303,31 @@ mod tests {
             ..choice(&["web"], Figure::P99)
         };
         assert_eq!(value(&run, &lowest), Ok(10.0));
+    }
+
+    #[test]
+    fn the_server_has_figures_of_its_own() {
+        let mut run = made::rates(&[("web", 1.0, 100.0)]);
+        let told = |p50, p99| LatencyFigures {
+            p50,
+            p99,
+            ..LatencyFigures::default()
+        };
+        run.tenants[0].server_ms = Latencies::from([
+            ("all".into(), told(0.25, 8.0)),
+            ("scan".into(), told(0.5, 9.0)),
+        ]);
+        assert_eq!(value(&run, &choice(&[], Figure::ServerP50)), Ok(0.25));
+        assert_eq!(value(&run, &choice(&[], Figure::ServerP99)), Ok(8.0));
+        run.tenants[0].load.total.latency_ms = told(0.5, 8.5);
+        assert_eq!(value(&run, &choice(&[], Figure::Network)), Ok(0.25));
+        assert_eq!(value(&run, &choice(&[], Figure::P99LessNetwork)), Ok(8.25));
+        let of = |class: &str| Choice {
+            class: Some(class.into()),
+            ..choice(&[], Figure::ServerP99)
+        };
+        assert_eq!(value(&run, &of("range")), Ok(9.0));
+        assert!(value(&run, &of("put")).is_err());
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub fn rates(tenants: &[(&str, f64, f64)]) -> Observed {
         run.tenants.push(Tenant {
             group: (*group).to_string(),
             load,
-            cpu_per_s: None,
+            ..Tenant::default()
         });
     }
     run

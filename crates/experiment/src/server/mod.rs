@@ -7,6 +7,7 @@
 pub mod check;
 pub mod config;
 pub mod pin;
+pub mod times;
 mod told;
 pub mod watch;
 

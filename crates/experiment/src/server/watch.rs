@@ -1,12 +1,16 @@
-//! What a server tells of its device stage and of its processors while it is loaded: its metrics, half a second by half a second.
+//! What a server tells of itself while it is loaded: its metrics, half a second by half a second, and its histograms of
+//! latency from the end of the warm-up on.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{Error, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use telemetry::api::HistogramsView;
+
+use super::times::{latencies, Latencies};
 use super::told::{cpu_per_s, figures, Sample, Told};
 
 /// Often enough for the last second of a load to have two.
@@ -20,54 +24,94 @@ pub struct Seen {
     pub figures: BTreeMap<String, f64>,
     /// Processor time that tenants were charged, seconds per second.
     pub cpu_per_s: BTreeMap<String, f64>,
+    /// What the server's own histograms say, by tenant; none without [`Watch::measure`].
+    pub latencies: BTreeMap<String, Latencies>,
+}
+
+/// What the thread is told.
+enum Order {
+    /// The measured time begins.
+    Measure,
+    /// It is over.
+    Stop,
+}
+
+/// What the thread saw.
+#[derive(Default)]
+struct Looks {
+    samples: Vec<Sample>,
+    /// At the beginning of the measured time, and at its end.
+    histograms: Option<(Vec<HistogramsView>, Vec<HistogramsView>)>,
 }
 
 /// A thread that looks, until it is told to stop.
 pub struct Watch {
-    stop: Sender<()>,
-    looks: JoinHandle<Vec<Sample>>,
+    orders: Sender<Order>,
+    looks: JoinHandle<Looks>,
 }
 
 impl Watch {
     /// Begins to look at an admin address.
     pub fn begin(admin: SocketAddr) -> Self {
-        let (stop, stopped) = channel();
+        let (orders, heard) = channel();
         let look = move || {
-            let mut samples = Vec::new();
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(EVERY) {
-                if let Ok(page) = metrics(admin) {
-                    let (at, told) = (Instant::now(), Told::read(&page));
-                    samples.push(Sample { at, told });
+            let (mut looks, mut begun) = (Looks::default(), None);
+            loop {
+                match heard.recv_timeout(EVERY) {
+                    Ok(Order::Measure) => begun = histograms(admin).ok(),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Ok(page) = get(admin, "/metrics") {
+                            let (at, told) = (Instant::now(), Told::read(&page));
+                            looks.samples.push(Sample { at, told });
+                        }
+                    }
+                    Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
-            samples
+            looks.histograms = begun.zip(histograms(admin).ok());
+            looks
         };
         Self {
-            stop,
+            orders,
             looks: std::thread::spawn(look),
         }
     }
 
+    /// From now on histograms count.
+    pub fn measure(&self) {
+        // It may have ended already, with nothing to tell.
+        let _ = self.orders.send(Order::Measure);
+    }
+
     /// What was seen in the last `measured`.
     pub fn end(self, measured: Duration) -> Seen {
-        // It may have ended already, with nothing to tell.
-        let _ = self.stop.send(());
-        let samples = self.looks.join().unwrap_or_default();
-        let last = samples.last().map(|sample| sample.at);
+        let _ = self.orders.send(Order::Stop);
+        let looks = self.looks.join().unwrap_or_default();
+        let last = looks.samples.last().map(|sample| sample.at);
         let from = last.and_then(|last| last.checked_sub(measured));
         let within = |sample: &&Sample| from.is_none_or(|from| sample.at >= from);
-        let samples = samples.iter().filter(within).collect::<Vec<_>>();
+        let samples = looks.samples.iter().filter(within).collect::<Vec<_>>();
+        let histograms = looks.histograms.unwrap_or_default();
         Seen {
             figures: figures(&samples),
             cpu_per_s: cpu_per_s(&samples),
+            latencies: latencies(&histograms.0, &histograms.1),
         }
     }
 }
 
-fn metrics(admin: SocketAddr) -> std::io::Result<String> {
+fn histograms(admin: SocketAddr) -> std::io::Result<Vec<HistogramsView>> {
+    let page = get(admin, "/api/histograms")?;
+    let body = page.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    serde_json::from_str(body).map_err(Error::other)
+}
+
+/// The whole answer, head and body. HTTP/1.0, so that the body comes in one piece.
+fn get(admin: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&admin, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut page = String::new();
     stream.read_to_string(&mut page)?;
     Ok(page)

@@ -9,9 +9,9 @@ use axum::routing::get;
 use axum::{Json, Router};
 
 use super::{events, gather, pages, Shared};
-use crate::api::{ErrorText, ErrorView, ServerView, TenantView};
+use crate::api::{ErrorText, ErrorView, HistogramsView, ServerView, TenantView};
 use crate::metrics::render;
-use crate::model::State;
+use crate::model::{State, TenantSnapshot};
 
 type Source = Extract<Arc<Shared>>;
 
@@ -28,6 +28,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/server", get(server))
         .route("/api/tenants", get(tenants))
         .route("/api/tenants/{name}", get(tenant))
+        .route("/api/histograms", get(histograms))
         .route("/api/stages", get(stages))
         .route("/api/live", get(events::live))
         .route("/api/live/{name}", get(events::live_tenant))
@@ -74,6 +75,15 @@ async fn tenant(Extract(shared): Source, Path(name): Path<String>) -> Response {
         Some(tenant) => Json(TenantView::new(tenant)).into_response(),
         None => no_such_tenant(&name, format!("/api/tenants/{name}")),
     }
+}
+
+async fn histograms(Extract(shared): Source) -> Json<Vec<HistogramsView>> {
+    let tenants = shared.source.tenants();
+    let of = |tenant: &TenantSnapshot| {
+        let totals = shared.registry.totals(&tenant.name).unwrap_or_default();
+        HistogramsView::of(&tenant.name, totals)
+    };
+    Json(tenants.iter().flat_map(of).collect())
 }
 
 pub(super) fn no_such_tenant(name: &str, place: String) -> Response {

@@ -66,6 +66,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
         duration,
         drain: DRAIN,
         threads: 1,
+        spin: false,
     };
     let mut teller = Teller::new(Duration::ZERO, duration);
     let outcome = drive::run(plan, &stop, &mut |progress| teller.tell(progress));

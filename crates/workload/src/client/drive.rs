@@ -78,7 +78,7 @@ pub(crate) fn play(
 ) -> Result<Outcome, WorkloadError> {
     // Thousands of connections are no reason to fail.
     raise_file_limit();
-    let (target, threads) = (plan.target, plan.threads.max(1));
+    let (target, threads, spin) = (plan.target, plan.threads.max(1), plan.spin);
     let times = Times {
         from_ns: plan.warm_up.as_nanos() as u64,
         until_ns: (plan.warm_up + plan.duration).as_nanos() as u64,
@@ -87,7 +87,7 @@ pub(crate) fn play(
     let parts = plan.split(threads);
     let mut drives = Vec::with_capacity(threads);
     for part in parts {
-        drives.push(Drive::prepare(target, part, times)?);
+        drives.push(Drive::prepare(target, part, times, spin)?);
     }
     // What is due goes before what closed loops on other threads make of their replies: those only wait, where this is
     // late. The first drive runs on this thread, whose nice value counts for all, and which therefore never changes it.
@@ -151,6 +151,8 @@ struct Drive {
     lag: Latency,
     news: Vec<String>,
     told: (u64, u64, u64, u64),
+    /// Never sleeps.
+    spin: bool,
 }
 
 impl Drive {
@@ -158,6 +160,7 @@ impl Drive {
         target: std::net::SocketAddr,
         streams: Vec<Stream>,
         times: Times,
+        spin: bool,
     ) -> Result<Self, WorkloadError> {
         let identities: Vec<Identity> = streams.iter().map(|s| s.identity.clone()).collect();
         let names = streams
@@ -187,6 +190,7 @@ impl Drive {
             lag: Latency::default(),
             news: Vec::new(),
             told: (0, 0, 0, 0),
+            spin,
         })
     }
 
@@ -222,6 +226,7 @@ impl Drive {
             lag: self.lag,
             busy: cpu_s / elapsed_s.max(1e-9),
             cpu_s,
+            spins: self.spin,
         };
         Ok(Outcome {
             tenants: self.recorder.finish(),
@@ -343,7 +348,7 @@ impl Drive {
     /// Waits for something to read or write, at most `wait_ns`.
     fn wait(&mut self, wait_ns: u64) -> Result<(), WorkloadError> {
         let mut timeout = TICK;
-        if wait_ns == 0 {
+        if wait_ns == 0 || self.spin {
             timeout = Duration::ZERO;
         } else if wait_ns < TICK.as_nanos() as u64 {
             self.timer.arm(wait_ns)?;

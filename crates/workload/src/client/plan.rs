@@ -24,6 +24,8 @@ pub struct Plan {
     pub drain: Duration,
     /// Client threads, at least 1.
     pub threads: usize,
+    /// They look for what comes without ever sleeping.
+    pub spin: bool,
 }
 
 /// One stream of requests.

@@ -64,6 +64,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
         duration: scenario.duration,
         drain: scenario.drain,
         threads: scenario.threads,
+        spin: scenario.spin,
     };
     Ok(Built {
         plan,

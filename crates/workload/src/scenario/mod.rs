@@ -56,6 +56,8 @@ pub struct Scenario {
     pub drain: Duration,
     /// Threads of the load generator, at least 1.
     pub threads: usize,
+    /// They never sleep.
+    pub spin: bool,
     /// `[server]`, in the language of `entremet.toml`, as it was written; empty when absent.
     pub server: toml::Table,
     /// At least one, names unique; `count` is spelt out.

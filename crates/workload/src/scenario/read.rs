@@ -62,6 +62,7 @@ fn scenario(root: &Section, written: &toml::Table) -> Option<Scenario> {
         warm_up: time(root, "warm_up").unwrap_or_default(),
         drain: time(root, "drain").unwrap_or_default(),
         threads: root.get_or_default::<u32>("threads") as usize,
+        spin: root.get_or_default("spin"),
         server: server.cloned().unwrap_or_default(),
         tenants: groups.into_iter().collect::<Option<Vec<_>>>()?.concat(),
     };

@@ -41,6 +41,7 @@ const TOP: &[Key] = &[
     key("warm_up", Time("0s", "1h"), Value("\"2s\""), "Run before it and not measured. All other times count from the end of the warm-up."),
     key("drain", Time("0s", "10min"), Value("\"5s\""), "How long the last replies are waited for; what has not come then has failed as `unanswered`."),
     key("threads", Integer(1, 64), Value("1"), "Threads of the load generator. Loads are dealt to them in turn, connections of closed loops evenly."),
+    key("spin", Flag, Value("false"), "The threads never sleep: they look for replies and for what is due without end. A thread that slept takes its time to wake, which is then in the latencies of the load and in none of the server's. Each needs a processor to itself."),
     key("server", Foreign("a table in the language of `entremet.toml`, without `[[tenant]]`"), Unset("the server is as it is"), "Configuration of the server under test, for who starts one (`entremet experiment`). `entremet load` says that it leaves it alone."),
     key("tenant", Tables, Required, "Who asks. The keys below from `weight` on mean what they mean in `entremet.toml`; `entremet load` sends them to the server only with `--provision`."),
     key("tenant.name", Text("1 to 58 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, "Its name: its user at AUTH."),

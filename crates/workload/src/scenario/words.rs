@@ -26,6 +26,9 @@ pub fn words(scenario: &Scenario) -> String {
         scenario.seed,
         many(scenario.threads as u64, "thread"),
     );
+    if scenario.spin {
+        let _ = writeln!(text, "Its threads never sleep.");
+    }
     if !scenario.server.is_empty() {
         let sections: Vec<&str> = scenario.server.keys().map(String::as_str).collect();
         let _ = writeln!(

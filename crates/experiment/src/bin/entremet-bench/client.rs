@@ -168,6 +168,7 @@ fn open_loop(
             duration: setup.run,
             drain: Duration::from_secs(5),
             threads: 1,
+            spin: false,
         };
         let outcome = drive::run(plan, &AtomicBool::new(false), &mut |_| {})?;
         let offered = outcome.tenants[0].total().offered as f64;

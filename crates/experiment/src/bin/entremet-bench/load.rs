@@ -129,6 +129,7 @@ pub fn shoot(
         duration: setup.run,
         drain: DRAIN,
         threads: 1,
+        spin: false,
     };
     let cpu_from_s = server.cpu_s();
     let outcome = drive::run(plan, &RUNNING, &mut |_| {})?;
