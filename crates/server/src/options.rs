@@ -131,6 +131,9 @@ pub struct Options {
     pub wall_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Processor time of the calling thread, in ns, for what a long turn is charged.
     pub thread_time: crate::core::ThreadTime,
+    /// Time for which the calling thread was awake and had no processor since its start, in ns: what came meanwhile came
+    /// before the thread saw it.
+    pub thread_waited: crate::core::ThreadTime,
     /// Version text for `INFO`.
     pub version: String,
     /// The configuration file, for `INFO`.

@@ -10,6 +10,8 @@
 
 mod schedule;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{getpid, getpriority_process, setpriority_process, Pid};
@@ -112,6 +114,26 @@ fn time_ns(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Time for which the calling thread was ready to run and had no processor since its start, ns; two system calls at first and one
+/// then, which costs about a µs. 0 where the kernel does not count it.
+#[must_use]
+pub fn waited_ns() -> u64 {
+    thread_local! {
+        static COUNT: Option<File> = File::open("/proc/thread-self/schedstat").ok();
+    }
+    let mut text = [0; 64];
+    COUNT
+        .with(|count| count.as_ref()?.read_at(&mut text, 0).ok())
+        .and_then(|length| waited_of(&text[..length]))
+        .unwrap_or(0)
+}
+
+/// The second number of a `schedstat` (proc(5) and the kernel's sched-stats.rst: time spent on a run queue).
+fn waited_of(text: &[u8]) -> Option<u64> {
+    let words = std::str::from_utf8(text).ok()?;
+    words.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// That of the first thread, which has no duty: threads inherit the nice value of whoever starts them.
 fn process_nice() -> i32 {
     getpriority_process(Some(getpid())).unwrap_or(0)
@@ -157,6 +179,14 @@ mod tests {
             committer == up || committer == same,
             "{committer}: going up needs a right that a test may lack"
         );
+    }
+
+    #[test]
+    fn the_wait_for_a_processor_is_the_second_number() {
+        assert_eq!(waited_of(b"5137 95832 12\n"), Some(95_832));
+        assert_eq!(waited_of(b""), None);
+        let first = waited_ns();
+        assert!(waited_ns() >= first, "it only grows");
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         clock,
         wall_ms: Arc::new(wall_ms),
         thread_time: threads::cpu_ns,
+        thread_waited: threads::waited_ns,
         version: crate::cli::VERSION.to_string(),
         config_file: source.file.clone(),
     })

@@ -1,16 +1,87 @@
-//! When requests came: a core only sees them when it looks.
+//! When requests came: a core only sees them when it looks, and it only looks when it has a processor.
 
+use std::io;
+use std::time::Duration;
+
+use mio::Events;
 use policy::Nanos;
 
-/// When something had come that a look at the poll found, which began and ended then; the look before it had ended at
-/// `before`. A look that waited was ended by what came. Another found what had come since the one before, at any time
-/// with equal chance: a client counts that wait, so the server must.
-pub fn came_at(before: Nanos, began: Nanos, ended: Nanos) -> Nanos {
-    let since = began.saturating_sub(before);
-    if ended.saturating_sub(began) > since {
-        ended
-    } else {
-        before + since / 2
+use super::Core;
+
+/// A look at the poll that took less did not sleep, ns: a tenth of what falling asleep and waking takes.
+const SLEPT_NS: Nanos = 1_000;
+
+/// A look at the poll.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    /// When the look before it ended.
+    pub before: Nanos,
+    /// When it began …
+    pub began: Nanos,
+    /// … and ended.
+    pub ended: Nanos,
+    /// For how much of it the thread was awake and had no processor, ns.
+    pub waited_ns: Nanos,
+}
+
+impl Look {
+    /// It slept until something came, rather than finding what was there.
+    pub fn slept(&self) -> bool {
+        let length = self.ended.saturating_sub(self.began);
+        length > SLEPT_NS.max(self.began.saturating_sub(self.before))
+    }
+
+    /// When the event at `place` of the `count` that it found had come. Clients count from then, so the server must.
+    ///
+    /// A look that slept was woken by the first of them, and while its thread then waited for a processor the others came.
+    /// Another found what had come since the look before. The kernel lists events in the order in which they came; it does
+    /// not say when, so they are spread evenly.
+    pub fn came(&self, place: usize, count: usize) -> Nanos {
+        let (from, until, halves) = if self.slept() {
+            let woken = self.ended.saturating_sub(self.waited_ns);
+            (woken.max(self.began), self.ended, 2 * place)
+        } else {
+            (self.before, self.began, 2 * place + 1)
+        };
+        let span = until.saturating_sub(from);
+        from + (span as u128 * halves as u128 / (2 * count.max(1)) as u128) as Nanos
+    }
+}
+
+impl Core {
+    /// Looks at the poll, and sleeps there if there is nothing to do.
+    pub(super) fn wait(&mut self, events: &mut Events) {
+        let now = self.shared.options.clock.now();
+        let until = match self.wake_at {
+            _ if self.door_waits() => now,
+            Some(at) => at.min(self.tick_at),
+            None => self.tick_at,
+        };
+        let timeout = Duration::from_nanos(until.saturating_sub(now));
+        let load = &self.shared.loads[self.id];
+        self.balance.sleeps(load, now, self.stage.queued());
+        let waited = self.shared.options.thread_waited;
+        let waited_ns = if timeout.is_zero() { 0 } else { waited() };
+        if let Err(error) = self.poll.poll(events, Some(timeout)) {
+            if error.kind() != io::ErrorKind::Interrupted {
+                tracing::error!(core = self.id, %error, "poll failed");
+            }
+        }
+        self.now = self.shared.options.clock.now();
+        self.look = Look {
+            before: self.look.ended,
+            began: now,
+            ended: self.now,
+            waited_ns: 0,
+        };
+        if !timeout.is_zero() && self.look.slept() {
+            self.look.waited_ns = waited().saturating_sub(waited_ns);
+        }
+        self.balance.wakes(self.now);
+        if !timeout.is_zero() {
+            self.processor.slept(self.now - now);
+        }
+        self.now_ms = (self.shared.options.wall_ms)();
     }
 }
 
@@ -18,10 +89,36 @@ pub fn came_at(before: Nanos, began: Nanos, ended: Nanos) -> Nanos {
 mod tests {
     use super::*;
 
+    fn look(began: Nanos, ended: Nanos, waited_ns: Nanos) -> Look {
+        Look {
+            before: 1_000,
+            began,
+            ended,
+            waited_ns,
+        }
+    }
+
     #[test]
-    fn what_a_busy_core_finds_came_between_two_looks() {
-        assert_eq!(came_at(1_000, 101_000, 102_000), 51_000);
-        assert_eq!(came_at(1_000, 21_000, 500_000), 500_000);
-        assert_eq!(came_at(1_000, 1_000, 1_000), 1_000);
+    fn what_a_busy_core_finds_came_between_two_looks_in_the_order_of_the_list() {
+        let busy = look(101_000, 102_000, 0);
+        assert_eq!(busy.came(0, 1), 51_000);
+        let each = [0, 1, 2, 3].map(|place| busy.came(place, 4));
+        assert_eq!(each, [13_500, 38_500, 63_500, 88_500]);
+        assert_eq!(look(1_000, 1_000, 0).came(0, 1), 1_000);
+    }
+
+    #[test]
+    fn what_wakes_a_core_came_before_it_had_a_processor() {
+        assert_eq!(look(21_000, 500_000, 0).came(2, 3), 500_000);
+        let late = look(21_000, 500_000, 300_000);
+        assert_eq!(
+            [0, 1, 2].map(|place| late.came(place, 3)),
+            [200_000, 300_000, 400_000]
+        );
+        assert_eq!(
+            look(21_000, 500_000, 900_000).came(0, 1),
+            21_000,
+            "not before it slept"
+        );
     }
 }

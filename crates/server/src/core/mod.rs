@@ -34,9 +34,7 @@ mod unit;
 mod waiting;
 
 use std::collections::HashSet;
-use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::{Keyspace, Seq};
 use mio::{Events, Poll, Token};
@@ -56,7 +54,7 @@ pub use unit::Unit;
 
 use crate::connection::{Connection, Parked};
 use crate::shared::Shared;
-use arrival::came_at;
+use arrival::Look;
 use balance::Balance;
 use handler::Task;
 use places::Places;
@@ -130,9 +128,8 @@ pub struct Core {
     now: Nanos,
     /// Time of day at the last look at the poll.
     now_ms: u64,
-    /// When the last look at the poll ended, and when what it found had come.
-    looked: Nanos,
-    came: Nanos,
+    /// The last look at the poll.
+    look: Look,
     /// Every request of this turn is answered so: its tenant is over a limit.
     refusal: Option<(telemetry::Limit, String)>,
     /// Nothing is runnable before this time.
@@ -178,8 +175,12 @@ impl Core {
             value_bytes_max: u32::try_from(options.value_bytes_max).unwrap_or(u32::MAX),
             now,
             now_ms: (options.wall_ms)(),
-            looked: now,
-            came: now,
+            look: Look {
+                before: now,
+                began: now,
+                ended: now,
+                waited_ns: 0,
+            },
             refusal: None,
             wake_at: None,
             round_ends: now + ROUND_NS,
@@ -197,11 +198,12 @@ impl Core {
         let mut events = Events::with_capacity(1_024);
         while !self.stopped {
             self.wait(&mut events);
-            for event in &events {
+            let count = events.iter().count();
+            for (place, event) in events.iter().enumerate() {
                 match event.token() {
                     mailbox::NUDGE => {}
                     token if accept::is_door(token) => self.accept(),
-                    token => self.noticed(token, event),
+                    token => self.noticed(token, event, self.look.came(place, count)),
                 }
             }
             if self.door_waits() {
@@ -214,33 +216,8 @@ impl Core {
         self.close_all();
     }
 
-    fn wait(&mut self, events: &mut Events) {
-        let now = self.shared.options.clock.now();
-        let until = match self.wake_at {
-            _ if self.door_waits() => now,
-            Some(at) => at.min(self.tick_at),
-            None => self.tick_at,
-        };
-        let timeout = Duration::from_nanos(until.saturating_sub(now));
-        let load = &self.shared.loads[self.id];
-        self.balance.sleeps(load, now, self.stage.queued());
-        if let Err(error) = self.poll.poll(events, Some(timeout)) {
-            if error.kind() != io::ErrorKind::Interrupted {
-                tracing::error!(core = self.id, %error, "poll failed");
-            }
-        }
-        self.now = self.shared.options.clock.now();
-        self.came = came_at(self.looked, now, self.now);
-        self.looked = self.now;
-        self.balance.wakes(self.now);
-        if !timeout.is_zero() {
-            self.processor.slept(self.now - now);
-        }
-        self.now_ms = (self.shared.options.wall_ms)();
-    }
-
-    /// Takes note of what the poll says of a connection.
-    fn noticed(&mut self, token: Token, event: &mio::event::Event) {
+    /// Takes note of what the poll says of a connection; it `came` then.
+    fn noticed(&mut self, token: Token, event: &mio::event::Event, came: Nanos) {
         let Some(key) = self.places.key_at(token.0 as u32) else {
             return;
         };
@@ -255,7 +232,7 @@ impl Core {
             connection.writable = true;
         }
         if connection.tally.since == 0 && connection.wants_turn() {
-            connection.tally.since = self.came;
+            connection.tally.since = came;
         }
         let now = self.now;
         self.put_back(key, connection, now);

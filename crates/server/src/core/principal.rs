@@ -86,6 +86,10 @@ impl Principals {
             return;
         }
         let tally = std::mem::take(tally);
+        if !connection.starved && !connection.input.is_empty() {
+            // What its turn left over came with what it answered.
+            connection.tally.since = tally.since;
+        }
         let Some(recorder) = self.of(&connection.tenant) else {
             return;
         };

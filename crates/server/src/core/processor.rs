@@ -13,7 +13,7 @@ const SUSPECT_NS: Nanos = 200_000;
 /// down to the one that is looked at.
 const FRESH_NS: Nanos = 2_000_000;
 
-/// Processor time of the calling thread, ns.
+/// A time of the calling thread since its start, ns: on a processor, or waiting for one.
 pub type ThreadTime = fn() -> Nanos;
 
 /// The time of one core's thread, by two clocks.
