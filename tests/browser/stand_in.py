@@ -85,6 +85,7 @@ class StandIn:
         self.silent, self.streams = False, True
         self.state, self.reason = "ready", None
         self.device, self.doubt = None, None
+        self.past = []
         self.stopped = threading.Event()
         outer = self
 
@@ -141,6 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/" or path.startswith("/ui/"):
             name = FILES.get(path.removeprefix("/ui/").removeprefix("/") or "index.html")
             self.answer((WEB / name).read_bytes() if name else b"", TYPES[name.rsplit(".", 1)[-1]] if name else "text/plain", 200 if name else 404)
+        elif path == "/api/history":
+            self.answer(json.dumps({"steps": server.past}).encode(), "application/json")
         elif path.startswith("/api/live"):
             name = path.removeprefix("/api/live").removeprefix("/")
             self.answer(json.dumps(server.detail(name) if name else server.live()).encode(), "application/json")

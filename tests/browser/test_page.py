@@ -1,5 +1,7 @@
 """The page against an admin address that says what the test wants."""
 
+import time
+
 import pytest
 from browser.conftest import DESK, PHONE, prefer, size
 from browser.page import ENTER, ESCAPE, TAB, Page
@@ -9,6 +11,11 @@ from harness.waiting import eventually
 
 HOSTILE = ["<img src=x onerror=\"window.hurt=1\">", "</script><script>window.hurt=1</script>", "a b&amp;<b>c</b>'\"`", "%3Cb%3E", "../etc?x=1#y"]
 SCHEMES = {"light": "rgb(243, 245, 247)", "dark": "rgb(12, 15, 18)"}
+
+
+def ran(name, rate):
+    """A tenant as a step of /api/history tells it."""
+    return {"name": name, "requests_per_s": rate, "p50_ms": 0.1, "p99_ms": 100 / rate, "got_percent": rate / 12}
 
 
 def many(count):
@@ -217,6 +224,24 @@ def test_lines_can_be_hidden(browser, stand_in):
     eventually(lambda: page.js("return performance.now()") > before + 300)
     assert button.get_attribute("aria-pressed") == "false", "a new second neither undoes it nor makes the legend anew"
     assert page.drawn(0) < drawn, "a line is gone"
+
+
+@pytest.mark.parametrize(("window", "scheme"), [(DESK, "light"), (DESK, "dark"), (PHONE, "light")])
+def test_plots_begin_with_what_was_before_the_page(browser, stand_in, window, scheme, tmp_path):
+    prefer(browser, scheme)
+    size(browser, window)
+    server = stand_in([tenant("web"), tenant("batch")])
+    page = Page(browser, server.url)
+    assert "web" not in page.text(".plots"), "who does nothing is not drawn"
+    now_ms = int(time.time() * 1000)
+    past = [{"at_ms": now_ms - 5000 * age, "others": 0, "tenants": [ran("web", 900 - 10 * age), ran("batch", 200 + 5 * age)]} for age in range(50, 0, -1)]
+    server.past = past
+    browser.refresh()
+    eventually(lambda: "web" in page.text(".plots") and "batch" in page.text(".plots"), what="who was busy is drawn")
+    eventually(lambda: page.js("return [...document.querySelectorAll('.plot-area')].length") == 3)
+    assert all(page.drawn(place) > 0 for place in range(3))
+    assert page.overflow() == 0
+    browser.save_screenshot(str(tmp_path / "past.png"))
 
 
 def test_a_tenant_that_leaves_is_missed(browser, stand_in):

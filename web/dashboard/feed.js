@@ -53,7 +53,7 @@ export class Feed {
   }
 }
 
-async function ask(path) {
+export async function ask(path) {
   const answer = await fetch(path);
   return answer.ok ? answer.json() : null;
 }

@@ -1,7 +1,7 @@
 // The dashboard: wires the feed to the page, and the page to keys and buttons.
 
 import { write } from "./dom.js";
-import { Feed } from "./feed.js";
+import { Feed, ask } from "./feed.js";
 import { listen, move } from "./keys.js";
 import { Overview } from "./overview.js";
 import { pairs } from "./pairs.js";
@@ -154,5 +154,16 @@ listen({
   k: () => move(-1),
   Escape: back,
 });
+// What was before the page: plots that begin empty tell nothing of why somebody opened it. A server that has none to tell is no
+// reason not to begin.
+async function begin() {
+  const past = await ask("/api/history").catch(() => null);
+  if (past === null) return;
+  history.begin(past.steps);
+  looks.begin(past.steps);
+  if (seen.live) looks.update(seen.live.tenants);
+}
+
 setTheme(theme);
 go();
+begin();

@@ -1,7 +1,11 @@
 // What the page knows: the last minutes of everybody, who is drawn how, which rows come in which order. No elements here.
 
-// Five minutes of one frame a second.
-export const FRAMES_MAX = 300;
+// Five minutes.
+export const SPAN_MS = 300_000;
+// Of one a second.
+export const FRAMES_MAX = SPAN_MS / 1000;
+// Of the server's own history.
+const STEP_MS = 5000;
 // Lines in one plot that an eye can follow.
 export const DRAWN_MAX = 6;
 // A longer silence is drawn as a gap.
@@ -15,19 +19,39 @@ const FIELDS = {
   wanted: (t) => t.share.wanted_percent,
 };
 const NAMES = Object.keys(FIELDS);
+// Of whoever a step that lists everybody does not list.
+const IDLE = NAMES.map((name) => (name === "rate" || name === "got" ? 0 : null));
 
 export class History {
   constructor() {
     this.frames = [];
+    // Whether the last frame came from the stream.
+    this.live = false;
+  }
+
+  // Begins with what the server kept from before the page was opened, in steps of some seconds; what was heard meanwhile stays.
+  begin(steps) {
+    const heard = this.frames;
+    const values = (tenant) => [tenant.requests_per_s, tenant.p50_ms, tenant.p99_ms, tenant.got_percent, null];
+    const past = steps.map((step) => ({ at_ms: step.at_ms, tenants: new Map(step.tenants.map((tenant) => [tenant.name, values(tenant)])), absent: step.others === 0 ? IDLE : undefined }));
+    this.frames = [...past.filter((frame) => heard.length === 0 || frame.at_ms < heard[0].at_ms), ...heard];
+    this.trim();
+  }
+
+  trim() {
+    const newest = this.frames.at(-1)?.at_ms ?? 0;
+    const kept = this.frames.findIndex((frame) => newest - frame.at_ms < SPAN_MS);
+    this.frames.splice(0, kept);
   }
 
   push(live) {
     const last = this.frames.at(-1);
     if (last && live.at_ms <= last.at_ms) return;
-    if (last && live.at_ms - last.at_ms > GAP_MS) this.frames.push({ at_ms: last.at_ms + 1000, tenants: new Map() });
+    if (last && live.at_ms - last.at_ms > (this.live ? GAP_MS : STEP_MS + GAP_MS)) this.frames.push({ at_ms: last.at_ms + 1000, tenants: new Map() });
     const values = (tenant) => NAMES.map((name) => FIELDS[name](tenant));
     this.frames.push({ at_ms: live.at_ms, tenants: new Map(live.tenants.map((tenant) => [tenant.name, values(tenant)])) });
-    this.frames.splice(0, this.frames.length - FRAMES_MAX);
+    this.live = true;
+    this.trim();
   }
 
   times() {
@@ -38,8 +62,8 @@ export class History {
   series(tenant, field) {
     const place = NAMES.indexOf(field);
     return this.frames.map((frame) => {
-      const value = frame.tenants.get(tenant)?.[place];
-      return value === undefined ? null : value;
+      const values = frame.tenants.get(tenant) ?? frame.absent;
+      return values?.[place] ?? null;
     });
   }
 }
@@ -51,6 +75,15 @@ export class Looks {
     this.max = max;
     this.drawn = new Map();
     this.weight = new Map();
+  }
+
+  // As if it had been there for these steps: who was busy shortly before the page was opened is drawn.
+  begin(steps) {
+    const names = new Set(steps.flatMap((step) => step.tenants.map((tenant) => tenant.name)));
+    for (const { tenants } of steps) {
+      const got = new Map(tenants.map((tenant) => [tenant.name, tenant.got_percent]));
+      this.update([...names].map((name) => ({ name, throttled_per_s: 0, share: { got_percent: got.get(name) ?? 0 } })));
+    }
   }
 
   update(tenants) {

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import vm from "node:vm";
 
-import { FRAMES_MAX, History, Looks, isIdle, rows } from "../dashboard/state.js";
+import { History, Looks, SPAN_MS, isIdle, rows } from "../dashboard/state.js";
 import { bytes, duration, ms, percent, rare } from "../dashboard/text.js";
 
 for (const name of ["plot-marks.js", "plot.js"]) vm.runInThisContext(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"));
@@ -14,8 +14,8 @@ const live = (at_ms, ...tenants) => ({ at_ms, tenants });
 
 test("history keeps five minutes, with gaps where nothing was heard", () => {
   const history = new History();
-  for (let second = 0; second < FRAMES_MAX + 5; second += 1) history.push(live(second * 1000, tenant("web", second)));
-  assert.equal(history.frames.length, FRAMES_MAX);
+  for (let second = 0; second < 305; second += 1) history.push(live(second * 1000, tenant("web", second)));
+  assert.equal(history.frames.length, SPAN_MS / 1000);
   assert.equal(history.series("web", "got")[0], 5);
   history.push(live(400_000, tenant("batch", 7)));
   assert.deepEqual(history.series("web", "got").slice(-3), [304, null, null]);
@@ -23,6 +23,33 @@ test("history keeps five minutes, with gaps where nothing was heard", () => {
   assert.deepEqual(history.times().slice(-2), [305, 400]);
   history.push(live(400_000, tenant("batch", 9)));
   assert.equal(history.series("batch", "got").at(-1), 7, "a frame that is told again is not new");
+});
+
+const past = (name, got) => ({ name, requests_per_s: got * 10, p50_ms: 1, p99_ms: 2, got_percent: got });
+const step = (at_ms, others, ...tenants) => ({ at_ms, others, tenants });
+
+test("history begins with what was before the page", () => {
+  const history = new History();
+  history.push(live(12_500, tenant("web", 9)));
+  history.begin([step(5_000, 0, past("batch", 3)), step(10_000, 4, past("web", 6)), step(15_000, 0, past("web", 7))]);
+  assert.deepEqual(history.times(), [5, 10, 12.5], "what was heard is not told twice");
+  assert.deepEqual(history.series("web", "got"), [0, 6, 9], "who is not in a whole list did nothing");
+  assert.deepEqual(history.series("batch", "rate"), [30, null, null], "of a list that is cut nobody knows");
+  assert.deepEqual(history.series("web", "p99"), [null, 2, 2]);
+
+  const early = new History();
+  early.begin([step(5_000, 0), step(10_000, 0)]);
+  early.push(live(16_000, tenant("web", 1)));
+  assert.deepEqual(early.times(), [5, 10, 16], "steps of five seconds are no gap");
+  early.push(live(SPAN_MS + 8_000, tenant("web", 1)));
+  assert.deepEqual(early.times().slice(0, 2), [10, 16], "what is older than five minutes goes");
+});
+
+test("who was busy before the page was opened is drawn", () => {
+  const looks = new Looks(2);
+  looks.begin([step(5_000, 0, past("web", 60), past("batch", 40)), step(10_000, 0, past("web", 100))]);
+  looks.update([tenant("web"), tenant("batch"), tenant("idle")]);
+  assert.deepEqual([...looks.drawn.keys()], ["web", "batch"]);
 });
 
 test("a tenant keeps its look, and small differences move nobody", () => {

@@ -12,17 +12,19 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use crate::error::TelemetryError;
+use crate::live::{unix_ms, Past};
 use crate::model::AdminSource;
 use crate::registry::Registry;
 
 pub use gather::gather;
 
 /// One turn of the window over which shares and rates are computed: they span one to two turns.
-const TURN: Duration = Duration::from_secs(5);
+pub(crate) const TURN: Duration = Duration::from_secs(5);
 
 /// What the admin server shows.
 pub struct AdminOptions {
@@ -72,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     pub(crate) source: Arc<dyn AdminSource>,
     feed: events::Feed,
+    pub(crate) past: Mutex<Past>,
     /// The order to stop, for answers that would go on for ever.
     stop: watch::Receiver<Option<Duration>>,
     started: Instant,
@@ -99,6 +102,7 @@ pub fn start(options: AdminOptions) -> Result<AdminHandle, TelemetryError> {
         registry: options.registry,
         source: options.source,
         feed: events::Feed::default(),
+        past: Mutex::default(),
         stop: stopped.clone(),
         started: Instant::now(),
     });
@@ -135,6 +139,10 @@ async fn turn(shared: Arc<Shared>) {
     let mut ticks = tokio::time::interval(TURN);
     loop {
         ticks.tick().await;
-        shared.registry.turn(shared.now_ns());
+        let now_ns = shared.now_ns();
+        shared.registry.turn(now_ns);
+        let capacities = shared.source.server().capacities;
+        let mut past = shared.past.lock();
+        past.step(&shared.registry, &capacities, (now_ns, unix_ms()));
     }
 }

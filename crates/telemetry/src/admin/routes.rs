@@ -10,6 +10,7 @@ use axum::{Json, Router};
 
 use super::{events, gather, pages, Shared};
 use crate::api::{ErrorText, ErrorView, HistogramsView, ServerView, TenantView};
+use crate::live::view::PastView;
 use crate::metrics::render;
 use crate::model::{State, TenantSnapshot};
 
@@ -30,6 +31,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/tenants/{name}", get(tenant))
         .route("/api/histograms", get(histograms))
         .route("/api/stages", get(stages))
+        .route("/api/history", get(history))
         .route("/api/live", get(events::live))
         .route("/api/live/{name}", get(events::live_tenant))
         .route("/api/events", get(events::events))
@@ -84,6 +86,10 @@ async fn histograms(Extract(shared): Source) -> Json<Vec<HistogramsView>> {
         HistogramsView::of(&tenant.name, totals)
     };
     Json(tenants.iter().flat_map(of).collect())
+}
+
+async fn history(Extract(shared): Source) -> Json<PastView> {
+    Json(shared.past.lock().view())
 }
 
 pub(super) fn no_such_tenant(name: &str, place: String) -> Response {

@@ -302,6 +302,6 @@ fn places(stages: &[StageSnapshot], name: &str) -> Vec<PlaceLive> {
 }
 
 /// Four decimals: more would be the arithmetic's digits, and bytes on the wire.
-fn short(value: f64) -> f64 {
+pub(super) fn short(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

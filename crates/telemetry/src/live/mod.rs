@@ -6,6 +6,7 @@
 
 mod compact;
 mod frame;
+mod past;
 mod reading;
 pub mod view;
 
@@ -19,6 +20,7 @@ use frame::Gauges;
 use reading::Reading;
 
 pub(crate) use frame::Frame;
+pub(crate) use past::Past;
 
 /// Time between two frames.
 pub(crate) const STEP: Duration = Duration::from_secs(1);
@@ -69,7 +71,8 @@ impl History {
     }
 }
 
-fn unix_ms() -> u64 {
+/// Time of day, milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
 }

@@ -25,6 +25,39 @@ pub struct LiveView {
     pub stages: Vec<StageLive>,
 }
 
+/// `GET /api/history`: the last five minutes of the busiest tenants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PastView {
+    /// A step for each 5 s, the oldest first.
+    pub steps: Vec<PastStep>,
+}
+
+/// Five seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PastStep {
+    /// Their end, milliseconds since 1970.
+    pub at_ms: u64,
+    /// At most 16 of the tenants that did anything, those with the largest share first.
+    pub tenants: Vec<PastTenant>,
+    /// How many more did.
+    pub others: u64,
+}
+
+/// What one tenant did in them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PastTenant {
+    /// Its name.
+    pub name: String,
+    /// Requests answered.
+    pub requests_per_s: f64,
+    /// Median latency of its busiest class. None when it was not listed in the step before.
+    pub p50_ms: Option<f64>,
+    /// 99th percentile of the same.
+    pub p99_ms: Option<f64>,
+    /// As in [`Share::got_percent`].
+    pub got_percent: f64,
+}
+
 /// `GET /api/live/{name}`, and the event `tenant` of `/api/events/{name}`: one tenant in the last seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TenantDetail {
