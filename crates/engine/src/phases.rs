@@ -117,15 +117,25 @@ impl Keyspace {
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Result<R, EngineError> {
+        self.over_snapshot(now_ms, false, |mut access| f(&mut access).map_err(not_disk))
+    }
+
+    /// Calls `f` with an access to everything that was written before, once that is committed.
+    fn over_snapshot<R>(
+        &self,
+        now_ms: u64,
+        may_write: bool,
+        f: impl FnOnce(Access<'_>) -> Result<R, EngineError>,
+    ) -> Result<R, EngineError> {
         self.settle();
         let db = self.db()?;
+        let snapshot = db.rocks.snapshot();
         let view = View::Snapshot {
             db: &db,
-            snapshot: &db.rocks.snapshot(),
-            may_write: false,
+            snapshot: &snapshot,
+            may_write,
         };
-        let mut access = Access::new(self, now_ms, view);
-        f(&mut access).map_err(not_disk)
+        f(Access::new(self, now_ms, view))
     }
 
     /// Runs a command that writes and whose reply is too large to be held, on a handler: `effect` as [`Keyspace::run`]
@@ -142,18 +152,12 @@ impl Keyspace {
         reply: &mut dyn FnMut(&mut Access, E) -> Result<R, Stop>,
     ) -> Result<R, EngineError> {
         // Nobody writes what is latched: the snapshot shows what `effect` will find.
-        self.settle();
-        let db = self.db()?;
-        let view = View::Snapshot {
-            db: &db,
-            snapshot: &db.rocks.snapshot(),
-            may_write: true,
-        };
-        let (found, seq) = self.run(&latch, now_ms, effect)?;
-        drop(latch);
-        self.wait_commit(seq)?;
-        let mut access = Access::new(self, now_ms, view);
-        reply(&mut access, found).map_err(not_disk)
+        self.over_snapshot(now_ms, true, |mut access| {
+            let (found, seq) = self.run(&latch, now_ms, effect)?;
+            drop(latch);
+            self.wait_commit(seq)?;
+            reply(&mut access, found).map_err(not_disk)
+        })
     }
 
     fn in_the_way(&self, shards: &Locked<'_>, keys: &[&[u8]]) -> bool {

@@ -212,18 +212,13 @@ fn run(
                     Trace::new(&*shared.options.clock),
                 );
                 let outdated = unit.outdated(access.now_ms());
-                if !outdated {
-                    unit.perform(access, &mut unseen, protocol, (context, &mut unheard))?;
-                }
+                let with = (context, &mut unheard);
+                unit.answer(outdated, access, &mut unseen, protocol, with)?;
                 Ok(outdated)
             },
             &mut |access, outdated| {
                 access.go_on_if(go_on.take());
-                if outdated {
-                    Reply::new(output, protocol).null_array();
-                } else {
-                    unit.perform(access, output, protocol, (context, &mut trace))?;
-                }
+                unit.answer(outdated, access, output, protocol, (context, &mut trace))?;
                 Ok(access.lookups)
             },
         ),

@@ -154,7 +154,7 @@ impl Unit {
     /// Runs every command, unless a watched key has changed; the replies are appended to `output`.
     ///
     /// # Errors
-    /// As [`Unit::perform`].
+    /// A read that needs the disk, or the engine's; [`Stop::Large`].
     pub fn run(
         &self,
         access: &mut Access<'_>,
@@ -162,7 +162,23 @@ impl Unit {
         protocol: Protocol,
         with: (Context<'_>, &mut Trace<'_>),
     ) -> Result<(), Stop> {
-        if self.outdated(access.now_ms()) {
+        let outdated = self.outdated(access.now_ms());
+        self.answer(outdated, access, output, protocol, with)
+    }
+
+    /// The same where it was found before whether a watched key has changed.
+    ///
+    /// # Errors
+    /// As [`Unit::run`].
+    pub fn answer(
+        &self,
+        outdated: bool,
+        access: &mut Access<'_>,
+        output: &mut Output,
+        protocol: Protocol,
+        with: (Context<'_>, &mut Trace<'_>),
+    ) -> Result<(), Stop> {
+        if outdated {
             // It may have run before, up to a read of the disk.
             with.1.ended.clear();
             Reply::new(output, protocol).null_array();
@@ -179,10 +195,7 @@ impl Unit {
     }
 
     /// Runs every command; the replies are appended to `output`.
-    ///
-    /// # Errors
-    /// A read that needs the disk, or the engine's; [`Stop::Large`].
-    pub fn perform(
+    fn perform(
         &self,
         access: &mut Access<'_>,
         output: &mut Output,
