@@ -75,6 +75,12 @@ pub enum EngineError {
     /// A command would hold more of what it reads in memory than it may.
     #[error("the reply is too large to be held in memory")]
     Large,
+    /// A command would work with more memory than it may.
+    #[error("the command would work with more than {bytes_max} bytes of memory (server.max_command_memory), and changed nothing: ask for less at a time")]
+    Work {
+        /// What it may.
+        bytes_max: u64,
+    },
     /// Nobody waits any more for what a command reads.
     #[error("the client is gone")]
     Abandoned,

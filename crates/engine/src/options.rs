@@ -94,6 +94,8 @@ pub struct KeyspaceOptions {
     pub batch_bytes: usize,
     /// Writes are answered [`crate::Outcome::Full`] while this many bytes wait for commit.
     pub pending_bytes: usize,
+    /// Memory that one command may work with, bytes: see [`crate::Access::work`].
+    pub work_bytes_max: u64,
     /// Open files of its database (6 more are always open).
     pub max_open_files: i32,
     /// Tells the cores that wait.
@@ -103,8 +105,8 @@ pub struct KeyspaceOptions {
 }
 
 impl KeyspaceOptions {
-    /// Defaults: no allotments, 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 256
-    /// files, nobody told, unscheduled I/O.
+    /// Defaults: no allotments, 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 1 GiB
+    /// for a command, 256 files, nobody told, unscheduled I/O.
     #[must_use]
     pub fn new(sync: Sync, cache_bytes: u64) -> KeyspaceOptions {
         KeyspaceOptions {
@@ -116,6 +118,7 @@ impl KeyspaceOptions {
             memtable_bytes: 64 << 20,
             batch_bytes: 4 << 20,
             pending_bytes: 32 << 20,
+            work_bytes_max: 1 << 30,
             max_open_files: 256,
             notify: Arc::new(|_| {}),
             device: None,

@@ -97,6 +97,8 @@ pub struct Options {
     pub capacity: Capacity,
     /// Largest value, in bytes (Redis's `proto-max-bulk-len`).
     pub value_bytes_max: usize,
+    /// Memory that one command may work with, in bytes.
+    pub work_bytes_max: u64,
     /// Most words of one request.
     pub args_max: u32,
     /// Most elements that one `ENTREMET.RANGE` returns.

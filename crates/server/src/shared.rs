@@ -256,6 +256,7 @@ impl Shared {
             let options = KeyspaceOptions {
                 memtable_bytes: limits.memtable_bytes,
                 pending_bytes: limits.pending_bytes,
+                work_bytes_max: limits.work_bytes_max,
                 max_open_files: limits.open_files_max,
                 shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
                 device: shared.device_hook(&tenant),
@@ -323,6 +324,7 @@ pub(crate) mod tests {
             object_cache_bytes: 64 << 20,
             memtable_bytes: 1 << 20,
             pending_bytes: 1 << 20,
+            work_bytes_max: 1 << 30,
             open_files_max: 16,
             seed: 0,
             connections_limit: 1_000,

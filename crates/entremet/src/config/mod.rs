@@ -63,6 +63,8 @@ pub struct Server {
     pub stalled_timeout: Time,
     /// Largest argument.
     pub max_value: Bytes,
+    /// Memory that one command may work with.
+    pub max_command_memory: Bytes,
     /// Most arguments of one request.
     pub max_arguments: u32,
     /// Patience with requests under way after SIGTERM.

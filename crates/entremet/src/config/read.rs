@@ -58,6 +58,7 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
         idle_timeout: section.get_or_default::<TimeOrNever>("idle_timeout").0,
         stalled_timeout: section.get_or_default("stalled_timeout"),
         max_value: section.get_or_default("max_value"),
+        max_command_memory: section.get_or_default("max_command_memory"),
         max_arguments: section.get_or_default("max_arguments"),
         drain: section.get_or_default("drain"),
         slow_log_over: section.get_or_default::<TimeOrNever>("slow_log_over").0,

@@ -29,6 +29,7 @@ const KEYS: &[Key] = &[
     key("server.idle_timeout", TimeOrNever("1s", "365d"), Value("\"never\""), Reload, "Closes a connection that asked for nothing for so long."),
     key("server.stalled_timeout", Time("1s", "1h"), Value("\"1min\""), Reload, "Cuts off a client that takes nothing of a reply of more than 8 MiB for so long: it keeps a snapshot of its tenant's data."),
     key("server.max_value", Bytes("1KiB", "512MiB"), Value("\"128MiB\""), Start, "Largest key, value or other argument of a request (Redis's proto-max-bulk-len)."),
+    key("server.max_command_memory", Bytes("1MiB", "1TiB"), Value("\"1GiB\""), Start, "Memory that one command may work with beside its request and its reply: what it changes (a member of a sorted set takes about half a KiB) and what it gathers to sort or combine. Beyond, it is refused and changes nothing."),
     key("server.max_arguments", Integer(1_024, 16_777_216), Value("1048576"), Start, "Most arguments of one request."),
     key("server.drain", Time("0s", "1h"), Value("\"10s\""), Reload, "After SIGTERM, how long requests under way may take before connections are closed."),
     key("server.slow_log_over", TimeOrNever("0s", "1h"), Value("\"10ms\""), Reload, "Commands that run longer go to the tenant's slow log."),

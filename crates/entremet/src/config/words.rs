@@ -71,8 +71,8 @@ fn server(text: &mut String, server: &Server) {
     line(
         text,
         format_args!(
-            "A value may be {} large, a request have {} arguments; after SIGTERM requests under way get {}.",
-            server.max_value, server.max_arguments, server.drain
+            "A value may be {} large, a request have {} arguments, a command work with {} of memory; after SIGTERM requests under way get {}.",
+            server.max_value, server.max_arguments, server.max_command_memory, server.drain
         ),
     );
     match server.slow_log_over {

@@ -35,6 +35,7 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
             bytes_out_per_s: scheduler.bandwidth_out.per_s() as u64,
         },
         value_bytes_max: config.server.max_value.get() as usize,
+        work_bytes_max: config.server.max_command_memory.get(),
         args_max: config.server.max_arguments,
         range_count_max: RANGE_COUNT_MAX,
         chunk_bytes: scheduler.chunk.get() as usize,

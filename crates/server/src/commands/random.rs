@@ -4,10 +4,15 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
+use engine::{Access, Stop};
+
 use super::call::Fail;
 
 /// Elements that a negative count may ask for. Redis tries to send as many as 2^62; that is a way to end a server.
 const REPEATS_MAX: i64 = 1 << 20;
+
+/// What a place takes until what is there has been picked: its number, its turn, and the element.
+const PLACE_WORK_BYTES: usize = 120;
 
 thread_local! {
     static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
@@ -39,10 +44,23 @@ pub fn count(count: i64) -> Result<i64, Fail> {
 /// Places among `len` elements as `HRANDFIELD` and `ZRANDMEMBER` choose them: for a positive `count`
 /// that many different ones (all, if there are no more), for a negative one exactly `-count`, which
 /// may repeat.
-pub fn places(len: u64, count: i64) -> Vec<u64> {
+///
+/// # Errors
+/// So many are more than a command may work with.
+pub fn places(access: &mut Access, len: u64, count: i64) -> Result<Vec<u64>, Stop> {
     if len == 0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
+    let wanted = if count < 0 {
+        count.unsigned_abs()
+    } else {
+        len.min(count as u64)
+    };
+    access.work((wanted as usize).saturating_mul(PLACE_WORK_BYTES))?;
+    Ok(choose(len, count))
+}
+
+fn choose(len: u64, count: i64) -> Vec<u64> {
     if count < 0 {
         return (0..count.unsigned_abs()).map(|_| below(len)).collect();
     }

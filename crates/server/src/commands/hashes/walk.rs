@@ -130,7 +130,7 @@ pub(in crate::commands) fn hrandfield(call: &mut Call) -> Done {
     }
     let picked = match Hash::open(call, key)? {
         Some(hash) => {
-            let places = random::places(hash.len(), count);
+            let places = random::places(call.access, hash.len(), count)?;
             pick(call, &hash, &places)?
         }
         None => Vec::new(),
@@ -172,6 +172,9 @@ fn pick(call: &mut Call, hash: &Hash, places: &[u64]) -> Result<Vec<(Bytes, Byte
             None => break,
         };
         for element in chunk {
+            if next.peek().is_some_and(|(wanted, _)| *wanted == place) {
+                call.access.work(element.0.len() + element.1.len())?;
+            }
             while let Some((_, index)) = next.next_if(|(wanted, _)| *wanted == place) {
                 picked[index] = element.clone();
             }

@@ -7,7 +7,7 @@ use engine::{Entry, Kind, Object, Order};
 
 use super::bounds::ScoreRange;
 use super::range::{store_members, write_members};
-use super::store::Scored;
+use super::store::{Kept, Scored};
 use super::{parse_score, SortedSet};
 use crate::commands::call::{is, Call, Done, Fail, SYNTAX, WRONG_TYPE};
 use crate::resp::parse_i64;
@@ -183,15 +183,17 @@ fn check_type(call: &mut Call, key: &[u8]) -> Done {
 }
 
 fn read(call: &mut Call, key: &[u8], weight: f64) -> Result<Vec<Scored>, Fail> {
-    let mut members = Vec::new();
+    let mut members = Kept::default();
     if let Some(set) = SortedSet::open(call, key)? {
-        set.by_score(call, &ScoreRange::ALL, Order::Up, |_, member, score| {
+        set.by_score(call, &ScoreRange::ALL, Order::Up, |call, member, score| {
             let weighted = score * weight;
-            members.push((member, if weighted.is_nan() { 0.0 } else { weighted }));
-            true
+            members.push(
+                call,
+                (member, if weighted.is_nan() { 0.0 } else { weighted }),
+            )
         })?;
     }
-    Ok(members)
+    members.all()
 }
 
 fn reply(call: &mut Call, operation: Operation) -> Done {

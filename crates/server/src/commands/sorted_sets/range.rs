@@ -5,7 +5,7 @@ use std::ops::Range;
 use engine::Order;
 
 use super::bounds::{lex, ScoreRange};
-use super::store::Scored;
+use super::store::{Kept, Scored};
 use super::SortedSet;
 use crate::commands::call::{is, Call, Done, Fail, NOT_AN_INTEGER, SYNTAX};
 use crate::commands::keyspace::LexBound;
@@ -236,11 +236,13 @@ pub(in crate::commands) fn zrangestore(call: &mut Call) -> Done {
     let query = Query::parse(call, 3, None, true)?;
     let wanted = query.wanted()?;
     let source = call.arg(2);
-    let mut found = Vec::new();
+    let mut found = Kept::default();
     if let Some(set) = SortedSet::open(call, source)? {
-        query.walk(call, &set, &wanted, &mut |_, member| found.push(member))?;
+        query.walk(call, &set, &wanted, &mut |call, member| {
+            found.push(call, member);
+        })?;
     }
-    store_members(call, found)
+    store_members(call, found.all()?)
 }
 
 /// Replaces whatever is under word 1 by a sorted set of these members, or by nothing when there are none.

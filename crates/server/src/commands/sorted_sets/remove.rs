@@ -2,7 +2,7 @@
 
 use super::bounds::{lex, ScoreRange};
 use super::range::ranks;
-use super::store::Scored;
+use super::store::{Kept, Scored};
 use super::SortedSet;
 use crate::commands::call::{Call, Done, Fail};
 use engine::Order;
@@ -55,12 +55,11 @@ pub(in crate::commands) fn zremrangebyrank(call: &mut Call) -> Done {
 pub(in crate::commands) fn zremrangebyscore(call: &mut Call) -> Done {
     let range = ScoreRange::parse(call.arg(2), call.arg(3))?;
     remove_found(call, |call, set| {
-        let mut found = Vec::new();
-        set.by_score(call, &range, Order::Up, |_, member, score| {
-            found.push((member, score));
-            true
+        let mut found = Kept::default();
+        set.by_score(call, &range, Order::Up, |call, member, score| {
+            found.push(call, (member, score))
         })?;
-        Ok(found)
+        found.all()
     })
 }
 
@@ -68,11 +67,10 @@ pub(in crate::commands) fn zremrangebyscore(call: &mut Call) -> Done {
 pub(in crate::commands) fn zremrangebylex(call: &mut Call) -> Done {
     let (low, high) = lex(call.arg(2), call.arg(3))?;
     remove_found(call, |call, set| {
-        let mut found = Vec::new();
-        set.by_name(call, low, high, Order::Up, |_, member, score| {
-            found.push((member, score));
-            true
+        let mut found = Kept::default();
+        set.by_name(call, low, high, Order::Up, |call, member, score| {
+            found.push(call, (member, score))
         })?;
-        Ok(found)
+        found.all()
     })
 }

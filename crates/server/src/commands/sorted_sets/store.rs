@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range};
 
 use bytes::Bytes;
-use engine::{score_key, score_of_key, Kind, Order, Table};
+use engine::{score_key, score_of_key, Kind, Order, Stop, Table};
 
 use super::bounds::ScoreRange;
 use crate::commands::call::{Call, Done, Fail};
@@ -13,6 +13,37 @@ use crate::commands::CHUNK;
 
 /// A member with its score.
 pub(super) type Scored = (Bytes, f64);
+
+/// What a member that is kept takes besides its name.
+const MEMBER_WORK_BYTES: usize = 100;
+
+/// Members that a command keeps, counted as memory that it works with.
+#[derive(Default)]
+pub(super) struct Kept {
+    members: Vec<Scored>,
+    stopped: Option<Stop>,
+}
+
+impl Kept {
+    /// Keeps one more; false when that is too much, and then for ever.
+    pub(super) fn push(&mut self, call: &mut Call, member: Scored) -> bool {
+        if self.stopped.is_none() {
+            match call.access.work(member.0.len() + MEMBER_WORK_BYTES) {
+                Ok(()) => self.members.push(member),
+                Err(stop) => self.stopped = Some(stop),
+            }
+        }
+        self.stopped.is_none()
+    }
+
+    /// All of them, unless they were too many.
+    pub(super) fn all(self) -> Result<Vec<Scored>, Fail> {
+        match self.stopped {
+            Some(stop) => Err(stop.into()),
+            None => Ok(self.members),
+        }
+    }
+}
 
 /// An open sorted set. Changes become part of the keyspace with [`SortedSet::close`].
 pub(super) struct SortedSet<'c>(Collection<'c>);
@@ -219,9 +250,11 @@ impl<'c> SortedSet<'c> {
         range: Range<u64>,
         order: Order,
     ) -> Result<Vec<Scored>, Fail> {
-        let mut found = Vec::new();
-        self.by_rank(call, range, order, &mut |_, item| found.push(item))?;
-        Ok(found)
+        let mut found = Kept::default();
+        self.by_rank(call, range, order, &mut |call, item| {
+            found.push(call, item);
+        })?;
+        found.all()
     }
 }
 

@@ -99,7 +99,10 @@ pub(in crate::commands) fn zrandmember(call: &mut Call) -> Done {
         return Err(Fail::error("ERR value is out of range"));
     }
     let picked = match SortedSet::open(call, key)? {
-        Some(set) => pick(call, &set, &random::places(set.len(), count))?,
+        Some(set) => {
+            let places = random::places(call.access, set.len(), count)?;
+            pick(call, &set, &places)?
+        }
         None => Vec::new(),
     };
     for (member, _) in &picked {
@@ -115,19 +118,23 @@ fn pick(call: &mut Call, set: &SortedSet, places: &[u64]) -> Result<Vec<Scored>,
     wanted.sort_unstable();
     let mut picked = vec![Scored::default(); places.len()];
     let mut next = wanted.into_iter().peekable();
-    let mut place = 0;
+    let (mut place, mut enough) = (0, Ok(()));
     set.by_name(
         call,
         LexBound::Lowest,
         LexBound::Highest,
         Order::Up,
-        |_, member, score| {
+        |call, member, score| {
+            if next.peek().is_some_and(|(wanted, _)| *wanted == place) {
+                enough = call.access.work(member.len());
+            }
             while let Some((_, index)) = next.next_if(|(wanted, _)| *wanted == place) {
                 picked[index] = (member.clone(), score);
             }
             place += 1;
-            next.peek().is_some()
+            enough.is_ok() && next.peek().is_some()
         },
     )?;
+    enough?;
     Ok(picked)
 }
