@@ -1,4 +1,9 @@
-//! What I/Os of a modelled device cost: it is calibrated as a real one is, in its own time.
+//! What I/Os of a modelled device cost: it is tried in its own time.
+//!
+//! `device::calibrate` over `device::EmulatedDisk` asks more, and is not used here: the simulator runs policies and does not
+//! import the crate of real disks, their files and threads (tests/tidy). It also needs little of the rest: depth is the
+//! scenario's, a model has no hiccups to be told from its rates, and one mix is near enough to a floor where nothing is
+//! promised at the device. What makes prices of rates is `policy::cost::device`, for both.
 
 use crate::spec::Disk;
 use policy::cost::device::{Calibration, CostModel, Curve, Op, Point, Rule};
