@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 const CAPACITY: u64 = 1_000_000_000;
 
-fn nodes(count: u32) -> Vec<Node> {
+fn nodes(count: u32) -> Vec<Node<1>> {
     (0..count)
         .map(|domain| Node {
-            capacity: CAPACITY,
+            capacity: [CAPACITY],
             domain,
         })
         .collect()
@@ -26,12 +26,12 @@ fn tenant(weight: f64, wants_more: bool) -> TenantSeen {
 }
 
 /// Partitions of each tenant, all in the order of the nodes, and rates that fall by the partition's number.
-fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition>, Vec<Asked>) {
+fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition<1>>, Vec<Asked<1>>) {
     let numbers = (0..tenants).flat_map(|tenant| (0..each).map(move |number| (tenant, number)));
     numbers
         .map(|(tenant, number)| {
             let partition = Partition {
-                demand: 0,
+                demand: [0],
                 replicas: 1,
                 nodes: vec![number % nodes],
             };
@@ -41,16 +41,17 @@ fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition>, Vec<Asked>) {
         .unzip()
 }
 
-fn asked(tenant: u32, rate: f64) -> Asked {
+fn asked(tenant: u32, rate: f64) -> Asked<1> {
     Asked {
         tenant,
         rate,
+        uses: [rate],
         requests: 10_000,
         served: vec![rate],
     }
 }
 
-fn served(partitions: &[Partition], rates: &[Asked]) -> Vec<Served> {
+fn served(partitions: &[Partition<1>], rates: &[Asked<1>]) -> Vec<Served> {
     let all = partitions.iter().zip(rates);
     all.map(|(partition, asked)| Served {
         tenant: asked.tenant,
@@ -106,7 +107,7 @@ fn a_lost_node_is_left_and_its_partitions_are_placed() {
     let mut nodes = nodes(4);
     let (mut partitions, rates) = skewed(2, 8, 4);
     let mut control = Control::new(ControlOptions::default());
-    nodes[2].capacity = 0;
+    nodes[2].capacity = [0];
     let served = served(&partitions, &rates);
     let seen = Seen {
         nodes: &nodes,
@@ -127,7 +128,7 @@ fn what_a_tenant_lags_outlives_a_move() {
     let (nodes, tenants) = (nodes(4), [tenant(1.0, true); 2]);
     let (mut partitions, rates) = skewed(2, 8, 4);
     let mut control = Control::new(ControlOptions::default());
-    let mut step = |partitions: &mut [Partition], lost: &[usize]| {
+    let mut step = |partitions: &mut [Partition<1>], lost: &[usize]| {
         let mut served = served(partitions, &rates);
         for number in lost {
             partitions[*number].nodes.clear();

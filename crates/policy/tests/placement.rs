@@ -124,14 +124,34 @@ fn nothing_to_exchange_is_no_failure() {
     assert_eq!((alone.exchange(0).cycles, alone.worst()), (0, -4));
 }
 
-fn used(nodes: &[Node], partitions: &[Partition]) -> Vec<u64> {
-    let mut used = vec![0; nodes.len()];
+const R: usize = 2;
+
+fn used(nodes: &[Node<R>], partitions: &[Partition<R>]) -> Vec<[u64; R]> {
+    let mut used = vec![[0; R]; nodes.len()];
     for partition in partitions {
         for node in &partition.nodes {
-            used[*node as usize] += partition.demand;
+            for (used, demand) in used[*node as usize].iter_mut().zip(partition.demand) {
+                *used += demand;
+            }
         }
     }
     used
+}
+
+fn is_able(node: &Node<R>) -> bool {
+    node.capacity.iter().all(|capacity| *capacity > 0)
+}
+
+/// How full a node is with so much used.
+fn full(node: &Node<R>, used: [u64; R]) -> f64 {
+    let parts = used.iter().zip(node.capacity);
+    parts
+        .map(|(used, capacity)| *used as f64 / capacity as f64)
+        .fold(0.0, f64::max)
+}
+
+fn parts(number: u64) -> [u64; R] {
+    [number % 200, number / 200]
 }
 
 proptest! {
@@ -139,63 +159,160 @@ proptest! {
     /// fullest is; moving never makes it fuller; and what had a place moves at most as often as allowed.
     #[test]
     fn plans_keep_their_rules(
-        capacities in prop::collection::vec((0u64..4).prop_map(|c| c * 500), 3..10),
+        capacities in prop::collection::vec((0u64..4, 0u64..4).prop_map(|(a, b)| [a * 500, b * 500]), 3..10),
         domains in 1u32..5,
-        demands in prop::collection::vec((0u64..200, 1usize..4, prop::collection::vec(0u32..12, 0..4)), 1..60),
+        demands in prop::collection::vec((0u64..40_000, 1usize..4, prop::collection::vec(0u32..12, 0..4)), 1..60),
         moves_max in 0usize..40,
     ) {
-        let nodes: Vec<Node> = capacities.iter().enumerate()
+        let nodes: Vec<Node<R>> = capacities.iter().enumerate()
             .map(|(n, capacity)| Node { capacity: *capacity, domain: n as u32 % domains })
             .collect();
-        let partitions: Vec<Partition> = demands.into_iter()
-            .map(|(demand, replicas, nodes)| Partition { demand, replicas, nodes })
+        let partitions: Vec<Partition<R>> = demands.into_iter()
+            .map(|(demand, replicas, nodes)| Partition { demand: parts(demand), replicas, nodes })
             .collect();
         let mut greedy = partitions.clone();
         let first = plan(&nodes, &mut greedy, 0);
         let mut better = partitions.clone();
         let planned = plan(&nodes, &mut better, moves_max);
         prop_assert!(planned.use_max <= first.use_max && planned.moves <= first.moves + moves_max);
-        let able: BTreeSet<u32> = nodes.iter().filter(|n| n.capacity > 0).map(|n| n.domain).collect();
+        let able: BTreeSet<u32> = nodes.iter().filter(|n| is_able(n)).map(|n| n.domain).collect();
         let mut unplaced = 0;
         for partition in &better {
             let placed: BTreeSet<u32> = partition.nodes.iter().map(|n| nodes[*n as usize].domain).collect();
             prop_assert_eq!(placed.len(), partition.nodes.len());
-            prop_assert!(partition.nodes.iter().all(|n| nodes[*n as usize].capacity > 0));
+            prop_assert!(partition.nodes.iter().all(|n| is_able(&nodes[*n as usize])));
             prop_assert_eq!(partition.nodes.len(), partition.replicas.min(able.len()));
             unplaced += partition.replicas - partition.nodes.len();
         }
         prop_assert_eq!(unplaced, planned.unplaced);
-        let full = used(&nodes, &better).iter().zip(&nodes).filter(|(_, n)| n.capacity > 0)
-            .map(|(used, n)| *used as f64 / n.capacity as f64).fold(0.0, f64::max);
-        prop_assert!((full - planned.use_max).abs() < 1e-6, "{full} {planned:?}");
+        let fullest = used(&nodes, &better).into_iter().zip(&nodes).filter(|(_, n)| is_able(n))
+            .map(|(used, node)| full(node, used)).fold(0.0, f64::max);
+        prop_assert!((fullest - planned.use_max).abs() < 1e-9, "{fullest} {planned:?}");
     }
 
-    /// Fair demand is the share, divided by what was measured.
+    /// No resource of any node is promised beyond its capacity where all fits with room to spare. The uses of `n` nodes, each that of
+    /// its fullest resource, add up to `R` times that of the system's at most; so one of any `n - k + 1` of
+    /// them has no more than `R / (n - k + 1)` of it, and room for a replica that is small enough.
     #[test]
-    fn fair_demand_divides_the_share(share in 0u64..1_000_000, rates in prop::collection::vec(0u64..1_000, 1..30)) {
+    fn capacities_are_kept(
+        count in 3usize..12,
+        demands in prop::collection::vec((1u64..40_000, 1usize..3), 1..200),
+    ) {
+        let mut partitions: Vec<Partition<R>> = demands.into_iter()
+            .map(|(demand, replicas)| Partition { demand: parts(demand), replicas, nodes: Vec::new() })
+            .collect();
+        let (mut sums, mut largest) = ([0; R], [0; R]);
+        for partition in &partitions {
+            for resource in 0..R {
+                sums[resource] += partition.demand[resource] * partition.replicas as u64;
+                largest[resource] = partition.demand[resource].max(largest[resource]);
+            }
+        }
+        // Two replicas: one node may be closed to the second.
+        let capacity = [0, 1].map(|r| sums[r] * R as u64 / (count as u64 - 1) + largest[r] + 1);
+        let nodes: Vec<Node<R>> = (0..count as u32).map(|domain| Node { capacity, domain }).collect();
+        let planned = plan(&nodes, &mut partitions, 0);
+        prop_assert!(planned.use_max <= 1.0 && planned.unplaced == 0, "{planned:?}");
+        for used in used(&nodes, &partitions) {
+            prop_assert!(used[0] <= capacity[0] && used[1] <= capacity[1], "{used:?} of {capacity:?}");
+        }
+    }
+
+    /// With any number of moves it ends; and if a node is over its capacity then, none of its replicas would be better off
+    /// elsewhere.
+    #[test]
+    fn what_is_too_full_cannot_be_mended_by_a_move(
+        capacities in prop::collection::vec((1u64..4, 1u64..4).prop_map(|(a, b)| [a * 400, b * 400]), 20..40),
+        demands in prop::collection::vec((0u64..40_000, 1usize..3, prop::collection::vec(0u32..3, 0..3)), 20..200),
+    ) {
+        let nodes: Vec<Node<R>> = (0..).zip(&capacities)
+            .map(|(n, capacity)| Node { capacity: *capacity, domain: n })
+            .collect();
+        let mut partitions: Vec<Partition<R>> = demands.into_iter()
+            .map(|(demand, replicas, nodes)| Partition { demand: parts(demand), replicas, nodes })
+            .collect();
+        let planned = plan(&nodes, &mut partitions, usize::MAX);
+        if planned.use_max <= 1.0 {
+            return Ok(());
+        }
+        let used = used(&nodes, &partitions);
+        let uses = || used.iter().zip(&nodes).map(|(used, node)| full(node, *used));
+        let fullest = (0..nodes.len()).max_by(|a, b| {
+            uses().nth(*a).partial_cmp(&uses().nth(*b)).expect("numbers")
+        }).expect("nodes");
+        for partition in partitions.iter().filter(|p| p.nodes.contains(&(fullest as u32))) {
+            let with = |n: usize| [0, 1].map(|r| used[n][r] + partition.demand[r]);
+            let without = [0, 1].map(|r| used[fullest][r] - partition.demand[r]);
+            for to in (0..nodes.len()).filter(|n| !partition.nodes.contains(&(*n as u32))) {
+                let higher = full(&nodes[to], with(to)).max(full(&nodes[fullest], without));
+                prop_assert!(higher >= planned.use_max, "{higher} at {to} is less than {planned:?}");
+            }
+        }
+    }
+
+    /// Fair demand is the share of what the tenant uses most, divided by what was measured; its other resources keep their
+    /// proportion to that.
+    #[test]
+    fn fair_demand_divides_the_share(
+        share in 0u64..1_000_000,
+        rates in prop::collection::vec((0u64..1_000, 0u64..1_000).prop_map(|(a, b)| [a, b]), 1..30),
+    ) {
         let parts = fair_demand(share, &rates);
-        let sum: u64 = parts.iter().sum();
-        prop_assert!(sum <= share && share - sum < rates.len() as u64 + 1, "{sum} of {share}");
-        for (a, b) in rates.iter().zip(&parts).zip(rates.iter().zip(&parts).skip(1)) {
-            prop_assert!((a.0 <= b.0) == (a.1 <= b.1) || a.1 == b.1);
+        let sum = |of: &[[u64; R]], r: usize| of.iter().map(|part| part[r]).sum::<u64>();
+        let dominant = if sum(&rates, 1) > sum(&rates, 0) { 1 } else { 0 };
+        let other = sum(&parts, 1 - dominant);
+        let (sum_parts, sum_rates) = (sum(&parts, dominant), sum(&rates, dominant));
+        prop_assert!(sum_parts <= share && share - sum_parts < rates.len() as u64 + 1, "{sum_parts} of {share}");
+        prop_assert!(other <= share);
+        if sum_rates > 0 {
+            for (rate, part) in rates.iter().zip(&parts) {
+                prop_assert_eq!([0, 1].map(|r| share * rate[r] / sum_rates), *part);
+            }
         }
     }
 }
 
 #[test]
 fn what_lies_well_stays_and_a_lost_node_is_emptied() {
-    let node = |capacity, domain| Node { capacity, domain };
-    let mut partitions: Vec<Partition> = (0..12)
+    let node = |capacity, domain| Node {
+        capacity: [capacity, 1_000],
+        domain,
+    };
+    let mut partitions: Vec<Partition<R>> = (0..12)
         .map(|n| Partition {
-            demand: 10,
+            demand: [10, 1],
             replicas: 2,
             nodes: vec![n % 4, (n + 1) % 4],
         })
         .collect();
-    let mut nodes: Vec<Node> = (0..4).map(|n| node(100, n)).collect();
+    let mut nodes: Vec<Node<R>> = (0..4).map(|n| node(100, n)).collect();
     assert_eq!(plan(&nodes, &mut partitions, 100).moves, 0);
-    nodes[2].capacity = 0;
+    nodes[2].capacity = [0, 0];
     let planned = plan(&nodes, &mut partitions, 100);
-    assert_eq!(used(&nodes, &partitions), [80, 80, 0, 80]);
+    let first: Vec<u64> = used(&nodes, &partitions)
+        .iter()
+        .map(|used| used[0])
+        .collect();
+    assert_eq!(first, [80, 80, 0, 80]);
     assert!((6..=8).contains(&planned.moves), "{planned:?}");
+}
+
+#[test]
+fn those_that_lean_on_different_resources_share_a_node() {
+    let nodes: Vec<Node<R>> = (0..4)
+        .map(|domain| Node {
+            capacity: [100, 100],
+            domain,
+        })
+        .collect();
+    let mut partitions: Vec<Partition<R>> = (0..16)
+        .map(|n| Partition {
+            demand: if n < 8 { [45, 4] } else { [4, 45] },
+            replicas: 1,
+            nodes: Vec::new(),
+        })
+        .collect();
+    // As one number for each, 45, four on a node would be too many.
+    let planned = plan(&nodes, &mut partitions, usize::MAX);
+    assert!((planned.use_max - 0.98).abs() < 1e-9, "{planned:?}");
 }

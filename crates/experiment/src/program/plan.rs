@@ -1,7 +1,9 @@
 //! `pisces-plan`: placing the partitions of a large system and settling its tenants' shares (Pisces 4.3.1, 4.3.2).
 //!
-//! Nine tenths of the capacity are promised, in equal shares; within a tenant demands follow 1/rank, give or take. Times are
-//! those that the thread had on a processor, so that other work on the machine does not count.
+//! Every tenant has the same dominant share; a third of them lean on each of three resources and use
+//! up to half as much of the others. Nine tenths are promised of the resource that is used most. Within a tenant demands
+//! follow 1/rank, give or take. Times are those that the thread had on a processor, so that other work on the machine does
+//! not count.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +13,12 @@ use workload::rng::mix64;
 
 use super::{figures, Parameters, Program, Work};
 
-/// Capacity of a node, in any unit.
+/// Resources, such as bytes in, requests and bytes out.
+const R: usize = 3;
+/// Capacity of a node, in any unit and of each resource.
 const CAPACITY: u64 = 10_000_000;
+/// Unit of a tenant's use of each resource.
+const WHOLE: u64 = 1_000;
 /// Exchanges of less than this part of a tenant's share are not made.
 const EPSILON: i64 = 100;
 /// Iterations at most: more than it takes to end.
@@ -50,22 +56,38 @@ struct Size {
 }
 
 impl Size {
-    fn share(&self) -> u64 {
-        self.nodes * CAPACITY * 9 / 10 / self.tenants
+    /// What a tenant uses of each resource for a `WHOLE` of the one that it leans on.
+    fn profile(&self, tenant: u64) -> [u64; R] {
+        let drawn = mix64(self.seed ^ !tenant);
+        std::array::from_fn(|resource| match resource as u64 == tenant % R as u64 {
+            true => WHOLE,
+            false => (drawn >> (16 * resource)) % (WHOLE / 2),
+        })
     }
 
-    fn partitions(&self) -> Vec<Partition> {
+    /// The dominant share of each tenant with which nine tenths of the resource used most are promised.
+    fn share(&self) -> u64 {
+        let profiles = || (0..self.tenants).map(|tenant| self.profile(tenant));
+        let used = (0..R).map(|resource| profiles().map(|of| of[resource]).sum::<u64>());
+        let most = used.max().unwrap_or(0).max(1);
+        self.nodes * CAPACITY * 9 / 10 * WHOLE / most
+    }
+
+    fn partitions(&self) -> Vec<Partition<R>> {
+        let share = self.share();
         let mut all = Vec::new();
         for tenant in 0..self.tenants {
             let turn = mix64(self.seed ^ tenant) % self.partitions;
+            let profile = self.profile(tenant);
             let rate = |number: u64| {
                 let rank = 1 + (number + turn) % self.partitions;
-                (10_000 + mix64(tenant * self.partitions + number) % 5_000) / rank
+                let rate = (10_000 + mix64(tenant * self.partitions + number) % 5_000) / rank;
+                profile.map(|part| rate * part)
             };
-            let rates: Vec<u64> = (0..self.partitions).map(rate).collect();
-            let demands = fair_demand(self.share(), &rates).into_iter();
+            let rates: Vec<[u64; R]> = (0..self.partitions).map(rate).collect();
+            let demands = fair_demand(share, &rates).into_iter();
             all.extend(demands.map(|demand| Partition {
-                demand: demand / self.replicas as u64,
+                demand: demand.map(|demand| demand / self.replicas as u64),
                 replicas: self.replicas,
                 nodes: Vec::new(),
             }));
@@ -73,13 +95,15 @@ impl Size {
         all
     }
 
-    /// Every tenant begins with its share cut evenly over the nodes it is on.
-    fn shares(&self, partitions: &[Partition]) -> Shares {
+    /// Every tenant begins with its share cut evenly over the nodes it is on; nodes charge it for what it leans on.
+    fn shares(&self, partitions: &[Partition<R>]) -> Shares {
+        let whole = self.share() as i64;
         let mut demands: BTreeMap<(u32, u32), i64> = BTreeMap::new();
         for (number, partition) in partitions.iter().enumerate() {
             let tenant = (number as u64 / self.partitions) as u32;
             for node in &partition.nodes {
-                *demands.entry((tenant, *node)).or_default() += partition.demand as i64;
+                let charged = partition.demand.into_iter().max().unwrap_or(0);
+                *demands.entry((tenant, *node)).or_default() += charged as i64;
             }
         }
         let mut on = vec![0; self.tenants as usize];
@@ -89,7 +113,7 @@ impl Size {
         let entry = |(&(tenant, node), &demand): (&(u32, u32), &i64)| Entry {
             tenant,
             node,
-            share: self.share() as i64 / on[tenant as usize],
+            share: whole / on[tenant as usize],
             demand,
         };
         Shares::new(demands.iter().map(entry).collect())
@@ -97,9 +121,9 @@ impl Size {
 
     fn solve(&self) -> [(&'static str, f64); 4] {
         let domains = 0..self.nodes as u32;
-        let nodes: Vec<Node> = domains
+        let nodes: Vec<Node<R>> = domains
             .map(|domain| Node {
-                capacity: CAPACITY,
+                capacity: [CAPACITY; R],
                 domain,
             })
             .collect();
@@ -114,7 +138,7 @@ impl Size {
         // After each iteration: the least slack, and how long it took until then.
         let mut steps = vec![(shares.worst(), 0.0)];
         for _ in 0..ITERATIONS_MAX {
-            let done = shares.exchange(self.share() as i64 / EPSILON);
+            let done = shares.exchange(share as i64 / EPSILON);
             if done.cycles == 0 {
                 break;
             }

@@ -1,27 +1,46 @@
 //! Partition placement: which node holds which replica (Pisces 4.2.1, 4.3.1).
 //!
-//! The demand of a partition is its part of its tenant's fair share ([`fair_demand`]), so a placement that fits is
-//! one in which every tenant can have its share at once. Two steps: what has no place yet goes, largest first,
-//! to the least used node (greedy); then the most used node hands over what best lowers the higher of the two
-//! nodes' use, until nothing does (better). Partitions that lie well stay where they are.
+//! Demands and capacities are vectors, a number for each resource: bytes in, requests, bytes out, … The demand of a partition is
+//! its part of its tenant's fair share ([`fair_demand`]), so a placement that fits is one in which every tenant can have
+//! its share at once. A node is as full as the resource that it has least left of. Two steps: what has no place yet
+//! goes, largest first, to the node that is least full with it (greedy); then the fullest node hands over what best
+//! lowers the higher of the two nodes' use, until nothing does (better). Partitions that lie well stay where they are.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// A node.
+/// A node with `R` resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node {
-    /// What it can serve, in the unit of demands; 0: nothing may be there (it is lost, or being emptied).
-    pub capacity: u64,
+pub struct Node<const R: usize> {
+    /// What it can serve of each resource, in the units of demands; 0 of any: nothing may be there (it is lost, or being
+    /// emptied).
+    pub capacity: [u64; R],
     /// Replicas of one partition lie in different domains (racks, hosts).
     pub domain: u32,
 }
 
+impl<const R: usize> Node<R> {
+    /// Whether something may be there.
+    #[must_use]
+    pub fn is_able(&self) -> bool {
+        self.capacity.iter().all(|capacity| *capacity > 0)
+    }
+
+    /// The part in use of the resource of which the largest part is, 1 is all of it; a node that is not able is not used.
+    fn use_of(&self, used: &[u64; R]) -> f64 {
+        let parts = used.iter().zip(self.capacity);
+        let parts = parts.filter(|(_, capacity)| *capacity > 0);
+        parts
+            .map(|(used, capacity)| *used as f64 / capacity as f64)
+            .fold(0.0, f64::max)
+    }
+}
+
 /// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partition {
-    /// Demand of each of its replicas.
-    pub demand: u64,
+pub struct Partition<const R: usize> {
+    /// Demand of each of its replicas, by resource.
+    pub demand: [u64; R],
     /// How many replicas it is to have.
     pub replicas: usize,
     /// The nodes that hold them; those without a node are placed.
@@ -35,26 +54,38 @@ pub struct Planned {
     pub moves: usize,
     /// Replicas for which there is no domain left; 0 unless there are fewer domains than replicas.
     pub unplaced: usize,
-    /// Highest use of any node, 1 is its capacity (the objective, Pisces eq. 4.7).
+    /// Highest use of any resource of any node, 1 is its capacity (the objective, Pisces eq. 4.7).
     pub use_max: f64,
 }
 
-/// Part of a tenant's fair share for each of its partitions: `share` over all their replicas, in proportion to
-/// measured rates (Pisces 4.3.1, f); alike if nothing was measured. Sums to `share`, up to rounding down.
+/// Part of a tenant's fair share for each of its partitions: `share` over all their replicas of the resource that the
+/// tenant uses most (its dominant share), of the others in proportion to measured rates (Pisces 4.3.1, f). If nothing was
+/// measured, alike, and as much of every resource. The dominant resource's parts sum to `share`, up to rounding down. Rates are in
+/// units of which the system has as much of every resource, such as times of a node.
 #[must_use]
-pub fn fair_demand(share: u64, rates: &[u64]) -> Vec<u64> {
-    let sum: u128 = rates.iter().map(|rate| u128::from(*rate)).sum();
-    let alike = u128::from(share) / rates.len().max(1) as u128;
-    let part = |rate: &u64| match sum {
-        0 => alike as u64,
-        sum => (u128::from(share) * u128::from(*rate) / sum) as u64,
+pub fn fair_demand<const R: usize>(share: u64, rates: &[[u64; R]]) -> Vec<[u64; R]> {
+    let mut sums = [0u128; R];
+    for rate in rates {
+        for (sum, rate) in sums.iter_mut().zip(rate) {
+            *sum += u128::from(*rate);
+        }
+    }
+    let dominant = sums.into_iter().max().unwrap_or(0);
+    let alike = share / rates.len().max(1) as u64;
+    let part = |rate: u64| match dominant {
+        0 => alike,
+        sum => (u128::from(share) * u128::from(rate) / sum) as u64,
     };
-    rates.iter().map(part).collect()
+    rates.iter().map(|rate| rate.map(part)).collect()
 }
 
 /// Places what has no place and evens out the rest, with at most `moves_max` moves of what had one. Replicas on
 /// nodes that do not exist, cannot hold anything, or share a domain with another are placed anew.
-pub fn plan(nodes: &[Node], partitions: &mut [Partition], moves_max: usize) -> Planned {
+pub fn plan<const R: usize>(
+    nodes: &[Node<R>],
+    partitions: &mut [Partition<R>],
+    moves_max: usize,
+) -> Planned {
     let mut state = State::new(nodes, partitions);
     let (mut moves, unplaced) = state.place_missing(partitions);
     for _ in 0..moves_max {
@@ -70,44 +101,62 @@ pub fn plan(nodes: &[Node], partitions: &mut [Partition], moves_max: usize) -> P
     }
 }
 
-/// How far the most used node is above the mean, as a part of it.
-pub(super) fn imbalance(nodes: &[Node], partitions: &[Partition]) -> f64 {
-    let mut used = vec![0.0; nodes.len()];
+/// How far the fullest node is above the mean of the resource that is used most, as a part of it: no placement has less than
+/// that mean.
+pub(super) fn imbalance<const R: usize>(nodes: &[Node<R>], partitions: &[Partition<R>]) -> f64 {
+    let mut used = vec![[0; R]; nodes.len()];
     for partition in partitions {
         for node in &partition.nodes {
-            used[*node as usize] += partition.demand as f64;
+            add(&mut used[*node as usize], &partition.demand);
         }
     }
-    let whole: f64 = nodes.iter().map(|node| node.capacity as f64).sum();
-    let mean = used.iter().sum::<f64>() / whole.max(1.0);
-    let uses = used.iter().zip(nodes).filter(|(_, node)| node.capacity > 0);
-    let most = uses
-        .map(|(used, node)| used / node.capacity as f64)
-        .fold(0.0, f64::max);
+    let able = || nodes.iter().zip(&used).filter(|(node, _)| node.is_able());
+    let mean = (0..R).map(|resource| {
+        let of = |sum: f64, value: u64| sum + value as f64;
+        let whole = able().fold(0.0, |sum, (node, _)| of(sum, node.capacity[resource]));
+        able().fold(0.0, |sum, (_, used)| of(sum, used[resource])) / whole.max(1.0)
+    });
+    let mean = mean.fold(0.0, f64::max);
+    let most = able().map(|(node, used)| node.use_of(used));
     if mean > 0.0 {
-        most / mean - 1.0
+        most.fold(0.0, f64::max) / mean - 1.0
     } else {
         0.0
     }
 }
 
-struct State<'n> {
-    nodes: &'n [Node],
-    used: Vec<u64>,
-    /// Nodes that can hold something, by use.
-    order: BTreeSet<(u64, u32)>,
-    /// (demand, partition) of the replicas on each node.
-    held: Vec<BTreeSet<(u64, u32)>>,
+fn add<const R: usize>(used: &mut [u64; R], demand: &[u64; R]) {
+    for (used, demand) in used.iter_mut().zip(demand) {
+        *used += demand;
+    }
 }
 
-/// Nodes that are tried as receivers of one replica.
+fn take<const R: usize>(used: &mut [u64; R], demand: &[u64; R]) {
+    for (used, demand) in used.iter_mut().zip(demand) {
+        *used -= demand;
+    }
+}
+
+/// A use as a number that sorts as it does: uses are not negative.
+type Key = u64;
+
+struct State<'n, const R: usize> {
+    nodes: &'n [Node<R>],
+    used: Vec<[u64; R]>,
+    /// Nodes that can hold something, by use.
+    order: BTreeSet<(Key, u32)>,
+    /// The partitions with a replica on each node.
+    held: Vec<BTreeSet<u32>>,
+}
+
+/// Nodes that are tried as receivers of one replica, unless none of them has room for it.
 const RECEIVERS: usize = 16;
 
-impl<'n> State<'n> {
-    fn new(nodes: &'n [Node], partitions: &mut [Partition]) -> Self {
+impl<'n, const R: usize> State<'n, R> {
+    fn new(nodes: &'n [Node<R>], partitions: &mut [Partition<R>]) -> Self {
         let mut state = State {
             nodes,
-            used: vec![0; nodes.len()],
+            used: vec![[0; R]; nodes.len()],
             order: BTreeSet::new(),
             held: vec![BTreeSet::new(); nodes.len()],
         };
@@ -115,112 +164,139 @@ impl<'n> State<'n> {
             let mut domains = BTreeSet::new();
             partition.nodes.retain(|node| {
                 let found = nodes.get(*node as usize);
-                found.is_some_and(|n| n.capacity > 0 && domains.insert(n.domain))
+                found.is_some_and(|n| n.is_able() && domains.insert(n.domain))
             });
             partition.nodes.truncate(partition.replicas);
             for &node in &partition.nodes {
-                state.used[node as usize] += partition.demand;
-                state.held[node as usize].insert((partition.demand, number as u32));
+                add(&mut state.used[node as usize], &partition.demand);
+                state.held[node as usize].insert(number as u32);
             }
         }
-        let able = (0..nodes.len()).filter(|node| nodes[*node].capacity > 0);
+        let able = (0..nodes.len()).filter(|node| nodes[*node].is_able());
         state.order = able.map(|node| (state.key(node), node as u32)).collect();
         state
     }
 
-    /// Use in parts of 2^-32 of the capacity.
-    fn key(&self, node: usize) -> u64 {
-        self.key_with(node, self.used[node])
-    }
-
-    fn key_with(&self, node: usize, used: u64) -> u64 {
-        let capacity = u128::from(self.nodes[node].capacity.max(1));
-        u64::try_from((u128::from(used) << 32) / capacity).unwrap_or(u64::MAX)
+    fn key(&self, node: usize) -> Key {
+        self.nodes[node].use_of(&self.used[node]).to_bits()
     }
 
     fn use_max(&self) -> f64 {
-        let last = self.order.last().map_or(0, |(key, _)| *key);
-        last as f64 / (1u64 << 32) as f64
+        self.order
+            .last()
+            .map_or(0.0, |(key, _)| f64::from_bits(*key))
     }
 
-    fn add(&mut self, node: u32, number: u32, demand: u64) {
-        self.change(node, |used| used + demand);
-        self.held[node as usize].insert((demand, number));
+    /// How full a node would be with a demand more.
+    fn with(&self, node: u32, demand: &[u64; R]) -> f64 {
+        let mut used = self.used[node as usize];
+        add(&mut used, demand);
+        self.nodes[node as usize].use_of(&used)
     }
 
-    fn take(&mut self, node: u32, number: u32, demand: u64) {
-        self.change(node, |used| used - demand);
-        self.held[node as usize].remove(&(demand, number));
+    /// And with a demand less.
+    fn without(&self, node: u32, demand: &[u64; R]) -> f64 {
+        let mut used = self.used[node as usize];
+        take(&mut used, demand);
+        self.nodes[node as usize].use_of(&used)
     }
 
-    fn change(&mut self, node: u32, change: impl Fn(u64) -> u64) {
+    fn change(&mut self, node: u32, change: impl Fn(&mut [u64; R])) {
         let place = node as usize;
         self.order.remove(&(self.key(place), node));
-        self.used[place] = change(self.used[place]);
+        change(&mut self.used[place]);
         self.order.insert((self.key(place), node));
     }
 
     /// Whether a partition may have a replica there; `leaving`: one of its nodes that it leaves for it.
-    fn allows(&self, partition: &Partition, node: u32, leaving: Option<u32>) -> bool {
+    fn allows(&self, partition: &Partition<R>, node: u32, leaving: Option<u32>) -> bool {
         let domain = self.nodes[node as usize].domain;
         let mut others = partition.nodes.iter().filter(|n| Some(**n) != leaving);
         others.all(|other| self.nodes[*other as usize].domain != domain)
     }
 
-    /// Greedy: largest first, to the least used node. Returns how many were placed, and how many could not be.
-    fn place_missing(&mut self, partitions: &mut [Partition]) -> (usize, usize) {
-        let mut missing: Vec<(Reverse<u64>, usize)> = (0..partitions.len())
+    /// The node that is least full with a replica of this partition, and how full it is then. Looks on only as long as
+    /// none has room for it.
+    fn receiver(&self, partition: &Partition<R>, leaving: Option<u32>) -> Option<(f64, u32)> {
+        let mut best: Option<(f64, u32)> = None;
+        for (looked_at, &(key, node)) in self.order.iter().enumerate() {
+            let enough = |found: f64| {
+                found <= f64::from_bits(key) || (looked_at >= RECEIVERS && found <= 1.0)
+            };
+            if best.is_some_and(|(found, _)| enough(found)) {
+                break;
+            }
+            if self.allows(partition, node, leaving) {
+                let full = self.with(node, &partition.demand);
+                if best.is_none_or(|(found, _)| full < found) {
+                    best = Some((full, node));
+                }
+            }
+        }
+        best
+    }
+
+    /// Greedy: largest first, to the node that is least full with it. Returns how many were placed, and how many could not be.
+    fn place_missing(&mut self, partitions: &mut [Partition<R>]) -> (usize, usize) {
+        let mut whole = Node {
+            capacity: [1; R],
+            domain: 0,
+        };
+        for node in self.nodes.iter().filter(|node| node.is_able()) {
+            add(&mut whole.capacity, &node.capacity);
+        }
+        let size = |partition: &Partition<R>| whole.use_of(&partition.demand).to_bits();
+        let mut missing: Vec<(Reverse<Key>, usize)> = (0..partitions.len())
             .filter(|&number| partitions[number].nodes.len() < partitions[number].replicas)
-            .map(|number| (Reverse(partitions[number].demand), number))
+            .map(|number| (Reverse(size(&partitions[number])), number))
             .collect();
         missing.sort_unstable();
         let (mut placed, mut unplaced) = (0, 0);
-        for (Reverse(demand), number) in missing {
-            while partitions[number].nodes.len() < partitions[number].replicas {
-                let able = self.order.iter().map(|(_, node)| *node);
-                let mut able = able.filter(|node| self.allows(&partitions[number], *node, None));
-                let Some(node) = able.next() else {
-                    unplaced += partitions[number].replicas - partitions[number].nodes.len();
+        for (_, number) in missing {
+            let partition = &mut partitions[number];
+            while partition.nodes.len() < partition.replicas {
+                let Some((_, node)) = self.receiver(partition, None) else {
+                    unplaced += partition.replicas - partition.nodes.len();
                     break;
                 };
-                self.add(node, number as u32, demand);
-                partitions[number].nodes.push(node);
+                self.change(node, |used| add(used, &partition.demand));
+                self.held[node as usize].insert(number as u32);
+                partition.nodes.push(node);
                 placed += 1;
             }
         }
         (placed, unplaced)
     }
 
-    /// The most used node hands one replica to one of the least used: the pair that leaves the higher of the two
-    /// lowest. False if none lowers it.
-    fn hand_over(&mut self, partitions: &mut [Partition]) -> bool {
+    /// The fullest node hands one replica to another: the pair that leaves the higher of the two lowest. False if none
+    /// lowers it.
+    fn hand_over(&mut self, partitions: &mut [Partition<R>]) -> bool {
         let Some(&(high, from)) = self.order.last() else {
             return false;
         };
-        let mut best: Option<(u64, u32, u32, u64)> = None;
-        for &(_, to) in self.order.iter().take(RECEIVERS) {
-            for &(demand, number) in &self.held[from as usize] {
-                let left = self.key_with(from as usize, self.used[from as usize] - demand);
-                let got = self.key_with(to as usize, self.used[to as usize] + demand);
-                let higher = left.max(got);
-                // Demands rise: once the receiver is the higher one, it only gets worse.
-                let better = higher < best.map_or(high, |(found, ..)| found);
-                if better && self.allows(&partitions[number as usize], to, Some(from)) {
-                    best = Some((higher, to, number, demand));
-                }
-                if got >= high {
-                    break;
-                }
+        let mut best: Option<(f64, u32, u32)> = None;
+        for &number in &self.held[from as usize] {
+            let partition = &partitions[number as usize];
+            let lowest = best.map_or(f64::from_bits(high), |(found, ..)| found);
+            let left = self.without(from, &partition.demand);
+            if left >= lowest {
+                continue;
+            }
+            let receiver = self.receiver(partition, Some(from));
+            if let Some((got, to)) = receiver.filter(|(got, _)| *got < lowest) {
+                best = Some((left.max(got), to, number));
             }
         }
-        let Some((_, to, number, demand)) = best else {
+        let Some((_, to, number)) = best else {
             return false;
         };
-        self.take(from, number, demand);
-        self.add(to, number, demand);
-        let nodes = &mut partitions[number as usize].nodes;
-        nodes.retain(|node| *node != from);
-        nodes.push(to);
+        let partition = &mut partitions[number as usize];
+        self.change(from, |used| take(used, &partition.demand));
+        self.change(to, |used| add(used, &partition.demand));
+        self.held[from as usize].remove(&number);
+        self.held[to as usize].insert(number);
+        partition.nodes.retain(|node| *node != from);
+        partition.nodes.push(to);
         true
     }
 }

@@ -26,34 +26,36 @@ pub struct Served {
     pub rate: f64,
 }
 
-/// What was seen since the last step.
+/// What was seen since the last step, of nodes with `R` resources.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
-    /// Nodes, with what each can serve in ns/s; 0: it is lost.
-    pub nodes: &'a [Node],
+pub struct Seen<'a, const R: usize> {
+    /// Nodes, with what each can serve of each resource in ns/s; 0: it is lost.
+    pub nodes: &'a [Node<R>],
     /// Tenants.
     pub tenants: &'a [TenantSeen],
     /// Rates by tenant and node; what is missing is 0.
     pub served: &'a [Served],
     /// Every partition's, a tenant's one after the other.
-    pub partitions: &'a [Asked],
+    pub partitions: &'a [Asked<R>],
 }
 
 /// What was asked of a partition since the last step.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Asked {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked<const R: usize> {
     /// Its tenant.
     pub tenant: u32,
     /// What senders were asked for, served or not, ns/s. What was served says less: while requests pile up where a share
     /// is too small, it is too little of just that.
     pub rate: f64,
+    /// The same by resource, as time of a node that only serves this.
+    pub uses: [f64; R],
     /// How many requests that was.
     pub requests: u64,
     /// What its replicas served, ns/s, in the order of its nodes.
     pub served: Vec<f64>,
 }
 
-impl Seen<'_> {
+impl<const R: usize> Seen<'_, R> {
     /// What each tenant was served, ns/s over all nodes.
     pub(super) fn served_in_all(&self) -> Vec<f64> {
         let mut rates = vec![0.0; self.tenants.len()];

@@ -9,7 +9,7 @@ use policy::placement::{
 use std::collections::BTreeMap;
 use workload::rng::mix64;
 
-/// What a node can serve: nanoseconds of its dominant resource a second.
+/// What a node can serve of each resource: nanoseconds of its time a second.
 const CAPACITY: u64 = 1_000_000_000;
 /// A local share of a whole node as a weight: weights go from 0.001 to 1,000, shares then from a millionth.
 const WHOLE: f64 = 1_000.0;
@@ -17,9 +17,9 @@ const WHOLE: f64 = 1_000.0;
 /// The controller, and what it moves.
 #[derive(Debug)]
 pub(super) struct Controller {
-    control: Control,
+    control: Control<R>,
     /// Like the groups.
-    pub(super) partitions: Vec<Partition>,
+    pub(super) partitions: Vec<Partition<R>>,
     /// By tenant: its nodes, in the order in which it came to them.
     homes: Vec<BTreeMap<u32, u32>>,
     /// Whether it has places and weights to give.
@@ -47,7 +47,7 @@ pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
         for partition in 0..u64::from(spec.tenants[number].partitions.max(1)) {
             let ring = (0..u64::from(replicas)).map(|r| ((turn + partition + r) % count) as u32);
             partitions.push(Partition {
-                demand: 0,
+                demand: [0; R],
                 replicas: replicas as usize,
                 nodes: ring.collect(),
             });
@@ -72,7 +72,7 @@ pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
 
 impl Group {
     /// What was asked of it since the last step, and what its replicas served.
-    fn asked_since(&mut self, partition: &Partition, interval_s: f64) -> Asked {
+    fn asked_since(&mut self, partition: &Partition<R>, interval_s: f64) -> Asked<R> {
         let mut rate = |node: &u32| {
             let place = self.nodes.iter().position(|other| other == node);
             place.map_or(0.0, |place| {
@@ -84,6 +84,7 @@ impl Group {
             tenant: self.tenant,
             served,
             rate: std::mem::take(&mut self.asked_ns) / interval_s,
+            uses: std::mem::take(&mut self.asked_of_ns).map(|ns| ns / interval_s),
             requests: std::mem::take(&mut self.asked),
         }
     }
@@ -157,16 +158,16 @@ impl World<'_> {
                 dominant: taker.used.into_iter().fold(0.0, f64::max),
             })
             .collect();
-        let nodes: Vec<placement::Node> = (0..)
+        let nodes: Vec<placement::Node<R>> = (0..)
             .zip(&self.nodes)
             .map(|(domain, node)| placement::Node {
-                capacity: if node.dead { 0 } else { CAPACITY },
+                capacity: [if node.dead { 0 } else { CAPACITY }; R],
                 domain,
             })
             .collect();
         let partitions = &self.controller.partitions;
         let asked = self.groups.iter_mut().zip(partitions);
-        let asked: Vec<Asked> = asked
+        let asked: Vec<Asked<R>> = asked
             .map(|(group, partition)| group.asked_since(partition, interval_s))
             .collect();
         let seen = Seen {

@@ -16,7 +16,7 @@ use crate::prices::Prices;
 use crate::spec::{Selection, Spec};
 use control::Controller;
 use lanes::{Lane, Waiting};
-use node::Node;
+use node::{Node, R};
 use policy::multiget::{Opset, Tag};
 use policy::replica::{Feedback, Rule, Selector};
 use policy::{Nanos, PrincipalId};
@@ -130,6 +130,8 @@ struct Group {
     /// replica served.
     asked_ns: f64,
     asked: u64,
+    /// What was asked for by resource, as time of a node.
+    asked_of_ns: [f64; R],
     served_ns: Vec<f64>,
 }
 
@@ -143,6 +145,7 @@ impl Group {
             homes: Vec::new(),
             asked_ns: 0.0,
             asked: 0,
+            asked_of_ns: [0.0; R],
             served_ns: Vec::new(),
         }
     }

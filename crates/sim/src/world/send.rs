@@ -136,11 +136,17 @@ impl World<'_> {
                 mix64(key ^ (u64::from(source.tenant) << 40)) % u64::from(tenant.partitions.max(1));
             let bytes = requests.values.of(key, u64::from(source.tenant));
             let cluster = &self.spec.cluster;
-            let shared_ns: f64 = cluster.resources.needs_ns(bytes, put).iter().sum();
-            let expected_ns = cluster.service.expected_ns(bytes) + shared_ns;
+            let needs_ns = cluster.resources.needs_ns(bytes, put);
+            let alone_ns = cluster.service.expected_ns(bytes);
+            let expected_ns = alone_ns + needs_ns.iter().sum::<f64>();
             let group = &mut self.groups[(first + partition as u32) as usize];
             group.asked_ns += expected_ns;
             group.asked += 1;
+            let permit_ns = alone_ns / f64::from(cluster.parallel());
+            let uses = needs_ns.into_iter().chain([permit_ns]);
+            for (of_ns, ns) in group.asked_of_ns.iter_mut().zip(uses) {
+                *of_ns += ns;
+            }
             drawn.push(Drawn {
                 group: first + partition as u32,
                 place: NOWHERE,
