@@ -19,7 +19,7 @@ use crate::player::LoadClient;
 use crate::runner::{self, Setup};
 use crate::server::pin;
 use crate::spec::Experiment;
-use crate::{find, list, report, result, table};
+use crate::{find, list, machine, report, result, table};
 
 /// Notes that are printed.
 const NOTES_MAX: usize = 5;
@@ -107,6 +107,7 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
                 None => None,
             },
             processors: &processors,
+            withheld: &machine::withheld_ticks,
             player: &LoadClient,
             stop: &stop,
             command: command(args, experiment),

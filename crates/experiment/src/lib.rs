@@ -19,7 +19,7 @@ pub mod done;
 mod error;
 pub mod find;
 mod list;
-mod machine;
+pub mod machine;
 pub mod measure;
 pub mod observed;
 mod pauses;

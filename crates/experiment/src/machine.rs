@@ -9,28 +9,33 @@ const TICKS: f64 = 100.0;
 /// this part one request in two hundred may meet one.
 const DISTURBED: f64 = 0.005;
 
-/// What the host of a virtual machine gives to others while this machine has work for its processors (`steal`), since a time.
-#[derive(Debug)]
-pub struct Withheld {
+/// Tells of some processors how much of their time the host of a virtual machine gave to others while this machine had
+/// work for them (`steal`), ticks since it started.
+pub type Ticks<'a> = dyn Fn(&[usize]) -> u64 + 'a;
+
+/// What a host withholds since a time.
+pub struct Withheld<'a> {
+    of: &'a Ticks<'a>,
     processors: Vec<usize>,
     begun: Instant,
     ticks: u64,
 }
 
-impl Withheld {
+impl<'a> Withheld<'a> {
     /// From now on, of these processors.
-    pub fn begin(processors: Vec<usize>) -> Self {
-        let ticks = withheld(&stat(), &processors);
+    pub fn begin(of: &'a Ticks<'a>, processors: Vec<usize>) -> Self {
+        let ticks = of(&processors);
         Self {
+            of,
             processors,
             begun: Instant::now(),
             ticks,
         }
     }
 
-    /// Part of these processors' time until now; 0 where the system does not say.
+    /// Part of these processors' time until now.
     pub fn part(&self) -> f64 {
-        let ticks = withheld(&stat(), &self.processors).saturating_sub(self.ticks);
+        let ticks = (self.of)(&self.processors).saturating_sub(self.ticks);
         let had = self.begun.elapsed().as_secs_f64() * TICKS * self.processors.len() as f64;
         ticks as f64 / had.max(1.0)
     }
@@ -72,8 +77,10 @@ impl Disturbance {
     }
 }
 
-fn stat() -> String {
-    std::fs::read_to_string("/proc/stat").unwrap_or_default()
+/// As the system tells it (`/proc/stat`); 0 where it does not.
+pub fn withheld_ticks(processors: &[usize]) -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    withheld(&stat, processors)
 }
 
 /// The eighth figure of each processor's line.

@@ -10,7 +10,7 @@ use toml::Table;
 
 use crate::done::Done;
 use crate::error::ExperimentError;
-use crate::machine::{self, Disturbance, Withheld};
+use crate::machine::{self, Disturbance, Ticks, Withheld};
 use crate::measure::figure::Figure;
 use crate::measure::figure::{self, Choice};
 use crate::observed::{Observed, ServerUse};
@@ -45,6 +45,8 @@ pub struct Setup<'a> {
     pub only: Option<Only>,
     /// Processors of this machine that may be used.
     pub processors: &'a [usize],
+    /// What the host withholds of processors.
+    pub withheld: &'a Ticks<'a>,
     /// Loads the servers.
     pub player: &'a dyn Player,
     /// Set to end early.
@@ -336,7 +338,7 @@ impl Runner<'_> {
         let tries = if self.setup.quick { 1 } else { TRIES };
         let mut best: Option<Observed> = None;
         for tried in 1..=tries {
-            let withheld = Withheld::begin(self.places.all());
+            let withheld = Withheld::begin(self.setup.withheld, self.places.all());
             let mut observed = self.serve(scenario, label)?;
             observed.withheld = withheld.part();
             observed.tried = tried;

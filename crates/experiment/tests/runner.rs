@@ -1,177 +1,23 @@
 //! The runner, with a script in the server's place and a player that makes its figures up.
 
+mod made;
+
 use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
-use experiment::done::Done;
-use experiment::observed::{Observed, Tenant};
 use experiment::plan::Only;
-use experiment::player::Player;
-use experiment::runner::{self, Setup};
+use experiment::runner::Setup;
 use experiment::spec::{Experiment, FILE};
 use experiment::ExperimentError;
 use telemetry::api::HistogramsView;
 use telemetry::{Class, Histogram, HistogramSnapshot};
 use toml::Table;
-use workload::report::figures::{LoadFigures, TenantFigures};
-use workload::WorkloadError;
 
-const TEXT: &str = r#"
-title = "T"
-source = "S"
-shows = "W"
-paper = "P"
-repeats = 2
-quick.scenario.duration = "1s"
-scenario = { duration = "10s", seed = 40, tenant = [{ name = "web", load = [{}] }] }
-[[variant]]
-name = "fifo"
-scenario.server.scheduler.request = "fifo"
-[[variant]]
-name = "fair"
-scenario.server.scheduler.request = "fair"
-[[point]]
-name = "alone"
-[[point]]
-name = "together"
-[[verdict]]
-target = "rate against alone"
-variant = "fair"
-point = "together"
-measure = "value"
-against = { point = "alone" }
-bound = ">= 1"
-"#;
-
-/// Written before any is started, as in `server.rs`: one that serves, one that crashes when loaded.
-static SCRIPTS: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().expect("folder");
-    let ready = "[ \"$1\" = check ] && exit 0\n\
-                 echo 'entremet is ready: clients on 127.0.0.1:4711, admin on http://127.0.0.1:1'";
-    // Keeps what it reads anew beside itself; before it says that it is ready, or the signal would end it. A shell cannot
-    // trap what was ignored when it began, as under `nohup`.
-    let rereads = "[ -n \"$HEARS\" ] || HEARS=1 exec env --default-signal=HUP \"$0\" \"$@\"\n\
-         trap 'cat \"$3\" > \"$0.new\" && mv \"$0.new\" \"$0.seen\"' HUP";
-    for (name, first, then) in [
-        ("serves", "", "exec sleep 1000"),
-        ("crashes", "", "echo I am done >&2; exit 7"),
-        // Its admin address is the test's.
-        ("tells", "", "exec sleep 1000"),
-        ("rereads", rereads, "while :; do sleep 0.01; done"),
-    ] {
-        let path = folder.path().join(name);
-        let ready = match name {
-            "tells" => ready.replace("http://127.0.0.1:1'", "http://'$(cat \"$0.admin\")"),
-            _ => ready.to_string(),
-        };
-        fs::write(&path, format!("#!/bin/sh\n{first}\n{ready}\n{then}\n")).expect("script");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
-    }
-    folder
-});
-
-fn script(name: &str) -> PathBuf {
-    SCRIPTS.path().join(name)
-}
-
-fn experiment(rest: &str) -> Experiment {
-    let folder = tempfile::tempdir().expect("folder");
-    fs::write(folder.path().join(FILE), format!("{TEXT}{rest}")).expect("file");
-    Experiment::read(folder.path()).expect("a good one")
-}
-
-/// What a player was asked to play, and how it answers.
-#[derive(Default)]
-struct Made {
-    played: RefCell<Vec<Table>>,
-    refuses: Option<&'static str>,
-    loses: bool,
-    interrupts: Option<&'static AtomicBool>,
-    /// A file to wait for, when all is played.
-    awaits: Option<PathBuf>,
-}
-
-impl Player for Made {
-    fn problem(&self, _: &Table, origin: &str) -> Option<String> {
-        Some(format!("{origin}: {}", self.refuses?))
-    }
-
-    fn play(
-        &self,
-        scenario: &Table,
-        target: SocketAddr,
-        _: &AtomicBool,
-        at: &mut dyn FnMut(f64),
-    ) -> Result<Observed, WorkloadError> {
-        [-0.5, 0.0, 0.9, 1.1, 2.0].into_iter().for_each(at);
-        let patience = Instant::now() + Duration::from_secs(20);
-        while self.awaits.as_ref().is_some_and(|file| !file.exists()) && Instant::now() < patience {
-            std::thread::yield_now();
-        }
-        self.played.borrow_mut().push(scenario.clone());
-        if let Some(stop) = self.interrupts {
-            stop.store(true, Ordering::Relaxed);
-        }
-        if self.loses {
-            let reason = "reset".to_string();
-            return Err(WorkloadError::ServerGone {
-                target,
-                reason,
-                completed: 3,
-            });
-        }
-        let rate = 100.0 + self.played.borrow().len() as f64;
-        let total = LoadFigures {
-            rate_per_s: rate,
-            ..LoadFigures::default()
-        };
-        let load = TenantFigures {
-            name: "web".into(),
-            weight: 1.0,
-            total,
-            ..TenantFigures::default()
-        };
-        let tenant = Tenant {
-            group: "web".into(),
-            load,
-            ..Tenant::default()
-        };
-        Ok(Observed {
-            tenants: vec![tenant],
-            ..Observed::default()
-        })
-    }
-}
-
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-fn setup<'a>(binary: &'a Path, player: &'a Made, stop: &'a AtomicBool) -> Setup<'a> {
-    Setup {
-        binary,
-        quick: false,
-        repeats: None,
-        only: None,
-        processors: &[0],
-        player,
-        stop,
-        command: "entremet experiment made".into(),
-    }
-}
-
-fn run(experiment: &Experiment, setup: &Setup) -> Result<(Vec<String>, Done), ExperimentError> {
-    let mut told = Vec::new();
-    let done = runner::run(experiment, setup, &mut |at, of, run, _| {
-        told.push(format!("{at}/{of} {}", run.label()));
-    })?;
-    Ok((told, done))
-}
+use made::{experiment, run, script, setup, Made, NEVER, SCRIPTS, TEXT};
 
 #[test]
 fn runs_take_turns_and_each_has_its_scenario_and_seed() {
@@ -294,6 +140,36 @@ fn a_yardstick_may_be_measured_anew_before_every_repeat() {
     let (_, done) = run(&experiment(rest), &setup(&binary, &player, &NEVER)).expect("it runs");
     assert_eq!(done.yardsticks.len(), 4);
     assert_eq!(player.played.borrow().len(), 8 + 2);
+}
+
+#[test]
+fn a_run_that_the_host_disturbed_is_made_again_and_the_least_disturbed_counts() {
+    let (player, binary) = (Made::default(), script("serves"));
+    // Asked before and after each run: much is withheld of the first, nothing of the second; and of the third always more.
+    let (ticks, asked) = (RefCell::new(0), RefCell::new(0));
+    let withheld = |_: &[usize]| {
+        *asked.borrow_mut() += 1;
+        if *asked.borrow() == 2 || *asked.borrow() > 6 {
+            *ticks.borrow_mut() += 1_000_000;
+        }
+        *ticks.borrow()
+    };
+    let setup = Setup {
+        withheld: &withheld,
+        repeats: Some(1),
+        ..setup(&binary, &player, &NEVER)
+    };
+    let (told, done) = run(&experiment(""), &setup).expect("it runs");
+    assert_eq!(told.len(), 4);
+    assert_eq!(player.played.borrow().len(), 2 + 1 + 3 + 3);
+    let all = || done.runs.all().map(|(_, _, _, observed)| observed);
+    // By variant and point; the runs took turns.
+    assert_eq!(all().map(|one| one.tried).collect::<Vec<_>>(), [1, 3, 2, 3]);
+    let calm: Vec<bool> = all().map(|one| one.withheld == 0.0).collect();
+    assert_eq!(calm, [true, false, true, false]);
+    let notes = done.notes.join("\n");
+    assert!(notes.contains("5 runs were made again"), "{notes}");
+    assert!(notes.contains("in 2 that count"), "{notes}");
 }
 
 #[test]
