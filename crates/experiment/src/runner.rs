@@ -110,7 +110,8 @@ pub fn run(
         let load = machine::load_average();
         notes.extend(load.and_then(|load| machine::note(load, setup.processors.len())));
     }
-    notes.extend(disturbance.note());
+    // Before what the generator says of single runs: this explains it, and few notes are printed.
+    notes.splice(0..0, disturbance.note());
     let extent = Extent {
         quick: setup.quick,
         partial: setup.only.is_some(),
