@@ -186,6 +186,59 @@ def test_a_client_that_takes_nothing_is_cut_off(start):
         wire.close()
 
 
+def test_a_place_passes_by_those_who_have_gone(stocked):
+    """More clients wait for a place than there are, most of them leave, and who stays gets one."""
+    holders = [deaf(stocked, "MGET", *KEYS) for _ in range(PLACES)]
+    waiting = []
+    for _ in range(2 * PLACES + 1):
+        wire = stocked.wire(ALPHA, timeout=30)
+        wire.send("MGET", *KEYS)
+        waiting.append(wire)
+    stays = waiting.pop()
+    with stocked.wire(ALPHA) as other:
+        # Each holds its keys until it is turned away, so that this comes after them.
+        other.ask("SET", KEYS[0], value(0))
+    for wire in waiting + holders:
+        wire.close()
+    assert stays.read() == ALL
+    stays.close()
+
+
+# As many as the whole server may have under way (crates/engine/src/engine.rs).
+PLACES_OF_ALL = 256
+
+
+def test_deaf_clients_of_others_keep_nobody_waiting(start):
+    """All places are taken by clients of other tenants that take nothing: who waits for one does not hold its keys, and
+    is served long before `stalled_timeout`."""
+    others = [Tenant(f"deaf{number}") for number in range(PLACES_OF_ALL // PLACES)]
+    server = start(tenants=(ALPHA, BETA, *others))
+    large = ("MGET", *["large"] * 16)
+    for tenant in (ALPHA, *others):
+        with server.wire(tenant) as wire:
+            wire.ask("SET", "large", b"x" * MEBIBYTE)
+    clients = []
+    try:
+        for tenant in others:
+            for _ in range(PLACES):
+                wire = server.wire(tenant, receive_buffer=4096, timeout=60)
+                wire.send(*large)
+                assert wire.sock.recv(1) == b"*"
+                clients.append(wire)
+        with server.wire(ALPHA, timeout=30) as wire, server.wire(ALPHA) as beside, Bystander(server, BETA):
+            for words in (("MULTI",), ("SET", "key", "new"), large):
+                wire.ask(*words)
+            wire.send("EXEC")
+            # The transaction may not have come so far yet: then this is before it, else after or beside it; it waits for it never.
+            assert beside.ask("GET", "key") in (None, b"new")
+            assert beside.ask("SET", "beside", "1") == b"OK"
+            assert wire.read() == [b"OK", [b"x" * MEBIBYTE] * 16]
+        assert "1 s while others wait for a place" in server.said()
+    finally:
+        for wire in clients:
+            wire.close()
+
+
 def rest(wire):
     """Bytes that come before the connection ends."""
     count = 0

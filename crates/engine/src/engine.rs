@@ -17,8 +17,8 @@ use threads::Duty;
 
 /// As many tenants may stall on slow devices before others' commits wait.
 const COMMITTERS_MAX: usize = 32;
-/// Large replies under way at once: each has a thread, which mostly waits for its client to read.
-const STREAMS_MAX: usize = 256;
+/// Threads of [`Engine::streams`], which mostly wait for a client to read: more work than that waits for them.
+pub const STREAMS_MAX: usize = 256;
 
 /// A slot's lock is held while its database opens or goes, so that one slow tenant delays
 /// nobody but itself.

@@ -48,7 +48,7 @@ mod types;
 mod watch;
 
 pub use access::{Access, GoOn, Lookups};
-pub use engine::Engine;
+pub use engine::{Engine, STREAMS_MAX};
 pub use error::EngineError;
 pub use keyspace::Keyspace;
 pub use latch::Latch;

@@ -13,7 +13,7 @@ use crate::connection::client::Clients;
 use crate::connection::Connection;
 use crate::core::{Board, Load, Mailbox, Message, RESOURCES};
 use crate::options::{Options, Tuning};
-use crate::tenants::{Doorkeeper, Registry, Tenant};
+use crate::tenants::{Doorkeeper, Registry, Streams, Tenant};
 
 /// A queue holds each connection at most once, so that no queue can be longer than the descriptors allow.
 const QUEUE_MAX: usize = 1 << 20;
@@ -80,6 +80,8 @@ pub struct Shared {
     pub counters: Counters,
     /// What the cores' stages last looked like.
     pub board: Board,
+    /// Places for replies that are too large to be made as a whole, of all tenants together.
+    pub streams: Streams,
     /// What the cores show each other of their load.
     pub loads: Box<[Load]>,
     /// When the server started, ms since the Unix epoch.
@@ -115,6 +117,7 @@ impl Shared {
             metrics: Arc::new(telemetry::Registry::new(options.cores)),
             counters: Counters::default(),
             board: Board::new(options.cores),
+            streams: Streams::new(engine::STREAMS_MAX),
             loads: (0..options.cores).map(|_| Load::default()).collect(),
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),

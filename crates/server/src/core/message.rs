@@ -10,7 +10,7 @@ use super::stream::Piece;
 use super::unit::Unit;
 use crate::connection::Connection;
 use crate::shared::OpenError;
-use crate::tenants::Tenant;
+use crate::tenants::{Place, Tenant};
 
 /// Which connection of a core, safe against the place being used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +46,11 @@ pub enum Message {
     Finished(ConnectionKey, Box<Finished>),
     /// A piece of this connection's reply, which is too large to be made as a whole.
     Piece(ConnectionKey, Box<Piece>),
-    /// This connection's reply is too large to be made as a whole, and its tenant has several of those under way; with
-    /// the handler's permit and time, ns.
+    /// This connection's reply is too large to be made as a whole, and as many of those as may be are under way; with the
+    /// handler's permit and time, ns.
     Crowded(ConnectionKey, Box<Unit>, Permit, Nanos),
+    /// A place for this connection's large reply; nobody's if the connection has gone.
+    Placed(ConnectionKey, Place),
     /// Commits of this tenant have ended, well or badly.
     Committed(Arc<Tenant>),
     /// The database that this connection waits for is open, or cannot be opened.

@@ -366,6 +366,7 @@ impl Core {
             Message::Finished(key, finished) => self.finish(key, *finished, now),
             Message::Piece(key, piece) => self.piece(key, *piece, now),
             Message::Crowded(key, unit, permit, ns) => self.crowded(key, unit, (permit, ns), now),
+            Message::Placed(key, place) => self.placed(key, place, now),
             Message::Committed(tenant) => self.committed(&tenant, now),
             Message::Opened(key, error) => self.opened(key, error, now),
             Message::LoggedIn(key, right) => self.logged_in(key, right, now),

@@ -32,11 +32,15 @@ use crate::device::tag_of;
 use crate::resp::{Output, Reply};
 use crate::session::ReplyMode;
 use crate::shared::Shared;
-use crate::tenants::{Ending, Place};
+use crate::tenants::{Ending, Place, Places};
 
 /// Work after which a command that has nothing to hand over gives its permit back: about what a piece takes, and a
 /// hundred times what going round the stage costs.
 const STRETCH_NS: Nanos = 5_000_000;
+
+/// Patience with a client that takes nothing while tenants wait for one of the server's places: enough for a packet that
+/// was lost to be sent again.
+const PATIENCE_WANTED_NS: Nanos = 1_000_000_000;
 
 /// A reply under way, as its connection knows it. Dropped, it ends the thread.
 pub struct Stream {
@@ -74,17 +78,19 @@ enum End {
     Torn,
 }
 
-/// Goes on with `work`, whose reply is too large, on a thread of its own; or has it wait until its tenant may have one
-/// more of those. A handler has worked on it since `begin`, under `latch`.
+/// Goes on with `work`, whose reply is too large, on a thread of its own; or has it wait, without its keys, until there
+/// may be one more of those. A handler has worked on it since `begin`, under `latch`.
 pub fn begin(
-    (work, permit, latch): (Work, Permit, Latch),
+    (mut work, permit, latch): (Work, Permit, Latch),
     begin: Nanos,
     (shared, mailbox): (&Arc<Shared>, Mailbox),
 ) {
-    let Some(place) = work.tenant.streams.enter() else {
+    let (own, common) = (&work.tenant.streams, &shared.streams);
+    if !work.unit.places.enter(own, common) {
+        drop(latch);
         let service_ns = shared.options.clock.now() - begin;
         return mailbox.send(Message::Crowded(work.key, work.unit, permit, service_ns));
-    };
+    }
     let (go, gone_on) = channel();
     let maker = Maker {
         key: work.key,
@@ -98,7 +104,7 @@ pub fn begin(
         cpu_begin: 0,
     };
     let latch = work.unit.writes().then_some(latch);
-    let make = move || maker.make(&work, latch, place);
+    let make = move || maker.make(work, latch);
     shared.engine.streams().submit(Box::new(make));
 }
 
@@ -117,7 +123,7 @@ struct Maker {
 }
 
 impl Maker {
-    fn make(mut self, work: &Work, latch: Option<Latch>, place: Place) {
+    fn make(mut self, mut work: Work, latch: Option<Latch>) {
         self.cpu_begin = (self.shared.options.thread_time)();
         let shared = Arc::clone(&self.shared);
         let maker = Arc::new(parking_lot::Mutex::new(self));
@@ -126,7 +132,7 @@ impl Maker {
         let mut output =
             Output::streamed(Box::new(move |piece| sink.lock().hand_over(piece, None)));
         let empty = output.mark();
-        let (lookups, steps) = match run(work, latch, &mut output, &shared, Box::new(go_on)) {
+        let (lookups, steps) = match run(&work, latch, &mut output, &shared, Box::new(go_on)) {
             Ok(done) => done,
             Err(EngineError::Abandoned) => return,
             Err(error) => {
@@ -137,8 +143,8 @@ impl Maker {
         };
         let ending = Ending::of(output.since(empty));
         let (rest, whole) = output.end_stream();
-        // The place is free before the client knows that it has its reply.
-        drop(place);
+        // The places are free before the client knows that it has its reply.
+        work.unit.places = Places::default();
         let end = match whole {
             true => End::Whole(ending, lookups, steps),
             false => End::Torn,
@@ -327,7 +333,7 @@ impl Core {
         }
     }
 
-    /// The tenant has as many large replies under way as it may: the unit begins again after one of them.
+    /// As many large replies are under way as may be, of the tenant or of all: the unit begins again once it has a place.
     pub(super) fn crowded(
         &mut self,
         key: ConnectionKey,
@@ -341,9 +347,31 @@ impl Core {
         };
         connection.pending = Some(unit);
         connection.parked = Some(Parked::Retry);
-        let waits = connection.tenant.streams.wait(self.retry(key));
+        self.await_place(key, &connection);
         self.places.back(key, connection);
-        if !waits {
+    }
+
+    fn await_place(&self, key: ConnectionKey, connection: &Connection) {
+        let Some(unit) = &connection.pending else {
+            return;
+        };
+        let (own, common) = (&connection.tenant.streams, &self.shared.streams);
+        let mailbox = self.mailbox.clone();
+        let taker = move |place| mailbox.send(Message::Placed(key, place));
+        unit.places.queue(own, common, Box::new(taker));
+    }
+
+    /// A place has come to a unit that waits for it.
+    pub(super) fn placed(&mut self, key: ConnectionKey, place: Place, now: Nanos) {
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
+        let whole = (connection.pending.as_mut()).is_some_and(|unit| unit.places.add(place));
+        if !whole {
+            self.await_place(key, &connection);
+        }
+        self.places.back(key, connection);
+        if whole {
             self.resume(key, now);
         }
     }
@@ -351,7 +379,10 @@ impl Core {
     /// Closes connections that take nothing of a reply which is made as they take it.
     pub(super) fn close_stalled(&mut self) {
         let now = self.now;
-        let limit_ns = self.shared.tuning().stalled_timeout_ms * 1_000_000;
+        let mut limit_ns = self.shared.tuning().stalled_timeout_ms * 1_000_000;
+        if self.shared.streams.wanted() {
+            limit_ns = limit_ns.min(PATIENCE_WANTED_NS);
+        }
         self.close_where(|connection| {
             let stream = connection.stream.as_deref();
             let stalled = stream.is_some_and(|stream| stream.stalled(now, limit_ns));
@@ -359,7 +390,7 @@ impl Core {
                 tracing::info!(
                     tenant = connection.tenant.name,
                     client = connection.client.id,
-                    "it took nothing of a large reply for longer than stalled_timeout: cut off"
+                    "it took nothing of a large reply for longer than stalled_timeout, or than 1 s while others wait for a place: cut off"
                 );
             }
             stalled

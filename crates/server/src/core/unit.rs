@@ -9,7 +9,7 @@ use telemetry::Class;
 use crate::commands::{self, Context, Handler, Spec};
 use crate::resp::{Output, OwnedArgs, Protocol, Reply};
 use crate::session::Watched;
-use crate::tenants::Ending;
+use crate::tenants::{Ending, Places};
 
 /// One command of a unit.
 pub enum Step {
@@ -61,6 +61,8 @@ pub struct Unit {
     pub class: Class,
     /// Requests it is charged as.
     pub requests: u64,
+    /// The places that it has, if it has turned out that it needs some.
+    pub places: Places,
 }
 
 impl Unit {
@@ -77,6 +79,7 @@ impl Unit {
             watches: Vec::new(),
             class: spec.class,
             requests,
+            places: Places::default(),
         }
     }
 
@@ -91,6 +94,7 @@ impl Unit {
             watches,
             class: Class::Multiget,
             requests,
+            places: Places::default(),
         }
     }
 

@@ -29,7 +29,7 @@ pub use password::{Crowded, Doorkeeper, Gate, Password, Quick};
 pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
 pub use store::StoreError;
-pub use streams::{Place, Streams};
+pub use streams::{Place, Places, Streams};
 pub use totals::Totals;
 
 use crate::commands::ScanCursors;

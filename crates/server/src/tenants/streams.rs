@@ -1,83 +1,179 @@
-//! How many large replies of a tenant are under way.
+//! How many large replies are under way: of a tenant, and of all tenants together.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use engine::Waiter;
 use parking_lot::Mutex;
 
 /// Large replies that a tenant may have under way at once; each holds a thread and about a MiB, or one value.
 const PLACES: usize = 4;
 
-#[derive(Default)]
+/// Takes a place, or drops it, and then the next in line gets it.
+type Taker = Box<dyn FnOnce(Place) + Send>;
+
 struct State {
-    taken: usize,
-    waiting: VecDeque<Waiter>,
+    free: usize,
+    waiting: VecDeque<Taker>,
 }
 
-/// The places for a tenant's large replies.
-#[derive(Clone, Default)]
+/// Places for large replies.
+#[derive(Clone)]
 pub struct Streams(Arc<Mutex<State>>);
 
+/// Those of one tenant.
+impl Default for Streams {
+    fn default() -> Self {
+        Self::new(PLACES)
+    }
+}
+
 impl Streams {
-    /// A place, if one is free.
-    pub fn enter(&self) -> Option<Place> {
+    /// So many, all free.
+    pub fn new(places: usize) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            free: places,
+            waiting: VecDeque::new(),
+        })))
+    }
+
+    /// Whether somebody waits for one.
+    pub fn wanted(&self) -> bool {
+        !self.0.lock().waiting.is_empty()
+    }
+
+    fn enter(&self) -> Option<Place> {
         let mut state = self.0.lock();
-        if state.taken == PLACES {
-            return None;
-        }
-        state.taken += 1;
+        state.free = state.free.checked_sub(1)?;
         Some(Place(self.clone()))
     }
 
-    /// `true`: `waiter` is told once a place is free. `false`: one is, the waiter was dropped.
-    pub fn wait(&self, waiter: Waiter) -> bool {
+    /// Gives `taker` a place: at once, or in turn.
+    fn queue(&self, taker: Taker) {
         let mut state = self.0.lock();
-        let full = state.taken == PLACES;
-        if full {
-            state.waiting.push_back(waiter);
+        if state.free == 0 {
+            return state.waiting.push_back(taker);
         }
-        full
+        state.free -= 1;
+        drop(state);
+        taker(Place(self.clone()));
     }
 }
 
-/// One of the places, given back when it is dropped.
+/// One of the places; dropped, it goes to the next in line.
 pub struct Place(Streams);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut state = self.0 .0.lock();
-        state.taken -= 1;
-        let next = state.waiting.pop_front();
+        let streams = &self.0;
+        let mut state = streams.0.lock();
+        let Some(taker) = state.waiting.pop_front() else {
+            state.free += 1;
+            return;
+        };
         drop(state);
-        if let Some(waiter) = next {
-            waiter();
+        taker(Place(streams.clone()));
+    }
+}
+
+/// What a large reply needs before it begins: a place among its tenant's, then one among all tenants'.
+#[derive(Default)]
+pub struct Places {
+    own: Option<Place>,
+    common: Option<Place>,
+}
+
+impl Places {
+    /// Takes what is free. `true`: it has both.
+    pub fn enter(&mut self, own: &Streams, common: &Streams) -> bool {
+        self.own = self.own.take().or_else(|| own.enter());
+        if self.own.is_some() {
+            self.common = self.common.take().or_else(|| common.enter());
         }
+        self.common.is_some()
+    }
+
+    /// Has `taker` get the first one that is missing, at once or in turn.
+    pub fn queue(&self, own: &Streams, common: &Streams, taker: Taker) {
+        match self.own {
+            None => own.queue(taker),
+            Some(_) => common.queue(taker),
+        }
+    }
+
+    /// Adds the one that was missing. `true`: it has both.
+    pub fn add(&mut self, place: Place) -> bool {
+        match self.own {
+            None => self.own = Some(place),
+            Some(_) => self.common = Some(place),
+        }
+        self.common.is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Whoever waits notes its name, and keeps its place among `kept` unless it has gone meanwhile.
+    struct Line {
+        told: Arc<Mutex<Vec<u32>>>,
+        kept: Arc<Mutex<Vec<Place>>>,
+    }
+
+    impl Line {
+        fn new() -> Self {
+            let (told, kept) = Default::default();
+            Self { told, kept }
+        }
+
+        fn taker(&self, name: u32, gone: bool) -> Taker {
+            let (told, kept) = (Arc::clone(&self.told), Arc::clone(&self.kept));
+            Box::new(move |place| {
+                told.lock().push(name);
+                if !gone {
+                    kept.lock().push(place);
+                }
+            })
+        }
+    }
 
     #[test]
-    fn whoever_waits_is_told_of_each_place_that_is_given_back() {
-        let streams = Streams::default();
+    fn places_go_to_those_in_line_in_turn_and_past_those_who_have_gone() {
+        let (streams, line) = (Streams::new(2), Line::new());
         let mut places: Vec<_> = std::iter::from_fn(|| streams.enter()).collect();
-        assert_eq!(places.len(), PLACES);
-        let told = Arc::new(AtomicUsize::new(0));
-        let waiter = || {
-            let told = Arc::clone(&told);
-            Box::new(move || {
-                told.fetch_add(1, Ordering::Relaxed);
-            })
-        };
-        assert!(streams.wait(waiter()) && streams.wait(waiter()));
+        assert_eq!(places.len(), 2);
+        for (name, gone) in [(1, true), (2, true), (3, false), (4, false)] {
+            streams.queue(line.taker(name, gone));
+        }
+        assert!(streams.wanted() && line.told.lock().is_empty());
         places.pop();
-        assert_eq!(told.load(Ordering::Relaxed), 1);
-        assert!(!streams.wait(waiter()), "a place is free");
-        places.clear();
-        assert_eq!(told.load(Ordering::Relaxed), 2);
+        assert_eq!(*line.told.lock(), [1, 2, 3]);
+        places.pop();
+        assert_eq!(*line.told.lock(), [1, 2, 3, 4]);
+        assert!(!streams.wanted() && streams.enter().is_none());
+        let last = line.kept.lock().pop();
+        drop(last);
+        streams.queue(line.taker(5, false));
+        assert_eq!(line.told.lock().last(), Some(&5), "one was free");
+    }
+
+    #[test]
+    fn a_reply_needs_one_of_its_tenants_places_and_then_one_of_all() {
+        let (own, common, line) = (Streams::new(1), Streams::new(1), Line::new());
+        let (mut first, mut second, mut other) = <(Places, Places, Places)>::default();
+        assert!(first.enter(&own, &common));
+        assert!(!second.enter(&own, &common) && second.own.is_none());
+        assert!(!other.enter(&Streams::new(1), &common) && other.own.is_some());
+        second.queue(&own, &common, line.taker(2, false));
+        other.queue(&Streams::new(1), &common, line.taker(3, false));
+        drop(first);
+        assert_eq!(*line.told.lock(), [2, 3]);
+        let [own_place, common_place] = std::mem::take(&mut *line.kept.lock())
+            .try_into()
+            .unwrap_or_else(|_| panic!("two places"));
+        assert!(!second.add(own_place));
+        assert!(other.add(common_place));
+        drop((second, other));
+        assert!(Places::default().enter(&own, &common), "all came back");
     }
 }
