@@ -4,6 +4,7 @@ import pytest
 
 from harness.resp import ServerError
 from harness.server import ALPHA, BETA
+from harness.waiting import eventually
 
 
 def section(wire, name):
@@ -111,3 +112,20 @@ def test_a_write_that_changes_nothing_keeps_a_watch(server):
             watcher.ask("MULTI")
             watcher.ask("PING")
             assert (watcher.ask("EXEC") is not None) == kept, words
+
+
+def test_what_keys_were_found_missed_and_expired_is_counted(server):
+    with server.wire(ALPHA) as wire, server.wire(BETA) as other:
+        for who in (wire, other):
+            who.ask("CONFIG", "RESETSTAT")
+        wire.ask("SET", "info:lasting", "v")
+        wire.ask("SET", "info:brief", "v", "PX", 1)
+        wire.ask("MGET", "info:lasting", "info:absent", "info:never")
+
+        def stats(who):
+            lines = who.ask("INFO", "stats").decode().split("\r\n")
+            figures = dict(line.split(":", 1) for line in lines if ":" in line)
+            return tuple(int(figures[name]) for name in ("keyspace_hits", "keyspace_misses", "expired_keys"))
+
+        eventually(lambda: stats(wire) == (1, 2, 1), 20, "the brief key is deleted")
+        assert stats(other) == (0, 0, 0)

@@ -136,7 +136,7 @@ impl Core {
             match keyspace.expire_some(now_ms, EXPIRE_AT_ONCE) {
                 Ok(expired) => {
                     shared.counters.expired.fetch_add(expired.deleted, Ordering::Relaxed);
-                    tenant.expiry.looked(seen, expired.next_due_ms);
+                    tenant.expiry.looked(seen, &expired);
                 }
                 Err(error) => {
                     tracing::warn!(tenant = tenant.name, %error, "expired keys could not be deleted");

@@ -26,6 +26,8 @@ pub struct Counted {
     pub errors: u64,
     /// Requests answered `-THROTTLED`.
     pub throttled: u64,
+    /// Keys deleted because their time had come.
+    pub expired: u64,
 }
 
 impl Counted {
@@ -42,6 +44,7 @@ impl Counted {
                 .iter()
                 .flat_map(|class| class.throttled)
                 .sum(),
+            expired: tenant.expiry.deleted(),
         }
     }
 
@@ -50,6 +53,7 @@ impl Counted {
             usage: self.usage.since(&earlier.usage),
             errors: self.errors.saturating_sub(earlier.errors),
             throttled: self.throttled.saturating_sub(earlier.throttled),
+            expired: self.expired.saturating_sub(earlier.expired),
         }
     }
 }
@@ -248,11 +252,15 @@ fn stats(facts: &Facts<'_>, lines: &mut Lines) {
         usage,
         errors,
         throttled,
+        expired,
     } = &facts.counted;
     lines.line("total_commands_processed", usage.requests);
     lines.line("total_net_input_bytes", usage.bytes_in);
     lines.line("total_net_output_bytes", usage.bytes_out);
     lines.line("total_error_replies", errors + throttled);
+    lines.line("expired_keys", expired);
+    lines.line("keyspace_hits", usage.found);
+    lines.line("keyspace_misses", usage.missed);
     lines.fixed(&[
         ("evicted_keys", "0"),
         ("evicted_clients", "0"),

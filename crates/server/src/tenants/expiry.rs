@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::Seq;
+use engine::{Expired, Seq};
 
 /// What the last look found. A write since then may have brought an earlier expiry, so that it counts
 /// only while nothing was written.
@@ -10,6 +10,7 @@ use engine::Seq;
 pub struct Expiry {
     seen: AtomicU64,
     next_due_ms: AtomicU64,
+    deleted: AtomicU64,
 }
 
 impl Expiry {
@@ -19,10 +20,16 @@ impl Expiry {
             || self.next_due_ms.load(Ordering::Relaxed) <= now_ms
     }
 
-    /// A look that began after commit `seen` found the next expiry to be at `next_due_ms`; none: never.
-    pub fn looked(&self, seen: Seq, next_due_ms: Option<u64>) {
-        self.next_due_ms
-            .store(next_due_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
+    /// What a look found that began after commit `seen`.
+    pub fn looked(&self, seen: Seq, found: &Expired) {
+        let next_due_ms = found.next_due_ms.unwrap_or(u64::MAX);
+        self.next_due_ms.store(next_due_ms, Ordering::Relaxed);
         self.seen.store(seen, Ordering::Relaxed);
+        self.deleted.fetch_add(found.deleted, Ordering::Relaxed);
+    }
+
+    /// Keys that looks have deleted since the start.
+    pub fn deleted(&self) -> u64 {
+        self.deleted.load(Ordering::Relaxed)
     }
 }
