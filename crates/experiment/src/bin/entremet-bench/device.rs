@@ -26,8 +26,6 @@ const VALUE: Sizes = Sizes::Constant(1024);
 const QUIET: f64 = 0.02;
 /// Seconds after which one that is never quiet is taken as it is.
 const SETTLE_S: u32 = 60;
-/// Differences of 3 % are below the noise of one run.
-const REPEATS_PER_REPEAT: usize = 2;
 
 /// Name, size of the block cache, connections, least ratio.
 const CASES: [(&str, &str, &[usize], f64); 2] = [
@@ -65,8 +63,7 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
             let row = Row::new(name(place, connections), Bound::AtLeast(least), Vec::new());
             let streams = streams(connections);
             let (both, words) = ((&staged, &bare), ("with", "without"));
-            let runs = setup.repeats * REPEATS_PER_REPEAT;
-            rows.add(compare(setup, row, &streams, both, words, runs)?);
+            rows.add(compare(setup, row, &streams, both, words)?);
         }
     }
     Ok(())

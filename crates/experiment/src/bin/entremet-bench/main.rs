@@ -72,6 +72,7 @@ struct Arguments {
 }
 
 /// What every group works with.
+#[derive(Clone)]
 pub struct Setup {
     /// The entremet binary; groups that need it are not called without it.
     pub binary: PathBuf,

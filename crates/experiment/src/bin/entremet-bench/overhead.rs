@@ -1,5 +1,7 @@
 //! What scheduling costs: `fair` against `fifo` in the same binary.
 
+use std::time::Duration;
+
 use experiment::ExperimentError;
 use serde_json::json;
 use workload::draw::Sizes;
@@ -14,8 +16,11 @@ const TENANTS: usize = 8;
 const CONNECTIONS: usize = 8;
 const KEYS: u64 = 2_000;
 
-/// A difference of 1 % is below the noise of one run: it takes many.
-const REPEATS_PER_REPEAT: usize = 4;
+/// A difference of 1 % is below the noise of one run, and a shared machine changes its speed from second to second: many
+/// short runs in turns see it.
+const PAIRS_PER_REPEAT: usize = 25;
+const PARTS_OF_A_RUN: u32 = 10;
+const WARM_UP: Duration = Duration::from_millis(100);
 
 /// Object cache of each tenant, MiB: everything fits.
 const CACHE_MIB: u64 = 16;
@@ -42,28 +47,41 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
                 &streams(depth, sizes.clone()),
                 (&fair, &fifo),
                 ("fair", "fifo"),
-                setup.repeats * REPEATS_PER_REPEAT,
             )?);
         }
     }
     Ok(())
 }
 
-/// Runs each side in turns, ours first; `words` name them. The row has the ratios of neighbouring runs.
+/// Many short runs of each side, in turns, each side first every other time; `words` name them. The row has the ratios of
+/// neighbouring runs.
 pub fn compare(
     setup: &Setup,
     row: Row,
     streams: &[ClosedStream],
     (ours, theirs): (&Server, &Server),
     words: (&str, &str),
-    runs: usize,
 ) -> Result<Row, ExperimentError> {
+    let setup = &Setup {
+        run: setup.run / PARTS_OF_A_RUN,
+        warm_up: WARM_UP,
+        ..setup.clone()
+    };
     let (mut first, mut second, mut remark) = (Vec::new(), Vec::new(), "");
-    for _ in 0..runs {
-        let shot = shoot(setup, ours, streams)?;
-        remark = shot.remark();
-        first.push(shot.rate());
+    for pair in 0..setup.repeats * PAIRS_PER_REPEAT {
+        let mut ours_now = || -> Result<(), ExperimentError> {
+            let shot = shoot(setup, ours, streams)?;
+            remark = shot.remark();
+            first.push(shot.rate());
+            Ok(())
+        };
+        if pair % 2 == 0 {
+            ours_now()?;
+        }
         second.push(shoot(setup, theirs, streams)?.rate());
+        if pair % 2 == 1 {
+            ours_now()?;
+        }
     }
     let ratios = first.iter().zip(&second).map(|(a, b)| a / b).collect();
     let sides = format!(

@@ -1,4 +1,5 @@
-//! The table: one row per claim, with its target, what was measured and the baseline beside it.
+//! The table: one row per claim, with its target, what was measured and the baseline beside it. In brackets: the lowest and
+//! highest of a few samples; of many, between what their median lies with 95 % confidence.
 
 use std::path::Path;
 
@@ -161,14 +162,23 @@ impl Rows {
     }
 }
 
+/// Samples from which the bounds of their median say more than their extremes.
+const MANY: usize = 20;
+
 fn spread(samples: &[f64]) -> String {
-    let low = samples.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if samples.len() < 2 {
-        String::new()
-    } else {
-        format!("[{low:.3} {high:.3}]")
+        return String::new();
     }
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    // How many of them are below the true median is binomial: 1.96 standard deviations are √count / 2 each.
+    let outside = match count >= MANY {
+        true => (count as f64 / 2.0 - 0.98 * (count as f64).sqrt()) as usize,
+        false => 0,
+    };
+    let (low, high) = (sorted[outside], sorted[count - 1 - outside]);
+    format!("[{low:.3} {high:.3}]")
 }
 
 fn verdict(group: &str, row: &Row) -> Value {
@@ -201,6 +211,14 @@ mod tests {
             Some(false)
         );
         assert_eq!(Row::new("a", Bound::Shown, vec![1.1]).pass(), None);
+    }
+
+    #[test]
+    fn of_few_samples_the_extremes_are_shown_and_of_many_the_bounds_of_their_median() {
+        assert_eq!(spread(&[2.0]), "");
+        assert_eq!(spread(&[3.0, 1.0, 2.0]), "[1.000 3.000]");
+        let many: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(spread(&many), "[40.000 59.000]");
     }
 
     #[test]
