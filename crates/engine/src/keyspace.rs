@@ -178,6 +178,11 @@ impl Keyspace {
         }
     }
 
+    /// Whether what is being committed fills a batch, so that it takes ms.
+    pub fn commits_long(&self) -> bool {
+        self.log.pending() >= self.options.batch_bytes
+    }
+
     pub(crate) fn sync(&self) -> Sync {
         match self.sync.load(Ordering::Relaxed) {
             s if s == Sync::Always as u8 => Sync::Always,

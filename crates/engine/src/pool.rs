@@ -147,6 +147,7 @@ impl Inner {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
                 tracing::error!(pool = self.name, "a job panicked");
             }
+            threads::turns::end();
         }
     }
 

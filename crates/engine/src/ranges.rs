@@ -263,8 +263,9 @@ impl Access<'_> {
     }
 }
 
-/// Records after which a core, which has others to serve, leaves the command to a handler, and a handler steps back for
-/// the core that may share its processor (the kernel itself would do that at its next tick, up to 4 ms later).
+/// Records after which a core, which has others to serve, leaves the command to a handler, and a handler takes turns with
+/// others that compute, and steps back for the core that may share its processor (the kernel itself would do that at its
+/// next tick, up to 4 ms later).
 pub(crate) const STRIDE: u32 = 256;
 
 /// Takes a raw key and its value; `Ok(false)`: enough.
@@ -289,7 +290,7 @@ fn weave(
             if on_core {
                 return Err(Stop::Disk);
             }
-            std::thread::yield_now();
+            threads::turns::step();
         }
         let stored = iterator.as_ref().and_then(|iterator| iterator.item());
         let which = match (&stored, &over) {

@@ -97,7 +97,7 @@ impl Access<'_> {
             return Err(undeclared());
         }
         if (self.lookups.found + self.lookups.missed) % STRIDE == STRIDE - 1 {
-            std::thread::yield_now();
+            threads::turns::step();
         }
         let shard = &self.keyspace.shards[index as usize];
         let found = shard.lock().lookup(key).cloned();

@@ -9,6 +9,7 @@
 //! this only orders them.
 
 mod schedule;
+pub mod turns;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -118,20 +119,32 @@ fn time_ns(clock: ClockId) -> u64 {
 /// then, which costs about a µs. 0 where the kernel does not count it.
 #[must_use]
 pub fn waited_ns() -> u64 {
+    let [_, waited_ns] = schedstat();
+    waited_ns
+}
+
+/// Time for which the calling thread ran or was ready to, ns; see [`waited_ns`].
+fn ready_ns() -> u64 {
+    schedstat().iter().sum()
+}
+
+/// Time for which the calling thread has run and has waited to.
+fn schedstat() -> [u64; 2] {
     thread_local! {
         static COUNT: Option<File> = File::open("/proc/thread-self/schedstat").ok();
     }
     let mut text = [0; 64];
     COUNT
         .with(|count| count.as_ref()?.read_at(&mut text, 0).ok())
-        .and_then(|length| waited_of(&text[..length]))
-        .unwrap_or(0)
+        .and_then(|length| parse_schedstat(&text[..length]))
+        .unwrap_or_default()
 }
 
-/// The second number of a `schedstat` (proc(5) and the kernel's sched-stats.rst: time spent on a run queue).
-fn waited_of(text: &[u8]) -> Option<u64> {
+/// The first numbers of a `schedstat` (proc(5) and the kernel's sched-stats.rst: time on a processor and on a run queue).
+fn parse_schedstat(text: &[u8]) -> Option<[u64; 2]> {
     let words = std::str::from_utf8(text).ok()?;
-    words.split_ascii_whitespace().nth(1)?.parse().ok()
+    let mut numbers = words.split_ascii_whitespace().map(str::parse);
+    Some([numbers.next()?.ok()?, numbers.next()?.ok()?])
 }
 
 /// That of the first thread, which has no duty: threads inherit the nice value of whoever starts them.
@@ -183,8 +196,8 @@ mod tests {
 
     #[test]
     fn the_wait_for_a_processor_is_the_second_number() {
-        assert_eq!(waited_of(b"5137 95832 12\n"), Some(95_832));
-        assert_eq!(waited_of(b""), None);
+        assert_eq!(parse_schedstat(b"5137 95832 12\n"), Some([5_137, 95_832]));
+        assert_eq!(parse_schedstat(b"5137"), None);
         let first = waited_ns();
         assert!(waited_ns() >= first, "it only grows");
     }

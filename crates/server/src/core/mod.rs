@@ -286,7 +286,8 @@ impl Core {
 
     /// Starts the commits of what was written. A core that has always more to do never sleeps, and a committer that
     /// shares its processor would not run before the kernel's next tick, up to 4 ms later. So the core steps back:
-    /// at once for who writes now and then, every [`STEP_BACK_NS`] for who writes all the time.
+    /// at once for who writes now and then, every [`STEP_BACK_NS`] for who writes all the time, and for nobody whose batch
+    /// takes longer than others would like to wait.
     fn commit(&mut self, now: Nanos) {
         if now >= self.steps_back_at {
             self.steps_back_at = now + STEP_BACK_NS;
@@ -295,7 +296,7 @@ impl Core {
         let mut first = false;
         for keyspace in self.touched.drain(..) {
             keyspace.kick();
-            first |= self.let_commit.insert(keyspace.id());
+            first |= !keyspace.commits_long() && self.let_commit.insert(keyspace.id());
         }
         if first {
             std::thread::yield_now();

@@ -14,6 +14,9 @@ use crate::encode;
 /// Send buffers that grew beyond this are given back once empty.
 const OUT_BYTES_KEPT: usize = 256 * 1024;
 
+/// Bytes per system call: a thread that copies megabytes in one is not interrupted meanwhile, and the open loops beside it are late.
+const WRITE_BYTES_MAX: usize = 64 * 1024;
+
 /// How a half-open connection introduces itself: the server waits for the rest.
 const HALF_A_COMMAND: &[u8] = b"*3\r\n$4\r\nAUTH\r\n$9\r\nnobo";
 
@@ -162,7 +165,8 @@ impl Conn {
         let before = self.written;
         let mut total = 0;
         while self.written < self.out.len() {
-            match self.socket.write(&self.out[self.written..]) {
+            let end = self.out.len().min(self.written + WRITE_BYTES_MAX);
+            match self.socket.write(&self.out[self.written..end]) {
                 Ok(n) => self.written += n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
