@@ -62,8 +62,12 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
         for connections in wanted {
             let row = Row::new(name(place, connections), Bound::AtLeast(least), Vec::new());
             let streams = streams(connections);
-            let (both, words) = ((&staged, &bare), ("with", "without"));
-            rows.add(compare(setup, row, &streams, both, words)?);
+            let of = |server| {
+                let streams = &streams;
+                move |setup: &Setup| shoot(setup, server, streams)
+            };
+            let both = (of(&staged), of(&bare));
+            rows.add(compare(setup, row, both, ("with", "without"))?);
         }
     }
     Ok(())

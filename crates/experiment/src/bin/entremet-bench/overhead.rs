@@ -1,4 +1,5 @@
-//! What scheduling costs: `fair` against `fifo` in the same binary.
+//! What scheduling costs: `fair` against `fifo` in the same server. (Two processes of one binary differ by more than a percent,
+//! for as long as they live: how their memory lies is chance.)
 
 use std::time::Duration;
 
@@ -7,9 +8,9 @@ use serde_json::json;
 use workload::draw::Sizes;
 use workload::report::rate;
 
-use crate::load::{fill, shoot, stream, ClosedStream, GETS};
+use crate::load::{fill, shoot, stream, ClosedStream, Shot, GETS};
 use crate::rows::{median, Bound, Row, Rows};
-use crate::server::{identity, pin_client, Entremet, Server, Tenant};
+use crate::server::{identity, pin_client, Entremet, Tenant};
 use crate::Setup;
 
 const TENANTS: usize = 8;
@@ -27,8 +28,7 @@ const CACHE_MIB: u64 = 16;
 
 pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     pin_client(&[setup.client_core]);
-    let fair = start(setup, "entremet (fair)", "fair")?;
-    let fifo = start(setup, "entremet (fifo)", "fifo")?;
+    let server = entremet(setup, "fair").start(setup)?;
     for (size, value_bytes, least) in [("1 KiB", 1024, 0.99), ("10 B", 10, 1.0)] {
         let sizes = Sizes::Constant(value_bytes);
         let depths: Vec<usize> = [1, 16]
@@ -36,30 +36,37 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
             .filter(|depth| rows.wants(&name(size, *depth)))
             .collect();
         if !depths.is_empty() {
-            fill(setup, &fair, &streams(1, sizes.clone()))?;
-            fill(setup, &fifo, &streams(1, sizes.clone()))?;
+            fill(setup, &server, &streams(1, sizes.clone()))?;
         }
         for depth in depths {
             let row = Row::new(name(size, depth), Bound::AtLeast(least), Vec::new());
-            rows.add(compare(
-                setup,
-                row,
-                &streams(depth, sizes.clone()),
-                (&fair, &fifo),
-                ("fair", "fifo"),
-            )?);
+            let streams = streams(depth, sizes.clone());
+            // It has changed long before the warm-up is over.
+            let under = |request| {
+                let (server, streams) = (&server, &streams);
+                move |setup: &Setup| {
+                    server.reconfigure(&entremet(setup, request).config(setup))?;
+                    shoot(setup, server, streams)
+                }
+            };
+            let sides = (under("fair"), under("fifo"));
+            rows.add(compare(setup, row, sides, ("fair", "fifo"))?);
         }
     }
     Ok(())
 }
+
+/// One run of a side.
+pub trait Shoot: Fn(&Setup) -> Result<Shot, ExperimentError> {}
+
+impl<F: Fn(&Setup) -> Result<Shot, ExperimentError>> Shoot for F {}
 
 /// Many short runs of each side, in turns, each side first every other time; `words` name them. The row has the ratios of
 /// neighbouring runs.
 pub fn compare(
     setup: &Setup,
     row: Row,
-    streams: &[ClosedStream],
-    (ours, theirs): (&Server, &Server),
+    (ours, theirs): (impl Shoot, impl Shoot),
     words: (&str, &str),
 ) -> Result<Row, ExperimentError> {
     let setup = &Setup {
@@ -70,7 +77,7 @@ pub fn compare(
     let (mut first, mut second, mut remark) = (Vec::new(), Vec::new(), "");
     for pair in 0..setup.repeats * PAIRS_PER_REPEAT {
         let mut ours_now = || -> Result<(), ExperimentError> {
-            let shot = shoot(setup, ours, streams)?;
+            let shot = ours(setup)?;
             remark = shot.remark();
             first.push(shot.rate());
             Ok(())
@@ -78,7 +85,7 @@ pub fn compare(
         if pair % 2 == 0 {
             ours_now()?;
         }
-        second.push(shoot(setup, theirs, streams)?.rate());
+        second.push(theirs(setup)?.rate());
         if pair % 2 == 1 {
             ours_now()?;
         }
@@ -102,21 +109,16 @@ fn name(size: &str, depth: usize) -> String {
     format!("fair / fifo, GET {size}, P={depth}")
 }
 
-fn start(
-    setup: &Setup,
-    label: &'static str,
-    request: &'static str,
-) -> Result<Server, ExperimentError> {
+fn entremet(setup: &Setup, request: &'static str) -> Entremet {
     let tenants: Vec<Tenant> = (0..TENANTS).map(|i| (format!("tenant{i}"), 1)).collect();
     let cores = vec![setup.server_core];
     Entremet {
-        label,
+        label: "entremet",
         request,
         cores,
         tenants,
         cache_mib: CACHE_MIB,
     }
-    .start(setup)
 }
 
 fn streams(depth: usize, sizes: Sizes) -> Vec<ClosedStream> {

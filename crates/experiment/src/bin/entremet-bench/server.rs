@@ -38,7 +38,7 @@ impl Entremet {
 
     /// The same with more configuration.
     pub fn start_with(&self, setup: &Setup, more: &Table) -> Result<Server, ExperimentError> {
-        let mut config = self.config();
+        let mut config = self.plain();
         lay_over(&mut config, more);
         lay_over(&mut config, &setup.set);
         Server::entremet(&Launch {
@@ -49,7 +49,14 @@ impl Entremet {
         })
     }
 
-    fn config(&self) -> Table {
+    /// What [`Entremet::start`] configures it with.
+    pub fn config(&self, setup: &Setup) -> Table {
+        let mut config = self.plain();
+        lay_over(&mut config, &setup.set);
+        config
+    }
+
+    fn plain(&self) -> Table {
         let mut config = Table::new();
         let scheduler = Table::from_iter([("request".to_string(), self.request.into())]);
         config.insert("scheduler".into(), Value::Table(scheduler));
