@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::verdict::{Judged, Runs};
+use crate::verdict::{Judged, Judgement, Runs};
 
 /// An experiment that was run and judged.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ pub struct Done {
 }
 
 impl Done {
-    /// Whether no judged target was missed.
+    /// Whether no target was missed, nor left open by what disturbed the runs.
     pub fn passed(&self) -> bool {
         let mut judged = self.judged.iter();
-        judged.all(|one| one.judgement.pass() != Some(false))
+        judged.all(|one| !matches!(one.judgement, Judgement::Miss | Judgement::Disturbed(_)))
     }
 }

@@ -39,8 +39,8 @@ pub fn of(experiment: &Experiment, done: &Done) -> Value {
 fn verdict(judged: &Judged) -> Value {
     let measured = judged.measured.as_ref();
     let why = match &judged.judgement {
-        Judgement::NotJudged(why) => Some(why),
-        _ => None,
+        Judgement::NotJudged(why) | Judgement::Disturbed(why) => Some(why),
+        Judgement::Pass | Judgement::Miss => None,
     };
     let beside: serde_json::Map<String, Value> = judged
         .beside

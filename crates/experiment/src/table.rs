@@ -39,6 +39,7 @@ pub fn word(judgement: &Judgement) -> &'static str {
         Judgement::NotJudged(why) if why == "shown" => "shown",
         Judgement::NotJudged(why) if why.starts_with("later") => "later",
         Judgement::NotJudged(_) => "not judged",
+        Judgement::Disturbed(_) => "disturbed",
     }
 }
 
@@ -65,9 +66,9 @@ pub fn verdicts(judged: &[Judged]) -> String {
     ]);
     for one in judged {
         let (median, range) = one.measured.as_ref().map(measured).unwrap_or_default();
-        let target = match &one.judgement {
-            Judgement::NotJudged(why) if why != "shown" => format!("{} ({why})", one.target),
-            _ => one.target.clone(),
+        let target = match one.judgement.why() {
+            Some(why) => format!("{} ({why})", one.target),
+            None => one.target.clone(),
         };
         table.row([
             word(&one.judgement).to_string(),
@@ -120,13 +121,22 @@ mod tests {
     #[test]
     fn a_line_holds_target_measure_range_bound_paper_and_verdict() {
         let later = Judgement::NotJudged("later: no disk".into());
-        let all = [judged("even", Judgement::Miss), judged("disk", later)];
+        let disturbed = Judgement::Disturbed("the host disturbed 3 of 3 repeats".into());
+        let all = [
+            judged("even", Judgement::Miss),
+            judged("disk", later),
+            judged("odd", disturbed),
+        ];
         let text = verdicts(&all);
         let line = text.lines().nth(1).expect("a line");
-        let want = "MISS   0.980     [0.970 0.990]  >= 0.99  .98    fifo 0.500  even";
+        let want = "MISS       0.980     [0.970 0.990]  >= 0.99  .98    fifo 0.500  even";
         assert_eq!(line, want, "{text}");
         assert!(text.contains("disk (later: no disk)"), "{text}");
-        assert_eq!(summary(&all), "0 of 1 targets met, 1 not judged");
+        assert!(
+            text.contains("odd (the host disturbed 3 of 3 repeats)"),
+            "{text}"
+        );
+        assert_eq!(summary(&all), "0 of 1 targets met, 2 not judged");
     }
 
     #[test]

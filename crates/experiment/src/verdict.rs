@@ -1,8 +1,10 @@
 //! From runs to verdicts. A verdict that lacks a run or a figure is an error, never a pass.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::error::ExperimentError;
+use crate::machine;
 use crate::measure::median;
 use crate::observed::Observed;
 use crate::spec::{Bound, Experiment, Query, Verdict};
@@ -39,27 +41,46 @@ impl Runs {
     /// # Errors
     /// Why there is none for one of them; that there is no run at all is a reason too.
     pub fn samples(&self, query: &Query, variant: &str, point: &str) -> Result<Vec<f64>, String> {
+        let answers = self.answers(query, variant, point)?;
+        Ok(answers.into_iter().map(|answer| answer.value).collect())
+    }
+
+    fn answers(&self, query: &Query, variant: &str, point: &str) -> Result<Vec<Answer>, String> {
         let repeats = self
             .0
             .keys()
             .filter(|key| key.1 == variant && key.2 == point);
-        let samples = repeats
+        let answers = repeats
             .map(|(repeat, ..)| {
+                let disturbed = Cell::new(false);
                 let find = |variant: &str, point: &str| {
-                    self.0
-                        .get(&(*repeat, variant.to_string(), point.to_string()))
+                    let key = (*repeat, variant.to_string(), point.to_string());
+                    let run = self.0.get(&key);
+                    disturbed.set(
+                        disturbed.get() || run.is_some_and(|run| machine::disturbed(run.withheld)),
+                    );
+                    run
                 };
-                query
+                let value = query
                     .answer(&find, variant, point)
-                    .map_err(|why| format!("repeat {}: {why}", repeat + 1))
+                    .map_err(|why| format!("repeat {}: {why}", repeat + 1))?;
+                let disturbed = disturbed.get();
+                Ok(Answer { value, disturbed })
             })
-            .collect::<Result<Vec<f64>, String>>()?;
-        if samples.is_empty() {
+            .collect::<Result<Vec<_>, String>>()?;
+        if answers.is_empty() {
             let place = crate::plan::place(variant, point);
             return Err(format!("there is no run of {place}"));
         }
-        Ok(samples)
+        Ok(answers)
     }
+}
+
+/// What one repeat says.
+struct Answer {
+    value: f64,
+    /// The machine's host disturbed one of the runs that it rests on.
+    disturbed: bool,
 }
 
 /// A median with what it is the median of.
@@ -99,6 +120,8 @@ pub enum Judgement {
     Miss,
     /// Nobody asked, or this kind of run cannot tell; why.
     NotJudged(String),
+    /// It was to be judged, but the machine's host disturbed most of the runs; how many.
+    Disturbed(String),
 }
 
 impl Judgement {
@@ -107,7 +130,16 @@ impl Judgement {
         match self {
             Self::Pass => Some(true),
             Self::Miss => Some(false),
-            Self::NotJudged(_) => None,
+            Self::NotJudged(_) | Self::Disturbed(_) => None,
+        }
+    }
+
+    /// Why there is neither, where that is not plain.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::NotJudged(why) if why == "shown" => None,
+            Self::NotJudged(why) | Self::Disturbed(why) => Some(why),
+            Self::Pass | Self::Miss => None,
         }
     }
 }
@@ -186,8 +218,8 @@ fn one(
         judged.judgement = Judgement::NotJudged(why);
         return Ok(judged);
     }
-    let samples = match runs.samples(&verdict.query, &verdict.variant, point) {
-        Ok(samples) => samples,
+    let answers = match runs.answers(&verdict.query, &verdict.variant, point) {
+        Ok(answers) => answers,
         Err(_) if extent.partial => {
             judged.judgement = Judgement::NotJudged("left out by --only".into());
             return Ok(judged);
@@ -201,21 +233,37 @@ fn one(
             return Err(ExperimentError::Verdict { target, why });
         }
     };
+    let (samples, disturbed) = undisturbed(answers);
     let measured = Sampled::new(samples).ok_or_else(|| ExperimentError::Verdict {
         target: judged.target.clone(),
         why: "what was measured is not a number".into(),
     })?;
-    judged.judgement = match verdict.bound {
-        None => Judgement::NotJudged("shown".into()),
-        Some(_) if extent.quick && !verdict.quick => {
+    judged.judgement = match (verdict.bound, disturbed) {
+        (None, _) => Judgement::NotJudged("shown".into()),
+        (Some(_), _) if extent.quick && !verdict.quick => {
             Judgement::NotJudged("too short a run to tell".into())
         }
-        Some(bound) if bound.met_by(measured.median) => Judgement::Pass,
-        Some(_) => Judgement::Miss,
+        // A short run judges only what no host can disturb.
+        (Some(_), Some(why)) if !extent.quick => Judgement::Disturbed(why),
+        (Some(bound), _) if bound.met_by(measured.median) => Judgement::Pass,
+        (Some(_), _) => Judgement::Miss,
     };
     judged.beside = beside(experiment, verdict, point, runs);
     judged.measured = Some(measured);
     Ok(judged)
+}
+
+/// The samples of the repeats that the host did not disturb, if those are most of them; otherwise all, and how many it did.
+fn undisturbed(answers: Vec<Answer>) -> (Vec<f64>, Option<String>) {
+    let all = answers.len();
+    let clear = answers.iter().filter(|answer| !answer.disturbed).count();
+    let few = clear * 2 <= all;
+    let kept = answers
+        .into_iter()
+        .filter(|answer| few || !answer.disturbed);
+    let samples = kept.map(|answer| answer.value).collect();
+    let why = few.then(|| format!("the host disturbed {} of {all} repeats", all - clear));
+    (samples, why)
 }
 
 /// Why this kind of run makes no run for a verdict.

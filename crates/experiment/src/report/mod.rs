@@ -16,7 +16,7 @@ use crate::runner;
 use crate::server::config;
 use crate::spec::Experiment;
 use crate::table;
-use crate::verdict::{Judged, Judgement};
+use crate::verdict::Judged;
 
 use html::{escape, row};
 
@@ -87,12 +87,10 @@ fn verdict(judged: &Judged) -> String {
         .map(table::measured)
         .unwrap_or_default();
     let word = table::word(&judged.judgement);
-    let why = match &judged.judgement {
-        Judgement::NotJudged(why) if why != "shown" => {
-            format!("<br><small>{}</small>", escape(why))
-        }
-        _ => String::new(),
-    };
+    let why = judged.judgement.why();
+    let why = why.map_or_else(String::new, |why| {
+        format!("<br><small>{}</small>", escape(why))
+    });
     let must = judged.bound.map(|one| bound(&one.to_string()));
     let class = match judged.judgement.pass() {
         Some(true) => "pass",

@@ -58,6 +58,29 @@ fn the_median_is_judged_and_the_spread_is_kept() {
 }
 
 #[test]
+fn repeats_that_the_host_disturbed_do_not_count_and_when_most_are_nothing_is_judged() {
+    let mut runs = runs(&[(100.0, 100.0), (10.0, 100.0), (100.0, 99.0)]);
+    let disturb = |runs: &mut Runs, repeat: usize, variant: &str| {
+        let key = (repeat, variant.to_string(), "a".to_string());
+        runs.0.get_mut(&key).expect("a run").withheld = 0.1;
+    };
+    disturb(&mut runs, 1, "fair");
+    let judged = judge(&experiment(), &runs, Extent::default()).expect("judged");
+    let measured = judged[0].measured.as_ref().expect("measured");
+    assert_eq!(measured.samples, [1.0, 0.99]);
+    assert_eq!(judged[0].judgement, Judgement::Pass);
+    // A comparison rests on both sides: two of its three repeats are disturbed now, and one of the figure alone.
+    disturb(&mut runs, 0, "fifo");
+    let judged = judge(&experiment(), &runs, Extent::default()).expect("judged");
+    let why = "the host disturbed 2 of 3 repeats";
+    assert_eq!(judged[0].judgement, Judgement::Pass);
+    assert_eq!(judged[2].judgement, Judgement::Disturbed(why.into()));
+    assert_eq!(judged[2].judgement.pass(), None);
+    let samples = &judged[2].measured.as_ref().expect("measured").samples;
+    assert_eq!(samples.len(), 3, "they are shown all the same");
+}
+
+#[test]
 fn what_falls_short_is_a_miss() {
     let runs = runs(&[(40.0, 100.0)]);
     let want = [Judgement::Miss, Judgement::Miss, Judgement::Miss];
