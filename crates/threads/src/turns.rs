@@ -116,7 +116,7 @@ pub fn step() {
     ME.with_borrow_mut(|me| {
         let (now, ready) = (Instant::now(), ready_ns());
         let passed = now.duration_since(std::mem::replace(&mut me.looked, now));
-        let computed = ready - std::mem::replace(&mut me.ready_ns, ready);
+        let computed = ready.saturating_sub(std::mem::replace(&mut me.ready_ns, ready));
         if u128::from(computed) * 2 < passed.as_nanos() {
             me.give_back();
         } else {
