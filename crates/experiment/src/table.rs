@@ -86,14 +86,20 @@ pub fn verdicts(judged: &[Judged]) -> String {
 
 /// How many were met, in one line.
 pub fn summary(judged: &[Judged]) -> String {
-    let passes = |wanted| {
-        let found = judged.iter().filter(|one| one.judgement.pass() == wanted);
-        found.count()
-    };
-    let (met, missed, open) = (passes(Some(true)), passes(Some(false)), passes(None));
+    let (mut met, mut missed, mut disturbed, mut open) = (0, 0, 0, 0);
+    for one in judged {
+        *match one.judgement {
+            Judgement::Pass => &mut met,
+            Judgement::Miss => &mut missed,
+            Judgement::Disturbed(_) => &mut disturbed,
+            Judgement::NotJudged(_) => &mut open,
+        } += 1;
+    }
     let mut text = format!("{met} of {} targets met", met + missed);
-    if open > 0 {
-        text += &format!(", {open} not judged");
+    for (count, what) in [(disturbed, "disturbed"), (open, "not judged")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
     }
     text
 }
@@ -136,7 +142,10 @@ mod tests {
             text.contains("odd (the host disturbed 3 of 3 repeats)"),
             "{text}"
         );
-        assert_eq!(summary(&all), "0 of 1 targets met, 2 not judged");
+        assert_eq!(
+            summary(&all),
+            "0 of 1 targets met, 1 disturbed, 1 not judged"
+        );
     }
 
     #[test]
