@@ -119,8 +119,7 @@ pub fn step() {
         let computed = ready.saturating_sub(std::mem::replace(&mut me.ready_ns, ready));
         if u128::from(computed) * 2 < passed.as_nanos() {
             me.give_back();
-        } else {
-            me.take_turn();
+        } else if me.take_turn() {
             (me.looked, me.ready_ns) = (Instant::now(), ready_ns());
         }
     });
@@ -133,8 +132,10 @@ pub fn end() {
 }
 
 impl Me {
-    fn take_turn(&mut self) {
+    /// `true`: it had to wait.
+    fn take_turn(&mut self) -> bool {
         self.placed = true;
+        let mut waited = false;
         loop {
             let told = {
                 let mut turns = TURNS.lock();
@@ -145,12 +146,13 @@ impl Me {
                 told
             };
             match told {
-                Told::Go => return,
+                Told::Go => return waited,
                 Told::Wait(None) => thread::park(),
                 Told::Wait(Some(until)) => {
                     thread::park_timeout(until.saturating_duration_since(Instant::now()));
                 }
             }
+            waited = true;
         }
     }
 
