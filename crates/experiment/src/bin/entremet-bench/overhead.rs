@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use experiment::ExperimentError;
 use serde_json::json;
+use toml::Table;
 use workload::draw::Sizes;
 use workload::report::rate;
 
@@ -45,7 +46,7 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
             let under = |request| {
                 let (server, streams) = (&server, &streams);
                 move |setup: &Setup| {
-                    server.reconfigure(&entremet(setup, request).config(setup))?;
+                    server.reconfigure(&entremet(setup, request).config(setup, &Table::new()))?;
                     shoot(setup, server, streams)
                 }
             };

@@ -38,9 +38,7 @@ impl Entremet {
 
     /// The same with more configuration.
     pub fn start_with(&self, setup: &Setup, more: &Table) -> Result<Server, ExperimentError> {
-        let mut config = self.plain();
-        lay_over(&mut config, more);
-        lay_over(&mut config, &setup.set);
+        let config = self.config(setup, more);
         Server::entremet(&Launch {
             label: self.label,
             binary: Path::new(&setup.binary),
@@ -49,9 +47,10 @@ impl Entremet {
         })
     }
 
-    /// What [`Entremet::start`] configures it with.
-    pub fn config(&self, setup: &Setup) -> Table {
+    /// What [`Entremet::start_with`] configures it with.
+    pub fn config(&self, setup: &Setup, more: &Table) -> Table {
         let mut config = self.plain();
+        lay_over(&mut config, more);
         lay_over(&mut config, &setup.set);
         config
     }
