@@ -15,7 +15,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::process::{getpid, getpriority_process, setpriority_process, Pid};
+use rustix::process::{getpid, getpriority_process, Pid};
 use rustix::time::{clock_gettime, ClockId};
 
 /// What a thread is for.
@@ -39,12 +39,11 @@ const NICE_HANDLE: i32 = 15;
 const NICE_BACKGROUND: i32 = 15;
 const NICE_MAX: i32 = 19;
 
-/// A core's turns between two looks at its poll; the shortest that the kernel takes.
-const SLICE_PROMPT_NS: u64 = 100_000;
-const SLICE_COMMIT_NS: u64 = 200_000;
-const SLICE_HANDLE_NS: u64 = 500_000;
-/// The kernel's own.
-const SLICE_BACKGROUND_NS: u64 = 0;
+/// A core's turns between two looks at its poll; the shortest that the kernel takes. Who steps back gives up the rest of its slice,
+/// so a thread that does so often must have a short one: of the kernel's own, 3 ms, a background thread would lose a tenth of
+/// a second each time beside a core that is always busy.
+const SLICE_SHORT_NS: u64 = 100_000;
+const SLICE_NS: u64 = 500_000;
 
 impl Duty {
     fn nice(self) -> i32 {
@@ -58,10 +57,8 @@ impl Duty {
 
     fn slice_ns(self) -> u64 {
         match self {
-            Duty::Prompt => SLICE_PROMPT_NS,
-            Duty::Commit => SLICE_COMMIT_NS,
-            Duty::Handle => SLICE_HANDLE_NS,
-            Duty::Background => SLICE_BACKGROUND_NS,
+            Duty::Prompt | Duty::Commit => SLICE_SHORT_NS,
+            Duty::Handle | Duty::Background => SLICE_NS,
         }
     }
 
@@ -71,15 +68,14 @@ impl Duty {
         // Without a right to, a thread cannot go before the one that started it; its slice it may still choose.
         let inherited = getpriority_process(None).unwrap_or(wanted);
         let slice_ns = self.slice_ns();
-        let done = schedule::schedule(wanted, slice_ns)
-            .or_else(|_| schedule::schedule(wanted.max(inherited), slice_ns));
+        let done = schedule::schedule(None, wanted, slice_ns)
+            .or_else(|_| schedule::schedule(None, wanted.max(inherited), slice_ns));
         if let Err(error) = done {
             forbidden(&error);
         }
     }
 
-    /// The same for threads of this process that were started by a library and named so (their slices stay the
-    /// kernel's: only the thread itself may choose another).
+    /// The same for threads of this process that were started by a library and named so.
     pub fn begin_for(self, prefix: &str) {
         let nice = (process_nice() + self.nice()).min(NICE_MAX);
         let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
@@ -91,8 +87,8 @@ impl Duty {
             let (true, Some(id)) = (name.starts_with(prefix), id.and_then(Pid::from_raw)) else {
                 continue;
             };
-            if let Err(error) = setpriority_process(Some(id), nice) {
-                forbidden(&error.into());
+            if let Err(error) = schedule::schedule(Some(id), nice, self.slice_ns()) {
+                forbidden(&error);
             }
         }
     }
@@ -157,7 +153,7 @@ fn forbidden(error: &std::io::Error) {
     if !SAID.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             %error,
-            "the system lets no thread go before another (sched_setattr, setpriority): beside one that \
+            "the system lets no thread go before another (sched_setattr): beside one that \
              computes for long, requests may wait for milliseconds"
         );
     }

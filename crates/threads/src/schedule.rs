@@ -7,12 +7,14 @@
 
 use std::io;
 
-/// The calling thread becomes an ordinary one of this nice value, which wants the processor for `slice_ns` at a time
-/// (Linux 6.12 and newer; older kernels ignore it).
+use rustix::process::Pid;
+
+/// The calling thread, or another of this process, becomes an ordinary one of this nice value, which wants the processor
+/// for `slice_ns` at a time (Linux 6.12 and newer; older kernels ignore it).
 ///
 /// # Errors
 /// The system forbids it.
-pub(crate) fn schedule(nice: i32, slice_ns: u64) -> io::Result<()> {
+pub(crate) fn schedule(thread: Option<Pid>, nice: i32, slice_ns: u64) -> io::Result<()> {
     let wanted = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: libc::SCHED_OTHER as u32,
@@ -23,8 +25,9 @@ pub(crate) fn schedule(nice: i32, slice_ns: u64) -> io::Result<()> {
         sched_deadline: 0,
         sched_period: 0,
     };
+    let thread = Pid::as_raw(thread);
     // SAFETY: the system reads `wanted`, which outlives the call and tells its own size; 0 is the calling thread.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0) };
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const wanted, 0) };
     if done == 0 {
         Ok(())
     } else {

@@ -17,7 +17,7 @@
 namespace entremet {
 
 // Who writes a file steps back after so much of it: 0.1 ms of compression or so.
-constexpr uint64_t kStepBack = 32768;
+constexpr uint64_t kStepBack = 65536;
 
 // Reads `n` bytes in chunks into `scratch` through `read(offset, n, result, scratch)`.
 template <typename Read>
