@@ -179,7 +179,7 @@ impl Core {
                 before: now,
                 began: now,
                 ended: now,
-                waited_ns: 0,
+                woken: None,
             },
             refusal: None,
             wake_at: None,
