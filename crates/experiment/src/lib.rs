@@ -22,7 +22,7 @@ mod list;
 pub mod machine;
 pub mod measure;
 pub mod observed;
-mod pauses;
+mod pace;
 pub mod plan;
 pub mod player;
 pub mod program;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use workload::report::figures::{
     Figures, GeneratorFigures, LatencyFigures, LoadFigures, TenantFigures,
 };
+use workload::stats::Pace;
 
 use crate::server::times::{self, Latencies};
 
@@ -26,6 +27,9 @@ pub struct Observed {
     /// Times that the run was made; of more than one the least disturbed counts.
     #[serde(default)]
     pub tried: usize,
+    /// How evenly it was answered, by the load's count.
+    #[serde(skip)]
+    pub pace: Pace,
     /// Figures that no tenant has, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,

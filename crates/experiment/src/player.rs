@@ -69,8 +69,10 @@ impl Player for LoadClient {
         let figures = report::figures(&outcome, |name| {
             of(name).map_or(1.0, |one| one.promise.weight)
         });
-        Ok(Observed::new(figures, |name| {
-            of(name).map_or_else(|| name.into(), |one| one.group.clone())
-        }))
+        let group = |name: &str| of(name).map_or_else(|| name.into(), |one| one.group.clone());
+        Ok(Observed {
+            pace: outcome.pace,
+            ..Observed::new(figures, group)
+        })
     }
 }

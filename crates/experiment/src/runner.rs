@@ -14,7 +14,7 @@ use crate::machine::{self, Disturbance, Ticks, Withheld};
 use crate::measure::figure::Figure;
 use crate::measure::figure::{self, Choice};
 use crate::observed::{Observed, ServerUse};
-use crate::pauses;
+use crate::pace;
 use crate::plan::{self, Only, Run};
 use crate::player::Player;
 use crate::program;
@@ -24,7 +24,7 @@ use crate::server::watch::Watch;
 use crate::server::{config, Launch, Server};
 use crate::simulated;
 use crate::spec::merge::lay_over;
-use crate::spec::{self, Experiment, Point, Source, Variant, Yardstick};
+use crate::spec::{self, Experiment, Point, Reading, Variant, Yardstick};
 use crate::verdict::{self, Extent, Runs};
 
 /// Runs whose problems are shown.
@@ -248,24 +248,13 @@ impl Runner<'_> {
         yardstick: &Yardstick,
         ran: &mut Vec<(String, Observed)>,
     ) -> Result<toml::Value, ExperimentError> {
-        let (variant, point, figure, unit) = match &yardstick.source {
-            Source::Pauses { length_s } => {
-                return pauses::measure(&self.places, Duration::from_secs_f64(*length_s));
-            }
-            Source::Run {
-                variant,
-                point,
-                figure,
-                unit,
-            } => (variant, point, *figure, unit),
-        };
         let label = format!("the yardstick for {}", yardstick.sets);
         let missing = |why: String| ExperimentError::Verdict {
             target: label.clone(),
             why,
         };
-        let variant = self.experiment.variant(variant);
-        let point = self.experiment.point(point);
+        let variant = self.experiment.variant(&yardstick.variant);
+        let point = self.experiment.point(&yardstick.point);
         let (Some(variant), Some(point)) = (variant, point) else {
             return Err(missing("its variant or point is missing".into()));
         };
@@ -278,12 +267,18 @@ impl Runner<'_> {
                 ran.len() - 1
             }
         };
-        let choice = Choice {
-            figure,
-            ..Choice::default()
-        };
-        let value = figure::value(&ran[at].1, &choice).map_err(missing)?;
-        Ok(toml::Value::String(format!("{value:.0}{unit}")))
+        let observed = &ran[at].1;
+        match &yardstick.reading {
+            Reading::Pace => Ok(pace::faults(&observed.pace)),
+            Reading::Figure(figure, unit) => {
+                let choice = Choice {
+                    figure: *figure,
+                    ..Choice::default()
+                };
+                let value = figure::value(observed, &choice).map_err(missing)?;
+                Ok(toml::Value::String(format!("{value:.0}{unit}")))
+            }
+        }
     }
 
     /// One run.
@@ -324,7 +319,7 @@ impl Runner<'_> {
         let mut told = self.told.clone();
         let others: &[&str] = match way {
             Way::Simulated => &["server"],
-            Way::Server | Way::Program => &["cluster", "pause"],
+            Way::Server | Way::Program => &["cluster", "fault"],
         };
         told.retain(|key, _| !others.contains(&key));
         told

@@ -173,16 +173,17 @@ fn a_run_that_the_host_disturbed_is_made_again_and_the_least_disturbed_counts() 
 }
 
 #[test]
-fn pauses_of_the_machine_are_told_to_simulated_runs_only() {
+fn the_pace_of_a_server_is_told_to_simulated_runs_only() {
     let (player, binary) = (Made::default(), script("serves"));
-    let rest = "[[yardstick]]\nsets = \"pause\"\npauses = \"20ms\"\n";
+    let rest =
+        "[[yardstick]]\nsets = \"fault\"\nvariant = \"fifo\"\npoint = \"alone\"\npace = true\n";
     let (_, done) = run(&experiment(rest), &setup(&binary, &player, &NEVER)).expect("it runs");
     assert!(done.yardsticks[0].1.is_array(), "{:?}", done.yardsticks);
     let played = player.played.borrow();
-    assert_eq!(played.len(), 8);
+    assert_eq!(played.len(), 9);
     assert!(played
         .iter()
-        .all(|scenario| !scenario.contains_key("pause")));
+        .all(|scenario| !scenario.contains_key("fault")));
 }
 
 #[test]

@@ -62,6 +62,22 @@ fn a_busy_node_sees_what_comes_when_it_looks() {
 }
 
 #[test]
+fn a_slow_node_is_slow_in_all_that_it_does() {
+    let fault = "[[fault]]\nnode = 0\nat = \"0s\"\nlength = \"30s\"\nslow = 4.0\n";
+    for cluster in [
+        "operation = \"1ms\"\n",
+        "operation = \"1ns\"\nrequests = \"1000/s\"\n",
+    ] {
+        let rate = |rest: &str| {
+            let outcome = play(cluster, &format!("{rest}{}", closed("all", 10)));
+            outcome.tenants[0].requests as f64 / 20.0
+        };
+        let slower = rate("") / rate(fault);
+        assert!((3.9..4.1).contains(&slower), "{cluster}: {slower}");
+    }
+}
+
+#[test]
 fn what_a_dead_node_had_not_looked_at_is_sent_elsewhere() {
     let cluster = "nodes = 2\nreplicas = 2\noperation = \"1ms\"\nlook = \"50ms\"\n";
     let fault = "[[fault]]\nnode = 0\nat = \"5s\"\nlength = \"1s\"\ndead = true\n";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::query::{Measure, Query};
 use super::reader::Problems;
-use super::{Experiment, Plot, PlotKind, Source};
+use super::{Experiment, Plot, PlotKind};
 use crate::measure::figure::Figure;
 use crate::measure::window::series;
 
@@ -31,10 +31,8 @@ pub fn check(experiment: &Experiment, problems: &Problems) {
     }
     for yardstick in &experiment.yardsticks {
         let place = format!("yardstick {:?}", yardstick.sets);
-        if let Source::Run { variant, point, .. } = &yardstick.source {
-            check.variant(&place, variant);
-            check.point(&place, point);
-        }
+        check.variant(&place, &yardstick.variant);
+        check.point(&place, &yardstick.point);
     }
     let mut texts = BTreeSet::new();
     for verdict in &experiment.verdicts {

@@ -119,29 +119,21 @@ pub struct Yardstick {
     pub sets: String,
     /// Measured anew before every repeat: machines drift.
     pub each: bool,
-    /// What is measured.
-    pub source: Source,
+    /// The variant whose run is measured.
+    pub variant: String,
+    /// Its point.
+    pub point: String,
+    /// What of that run it reads.
+    pub reading: Reading,
 }
 
-/// What a yardstick measures.
+/// What a yardstick reads off the run that it looks at.
 #[derive(Clone, Debug)]
-pub enum Source {
-    /// A figure of a first run.
-    Run {
-        /// The variant whose run is measured.
-        variant: String,
-        /// Its point.
-        point: String,
-        /// The figure, of all tenants together.
-        figure: Figure,
-        /// Appended to the number.
-        unit: String,
-    },
-    /// Pauses of the processors of server and load, as the simulator's scenarios have them.
-    Pauses {
-        /// How long is looked, seconds.
-        length_s: f64,
-    },
+pub enum Reading {
+    /// A figure, of all tenants together, with a unit appended to the number.
+    Figure(Figure, String),
+    /// How fast the server was from moment to moment, as the simulator's scenarios have it.
+    Pace,
 }
 
 /// What must be met.

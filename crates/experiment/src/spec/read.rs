@@ -7,7 +7,7 @@ use toml::Table;
 use super::query::{Measure, Query, Side};
 use super::reader::{Problems, Reader};
 use super::{
-    Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Source, Variant, Verdict,
+    Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Reading, Variant, Verdict,
     Yardstick,
 };
 use crate::measure::figure::{Choice, Combine, Figure};
@@ -155,19 +155,21 @@ fn point(reader: &Reader) -> Point {
 }
 
 fn yardstick(reader: &Reader) -> Yardstick {
-    let source = match reader.seconds("pauses") {
-        Some(length_s) => Source::Pauses { length_s },
-        None => Source::Run {
-            variant: reader.required_text("variant"),
-            point: reader.text("point").unwrap_or_default(),
-            figure: figure(reader, "figure").unwrap_or_default(),
-            unit: reader.text("unit").unwrap_or_default(),
-        },
+    let figure = |reader: &Reader| {
+        Reading::Figure(
+            figure(reader, "figure").unwrap_or_default(),
+            reader.text("unit").unwrap_or_default(),
+        )
     };
     let yardstick = Yardstick {
         sets: reader.required_text("sets"),
         each: reader.flag("each").unwrap_or(false),
-        source,
+        variant: reader.required_text("variant"),
+        point: reader.text("point").unwrap_or_default(),
+        reading: match reader.flag("pace") {
+            Some(true) => Reading::Pace,
+            _ => figure(reader),
+        },
     };
     reader.finish();
     yardstick

@@ -57,7 +57,7 @@ const FAULT: &[Key] = &[
     key("fault.at", Time("0s", "7d"), Required, "When it begins."),
     key("fault.length", Time("1us", "7d"), Required, "How long it lasts."),
     key("fault.dead", Flag, Value("false"), "The node is lost with all that waits there; senders ask other replicas, and `placement` makes new ones."),
-    key("fault.slow", Number(0.01, 1e6), Unset("the node does nothing at all"), "Operations take so many times as long."),
+    key("fault.slow", Number(0.01, 1e6), Unset("the node does nothing at all"), "Operations, and what they need of `bandwidth_in`, `requests` and `bandwidth_out`, take so many times as long."),
 ];
 
 /// What machines do besides.

@@ -319,6 +319,7 @@ impl World<'_> {
                     let expected_ns = service.expected_ns(op.bytes) * at.slowness * shared;
                     let service_ns = draw(service, expected_ns, &mut self.noise).max(1.0) as Nanos;
                     let needs_ns = self.spec.cluster.resources.needs_ns(op.bytes, op.put);
+                    let needs_ns = needs_ns.map(|ns| ns * at.slowness);
                     let ends_at = at.through_resources(now + service_ns, needs_ns);
                     let place = at.serving.insert(Serving {
                         copy: grant.item,

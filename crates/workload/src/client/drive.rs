@@ -228,8 +228,10 @@ impl Drive {
             cpu_s,
             spins: self.spin,
         };
+        let (tenants, pace) = self.recorder.finish();
         Ok(Outcome {
-            tenants: self.recorder.finish(),
+            tenants,
+            pace,
             elapsed_s,
             warm_up_s: self.times.from_ns as f64 / 1e9,
             bytes_out: self.fleet.bytes_out,
@@ -426,6 +428,7 @@ impl Outcome {
         for (mine, theirs) in self.tenants.iter_mut().zip(&other.tenants) {
             TenantStats::add(mine, theirs);
         }
+        self.pace.add(&other.pace);
         self.bytes_out += other.bytes_out;
         self.generator.add(&other.generator);
         self.cut_short = self.cut_short.take().or(other.cut_short);

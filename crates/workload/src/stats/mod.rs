@@ -2,12 +2,14 @@
 
 mod generator;
 mod latency;
+mod pace;
 mod recorder;
 mod series;
 mod tenant;
 
 pub use generator::Generator;
 pub use latency::Latency;
+pub use pace::{Pace, WINDOW_NS};
 pub use series::{Second, Series};
 pub use tenant::{ClassStats, ErrorKind, TenantStats};
 
@@ -25,6 +27,8 @@ pub const UNANSWERED: &str = "unanswered";
 pub struct Outcome {
     /// One per tenant and tag, in the order of the plan.
     pub tenants: Vec<TenantStats>,
+    /// How evenly all of them were answered.
+    pub pace: Pace,
     /// Length of the measured time, seconds.
     pub elapsed_s: f64,
     /// What ran before it, seconds.

@@ -1,12 +1,13 @@
 //! Counts what becomes of requests.
 
-use super::{TenantStats, LOST};
+use super::{Pace, TenantStats, LOST};
 use crate::client::{Completion, Observer};
 use crate::draw::Class;
 
 /// Counts requests and replies of a run by tenant, within the measured time.
 pub(crate) struct Recorder {
     tenants: Vec<TenantStats>,
+    pace: Pace,
     /// Which of the tenants each stream belongs to.
     tenant_of: Vec<usize>,
     /// Measured from here (ns since the run began) …
@@ -40,6 +41,7 @@ impl Recorder {
             .collect();
         Self {
             tenants,
+            pace: Pace::default(),
             tenant_of,
             from_ns,
             until_ns,
@@ -102,12 +104,12 @@ impl Recorder {
     }
 
     /// What was measured.
-    pub(crate) fn finish(mut self) -> Vec<TenantStats> {
+    pub(crate) fn finish(mut self) -> (Vec<TenantStats>, Pace) {
         let seconds = (self.until_ns - self.from_ns).div_ceil(1_000_000_000) as usize;
         for tenant in &mut self.tenants {
             tenant.series.finish(seconds);
         }
-        self.tenants
+        (self.tenants, self.pace)
     }
 }
 
@@ -130,6 +132,9 @@ impl Observer for Recorder {
         }
         let since_ns = self.since_ns(now_ns);
         let latency_ns = now_ns.saturating_sub(start_ns);
+        if now {
+            self.pace.answered(since_ns);
+        }
         let tenant = self.tenant(stream);
         if now {
             tenant.series.answered(since_ns, latency_ns);
