@@ -95,6 +95,8 @@ pub struct Connection {
     pub queued: bool,
     /// The socket may have bytes (notices come once per arrival).
     pub readable: bool,
+    /// When the oldest of these came, in ns of the core's clock; 0: that is not known.
+    pub unread_since: Nanos,
     /// The socket may take bytes.
     pub writable: bool,
     /// The peer has closed or broken its side; what it had sent is still read.
@@ -174,6 +176,7 @@ impl Connection {
             served: Served::default(),
             queued: false,
             readable: true,
+            unread_since: 0,
             writable: true,
             hung_up: false,
             ended: false,

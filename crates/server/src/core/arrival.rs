@@ -9,8 +9,10 @@ use policy::Nanos;
 use super::Core;
 
 /// A look at the poll that took less, without the wait for a processor, did not sleep, ns: a fifth of what falling asleep and
-/// waking takes.
+/// waking takes …
 const SLEPT_NS: Nanos = 2_000;
+/// … and what an event takes to be handed over.
+const EVENT_NS: Nanos = 100;
 
 /// A look at the poll.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,10 +28,11 @@ pub struct Look {
 }
 
 impl Look {
-    /// Of one that was ready to go on for `waited_ns` and had no processor, when it was woken; nothing if that was all its time.
-    fn woken(began: Nanos, ended: Nanos, waited_ns: Nanos) -> Option<Nanos> {
+    /// Of one that found `count` events and was ready to go on for `waited_ns` without a processor, when it was woken; nothing if
+    /// it did not sleep.
+    fn woken(began: Nanos, ended: Nanos, count: usize, waited_ns: Nanos) -> Option<Nanos> {
         let woken = ended.saturating_sub(waited_ns);
-        (woken > began + SLEPT_NS).then_some(woken)
+        (woken > began + SLEPT_NS + count as Nanos * EVENT_NS).then_some(woken)
     }
 
     /// When the event at `place` of the `count` that it found had come. Clients count from then, so the server must.
@@ -73,7 +76,10 @@ impl Core {
             began: now,
             ended: self.now,
             woken: may_have_slept
-                .then(|| Look::woken(now, self.now, waited().saturating_sub(waited_ns)))
+                .then(|| {
+                    let waited_ns = waited().saturating_sub(waited_ns);
+                    Look::woken(now, self.now, events.iter().count(), waited_ns)
+                })
                 .flatten(),
         };
         self.balance.wakes(self.now);
@@ -118,13 +124,18 @@ mod tests {
 
     #[test]
     fn a_look_slept_if_something_else_than_a_processor_kept_it() {
-        assert_eq!(Look::woken(21_000, 500_000, 300_000), Some(200_000));
+        assert_eq!(Look::woken(21_000, 500_000, 1, 300_000), Some(200_000));
         assert_eq!(
-            Look::woken(900_000, 920_000, 0),
+            Look::woken(900_000, 920_000, 1, 0),
             Some(920_000),
             "for less than the round before it took, too"
         );
-        assert_eq!(Look::woken(21_000, 500_000, 478_500), None);
-        assert_eq!(Look::woken(21_000, 500_000, 900_000), None);
+        assert_eq!(Look::woken(21_000, 500_000, 1, 478_500), None);
+        assert_eq!(Look::woken(21_000, 500_000, 1, 900_000), None);
+        assert_eq!(
+            Look::woken(21_000, 41_000, 500, 0),
+            None,
+            "many events take their time to be handed over"
+        );
     }
 }

@@ -226,13 +226,13 @@ impl Core {
         };
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             connection.readable = true;
+            if connection.unread_since == 0 {
+                connection.unread_since = came;
+            }
             connection.hung_up |= event.is_read_closed() || event.is_error();
         }
         if event.is_writable() {
             connection.writable = true;
-        }
-        if connection.tally.since == 0 && connection.wants_turn() {
-            connection.tally.since = came;
         }
         let now = self.now;
         self.put_back(key, connection, now);
@@ -242,7 +242,11 @@ impl Core {
     fn put_back(&mut self, key: ConnectionKey, mut connection: Box<Connection>, now: Nanos) {
         if connection.wants_turn() {
             if connection.tally.since == 0 {
-                connection.tally.since = now;
+                // What came while the last request was under way has waited since then.
+                connection.tally.since = match connection.unread_since {
+                    0 => now,
+                    came => came,
+                };
             }
             connection.queued = true;
             let principal = connection.tenant.id;

@@ -101,6 +101,9 @@ impl Core {
                     used.bytes_in += count as u64;
                     // A short read has emptied the socket: the next arrival brings a new notice (epoll(7)).
                     connection.readable = count == scratch.len() || connection.hung_up;
+                    if !connection.readable {
+                        connection.unread_since = 0;
+                    }
                     connection.starved = false;
                     more = if input.is_empty() {
                         self.run_borrowed(
@@ -116,7 +119,10 @@ impl Core {
                         self.run_all(key, connection, &mut input, budget, used)
                     };
                 }
-                Ok(Progress::Blocked) => connection.readable = false,
+                Ok(Progress::Blocked) => {
+                    connection.readable = false;
+                    connection.unread_since = 0;
+                }
                 Ok(Progress::Closed) => connection.ended = true,
                 Err(_) => return After::Close,
             }
