@@ -269,6 +269,9 @@ impl Runner<'_> {
         };
         let observed = &ran[at].1;
         match &yardstick.reading {
+            Reading::Pace if observed.pace.windows().is_empty() => Err(missing(
+                "its run has no pace: only one that a server answers has".into(),
+            )),
             Reading::Pace => Ok(pace::faults(&observed.pace)),
             Reading::Figure(figure, unit) => {
                 let choice = Choice {

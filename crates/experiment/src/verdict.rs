@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::error::ExperimentError;
 use crate::machine;
+use crate::measure::figure::Figure;
 use crate::measure::median;
 use crate::observed::Observed;
 use crate::spec::{Bound, Experiment, Query, Verdict};
@@ -64,7 +65,8 @@ impl Runs {
                 let value = query
                     .answer(&find, variant, point)
                     .map_err(|why| format!("repeat {}: {why}", repeat + 1))?;
-                let disturbed = disturbed.get();
+                // A request that fails does so whatever a host does, and a zero is one.
+                let disturbed = disturbed.get() && !query.asks_for(Figure::Failed);
                 Ok(Answer { value, disturbed })
             })
             .collect::<Result<Vec<_>, String>>()?;

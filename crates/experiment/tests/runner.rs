@@ -16,6 +16,7 @@ use experiment::ExperimentError;
 use telemetry::api::HistogramsView;
 use telemetry::{Class, Histogram, HistogramSnapshot};
 use toml::Table;
+use workload::stats::Pace;
 
 use made::{experiment, run, script, setup, Made, NEVER, SCRIPTS, TEXT};
 
@@ -174,7 +175,11 @@ fn a_run_that_the_host_disturbed_is_made_again_and_the_least_disturbed_counts() 
 
 #[test]
 fn the_pace_of_a_server_is_told_to_simulated_runs_only() {
-    let (player, binary) = (Made::default(), script("serves"));
+    let binary = script("serves");
+    let player = Made {
+        pace: Pace::from_iter([3, 1]),
+        ..Made::default()
+    };
     let rest =
         "[[yardstick]]\nsets = \"fault\"\nvariant = \"fifo\"\npoint = \"alone\"\npace = true\n";
     let (_, done) = run(&experiment(rest), &setup(&binary, &player, &NEVER)).expect("it runs");
@@ -184,6 +189,13 @@ fn the_pace_of_a_server_is_told_to_simulated_runs_only() {
     assert!(played
         .iter()
         .all(|scenario| !scenario.contains_key("fault")));
+    drop(played);
+    // A run that no server answered says nothing of how fast one was.
+    let player = Made::default();
+    let Err(error) = run(&experiment(rest), &setup(&binary, &player, &NEVER)) else {
+        panic!("there is nothing to tell");
+    };
+    assert!(error.to_string().contains("has no pace"), "{error}");
 }
 
 #[test]

@@ -81,6 +81,28 @@ fn repeats_that_the_host_disturbed_do_not_count_and_when_most_are_nothing_is_jud
 }
 
 #[test]
+fn a_failure_counts_whatever_the_host_does() {
+    let text = "[[verdict]]\ntarget = \"none fails\"\nvariant = \"fair\"\npoint = \"a\"\nmeasure = \"value\"\n\
+                figure = \"failed\"\nbound = \"<= 0\"\n";
+    let experiment = crate::spec::made(&["fair"], &["a"], text);
+    let mut runs = Runs::default();
+    let disturbed = Observed {
+        withheld: 0.1,
+        ..rates(&[("x", 1.0, 50.0)])
+    };
+    runs.add(0, "fair", "a", disturbed.clone());
+    let judgement = |runs: &Runs| {
+        let judged = judge(&experiment, runs, Extent::default()).expect("judged");
+        judged[0].judgement.clone()
+    };
+    assert_eq!(judgement(&runs), Judgement::Pass);
+    let mut failing = disturbed;
+    failing.tenants[0].load.total.failed = 1;
+    runs.add(0, "fair", "a", failing);
+    assert_eq!(judgement(&runs), Judgement::Miss);
+}
+
+#[test]
 fn what_falls_short_is_a_miss() {
     let runs = runs(&[(40.0, 100.0)]);
     let want = [Judgement::Miss, Judgement::Miss, Judgement::Miss];

@@ -17,6 +17,7 @@ use experiment::spec::{Experiment, FILE};
 use experiment::ExperimentError;
 use toml::Table;
 use workload::report::figures::{LoadFigures, TenantFigures};
+use workload::stats::Pace;
 use workload::WorkloadError;
 
 pub const TEXT: &str = r#"
@@ -92,6 +93,7 @@ pub struct Made {
     pub interrupts: Option<&'static AtomicBool>,
     /// A file to wait for, when all is played.
     pub awaits: Option<PathBuf>,
+    pub pace: Pace,
 }
 
 impl Player for Made {
@@ -141,6 +143,7 @@ impl Player for Made {
         };
         Ok(Observed {
             tenants: vec![tenant],
+            pace: self.pace.clone(),
             ..Observed::default()
         })
     }
