@@ -3,13 +3,12 @@
 use toml::{Table, Value};
 use workload::stats::{Pace, WINDOW_NS};
 
-/// Faults of the first node that make it as much slower or faster than its mean as the server was in each window. They are
-/// told twice, one after the other: the first begins with the warm-up, in which nothing was counted.
+/// Faults of the first node that make it as much slower or faster than its mean as the server was in each window. In the
+/// warm-up, in which nothing was counted, it has its mean.
 pub fn faults(pace: &Pace) -> Value {
     let windows = pace.windows();
     let mean = windows.iter().map(|count| f64::from(*count)).sum::<f64>() / windows.len() as f64;
-    let twice = windows.iter().chain(windows).zip(0u64..);
-    let faults = twice.map(|(count, place)| {
+    let faults = windows.iter().zip(0u64..).map(|(count, place)| {
         let ns = |ns: u64| Value::String(format!("{ns}ns"));
         let mut fault = Table::from_iter([
             ("node".to_string(), Value::Integer(0)),
@@ -31,17 +30,14 @@ mod tests {
 
     #[test]
     fn a_window_is_slow_by_what_it_answered_less_than_the_mean() {
-        let pace = Pace::from_iter([2, 0, 4]);
-        let told = faults(&pace);
+        let told = faults(&Pace::from_iter([2, 0, 4]));
         let told = told.as_array().expect("a list");
-        assert_eq!(told.len(), 6);
         let slow: Vec<_> = told
             .iter()
             .map(|fault| fault.get("slow").and_then(Value::as_float))
             .collect();
-        assert_eq!(slow[..3], [Some(1.0), None, Some(0.5)]);
-        assert_eq!(slow[3..], slow[..3]);
-        assert_eq!(told[4]["at"].as_str(), Some("20000000ns"));
-        assert_eq!(told[4]["length"].as_str(), Some("5000000ns"));
+        assert_eq!(slow, [Some(1.0), None, Some(0.5)]);
+        assert_eq!(told[2]["at"].as_str(), Some("10000000ns"));
+        assert_eq!(told[2]["length"].as_str(), Some("5000000ns"));
     }
 }

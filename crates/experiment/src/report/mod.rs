@@ -220,7 +220,11 @@ fn again(done: &Done, outcome: &Value) -> String {
     ]
     .concat();
     for (key, value) in &done.yardsticks {
-        rows += &fact(key, &format!("{}, measured first", plain(value)));
+        let told = match value.as_array() {
+            Some(list) => format!("{} of them, in result.json", list.len()),
+            None => plain(value),
+        };
+        rows += &fact(key, &format!("{told}, measured first"));
     }
     format!("<section><h2>To repeat it</h2><table class=\"facts\">{rows}</table></section>\n")
 }

@@ -41,7 +41,10 @@ fn done(experiment: &Experiment) -> Done {
     Done {
         judged: judge(experiment, &runs, Extent::default()).expect("judged"),
         runs,
-        yardsticks: vec![("server.scheduler.requests".into(), json!("5/s"))],
+        yardsticks: vec![
+            ("server.scheduler.requests".into(), json!("5/s")),
+            ("fault".into(), json!([{"node": 0}, {"node": 1}])),
+        ],
         notes: vec!["</script><b>note".into()],
         quick: false,
         seed: 7,
@@ -85,6 +88,7 @@ fn the_page_is_whole_and_nothing_breaks_out_of_it() {
         "even &lt;b&gt;shares&lt;/b&gt;",
         "entremet experiment made",
         "server.scheduler.requests",
+        "2 of them, in result.json",
         "&lt;/script&gt;&lt;b&gt;note",
     ] {
         assert!(page.contains(part), "{part} is missing");
