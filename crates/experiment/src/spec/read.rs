@@ -155,12 +155,6 @@ fn point(reader: &Reader) -> Point {
 }
 
 fn yardstick(reader: &Reader) -> Yardstick {
-    let figure = |reader: &Reader| {
-        Reading::Figure(
-            figure(reader, "figure").unwrap_or_default(),
-            reader.text("unit").unwrap_or_default(),
-        )
-    };
     let yardstick = Yardstick {
         sets: reader.required_text("sets"),
         each: reader.flag("each").unwrap_or(false),
@@ -168,7 +162,10 @@ fn yardstick(reader: &Reader) -> Yardstick {
         point: reader.text("point").unwrap_or_default(),
         reading: match reader.flag("pace") {
             Some(true) => Reading::Pace,
-            _ => figure(reader),
+            _ => Reading::Figure(
+                figure(reader, "figure").unwrap_or_default(),
+                reader.text("unit").unwrap_or_default(),
+            ),
         },
     };
     reader.finish();
