@@ -58,7 +58,7 @@ pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
 pub use stats::KeyspaceStats;
 pub use types::{
-    Committed, Entry, Expired, Header, Keys, Kind, Object, Order, Outcome, Page, Seq, Stop, Table,
-    Waiter,
+    Blocks, Committed, Entry, Expired, Header, Keys, Kind, Object, Order, Outcome, Page, Seq, Stop,
+    Table, Waiter,
 };
 pub use watch::Watch;

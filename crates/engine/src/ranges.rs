@@ -8,7 +8,7 @@ use crate::access::{misuse, Access, View};
 use crate::latch::Held;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
 use crate::rocks::Db;
-use crate::{Entry, Object, Order, Page, Stop, Table};
+use crate::{Blocks, Entry, Object, Order, Page, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
 use std::cmp::Ordering;
@@ -102,7 +102,12 @@ impl Access<'_> {
             more = items.len() >= limit || bytes >= PAGE_BYTES_MAX;
             Ok(!more)
         };
-        self.merge(&span, overlay, true, &mut emit)?;
+        // What reads a collection from a snapshot has a large reply, once.
+        let blocks = match self.view {
+            View::Snapshot { .. } => Blocks::Pass,
+            _ => Blocks::Keep,
+        };
+        self.merge(&span, overlay, blocks, &mut emit)?;
         self.hold(bytes)?;
         Ok(Page { items, more })
     }
@@ -118,6 +123,7 @@ impl Access<'_> {
         to: Bound<&[u8]>,
         order: Order,
         limit: usize,
+        blocks: Blocks,
     ) -> Result<Page<Entry>, Stop> {
         let head = RawKey::from_slice(&[OBJECT]);
         let end = RawKey::from_slice(&[OBJECT + 1]);
@@ -128,7 +134,7 @@ impl Access<'_> {
         let now_ms = self.now_ms();
         let (mut items, mut more, mut bytes) = (Vec::new(), false, 0);
         let mut damaged = None;
-        self.objects(&span, &mut |raw, value| {
+        self.objects(&span, blocks, &mut |raw, value| {
             match record::decode(value) {
                 Some(entry) if entry.live(now_ms) => {
                     bytes += raw.len() + value.len();
@@ -160,7 +166,7 @@ impl Access<'_> {
         let span = Span::new(head, end, (Bound::Unbounded, Bound::Unbounded), Order::Up);
         let now_ms = self.now_ms();
         let mut count = 0;
-        self.objects(&span, &mut |_, value| {
+        self.objects(&span, Blocks::Pass, &mut |_, value| {
             count += u64::from(record::is_live(value, now_ms));
             Ok(count < COUNTED_KEYS_MAX)
         })?;
@@ -175,7 +181,7 @@ impl Access<'_> {
     }
 
     /// Visits the objects of a span, this command's own writes included.
-    fn objects(&mut self, span: &Span, emit: &mut Emit) -> Result<(), Stop> {
+    fn objects(&mut self, span: &Span, blocks: Blocks, emit: &mut Emit) -> Result<(), Stop> {
         match &self.view {
             View::Memory { .. } => return Err(Stop::Disk),
             View::Latched(Held::All) => self.keyspace.settle(),
@@ -192,7 +198,7 @@ impl Access<'_> {
                 overlay.insert(raw.as_slice().into(), object.entry.as_ref().map(encode));
             }
         }
-        self.merge(span, overlay, false, emit)
+        self.merge(span, overlay, blocks, emit)
     }
 
     /// What is not in the database yet of a collection's records.
@@ -222,12 +228,11 @@ impl Access<'_> {
         &self,
         span: &Span,
         overlay: Overlay,
-        fill_cache: bool,
+        blocks: Blocks,
         emit: &mut Emit,
     ) -> Result<(), Stop> {
         let mut options = span.options();
-        // What reads a snapshot reads much, once: it must not drive out what is read often.
-        options.fill_cache(fill_cache && !matches!(self.view, View::Snapshot { .. }));
+        options.fill_cache(blocks == Blocks::Keep);
         let shared;
         let db: &Db = match &self.view {
             View::Memory { .. } => {

@@ -165,6 +165,15 @@ pub enum Order {
     Down,
 }
 
+/// What becomes of the blocks that an ordered read of the keyspace brings from the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// They go to the tenant's block cache: the same keys may well be read again.
+    Keep,
+    /// They pass it by: who walks over all that there is must not drive out what is read often.
+    Pass,
+}
+
 /// What a keyspace tells its cores after a batch was decided (written, or failed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {

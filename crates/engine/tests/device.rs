@@ -6,8 +6,9 @@ use common::{engine, get, key, set, small, value};
 use engine::device::{
     tagged, Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag,
 };
-use engine::{Engine, Keyspace, Sync};
+use engine::{Access, Blocks, Engine, Keyspace, Order, Sync};
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -56,6 +57,7 @@ fn open(engine: &Arc<Engine>, stage: Arc<dyn DeviceStage>, sync: Sync) -> Arc<Ke
     let mut options = small(sync);
     // Nothing but the newest fits, so that reads go to the database.
     options.cache_bytes = 4 << 10;
+    options.allotments.block_cache_bytes = 1 << 20;
     options.device = Some(DeviceHook {
         stage,
         principal: PRINCIPAL,
@@ -263,5 +265,36 @@ fn background_work_that_waits_keeps_nobody_else_waiting() {
     *barrier.open.lock() = true;
     barrier.changed.notify_all();
     drop(keyspace);
+    engine.shutdown();
+}
+
+#[test]
+fn short_ranges_fill_the_block_cache_and_walks_pass_it_by() {
+    // One file: compactions would empty the cache.
+    const KEYS: u32 = 150;
+    let folder = folder();
+    let engine = engine(folder.path());
+    let recorder = Arc::new(Recorder::default());
+    let keyspace = open(&engine, recorder.clone(), Sync::Never);
+    for number in 0..KEYS {
+        set(&keyspace, &key(number), &value(number)).expect("written");
+    }
+    // Writes memtables to files. Upkeep may be using the database.
+    assert!((0..100).any(|_| keyspace.close()));
+    let reads_of_files = |blocks| {
+        let before = recorder.ios().len();
+        let mut all = |access: &mut Access| {
+            let ends = (Bound::Unbounded, Bound::Unbounded);
+            access.keys(ends.0, ends.1, Order::Up, usize::MAX, blocks)
+        };
+        let page = keyspace.scan(0, &mut all).expect("keys");
+        assert_eq!(page.items.len(), KEYS as usize);
+        let since = recorder.ios().split_off(before);
+        let ranges = since.iter().filter(|io| io.activity == Activity::Range);
+        ranges.count()
+    };
+    assert!((0..9).all(|_| reads_of_files(Blocks::Pass) > 0));
+    // More than once: the engine may change what the cache may hold meanwhile.
+    assert!((0..9).any(|_| reads_of_files(Blocks::Keep) == 0));
     engine.shutdown();
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{engine, get, key, set, small, value};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, FileKind, Op};
-use engine::{Access, Engine, EngineError, Keyspace, KeyspaceOptions, Order, Sync};
+use engine::{Access, Blocks, Engine, EngineError, Keyspace, KeyspaceOptions, Order, Sync};
 use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -274,7 +274,7 @@ fn a_walk_that_fails_is_an_error_and_never_an_end() {
     let world = closed();
     let all = |access: &mut Access| {
         let all = (Bound::Unbounded, Bound::Unbounded);
-        access.keys(all.0, all.1, Order::Up, usize::MAX)
+        access.keys(all.0, all.1, Order::Up, usize::MAX, Blocks::Pass)
     };
     let count = || {
         world

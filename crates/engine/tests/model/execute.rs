@@ -2,7 +2,7 @@
 
 use crate::{name, Op, Said};
 use bytes::Bytes;
-use engine::{score_key, Access, Entry, Header, Kind, Object, Order, Stop, Table};
+use engine::{score_key, Access, Blocks, Entry, Header, Kind, Object, Order, Stop, Table};
 use std::ops::Bound;
 
 /// A collection and its expiry.
@@ -69,7 +69,13 @@ pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
         Op::Keys(from, down, limit) => {
             let order = if *down { Order::Down } else { Order::Up };
             let from = name(*from);
-            let found = access.keys(Bound::Included(&from), Bound::Unbounded, order, *limit)?;
+            let found = access.keys(
+                Bound::Included(&from),
+                Bound::Unbounded,
+                order,
+                *limit,
+                Blocks::Keep,
+            )?;
             Ok(Said::Names(
                 found.items.into_iter().map(|(k, _)| k.to_vec()).collect(),
             ))

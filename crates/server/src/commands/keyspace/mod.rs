@@ -6,7 +6,7 @@ mod scan;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use engine::Order;
+use engine::{Blocks, Entry, Order, Page, Stop};
 
 use super::call::{is, Call, Done, Fail, SYNTAX};
 use super::glob::{glob_matches, literal_prefix};
@@ -42,6 +42,15 @@ pub(super) fn slice(bound: &Bound<Bytes>) -> Bound<&[u8]> {
     bound.as_ref().map(|key| &key[..])
 }
 
+/// The next keys of a walk over all there is, or much of it.
+fn walk(
+    call: &mut Call,
+    (from, to): (Bound<&[u8]>, Bound<&[u8]>),
+    limit: usize,
+) -> Result<Page<Entry>, Stop> {
+    call.access.keys(from, to, Order::Up, limit, Blocks::Pass)
+}
+
 /// `KEYS pattern`: only keys with the pattern's literal start are read.
 pub(super) fn keys(call: &mut Call) -> Done {
     let pattern = call.arg(1);
@@ -50,8 +59,7 @@ pub(super) fn keys(call: &mut Call) -> Done {
         |call, each| {
             let (mut from, to) = prefix_bounds(literal_prefix(pattern));
             loop {
-                let (ends, up) = ((slice(&from), slice(&to)), Order::Up);
-                let page = call.access.keys(ends.0, ends.1, up, CHUNK)?;
+                let page = walk(call, (slice(&from), slice(&to)), CHUNK)?;
                 let last = page.items.last().map(|(key, _)| key.clone());
                 for (key, _) in page.items {
                     if all || glob_matches(pattern, &key) {
@@ -81,18 +89,20 @@ pub(super) fn dbsize(call: &mut Call) -> Done {
 /// than in Redis.
 pub(super) fn randomkey(call: &mut Call) -> Done {
     let (all, none) = (Bound::Unbounded, Bound::Unbounded);
-    let mut near = call.access.keys(all, none, Order::Up, RANDOM_STEPS)?;
+    let access = &mut call.access;
+    let mut some = |from, to, order, limit| access.keys(from, to, order, limit, Blocks::Keep);
+    let mut near = some(all, none, Order::Up, RANDOM_STEPS)?;
     if near.more {
-        let last = call.access.keys(all, none, Order::Down, 1)?.items;
+        let last = some(all, none, Order::Down, 1)?.items;
         let first = &near.items[0].0;
         let place = between(first, last.first().map_or(first, |(key, _)| key));
         let from = Bound::Included(&place[..]);
-        near = call.access.keys(from, none, Order::Up, RANDOM_STEPS)?;
+        near = some(from, none, Order::Up, RANDOM_STEPS)?;
         if !near.more {
             // Near the end there are fewer to choose from: take as many more from before the place.
             let missing = RANDOM_STEPS - near.items.len();
             let to = Bound::Excluded(&place[..]);
-            let before = call.access.keys(none, to, Order::Down, missing)?;
+            let before = some(none, to, Order::Down, missing)?;
             near.items.extend(before.items);
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use engine::{Object, Order};
+use engine::{Blocks, Object, Order};
 
 use super::{lex_bound, lex_range};
 use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
@@ -36,8 +36,13 @@ pub(in crate::commands) fn range(call: &mut Call) -> Done {
             let mut left = count;
             let mut last: Option<Bytes> = None;
             loop {
-                let from = last.as_deref().map_or(from, Bound::Excluded);
-                let page = call.access.keys(from, to, Order::Up, left.min(CHUNK))?;
+                // A short range is a query, which may well come again; a long one is more of a walk.
+                let (from, blocks) = match &last {
+                    None => (from, Blocks::Keep),
+                    Some(last) => (Bound::Excluded(&last[..]), Blocks::Pass),
+                };
+                let (access, limit) = (&mut call.access, left.min(CHUNK));
+                let page = access.keys(from, to, Order::Up, limit, blocks)?;
                 left -= page.items.len();
                 last = page.items.last().map(|(key, _)| key.clone());
                 page.items.into_iter().for_each(|item| each(call, item));

@@ -3,9 +3,8 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use engine::Order;
 
-use super::{prefix_bounds, slice};
+use super::{prefix_bounds, slice, walk};
 use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
 use crate::commands::glob::{glob_matches, literal_prefix};
 use crate::commands::keys::type_name;
@@ -110,7 +109,7 @@ fn scan_keys<'c, 'k>(
     let mut left = options.count;
     loop {
         let (ends, wanted) = ((slice(&from), slice(&to)), left.min(CHUNK));
-        let page = call.access.keys(ends.0, ends.1, Order::Up, wanted)?;
+        let page = walk(call, ends, wanted)?;
         left -= page.items.len();
         let last = page.items.last().map(|(key, _)| key.clone());
         for (key, entry) in page.items {
