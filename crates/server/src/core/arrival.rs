@@ -6,87 +6,106 @@ use std::time::Duration;
 use mio::Events;
 use policy::Nanos;
 
-use super::Core;
+use super::{accept, mailbox, Core};
 
-/// A look at the poll that took less, without the wait for a processor, did not sleep, ns: a fifth of what falling asleep and
-/// waking takes …
-const SLEPT_NS: Nanos = 2_000;
-/// … and what an event takes to be handed over.
-const EVENT_NS: Nanos = 100;
+/// A look at the poll that took longer was kept from its processor …
+const HELD_NS: Nanos = 20_000;
+/// … unless it had events to hand over; no more than this each.
+const EVENT_NS: Nanos = 1_000;
 
-/// A look at the poll.
+/// A look at the poll: what it found had come by a time, and had not by another.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    /// When the look before it ended.
-    pub before: Nanos,
-    /// When it began …
-    pub began: Nanos,
-    /// … and ended.
-    pub ended: Nanos,
-    /// When it was woken, if it slept until something came rather than finding what was there.
-    pub woken: Option<Nanos>,
+    /// When the look before it found what it did; of one that slept, when it was woken.
+    pub from: Nanos,
+    /// When it began; of one that slept, when it ended.
+    pub until: Nanos,
+    /// It slept until something came rather than finding what was there.
+    pub woken: bool,
 }
 
 impl Look {
-    /// Of one that found `count` events and was ready to go on for `waited_ns` without a processor, when it was woken; nothing if
-    /// it did not sleep.
-    fn woken(began: Nanos, ended: Nanos, count: usize, waited_ns: Nanos) -> Option<Nanos> {
-        let woken = ended.saturating_sub(waited_ns);
-        (woken > began + SLEPT_NS + count as Nanos * EVENT_NS).then_some(woken)
-    }
-
     /// When the event at `place` of the `count` that it found had come. Clients count from then, so the server must.
     ///
     /// A look that slept was woken by the first of them, and while its thread then waited for a processor the others came.
     /// Another found what had come since the look before. The kernel lists events in the order in which they came; it does
     /// not say when, so they are spread evenly.
     pub fn came(&self, place: usize, count: usize) -> Nanos {
-        let (from, until, halves) = match self.woken {
-            Some(woken) => (woken, self.ended, 2 * place),
-            None => (self.before, self.began, 2 * place + 1),
-        };
-        let span = until.saturating_sub(from);
-        from + (span as u128 * halves as u128 / (2 * count.max(1)) as u128) as Nanos
+        let halves = 2 * place + usize::from(!self.woken);
+        let span = self.until.saturating_sub(self.from);
+        self.from + (span as u128 * halves as u128 / (2 * count.max(1)) as u128) as Nanos
     }
 }
 
+/// Whether a look that found `count` events, and could have been over soon after `since`, was kept from its processor.
+fn held(since: Nanos, now: Nanos, count: usize) -> bool {
+    now > since + HELD_NS + count as Nanos * EVENT_NS
+}
+
 impl Core {
-    /// Looks at the poll, and sleeps there if there is nothing to do.
+    /// Looks at the poll, and sleeps there if there is nothing to do. What it finds is noticed.
     pub(super) fn wait(&mut self, events: &mut Events) {
-        let now = self.shared.options.clock.now();
+        let began = self.shared.options.clock.now();
         let until = match self.wake_at {
-            _ if self.door_waits() => now,
+            _ if self.door_waits() => began,
             Some(at) => at.min(self.tick_at),
             None => self.tick_at,
         };
-        let timeout = Duration::from_nanos(until.saturating_sub(now));
+        let timeout = Duration::from_nanos(until.saturating_sub(began));
         let load = &self.shared.loads[self.id];
-        self.balance.sleeps(load, now, self.stage.queued());
-        let waited = self.shared.options.thread_waited;
-        let waited_ns = if timeout.is_zero() { 0 } else { waited() };
+        self.balance.sleeps(load, began, self.stage.queued());
+        // What is there is found without sleeping, so that it is known which look slept.
+        self.look(events, began, Duration::ZERO);
+        let mut since = began;
+        if events.is_empty() && !timeout.is_zero() {
+            let waited = self.shared.options.thread_waited;
+            let waited_ns = waited();
+            self.look(events, began, timeout);
+            self.processor.slept(self.now - began);
+            // It was ready to go on when it was woken; its processor may have had other work.
+            since = (self.now + waited_ns).saturating_sub(waited());
+            self.look = Look {
+                from: since,
+                until: self.now,
+                woken: true,
+            };
+        }
+        self.balance.wakes(self.now);
+        self.now_ms = (self.shared.options.wall_ms)();
+        let count = self.notice(events);
+        if held(since, self.now, count) {
+            // It may have waited with these events in hand, and others came meanwhile.
+            self.look(events, self.now, Duration::ZERO);
+            self.look.from = since;
+            self.notice(events);
+        }
+    }
+
+    fn look(&mut self, events: &mut Events, began: Nanos, timeout: Duration) {
         if let Err(error) = self.poll.poll(events, Some(timeout)) {
             if error.kind() != io::ErrorKind::Interrupted {
                 tracing::error!(core = self.id, %error, "poll failed");
             }
         }
         self.now = self.shared.options.clock.now();
-        let may_have_slept = !timeout.is_zero() && self.now > now + SLEPT_NS;
         self.look = Look {
-            before: self.look.ended,
-            began: now,
-            ended: self.now,
-            woken: may_have_slept
-                .then(|| {
-                    let waited_ns = waited().saturating_sub(waited_ns);
-                    Look::woken(now, self.now, events.iter().count(), waited_ns)
-                })
-                .flatten(),
+            from: self.look.until,
+            until: began,
+            woken: false,
         };
-        self.balance.wakes(self.now);
-        if !timeout.is_zero() {
-            self.processor.slept(self.now - now);
+    }
+
+    /// Takes note of what a look found, and says how much that was.
+    fn notice(&mut self, events: &Events) -> usize {
+        let count = events.iter().count();
+        for (place, event) in events.iter().enumerate() {
+            match event.token() {
+                mailbox::NUDGE => {}
+                token if accept::is_door(token) => self.accept(),
+                token => self.noticed(token, event, self.look.came(place, count)),
+            }
         }
-        self.now_ms = (self.shared.options.wall_ms)();
+        count
     }
 }
 
@@ -94,28 +113,23 @@ impl Core {
 mod tests {
     use super::*;
 
-    fn look(began: Nanos, ended: Nanos, woken: Option<Nanos>) -> Look {
-        Look {
-            before: 1_000,
-            began,
-            ended,
-            woken,
-        }
+    fn look(from: Nanos, until: Nanos, woken: bool) -> Look {
+        Look { from, until, woken }
     }
 
     #[test]
     fn what_a_busy_core_finds_came_between_two_looks_in_the_order_of_the_list() {
-        let busy = look(101_000, 102_000, None);
+        let busy = look(1_000, 101_000, false);
         assert_eq!(busy.came(0, 1), 51_000);
         let each = [0, 1, 2, 3].map(|place| busy.came(place, 4));
         assert_eq!(each, [13_500, 38_500, 63_500, 88_500]);
-        assert_eq!(look(1_000, 1_000, None).came(0, 1), 1_000);
+        assert_eq!(look(1_000, 1_000, false).came(0, 1), 1_000);
     }
 
     #[test]
     fn what_wakes_a_core_came_before_it_had_a_processor() {
-        assert_eq!(look(21_000, 500_000, Some(500_000)).came(2, 3), 500_000);
-        let late = look(21_000, 500_000, Some(200_000));
+        assert_eq!(look(500_000, 500_000, true).came(2, 3), 500_000);
+        let late = look(200_000, 500_000, true);
         assert_eq!(
             [0, 1, 2].map(|place| late.came(place, 3)),
             [200_000, 300_000, 400_000]
@@ -123,19 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn a_look_slept_if_something_else_than_a_processor_kept_it() {
-        assert_eq!(Look::woken(21_000, 500_000, 1, 300_000), Some(200_000));
-        assert_eq!(
-            Look::woken(900_000, 920_000, 1, 0),
-            Some(920_000),
-            "for less than the round before it took, too"
-        );
-        assert_eq!(Look::woken(21_000, 500_000, 1, 478_500), None);
-        assert_eq!(Look::woken(21_000, 500_000, 1, 900_000), None);
-        assert_eq!(
-            Look::woken(21_000, 41_000, 500, 0),
-            None,
-            "many events take their time to be handed over"
-        );
+    fn a_look_that_took_longer_than_its_events_was_kept_from_its_processor() {
+        assert!(!held(500_000, 515_000, 1));
+        assert!(!held(500_000, 560_000, 124), "many take their time");
+        assert!(held(500_000, 3_500_000, 1));
+        assert!(held(500_000, 3_500_000, 124));
     }
 }

@@ -176,10 +176,9 @@ impl Core {
             now,
             now_ms: (options.wall_ms)(),
             look: Look {
-                before: now,
-                began: now,
-                ended: now,
-                woken: None,
+                from: now,
+                until: now,
+                woken: false,
             },
             refusal: None,
             wake_at: None,
@@ -198,14 +197,6 @@ impl Core {
         let mut events = Events::with_capacity(1_024);
         while !self.stopped {
             self.wait(&mut events);
-            let count = events.iter().count();
-            for (place, event) in events.iter().enumerate() {
-                match event.token() {
-                    mailbox::NUDGE => {}
-                    token if accept::is_door(token) => self.accept(),
-                    token => self.noticed(token, event, self.look.came(place, count)),
-                }
-            }
             if self.door_waits() {
                 self.accept();
             }
