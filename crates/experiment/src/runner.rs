@@ -363,6 +363,7 @@ impl Runner<'_> {
             binary: self.setup.binary,
             cores: &self.places.server,
             config: &config,
+            data: None,
         })?;
         // Only where something is asked that the load does not know: looking takes its processor a little.
         let asked = |figure| self.experiment.asks_for(figure);

@@ -49,6 +49,7 @@ fn start(name: &str) -> Result<Server, ExperimentError> {
         binary: &script(name),
         cores: &[0],
         config: &config,
+        data: None,
     })
 }
 

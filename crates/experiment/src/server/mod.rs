@@ -12,6 +12,7 @@ mod told;
 pub mod watch;
 
 use std::fs::{self, File};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -48,6 +49,8 @@ pub struct Launch<'a> {
     pub cores: &'a [usize],
     /// Its configuration, without addresses and data directory.
     pub config: &'a Table,
+    /// The data directory of a server that has ended: it begins with a copy.
+    pub data: Option<&'a Path>,
 }
 
 /// A running server; dropping it ends it.
@@ -80,6 +83,12 @@ impl Server {
         let folder = folder()?;
         let path = folder.path().join(CONFIG);
         let data = folder.path().join(DATA);
+        if let Some(from) = launch.data {
+            copy(from, &data).map_err(|source| ExperimentError::System {
+                what: "copying a server's data",
+                source,
+            })?;
+        }
         let any = config::ANY_PORT;
         let config = config::place(launch.config, any, any, launch.cores.len(), &data);
         fs::write(&path, config.to_string()).map_err(|source| ExperimentError::Output {
@@ -223,6 +232,29 @@ impl Server {
         fs::read_to_string(log_path(&self.folder)).unwrap_or_default()
     }
 
+    /// Where its data are.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join(DATA)
+    }
+
+    /// Ends it; what it stored stays as long as this value.
+    pub fn end(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        // Not if it has ended: the kernel may have given its number to another process.
+        if self.ended().is_none() {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let begun = Instant::now();
+        while self.ended().is_none() {
+            if begun.elapsed() > ENDED {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -241,20 +273,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        // Not if it has ended: the kernel may have given its number to another process.
-        if self.ended().is_none() {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
-        let begun = Instant::now();
-        while self.ended().is_none() {
-            if begun.elapsed() > ENDED {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                break;
-            }
-            std::thread::sleep(LOOK);
-        }
+        self.end();
     }
 }
 
@@ -274,6 +293,21 @@ fn folder() -> Result<tempfile::TempDir, ExperimentError> {
         what: "making a temporary folder",
         source,
     })
+}
+
+/// A folder and all that is in it.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
 }
 
 fn free_address() -> Result<SocketAddr, ExperimentError> {

@@ -130,7 +130,7 @@ pub(super) const THROTTLED: (&str, &str) = (
 /// Histograms for each tenant and class.
 #[rustfmt::skip]
 pub(super) const TIMES: &[Times] = &[
-    Times { name: "entremet_tenant_latency_seconds", help: "From readable and complete to the reply written.", times: |c| &c.latency },
+    Times { name: "entremet_tenant_latency_seconds", help: "From when the whole of it could be read, whether or not its core had a processor then, to the reply written.", times: |c| &c.latency },
     Times { name: "entremet_tenant_queue_seconds", help: "Of the latency, the wait at the request stage.", times: |c| &c.queue },
     Times { name: "entremet_tenant_disk_seconds", help: "Of the latency, the time on a handler; only requests that one ran.", times: |c| &c.disk },
 ];

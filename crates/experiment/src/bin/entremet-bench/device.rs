@@ -26,6 +26,8 @@ const VALUE: Sizes = Sizes::Constant(1024);
 const QUIET: f64 = 0.02;
 /// Seconds after which one that is never quiet is taken as it is.
 const SETTLE_S: u32 = 60;
+/// Times that the disk is calibrated at most: a machine that does something else meanwhile has no plausible results.
+const TRIES: u32 = 3;
 
 /// Name, size of the block cache, connections, least ratio.
 const CASES: [(&str, &str, &[usize], f64); 2] = [
@@ -52,55 +54,87 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
         if !profile.exists() {
             calibrate(setup, folder.path(), &profile)?;
         }
-        let staged = start(
-            setup,
-            "entremet (device stage)",
-            block_cache,
-            Some(&profile),
-        )?;
-        let bare = start(setup, "entremet", block_cache, None)?;
-        for connections in wanted {
-            let row = Row::new(name(place, connections), Bound::AtLeast(least), Vec::new());
-            let streams = streams(connections);
-            let of = |server| {
-                let streams = &streams;
-                move |setup: &Setup| shoot(setup, server, streams)
-            };
-            let both = (of(&staged), of(&bare));
-            rows.add(compare(setup, row, both, ("with", "without"))?);
+        // The same files for both: how many a get looks into, and what is in memtables, is worth several percent.
+        let mut filled = start(setup, "entremet", (block_cache, None), None)?;
+        fill(setup, &filled, &streams(8))?;
+        settle(&filled);
+        filled.end();
+        let begin = |label, profile| {
+            let server = start(setup, label, (block_cache, profile), Some(&filled.data()))?;
+            settle(&server);
+            // Brings into the block cache what fits there.
+            shoot(setup, &server, &streams(32))?;
+            Ok::<_, ExperimentError>(server)
+        };
+        let mut pairs: Vec<Vec<Row>> = wanted.iter().map(|_| Vec::new()).collect();
+        let once = Setup {
+            repeats: 1,
+            ..setup.clone()
+        };
+        // Two processes differ by a percent or three for as long as they live, so there are several of each.
+        for _ in 0..setup.repeats {
+            let staged = begin("entremet (device stage)", Some(&*profile))?;
+            let bare = begin("entremet", None)?;
+            for (pair, &connections) in pairs.iter_mut().zip(&wanted) {
+                let row = Row::new(name(place, connections), Bound::AtLeast(least), Vec::new());
+                let streams = streams(connections);
+                let of = |server| {
+                    let streams = &streams;
+                    move |setup: &Setup| shoot(setup, server, streams)
+                };
+                let both = (of(&staged), of(&bare));
+                pair.push(compare(&once, row, both, ("with", "without"))?);
+            }
         }
+        pairs
+            .into_iter()
+            .filter_map(of_pairs)
+            .for_each(|row| rows.add(row));
     }
     Ok(())
 }
 
+/// One row of those that pairs of servers gave: each pair is one sample.
+fn of_pairs(pairs: Vec<Row>) -> Option<Row> {
+    let samples = pairs.iter().map(|row| row.measured).collect();
+    let figures = pairs.iter().map(|row| row.figures.clone()).collect();
+    let last = pairs.into_iter().next_back()?;
+    let row = Row::new(last.name, last.bound, samples);
+    Some(row.sides(last.sides).figures(figures))
+}
+
 /// The disk under the servers' folders.
 fn calibrate(setup: &Setup, folder: &Path, profile: &Path) -> Result<(), ExperimentError> {
-    println!("calibrating the disk, up to a minute");
-    let mut command = Command::new(&setup.binary);
-    command.arg("calibrate").arg(folder).arg("--quick");
-    let output = command.arg("--out").arg(profile).output();
-    let output = output.map_err(|source| ExperimentError::System {
-        what: "calibrating the disk",
-        source,
-    })?;
-    if output.status.success() {
-        let said = String::from_utf8_lossy(&output.stdout);
-        // The line with the depth: with more connections than that, gets also pay for waiting.
-        let floor = said.lines().find(|line| line.starts_with("floor "));
-        println!("{}", floor.unwrap_or_default());
-        return Ok(());
+    let mut said = String::new();
+    for _ in 0..TRIES {
+        println!("calibrating the disk, up to a minute");
+        let mut command = Command::new(&setup.binary);
+        command.arg("calibrate").arg(folder).arg("--quick");
+        let output = command.arg("--out").arg(profile).output();
+        let output = output.map_err(|source| ExperimentError::System {
+            what: "calibrating the disk",
+            source,
+        })?;
+        if output.status.success() {
+            let told = String::from_utf8_lossy(&output.stdout);
+            // The line with the depth: with more connections than that, gets also pay for waiting.
+            let floor = told.lines().find(|line| line.starts_with("floor "));
+            println!("{}", floor.unwrap_or_default());
+            return Ok(());
+        }
+        said = String::from_utf8_lossy(&output.stderr).into_owned();
     }
+    let why = said.trim().lines().last().unwrap_or_default();
     Err(ExperimentError::Usage(format!(
-        "the disk could not be calibrated: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
+        "the disk could not be calibrated in {TRIES} tries: {why}"
     )))
 }
 
 fn start(
     setup: &Setup,
     label: &'static str,
-    block_cache: &str,
-    profile: Option<&Path>,
+    (block_cache, profile): (&str, Option<&Path>),
+    data: Option<&Path>,
 ) -> Result<Server, ExperimentError> {
     let mut more = Table::new();
     let engine = [
@@ -121,12 +155,7 @@ fn start(
         tenants: vec![(TENANT.to_string(), 1)],
         cache_mib: 0,
     };
-    let server = entremet.start_with(setup, &more)?;
-    fill(setup, &server, &streams(8))?;
-    settle(&server);
-    // Brings into the block cache what fits there.
-    shoot(setup, &server, &streams(32))?;
-    Ok(server)
+    entremet.start_with(setup, &more, data)
 }
 
 /// Waits until what was stored is compacted: behind a stage that takes longer, and the processor it takes would count as a

@@ -33,17 +33,23 @@ pub struct Entremet {
 impl Entremet {
     /// Starts it; what `--set` says is laid over the configuration.
     pub fn start(&self, setup: &Setup) -> Result<Server, ExperimentError> {
-        self.start_with(setup, &Table::new())
+        self.start_with(setup, &Table::new(), None)
     }
 
-    /// The same with more configuration.
-    pub fn start_with(&self, setup: &Setup, more: &Table) -> Result<Server, ExperimentError> {
+    /// The same with more configuration, and with a copy of what a server that has ended left at `data`.
+    pub fn start_with(
+        &self,
+        setup: &Setup,
+        more: &Table,
+        data: Option<&Path>,
+    ) -> Result<Server, ExperimentError> {
         let config = self.config(setup, more);
         Server::entremet(&Launch {
             label: self.label,
             binary: Path::new(&setup.binary),
             cores: &self.cores,
             config: &config,
+            data,
         })
     }
 
