@@ -154,7 +154,8 @@ fn one(experiment: &Experiment, setup: &Setup, out: &Path) -> Result<bool, Exper
     }
     println!("{}: {}", experiment.name, table::summary(&done.judged));
     write(experiment, &done, out)?;
-    Ok(done.passed())
+    let passed = done.passed();
+    done.cut.map_or(Ok(passed), Err)
 }
 
 fn write(experiment: &Experiment, done: &Done, out: &Path) -> Result<(), ExperimentError> {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::error::ExperimentError;
 use crate::verdict::{Judged, Judgement, Runs};
 
 /// An experiment that was run and judged.
@@ -25,6 +26,8 @@ pub struct Done {
     pub elapsed_s: f64,
     /// The command that repeats it.
     pub command: String,
+    /// What ended it before all runs were made, if anything did.
+    pub cut: Option<ExperimentError>,
 }
 
 impl Done {

@@ -99,7 +99,7 @@ pub enum ExperimentError {
     #[error("{0}")]
     Usage(String),
     /// Ctrl-C.
-    #[error("interrupted: the runs so far are not judged")]
+    #[error("interrupted")]
     Interrupted,
 }
 

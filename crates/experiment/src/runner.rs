@@ -57,8 +57,10 @@ pub struct Setup<'a> {
 
 /// Runs and judges. `tell` hears of every run that is done: which, of how many, and what it observed.
 ///
+/// An error, or an interrupt, after some runs ends it with these: hours of them are worth keeping.
+///
 /// # Errors
-/// [`ExperimentError`]; nothing is judged then.
+/// [`ExperimentError`] before the first run is done, or in judging.
 pub fn run(
     experiment: &Experiment,
     setup: &Setup,
@@ -93,11 +95,26 @@ pub fn run(
     let mut yardsticks = runner.yardsticks(|_| true)?;
     let (mut runs, mut repeat) = (Runs::default(), 0);
     let mut disturbance = Disturbance::default();
+    let mut cut = None;
     for (index, run) in plan.iter().enumerate() {
-        if std::mem::replace(&mut repeat, run.repeat) != run.repeat {
-            yardsticks.extend(runner.yardsticks(|yardstick| yardstick.each)?);
-        }
-        let observed = runner.one(run.variant, run.point, run.repeat, &run.label())?;
+        let mut next = || {
+            if std::mem::replace(&mut repeat, run.repeat) != run.repeat {
+                yardsticks.extend(runner.yardsticks(|yardstick| yardstick.each)?);
+            }
+            runner.one(run.variant, run.point, run.repeat, &run.label())
+        };
+        let observed = match next() {
+            Ok(observed) => observed,
+            Err(error) if index == 0 => return Err(error),
+            Err(error) => {
+                notes.insert(
+                    0,
+                    format!("{index} of {} runs were made: {error}", plan.len()),
+                );
+                cut = Some(error);
+                break;
+            }
+        };
         if let Some(complaint) = &observed.generator.complaint {
             notes.push(format!("{}: {complaint}", run.label()));
         }
@@ -114,7 +131,7 @@ pub fn run(
     notes.splice(0..0, disturbance.note());
     let extent = Extent {
         quick: setup.quick,
-        partial: setup.only.is_some(),
+        partial: setup.only.is_some() || cut.is_some(),
     };
     let judged = verdict::judge(experiment, &runs, extent)?;
     Ok(Done {
@@ -127,6 +144,7 @@ pub fn run(
         processors: setup.processors.len(),
         elapsed_s: begun.elapsed().as_secs_f64(),
         command: setup.command.clone(),
+        cut,
     })
 }
 
@@ -300,8 +318,11 @@ impl Runner<'_> {
         let seed = i64::try_from(seed).unwrap_or(0);
         scenario.insert("seed".into(), toml::Value::Integer(seed));
         let stop = self.setup.stop;
+        if stop.load(Ordering::Relaxed) {
+            return Err(ExperimentError::Interrupted);
+        }
         let observed = match way {
-            Way::Server => self.serve_undisturbed(&scenario, label)?,
+            Way::Server => return self.serve_undisturbed(&scenario, label),
             Way::Simulated => simulated::play(&scenario, stop).map_err(|source| {
                 let label = label.into();
                 ExperimentError::Simulated { label, source }
@@ -338,7 +359,12 @@ impl Runner<'_> {
         let mut best: Option<Observed> = None;
         for tried in 1..=tries {
             let withheld = Withheld::begin(self.setup.withheld, self.places.all());
-            let mut observed = self.serve(scenario, label)?;
+            let mut observed = match self.serve(scenario, label) {
+                Ok(observed) => observed,
+                // Disturbed, but made.
+                Err(ExperimentError::Interrupted) if best.is_some() => break,
+                Err(error) => return Err(error),
+            };
             observed.withheld = withheld.part();
             observed.tried = tried;
             let done = !machine::disturbed(observed.withheld);

@@ -42,11 +42,18 @@ impl Runs {
     /// # Errors
     /// Why there is none for one of them; that there is no run at all is a reason too.
     pub fn samples(&self, query: &Query, variant: &str, point: &str) -> Result<Vec<f64>, String> {
-        let answers = self.answers(query, variant, point)?;
+        let answers = self.answers(query, variant, point, false)?;
         Ok(answers.into_iter().map(|answer| answer.value).collect())
     }
 
-    fn answers(&self, query: &Query, variant: &str, point: &str) -> Result<Vec<Answer>, String> {
+    /// `partial`: a repeat that lacks a run says nothing, in the place of failing all.
+    fn answers(
+        &self,
+        query: &Query,
+        variant: &str,
+        point: &str,
+        partial: bool,
+    ) -> Result<Vec<Answer>, String> {
         let repeats = self
             .0
             .keys()
@@ -69,6 +76,7 @@ impl Runs {
                 let disturbed = disturbed.get() && !query.asks_for(Figure::Failed);
                 Ok(Answer { value, disturbed })
             })
+            .filter(|answer| !partial || answer.is_ok())
             .collect::<Result<Vec<_>, String>>()?;
         if answers.is_empty() {
             let place = crate::plan::place(variant, point);
@@ -170,7 +178,7 @@ pub struct Judged {
 pub struct Extent {
     /// The short form.
     pub quick: bool,
-    /// Some runs were left out on purpose.
+    /// Some runs were left out on purpose, or never came.
     pub partial: bool,
 }
 
@@ -220,10 +228,10 @@ fn one(
         judged.judgement = Judgement::NotJudged(why);
         return Ok(judged);
     }
-    let answers = match runs.answers(&verdict.query, &verdict.variant, point) {
+    let answers = match runs.answers(&verdict.query, &verdict.variant, point, extent.partial) {
         Ok(answers) => answers,
         Err(_) if extent.partial => {
-            judged.judgement = Judgement::NotJudged("left out by --only".into());
+            judged.judgement = Judgement::NotJudged("runs for it were not made".into());
             return Ok(judged);
         }
         Err(why) if extent.quick && !verdict.quick => {

@@ -174,6 +174,27 @@ fn a_run_that_the_host_disturbed_is_made_again_and_the_least_disturbed_counts() 
 }
 
 #[test]
+fn an_interrupt_while_a_disturbed_run_is_made_again_keeps_the_disturbed_one() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let (binary, ticks) = (script("serves"), RefCell::new(0));
+    let player = Made {
+        interrupts: Some((&STOP, 2)),
+        ..Made::default()
+    };
+    let withheld = |_: &[usize]| {
+        *ticks.borrow_mut() += 1_000_000;
+        *ticks.borrow()
+    };
+    let setup = Setup {
+        withheld: &withheld,
+        ..setup(&binary, &player, &STOP)
+    };
+    let (told, done) = run(&experiment(""), &setup).expect("kept");
+    assert_eq!((told.len(), player.played.borrow().len()), (1, 2));
+    assert!(matches!(done.cut, Some(ExperimentError::Interrupted)));
+}
+
+#[test]
 fn the_pace_of_a_server_is_told_to_simulated_runs_only() {
     let binary = script("serves");
     let player = Made {
@@ -287,15 +308,38 @@ fn a_load_that_fails_beside_a_living_server_says_why() {
 }
 
 #[test]
-fn an_interrupt_ends_it_without_a_verdict() {
+fn an_interrupt_in_the_first_run_ends_it_without_a_verdict() {
     static STOP: AtomicBool = AtomicBool::new(false);
     let player = Made {
-        interrupts: Some(&STOP),
+        interrupts: Some((&STOP, 1)),
         ..Made::default()
     };
     let error = run(&experiment(""), &setup(&script("serves"), &player, &STOP)).err();
     assert!(matches!(error, Some(ExperimentError::Interrupted)));
     assert_eq!(player.played.borrow().len(), 1);
+}
+
+#[test]
+fn an_interrupt_later_on_keeps_the_runs_before_it() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let player = Made {
+        interrupts: Some((&STOP, 6)),
+        ..Made::default()
+    };
+    let experiment = experiment("");
+    let (told, done) = run(&experiment, &setup(&script("serves"), &player, &STOP)).expect("kept");
+    assert_eq!(told.len(), 5);
+    assert!(matches!(done.cut, Some(ExperimentError::Interrupted)));
+    assert_eq!(done.runs.all().count(), 5);
+    let measured = done.judged[0].measured.as_ref().expect("measured");
+    assert_eq!(measured.samples.len(), 1, "of the repeat that is whole");
+    assert!(done.passed());
+    let note = "5 of 8 runs were made: interrupted";
+    assert!(
+        done.notes.iter().any(|said| said == note),
+        "{:?}",
+        done.notes
+    );
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn done(experiment: &Experiment) -> Done {
         processors: 64,
         elapsed_s: 1.0,
         command: "entremet experiment made".into(),
+        cut: None,
     }
 }
 

@@ -172,11 +172,30 @@ fn what_only_leaves_out_is_not_judged() {
         quick: false,
         partial: true,
     };
-    let not = Judgement::NotJudged("left out by --only".into());
+    let not = Judgement::NotJudged("runs for it were not made".into());
     assert_eq!(
         judgements(&runs, partial),
         [Judgement::Pass, not.clone(), not]
     );
+}
+
+#[test]
+fn a_repeat_that_was_not_made_whole_says_nothing() {
+    let mut runs = runs(&[(100.0, 100.0), (100.0, 90.0)]);
+    runs.0.retain(|key, _| key.0 == 0 || key.1 == "fair");
+    let partial = Extent {
+        quick: false,
+        partial: true,
+    };
+    let judged = judge(&experiment(), &runs, partial).expect("judged");
+    let samples = judged.iter().map(|judged| {
+        let measured = judged.measured.as_ref().expect("at least one repeat");
+        measured.samples.len()
+    });
+    // Only the last compares with the variant that is missing in the second repeat.
+    assert_eq!(samples.collect::<Vec<_>>(), [2, 2, 1]);
+    let whole = judge(&experiment(), &runs, Extent::default());
+    assert!(whole.is_err(), "a run is missing that was to be made");
 }
 
 #[test]

@@ -90,7 +90,8 @@ pub struct Made {
     pub played: RefCell<Vec<Table>>,
     pub refuses: Option<&'static str>,
     pub loses: bool,
-    pub interrupts: Option<&'static AtomicBool>,
+    /// What Ctrl-C sets, in the run of this number.
+    pub interrupts: Option<(&'static AtomicBool, usize)>,
     /// A file to wait for, when all is played.
     pub awaits: Option<PathBuf>,
     pub pace: Pace,
@@ -114,8 +115,8 @@ impl Player for Made {
             std::thread::yield_now();
         }
         self.played.borrow_mut().push(scenario.clone());
-        if let Some(stop) = self.interrupts {
-            stop.store(true, Ordering::Relaxed);
+        if let Some((stop, at)) = self.interrupts {
+            stop.store(self.played.borrow().len() == at, Ordering::Relaxed);
         }
         if self.loses {
             let reason = "reset".to_string();
