@@ -1,7 +1,7 @@
 //! What the hook under RocksDB and the device stage cost. First the stage alone: I/Os that begin and end and do nothing between,
 //! by threads. Then point gets from the disk and from memory, of the same data without a hook, with a hook that does nothing,
-//! and with the device stage: gets a second and the processor's time for each. In turns, in one process, so that the
-//! machine's moods hit all alike; ratios are of medians.
+//! and with the device stage: gets a second and the processor's time for each. In short turns, in one process, so that the
+//! machine's moods hit all alike; medians of the rounds' ratios to the gets without a hook, and where they lie with 95 %.
 //!
 //! ```text
 //! cargo run --release -p entremet-server --example bench_device [DIR] [rounds] [seconds of a slice]
@@ -49,8 +49,8 @@ impl DeviceStage for Nothing {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let root = args.next().unwrap_or_else(|| "bench-device".into());
-    let rounds: usize = args.next().map_or(Ok(5), |text| text.parse())?;
-    let slice = Duration::from_secs_f64(args.next().map_or(Ok(2.0), |text| text.parse())?);
+    let rounds: usize = args.next().map_or(Ok(60), |text| text.parse())?;
+    let slice = Duration::from_secs_f64(args.next().map_or(Ok(0.25), |text| text.parse())?);
     let stage = stage()?;
     for threads in [1, 8, 32] {
         alone(&*stage, threads);
@@ -214,34 +214,44 @@ fn next(random: &mut u64) -> u64 {
 }
 
 fn compare(place: &str, keyspaces: &[Arc<Keyspace>], threads: u64, rounds: usize, slice: Duration) {
-    let (mut rates, mut costs) = (vec![Vec::new(); NAMES.len()], vec![Vec::new(); NAMES.len()]);
+    let mut seen = vec![Vec::new(); NAMES.len()];
     for round in 0..=rounds {
-        for (at, keyspace) in keyspaces.iter().enumerate() {
-            let (rate, cpu_us) = gets(keyspace, threads, slice);
+        for turn in 0..NAMES.len() {
+            let at = (round + turn) % NAMES.len();
+            let figures = gets(&keyspaces[at], threads, slice);
             // The first round warms caches up.
             if round > 0 {
-                rates[at].push(rate);
-                costs[at].push(cpu_us);
+                seen[at].push(figures);
             }
         }
     }
-    let medians =
-        |of: &mut [Vec<f64>]| -> Vec<f64> { of.iter_mut().map(|of| median(of)).collect() };
-    let (rates, costs) = (medians(&mut rates), medians(&mut costs));
-    print!("{place:>7} {threads:>3} threads:");
-    for ((name, rate), cpu_us) in NAMES.iter().zip(&rates).zip(&costs) {
-        print!(
-            "  {name} {rate:>8.0}/s ({:.3}) {cpu_us:.2} us ({:.3})",
-            rate / rates[0],
-            cpu_us / costs[0]
-        );
+    let bare = &seen[0];
+    let [rate, cpu_us] = [|of: &(f64, f64)| of.0, |of: &(f64, f64)| of.1]
+        .map(|figure| middle(bare.iter().map(figure).collect()).0);
+    print!("{place:>7} {threads:>3} threads:  bare {rate:>7.0}/s {cpu_us:.2} us");
+    for (name, ours) in NAMES.iter().zip(&seen).skip(1) {
+        let ratio = |figure: fn(&(f64, f64)) -> f64| {
+            let pairs = ours.iter().zip(bare);
+            let (median, [low, high]) = middle(
+                pairs
+                    .map(|(ours, bare)| figure(ours) / figure(bare))
+                    .collect(),
+            );
+            format!("{median:.3} [{low:.3} {high:.3}]")
+        };
+        let (rate, cpu) = (ratio(|of| of.0), ratio(|of| of.1));
+        print!("  {name}: rate {rate}, processor {cpu}");
     }
     println!();
 }
 
-fn median(figures: &mut [f64]) -> f64 {
+/// The median, and the bounds between which it lies with 95 %: how many are below the true one is binomial.
+fn middle(mut figures: Vec<f64>) -> (f64, [f64; 2]) {
     figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+    let half = figures.len() as f64 / 2.0;
+    let low = (half - 0.98 * (2.0 * half).sqrt()).max(0.0) as usize;
+    let high = figures.len() - 1 - low;
+    (figures[figures.len() / 2], [figures[low], figures[high]])
 }
 
 /// Gets a second, and microseconds of processor for each.
