@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(10);
 pub struct Entry {
     /// How long the thread waited for it, in nanoseconds.
     pub waited_ns: Nanos,
+    /// When the thread had it.
+    pub at: Nanos,
     /// Serve or refuse.
     pub verdict: Verdict,
     /// To be settled when the work is done; if it is dropped, the turn ends at its estimate.
@@ -129,7 +131,10 @@ where
         let mut state = lock(&seat.state);
         loop {
             match std::mem::take(&mut *state) {
-                Seated::Granted(entry) => return Ok(entry),
+                Seated::Granted(entry) => {
+                    let at = self.clock.now();
+                    return Ok(Entry { at, ..entry });
+                }
                 Seated::Removed => return Err(Rejected::Removed),
                 Seated::Waiting => {}
             }
@@ -145,20 +150,22 @@ where
         }
     }
 
-    /// Ends a turn; it used `actual`. Whoever is next goes.
-    pub fn settle(&self, permit: Permit, actual: Cost<R>) {
+    /// Ends a turn, now; it used `actual`. Whoever is next goes.
+    pub fn settle(&self, permit: Permit, actual: Cost<R>) -> Nanos {
         let mut stage = lock(&self.stage);
         let now = self.clock.now();
         stage.settle(now, permit, actual);
         let (_, others) = grant(&mut stage, now, None);
         drop(stage);
         wake(others);
+        now
     }
 
-    /// Books consumption that was not waited for; see [`Stage::charge`].
-    pub fn charge(&self, principal: PrincipalId, cost: Cost<R>) {
+    /// Books consumption that was not waited for, now; see [`Stage::charge`].
+    pub fn charge(&self, principal: PrincipalId, cost: Cost<R>) -> Nanos {
         let now = self.clock.now();
         lock(&self.stage).charge(now, principal, cost);
+        now
     }
 
     /// See [`Stage::configure`].
@@ -239,6 +246,7 @@ fn grant<const R: usize, O: Observer>(
     while let Next::Admitted(admitted) = stage.next(now) {
         let entry = Entry {
             waited_ns: admitted.waited_ns,
+            at: now,
             verdict: admitted.verdict,
             permit: admitted.permit,
         };

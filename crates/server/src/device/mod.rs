@@ -396,13 +396,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
 
 impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C> {
     fn begin(&self, io: &DeviceIo) -> u64 {
-        let mut permit = None;
-        if io.may_wait() {
-            // Refused means that the tenant is gone or unknown: its last I/Os must not be lost with it.
-            let entry = self.queue.admit(principal(io), io.activity as u8);
-            permit = entry.ok().map(|entry| entry.permit);
-        }
-        let at = self.clock.now();
+        // Refused means that the tenant is gone or unknown: its last I/Os must not be lost with it.
+        let admit = || self.queue.admit(principal(io), io.activity as u8).ok();
+        let entry = io.may_wait().then(admit).flatten();
+        let at = entry
+            .as_ref()
+            .map_or_else(|| self.clock.now(), |entry| entry.at);
+        let permit = entry.map(|entry| entry.permit);
         let token = self
             .emulated
             .as_ref()
@@ -421,13 +421,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         let begun = (token & BEGAN == BEGAN)
             .then(|| BEGUN.with_borrow_mut(Vec::pop))
             .flatten();
-        let now = self.clock.now();
-        let took_ns = begun.as_ref().map_or(0, |one| now.saturating_sub(one.at));
-        self.ledger.add(io, price, took_ns);
-        match begun.and_then(|begun| begun.permit) {
+        let (at, permit) = begun.map_or((None, None), |begun| (Some(begun.at), begun.permit));
+        let now = match permit {
             Some(permit) => self.queue.settle(permit, cost),
             None => self.queue.charge(principal(io), cost),
-        }
+        };
+        let took_ns = at.map_or(0, |at| now.saturating_sub(at));
+        self.ledger.add(io, price, took_ns);
         self.follow(now);
     }
 
