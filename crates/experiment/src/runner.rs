@@ -92,60 +92,44 @@ pub fn run(
         places,
         told: Table::new(),
     };
-    let mut yardsticks = runner.yardsticks(|_| true)?;
-    let (mut runs, mut repeat) = (Runs::default(), 0);
-    let mut disturbance = Disturbance::default();
-    let mut cut = None;
-    for (index, run) in plan.iter().enumerate() {
-        let mut next = || {
-            if std::mem::replace(&mut repeat, run.repeat) != run.repeat {
-                yardsticks.extend(runner.yardsticks(|yardstick| yardstick.each)?);
-            }
-            runner.one(run.variant, run.point, run.repeat, &run.label())
-        };
-        let observed = match next() {
-            Ok(observed) => observed,
-            Err(error) if index == 0 => return Err(error),
-            Err(error) => {
-                notes.insert(
-                    0,
-                    format!("{index} of {} runs were made: {error}", plan.len()),
-                );
-                cut = Some(error);
-                break;
-            }
-        };
-        if let Some(complaint) = &observed.generator.complaint {
-            notes.push(format!("{}: {complaint}", run.label()));
-        }
-        disturbance.add(observed.tried, observed.withheld);
-        tell(index + 1, plan.len(), run, &observed);
-        runs.add(run.repeat, &run.variant.name, &run.point.name, observed);
-    }
+    let made = runner.all(&plan, tell)?;
+    notes.extend(made.notes);
     // Simulated time does not mind who else is there.
     if !scenarios().all(|scenario| simulated::is(&scenario)) {
         let load = machine::load_average();
         notes.extend(load.and_then(|load| machine::note(load, setup.processors.len())));
     }
     // Before what the generator says of single runs: this explains it, and few notes are printed.
-    notes.splice(0..0, disturbance.note());
+    notes.splice(0..0, made.disturbance.note());
     let extent = Extent {
         quick: setup.quick,
-        partial: setup.only.is_some() || cut.is_some(),
+        partial: setup.only.is_some() || made.cut.is_some(),
     };
-    let judged = verdict::judge(experiment, &runs, extent)?;
+    let judged = verdict::judge(experiment, &made.runs, extent)?;
     Ok(Done {
         judged,
-        runs,
-        yardsticks,
+        runs: made.runs,
+        yardsticks: made.yardsticks,
         notes,
         quick: setup.quick,
         seed: seed(&experiment.base),
         processors: setup.processors.len(),
         elapsed_s: begun.elapsed().as_secs_f64(),
         command: setup.command.clone(),
-        cut,
+        cut: made.cut,
     })
+}
+
+/// Runs that were made.
+#[derive(Default)]
+struct Made {
+    runs: Runs,
+    /// What was measured before them.
+    yardsticks: Vec<(String, Value)>,
+    notes: Vec<String>,
+    disturbance: Disturbance,
+    /// What ended them early.
+    cut: Option<ExperimentError>,
 }
 
 /// Where a scenario is played.
@@ -239,6 +223,46 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
+    /// Makes the runs of a plan, and tells of each. What fails after the first of them is the end of those that were made.
+    fn all(
+        &mut self,
+        plan: &[Run],
+        tell: &mut dyn FnMut(usize, usize, &Run, &Observed),
+    ) -> Result<Made, ExperimentError> {
+        let mut made = Made {
+            yardsticks: self.yardsticks(|_| true)?,
+            ..Made::default()
+        };
+        let mut repeat = 0;
+        for (index, run) in plan.iter().enumerate() {
+            let mut next = || {
+                if std::mem::replace(&mut repeat, run.repeat) != run.repeat {
+                    let anew = self.yardsticks(|yardstick| yardstick.each)?;
+                    made.yardsticks.extend(anew);
+                }
+                self.one(run.variant, run.point, run.repeat, &run.label())
+            };
+            let observed = match next() {
+                Ok(observed) => observed,
+                Err(error) if index == 0 => return Err(error),
+                Err(error) => {
+                    let note = format!("{index} of {} runs were made: {error}", plan.len());
+                    made.notes.insert(0, note);
+                    made.cut = Some(error);
+                    break;
+                }
+            };
+            if let Some(complaint) = &observed.generator.complaint {
+                made.notes.push(format!("{}: {complaint}", run.label()));
+            }
+            made.disturbance.add(observed.tried, observed.withheld);
+            tell(index + 1, plan.len(), run, &observed);
+            made.runs
+                .add(run.repeat, &run.variant.name, &run.point.name, observed);
+        }
+        Ok(made)
+    }
+
     /// Measures those yardsticks, in order; a later one's run has what the earlier ones told.
     fn yardsticks(
         &mut self,
