@@ -1,10 +1,13 @@
 //! What the hook under RocksDB and the device stage cost. First the stage alone: I/Os that begin and end and do nothing between,
-//! by threads. Then point gets from the disk and from memory, of the same data without a hook, with a hook that does nothing,
-//! and with the device stage: gets a second and the processor's time for each. In short turns, in one process, so that the
-//! machine's moods hit all alike; medians of the rounds' ratios to the gets without a hook, and where they lie with 95 %.
+//! by threads. Then point gets from the disk and from memory, of the same tables without a hook, with a hook that does nothing,
+//! and with the device stage: gets a second and the processor's time for each.
+//!
+//! In short turns, in one process, so that the machine's moods hit all alike. Where in memory a database happens to lie is worth
+//! ten percent for as long as it is open, so all are opened anew many times, in another order; each time is one sample, and
+//! medians are told with the bounds between which they lie with 95 %.
 //!
 //! ```text
-//! cargo run --release -p entremet-server --example bench_device [DIR] [rounds] [seconds of a slice]
+//! cargo run --release -p entremet-server --example bench_device [DIR] [times] [seconds of a turn]
 //! ```
 
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
@@ -14,6 +17,7 @@ use engine::{
 use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule};
 use server::device::{DeviceOptions, DeviceScheduler, Pricing};
 use stage::{Clock, Discipline, Nanos};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -24,6 +28,13 @@ const KEYS: u64 = 100_000;
 const VALUE_BYTES: usize = 1024;
 /// I/Os of the stage alone.
 const ALONE: u64 = 2_000_000;
+/// An engine that takes less than a fiftieth of a processor for so long has settled.
+const QUIET: Duration = Duration::from_secs(2);
+/// Turns of each that count, of each time.
+const ROUNDS: usize = 3;
+/// Threads that read everything before.
+const WARMING: u64 = 16;
+const THREADS: [u64; 3] = [1, 8, 32];
 const NAMES: [&str; 3] = ["bare", "hook", "stage"];
 
 #[derive(Clone)]
@@ -49,26 +60,38 @@ impl DeviceStage for Nothing {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let root = args.next().unwrap_or_else(|| "bench-device".into());
-    let rounds: usize = args.next().map_or(Ok(60), |text| text.parse())?;
-    let slice = Duration::from_secs_f64(args.next().map_or(Ok(0.25), |text| text.parse())?);
+    let times: usize = args.next().map_or(Ok(12), |text| text.parse())?;
+    let turn = Duration::from_secs_f64(args.next().map_or(Ok(0.2), |text| text.parse())?);
     let stage = stage()?;
-    for threads in [1, 8, 32] {
+    for threads in THREADS {
         alone(&*stage, threads);
     }
     for (place, block_cache_bytes) in [("disk", 4 << 20), ("memory", 1 << 30)] {
         let directory = Path::new(&root).join(place);
-        let mut options = EngineOptions::new(&directory);
-        options.block_cache_bytes = block_cache_bytes;
-        let engine = Engine::open(options)?;
-        let keyspaces = keyspaces(&engine)?;
-        for keyspace in &keyspaces {
-            fill(keyspace);
+        let open = || {
+            let mut options = EngineOptions::new(&directory);
+            options.block_cache_bytes = block_cache_bytes;
+            Engine::open(options)
+        };
+        fill(&open()?)?;
+        // What the log has goes to tables when it is opened again.
+        settled(&open()?)?;
+        share(&directory)?;
+        let part = block_cache_bytes / NAMES.len() as u64;
+        let mut samples = THREADS.map(|_| Vec::new());
+        for time in 0..times {
+            let engine = open()?;
+            let keyspaces = keyspaces(&engine, &order(time), part)?;
+            keyspaces.values().for_each(warm_up);
+            for (samples, threads) in samples.iter_mut().zip(THREADS) {
+                samples.push(compare(&keyspaces, threads, turn));
+            }
+            drop(keyspaces);
+            engine.shutdown();
         }
-        for threads in [1, 8, 32] {
-            compare(place, &keyspaces, threads, rounds, slice);
+        for (samples, threads) in samples.iter().zip(THREADS) {
+            println!("{place:>7} {threads:>3} threads: {}", told(samples));
         }
-        drop(keyspaces);
-        engine.shutdown();
         std::fs::remove_dir_all(&directory)?;
     }
     Ok(())
@@ -141,27 +164,57 @@ fn alone(stage: &dyn DeviceStage, threads: u64) {
     );
 }
 
-fn keyspaces(engine: &Arc<Engine>) -> Result<Vec<Arc<Keyspace>>, Box<dyn std::error::Error>> {
+/// All keyspaces; another is the first, and the next one the other way round.
+fn order(time: usize) -> [usize; NAMES.len()] {
+    let mut order = std::array::from_fn(|turn| (time / 2 + turn) % NAMES.len());
+    if time % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+/// Opens those keyspaces in that order, each with so much of the block cache.
+fn keyspaces(
+    engine: &Arc<Engine>,
+    order: &[usize],
+    block_cache_bytes: u64,
+) -> Result<BTreeMap<usize, Arc<Keyspace>>, Box<dyn std::error::Error>> {
     let stage = stage()?;
     let hooks: [Option<Arc<dyn DeviceStage>>; 3] = [None, Some(Arc::new(Nothing)), Some(stage)];
-    let mut keyspaces = Vec::new();
-    for (name, stage) in NAMES.iter().zip(hooks) {
+    let mut keyspaces = BTreeMap::new();
+    for &at in order {
         // An object cache of nothing: every get goes to RocksDB.
         let mut options = KeyspaceOptions::new(Sync::Never, 4 << 10);
-        options.device = stage.map(|stage| DeviceHook {
+        options.allotments.block_cache_bytes = block_cache_bytes;
+        options.device = hooks[at].clone().map(|stage| DeviceHook {
             stage,
             principal: 0,
         });
-        keyspaces.push(engine.keyspace(name, options)?);
+        keyspaces.insert(at, engine.keyspace(NAMES[at], options)?);
     }
     Ok(keyspaces)
+}
+
+/// Brings all blocks into the block cache, as far as they fit: a get that goes to the disk costs as much as five that do not.
+fn warm_up(keyspace: &Arc<Keyspace>) {
+    std::thread::scope(|scope| {
+        for first in 0..WARMING {
+            scope.spawn(move || {
+                for number in (first..KEYS).step_by(WARMING as usize) {
+                    run(keyspace, &key(number), |access, key| access.get(key));
+                }
+            });
+        }
+    });
 }
 
 fn key(number: u64) -> Vec<u8> {
     format!("key:{number:012}").into_bytes()
 }
 
-fn fill(keyspace: &Arc<Keyspace>) {
+/// Fills the keyspace without a hook, and ends the engine.
+fn fill(engine: &Arc<Engine>) -> Result<(), Box<dyn std::error::Error>> {
+    let keyspace = &keyspaces(engine, &[0], 0)?[&0];
     let mut random = 1;
     for number in 0..KEYS {
         let value: Vec<u8> = (0..VALUE_BYTES / 8)
@@ -172,6 +225,42 @@ fn fill(keyspace: &Arc<Keyspace>) {
             access.put(key, entry.clone())
         });
     }
+    engine.shutdown();
+    Ok(())
+}
+
+/// Waits until an engine that opens that keyspace has nothing more to do, and ends it.
+fn settled(engine: &Arc<Engine>) -> Result<(), Box<dyn std::error::Error>> {
+    let _open = keyspaces(engine, &[0], 0)?;
+    let mut before = threads::process_cpu_ns();
+    loop {
+        std::thread::sleep(QUIET);
+        let now = threads::process_cpu_ns();
+        if u128::from(now - std::mem::replace(&mut before, now)) < QUIET.as_nanos() / 50 {
+            break;
+        }
+    }
+    engine.shutdown();
+    Ok(())
+}
+
+/// Gives the other keyspaces the same tables, in the same place on the disk: where tables lie is worth a quarter of what can be
+/// read of them.
+fn share(directory: &Path) -> std::io::Result<()> {
+    let tenants = directory.join("tenants");
+    for name in &NAMES[1..] {
+        std::fs::create_dir(tenants.join(name))?;
+        for file in std::fs::read_dir(tenants.join(NAMES[0]))? {
+            let (from, to) = (file?.path(), tenants.join(name));
+            let to = to.join(from.file_name().unwrap_or_default());
+            if from.extension().is_some_and(|kind| kind == "sst") {
+                std::fs::hard_link(from, to)?;
+            } else {
+                std::fs::copy(from, to)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Runs a command through whatever phases it needs, on this thread.
@@ -213,40 +302,60 @@ fn next(random: &mut u64) -> u64 {
     *random ^ *random >> 29
 }
 
-fn compare(place: &str, keyspaces: &[Arc<Keyspace>], threads: u64, rounds: usize, slice: Duration) {
-    let mut seen = vec![Vec::new(); NAMES.len()];
-    for round in 0..=rounds {
-        for turn in 0..NAMES.len() {
-            let at = (round + turn) % NAMES.len();
-            let figures = gets(&keyspaces[at], threads, slice);
+/// What one keyspace did.
+#[derive(Clone, Copy)]
+struct Done {
+    per_s: f64,
+    cpu_us: f64,
+}
+
+/// The middle of what each keyspace did in some rounds.
+fn compare(
+    keyspaces: &BTreeMap<usize, Arc<Keyspace>>,
+    threads: u64,
+    turn: Duration,
+) -> [Done; NAMES.len()] {
+    let mut seen = NAMES.map(|_| Vec::new());
+    for round in 0..=ROUNDS {
+        for at in order(round) {
+            let done = gets(&keyspaces[&at], threads, turn);
             // The first round warms caches up.
             if round > 0 {
-                seen[at].push(figures);
+                seen[at].push(done);
             }
         }
     }
-    let bare = &seen[0];
-    let [rate, cpu_us] = [|of: &(f64, f64)| of.0, |of: &(f64, f64)| of.1]
-        .map(|figure| middle(bare.iter().map(figure).collect()).0);
-    print!("{place:>7} {threads:>3} threads:  bare {rate:>7.0}/s {cpu_us:.2} us");
-    for (name, ours) in NAMES.iter().zip(&seen).skip(1) {
-        let ratio = |figure: fn(&(f64, f64)) -> f64| {
-            let pairs = ours.iter().zip(bare);
-            let (median, [low, high]) = middle(
-                pairs
-                    .map(|(ours, bare)| figure(ours) / figure(bare))
-                    .collect(),
-            );
+    seen.map(|seen| Done {
+        per_s: middle(seen.iter().map(|done| done.per_s)).0,
+        cpu_us: middle(seen.iter().map(|done| done.cpu_us)).0,
+    })
+}
+
+/// Gets without a hook, and the others beside them.
+fn told(samples: &[[Done; NAMES.len()]]) -> String {
+    let of = |figure: fn(&Done) -> f64| middle(samples.iter().map(|sides| figure(&sides[0]))).0;
+    let mut told = format!(
+        " bare {:.0}/s {:.2} us",
+        of(|done| done.per_s),
+        of(|done| done.cpu_us)
+    );
+    for at in 1..NAMES.len() {
+        let ratio = |figure: fn(&Done) -> f64| {
+            let each = samples
+                .iter()
+                .map(|sides| figure(&sides[at]) / figure(&sides[0]));
+            let (median, [low, high]) = middle(each);
             format!("{median:.3} [{low:.3} {high:.3}]")
         };
-        let (rate, cpu) = (ratio(|of| of.0), ratio(|of| of.1));
-        print!("  {name}: rate {rate}, processor {cpu}");
+        let (rate, cpu) = (ratio(|done| done.per_s), ratio(|done| done.cpu_us));
+        told += &format!("  {}: rate {rate}, processor {cpu}", NAMES[at]);
     }
-    println!();
+    told
 }
 
 /// The median, and the bounds between which it lies with 95 %: how many are below the true one is binomial.
-fn middle(mut figures: Vec<f64>) -> (f64, [f64; 2]) {
+fn middle(figures: impl Iterator<Item = f64>) -> (f64, [f64; 2]) {
+    let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);
     let half = figures.len() as f64 / 2.0;
     let low = (half - 0.98 * (2.0 * half).sqrt()).max(0.0) as usize;
@@ -254,8 +363,7 @@ fn middle(mut figures: Vec<f64>) -> (f64, [f64; 2]) {
     (figures[figures.len() / 2], [figures[low], figures[high]])
 }
 
-/// Gets a second, and microseconds of processor for each.
-fn gets(keyspace: &Arc<Keyspace>, threads: u64, slice: Duration) -> (f64, f64) {
+fn gets(keyspace: &Arc<Keyspace>, threads: u64, turn: Duration) -> Done {
     let (stop, done, cpu) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let begin = Instant::now();
     std::thread::scope(|scope| {
@@ -267,7 +375,7 @@ fn gets(keyspace: &Arc<Keyspace>, threads: u64, slice: Duration) -> (f64, f64) {
                     let key = key((next(&mut random) >> 20) % KEYS);
                     run(keyspace, &key, |access, key| access.get(key));
                     count += 1;
-                    if count % 16 == 0 && begin.elapsed() >= slice {
+                    if count % 16 == 0 && begin.elapsed() >= turn {
                         stop.store(true, Ordering::Relaxed);
                     }
                 }
@@ -277,6 +385,8 @@ fn gets(keyspace: &Arc<Keyspace>, threads: u64, slice: Duration) -> (f64, f64) {
         }
     });
     let done = done.into_inner() as f64;
-    let rate = done / begin.elapsed().as_secs_f64();
-    (rate, cpu.into_inner() as f64 / 1e3 / done)
+    Done {
+        per_s: done / begin.elapsed().as_secs_f64(),
+        cpu_us: cpu.into_inner() as f64 / 1e3 / done,
+    }
 }

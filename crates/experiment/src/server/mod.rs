@@ -295,7 +295,8 @@ fn folder() -> Result<tempfile::TempDir, ExperimentError> {
     })
 }
 
-/// A folder and all that is in it.
+/// A folder and all that is in it. Tables are never written again: they are the same files in both, so that they lie in the
+/// same place on the disk, which is worth a quarter of what can be read of them.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
@@ -303,6 +304,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         let to = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &to)?;
+        } else if to.extension().is_some_and(|kind| kind == "sst") {
+            fs::hard_link(entry.path(), to)?;
         } else {
             fs::copy(entry.path(), to)?;
         }

@@ -75,10 +75,18 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
             repeats: 1,
             ..setup.clone()
         };
-        // Two processes differ by a percent or three for as long as they live, so there are several of each.
-        for _ in 0..setup.repeats {
-            let staged = begin("entremet (device stage)", Some(&*profile))?;
-            let bare = begin("entremet", None)?;
+        // Where in memory a process happens to lie is worth ten percent for as long as it lives, so there are several of each,
+        // and either is the first in turn.
+        for pair in 0..setup.repeats {
+            let staged = || begin("entremet (device stage)", Some(&*profile));
+            let bare = || begin("entremet", None);
+            let (staged, bare) = match pair % 2 {
+                0 => (staged()?, bare()?),
+                _ => {
+                    let bare = bare()?;
+                    (staged()?, bare)
+                }
+            };
             for (pair, &connections) in pairs.iter_mut().zip(&wanted) {
                 let row = Row::new(name(place, connections), Bound::AtLeast(least), Vec::new());
                 let streams = streams(connections, 1);
