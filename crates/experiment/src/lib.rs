@@ -34,6 +34,7 @@ pub mod simulated;
 pub mod spec;
 pub mod table;
 pub mod verdict;
+pub mod way;
 
 pub use cli::run;
 pub use error::ExperimentError;

@@ -26,6 +26,7 @@ use crate::simulated;
 use crate::spec::merge::lay_over;
 use crate::spec::{self, Experiment, Point, Reading, Variant, Yardstick};
 use crate::verdict::{self, Extent, Runs};
+use crate::way::{self, Way};
 
 /// Runs whose problems are shown.
 const PROBLEMS_MAX: usize = 4;
@@ -82,7 +83,7 @@ pub fn run(
         plan.iter().map(of)
     };
     let mut notes: Vec<String> = idle.into_iter().collect();
-    if scenarios().any(|scenario| takes_a_server(&scenario)) {
+    if scenarios().any(|scenario| way::takes_a_server(&scenario)) {
         pin::to(&places.load)?;
         notes.extend(places.note());
     }
@@ -132,43 +133,6 @@ struct Made {
     cut: Option<ExperimentError>,
 }
 
-/// Where a scenario is played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// On a server of its own.
-    Server,
-    /// In the simulator.
-    Simulated,
-    /// By a program.
-    Program,
-}
-
-impl Way {
-    fn of(scenario: &Table) -> Self {
-        if simulated::is(scenario) {
-            Self::Simulated
-        } else if program::is(scenario) {
-            Self::Program
-        } else {
-            Self::Server
-        }
-    }
-}
-
-/// What is wrong with a scenario for who is to play it, if anything; `origin` is what the text calls it.
-pub fn problem(player: &dyn Player, scenario: &Table, origin: &str) -> Option<String> {
-    match Way::of(scenario) {
-        Way::Server => player.problem(scenario, origin),
-        Way::Simulated => simulated::problem(scenario, origin),
-        Way::Program => program::problem(scenario, origin),
-    }
-}
-
-/// Whether a scenario is played on a server.
-pub fn takes_a_server(scenario: &Table) -> bool {
-    Way::of(scenario) == Way::Server
-}
-
 /// Reads every scenario and has every configuration checked before anything runs. Returns what has no effect.
 fn check(
     experiment: &Experiment,
@@ -182,8 +146,8 @@ fn check(
             continue;
         }
         let scenario = experiment.scenario(run.variant, run.point, setup.quick);
-        problems.extend(problem(setup.player, &scenario, &place));
-        if !takes_a_server(&scenario) {
+        problems.extend(way::problem(setup.player, &scenario, &place));
+        if !way::takes_a_server(&scenario) {
             continue;
         }
         match check::ask(setup.binary, &config::of_scenario(&scenario))? {

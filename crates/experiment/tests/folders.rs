@@ -6,8 +6,8 @@ use experiment::find;
 use experiment::measure::figure::{Combine, Figure};
 use experiment::plan;
 use experiment::player::LoadClient;
-use experiment::runner;
 use experiment::spec::Measure;
+use experiment::way;
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
@@ -99,7 +99,7 @@ fn every_scenario_can_be_played() {
             for run in plan::runs(&experiment, quick, Some(1), None) {
                 let scenario = experiment.scenario(run.variant, run.point, quick);
                 let origin = format!("{} {}", experiment.name, run.label());
-                problems.extend(runner::problem(&LoadClient, &scenario, &origin));
+                problems.extend(way::problem(&LoadClient, &scenario, &origin));
             }
         }
     }

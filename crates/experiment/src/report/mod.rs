@@ -12,11 +12,11 @@ use serde_json::Value;
 use crate::done::Done;
 use crate::observed::Observed;
 use crate::plan;
-use crate::runner;
 use crate::server::config;
 use crate::spec::Experiment;
 use crate::table;
 use crate::verdict::Judged;
+use crate::way;
 
 use html::{escape, row};
 
@@ -241,7 +241,7 @@ fn configuration(experiment: &Experiment, done: &Done) -> String {
         for variant in &experiment.variants {
             let scenario = experiment.scenario(variant, point, done.quick);
             let place = plan::place(&variant.name, &point.name);
-            let (what, table) = if runner::takes_a_server(&scenario) {
+            let (what, table) = if way::takes_a_server(&scenario) {
                 ("The server's configuration", config::of_scenario(&scenario))
             } else {
                 ("The scenario", scenario)
