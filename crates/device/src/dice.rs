@@ -9,20 +9,31 @@ const PAGE_BYTES: u64 = 4 << 10;
 
 /// A seed, and the state after it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Dice(pub u64);
+pub struct Dice(u64);
 
 impl Dice {
-    fn bits(&mut self) -> u64 {
-        // Knuth's MMIX generator; its low bits are poor and not used.
+    /// From a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    /// Eight bytes, of which the last are poor.
+    pub(crate) fn word(&mut self) -> u64 {
+        // Knuth's MMIX generator.
         self.0 = self
             .0
             .wrapping_mul(0x5851_F42D_4C95_7F2D)
             .wrapping_add(0x1405_7B7E_F767_814F);
-        self.0 >> 11
+        self.0
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.word() >> 11
     }
 
     /// Below `end`, which is not 0.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(end)) >> 53) as u64
     }
 

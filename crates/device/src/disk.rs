@@ -7,8 +7,10 @@
 mod scratch;
 
 use crate::calibrate::{Bench, Load, Mix, Sample};
-use crate::DeviceError;
-use scratch::{Folder, Scratch, PAGE_BYTES};
+use crate::{DeviceError, Dice};
+use policy::cost::device::Op;
+pub use scratch::with_buffer;
+use scratch::{Folder, Scratch};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -69,6 +71,20 @@ impl Disk {
         self.scratch.bytes
     }
 
+    /// Reads or writes the whole buffer, which must be [of the kind that direct I/O accepts](with_buffer), somewhere in the scratch
+    /// file: at a multiple of its own size up to a page.
+    ///
+    /// # Errors
+    /// The disk's.
+    ///
+    /// # Panics
+    /// If the operation is neither, or the buffer larger than the file.
+    pub fn io(&self, op: Op, buffer: &mut [u8], dice: &mut Dice) -> Result<(), DeviceError> {
+        (self.scratch)
+            .io(op, buffer, dice)
+            .map_err(self.failed("do I/O in"))
+    }
+
     fn check_stop(&self) -> Result<(), DeviceError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(DeviceError::Stopped);
@@ -76,7 +92,7 @@ impl Disk {
         Ok(())
     }
 
-    fn io(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> DeviceError + use<'_> {
+    fn failed(&self, action: &'static str) -> impl FnOnce(std::io::Error) -> DeviceError + use<'_> {
         DeviceError::io(action, self.folder.path())
     }
 }
@@ -90,11 +106,10 @@ struct Tally {
 }
 
 struct Worker<'a> {
-    file: &'a File,
-    bytes: u64,
+    scratch: &'a Scratch,
     load: Load,
     number: usize,
-    dice: u64,
+    dice: Dice,
     stop: &'a AtomicBool,
     /// Counted from here, until there.
     from: Instant,
@@ -108,22 +123,15 @@ impl Worker<'_> {
         while begin < self.until && !self.stop.load(Ordering::Relaxed) {
             let reads = match self.load.mix {
                 Mix::Halves => self.number % 2 == 0,
-                Mix::Reads(percent) => self.below(100) < u64::from(percent),
+                Mix::Reads(percent) => self.dice.below(100) < u64::from(percent),
             };
-            let size = if reads {
-                self.load.read_bytes
+            let (op, size) = if reads {
+                (Op::Read, self.load.read_bytes)
             } else {
-                self.load.write_bytes
+                (Op::Write, self.load.write_bytes)
             };
-            let offset = self.place(size);
             let bytes = &mut buffer[..size as usize];
-            if reads {
-                self.file.read_exact_at(bytes, offset)?;
-            } else {
-                // No two writes alike: some disks store equal blocks once.
-                bytes[..8].copy_from_slice(&self.dice.to_le_bytes());
-                self.file.write_all_at(bytes, offset)?;
-            }
+            self.scratch.io(op, bytes, &mut self.dice)?;
             let end = Instant::now();
             if begin >= self.from && end <= self.until {
                 tally.reads += u64::from(reads);
@@ -134,18 +142,6 @@ impl Worker<'_> {
         }
         Ok(tally)
     }
-
-    /// A random place, at a multiple of the I/O's own size up to a page.
-    fn place(&mut self, size: u64) -> u64 {
-        let step = size.min(PAGE_BYTES);
-        let places = (self.bytes - size) / step + 1;
-        self.below(places) * step
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.dice = scratch::next(self.dice);
-        ((u128::from(self.dice) * u128::from(end)) >> 64) as u64
-    }
 }
 
 impl Bench for Disk {
@@ -155,11 +151,10 @@ impl Bench for Disk {
         let begin = Instant::now();
         let (from, until) = (begin + slice / WARM_UP, begin + slice + slice / WARM_UP);
         let worker = |number: usize| Worker {
-            file: &self.scratch.file,
-            bytes: self.scratch.bytes,
+            scratch: &self.scratch,
             load: *load,
             number,
-            dice: scratch::next(self.slices << 16 | number as u64),
+            dice: Dice::new(self.slices << 16 | number as u64),
             stop: &self.stop,
             from,
             until,
@@ -179,7 +174,7 @@ impl Bench for Disk {
         self.check_stop()?;
         let mut all = Tally::default();
         for tally in tallies {
-            let mut tally = tally.map_err(self.io("do I/O in"))?;
+            let mut tally = tally.map_err(self.failed("do I/O in"))?;
             all.reads += tally.reads;
             all.writes += tally.writes;
             all.latencies_ns.append(&mut tally.latencies_ns);
@@ -230,7 +225,7 @@ impl Bench for Disk {
         self.check_stop()?;
         let mut pairs = 0;
         for count in counts {
-            pairs += count.map_err(self.io("sync a log in"))?;
+            pairs += count.map_err(self.failed("sync a log in"))?;
         }
         Ok(pairs as f64 / seconds)
     }

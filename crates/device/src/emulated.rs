@@ -90,7 +90,7 @@ impl EmulatedDisk {
         mut ask: impl FnMut(usize, &mut Dice) -> Io,
     ) -> Tally {
         self.slices += 1;
-        let mut dice = Dice(self.slices);
+        let mut dice = Dice::new(self.slices);
         let mut device = Device::new(&self.model, self.slices);
         let mut asked: Vec<(u64, Io)> = (0..workers)
             .map(|worker| (0, ask(worker, &mut dice)))

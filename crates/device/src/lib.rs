@@ -5,7 +5,7 @@
 //!   measure and when a result can be believed; a [`Bench`] does the I/O.
 //! * [`Disk`] is the bench of a real disk: threads that read and write one scratch file around the page cache.
 //!   [`EmulatedDisk`] is that of an emulated one, in emulated time.
-//! * [`contest`] has tenants share an emulated disk through the dispatch that ships, in emulated time.
+//! * [`contest`] has tenants share a disk through the dispatch that ships; an emulated one in emulated time.
 //! * [`Profile`] is the result and its file, `device.toml`; docs/reference/device.md describes it.
 //!
 //! It is a crate of its own because it has two users that must not see each other (the subcommand that writes
@@ -23,7 +23,8 @@ mod plot;
 mod profile;
 
 pub use calibrate::{calibrate, Bench, Load, Measured, Mix, Plan, Progress, Rate, Sample, Seen};
-pub use disk::Disk;
+pub use dice::Dice;
+pub use disk::{with_buffer, Disk};
 pub use emulated::EmulatedDisk;
 pub use error::DeviceError;
 pub use machine::Machine;

@@ -1,13 +1,13 @@
 //! Tenants that share an emulated device in emulated time.
 
-use device::contest::{Sizes, Stage, Sweep, Tenant};
+use device::contest::{Arena, Sizes, Stage, Sweep, Tenant};
 use device::{calibrate, EmulatedDisk, Mix};
 use policy::cost::device::Rule;
 use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
 
-fn sweep() -> Sweep {
+fn sweep() -> Sweep<EmulatedDisk> {
     let disk = EmulatedDisk::named("ssd").expect("a model");
     let mut bench = disk.clone();
     let measured = calibrate(&mut bench, &disk.plan(), &mut |_, _| {}).expect("calibrated");
@@ -67,7 +67,6 @@ fn a_request_in_pieces_counts_once_and_sizes_spread_around_their_mean() {
     let costs = costs.expect("prices");
     let of = |read: Sizes| {
         let stage = Stage {
-            model: disk.model(),
             costs: &costs,
             floor_per_s: sweep.measured().floor_per_s,
             depth: 8,
@@ -79,7 +78,8 @@ fn a_request_in_pieces_counts_once_and_sizes_spread_around_their_mean() {
             read,
             write: read,
         };
-        stage.contest(&[tenant; 2], Duration::from_secs(2), 3)
+        disk.contest(&stage, &[tenant; 2], Duration::from_secs(2), 3)
+            .expect("an emulated device")
     };
     let (small, large) = (of(Sizes::of(64 * KIB)), of(Sizes::of(256 * KIB)));
     assert!(

@@ -208,6 +208,7 @@ fn wrong_usage_is_status_2() {
         (&["tiny", "--only", "fare"], "no variant \"fare\""),
         (&["tiny", "--repeats", "0"], "0 is not in"),
         (&["all", "--experiments", "nowhere"], "--experiments DIR"),
+        (&["tiny", "--device", "no.toml"], "--device no.toml: cannot"),
         (&[], "NAME"),
     ] {
         let output = folder.run(arguments);

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use clap::Args;
+use device::Profile;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use workload::client::process;
 use workload::report::rate;
@@ -59,6 +60,11 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeats: Option<u16>,
 
+    /// On the disk that `entremet calibrate` measured in FILE, in the place of an emulated one; data lies in the temporary
+    /// directory (TMPDIR), which must be on that disk
+    #[arg(long, value_name = "FILE")]
+    pub device: Option<PathBuf>,
+
     /// Folder for results
     #[arg(long, value_name = "DIR", default_value = "experiment-results")]
     pub out: PathBuf,
@@ -81,7 +87,11 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
         print!("{}", list::text(&args.experiments)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let experiments = find::read(&args.experiments, &args.names)?;
+    let mut experiments = find::read(&args.experiments, &args.names)?;
+    let notes: Vec<String> = match &args.device {
+        Some(profile) => vec![on_disk(&mut experiments, profile)?],
+        None => Vec::new(),
+    };
     if args.only.is_some() && experiments.len() != 1 {
         let what = "--only goes with the name of one experiment";
         return Err(ExperimentError::Usage(what.into()));
@@ -111,6 +121,7 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
             player: &LoadClient,
             stop: &stop,
             command: command(args, experiment),
+            notes: &notes,
         };
         match one(experiment, &setup, &args.out) {
             Ok(true) => {}
@@ -134,6 +145,28 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
         println!("{count} of {all} experiments failed: {}", failed.join(", "));
     }
     Ok(ExitCode::FAILURE)
+}
+
+/// Has all of them use that disk. Returns what is to be known of their results.
+fn on_disk(experiments: &mut [Experiment], profile: &Path) -> Result<String, ExperimentError> {
+    let wrong =
+        |what: String| ExperimentError::Usage(format!("--device {}: {what}", profile.display()));
+    let device = Profile::load(profile).map_err(|error| wrong(error.to_string()))?;
+    // The servers have working directories of their own.
+    let path = std::path::absolute(profile).map_err(|error| wrong(error.to_string()))?;
+    for experiment in experiments {
+        if !experiment.on_disk(&path) {
+            let name = &experiment.name;
+            return Err(wrong(format!(
+                "{name} has no emulated device in whose place it could be"
+            )));
+        }
+    }
+    let (disk, measured) = (&device.machine.disk, &device.measured);
+    Ok(format!(
+        "on {disk}, calibrated to {:.0} VOP/s and {} I/Os at a time, in the place of the emulated device that the texts speak of",
+        measured.floor_per_s, measured.depth
+    ))
 }
 
 /// Runs one, prints its verdicts, writes its results. True if no target was missed.
@@ -211,6 +244,9 @@ fn command(args: &ExperimentArgs, experiment: &Experiment) -> String {
     }
     if let Some(repeats) = args.repeats {
         words.push(format!("--repeats {repeats}"));
+    }
+    if let Some(device) = &args.device {
+        words.push(format!("--device {}", device.display()));
     }
     if let Some(server) = &args.server {
         words.push(format!("--server {}", server.display()));

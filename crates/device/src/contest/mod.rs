@@ -1,8 +1,8 @@
-//! Tenants that share an emulated device, in emulated time: the dispatch that ships decides, by the prices that ship.
+//! Tenants that share a device: the dispatch that ships decides, by the prices that ship.
 //!
 //! The thesis measures cost models and interference on raw I/O below its key-value store (6.2.3, 7.2): tenants
-//! that always have requests waiting, before one scheduler, over one SSD. Here all of it is computed, so a sweep
-//! over sizes and mixes repeats to the last I/O.
+//! that always have requests waiting, before one scheduler, over one SSD. Over an emulated device all of it is computed, so a
+//! sweep over sizes and mixes repeats to the last I/O; over a real one whoever has threads and the stage brings an [`Arena`].
 
 mod sweep;
 
@@ -10,8 +10,9 @@ pub use sweep::{Pair, Sweep};
 
 use crate::dice::Dice;
 use crate::emulated::warm_up_ns;
+use crate::{DeviceError, EmulatedDisk};
 use policy::cost::device::{CostModel, Op, Vop};
-use policy::device::{Device, Event, Model};
+use policy::device::{Device, Event};
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Ticket};
 use policy::{Cost, Nanos, PrincipalId};
 use std::time::Duration;
@@ -73,11 +74,21 @@ pub struct Got {
     pub vop_per_s: f64,
 }
 
-/// The device and how it is used.
+impl Tenant {
+    /// What it asks for next.
+    pub fn request(&self, dice: &mut Dice) -> (Op, u64) {
+        let (op, sizes) = if dice.below(100) < u64::from(self.reads_percent) {
+            (Op::Read, self.read)
+        } else {
+            (Op::Write, self.write)
+        };
+        (op, sizes.draw(dice))
+    }
+}
+
+/// How a device is used.
 #[derive(Clone, Debug)]
 pub struct Stage<'a> {
-    /// The device.
-    pub model: &'a Model,
     /// What I/Os cost.
     pub costs: &'a CostModel,
     /// VOPs a second that are left when reads and writes mix badly.
@@ -86,6 +97,21 @@ pub struct Stage<'a> {
     pub depth: u32,
     /// Larger requests are cut into pieces of this many bytes.
     pub chunk_bytes: u64,
+}
+
+/// A device before which tenants meet.
+pub trait Arena {
+    /// What tenants of equal shares get in `slice`, in their order.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn contest(
+        &self,
+        stage: &Stage,
+        tenants: &[Tenant],
+        slice: Duration,
+        seed: u64,
+    ) -> Result<Vec<Got>, DeviceError>;
 }
 
 /// A request of a worker, of which some pieces are done.
@@ -109,19 +135,21 @@ struct Contest<'a> {
     done: Vec<(u64, Vop)>,
 }
 
-impl Stage<'_> {
-    /// What tenants of equal shares get in `slice`, in their order.
-    #[must_use]
-    pub fn contest(&self, tenants: &[Tenant], slice: Duration, seed: u64) -> Vec<Got> {
-        let (floor_per_s, chunk_bytes) = (self.floor_per_s, self.chunk_bytes);
-        let options = DispatchOptions::device(self.costs, floor_per_s, self.depth, chunk_bytes);
+impl Arena for EmulatedDisk {
+    fn contest(
+        &self,
+        stage: &Stage,
+        tenants: &[Tenant],
+        slice: Duration,
+        seed: u64,
+    ) -> Result<Vec<Got>, DeviceError> {
         let mut contest = Contest {
-            stage: self,
+            stage,
             tenants,
-            dispatch: Dispatch::new(options),
-            device: Device::new(self.model, seed),
-            dice: Dice(seed),
-            warm_ns: warm_up_ns(self.model),
+            dispatch: Dispatch::new(stage.dispatch()),
+            device: Device::new(self.model(), seed),
+            dice: Dice::new(seed),
+            warm_ns: warm_up_ns(self.model()),
             workers: Vec::new(),
             done: vec![Default::default(); tenants.len()],
         };
@@ -132,7 +160,15 @@ impl Stage<'_> {
             per_s: *requests as f64 * per_s,
             vop_per_s: vops.get() * per_s,
         };
-        contest.done.iter().map(got).collect()
+        Ok(contest.done.iter().map(got).collect())
+    }
+}
+
+impl Stage<'_> {
+    /// The dispatch before it.
+    #[must_use]
+    pub fn dispatch(&self) -> DispatchOptions<1> {
+        DispatchOptions::device(self.costs, self.floor_per_s, self.depth, self.chunk_bytes)
     }
 }
 
@@ -151,16 +187,11 @@ impl Contest<'_> {
     }
 
     fn request(&mut self, tenant: usize) -> Request {
-        let told = &self.tenants[tenant];
-        let (op, sizes) = if self.dice.below(100) < u64::from(told.reads_percent) {
-            (Op::Read, told.read)
-        } else {
-            (Op::Write, told.write)
-        };
+        let (op, left) = self.tenants[tenant].request(&mut self.dice);
         Request {
             tenant,
             op,
-            left: sizes.draw(&mut self.dice),
+            left,
             piece: 0,
             ticket: None,
         }

@@ -1,20 +1,22 @@
 //! The thesis's sweeps: eight tenants over pairs of sizes.
 
-use super::{Got, Sizes, Stage, Tenant};
+use super::{Arena, Got, Sizes, Stage, Tenant};
 use crate::calibrate::{Measured, Mix};
-use crate::{DeviceError, EmulatedDisk};
+use crate::DeviceError;
 use policy::cost::device::{CostModel, Rule};
 use std::time::Duration;
 
 /// Tenants, half of them readers where they differ (6.2.3, 7.2.1).
 const TENANTS: usize = 8;
-/// Requests that each keeps outstanding: together far more than the device is given at a time.
+/// Requests that each keeps outstanding at least …
 const WORKERS: usize = 8;
+/// … and all together, times what the device is given at a time: where nobody waits nothing is decided.
+const WAITING: usize = 2;
 
 /// A device that was calibrated, to be shared.
 #[derive(Clone, Debug)]
-pub struct Sweep {
-    disk: EmulatedDisk,
+pub struct Sweep<A> {
+    arena: A,
     measured: Measured,
     slice: Duration,
     seed: u64,
@@ -34,12 +36,12 @@ pub struct Pair {
     pub vop_mmr: f64,
 }
 
-impl Sweep {
+impl<A: Arena> Sweep<A> {
     /// A device and what calibrating it found; everything is then measured for `slice` of its time.
     #[must_use]
-    pub fn new(disk: EmulatedDisk, measured: Measured, slice: Duration, seed: u64) -> Sweep {
+    pub fn new(arena: A, measured: Measured, slice: Duration, seed: u64) -> Self {
         Sweep {
-            disk,
+            arena,
             measured,
             slice,
             seed,
@@ -60,21 +62,29 @@ impl Sweep {
         Ok(CostModel::new(rule, &self.measured.calibration()?))
     }
 
-    fn contest(&self, costs: &CostModel, tenants: &[Tenant]) -> Vec<Got> {
+    fn contest(&self, costs: &CostModel, tenants: &[Tenant]) -> Result<Vec<Got>, DeviceError> {
         let stage = Stage {
-            model: self.disk.model(),
             costs,
             floor_per_s: self.measured.floor_per_s,
             depth: self.measured.depth as u32,
             chunk_bytes: self.measured.chunk_bytes,
         };
-        stage.contest(tenants, self.slice, self.seed)
+        (self.arena).contest(&stage, tenants, self.slice, self.seed)
+    }
+
+    fn tenant(&self, reads_percent: u32, read: Sizes, write: Sizes) -> Tenant {
+        Tenant {
+            workers: WORKERS.max((WAITING * self.measured.depth).div_ceil(TENANTS)),
+            reads_percent,
+            read,
+            write,
+        }
     }
 
     /// Four readers and four writers under a price rule, for every pair of sizes (fig. 7.1, 7.3).
     ///
     /// # Errors
-    /// As [`Sweep::costs`].
+    /// As [`Sweep::costs`] and [`Arena::contest`].
     pub fn pairs(
         &self,
         rule: Rule,
@@ -82,21 +92,24 @@ impl Sweep {
         writes: &[u64],
     ) -> Result<Vec<Pair>, DeviceError> {
         let costs = self.costs(rule)?;
-        let half = |percent, bytes: &u64| {
-            [tenant(percent, Sizes::of(*bytes), Sizes::of(*bytes)); TENANTS / 2]
+        let half = |percent, bytes: u64| {
+            [self.tenant(percent, Sizes::of(bytes), Sizes::of(bytes)); TENANTS / 2]
         };
         // Four alone have a quarter each; an eighth is what each is owed among eight.
         let owed = |percent, bytes| {
-            let alone = self.contest(&costs, &half(percent, bytes));
-            alone.iter().map(|got| got.per_s).sum::<f64>() / TENANTS as f64
+            let alone = self.contest(&costs, &half(percent, bytes))?;
+            Ok(alone.iter().map(|got| got.per_s).sum::<f64>() / TENANTS as f64)
         };
-        let owed_reads: Vec<f64> = reads.iter().map(|bytes| owed(100, bytes)).collect();
-        let owed_writes: Vec<f64> = writes.iter().map(|bytes| owed(0, bytes)).collect();
+        let all = |percent, sizes: &[u64]| {
+            let each = sizes.iter().map(|bytes| owed(percent, *bytes));
+            each.collect::<Result<Vec<f64>, DeviceError>>()
+        };
+        let (owed_reads, owed_writes) = (all(100, reads)?, all(0, writes)?);
         let mut pairs = Vec::new();
         for (read_bytes, owed_reads) in reads.iter().zip(&owed_reads) {
             for (write_bytes, owed_writes) in writes.iter().zip(&owed_writes) {
-                let tenants = [half(100, read_bytes), half(0, write_bytes)].concat();
-                let got = self.contest(&costs, &tenants);
+                let tenants = [half(100, *read_bytes), half(0, *write_bytes)].concat();
+                let got = self.contest(&costs, &tenants)?;
                 let (readers, writers) = got.split_at(TENANTS / 2);
                 let ratios = readers.iter().map(|got| got.per_s / owed_reads);
                 let ratios = ratios.chain(writers.iter().map(|got| got.per_s / owed_writes));
@@ -115,7 +128,7 @@ impl Sweep {
     /// (fig. 6.5, 6.6).
     ///
     /// # Errors
-    /// As [`Sweep::costs`].
+    /// As [`Sweep::costs`] and [`Arena::contest`].
     pub fn capacity(
         &self,
         mix: Mix,
@@ -132,24 +145,15 @@ impl Sweep {
             for write in writes.iter().map(sizes) {
                 let tenants: Vec<Tenant> = (0..TENANTS)
                     .map(|number| match mix {
-                        Mix::Reads(percent) => tenant(percent, read, write),
-                        Mix::Halves => tenant(100 * (number % 2) as u32, read, write),
+                        Mix::Reads(percent) => self.tenant(percent, read, write),
+                        Mix::Halves => self.tenant(100 * (number % 2) as u32, read, write),
                     })
                     .collect();
-                let got = self.contest(&costs, &tenants);
+                let got = self.contest(&costs, &tenants)?;
                 capacity.push(got.iter().map(|got| got.vop_per_s).sum());
             }
         }
         Ok(capacity)
-    }
-}
-
-fn tenant(reads_percent: u32, read: Sizes, write: Sizes) -> Tenant {
-    Tenant {
-        workers: WORKERS,
-        reads_percent,
-        read,
-        write,
     }
 }
 

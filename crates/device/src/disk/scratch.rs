@@ -1,6 +1,7 @@
 //! Scratch files, and memory aligned for I/O around the page cache.
 
-use crate::DeviceError;
+use crate::{DeviceError, Dice};
+use policy::cost::device::Op;
 use rustix::fs::{statfs, statvfs, OFlags};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -21,23 +22,14 @@ const FILL_TIME: Duration = Duration::from_secs(15);
 /// File systems in memory (statfs's f_type): tmpfs, ramfs.
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// The next of a sequence of numbers that look random.
-pub(super) fn next(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
 /// Runs `work` on memory that direct I/O accepts, full of what looks random.
-pub(super) fn with_buffer<T>(bytes: u64, work: impl FnOnce(&mut [u8]) -> T) -> T {
+pub fn with_buffer<T>(bytes: u64, work: impl FnOnce(&mut [u8]) -> T) -> T {
     let mut memory = vec![0u8; (bytes + PAGE_BYTES) as usize];
     let aligned = memory.as_ptr().align_offset(PAGE_BYTES as usize);
     let buffer = &mut memory[aligned..aligned + bytes as usize];
-    let mut number = bytes;
+    let mut dice = Dice::new(bytes);
     for word in buffer.chunks_exact_mut(8) {
-        number = next(number);
-        word.copy_from_slice(&number.to_le_bytes());
+        word.copy_from_slice(&dice.word().to_le_bytes());
     }
     work(buffer)
 }
@@ -121,6 +113,22 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
+    /// Reads or writes the whole buffer somewhere, at a multiple of its own size up to a page.
+    pub(super) fn io(&self, op: Op, buffer: &mut [u8], dice: &mut Dice) -> std::io::Result<()> {
+        let size = buffer.len() as u64;
+        let step = size.min(PAGE_BYTES);
+        let offset = dice.below((self.bytes - size) / step + 1) * step;
+        match op {
+            Op::Read => self.file.read_exact_at(buffer, offset),
+            Op::Write => {
+                // No two writes alike: some disks store equal blocks once.
+                buffer[..8].copy_from_slice(&dice.word().to_le_bytes());
+                self.file.write_all_at(buffer, offset)
+            }
+            Op::Sync | Op::Delete => unreachable!("reads and writes only"),
+        }
+    }
+
     pub(super) fn fill(
         folder: &Folder,
         bytes: u64,

@@ -1,14 +1,18 @@
-//! `device-prices` and `device-interference`: tenants with raw I/O share the emulated SSD, in its own time (Libra, thesis
-//! 6.2.2 and 7.2.2). The dispatch and the prices are what ships.
+//! `device-prices` and `device-interference`: tenants with raw I/O share the emulated SSD, in its own time, or a real disk
+//! (Libra, thesis 6.2.2 and 7.2.2). The dispatch and the prices are what ships.
 
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use device::contest::Sweep;
-use device::{calibrate, EmulatedDisk, Measured, Mix};
+use device::contest::{Arena, Got, Stage, Sweep, Tenant};
+use device::{calibrate, DeviceError, Disk, EmulatedDisk, Measured, Mix, Profile};
 use policy::cost::device::{Op, Rule};
+use policy::device::{Model, SsdParameters};
 
-use super::{figures, Observed, Parameters, Program, Work};
+use super::disk::RealDisk;
+use super::{figures, Observed, Parameters, Program};
 use crate::measure::median;
 
 const KIB: u64 = 1 << 10;
@@ -25,6 +29,8 @@ const SIZES: [u64; 8] = [
 ];
 /// Device time that each pair is measured for, seconds.
 const SECONDS: f64 = 4.0;
+/// What is read and written of a real disk: more than its own cache has.
+const SCRATCH_BYTES: u64 = 2 << 30;
 
 /// What both ask for.
 struct Common {
@@ -32,6 +38,8 @@ struct Common {
     write: Vec<u64>,
     slice: Duration,
     seed: u64,
+    /// Of a real disk; none: the emulated SSD.
+    profile: Option<PathBuf>,
 }
 
 impl Common {
@@ -42,22 +50,67 @@ impl Common {
             write: parameters.sizes("write", &SIZES),
             slice: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
             seed: parameters.seed(),
+            profile: parameters.path("profile"),
         }
     }
 
-    /// A model that could not be calibrated would have no figures, which verdicts report.
-    fn sweep(&self) -> Option<Sweep> {
-        // The same for every run: its seeds are its own.
-        static MEASURED: OnceLock<Option<Measured>> = OnceLock::new();
-        let disk = EmulatedDisk::named("ssd")?;
-        let calibrated = || calibrate(&mut disk.clone(), &disk.plan(), &mut |_, _| {}).ok();
-        let measured = MEASURED.get_or_init(calibrated).clone()?;
-        Some(Sweep::new(disk, measured, self.slice, self.seed))
+    fn sweep(&self) -> Result<Sweep<Place>, DeviceError> {
+        let (place, measured) = match &self.profile {
+            Some(profile) => {
+                let profile = Profile::load(profile)?;
+                let (directory, nobody) =
+                    (profile.directory.as_ref(), Arc::<AtomicBool>::default());
+                let disk = Disk::open(directory, SCRATCH_BYTES, nobody, &mut |_| {})?;
+                (Place::Real(RealDisk(disk)), profile.measured)
+            }
+            None => emulated()?,
+        };
+        Ok(Sweep::new(place, measured, self.slice, self.seed))
+    }
+}
+
+/// The emulated SSD, calibrated: the same for every run, as its seeds are its own.
+fn emulated() -> Result<(Place, Measured), DeviceError> {
+    static MEASURED: OnceLock<Measured> = OnceLock::new();
+    let disk = EmulatedDisk::new(Model::Ssd(SsdParameters::default()));
+    let measured = match MEASURED.get() {
+        Some(measured) => measured.clone(),
+        None => {
+            let measured = calibrate(&mut disk.clone(), &disk.plan(), &mut |_, _| {})?;
+            MEASURED.get_or_init(|| measured).clone()
+        }
+    };
+    Ok((Place::Emulated(disk), measured))
+}
+
+/// Where tenants meet.
+enum Place {
+    Emulated(EmulatedDisk),
+    Real(RealDisk),
+}
+
+impl Arena for Place {
+    fn contest(
+        &self,
+        stage: &Stage,
+        tenants: &[Tenant],
+        slice: Duration,
+        seed: u64,
+    ) -> Result<Vec<Got>, DeviceError> {
+        match self {
+            Place::Emulated(disk) => disk.contest(stage, tenants, slice, seed),
+            Place::Real(disk) => disk.contest(stage, tenants, slice, seed),
+        }
     }
 }
 
 fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Not a number where there are none.
+fn middle(values: &[f64]) -> f64 {
+    median(values).unwrap_or(f64::NAN)
 }
 
 /// Readers beside writers, for each pair of sizes, under one price rule.
@@ -67,24 +120,22 @@ pub(super) const PRICES: Program = Program {
         let word = parameters.word("rule", &Rule::ALL.map(Rule::name));
         let rule = Rule::ALL.into_iter().find(|rule| rule.name() == word);
         let common = Common::read(parameters);
-        work(move || prices(&common, rule?))
+        // A word that no rule has was noted as wrong.
+        let rule = rule.unwrap_or(Rule::Exact);
+        Box::new(move || prices(&common, rule).map_err(|error| error.to_string()))
     },
 };
 
-fn work(measure: impl FnOnce() -> Option<Observed> + 'static) -> Work {
-    Box::new(move || measure().unwrap_or_default())
-}
-
-fn prices(common: &Common, rule: Rule) -> Option<Observed> {
+fn prices(common: &Common, rule: Rule) -> Result<Observed, DeviceError> {
     let sweep = common.sweep()?;
-    let pairs = sweep.pairs(rule, &common.read, &common.write).ok()?;
+    let pairs = sweep.pairs(rule, &common.read, &common.write)?;
     let mmr: Vec<f64> = pairs.iter().map(|pair| pair.mmr).collect();
     let vop_mmr: Vec<f64> = pairs.iter().map(|pair| pair.vop_mmr).collect();
-    let costs = sweep.costs(rule).ok()?;
+    let costs = sweep.costs(rule)?;
     let per_kib = |op, bytes: u64| costs.cost(op, bytes).get() * KIB as f64 / bytes as f64;
-    Some(figures([
+    Ok(figures([
         ("mmr-least", least(&mmr)),
-        ("mmr-median", median(&mmr)?),
+        ("mmr-median", middle(&mmr)),
         ("vop-mmr-least", least(&vop_mmr)),
         ("vop-read", per_kib(Op::Read, common.write[0])),
         ("vop-write", per_kib(Op::Write, common.write[0])),
@@ -109,25 +160,25 @@ pub(super) const INTERFERENCE: Program = Program {
         let word = parameters.word("mix", &words);
         let sigma = parameters.sizes("sigma", &[0])[0];
         let common = Common::read(parameters);
-        work(move || interference(&common, word, sigma))
+        Box::new(move || interference(&common, word, sigma).map_err(|error| error.to_string()))
     },
 };
 
-fn interference(common: &Common, word: &str, sigma: u64) -> Option<Observed> {
+fn interference(common: &Common, word: &str, sigma: u64) -> Result<Observed, DeviceError> {
     let sweep = common.sweep()?;
     let sizes = (common.read.as_slice(), common.write.as_slice());
     let mut capacity = Vec::new();
     for (name, mix) in MIXES {
         if word == name || word == "all" {
-            capacity.extend(sweep.capacity(mix, sizes, sigma).ok()?);
+            capacity.extend(sweep.capacity(mix, sizes, sigma)?);
         }
     }
     capacity.sort_by(f64::total_cmp);
-    Some(figures([
+    Ok(figures([
         ("vop-least", least(&capacity)),
         ("vop-p1", capacity[capacity.len() / 100]),
-        ("vop-median", median(&capacity)?),
-        ("vop-max", sweep.costs(Rule::Exact).ok()?.max_per_s()),
+        ("vop-median", middle(&capacity)),
+        ("vop-max", sweep.costs(Rule::Exact)?.max_per_s()),
         ("vop-floor", sweep.measured().floor_per_s),
     ]))
 }
@@ -142,6 +193,7 @@ mod tests {
             write: vec![32 * KIB],
             slice: Duration::from_secs(2),
             seed: 1,
+            profile: None,
         }
     }
 

@@ -6,6 +6,7 @@
 //! [`Figure::Whole`]: crate::measure::figure::Figure::Whole
 
 mod device;
+mod disk;
 mod parameters;
 mod plan;
 mod queues;
@@ -28,8 +29,8 @@ pub struct Program {
     pub prepare: fn(&Parameters) -> Work,
 }
 
-/// Does the work, and tells what it observed.
-pub type Work = Box<dyn FnOnce() -> Observed>;
+/// Does the work, and tells what it observed, or why it could not.
+pub type Work = Box<dyn FnOnce() -> Result<Observed, String>>;
 
 /// A run of figures that no tenant has.
 fn figures<const N: usize>(figures: [(&str, f64); N]) -> Observed {
@@ -54,6 +55,13 @@ pub fn is(scenario: &Table) -> bool {
     scenario.contains_key("program")
 }
 
+/// Whether a scenario is one for a program whose tenants share a device.
+pub fn shares_a_device(scenario: &Table) -> bool {
+    let name = scenario.get("program").and_then(toml::Value::as_str);
+    let sharing = [&device::INTERFERENCE, &device::PRICES];
+    sharing.into_iter().any(|one| Some(one.name) == name)
+}
+
 /// What is wrong with a scenario, if anything; `origin` is what the text calls it.
 pub fn problem(scenario: &Table, origin: &str) -> Option<String> {
     prepared(scenario, ALL)
@@ -64,9 +72,9 @@ pub fn problem(scenario: &Table, origin: &str) -> Option<String> {
 /// Runs one.
 ///
 /// # Errors
-/// As [`problem`].
+/// As [`problem`], and what kept it from its work.
 pub fn play(scenario: &Table) -> Result<Observed, String> {
-    Ok(prepared(scenario, ALL)?())
+    prepared(scenario, ALL)?()
 }
 
 /// The work that a scenario asks for, or everything that is wrong with it.
@@ -94,14 +102,14 @@ mod tests {
             let word = parameters.word("word", &["one", "two"]);
             Box::new(move || {
                 let doubled = 2.0 * number as f64;
-                figures([(word, doubled)])
+                Ok(figures([(word, doubled)]))
             })
         },
     };
 
     fn told(text: &str) -> Result<BTreeMap<String, f64>, String> {
         let scenario: Table = text.parse().expect("toml");
-        Ok(prepared(&scenario, &[DOUBLE])?().figures)
+        Ok(prepared(&scenario, &[DOUBLE])?()?.figures)
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use settings::units::Bytes;
 use toml::{Table, Value};
@@ -73,6 +74,16 @@ impl<'t> Parameters<'t> {
         }
         self.asked.borrow_mut().insert(key);
         words[0]
+    }
+
+    /// A path; none where it is not given.
+    pub fn path(&self, key: &'static str) -> Option<PathBuf> {
+        let value = self.value(key)?;
+        let path = value.as_str().map(PathBuf::from);
+        if path.is_none() {
+            self.wrong(key, &format!("{value} is no path"));
+        }
+        path
     }
 
     /// A list of sizes, bytes; `usual` where it is not given.

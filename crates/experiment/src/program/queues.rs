@@ -41,7 +41,7 @@ fn prepare(parameters: &Parameters) -> Work {
             "skip-list" => skip_list(&all),
             _ => arrival(&all),
         };
-        figures([("operations", per_s)])
+        Ok(figures([("operations", per_s)]))
     })
 }
 

@@ -63,7 +63,7 @@ fn prepare(parameters: &Parameters) -> Work {
     let seed = parameters.seed();
     Box::new(move || {
         let Some(spec) = setting.spec(seed) else {
-            return Observed::default();
+            return Ok(Observed::default());
         };
         let spec = match contender {
             "levels" => {
@@ -83,7 +83,7 @@ fn prepare(parameters: &Parameters) -> Work {
         };
         let mut observed = simulated::observed(&plan, &run(&plan.spec));
         observed.generator.complaint = lacking;
-        observed
+        Ok(observed)
     })
 }
 

@@ -14,6 +14,7 @@ pub use query::{Measure, Query, Side};
 
 use crate::error::ExperimentError;
 use crate::measure::figure::Figure;
+use crate::program;
 
 /// The file in an experiment's folder.
 pub const FILE: &str = "experiment.toml";
@@ -299,6 +300,27 @@ impl Experiment {
             merge::lay_over(&mut table, &self.quick.scenario);
         }
         table
+    }
+
+    /// Has its runs use the disk that a profile describes, in the place of an emulated one. False if it emulates none.
+    pub fn on_disk(&mut self, profile: &Path) -> bool {
+        let profile = toml::Value::from(&*profile.to_string_lossy());
+        if let Some(device) = self.emulated_device() {
+            device.remove("model");
+            device.insert("profile".into(), profile);
+            return true;
+        }
+        let shares = program::shares_a_device(&self.base);
+        if shares {
+            self.base.insert("profile".into(), profile);
+        }
+        shares
+    }
+
+    fn emulated_device(&mut self) -> Option<&mut Table> {
+        let server = self.base.get_mut("server")?.as_table_mut()?;
+        let device = server.get_mut("device")?.as_table_mut()?;
+        device.contains_key("model").then_some(device)
     }
 
     /// Repeats, and points that are run, in the full or the short form.

@@ -174,3 +174,27 @@ pub(crate) fn made(variants: &[&str], points: &[&str], rest: &str) -> Experiment
     }
     read(&(text + rest)).expect("a good experiment")
 }
+
+#[test]
+fn a_real_disk_takes_the_place_of_an_emulated_one_and_of_nothing_else() {
+    let with = |scenario: &str| {
+        let mut experiment = read(GOOD).expect("a good experiment");
+        experiment.base = scenario.parse().expect("toml");
+        let used = experiment.on_disk(Path::new("/a/device.toml"));
+        (used, experiment.base)
+    };
+    let table = |text: &str| text.parse::<Table>().expect("toml");
+    let (used, base) = with("server.device = { model = \"ssd\", overbook = true }");
+    assert!(used);
+    let real = "server.device = { profile = \"/a/device.toml\", overbook = true }";
+    assert_eq!(base, table(real));
+    let (used, base) = with("program = \"device-prices\"");
+    assert!(used && base["profile"].as_str() == Some("/a/device.toml"));
+    for none in [
+        "program = \"rein\"",
+        "duration = \"1s\"",
+        "server.device.profile = \"b\"",
+    ] {
+        assert_eq!(with(none), (false, table(none)));
+    }
+}
