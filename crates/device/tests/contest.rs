@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
 
-fn sweep() -> Sweep<EmulatedDisk> {
+fn sweep() -> Sweep {
     let disk = EmulatedDisk::named("ssd").expect("a model");
     let mut bench = disk.clone();
     let measured = calibrate(&mut bench, &disk.plan(), &mut |_, _| {}).expect("calibrated");

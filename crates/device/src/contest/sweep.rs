@@ -14,9 +14,8 @@ const WORKERS: usize = 8;
 const WAITING: usize = 2;
 
 /// A device that was calibrated, to be shared.
-#[derive(Clone, Debug)]
-pub struct Sweep<A> {
-    arena: A,
+pub struct Sweep {
+    arena: Box<dyn Arena>,
     measured: Measured,
     slice: Duration,
     seed: u64,
@@ -36,12 +35,17 @@ pub struct Pair {
     pub vop_mmr: f64,
 }
 
-impl<A: Arena> Sweep<A> {
+impl Sweep {
     /// A device and what calibrating it found; everything is then measured for `slice` of its time.
     #[must_use]
-    pub fn new(arena: A, measured: Measured, slice: Duration, seed: u64) -> Self {
+    pub fn new(
+        arena: impl Arena + 'static,
+        measured: Measured,
+        slice: Duration,
+        seed: u64,
+    ) -> Self {
         Sweep {
-            arena,
+            arena: Box::new(arena),
             measured,
             slice,
             seed,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use device::contest::{Arena, Got, Stage, Sweep, Tenant};
+use device::contest::Sweep;
 use device::{calibrate, DeviceError, Disk, EmulatedDisk, Measured, Mix, Profile};
 use policy::cost::device::{Op, Rule};
 use policy::device::{Model, SsdParameters};
@@ -54,54 +54,32 @@ impl Common {
         }
     }
 
-    fn sweep(&self) -> Result<Sweep<Place>, DeviceError> {
-        let (place, measured) = match &self.profile {
-            Some(profile) => {
-                let profile = Profile::load(profile)?;
-                let (directory, nobody) =
-                    (profile.directory.as_ref(), Arc::<AtomicBool>::default());
-                let disk = Disk::open(directory, SCRATCH_BYTES, nobody, &mut |_| {})?;
-                (Place::Real(RealDisk(disk)), profile.measured)
-            }
-            None => emulated()?,
+    fn sweep(&self) -> Result<Sweep, DeviceError> {
+        let Some(profile) = &self.profile else {
+            let disk = EmulatedDisk::new(Model::Ssd(SsdParameters::default()));
+            let measured = calibrated(&disk)?;
+            return Ok(Sweep::new(disk, measured, self.slice, self.seed));
         };
-        Ok(Sweep::new(place, measured, self.slice, self.seed))
+        let profile = Profile::load(profile)?;
+        let (directory, nobody) = (profile.directory.as_ref(), Arc::<AtomicBool>::default());
+        let disk = Disk::open(directory, SCRATCH_BYTES, nobody, &mut |_| {})?;
+        Ok(Sweep::new(
+            RealDisk(disk),
+            profile.measured,
+            self.slice,
+            self.seed,
+        ))
     }
 }
 
-/// The emulated SSD, calibrated: the same for every run, as its seeds are its own.
-fn emulated() -> Result<(Place, Measured), DeviceError> {
+/// What the emulated SSD is worth: the same for every run, as its seeds are its own.
+fn calibrated(disk: &EmulatedDisk) -> Result<Measured, DeviceError> {
     static MEASURED: OnceLock<Measured> = OnceLock::new();
-    let disk = EmulatedDisk::new(Model::Ssd(SsdParameters::default()));
-    let measured = match MEASURED.get() {
-        Some(measured) => measured.clone(),
-        None => {
-            let measured = calibrate(&mut disk.clone(), &disk.plan(), &mut |_, _| {})?;
-            MEASURED.get_or_init(|| measured).clone()
-        }
-    };
-    Ok((Place::Emulated(disk), measured))
-}
-
-/// Where tenants meet.
-enum Place {
-    Emulated(EmulatedDisk),
-    Real(RealDisk),
-}
-
-impl Arena for Place {
-    fn contest(
-        &self,
-        stage: &Stage,
-        tenants: &[Tenant],
-        slice: Duration,
-        seed: u64,
-    ) -> Result<Vec<Got>, DeviceError> {
-        match self {
-            Place::Emulated(disk) => disk.contest(stage, tenants, slice, seed),
-            Place::Real(disk) => disk.contest(stage, tenants, slice, seed),
-        }
+    if let Some(measured) = MEASURED.get() {
+        return Ok(measured.clone());
     }
+    let measured = calibrate(&mut disk.clone(), &disk.plan(), &mut |_, _| {})?;
+    Ok(MEASURED.get_or_init(|| measured).clone())
 }
 
 fn least(values: &[f64]) -> f64 {
