@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use device::{calibrate, EmulatedDisk, Machine, Profile};
+
 const BINARY: &str = env!("CARGO_BIN_EXE_entremet");
 /// Nothing here takes longer, on a machine however busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -198,6 +200,35 @@ fn a_missed_target_is_status_1_and_says_so() {
         text(&output.stdout)
     );
     assert_eq!(folder.result()["verdicts"][0]["pass"], false);
+}
+
+#[test]
+fn the_disk_of_a_profile_takes_the_place_of_an_emulated_one() {
+    let folder = Folder::new("100ms", ">= 1");
+    let path = folder.0.path().join("experiments/tiny/experiment.toml");
+    let read = fs::read_to_string(&path).expect("file");
+    let emulated = "[scenario.server.device]\nmodel = \"ssd\"\n[quick]";
+    fs::write(&path, read.replace("[quick]", emulated)).expect("file");
+    let mut disk = EmulatedDisk::named("ssd").expect("a model");
+    let plan = disk.plan();
+    let profile = Profile {
+        made_s: 0,
+        version: "0".into(),
+        quick: true,
+        directory: folder.0.path().display().to_string(),
+        machine: Machine::of(folder.0.path()).expect("a machine"),
+        measured: calibrate(&mut disk, &plan, &mut |_, _| {}).expect("calibrated"),
+    };
+    let profile_path = folder.0.path().join("device.toml");
+    profile.save(&profile_path).expect("saved");
+    let output = folder.run(&["tiny", "--repeats", "1", "--device", "device.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("in the place of the emulated device"));
+    let report = fs::read_to_string(folder.out().join("tiny/report.html")).expect("report.html");
+    // The server's configuration has the whole path.
+    assert!(report.contains(&*profile_path.to_string_lossy()));
+    let command = "entremet experiment tiny --repeats 1 --device device.toml";
+    assert!(report.contains(command));
 }
 
 #[test]

@@ -154,6 +154,11 @@ fn on_disk(experiments: &mut [Experiment], profile: &Path) -> Result<String, Exp
     let device = Profile::load(profile).map_err(|error| wrong(error.to_string()))?;
     // The servers have working directories of their own.
     let path = std::path::absolute(profile).map_err(|error| wrong(error.to_string()))?;
+    let (disk, measured) = (&device.machine.disk, &device.measured);
+    let note = format!(
+        "On {disk}, calibrated to {:.0} VOP/s and {} I/Os at a time, in the place of the emulated device that the texts speak of.",
+        measured.floor_per_s, measured.depth
+    );
     for experiment in experiments {
         if !experiment.on_disk(&path) {
             let name = &experiment.name;
@@ -161,12 +166,10 @@ fn on_disk(experiments: &mut [Experiment], profile: &Path) -> Result<String, Exp
                 "{name} has no emulated device in whose place it could be"
             )));
         }
+        // Where readers of a report begin.
+        experiment.shows += &format!(" {note}");
     }
-    let (disk, measured) = (&device.machine.disk, &device.measured);
-    Ok(format!(
-        "on {disk}, calibrated to {:.0} VOP/s and {} I/Os at a time, in the place of the emulated device that the texts speak of",
-        measured.floor_per_s, measured.depth
-    ))
+    Ok(note)
 }
 
 /// Runs one, prints its verdicts, writes its results. True if no target was missed.
