@@ -88,10 +88,9 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut experiments = find::read(&args.experiments, &args.names)?;
-    let notes: Vec<String> = match &args.device {
-        Some(profile) => vec![on_disk(&mut experiments, profile)?],
-        None => Vec::new(),
-    };
+    if let Some(profile) = &args.device {
+        on_disk(&mut experiments, profile)?;
+    }
     if args.only.is_some() && experiments.len() != 1 {
         let what = "--only goes with the name of one experiment";
         return Err(ExperimentError::Usage(what.into()));
@@ -121,7 +120,6 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
             player: &LoadClient,
             stop: &stop,
             command: command(args, experiment),
-            notes: &notes,
         };
         match one(experiment, &setup, &args.out) {
             Ok(true) => {}
@@ -147,8 +145,8 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Has all of them use that disk. Returns what is to be known of their results.
-fn on_disk(experiments: &mut [Experiment], profile: &Path) -> Result<String, ExperimentError> {
+/// Has all of them use that disk, and says so here and where readers of their reports begin.
+fn on_disk(experiments: &mut [Experiment], profile: &Path) -> Result<(), ExperimentError> {
     let wrong =
         |what: String| ExperimentError::Usage(format!("--device {}: {what}", profile.display()));
     let device = Profile::load(profile).map_err(|error| wrong(error.to_string()))?;
@@ -166,10 +164,10 @@ fn on_disk(experiments: &mut [Experiment], profile: &Path) -> Result<String, Exp
                 "{name} has no emulated device in whose place it could be"
             )));
         }
-        // Where readers of a report begin.
         experiment.shows += &format!(" {note}");
     }
-    Ok(note)
+    println!("{note}");
+    Ok(())
 }
 
 /// Runs one, prints its verdicts, writes its results. True if no target was missed.

@@ -54,8 +54,6 @@ pub struct Setup<'a> {
     pub stop: &'a AtomicBool,
     /// The command that repeats this.
     pub command: String,
-    /// What is to be known of all its results.
-    pub notes: &'a [String],
 }
 
 /// Runs and judges. `tell` hears of every run that is done: which, of how many, and what it observed.
@@ -102,9 +100,8 @@ pub fn run(
         let load = machine::load_average();
         notes.extend(load.and_then(|load| machine::note(load, setup.processors.len())));
     }
-    // Before what the generator says of single runs: these explain it, and few notes are printed.
-    let first = setup.notes.iter().cloned().chain(made.disturbance.note());
-    notes.splice(0..0, first);
+    // Before what the generator says of single runs: this explains it, and few notes are printed.
+    notes.splice(0..0, made.disturbance.note());
     let extent = Extent {
         quick: setup.quick,
         partial: setup.only.is_some() || made.cut.is_some(),

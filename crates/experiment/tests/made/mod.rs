@@ -163,7 +163,6 @@ pub fn setup<'a>(binary: &'a Path, player: &'a Made, stop: &'a AtomicBool) -> Se
         player,
         stop,
         command: "entremet experiment made".into(),
-        notes: &[],
     }
 }
 
