@@ -3,6 +3,7 @@
 use crate::buffer::Buffer;
 use crate::keyspace::Keyspace;
 use crate::latch::{Held, Locked};
+use crate::meter::{GoOn, Meter};
 use crate::record;
 use crate::rocks::Db;
 use crate::shard::Key;
@@ -19,11 +20,7 @@ const RECORD_WORK_BYTES: usize = 200;
 /// Where an [`Access`] reads.
 pub(crate) enum View<'a> {
     /// Phase 1: in memory, the shards stay locked.
-    Memory {
-        shards: Locked<'a>,
-        /// All of them: whole-keyspace work may clear.
-        all: bool,
-    },
+    Memory { shards: Locked<'a> },
     /// Phase 2: reads may block, the keys are latched.
     Latched(&'a Held),
     /// Over committed data. Writes are refused, or go no further than this access.
@@ -53,12 +50,8 @@ pub struct Access<'a> {
     held_max: usize,
     /// Bytes that it works with: see [`Access::work`].
     worked: u64,
-    /// Asked before the command goes on: see [`Access::go_on_if`].
-    go_on: Option<GoOn>,
+    pub(crate) meter: Meter,
 }
-
-/// Says whether anybody still waits for a command, perhaps after a wait.
-pub type GoOn = Box<dyn FnMut() -> bool + Send>;
 
 /// Keys that a command looked up, by what came of it; expired ones are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +70,12 @@ impl Lookups {
 }
 
 impl<'a> Access<'a> {
-    pub(crate) fn new(keyspace: &'a Keyspace, now_ms: u64, view: View<'a>) -> Access<'a> {
+    pub(crate) fn new(
+        keyspace: &'a Keyspace,
+        now_ms: u64,
+        view: View<'a>,
+        meter: Meter,
+    ) -> Access<'a> {
         Access {
             keyspace,
             now_ms,
@@ -90,7 +88,7 @@ impl<'a> Access<'a> {
             held: 0,
             held_max: usize::MAX,
             worked: 0,
-            go_on: None,
+            meter,
         }
     }
 
@@ -104,9 +102,25 @@ impl<'a> Access<'a> {
         self.held_max = bytes;
     }
 
-    /// Asks `go_on` at each read, which may have the command wait; `false` ends it with [`EngineError::Abandoned`].
+    /// Asks `go_on` every few hundred steps, which may have the command wait; `false` ends it with
+    /// [`EngineError::Abandoned`].
     pub fn go_on_if(&mut self, go_on: Option<GoOn>) {
-        self.go_on = go_on;
+        self.meter.ask(go_on);
+    }
+
+    /// Counts work that is neither a key nor a record: a step is what takes about a microsecond.
+    /// Where the command runs decides how many it may take: see [`crate::Place`].
+    ///
+    /// # Errors
+    /// It has to go on elsewhere, or nobody waits for it any more.
+    pub fn steps(&mut self, steps: u64) -> Result<(), Stop> {
+        self.meter.count(steps)
+    }
+
+    /// Steps taken so far.
+    #[must_use]
+    pub fn steps_taken(&self) -> u64 {
+        self.meter.steps()
     }
 
     /// Counts bytes that go into the reply: those of a value that was read, or of one that is given again.
@@ -114,9 +128,6 @@ impl<'a> Access<'a> {
     /// # Errors
     /// [`Stop::Large`]: see [`Access::hold_at_most`].
     pub fn hold(&mut self, bytes: usize) -> Result<(), Stop> {
-        if self.go_on.as_mut().is_some_and(|go_on| !go_on()) {
-            return Err(EngineError::Abandoned.into());
-        }
         let first = self.held == 0;
         self.held = self.held.saturating_add(bytes);
         if !first && self.held > self.held_max {
@@ -144,24 +155,13 @@ impl<'a> Access<'a> {
         self.now_ms
     }
 
-    /// What a key holds now; expired counts as absent.
-    ///
-    /// # Errors
-    /// See [`Access`].
-    pub fn get(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
-        let now_ms = self.now_ms;
-        let entry = self.load(key)?.filter(|entry| entry.live(now_ms));
-        self.lookups.count(entry.is_some());
-        self.hold(entry.as_ref().map_or(0, Entry::value_bytes))?;
-        Ok(entry)
-    }
-
     /// Makes a key hold `entry`, whatever it held. The records of a collection that it held
     /// before go, unless `entry` is that same collection.
     ///
     /// # Errors
     /// See [`Access`].
     pub fn put(&mut self, key: &[u8], entry: Entry) -> Result<(), Stop> {
+        self.meter.count(1)?;
         let shard = self.writable(key)?;
         self.work(entry.value_bytes())?;
         let old = self.previous(shard, key)?;
@@ -231,6 +231,7 @@ impl<'a> Access<'a> {
     /// # Errors
     /// See [`Access`].
     pub fn record(&mut self, table: Table, id: u64, name: &[u8]) -> Result<Option<Bytes>, Stop> {
+        self.meter.count(1)?;
         let raw = record::record_key(table, id, name);
         if let Some(extra) = &self.buffer.extra {
             if let Some(value) = extra.records.get(raw.as_slice()) {
@@ -278,8 +279,7 @@ impl<'a> Access<'a> {
     /// See [`Access`].
     pub fn clear(&mut self) -> Result<(), Stop> {
         match &self.view {
-            View::Memory { all: true, .. }
-            | View::Latched(Held::All)
+            View::Latched(Held::All)
             | View::Snapshot {
                 may_write: true, ..
             } => {
@@ -314,6 +314,7 @@ impl<'a> Access<'a> {
         value: Option<Bytes>,
     ) -> Result<(), Stop> {
         self.check_writable()?;
+        self.meter.count(1)?;
         let raw = record::record_key(table, id, name);
         let bytes = value.as_ref().map_or(0, Bytes::len);
         self.work(raw.len() + bytes + RECORD_WORK_BYTES)?;
@@ -356,7 +357,7 @@ impl<'a> Access<'a> {
     fn writable(&self, key: &[u8]) -> Result<u32, Stop> {
         let index = self.keyspace.shard_of(key);
         let declared = match &self.view {
-            View::Memory { shards, .. } => shards.iter().any(|(i, _)| *i == index),
+            View::Memory { shards } => shards.iter().any(|(i, _)| *i == index),
             View::Latched(held) => held.covers(index, key),
             View::Snapshot { .. } => {
                 self.check_writable()?;

@@ -123,6 +123,12 @@ impl Buffer {
         extra.dropped.push((kind, id));
     }
 
+    /// Keys and records written.
+    pub(crate) fn len(&self) -> usize {
+        let extra = self.extra.as_ref();
+        self.objects.len() + extra.map_or(0, |extra| extra.records.len() + extra.index.len())
+    }
+
     /// Bytes this will add to a batch, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let objects: usize = self.objects.iter().map(ObjectWrite::bytes).sum();

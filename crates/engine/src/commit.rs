@@ -73,7 +73,8 @@ impl Keyspace {
         tell(room);
         self.release_pins();
         for index in bits(batch.stripes) {
-            self.stripes[index].lock().release(batch.number);
+            let gone = self.stripes[index].lock().release(batch.number);
+            drop(gone);
         }
         self.counters.committed(batch);
         if batch.clears {

@@ -81,6 +81,9 @@ pub enum EngineError {
         /// What it may.
         bytes_max: u64,
     },
+    /// There is no room in the tenant's log: [`crate::Keyspace::wait_room`], and run it again.
+    #[error("the tenant's log is full")]
+    Full,
     /// Nobody waits any more for what a command reads.
     #[error("the client is gone")]
     Abandoned,

@@ -1,7 +1,7 @@
 //! Active expiry: deletes what nobody asked for after its time came.
 
 use crate::record::{self, EXPIRY};
-use crate::{EngineError, Expired, Keys, Keyspace, Outcome};
+use crate::{Access, EngineError, Expired, Keys, Keyspace, Outcome, Place};
 use rocksdb::ReadOptions;
 use std::sync::Arc;
 
@@ -54,9 +54,12 @@ impl Keyspace {
                 let Some(latch) = self.latch(&keys, Box::new(|| {})) else {
                     return Ok(Some(false));
                 };
-                let (deleted, _) =
-                    self.run(&latch, now_ms, &mut |access| access.expire(key, at_ms))?;
-                Ok(Some(deleted))
+                let expire = &mut |access: &mut Access| access.expire(key, at_ms);
+                match self.run((&latch, Place::Handler), now_ms, expire) {
+                    Ok((deleted, _)) => Ok(Some(deleted)),
+                    Err(EngineError::Full) => Ok(None),
+                    Err(error) => Err(error),
+                }
             }
         }
     }

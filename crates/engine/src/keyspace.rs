@@ -209,10 +209,22 @@ impl Keyspace {
         }
     }
 
+    /// Position of the newest write.
+    pub fn last_seq(&self) -> Seq {
+        self.log.last_seq()
+    }
+
     /// Waits until everything assigned so far is decided. Blocks.
     pub(crate) fn settle(&self) {
-        self.kick();
-        self.log.sleep_until(self.log.last_seq());
+        self.wait_decided(self.last_seq());
+    }
+
+    /// Waits until everything up to `seq` is decided. Blocks.
+    pub(crate) fn wait_decided(&self, seq: Seq) {
+        if self.log.decided() < seq {
+            self.kick();
+            self.log.sleep_until(seq);
+        }
     }
 
     /// The database, opened if it is closed. Blocks.

@@ -97,7 +97,8 @@ impl Keyspace {
     /// is any more, the waiter was dropped, try again now.
     pub fn wait(&self, keys: &Keys, waiter: Waiter) -> bool {
         match keys {
-            Keys::None => false,
+            // They never run in phase 1.
+            Keys::None | Keys::All => false,
             Keys::Some(keys) => {
                 let mut shards = self.lock_for(keys);
                 if shards.iter().any(|(_, shard)| shard.bar == Bar::Held) {
@@ -105,15 +106,6 @@ impl Keyspace {
                     return true;
                 }
                 self.queue_behind_key(&mut shards, keys, waiter).is_none()
-            }
-            Keys::All => {
-                let mut shards = self.lock_all();
-                let held = shards[0].1.bar == Bar::Held;
-                if !held && shards.iter().all(|(_, shard)| shard.latched.is_empty()) {
-                    return false;
-                }
-                self.queue_for_all(&mut shards, waiter);
-                true
             }
         }
     }
@@ -174,16 +166,6 @@ impl Keyspace {
         let mut book = self.book.lock();
         book.want_all.push(waiter);
         book.ticks = 0;
-    }
-
-    /// Phase 1 over everything just ran: if it was the last that wanted all, others may pass.
-    pub(crate) fn all_was_served(&self, shards: &mut Locked<'_>) -> Vec<Waiter> {
-        let mut book = self.book.lock();
-        if shards[0].1.bar != Bar::Wanted || !book.want_all.is_empty() {
-            return Vec::new();
-        }
-        set_bar(shards, Bar::Open);
-        std::mem::take(&mut book.barred)
     }
 
     fn release_keys(&self, keys: &[(u32, Key)]) {

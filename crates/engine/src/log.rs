@@ -11,7 +11,9 @@
 //!   where that was promised), or has failed; failed stretches are remembered in `failed`.
 //! * After a failure nothing is admitted until a retry succeeds, and a command that began before
 //!   the failure or before the retry (another `epoch`) is refused: what it read may be forgotten.
-//! * Bytes not yet decided are bounded: admission stops at `pending_max`, one write may overshoot.
+//! * Bytes not yet decided are bounded: admission stops at `pending_max`, one write may overshoot, and
+//!   so may each command that writes so much that it prepares its batch itself: it waited for room
+//!   before it began, and to wait again would keep its keys from others.
 
 mod waiting;
 
@@ -29,6 +31,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 const FAILED_MAX: usize = 1024;
 /// Ids of collections are reserved in the database by blocks of this many.
 const ID_BLOCK: u64 = 4096;
+/// Records for which a new batch has room at once.
+const CAPACITY_MAX: usize = 4096;
 
 /// Why a write was not admitted.
 pub(crate) enum Refusal {
@@ -38,7 +42,7 @@ pub(crate) enum Refusal {
 
 /// Where a write went.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub seq: Seq,
     pub batch: u64,
 }
@@ -130,24 +134,29 @@ impl Log {
         self.state.lock().last_seq
     }
 
-    /// Appends a command's writes. REQUIRES: its shards are locked until memory shows them.
-    /// `stripes`: bit *i* for each stripe that will have pins of it.
+    /// Appends a command's writes. REQUIRES: its shards are locked, or its keys latched, until
+    /// memory shows them. `stripes`: bit *i* for each stripe that will have pins of it. `prepared`:
+    /// the writes as a batch of their own; these are admitted even if there is no room.
     pub(crate) fn append(
         &self,
-        buffer: &Buffer,
+        (buffer, prepared): (&Buffer, Option<Batch>),
         stripes: u64,
         collections: bool,
         epoch: u64,
-    ) -> Result<Place, Refusal> {
+    ) -> Result<Position, Refusal> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        self.admit(state, epoch)?;
+        self.admit(state, prepared.is_some(), epoch)?;
         state.last_seq += 1;
         let seq = state.last_seq;
         let bytes = buffer.bytes();
         let reserved = state.reserve(buffer);
         let noted = std::mem::replace(&mut state.collections_noted, collections);
-        let batch = self.open_batch(state, bytes);
+        let alone = prepared.is_some();
+        let batch = match prepared {
+            Some(batch) => state.enqueue(batch),
+            None => self.open_batch(state, bytes),
+        };
         if let Some(reserved) = reserved {
             let value = Bytes::copy_from_slice(&reserved.to_be_bytes());
             batch.note(record::NEXT_ID, value);
@@ -155,12 +164,16 @@ impl Log {
         if collections && !noted {
             batch.note(record::COLLECTIONS, Bytes::from_static(b"1"));
         }
-        batch.add(buffer, seq);
+        if alone {
+            batch.last_seq = seq;
+        } else {
+            batch.add(buffer, seq);
+        }
         batch.stripes |= stripes;
         if buffer.cleared() {
             self.cleared.store(seq, Ordering::Release);
         }
-        let place = Place {
+        let position = Position {
             seq,
             batch: batch.number,
         };
@@ -168,10 +181,10 @@ impl Log {
         if !state.busy {
             self.unattended.store(true, Ordering::Release);
         }
-        Ok(place)
+        Ok(position)
     }
 
-    fn admit(&self, state: &State, epoch: u64) -> Result<(), Refusal> {
+    fn admit(&self, state: &State, overfill: bool, epoch: u64) -> Result<(), Refusal> {
         if let Some(error) = &state.failure {
             return Err(Refusal::Failed(error.clone()));
         }
@@ -180,7 +193,7 @@ impl Log {
             let error = last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone());
             return Err(Refusal::Failed(error));
         }
-        if self.pending() >= self.pending_max {
+        if self.pending() >= self.pending_max && !overfill {
             return Err(Refusal::Full);
         }
         Ok(())
@@ -190,9 +203,8 @@ impl Log {
     fn open_batch<'s>(&self, state: &'s mut State, bytes: usize) -> &'s mut Batch {
         let fits = |batch: &Batch| batch.bytes + bytes <= self.batch_max;
         if !state.queue.back().is_some_and(fits) {
-            state.last_batch += 1;
-            let batch = Batch::new(state.last_batch, state.last_len);
-            state.queue.push_back(batch);
+            let batch = Batch::new(0, state.last_len.min(CAPACITY_MAX));
+            return state.enqueue(batch);
         }
         let newest = state.queue.len() - 1;
         &mut state.queue[newest]
@@ -256,10 +268,12 @@ impl Log {
     pub(crate) fn fail(&self, error: &EngineError) -> Seq {
         let mut state = self.state.lock();
         state.failure = Some(error.clone());
-        state.queue.clear();
+        let lost = std::mem::take(&mut state.queue);
         state.ids_reserved = 0;
         state.collections_noted = false;
         self.epoch.fetch_add(1, Ordering::AcqRel);
+        drop(state);
+        drop(lost);
         self.decided()
     }
 
@@ -316,6 +330,15 @@ impl Log {
 }
 
 impl State {
+    /// Puts a batch behind the others.
+    fn enqueue(&mut self, mut batch: Batch) -> &mut Batch {
+        self.last_batch += 1;
+        batch.number = self.last_batch;
+        self.queue.push_back(batch);
+        let newest = self.queue.len() - 1;
+        &mut self.queue[newest]
+    }
+
     /// A new collection's id must lie below the reserved mark in the database, in this batch or
     /// an earlier one: after a crash ids go on from the mark, so none is used twice.
     fn reserve(&mut self, buffer: &Buffer) -> Option<u64> {

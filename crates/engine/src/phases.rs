@@ -2,132 +2,124 @@
 //! it wrote is put into log and memory.
 
 use crate::access::{Access, View};
+use crate::batch::Batch;
 use crate::buffer::Buffer;
 use crate::keyspace::{shard_mut, stripe_of, Keyspace};
-use crate::latch::{tell, Held, Latch, Locked};
-use crate::log::{Place, Refusal};
+use crate::latch::{Held, Latch, Locked};
+use crate::log::{Position, Refusal};
+use crate::meter::{Meter, Place};
 use crate::shard::{Bar, Cached};
 use crate::{record, EngineError, Keys, Outcome, Seq, Stop};
 use std::sync::atomic::Ordering;
 
+/// Keys and records that are put into log and memory while the keys' shards are locked. More are put there in pieces,
+/// while the keys are latched.
+const AT_ONCE: usize = 256;
+
 impl Keyspace {
-    /// Phase 1: runs `f` at once, in memory, with its keys' shards locked. Never waits for I/O.
-    /// What `f` wrote is applied as a whole when it returns `Ok`; call [`Keyspace::kick`] at the
-    /// end of the turn, or nobody commits it.
+    /// Phase 1: runs `f` at once, in memory, with its keys' shards locked. Never waits for I/O, and
+    /// takes no more than [`crate::TURN_STEPS`]. What `f` wrote is applied as a whole when it returns
+    /// `Ok`; call [`Keyspace::kick`] at the end of the turn, or nobody commits it.
     pub fn try_run<R>(
         &self,
         keys: &Keys,
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Outcome<R> {
-        let shards = match keys {
-            Keys::None => return Outcome::Disk,
-            Keys::Some(keys) => {
-                let shards = self.lock_for(keys);
-                if self.in_the_way(&shards, keys) {
-                    return Outcome::Busy;
-                }
-                shards
-            }
-            Keys::All => {
-                let shards = self.lock_all();
-                let held = shards[0].1.bar == Bar::Held;
-                if held || shards.iter().any(|(_, s)| !s.latched.is_empty()) {
-                    return Outcome::Busy;
-                }
-                shards
-            }
+        let Keys::Some(keys) = keys else {
+            return Outcome::Disk;
         };
-        let all = matches!(keys, Keys::All);
-        let mut access = Access::new(self, now_ms, View::Memory { shards, all });
+        let shards = self.lock_for(keys);
+        if self.in_the_way(&shards, keys) {
+            return Outcome::Busy;
+        }
+        let view = View::Memory { shards };
+        let mut access = Access::new(self, now_ms, view, Meter::new(Place::Turn));
         let reply = match f(&mut access) {
             Ok(reply) => reply,
             Err(Stop::Disk | Stop::Large) => return Outcome::Disk,
             Err(Stop::Error(error)) => return Outcome::Failed(error),
         };
         let (view, buffer, seen, epoch) = access.finish();
-        let View::Memory { mut shards, all } = view else {
+        let View::Memory { mut shards } = view else {
             return Outcome::Failed(EngineError::Misuse("phase 1 lost its shards"));
         };
-        let seq = if buffer.is_empty() {
-            seen
-        } else {
-            match self.apply(&mut shards, buffer, epoch) {
-                Ok(seq) => seq,
-                Err(Refusal::Full) => return Outcome::Full,
-                Err(Refusal::Failed(error)) => return Outcome::Failed(error),
-            }
-        };
-        if all {
-            let told = self.all_was_served(&mut shards);
-            drop(shards);
-            tell(told);
+        if buffer.is_empty() {
+            return Outcome::Done { reply, seq: seen };
         }
-        Outcome::Done { reply, seq }
+        match self.apply(&mut shards, buffer, epoch) {
+            Ok(seq) => Outcome::Done { reply, seq },
+            Err(Refusal::Full) => Outcome::Full,
+            Err(Refusal::Failed(error)) => Outcome::Failed(error),
+        }
     }
 
-    /// Phase 2: runs `f` on a handler, where reads may block, under a latch. With a latch of
+    /// Phase 2: runs `f` where reads may block, under a latch; `place` says how long it may take. With a latch of
     /// [`Keys::None`] this is [`Keyspace::scan`].
     ///
     /// # Errors
-    /// What stopped `f`, or why its writes were refused.
+    /// What stopped `f`, or why its writes were refused; [`EngineError::Full`]: there is no room in the log, see
+    /// [`Keyspace::wait_room`].
     pub fn run<R>(
         &self,
-        latch: &Latch,
+        (latch, place): (&Latch, Place),
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Result<(R, Seq), EngineError> {
         if matches!(latch.held, Held::Nothing) {
-            return Ok((self.scan(now_ms, f)?, 0));
+            return Ok((self.scan(self.last_seq(), place, now_ms, f)?, 0));
         }
-        loop {
-            let mut access = Access::new(self, now_ms, View::Latched(&latch.held));
-            let reply = f(&mut access).map_err(not_disk)?;
-            let (_, buffer, seen, epoch) = access.finish();
-            if buffer.is_empty() {
-                return Ok((reply, seen));
-            }
+        let view = View::Latched(&latch.held);
+        let mut access = Access::new(self, now_ms, view, Meter::new(place));
+        let reply = f(&mut access).map_err(not_disk)?;
+        let (_, buffer, seen, epoch) = access.finish();
+        if buffer.is_empty() {
+            return Ok((reply, seen));
+        }
+        let applied = if buffer.len() > AT_ONCE || buffer.cleared() {
+            self.apply_in_pieces(buffer, epoch)
+        } else {
             let mut shards = match &latch.held {
                 Held::Keys(keys) => self.lock_shards(keys.iter().map(|(shard, _)| *shard)),
                 _ => self.lock_all(),
             };
-            match self.apply(&mut shards, buffer, epoch) {
-                Ok(seq) => {
-                    drop(shards);
-                    self.kick();
-                    return Ok((reply, seq));
-                }
-                Err(Refusal::Failed(error)) => return Err(error),
-                Err(Refusal::Full) => {
-                    drop(shards);
-                    self.kick();
-                    self.log.sleep_for_room();
-                }
-            }
+            self.apply(&mut shards, buffer, epoch)
+        };
+        self.kick();
+        match applied {
+            Ok(seq) => Ok((reply, seq)),
+            Err(Refusal::Failed(error)) => Err(error),
+            Err(Refusal::Full) => Err(EngineError::Full),
         }
     }
 
-    /// Read-only work over the whole keyspace, on a handler: waits until everything written
-    /// before is committed, then runs `f` over a snapshot. Nobody waits for it.
+    /// Read-only work over the whole keyspace: runs `f` over a snapshot that shows at least what was written up to
+    /// `from`, for which it waits. Nobody waits for it.
     ///
     /// # Errors
     /// What stopped `f`.
     pub fn scan<R>(
         &self,
+        from: Seq,
+        place: Place,
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Result<R, EngineError> {
-        self.over_snapshot(now_ms, false, |mut access| f(&mut access).map_err(not_disk))
+        let view = (from, false);
+        self.over_snapshot(view, place, now_ms, |mut access| {
+            f(&mut access).map_err(not_disk)
+        })
     }
 
-    /// Calls `f` with an access to everything that was written before, once that is committed.
+    /// Calls `f` with an access to everything that was written up to `from`, once that is committed.
     fn over_snapshot<R>(
         &self,
+        (from, may_write): (Seq, bool),
+        place: Place,
         now_ms: u64,
-        may_write: bool,
         f: impl FnOnce(Access<'_>) -> Result<R, EngineError>,
     ) -> Result<R, EngineError> {
-        self.settle();
+        self.wait_decided(from);
         let db = self.db()?;
         let snapshot = db.rocks.snapshot();
         let view = View::Snapshot {
@@ -135,12 +127,13 @@ impl Keyspace {
             snapshot: &snapshot,
             may_write,
         };
-        f(Access::new(self, now_ms, view))
+        f(Access::new(self, now_ms, view, Meter::new(place)))
     }
 
-    /// Runs a command that writes and whose reply is too large to be held, on a handler: `effect` as [`Keyspace::run`]
-    /// does, and, once what it wrote is committed and the latch is free, `reply` over a snapshot of the state before.
-    /// `reply` is given what `effect` returned; what it writes, nobody else sees.
+    /// Runs a command that writes and whose reply is too large to be held: `effect` as [`Keyspace::run`] does, and,
+    /// once what it wrote is committed and the latch is free, `reply` over a snapshot of the state before. `reply` is
+    /// given what `effect` returned; what it writes, nobody else sees. `committed` waits for a commit, and says whether
+    /// anybody still waits for the reply.
     ///
     /// # Errors
     /// What stopped either, or why the writes were refused or failed.
@@ -149,13 +142,20 @@ impl Keyspace {
         latch: Latch,
         now_ms: u64,
         effect: &mut dyn FnMut(&mut Access) -> Result<E, Stop>,
+        committed: &mut dyn FnMut(Seq) -> bool,
         reply: &mut dyn FnMut(&mut Access, E) -> Result<R, Stop>,
     ) -> Result<R, EngineError> {
         // Nobody writes what is latched: the snapshot shows what `effect` will find.
-        self.over_snapshot(now_ms, true, |mut access| {
-            let (found, seq) = self.run(&latch, now_ms, effect)?;
+        let view = (self.last_seq(), true);
+        self.over_snapshot(view, Place::Apart, now_ms, |mut access| {
+            let (found, seq) = self.run((&latch, Place::Apart), now_ms, effect)?;
             drop(latch);
-            self.wait_commit(seq)?;
+            if !committed(seq) {
+                return Err(EngineError::Abandoned);
+            }
+            if let Some(error) = self.commit_error(seq) {
+                return Err(error);
+            }
             reply(&mut access, found).map_err(not_disk)
         })
     }
@@ -179,13 +179,12 @@ impl Keyspace {
     fn apply(&self, shards: &mut Locked<'_>, buffer: Buffer, epoch: u64) -> Result<Seq, Refusal> {
         let collections = self.collections.load(Ordering::Relaxed);
         let stripes = stripes_of(&buffer);
-        let place = self.log.append(&buffer, stripes, collections, epoch)?;
-        if buffer.cleared() {
-            let wiped: Vec<_> = shards.iter_mut().map(|(_, shard)| shard.wipe()).collect();
-            // Millions of values to free are a handler's work: the shards are locked here.
-            self.shared.handlers.submit(Box::new(move || drop(wiped)));
+        let at = self
+            .log
+            .append((&buffer, None), stripes, collections, epoch)?;
+        for (raw, value) in buffer.extra.iter().flat_map(|extra| &extra.records) {
+            self.pin_record(raw, value.clone(), at, epoch);
         }
-        self.pin_records(&buffer, place);
         for (index, key) in buffer.extra.iter().flat_map(|extra| &extra.touched) {
             if let Some(shard) = shard_mut(shards, *index) {
                 shard.touch(key);
@@ -195,7 +194,7 @@ impl Keyspace {
         for write in buffer.objects {
             if let Some(shard) = shard_mut(shards, write.shard) {
                 let cached = Cached {
-                    seq: place.seq,
+                    seq: at.seq,
                     entry: write.entry,
                 };
                 if shard.write(write.key, cached, decided) {
@@ -203,19 +202,65 @@ impl Keyspace {
                 }
             }
         }
-        Ok(place.seq)
+        Ok(at.seq)
     }
 
-    fn pin_records(&self, buffer: &Buffer, place: Place) {
-        let records = buffer.extra.iter().flat_map(|extra| &extra.records);
-        for (raw, value) in records {
-            let mut stripe = self.stripe(record::id_of(raw)).lock();
-            // The stripe is not locked since the append, as a shard is: the batch may be in the
-            // database by now. A pin set after its release would stay, and later hide newer data.
-            if !self.log.batch_is_decided(place.batch) {
-                stripe.pin(place.batch, raw, place.seq, value.clone());
+    /// The same for a command that wrote much. REQUIRES: its keys are latched, so that nobody looks at them before
+    /// memory shows what was written; everybody else gets at the shards in between.
+    ///
+    /// A failure of the log forgets what memory has of undecided writes, shard by shard, after it has begun a new
+    /// epoch: what is put there later must not be, so each piece looks at the epoch while it holds the lock.
+    fn apply_in_pieces(&self, buffer: Buffer, epoch: u64) -> Result<Seq, Refusal> {
+        let collections = self.collections.load(Ordering::Relaxed);
+        let stripes = stripes_of(&buffer);
+        let prepared = Some(Batch::prepared(&buffer));
+        let at = self
+            .log
+            .append((&buffer, prepared), stripes, collections, epoch)?;
+        if buffer.cleared() {
+            for shard in &self.shards {
+                let wiped = shard.lock().wipe();
+                drop(wiped);
             }
         }
+        let (objects, extra) = (buffer.objects, buffer.extra.unwrap_or_default());
+        for (number, (raw, value)) in (1..).zip(extra.records) {
+            self.pin_record(&raw, value, at, epoch);
+            step_after(number);
+        }
+        for (index, key) in extra.touched {
+            self.shards[index as usize].lock().touch(&key);
+        }
+        for (number, write) in (1..).zip(objects) {
+            let mut shard = self.shards[write.shard as usize].lock();
+            if self.log.epoch() == epoch {
+                let (seq, entry) = (at.seq, write.entry);
+                let decided = self.log.decided();
+                if shard.write(write.key, Cached { seq, entry }, decided) {
+                    self.note_pins(write.shard as usize, &mut shard, decided);
+                }
+            }
+            drop(shard);
+            step_after(number);
+        }
+        Ok(at.seq)
+    }
+
+    fn pin_record(&self, raw: &[u8], value: Option<bytes::Bytes>, at: Position, epoch: u64) {
+        let mut stripe = self.stripe(record::id_of(raw)).lock();
+        // The stripe is not locked since the append, as a shard is: the batch may be in the
+        // database by now, or have failed. A pin set after its release would stay, and later hide
+        // newer data.
+        if !self.log.batch_is_decided(at.batch) && self.log.epoch() == epoch {
+            stripe.pin(at.batch, raw, at.seq, value);
+        }
+    }
+}
+
+/// Between two pieces of what may be long.
+fn step_after(number: usize) {
+    if number % AT_ONCE == 0 {
+        threads::turns::step();
     }
 }
 

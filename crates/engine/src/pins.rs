@@ -23,6 +23,19 @@ pub(crate) struct Stripe {
     generations: SmallVec<[(u64, Pins); 1]>,
 }
 
+/// Pins of one batch that are looked at while the stripe is held.
+const AT_ONCE: usize = 256;
+
+/// Some of the pins that were asked for.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub pins: BTreeMap<Box<[u8]>, Option<Bytes>>,
+    /// The highest seq among them.
+    pub seen: Seq,
+    /// There may be more behind the last of them.
+    pub more: bool,
+}
+
 impl Stripe {
     /// Pins a record of `batch` or, if a newer batch has pins here already, with that one: it
     /// stays a little longer then, and is still the record's last state.
@@ -41,28 +54,36 @@ impl Stripe {
         newest_first.find_map(|(_, pins)| pins.get(raw)).cloned()
     }
 
-    /// Adds the pins of `[from, to)` to `overlay`, newer ones over older ones; returns the
-    /// highest seq among them.
-    pub(crate) fn pins_between(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        overlay: &mut BTreeMap<Box<[u8]>, Option<Bytes>>,
-    ) -> Seq {
-        let mut seen = 0;
+    /// The first pins from `from` on and before `to`, newer ones over older ones: at most [`AT_ONCE`] of each batch.
+    pub(crate) fn pins_between(&self, from: Bound<&[u8]>, to: &[u8]) -> Found {
+        // Behind the last pin that is taken of one batch, others' are left for the next time, too.
+        let lasts = self.generations.iter().filter_map(|(_, pins)| {
+            let mut pins = pins.range::<[u8], _>((from, Bound::Excluded(to)));
+            pins.nth(AT_ONCE - 1).map(|(raw, _)| &**raw)
+        });
+        let end = lasts.min();
+        let mut found = Found {
+            more: end.is_some(),
+            ..Found::default()
+        };
+        let to = end.map_or(Bound::Excluded(to), Bound::Included);
         for (_, pins) in &self.generations {
-            let range = (Bound::Included(from), Bound::Excluded(to));
-            for (raw, (seq, value)) in pins.range::<[u8], _>(range) {
-                seen = seen.max(*seq);
-                overlay.insert(raw.clone(), value.clone());
+            for (raw, (seq, value)) in pins.range::<[u8], _>((from, to)) {
+                found.seen = found.seen.max(*seq);
+                found.pins.insert(raw.clone(), value.clone());
             }
         }
-        seen
+        found
     }
 
-    /// Forgets every batch up to `batch`.
-    pub(crate) fn release(&mut self, batch: u64) {
-        self.generations.retain(|(number, _)| *number > batch);
+    /// Takes out every batch up to `batch`, to be dropped where nobody waits for the stripe.
+    pub(crate) fn release(&mut self, batch: u64) -> impl Send {
+        let newer = self
+            .generations
+            .partition_point(|(number, _)| *number <= batch);
+        self.generations
+            .drain(..newer)
+            .collect::<SmallVec<[_; 1]>>()
     }
 
     /// Forgets everything.
@@ -82,12 +103,42 @@ mod tests {
         stripe.pin(1, raw, 1, Some(Bytes::from_static(b"old")));
         stripe.pin(3, raw, 2, None);
         assert_eq!(stripe.get(raw), Some((2, None)));
-        let mut overlay = BTreeMap::new();
-        assert_eq!(stripe.pins_between(b"h", b"i", &mut overlay), 2);
-        assert_eq!(overlay.get(raw), Some(&None));
-        stripe.release(2);
+        let found = stripe.pins_between(Bound::Included(b"h"), b"i");
+        assert_eq!((found.seen, found.more), (2, false));
+        assert_eq!(found.pins.get(raw), Some(&None));
+        drop(stripe.release(2));
         assert_eq!(stripe.get(raw), Some((2, None)));
-        stripe.release(3);
+        drop(stripe.release(3));
         assert_eq!(stripe.get(raw), None);
+    }
+
+    #[test]
+    fn many_pins_come_in_pieces_that_together_are_all() {
+        let mut stripe = Stripe::default();
+        let raw = |number: usize| format!("h{number:05}").into_bytes();
+        // The second batch has every third record of the first, and as many behind it.
+        for number in 0..3 * AT_ONCE {
+            stripe.pin(1, &raw(number), 1, Some(Bytes::from_static(b"old")));
+        }
+        for number in (0..2 * 3 * AT_ONCE).step_by(3) {
+            stripe.pin(2, &raw(number), 2, None);
+        }
+        let mut all = BTreeMap::new();
+        let mut from = Bound::Included(b"h".to_vec());
+        loop {
+            let found = stripe.pins_between(from.as_ref().map(Vec::as_slice), b"i");
+            assert!(found.pins.len() <= 2 * AT_ONCE);
+            let last = found.pins.keys().next_back().map(|raw| raw.to_vec());
+            all.extend(found.pins);
+            match last {
+                Some(last) if found.more => from = Bound::Excluded(last),
+                _ => break,
+            }
+        }
+        assert_eq!(all.len(), 4 * AT_ONCE);
+        assert!((0..3 * AT_ONCE).all(|number| {
+            let value = &all[raw(number).as_slice()];
+            value.is_none() == (number % 3 == 0)
+        }));
     }
 }

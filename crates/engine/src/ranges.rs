@@ -6,6 +6,7 @@
 
 use crate::access::{misuse, Access, View};
 use crate::latch::Held;
+use crate::meter::Meter;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
 use crate::rocks::Db;
 use crate::{Blocks, Entry, Object, Order, Page, Stop, Table};
@@ -15,10 +16,6 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// What an ordered read may return in phase 1: more is work for a handler, a core has other
-/// connections to serve. A small hash fits.
-const MEMORY_ITEMS_MAX: usize = 256;
-const MEMORY_BYTES_MAX: usize = 64 << 10;
 /// A page ends behind so many bytes: values may be large.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Live keys are counted one by one up to here (about 50 ms); beyond, RocksDB's estimate is used.
@@ -89,16 +86,12 @@ impl Access<'_> {
         if span.is_empty() || limit == 0 {
             return Ok(Page::default());
         }
-        let overlay = self.overlay(&span, id);
-        let in_memory = matches!(self.view, View::Memory { .. });
+        let overlay = self.overlay(&span, id)?;
         let mut bytes = 0;
         let mut emit = |raw: &[u8], value: &[u8]| {
             let name = Bytes::copy_from_slice(&raw[RECORD_HEAD..]);
             items.push((name, Bytes::copy_from_slice(value)));
             bytes += raw.len() + value.len();
-            if in_memory && (items.len() > MEMORY_ITEMS_MAX || bytes > MEMORY_BYTES_MAX) {
-                return Err(Stop::Disk);
-            }
             more = items.len() >= limit || bytes >= PAGE_BYTES_MAX;
             Ok(!more)
         };
@@ -202,14 +195,10 @@ impl Access<'_> {
     }
 
     /// What is not in the database yet of a collection's records.
-    fn overlay(&mut self, span: &Span, id: u64) -> Overlay {
+    fn overlay(&mut self, span: &Span, id: u64) -> Result<Overlay, Stop> {
         let mut overlay = Overlay::new();
         if !matches!(self.view, View::Snapshot { .. }) {
-            let stripe = self.keyspace.stripe(id);
-            let seen = stripe
-                .lock()
-                .pins_between(&span.from, &span.to, &mut overlay);
-            self.see(seen);
+            self.pins(span, id, &mut overlay)?;
         }
         if let Some(extra) = &self.buffer.extra {
             let range = (
@@ -220,12 +209,32 @@ impl Access<'_> {
                 overlay.insert(raw.clone(), value.clone());
             }
         }
-        overlay
+        Ok(overlay)
+    }
+
+    /// Adds the pins of a span to `overlay`. A core may want the stripe meanwhile, so it is held for few of them at a
+    /// time. Nobody adds pins of a collection that this command has to itself; those that go meanwhile have come to the
+    /// database, which is read later.
+    fn pins(&mut self, span: &Span, id: u64, overlay: &mut Overlay) -> Result<(), Stop> {
+        let mut from = Bound::Included(Box::from(span.from.as_slice()));
+        loop {
+            let stripe = self.keyspace.stripe(id).lock();
+            let found = stripe.pins_between(from.as_ref().map(|raw: &Box<[u8]>| &**raw), &span.to);
+            drop(stripe);
+            self.see(found.seen);
+            self.meter.count(found.pins.len() as u64)?;
+            let last = found.pins.last_key_value().map(|(raw, _)| raw.clone());
+            overlay.extend(found.pins);
+            match last {
+                Some(last) if found.more => from = Bound::Excluded(last),
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// Visits database and overlay together until `emit` says stop; the overlay wins.
     fn merge(
-        &self,
+        &mut self,
         span: &Span,
         overlay: Overlay,
         blocks: Blocks,
@@ -258,8 +267,12 @@ impl Access<'_> {
             Some(iterator) => iterator.seek_to_last(),
             None => {}
         }
-        let on_core = matches!(self.view, View::Memory { .. });
-        let result = weave(iterator.as_mut(), overlay, (span.order, on_core), emit);
+        let result = weave(
+            iterator.as_mut(),
+            overlay,
+            (span.order, &mut self.meter),
+            emit,
+        );
         match iterator.map_or(Ok(()), |iterator| iterator.status()) {
             Ok(()) => result,
             Err(error) if error.kind() == ErrorKind::Incomplete => Err(Stop::Disk),
@@ -268,21 +281,15 @@ impl Access<'_> {
     }
 }
 
-/// Records after which a core, which has others to serve, leaves the command to a handler, and a handler takes turns with
-/// others that compute, and steps back for the core that may share its processor (the kernel itself would do that at its
-/// next tick, up to 4 ms later).
-pub(crate) const STRIDE: u32 = 256;
-
 /// Takes a raw key and its value; `Ok(false)`: enough.
 type Emit<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Stop> + 'e;
 
 fn weave(
     mut iterator: Option<&mut DBRawIterator<'_>>,
     overlay: Overlay,
-    (order, on_core): (Order, bool),
+    (order, meter): (Order, &mut Meter),
     emit: &mut Emit,
 ) -> Result<(), Stop> {
-    let mut visited = 0;
     let mut overlay = overlay.into_iter();
     let mut next_overlay = || match order {
         Order::Up => overlay.next(),
@@ -290,13 +297,7 @@ fn weave(
     };
     let mut over = next_overlay();
     loop {
-        visited += 1;
-        if visited % STRIDE == 0 {
-            if on_core {
-                return Err(Stop::Disk);
-            }
-            threads::turns::step();
-        }
+        meter.count(1)?;
         let stored = iterator.as_ref().and_then(|iterator| iterator.item());
         let which = match (&stored, &over) {
             (None, None) => return Ok(()),
@@ -306,7 +307,10 @@ fn weave(
             (Some((raw, _)), Some((over, _))) => (**over).cmp(raw),
         };
         let go_on = match (which, &stored, &over) {
-            (Ordering::Less, Some((raw, value)), _) => emit(raw, value)?,
+            (Ordering::Less, Some((raw, value)), _) => {
+                meter.copied(value.len())?;
+                emit(raw, value)?
+            }
             (_, _, Some((raw, Some(value)))) => emit(raw, value)?,
             _ => true,
         };

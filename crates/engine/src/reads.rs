@@ -2,7 +2,7 @@
 
 use crate::access::{misuse, undeclared, Access, View};
 use crate::keyspace::{shard_mut, Keyspace};
-use crate::ranges::STRIDE;
+use crate::meter::DEVICE_STEPS;
 use crate::record::{self, RawKey};
 use crate::rocks::InMemory;
 use crate::shard::{Cached, Shard};
@@ -22,7 +22,8 @@ impl Access<'_> {
         look: impl FnOnce(Option<&Entry>) -> T,
     ) -> Result<T, Stop> {
         let now_ms = self.now_ms();
-        if let (View::Memory { shards, .. }, true) = (&mut self.view, self.buffer.is_empty()) {
+        self.meter.count(1)?;
+        if let (View::Memory { shards }, true) = (&mut self.view, self.buffer.is_empty()) {
             let index = self.keyspace.shard_of(key);
             let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
             // Whoever holds a collection may write its records: that needs more than a look.
@@ -36,8 +37,26 @@ impl Access<'_> {
                 return Ok(seen);
             }
         }
-        let entry = self.get(key)?;
+        let entry = self.find(key)?;
         Ok(look(entry.as_ref()))
+    }
+
+    /// What a key holds now; expired counts as absent.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
+        self.meter.count(1)?;
+        self.find(key)
+    }
+
+    /// As [`Access::get`], already counted.
+    fn find(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
+        let now_ms = self.now_ms();
+        let entry = self.load(key)?.filter(|entry| entry.live(now_ms));
+        self.lookups.count(entry.is_some());
+        self.hold(entry.as_ref().map_or(0, Entry::value_bytes))?;
+        Ok(entry)
     }
 
     /// The state of a key, expired or not.
@@ -67,7 +86,7 @@ impl Access<'_> {
 
     fn load_in_memory(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
         let index = self.keyspace.shard_of(key);
-        let View::Memory { shards, .. } = &mut self.view else {
+        let View::Memory { shards } = &mut self.view else {
             return Err(misuse("not in phase 1"));
         };
         let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
@@ -80,7 +99,7 @@ impl Access<'_> {
             return Ok(None);
         }
         let entry = self.read_object(key)?;
-        if let View::Memory { shards, .. } = &mut self.view {
+        if let View::Memory { shards } = &mut self.view {
             if let Some(shard) = shard_mut(shards, index) {
                 self.keyspace.fill(index, shard, key, &entry);
             }
@@ -95,9 +114,6 @@ impl Access<'_> {
         };
         if !held.covers(index, key) {
             return Err(undeclared());
-        }
-        if (self.lookups.found + self.lookups.missed) % STRIDE == STRIDE - 1 {
-            threads::turns::step();
         }
         let shard = &self.keyspace.shards[index as usize];
         let found = shard.lock().lookup(key).cloned();
@@ -134,25 +150,33 @@ impl Access<'_> {
 
     /// Reads a record from the database, as the view allows.
     pub(crate) fn read<T>(
-        &self,
+        &mut self,
         raw: &RawKey,
         read: impl FnOnce(Option<&[u8]>) -> T,
     ) -> Result<T, Stop> {
+        let (keyspace, meter) = (self.keyspace, &mut self.meter);
+        if !matches!(self.view, View::Memory { .. }) {
+            keyspace.buffers.missed();
+            meter.count(DEVICE_STEPS)?;
+        }
+        let read = |value: Option<&[u8]>| {
+            meter.copied(value.map_or(0, <[u8]>::len))?;
+            Ok(read(value))
+        };
         let result = match &self.view {
             View::Memory { .. } => {
-                let db = self.keyspace.gate.try_get().ok_or(Stop::Disk)?;
+                let db = keyspace.gate.try_get().ok_or(Stop::Disk)?;
                 match db.get_in_memory(raw, read) {
                     Ok(InMemory::Known(value)) => {
-                        self.keyspace.buffers.hits.fetch_add(1, Ordering::Relaxed);
-                        return Ok(value);
+                        keyspace.buffers.hits.fetch_add(1, Ordering::Relaxed);
+                        return value;
                     }
                     Ok(InMemory::Unknown) => return Err(Stop::Disk),
                     Err(error) => Err(error),
                 }
             }
             View::Latched(_) => {
-                let db = self.keyspace.db()?;
-                self.keyspace.buffers.missed();
+                let db = keyspace.db()?;
                 let value = db.rocks.get_pinned(raw);
                 value.map(|value| read(value.as_deref()))
             }
@@ -161,12 +185,11 @@ impl Access<'_> {
                 options.set_snapshot(snapshot);
                 // What reads a snapshot reads much, once: it must not drive out what is read often.
                 options.fill_cache(false);
-                self.keyspace.buffers.missed();
                 let value = db.rocks.get_pinned_opt(raw, &options);
                 value.map(|value| read(value.as_deref()))
             }
         };
-        result.map_err(|error| self.keyspace.read_error(error.into_string()).into())
+        result.unwrap_or_else(|error| Err(keyspace.read_error(error.into_string()).into()))
     }
 
     /// What a write must know of the state it replaces. Without collections in the keyspace a
@@ -183,7 +206,7 @@ impl Access<'_> {
             return Ok(None);
         }
         let known = match &mut self.view {
-            View::Memory { shards, .. } => match shard_mut(shards, shard) {
+            View::Memory { shards } => match shard_mut(shards, shard) {
                 Some(shard) => shard.expiring(key),
                 None => None,
             },

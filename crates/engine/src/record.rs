@@ -24,8 +24,6 @@ pub(crate) const OBJECT: u8 = b'o';
 pub(crate) const EXPIRY: u8 = b'x';
 /// Every prefix that FLUSHALL removes; properties stay.
 pub(crate) const DATA_PREFIXES: [u8; 5] = [b'h', b'm', b'o', b's', b'x'];
-/// Prefix of properties.
-pub(crate) const PROPERTY: u8 = b'!';
 /// Ids below this are used or burnt.
 pub(crate) const NEXT_ID: &[u8] = b"!ids";
 /// Present once a collection existed: from then on a blind overwrite may hide one.

@@ -1,7 +1,9 @@
 //! Watches: whether a key changed since somebody looked (WATCH).
 
-use crate::shard::Key;
-use crate::Keyspace;
+use crate::access::{misuse, undeclared, Access, View};
+use crate::keyspace::shard_mut;
+use crate::shard::{Key, Shard};
+use crate::{Keyspace, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -22,23 +24,31 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-impl Keyspace {
-    /// Watches a key from now on. If its entry is in memory (read it first), its expiry is watched
-    /// too: [`Watch::dirty_at`].
-    pub fn watch(&self, key: &[u8]) -> Watch {
-        let mut shard = self.shards[self.shard_of(key) as usize].lock();
-        let expire_at_ms = shard.expiring(key).and_then(|entry| entry.expire_at_ms);
-        let key = Key::from_slice(key);
-        let flag = shard.watched.entry(key.clone()).or_default();
-        Watch {
-            keyspace: self
-                .me
-                .upgrade()
-                .expect("a keyspace is watched through its Arc"),
-            key,
-            flag: Some(Arc::clone(flag)),
-            expire_at_ms,
-        }
+impl Access<'_> {
+    /// Watches a key from now on, and its expiry.
+    ///
+    /// # Errors
+    /// See [`Access`].
+    pub fn watch(&mut self, key: &[u8]) -> Result<Watch, Stop> {
+        let lookups = self.lookups;
+        let entry = self.get(key)?;
+        // Nobody asked for its value.
+        self.lookups = lookups;
+        let (keyspace, index) = (self.keyspace, self.keyspace.shard_of(key));
+        let enter = |shard: &mut Shard| Arc::clone(shard.watched.entry(key.into()).or_default());
+        let flag = match &mut self.view {
+            View::Memory { shards } => shard_mut(shards, index).map(enter),
+            View::Latched(held) => held
+                .covers(index, key)
+                .then(|| enter(&mut keyspace.shards[index as usize].lock())),
+            View::Snapshot { .. } => return Err(misuse("a snapshot never changes")),
+        };
+        Ok(Watch {
+            keyspace: (keyspace.me.upgrade()).expect("a keyspace is used through its Arc"),
+            key: key.into(),
+            flag: Some(flag.ok_or_else(undeclared)?),
+            expire_at_ms: entry.and_then(|entry| entry.expire_at_ms),
+        })
     }
 }
 
@@ -50,12 +60,17 @@ impl Watch {
         flag.is_some_and(|flag| flag.load(Ordering::Acquire))
     }
 
-    /// As [`Watch::dirty`], or whether the key's time has come since: `watched_at_ms` is when the
-    /// watch began (a key that was already expired then has not changed).
+    /// As [`Watch::dirty`], or whether the key's time has come since. (A key that had expired
+    /// before it was watched has not changed.)
     #[must_use]
-    pub fn dirty_at(&self, watched_at_ms: u64, now_ms: u64) -> bool {
-        let expired = self.expire_at_ms;
-        self.dirty() || expired.is_some_and(|at| at > watched_at_ms && at <= now_ms)
+    pub fn dirty_at(&self, now_ms: u64) -> bool {
+        self.dirty() || self.expire_at_ms.is_some_and(|at| at <= now_ms)
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.key
     }
 }
 

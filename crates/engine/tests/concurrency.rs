@@ -3,8 +3,8 @@
 mod common;
 
 use bytes::Bytes;
-use common::{commit, engine, get, increment, run, set, small, string};
-use engine::{Access, Entry, Keys, KeyspaceOptions, Outcome, Stop, Sync};
+use common::{commit, engine, get, increment, run, set, small, string, watch};
+use engine::{Access, Entry, Keys, KeyspaceOptions, Outcome, Place, Stop, Sync};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -110,7 +110,9 @@ fn misses_on_one_key_share_one_latch() {
         let told = told.clone();
         assert!(keyspace.wait(&keys, Box::new(move || told.send(()).unwrap())));
     }
-    keyspace.run(&latch, 1, &mut read).unwrap();
+    keyspace
+        .run((&latch, Place::Handler), 1, &mut read)
+        .unwrap();
     assert!(
         when.try_recv().is_err(),
         "told before the latch was released"
@@ -224,7 +226,7 @@ fn watches_see_what_changes_their_key() {
     let engine = engine(dir.path());
     let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
     set(&keyspace, b"a", b"1").unwrap();
-    let (a, other) = (keyspace.watch(b"a"), keyspace.watch(b"b"));
+    let (a, other) = (watch(&keyspace, b"a", 1), watch(&keyspace, b"b", 1));
     get(&keyspace, b"a").unwrap();
     assert!(!a.dirty());
     set(&keyspace, b"a", b"1").unwrap();
@@ -243,7 +245,7 @@ fn watches_see_what_changes_their_key() {
         Ok(header)
     })
     .unwrap();
-    let h = keyspace.watch(b"h");
+    let h = watch(&keyspace, b"h", 1);
     commit(&keyspace, &[b"h"], |access| {
         access.get(b"h")?;
         access.put_record(
@@ -255,9 +257,13 @@ fn watches_see_what_changes_their_key() {
     })
     .unwrap();
     assert!(h.dirty());
-    let wiped = keyspace.watch(b"never written");
+    set(&keyspace, b"c", b"1").unwrap();
+    let (wiped, absent) = (
+        watch(&keyspace, b"c", 1),
+        watch(&keyspace, b"never written", 1),
+    );
     run(&keyspace, &Keys::All, 1, |access| access.clear()).unwrap();
-    assert!(wiped.dirty() && other.dirty());
+    assert!(wiped.dirty() && !absent.dirty() && !other.dirty());
     let timed = |access: &mut engine::Access| {
         let object = engine::Object::String(Bytes::from_static(b"v"));
         access.put(
@@ -269,9 +275,13 @@ fn watches_see_what_changes_their_key() {
         )
     };
     commit(&keyspace, &[b"e"], timed).unwrap();
-    let expiring = keyspace.watch(b"e");
-    assert!(!expiring.dirty_at(50, 99) && expiring.dirty_at(50, 100));
-    assert!(!expiring.dirty_at(100, 200), "was expired already");
+    let (lives, expired) = (watch(&keyspace, b"e", 50), watch(&keyspace, b"e", 100));
+    assert!(!lives.dirty_at(99) && lives.dirty_at(100));
+    assert!(!expired.dirty_at(200), "was expired already");
+    // What memory does not know is read first.
+    keyspace.wait_commit(keyspace.last_seq()).unwrap();
+    assert!(keyspace.close());
+    assert!(watch(&keyspace, b"e", 50).dirty_at(100));
     engine.shutdown();
 }
 
@@ -287,7 +297,7 @@ fn a_command_that_breaks_the_rules_writes_nothing() {
         (0..64u8).try_for_each(|i| access.put(&[i], value()))
     });
     assert!(matches!(outcome, Outcome::Failed(_)));
-    let written = keyspace.scan(1, &mut |access| access.put(b"a", value()));
+    let written = keyspace.scan(0, Place::Apart, 1, &mut |access| access.put(b"a", value()));
     assert!(written.is_err());
     let cleared = keyspace.try_run(&Keys::Some(&keys), 1, &mut |access| access.clear());
     assert!(matches!(cleared, Outcome::Failed(_)));
@@ -298,7 +308,7 @@ fn a_command_that_breaks_the_rules_writes_nothing() {
     assert!(matches!(stopped, Outcome::Disk));
     assert_eq!(
         keyspace
-            .scan(1, &mut |access| access.estimate_keys())
+            .scan(0, Place::Apart, 1, &mut |access| access.estimate_keys())
             .unwrap(),
         0
     );
@@ -338,6 +348,7 @@ fn what_runs_twice_is_done_before_its_reply_begins() {
     let keys: &[&[u8]] = &[b"k"];
     let latch = keyspace.latch(&Keys::Some(keys), Box::new(|| {})).unwrap();
     let effect = &mut |access: &mut Access| increment(access, b"k");
+    let committed = &mut |seq| keyspace.wait_commit(seq).is_ok();
     let reply = &mut |access: &mut Access, told| {
         // It is there for others, who write the key meanwhile, and the reply is of what it found.
         assert_eq!((told, &get(&keyspace, b"k")?.unwrap()[..]), (2, &b"2"[..]));
@@ -346,7 +357,9 @@ fn what_runs_twice_is_done_before_its_reply_begins() {
         increment(access, b"k")?;
         Ok(access.get(b"k")?.and_then(string))
     };
-    let replied = keyspace.run_twice(latch, 1, effect, reply).unwrap();
+    let replied = keyspace
+        .run_twice(latch, 1, effect, committed, reply)
+        .unwrap();
     assert_eq!(replied.as_deref(), Some(&b"2"[..]));
     assert_eq!(get(&keyspace, b"k").unwrap().as_deref(), Some(&b"7"[..]));
     engine.shutdown();

@@ -4,7 +4,7 @@ mod common;
 
 use bytes::Bytes;
 use common::{commit, engine, get, run, set, small};
-use engine::{Access, Entry, Header, Keys, Keyspace, Kind, Object, Stop, Sync, Table};
+use engine::{Access, Entry, Header, Keys, Keyspace, Kind, Object, Place, Stop, Sync, Table};
 use std::sync::Arc;
 
 fn timed(key: &'static [u8], at: u64) -> impl FnMut(&mut Access) -> Result<(), Stop> {
@@ -35,7 +35,9 @@ fn due_keys_go_in_portions_and_the_next_time_is_told() {
     keyspace.close();
     let second = keyspace.expire_some(200, 2).unwrap();
     assert_eq!((second.deleted, second.next_due_ms), (1, Some(500)));
-    let keys = keyspace.scan(200, &mut |access| access.estimate_keys());
+    let keys = keyspace.scan(keyspace.last_seq(), Place::Apart, 200, &mut |access| {
+        access.estimate_keys()
+    });
     assert_eq!(keys.unwrap(), 1);
     assert_eq!(keyspace.expire_some(200, 2).unwrap().examined, 0);
     engine.shutdown();

@@ -5,7 +5,7 @@ mod common;
 
 use common::{engine, get, key, set, small, value};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, FileKind, Op};
-use engine::{Access, Blocks, Engine, EngineError, Keyspace, KeyspaceOptions, Order, Sync};
+use engine::{Access, Blocks, Engine, EngineError, Keyspace, KeyspaceOptions, Order, Place, Sync};
 use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -277,9 +277,10 @@ fn a_walk_that_fails_is_an_error_and_never_an_end() {
         access.keys(all.0, all.1, Order::Up, usize::MAX, Blocks::Pass)
     };
     let count = || {
-        world
-            .keyspace
-            .scan(1, &mut |access| Ok(all(access)?.items.len()))
+        let keyspace = &world.keyspace;
+        keyspace.scan(keyspace.last_seq(), Place::Apart, 1, &mut |access| {
+            Ok(all(access)?.items.len())
+        })
     };
     world
         .stage

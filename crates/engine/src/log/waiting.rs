@@ -30,16 +30,6 @@ impl Log {
         }
     }
 
-    /// Blocks until a write would be admitted or refused.
-    pub(crate) fn sleep_for_room(&self) {
-        let mut state = self.state.lock();
-        while self.pending() >= self.pending_max && state.failure.is_none() {
-            state.sleepers += 1;
-            self.changed.wait(&mut state);
-            state.sleepers -= 1;
-        }
-    }
-
     /// Queues `waiter` for room; `false`: there is some.
     pub(crate) fn wait_room(&self, waiter: Waiter) -> bool {
         let mut state = self.state.lock();

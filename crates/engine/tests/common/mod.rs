@@ -5,7 +5,7 @@ use bytes::Bytes;
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended};
 use engine::{
     Access, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object,
-    Outcome, Seq, Stop, Sync,
+    Outcome, Place, Seq, Stop, Sync,
 };
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -67,14 +67,20 @@ pub fn run<R>(
 ) -> Result<(R, Seq), EngineError> {
     loop {
         let (told, when) = channel();
-        let waiter = Box::new(move || told.send(()).unwrap_or(()));
+        let waiter = || {
+            let told = told.clone();
+            Box::new(move || told.send(()).unwrap_or(()))
+        };
         let told = match keyspace.try_run(keys, now_ms, &mut f) {
             Outcome::Done { reply, seq } => return Ok((reply, seq)),
             Outcome::Failed(error) => return Err(error),
-            Outcome::Busy => keyspace.wait(keys, waiter),
-            Outcome::Full => keyspace.wait_room(waiter),
-            Outcome::Disk => match keyspace.latch(keys, waiter) {
-                Some(latch) => return keyspace.run(&latch, now_ms, &mut f),
+            Outcome::Busy => keyspace.wait(keys, waiter()),
+            Outcome::Full => keyspace.wait_room(waiter()),
+            Outcome::Disk => match keyspace.latch(keys, waiter()) {
+                Some(latch) => match keyspace.run((&latch, Place::Apart), now_ms, &mut f) {
+                    Err(EngineError::Full) => keyspace.wait_room(waiter()),
+                    ended => return ended,
+                },
                 None => true,
             },
         };
@@ -93,6 +99,15 @@ pub fn commit<R>(
     let (reply, seq) = run(keyspace, &Keys::Some(keys), 1, f)?;
     keyspace.wait_commit(seq)?;
     Ok(reply)
+}
+
+/// Watches a key.
+pub fn watch(keyspace: &Arc<Keyspace>, key: &[u8], now_ms: u64) -> engine::Watch {
+    let (watch, _) = run(keyspace, &Keys::Some(&[key]), now_ms, |access| {
+        access.watch(key)
+    })
+    .unwrap();
+    watch
 }
 
 pub fn set(keyspace: &Arc<Keyspace>, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
