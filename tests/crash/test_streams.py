@@ -232,7 +232,10 @@ def test_deaf_clients_of_others_keep_nobody_waiting(start):
             # The transaction may not have come so far yet: then this is before it, else after or beside it; it waits for it never.
             assert beside.ask("GET", "key") in (None, b"new")
             assert beside.ask("SET", "beside", "1") == b"OK"
-            assert wire.read() == [b"OK", [b"x" * MEBIBYTE] * 16]
+            assert wire.read() == [b"OK", [b"x" * MEBIBYTE] * 16], "what writes has places of its own"
+            wire.send(*large)
+            assert beside.ask("SET", "large", b"x" * MEBIBYTE) == b"OK"
+            assert wire.read() == [b"x" * MEBIBYTE] * 16
         assert "1 s while others wait for a place" in server.said()
     finally:
         for wire in clients:

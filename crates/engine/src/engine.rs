@@ -17,8 +17,10 @@ use threads::Duty;
 
 /// As many tenants may stall on slow devices before others' commits wait.
 const COMMITTERS_MAX: usize = 32;
-/// Threads of [`Engine::streams`], which mostly wait for a client to read: more work than that waits for them.
-pub const STREAMS_MAX: usize = 256;
+/// Threads of [`Engine::streams`] for replies, which mostly wait for a client to read.
+pub const REPLIES_MAX: usize = 256;
+/// Threads of [`Engine::streams`] for long work that waits for no client.
+pub const WORKS_MAX: usize = 64;
 
 /// A slot's lock is held while its database opens or goes, so that one slow tenant delays
 /// nobody but itself.
@@ -62,7 +64,12 @@ impl Engine {
                 options.handlers,
                 options.handlers,
             )),
-            streams: Handlers(Pool::new("stream", Duty::Handle, 0, STREAMS_MAX)),
+            streams: Handlers(Pool::new(
+                "stream",
+                Duty::Handle,
+                0,
+                REPLIES_MAX + WORKS_MAX,
+            )),
             writers: Writers(Pool::new(
                 "committer",
                 Duty::Commit,
@@ -111,7 +118,8 @@ impl Engine {
         &self.shared.handlers
     }
 
-    /// The threads for work that waits between its pieces until somebody has taken the last one.
+    /// The threads for work that takes long, and waits between its pieces for its turn, or until somebody has taken the
+    /// last one. REQUIRES: no more of it at a time than [`REPLIES_MAX`] and [`WORKS_MAX`] say.
     pub fn streams(&self) -> &Handlers {
         &self.shared.streams
     }

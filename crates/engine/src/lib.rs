@@ -49,7 +49,7 @@ mod types;
 mod watch;
 
 pub use access::{Access, Lookups};
-pub use engine::{Engine, STREAMS_MAX};
+pub use engine::{Engine, REPLIES_MAX, WORKS_MAX};
 pub use error::EngineError;
 pub use keyspace::Keyspace;
 pub use latch::Latch;

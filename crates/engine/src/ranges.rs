@@ -216,14 +216,14 @@ impl Access<'_> {
     /// time. Nobody adds pins of a collection that this command has to itself; those that go meanwhile have come to the
     /// database, which is read later.
     fn pins(&mut self, span: &Span, id: u64, overlay: &mut Overlay) -> Result<(), Stop> {
-        let mut from = Bound::Included(Box::from(span.from.as_slice()));
+        let mut from = Bound::Included(span.from.to_vec());
         loop {
             let stripe = self.keyspace.stripe(id).lock();
-            let found = stripe.pins_between(from.as_ref().map(|raw: &Box<[u8]>| &**raw), &span.to);
+            let found = stripe.pins_between(from.as_ref().map(Vec::as_slice), &span.to);
             drop(stripe);
             self.see(found.seen);
             self.meter.count(found.pins.len() as u64)?;
-            let last = found.pins.last_key_value().map(|(raw, _)| raw.clone());
+            let last = found.pins.last_key_value().map(|(raw, _)| raw.to_vec());
             overlay.extend(found.pins);
             match last {
                 Some(last) if found.more => from = Bound::Excluded(last),

@@ -281,10 +281,12 @@ fn run<R>(
             Outcome::Busy => keyspace.wait(&keys, waiter),
             Outcome::Full => keyspace.wait_room(waiter),
             Outcome::Disk => match keyspace.latch(&keys, waiter) {
-                Some(latch) => match keyspace.run(&latch, 1, &mut command) {
-                    Ok((reply, _)) => return reply,
-                    Err(error) => panic!("{error}"),
-                },
+                Some(latch) => {
+                    match keyspace.run((&latch, engine::Place::Handler), 1, &mut command) {
+                        Ok((reply, _)) => return reply,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
                 None => true,
             },
         };

@@ -11,9 +11,9 @@ use stage::{DispatchOptions, Meter, Nanos};
 use crate::commands::Context;
 use crate::connection::client::Clients;
 use crate::connection::Connection;
-use crate::core::{Board, Load, Mailbox, Message, RESOURCES};
+use crate::core::{Board, LargestTurn, Load, Mailbox, Message, RESOURCES};
 use crate::options::{Options, Tuning};
-use crate::tenants::{Doorkeeper, Registry, Streams, Tenant};
+use crate::tenants::{Doorkeeper, Registry, Seats, Tenant};
 
 /// A queue holds each connection at most once, so that no queue can be longer than the descriptors allow.
 const QUEUE_MAX: usize = 1 << 20;
@@ -80,10 +80,12 @@ pub struct Shared {
     pub counters: Counters,
     /// What the cores' stages last looked like.
     pub board: Board,
-    /// Places for replies that are too large to be made as a whole, of all tenants together.
-    pub streams: Streams,
+    /// Places for commands that run apart, of all tenants together.
+    pub apart: Seats,
     /// What the cores show each other of their load.
     pub loads: Box<[Load]>,
+    /// The largest turns of each core.
+    pub turns: Box<[LargestTurn]>,
     /// When the server started, ms since the Unix epoch.
     pub started_ms: u64,
     /// A random name of this process, 40 hexadecimal digits, as `CLUSTER MYID` wants it.
@@ -117,8 +119,9 @@ impl Shared {
             metrics: Arc::new(telemetry::Registry::new(options.cores)),
             counters: Counters::default(),
             board: Board::new(options.cores),
-            streams: Streams::new(engine::STREAMS_MAX),
+            apart: Seats::new(engine::REPLIES_MAX, engine::WORKS_MAX),
             loads: (0..options.cores).map(|_| Load::default()).collect(),
+            turns: (0..options.cores).map(|_| LargestTurn::default()).collect(),
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),
             tuning: RwLock::new(options.tuning.held_to(options.connections_limit)),

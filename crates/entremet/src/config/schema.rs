@@ -27,7 +27,7 @@ const KEYS: &[Key] = &[
     key("server.cores", Integer(1, 64), Unset("as many as the process may use"), Start, "Threads that serve clients, each with connections and a scheduler of its own."),
     key("server.max_connections", Integer(1, 1_000_000), Value("10000"), Reload, "Client connections open at once; further ones are told so and closed."),
     key("server.idle_timeout", TimeOrNever("1s", "365d"), Value("\"never\""), Reload, "Closes a connection that asked for nothing for so long."),
-    key("server.stalled_timeout", Time("1s", "1h"), Value("\"1min\""), Reload, "Cuts off a client that takes nothing of a reply of more than 8 MiB for so long: it keeps a snapshot of its tenant's data. While all 256 places for such replies are taken and somebody waits for one, after 1 s."),
+    key("server.stalled_timeout", Time("1s", "1h"), Value("\"1min\""), Reload, "Cuts off a client that takes nothing of a reply of more than 8 MiB for so long: it keeps a snapshot of its tenant's data. While somebody waits for a place for such a reply (a tenant has 4, all together 256), after 1 s."),
     key("server.max_value", Bytes("1KiB", "512MiB"), Value("\"128MiB\""), Start, "Largest key, value or other argument of a request (Redis's proto-max-bulk-len)."),
     key("server.max_command_memory", Bytes("1MiB", "1TiB"), Value("\"1GiB\""), Start, "Memory that one command may work with beside its request and its reply: what it changes (a member of a sorted set takes about half a KiB) and what it gathers to sort or combine. Beyond, it is refused and changes nothing."),
     key("server.max_arguments", Integer(1_024, 16_777_216), Value("1048576"), Start, "Most arguments of one request."),

@@ -129,7 +129,9 @@ pub fn run(
             run(spec, &args, &mut reply);
             return access.hold(reply.len_bytes().saturating_sub(before));
         }
-        Handler::Session(_) | Handler::Container => panic!("`{}` needs a session", spec.name),
+        Handler::Session(_) | Handler::Report(_) | Handler::Container => {
+            panic!("`{}` needs a session", spec.name)
+        }
     };
     let (mark, lookups) = (reply.mark(), access.lookups);
     if spec.flags.has(Flags::READONLY) {

@@ -147,8 +147,10 @@ pub enum Handler {
     KeyspaceWriter(fn(&mut Call) -> Done),
     /// On nothing but the table of commands: `COMMAND`, `… HELP`.
     Table(fn(&Spec, &Args, &mut Reply)),
-    /// The session's own business.
+    /// The session's own business, done on its core.
     Session(SessionCommand),
+    /// What the server says of itself or has changed of itself: it may take a while, and runs on a handler.
+    Report(SessionCommand),
     /// Nobody: the command exists only through its subcommands.
     Container,
 }
@@ -276,6 +278,12 @@ impl Spec {
         } else {
             len == self.arity as usize
         }
+    }
+
+    /// How many keys `args` name, without a look at each.
+    pub fn count_keys(&self, args: &Args) -> usize {
+        let indices = self.keys.iter().filter_map(|spec| spec.indices(args));
+        indices.map(|indices| indices.len()).sum()
     }
 
     /// Calls `each` with every key in `args`, in order. A count of keys that is wrong counts none: the command itself

@@ -15,7 +15,7 @@ use crate::resp::Protocol;
 use crate::tenants::Tenant;
 
 /// What a client has told of itself.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     /// `CLIENT SETNAME`; also the workload tag.
     pub name: String,
@@ -33,6 +33,8 @@ pub struct Client {
     pub addr: SocketAddr,
     /// The address of ours that it reached.
     pub local_addr: SocketAddr,
+    /// It speaks TLS.
+    pub tls: bool,
     /// When it came: [`crate::shared::Shared::steady_ms`].
     pub created_ms: u64,
     /// When it last sent a command, by the same clock.
@@ -56,9 +58,12 @@ impl Client {
         self.labels.lock().clone()
     }
 
-    /// Changes what it has told of itself.
-    pub fn relabel(&self, change: impl FnOnce(&mut Labels)) {
-        change(&mut self.labels.lock());
+    /// It has told this of itself.
+    pub fn relabel(&self, labels: &Labels) {
+        let mut shown = self.labels.lock();
+        if *shown != *labels {
+            shown.clone_from(labels);
+        }
     }
 
     /// The tenant it speaks for.
@@ -95,31 +100,71 @@ impl Client {
     }
 
     /// It has logged in as another tenant.
-    pub fn belongs_to(&self, tenant: &Arc<Tenant>) {
-        *self.tenant.lock() = Arc::clone(tenant);
+    pub fn belongs_to(self: &Arc<Self>, tenant: &Arc<Tenant>) {
+        let before = std::mem::replace(&mut *self.tenant.lock(), Arc::clone(tenant));
+        before.clients.remove(self);
+        tenant.clients.insert(self);
     }
 }
 
-/// Every connection of the process, by id.
+/// The connections of one tenant, by id.
+#[derive(Default)]
+pub struct OwnClients(Mutex<BTreeMap<u64, Arc<Client>>>);
+
+/// Connections that are copied from the list while it is locked: cores want it, too.
+const AT_ONCE: usize = 256;
+
+impl OwnClients {
+    fn insert(&self, client: &Arc<Client>) {
+        self.0.lock().insert(client.id, Arc::clone(client));
+    }
+
+    fn remove(&self, client: &Client) {
+        self.0.lock().remove(&client.id);
+    }
+
+    /// All of them, oldest first; one that comes or goes meanwhile may be among them or not.
+    pub fn all(&self) -> BTreeMap<u64, Arc<Client>> {
+        let mut all = BTreeMap::new();
+        let mut from = 0;
+        loop {
+            let clients = self.0.lock();
+            let some = clients.range(from..).take(AT_ONCE);
+            let before = all.len();
+            all.extend(some.map(|(id, client)| (*id, Arc::clone(client))));
+            match all.last_key_value() {
+                Some((last, _)) if all.len() == before + AT_ONCE => from = last + 1,
+                _ => return all,
+            }
+        }
+    }
+}
+
+/// The connections of the process.
 #[derive(Default)]
 pub struct Clients {
     next_id: AtomicU64,
-    by_id: Mutex<BTreeMap<u64, Arc<Client>>>,
+    open: AtomicUsize,
+}
+
+/// Who a new client is.
+pub struct Newcomer {
+    /// Its address.
+    pub addr: SocketAddr,
+    /// The address of ours that it reached.
+    pub local_addr: SocketAddr,
+    /// It speaks TLS.
+    pub tls: bool,
 }
 
 impl Clients {
     /// Registers a new connection.
-    pub fn enter(
-        &self,
-        addr: SocketAddr,
-        local_addr: SocketAddr,
-        now_ms: u64,
-        tenant: &Arc<Tenant>,
-    ) -> Arc<Client> {
+    pub fn enter(&self, who: Newcomer, now_ms: u64, tenant: &Arc<Tenant>) -> Arc<Client> {
         let client = Arc::new(Client {
             id: self.next_id.fetch_add(1, Ordering::Relaxed) + 1,
-            addr,
-            local_addr,
+            addr: who.addr,
+            local_addr: who.local_addr,
+            tls: who.tls,
             created_ms: now_ms,
             active_ms: AtomicU64::new(now_ms),
             last_command: Mutex::new("NULL"),
@@ -130,33 +175,25 @@ impl Clients {
             labels: Mutex::new(Labels::default()),
             tenant: Mutex::new(Arc::clone(tenant)),
         });
-        self.by_id.lock().insert(client.id, Arc::clone(&client));
+        self.open.fetch_add(1, Ordering::Relaxed);
+        tenant.clients.insert(&client);
         client
     }
 
     /// Forgets a connection that is closed.
     pub fn leave(&self, client: &Client) {
-        self.by_id.lock().remove(&client.id);
+        client.tenant().clients.remove(client);
+        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Connections now.
     pub fn count(&self) -> usize {
-        self.by_id.lock().len()
+        self.open.load(Ordering::Relaxed)
     }
 
     /// Connections since the start.
     pub fn total(&self) -> u64 {
         self.next_id.load(Ordering::Relaxed)
-    }
-
-    /// The connections of one tenant, oldest first: a tenant sees nobody else's.
-    pub fn of(&self, tenant: &Arc<Tenant>) -> Vec<Arc<Client>> {
-        let by_id = self.by_id.lock();
-        by_id
-            .values()
-            .filter(|client| Arc::ptr_eq(&client.tenant.lock(), tenant))
-            .cloned()
-            .collect()
     }
 }
 
@@ -168,9 +205,44 @@ mod tests {
     fn silence_is_counted_from_the_last_command() {
         let here = "127.0.0.1:6380".parse().unwrap();
         let tenant = crate::tenants::tests::tenant("web");
-        let client = Clients::default().enter(here, here, 1_000, &tenant);
+        let who = Newcomer {
+            addr: here,
+            local_addr: here,
+            tls: false,
+        };
+        let client = Clients::default().enter(who, 1_000, &tenant);
         assert!(!client.is_silent(3_000, 2_000) && client.is_silent(3_001, 2_000));
         client.note(crate::commands::lookup(b"get").unwrap(), 3_001);
         assert!(!client.is_silent(5_001, 2_000));
+    }
+
+    #[test]
+    fn a_tenant_has_its_own_connections_only_and_all_of_them() {
+        let here = "127.0.0.1:6380".parse().unwrap();
+        let (clients, [web, batch]) = (
+            Clients::default(),
+            ["web", "batch"].map(crate::tenants::tests::tenant),
+        );
+        let enter = |tenant| {
+            let who = Newcomer {
+                addr: here,
+                local_addr: here,
+                tls: false,
+            };
+            clients.enter(who, 1_000, tenant)
+        };
+        let many: Vec<_> = (0..3 * AT_ONCE).map(|_| enter(&web)).collect();
+        let other = enter(&batch);
+        assert_eq!(
+            (web.clients.all().len(), batch.clients.all().len()),
+            (3 * AT_ONCE, 1)
+        );
+        other.belongs_to(&web);
+        clients.leave(&many[0]);
+        assert_eq!(
+            (web.clients.all().len(), batch.clients.all().len()),
+            (3 * AT_ONCE, 0)
+        );
+        assert_eq!(clients.count(), 3 * AT_ONCE);
     }
 }

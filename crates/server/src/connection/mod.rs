@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use telemetry::Class;
 
 use crate::commands::Spec;
-use crate::core::{Served, Stream, Unit};
-use crate::resp::{Output, Parser};
+use crate::core::{Apart, Ready, Served, Told, Unit};
+use crate::resp::{Output, OwnedArgs, Parser};
 use crate::session::Session;
 use crate::shared::OpenError;
 use crate::tenants::{Ending, Tenant};
@@ -23,20 +23,18 @@ pub use socket::{Progress, Socket};
 /// Why a connection takes no turn although it may have requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
-    /// A key it wants is latched, or its tenant's commit log is full.
+    /// A key it wants is latched, its tenant's commit log is full, or what it is to see is not committed yet.
     Retry,
     /// Its work is queued for a handler or on one.
     Handler,
-    /// Its replies wait until this commit is done.
-    Commit(Seq),
     /// Its tenant's database is being opened.
     Opening,
     /// Its password is being checked.
     Login,
-    /// A handler runs its command of administration.
-    Errand,
-    /// Its reply is made piece by piece, the next one when it has taken the last.
-    Stream,
+    /// A handler makes room for more of its request.
+    Growing,
+    /// Its command runs apart, in pieces; what there is of the reply may leave meanwhile.
+    Apart,
 }
 
 /// A write whose reply is not sent yet, so that a failed commit can take the reply back.
@@ -48,6 +46,14 @@ pub struct Written {
     pub start: usize,
     /// Where its reply ends.
     pub end: usize,
+}
+
+/// Work to begin again when what it waits for is over.
+pub enum Pending {
+    /// A unit, which owns its words.
+    Unit(Box<Unit>),
+    /// A request, which has done nothing yet.
+    Request(OwnedArgs),
 }
 
 /// Requests answered but not yet counted: their latency ends when the reply leaves.
@@ -75,16 +81,25 @@ pub struct Connection {
     pub parser: Parser,
     /// `input` holds no whole request: it needs more bytes.
     pub starved: bool,
+    /// At least so many.
+    pub missing: usize,
     /// Replies not yet sent.
     pub output: Output,
-    /// Writes whose replies are held back.
+    /// Writes whose replies are held back. All are of the tenant that it speaks for: while there are some, it speaks
+    /// for no other.
     pub written: SmallVec<[Written; 4]>,
+    /// The commit that it waits for before a reply may leave.
+    pub awaits: Option<Seq>,
     /// Why it takes no turn.
     pub parked: Option<Parked>,
-    /// The reply that is being made piece by piece.
-    pub stream: Option<Box<Stream>>,
+    /// The command that runs apart.
+    pub apart: Option<Box<Apart>>,
     /// Work to begin again when what it waits for is over.
-    pub pending: Option<Box<Unit>>,
+    pub pending: Option<Pending>,
+    /// What it has got of what it waited for; it sees to that in its next turn.
+    pub ready: SmallVec<[Ready; 1]>,
+    /// It was told that something it may have waited for is over, before it waited.
+    pub told: bool,
     /// The database that it waited for could not be opened.
     pub open_error: Option<OpenError>,
     /// The core it belongs on, when that is another.
@@ -93,6 +108,8 @@ pub struct Connection {
     pub served: Served,
     /// It waits for its turn in the stage.
     pub queued: bool,
+    /// It waits for a turn to see to what is ready.
+    pub returning: bool,
     /// The socket may have bytes (notices come once per arrival).
     pub readable: bool,
     /// When the oldest of these came, in ns of the core's clock; 0: that is not known.
@@ -155,6 +172,24 @@ impl Tally {
 }
 
 impl Connection {
+    /// Takes over what a unit leaves behind.
+    pub fn take_note(&mut self, told: Told) {
+        self.tally.looked_up(told.lookups);
+        if !told.watches.is_empty() {
+            self.session.watches.add(told.watches);
+        }
+        if let Some(state) = told.state {
+            self.session.state = *state;
+            self.publish();
+        }
+    }
+
+    /// Shows others what commands on the connection have changed.
+    pub fn publish(&mut self) {
+        self.session.state.publish(&self.client);
+        self.closing |= self.session.state.closing;
+    }
+
     /// A connection that has said nothing yet.
     pub fn new(client: Arc<Client>, socket: Socket, tenant: Arc<Tenant>) -> Self {
         let session = Session::new(&tenant);
@@ -166,15 +201,20 @@ impl Connection {
             input: BytesMut::new(),
             parser: Parser::default(),
             starved: true,
+            missing: 0,
             output: Output::default(),
             written: SmallVec::new(),
+            awaits: None,
             parked: None,
-            stream: None,
+            apart: None,
             pending: None,
+            ready: SmallVec::new(),
+            told: false,
             open_error: None,
             moves_to: None,
             served: Served::default(),
             queued: false,
+            returning: false,
             readable: true,
             unread_since: 0,
             writable: true,
@@ -191,14 +231,41 @@ impl Connection {
     /// True when nothing of it is under way.
     pub fn idle(&self) -> bool {
         !self.queued
+            && !self.returning
             && self.parked.is_none()
+            && self.pending.is_none()
             && self.output.is_empty()
             && (self.starved || self.input.is_empty())
     }
 
+    /// Of how many parts what it holds is made: what it takes to free them.
+    pub fn parts(&self) -> usize {
+        let transaction = self.session.transaction.as_ref();
+        transaction.map_or(0, |transaction| transaction.calls.len()) + self.session.watches.len()
+    }
+
+    /// True when nothing of it is under way anywhere, so that another core can take it over.
+    pub fn rests(&self) -> bool {
+        self.parked.is_none()
+            && self.awaits.is_none()
+            && self.pending.is_none()
+            && self.ready.is_empty()
+            && !self.returning
+            && !self.queued
+    }
+
     /// True when what lies in its output may leave.
     pub fn may_send(&self) -> bool {
-        matches!(self.parked, None | Some(Parked::Stream))
+        matches!(self.parked, None | Some(Parked::Apart)) && self.awaits.is_none()
+    }
+
+    /// True when it may begin a request: nothing of an earlier one is under way.
+    pub fn takes_requests(&self) -> bool {
+        self.output.is_empty()
+            && !self.closing
+            && self.parked.is_none()
+            && self.awaits.is_none()
+            && self.written.is_empty()
     }
 
     /// True when a turn would move it forward: bytes to read or parse, or output that the socket can take.
@@ -212,6 +279,9 @@ impl Connection {
         if self.parked.is_some() {
             return false;
         }
-        self.closing || self.readable || !(self.starved || self.input.is_empty())
+        self.closing
+            || self.pending.is_some()
+            || self.readable
+            || !(self.starved || self.input.is_empty())
     }
 }

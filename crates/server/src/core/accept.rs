@@ -10,8 +10,9 @@ use mio::{Interest, Poll, Token};
 use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
 
-use super::message::Message;
+use super::message::{Message, Ready};
 use super::Core;
+use crate::connection::client::Newcomer;
 use crate::connection::{Connection, Socket};
 use crate::options::Listen;
 
@@ -139,10 +140,12 @@ impl Core {
             return Ok(None);
         };
         let socket = Socket::new(stream, tls)?;
-        let local = socket.local_addr()?;
-        let client = shared
-            .clients
-            .enter(addr, local, shared.steady_ms(), &tenant);
+        let who = Newcomer {
+            addr,
+            local_addr: socket.local_addr()?,
+            tls: tls.is_some(),
+        };
+        let client = shared.clients.enter(who, shared.steady_ms(), &tenant);
         Ok(Some(Box::new(Connection::new(client, socket, tenant))))
     }
 
@@ -189,6 +192,8 @@ impl Core {
         connection.tenant.left(self.id);
         self.shared.clients.leave(&connection.client);
         self.places.give_up(key);
+        let (tenant, parts) = (Arc::clone(&connection.tenant), connection.parts());
+        self.drop_later(&tenant, parts, connection);
     }
 
     /// Closes the connections that `CLIENT KILL` has marked, or whose tenant is gone.
@@ -198,13 +203,17 @@ impl Core {
         });
     }
 
-    /// Closes the connections of which that holds.
+    /// Has the connections of which that holds closed, each in a turn of its tenant's.
     pub(super) fn close_where(&mut self, ends: impl Fn(&Connection) -> bool) {
+        let now = self.now;
         for key in self.places.keys() {
-            match self.places.lift(key) {
-                Some(connection) if ends(&connection) => self.close(key, connection),
-                Some(connection) => self.places.back(key, connection),
-                None => {}
+            let Some(connection) = self.places.lift(key) else {
+                continue;
+            };
+            let ends = ends(&connection);
+            self.places.back(key, connection);
+            if ends {
+                self.ready(key, Ready::Killed, now);
             }
         }
     }

@@ -47,7 +47,7 @@ impl Core {
     pub(super) fn wait(&mut self, events: &mut Events) {
         let began = self.shared.options.clock.now();
         let until = match self.wake_at {
-            _ if self.door_waits() => began,
+            _ if self.door_waits() || self.mail_waits => began,
             Some(at) => at.min(self.tick_at),
             None => self.tick_at,
         };

@@ -1,26 +1,22 @@
 //! From a parsed request to its reply, or to whatever it must wait for.
 
-use std::sync::Arc;
-
 use engine::device::tagged;
-use engine::{Keys, Outcome, Seq};
+use engine::{Keys, Outcome};
 use policy::Nanos;
 use smallvec::SmallVec;
-use stage::Limited;
 use telemetry::Class;
 
-use super::message::{ConnectionKey, Message};
-use super::unit::{Ended, Trace, Unit};
+use super::answer::{answered, fail, refuse, reject, reply_of, turn_away, Before};
+use super::message::{ConnectionKey, Message, Ready};
+use super::unit::{
+    fits_turn, Scope, Surroundings, Told, Trace, Unit, TURN_BYTES_MAX, TURN_WORDS_MAX,
+};
 use super::{touch, Core, Used};
 use crate::commands::{self, Flags, Handler, Spec};
-use crate::connection::{Connection, Parked, Written};
+use crate::connection::{Connection, Parked, Pending};
 use crate::device::tag_of;
 use crate::resp::{Args, Reply};
 use crate::tenants::Ending;
-
-/// A unit of more requests does not run in a turn, where it would keep others from theirs for as long as it takes: a
-/// handler runs it, behind a permit and with its keys latched.
-const TURN_REQUESTS_MAX: usize = 128;
 
 /// What a connection does after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +41,11 @@ impl Core {
         let began = self.now;
         let (spec, flow) = match commands::check(&args) {
             Ok(spec) => (Some(spec), self.admitted(key, connection, spec, args, used)),
-            Err(bad) => (bad.spec, unusable(connection, args, &bad.text, used)),
+            Err(bad) => (bad.spec, self.unusable(connection, args, &bad.text, used)),
         };
+        if flow != Flow::Again && fits_turn(&args) {
+            used.words += args.len() as u64;
+        }
         self.count_call(connection, spec, self.now - began);
         flow
     }
@@ -71,7 +70,7 @@ impl Core {
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
-        if !connection.session.authenticated && !spec.flags.has(Flags::NO_AUTH) {
+        if !connection.session.state.authenticated && !spec.flags.has(Flags::NO_AUTH) {
             let text = "NOAUTH Authentication required.";
             return reject(connection, spec.class, text, used);
         }
@@ -95,22 +94,24 @@ impl Core {
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
+        if let Some(text) = too_long(spec, &args) {
+            return reject(connection, spec.class, &text, used);
+        }
         if connection.session.transaction.is_some() && !controls_transaction(spec) {
             return queue(connection, spec, args, used);
         }
         match spec.handler {
-            Handler::Data(_) => self.data(key, connection, spec, args, used),
-            Handler::Keyspace(_) | Handler::KeyspaceWriter(_) => self.start(
-                key,
-                connection,
-                Box::new(Unit::one(spec, args.to_owned())),
-                used,
-            ),
+            Handler::Data(_) if fits_turn(&args) => self.data(key, connection, spec, args, used),
             Handler::Session(command) => self.session(key, connection, (spec, command), args, used),
-            Handler::Table(run) => {
-                let before = Before::of(connection);
-                run(spec, &args, &mut reply_of(connection));
-                answered(connection, spec.class, 1, before, 0, used)
+            Handler::Data(_)
+            | Handler::Keyspace(_)
+            | Handler::KeyspaceWriter(_)
+            | Handler::Table(_)
+            | Handler::Report(_) => {
+                let state =
+                    matches!(spec.handler, Handler::Report(_)).then_some(&connection.session.state);
+                let unit = Box::new(Unit::one(spec, args.to_owned(), state));
+                self.start(key, connection, unit, used)
             }
             Handler::Container => unreachable!("the check has refused it"),
         }
@@ -132,19 +133,19 @@ impl Core {
         };
         let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
         spec.each_key(&args, |name| names.push(name));
-        if names.len() > TURN_REQUESTS_MAX {
-            let unit = Box::new(Unit::one(spec, args.to_owned()));
-            return self.start(key, connection, unit, used);
-        }
-        let protocol = connection.session.protocol;
+        let protocol = connection.session.state.protocol;
         let context = self.shared.context(&connection.tenant);
         let output = &mut connection.output;
         let _tagged = tagged(tag_of(spec.class));
+        let mut steps = 0;
         let outcome = keyspace.try_run(&Keys::Some(&names), self.now_ms, &mut |access| {
             output.rollback(before.mark);
-            commands::run(spec, access, args, Reply::new(output, protocol), context)?;
-            Ok(access.lookups)
+            let reply = Reply::new(output, protocol);
+            let ended = commands::run(spec, access, args, reply, context);
+            steps = access.steps_taken();
+            ended.map(|()| access.lookups)
         });
+        used.steps += steps;
         match outcome {
             Outcome::Done { seq, reply } => {
                 connection.tally.looked_up(reply);
@@ -162,14 +163,16 @@ impl Core {
                 connection.output.rollback(before.mark);
                 refuse(connection, spec.class, &error.reply(), used)
             }
-            Outcome::Disk | Outcome::Busy | Outcome::Full => {
+            // It is run again first for those: what is in the way may have gone.
+            Outcome::Busy | Outcome::Full => {
                 connection.output.rollback(before.mark);
-                self.start(
-                    key,
-                    connection,
-                    Box::new(Unit::one(spec, args.to_owned())),
-                    used,
-                )
+                let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+                self.start(key, connection, unit, used)
+            }
+            Outcome::Disk => {
+                connection.output.rollback(before.mark);
+                let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+                self.hand_over(key, connection, unit, used)
             }
         }
     }
@@ -179,70 +182,126 @@ impl Core {
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
-        unit: Box<Unit>,
+        mut unit: Box<Unit>,
         used: &mut Used,
     ) -> Flow {
-        let Some(keyspace) = connection.tenant.keyspace().map(Arc::clone) else {
+        if unit.scope() == Scope::Nothing {
+            return self.hand_over(key, connection, unit, used);
+        }
+        if connection.tenant.keyspace().is_none() {
             self.open(key, connection, unit.spec(), used);
             if connection.parked.is_some() {
-                connection.pending = Some(unit);
+                connection.pending = Some(Pending::Unit(unit));
             }
             return Flow::Stop;
-        };
+        }
+        if !unit.fits_turn() {
+            return self.hand_over(key, connection, unit, used);
+        }
         loop {
             let before = Before::of(connection);
-            let protocol = connection.session.protocol;
-            let context = self.shared.context(&connection.tenant);
-            let output = &mut connection.output;
-            let now_ms = self.now_ms;
-            let mut trace = Trace::new(&*self.shared.options.clock);
-            let _tagged = tagged(tag_of(unit.class));
-            let outcome = unit.with_keys(|keys| match keys {
-                Keys::Some(_) if unit.requests <= TURN_REQUESTS_MAX as u64 => {
-                    keyspace.try_run(keys, now_ms, &mut |access| {
-                        output.rollback(before.mark);
-                        unit.run(access, output, protocol, (context, &mut trace))?;
-                        Ok(access.lookups)
-                    })
-                }
-                _ => Outcome::Disk,
-            });
-            if !matches!(outcome, Outcome::Done { .. }) {
-                connection.output.rollback(before.mark);
-            }
+            let outcome = self.in_memory(connection, &unit, before, used);
+            let Some(keyspace) = connection.tenant.keyspace() else {
+                unreachable!("it was open above, and stays so")
+            };
             let registered = match outcome {
                 Outcome::Done { seq, reply } => {
-                    connection.tally.looked_up(reply);
-                    touch(&mut self.touched, &keyspace, seq);
-                    let steps = trace.ended();
-                    self.count_steps(connection, steps);
-                    return answered(connection, unit.class, unit.requests, before, seq, used);
+                    touch(&mut self.touched, keyspace, seq);
+                    connection.take_note(reply);
+                    let (class, requests) = (unit.class, unit.take_requests());
+                    return answered(connection, class, requests, before, seq, used);
                 }
                 Outcome::Failed(error) => {
                     return refuse(connection, unit.class, &error.reply(), used)
                 }
-                Outcome::Disk => return self.hand_over(key, connection, keyspace, unit, used),
-                Outcome::Busy => unit.with_keys(|keys| keyspace.wait(keys, self.retry(key))),
+                Outcome::Disk => return self.hand_over(key, connection, unit, used),
+                Outcome::Busy => unit.with_keys(|keys| keyspace.wait(keys, self.look_again(key))),
                 Outcome::Full => {
                     keyspace.kick();
-                    keyspace.wait_room(self.retry(key))
+                    keyspace.wait_room(self.look_again(key))
                 }
             };
             if registered {
-                connection.pending = Some(unit);
-                connection.parked = Some(Parked::Retry);
+                self.wait_with(key, connection, unit);
                 return Flow::Stop;
             }
         }
     }
 
-    /// Counts the commands of a transaction.
-    pub(super) fn count_steps(&self, connection: &mut Connection, steps: Vec<Ended>) {
-        for step in steps {
-            connection.tally.failed += u32::from(step.ending.is_error());
-            let calls = &connection.tenant.calls;
-            calls.count(self.id, Some(step.spec), &step.ending, step.took);
+    /// Phase 1 of a unit. REQUIRES: its tenant's database is open.
+    fn in_memory(
+        &self,
+        connection: &mut Connection,
+        unit: &Unit,
+        before: Before,
+        used: &mut Used,
+    ) -> Outcome<Told> {
+        let Some(keyspace) = connection.tenant.keyspace() else {
+            return Outcome::Disk;
+        };
+        let mut trace = Trace::new(&*self.shared.options.clock);
+        let _tagged = tagged(tag_of(unit.class));
+        let (output, mut steps) = (&mut connection.output, 0);
+        let outcome = unit.with_keys(|keys| {
+            keyspace.try_run(keys, self.now_ms, &mut |access| {
+                output.rollback(before.mark);
+                let with = Surroundings {
+                    shared: &self.shared,
+                    tenant: &connection.tenant,
+                    client: &connection.client,
+                    protocol: connection.session.state.protocol,
+                    now_ms: self.now_ms,
+                    context: self.shared.context(&connection.tenant),
+                    trace: &mut trace,
+                };
+                let ended = unit.run(Some(access), output, with);
+                steps = access.steps_taken();
+                ended
+            })
+        });
+        used.steps += steps;
+        match outcome {
+            Outcome::Done { .. } => {
+                connection.tally.failed += trace.count(&connection.tenant.calls, self.id);
+            }
+            _ => connection.output.rollback(before.mark),
         }
+        outcome
+    }
+
+    /// Parks a connection until it is told to look again, and has it begin `unit` again then.
+    pub(super) fn wait_with(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        unit: Box<Unit>,
+    ) {
+        connection.pending = Some(Pending::Unit(unit));
+        connection.parked = Some(Parked::Retry);
+        if std::mem::take(&mut connection.told) {
+            self.shared
+                .mailbox(self.id)
+                .send(Message::Ready(key, Ready::Look));
+        }
+    }
+
+    /// Answers a request that is no command: unknown, or with too few or too many words. A bad `EXEC` ends its
+    /// transaction, as in Redis.
+    fn unusable(
+        &mut self,
+        connection: &mut Connection,
+        args: Args<'_>,
+        text: &str,
+        used: &mut Used,
+    ) -> Flow {
+        if !commands::is(args.get(0), "exec") || !self.end_transaction(connection) {
+            return reject(connection, Class::Other, text, used);
+        }
+        let why = text.strip_prefix("ERR ").unwrap_or(text);
+        let text = format!("EXECABORT Transaction discarded because of: {why}");
+        let flow = fail(connection, Class::Other, &text, used);
+        connection.ending = connection.ending.take().map(Ending::rejected);
+        flow
     }
 
     /// Remembers the connection's last command, where it differs from the one before.
@@ -256,158 +315,32 @@ impl Core {
         }
     }
 
-    /// What a keyspace calls when the thing that `key` waits for may be over.
-    pub(super) fn retry(&self, key: ConnectionKey) -> engine::Waiter {
+    /// What is called when the thing that `key` waits for may be over.
+    pub(super) fn look_again(&self, key: ConnectionKey) -> engine::Waiter {
         let mailbox = self.mailbox.clone();
-        Box::new(move || mailbox.send(Message::Retry(key)))
+        Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
     }
-}
-
-/// The state of the output before a command, to take its reply back to.
-#[derive(Clone, Copy)]
-pub(super) struct Before {
-    pub(super) mark: crate::resp::Mark,
-    start: usize,
-}
-
-impl Before {
-    pub(super) fn of(connection: &Connection) -> Self {
-        Self {
-            mark: connection.output.mark(),
-            start: connection.output.len(),
-        }
-    }
-}
-
-/// The reply writer of a connection.
-pub(super) fn reply_of(connection: &mut Connection) -> Reply<'_> {
-    let protocol = connection.session.protocol;
-    Reply::new(&mut connection.output, protocol)
-}
-
-/// Books a request whose reply has been written, and drops the reply if the client wants none.
-pub(super) fn answered(
-    connection: &mut Connection,
-    class: Class,
-    requests: u64,
-    before: Before,
-    seq: Seq,
-    used: &mut Used,
-) -> Flow {
-    used.requests += requests;
-    connection.tally.count(class);
-    let ending = Ending::of(connection.output.since(before.mark));
-    connection.tally.failed += u32::from(ending.is_error());
-    connection.ending = Some(ending);
-    if connection.session.reply_mode.suppresses() {
-        connection.output.rollback(before.mark);
-    }
-    if seq > 0 {
-        let end = connection.output.len();
-        connection.written.push(Written {
-            seq,
-            start: before.start,
-            end,
-        });
-    }
-    if connection.closing {
-        Flow::Stop
-    } else {
-        Flow::Next
-    }
-}
-
-/// Answers a request that is no command: unknown, or with too few or too many words. A bad `EXEC` ends its
-/// transaction, as in Redis.
-fn unusable(connection: &mut Connection, args: Args<'_>, text: &str, used: &mut Used) -> Flow {
-    if !commands::is(args.get(0), "exec") || connection.session.transaction.take().is_none() {
-        return reject(connection, Class::Other, text, used);
-    }
-    connection.client.queued(None);
-    connection.session.watches.clear();
-    let why = text.strip_prefix("ERR ").unwrap_or(text);
-    let text = format!("EXECABORT Transaction discarded because of: {why}");
-    let flow = fail(connection, Class::Other, &text, used);
-    connection.ending = connection.ending.take().map(Ending::rejected);
-    flow
-}
-
-/// Answers with an error before the command begins.
-fn reject(connection: &mut Connection, class: Class, text: &str, used: &mut Used) -> Flow {
-    let flow = refuse(connection, class, text, used);
-    connection.ending = connection.ending.take().map(Ending::rejected);
-    flow
-}
-
-/// Answers with an error; inside `MULTI` that spoils the transaction.
-pub(super) fn refuse(
-    connection: &mut Connection,
-    class: Class,
-    text: &str,
-    used: &mut Used,
-) -> Flow {
-    if let Some(transaction) = &mut connection.session.transaction {
-        transaction.spoiled = true;
-    }
-    fail(connection, class, text, used)
-}
-
-/// Answers that a limit forbids it. Such a request is charged like another, since it was read and answered, but it
-/// is in no count of answered or failed requests and in no latency.
-fn turn_away(connection: &mut Connection, text: &str, used: &mut Used) -> Flow {
-    if let Some(transaction) = &mut connection.session.transaction {
-        transaction.spoiled = true;
-    }
-    let before = Before::of(connection);
-    reply_of(connection).error(text);
-    connection.ending = Some(Ending::of(connection.output.since(before.mark)).rejected());
-    used.requests += 1;
-    if connection.session.reply_mode.suppresses() {
-        connection.output.rollback(before.mark);
-    }
-    let tally = &mut connection.tally;
-    if tally.answered.is_empty() {
-        // Its wait must not be taken for that of the next one that is served.
-        (tally.since, tally.queue_ns) = (0, 0);
-    }
-    Flow::Next
-}
-
-/// The answer to every request of a turn that a limit forbids.
-pub(super) fn throttled(
-    connection: &Connection,
-    limit: Limited,
-    retry_ns: Nanos,
-) -> (telemetry::Limit, String) {
-    let settings = connection.tenant.settings();
-    let (limit, text) = match limit {
-        Limited::Requests => {
-            let rate = settings.limit.requests_per_s.unwrap_or_default();
-            (telemetry::Limit::Requests, format!("requests = {rate}/s"))
-        }
-        Limited::Bytes => {
-            let rate = settings.limit.bytes_per_s.unwrap_or_default();
-            (telemetry::Limit::Bytes, format!("bytes = {rate}/s"))
-        }
-    };
-    let retry_ms = retry_ns.div_ceil(1_000_000);
-    let text = format!(
-        "THROTTLED tenant '{}' is over its limit of {text}; retry after {retry_ms} ms",
-        connection.tenant.name
-    );
-    (limit, text)
-}
-
-/// Answers with an error.
-pub(super) fn fail(connection: &mut Connection, class: Class, text: &str, used: &mut Used) -> Flow {
-    let before = Before::of(connection);
-    reply_of(connection).error(text);
-    answered(connection, class, 1, before, 0, used)
 }
 
 /// Requests a command is charged as: one, and one more for each further key.
 pub(super) fn requests_of(keys: usize) -> u64 {
     keys.max(1) as u64
+}
+
+/// Why a command on the connection cannot be run with so many or so long words: a core would have to look at each.
+fn too_long(spec: &Spec, args: &Args<'_>) -> Option<String> {
+    use crate::commands::SessionCommand::{Auth, Echo, Ping, Watch};
+    let Handler::Session(command) = spec.handler else {
+        return None;
+    };
+    // Of these it needs none: it repeats them, looks at their length, or leaves them to a handler.
+    let looks = !matches!(command, Auth | Echo | Ping | Watch);
+    (looks && !fits_turn(args)).then(|| {
+        format!(
+            "ERR '{}' takes at most {TURN_WORDS_MAX} words and {TURN_BYTES_MAX} bytes",
+            spec.name
+        )
+    })
 }
 
 /// The commands that are not queued inside `MULTI`.
@@ -435,7 +368,7 @@ fn queue(
         .transaction
         .as_mut()
         .expect("queued only inside MULTI");
-    if transaction.push(spec, args.to_owned()) {
+    if transaction.push((spec, args.to_owned())) {
         connection.client.queued(Some(transaction.calls.len()));
         reply_of(connection).simple("QUEUED");
         let flow = answered(connection, Class::Other, 1, before, 0, used);

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use engine::{Keyspace, Seq};
+use engine::Keyspace;
 use policy::Nanos;
 
-use super::message::ConnectionKey;
+use super::message::{ConnectionKey, Ready};
 use super::{Core, Used};
 use crate::connection::{Connection, Parked};
 use crate::resp::{Output, Reply};
 use crate::tenants::{Ending, Tenant};
 
+/// Connections that are told of a commit before others get their turns.
+const TOLD_MAX: usize = 64;
+
 impl Core {
     /// Holds the replies back if one of them tells of a write that is not committed yet.
     pub(super) fn settle_replies(&mut self, key: ConnectionKey, connection: &mut Connection) {
-        if connection.parked.is_some() {
+        if connection.awaits.is_some() || !matches!(connection.parked, None | Some(Parked::Apart)) {
             // It is away for another reason; its return settles these replies too.
             return;
         }
@@ -27,52 +30,50 @@ impl Core {
         if keyspace.await_commit(self.id, seq) {
             confirm(connection, &keyspace, self.id);
         } else {
-            connection.parked = Some(Parked::Commit(seq));
+            connection.awaits = Some(seq);
             self.waiting.enter(connection.tenant.id, seq, key);
         }
     }
 
-    /// Commits of `tenant` have ended: lets go the connections that waited for them.
-    pub(super) fn committed(&mut self, tenant: &Arc<Tenant>, now: Nanos) {
-        let Some(keyspace) = tenant.keyspace().cloned() else {
+    /// Commits of `tenant` have ended.
+    pub(super) fn committed(&mut self, tenant: Arc<Tenant>, now: Nanos) {
+        let Some(keyspace) = tenant.keyspace() else {
             return;
         };
         // The committer is a thread of its own; what it used of the processors was used for this tenant.
         let committer_ns = keyspace.take_commit_cpu_ns();
-        self.stage
-            .charge(now, tenant.id, Used::default().cost(committer_ns));
-        let mut now = now;
-        loop {
-            let committed = keyspace.committed();
-            while let Some(key) = self.waiting.next(tenant.id, committed) {
-                now = self.let_go(key, committed, &keyspace, now);
-            }
-            match self.waiting.first(tenant.id) {
-                // It may have been decided since the look above; then nobody would tell again.
-                Some(seq) if keyspace.await_commit(self.id, seq) => {}
-                _ => return,
-            }
+        let cost = Used::default().cost(committer_ns);
+        self.stage.charge(now, tenant.id, cost);
+        if !self.decided.iter().any(|other| Arc::ptr_eq(other, &tenant)) {
+            self.decided.push_back(tenant);
         }
     }
 
-    /// Answers a connection whose commit is decided. Begins at `begin`; returns when it ended.
-    fn let_go(
-        &mut self,
-        key: ConnectionKey,
-        committed: Seq,
-        keyspace: &Keyspace,
-        begin: Nanos,
-    ) -> Nanos {
-        let Some(mut connection) = self.places.lift(key) else {
-            return begin;
-        };
-        if matches!(connection.parked, Some(Parked::Commit(seq)) if seq <= committed) {
-            connection.parked = None;
-            confirm(&mut connection, keyspace, self.id);
-            return self.after_work(key, connection, Used::default(), begin);
+    /// Lets go some of the connections that waited for commits; `true`: there are more.
+    pub(super) fn tell_committed(&mut self, now: Nanos) -> bool {
+        for _ in 0..TOLD_MAX {
+            let Some(tenant) = self.decided.front().cloned() else {
+                return false;
+            };
+            let Some(keyspace) = tenant.keyspace() else {
+                self.decided.pop_front();
+                continue;
+            };
+            if let Some(key) = self.waiting.next(tenant.id, keyspace.committed()) {
+                self.ready(key, Ready::Look, now);
+                // Another tenant's are next.
+                self.decided.rotate_left(1);
+                continue;
+            }
+            // It may have been decided since the look above; then nobody would tell again.
+            match self.waiting.first(tenant.id) {
+                Some(seq) if keyspace.await_commit(self.id, seq) => {}
+                _ => {
+                    self.decided.pop_front();
+                }
+            }
         }
-        self.put_back(key, connection, begin);
-        begin
+        !self.decided.is_empty()
     }
 }
 
@@ -92,7 +93,7 @@ fn confirm(connection: &mut Connection, keyspace: &Keyspace, core: usize) {
     for (write, text) in failed {
         output.write(&before[at..write.start]);
         let mark = output.mark();
-        Reply::new(&mut output, connection.session.protocol).error(&text);
+        Reply::new(&mut output, connection.session.state.protocol).error(&text);
         let ending = Ending::of(output.since(mark));
         // The command itself was counted when it ran.
         connection.tenant.calls.count(core, None, &ending, 0);

@@ -1,57 +1,33 @@
-//! Work that needs the disk: its own stage, its permits, its way to a handler thread and back.
+//! Work that does not fit a turn: its own stage, its permits, its way to a handler thread and back.
 
 use std::sync::Arc;
 
-use engine::device::tagged;
-use engine::{EngineError, Keyspace, Latch, Lookups, Seq};
-use policy::{Cost, Nanos, PrincipalId};
-use stage::{Admitted, Next, Permit};
+use policy::{Cost, Nanos};
+use stage::{Admitted, Next};
 use telemetry::Class;
 
+use super::apart;
 use super::command::Flow;
-use super::message::{ConnectionKey, Message};
-use super::slow::{note_slow, slow_over_ns};
-use super::stream;
-use super::unit::{Ended, Trace, Unit};
+use super::message::{ConnectionKey, Handled, Message, Ready};
+use super::unit::{Scope, Unit, TURN_WORDS_MAX};
+use super::work::{Attempt, Finished, Stopwatch, Work};
 use super::{Core, Used};
-use crate::connection::client::Client;
-use crate::connection::{Connection, Parked, Written};
-use crate::device::tag_of;
-use crate::resp::{Output, Protocol};
-use crate::tenants::{Ending, Tenant};
+use crate::connection::{Connection, Parked, Pending, Written};
+use crate::shared::Shared;
+use crate::tenants::Tenant;
 
 /// What waits in the handler stage.
 pub enum Task {
     /// A unit to be run.
     Run(Work),
-    /// The next piece of the reply that is streamed to this connection.
+    /// The next piece of the command that runs apart for this connection.
     GoOn(ConnectionKey),
+    /// Something else; what it returns is for the connection.
+    Job(Job),
 }
 
-/// A unit on its way to a handler.
-pub struct Work {
-    pub(super) key: ConnectionKey,
-    pub(super) tenant: Arc<Tenant>,
-    pub(super) keyspace: Arc<Keyspace>,
-    pub(super) unit: Box<Unit>,
-    pub(super) protocol: Protocol,
-    client: Arc<Client>,
-}
-
-/// A unit back from its handler.
-pub struct Finished {
-    output: Output,
-    seq: Seq,
-    class: Class,
-    service_ns: Nanos,
-    /// Processor time of the handler.
-    cpu_ns: Nanos,
-    principal: PrincipalId,
-    ending: Ending,
-    steps: Vec<Ended>,
-    lookups: Lookups,
-    permit: Permit,
-}
+/// Work for a tenant that is not a unit.
+pub type Job = Box<dyn FnOnce(&Arc<Shared>) -> Option<(ConnectionKey, Ready)> + Send>;
 
 impl Core {
     /// Queues a unit for a handler and parks its connection.
@@ -59,28 +35,42 @@ impl Core {
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
-        keyspace: Arc<Keyspace>,
-        unit: Box<Unit>,
+        mut unit: Box<Unit>,
         used: &mut Used,
     ) -> Flow {
-        used.requests += unit.requests;
-        let protocol = connection.session.protocol;
+        used.requests += unit.take_requests();
+        let scope = unit.scope();
+        let keyspace = match scope {
+            Scope::Nothing => None,
+            _ => connection.tenant.keyspace().cloned(),
+        };
+        if let (Scope::Snapshot, Some(keyspace)) = (scope, &keyspace) {
+            // It shows what was there when it was asked for. Should that not be committed yet, it waits here and not
+            // with a permit in hand.
+            let shows = *unit.shows.get_or_insert_with(|| keyspace.last_seq());
+            if !keyspace.await_commit(self.id, shows) {
+                keyspace.kick();
+                self.waiting.enter(connection.tenant.id, shows, key);
+                self.wait_with(key, connection, unit);
+                return Flow::Stop;
+            }
+        }
         let class = unit.class.index() as u8;
-        let tenant = Arc::clone(&connection.tenant);
-        let client = Arc::clone(&connection.client);
         let work = Work {
             key,
-            tenant,
+            core: self.id,
+            tenant: Arc::clone(&connection.tenant),
             keyspace,
             unit,
-            protocol,
-            client,
+            protocol: connection.session.state.protocol,
+            client: Arc::clone(&connection.client),
         };
-        let now = self.shared.options.clock.now();
         connection.parked = Some(Parked::Handler);
+        let tenant = connection.tenant.id;
+        let now = self.shared.options.clock.now();
         if self
             .handlers
-            .admit(now, connection.tenant.id, class, Task::Run(work))
+            .admit(now, tenant, class, Task::Run(work))
             .is_err()
         {
             // One unit a connection at most: the queue holds as many as connections are allowed.
@@ -91,7 +81,36 @@ impl Core {
         Flow::Stop
     }
 
-    /// Starts as many units as permits allow, in the order the stage decides.
+    /// Queues a job for a handler, in the line of a tenant. `false`: the tenant is gone, and so is the job.
+    pub(super) fn submit(&mut self, tenant: &Tenant, job: Job) -> bool {
+        let now = self.shared.options.clock.now();
+        self.enroll(tenant, now);
+        let class = Class::Other.index() as u8;
+        let task = Task::Job(job);
+        self.handlers.admit(now, tenant.id, class, task).is_ok()
+    }
+
+    /// Drops something that is made of so many parts, elsewhere if they are many.
+    pub(super) fn drop_later(&mut self, tenant: &Tenant, parts: usize, heavy: impl Send + 'static) {
+        if parts <= TURN_WORDS_MAX {
+            return;
+        }
+        if tenant.removed() {
+            // It has no line any more.
+            return self
+                .shared
+                .engine
+                .handlers()
+                .submit(Box::new(move || drop(heavy)));
+        }
+        let job: Job = Box::new(move |_| {
+            drop(heavy);
+            None
+        });
+        self.submit(tenant, job);
+    }
+
+    /// Starts as many tasks as permits allow, in the order the stage decides.
     pub(super) fn release_handlers(&mut self, now: Nanos) {
         loop {
             match self.handlers.next(now) {
@@ -105,147 +124,132 @@ impl Core {
         }
     }
 
-    /// Sends a handler work for a tenant that no client waits in line for. The stage is told afterwards what it
-    /// cost, and the tenant's next units wait so much longer.
-    pub(super) fn submit(&self, tenant: &Arc<Tenant>, work: impl FnOnce() + Send + 'static) {
-        let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
-        let principal = tenant.id;
-        self.shared.engine.handlers().submit(Box::new(move || {
-            let begin = shared.options.clock.now();
-            work();
-            let service_ns = shared.options.clock.now() - begin;
-            mailbox.send(Message::Worked(principal, service_ns));
-        }));
-    }
-
     fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
-        let permit = admitted.permit;
+        let (permit, principal) = (admitted.permit, admitted.principal);
         let work = match admitted.item {
             Task::Run(work) => work,
             Task::GoOn(key) => return self.go_on(key, permit, now),
-        };
-        let latch = work
-            .unit
-            .with_keys(|keys| work.keyspace.latch(keys, self.retry(work.key)));
-        let Some(latch) = latch else {
-            // Somebody else has the key on a handler; when it comes back this may need no disk at all.
-            self.handlers.settle(now, permit, Cost([0]));
-            if let Some(mut connection) = self.places.lift(work.key) {
-                connection.parked = Some(Parked::Retry);
-                connection.pending = Some(work.unit);
-                self.places.back(work.key, connection);
+            Task::Job(job) => {
+                let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
+                return self.shared.engine.handlers().submit(Box::new(move || {
+                    let watch = Stopwatch::start(&shared);
+                    let then = job(&shared);
+                    let worked = watch.read(&shared);
+                    let handled = Handled {
+                        permit,
+                        principal,
+                        worked,
+                        then,
+                    };
+                    mailbox.send(Message::Handled(Box::new(handled)));
+                }));
             }
-            return;
         };
-        let shared = Arc::clone(&self.shared);
-        let mailbox = self.mailbox.clone();
+        if work.unit.is_long() {
+            return apart::begin(
+                (work, permit, None),
+                now,
+                (&self.shared, self.mailbox.clone()),
+            );
+        }
+        let mut latch = None;
+        if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
+            latch = (work.unit).with_keys(|keys| keyspace.latch(keys, self.look_again(work.key)));
+            if latch.is_none() {
+                // Somebody else has the key on a handler; when it comes back this may need no disk at all.
+                self.handlers.settle(now, permit, Cost([0]));
+                if let Some(mut connection) = self.places.lift(work.key) {
+                    self.wait_with(work.key, &mut connection, work.unit);
+                    self.places.back(work.key, connection);
+                }
+                return;
+            }
+        }
+        let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
         self.shared.engine.handlers().submit(Box::new(move || {
-            let (key, begin) = (work.key, shared.options.clock.now());
-            match work.run(latch, permit, &shared) {
-                Ok(finished) => mailbox.send(Message::Finished(key, Box::new(finished))),
-                Err(large) => stream::begin(*large, begin, (&shared, mailbox)),
-            }
+            let (key, watch) = (work.key, Stopwatch::start(&shared));
+            let ready = match work.attempt(latch, &watch, (&shared, &mailbox)) {
+                Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
+                Attempt::Waits(unit) => Ready::Waits(unit),
+                Attempt::Long(work, latch) => {
+                    let begin = watch.began();
+                    return apart::begin((*work, permit, latch), begin, (&shared, mailbox));
+                }
+            };
+            let handled = Handled {
+                permit,
+                principal,
+                worked: watch.read(&shared),
+                then: Some((key, ready)),
+            };
+            mailbox.send(Message::Handled(Box::new(handled)));
         }));
     }
 
-    /// A unit is back: its reply joins its connection's, its handler is free for the next.
-    pub(super) fn finish(&mut self, key: ConnectionKey, finished: Finished, now: Nanos) {
+    /// A handler gives its permit back.
+    pub(super) fn handled(&mut self, handled: Handled, now: Nanos) {
+        let worked = handled.worked;
         self.handlers
-            .settle(now, finished.permit, Cost([finished.service_ns]));
-        self.stage.charge(
-            now,
-            finished.principal,
-            Used::default().cost(finished.cpu_ns),
-        );
-        if let Some(mut connection) = self.places.lift(key) {
-            connection.parked = None;
-            connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
-            connection.tally.count(finished.class);
-            connection.tally.failed += u32::from(finished.ending.is_error());
-            connection.ending = Some(finished.ending);
-            self.count_steps(&mut connection, finished.steps);
-            let spec = connection.last;
-            self.count_call(&mut connection, spec, finished.service_ns);
-            connection.tally.looked_up(finished.lookups);
-            let start = connection.output.len();
-            if !connection.session.reply_mode.suppresses() {
-                connection.output.append(finished.output);
-            }
-            if finished.seq > 0 {
-                let end = connection.output.len();
-                connection.written.push(Written {
-                    seq: finished.seq,
-                    start,
-                    end,
-                });
-            }
-            self.after_work(key, connection, Used::default(), now);
+            .settle(now, handled.permit, Cost([worked.service_ns]));
+        let cost = Used::default().cost(worked.cpu_ns);
+        self.stage.charge(now, handled.principal, cost);
+        if let Some((key, ready)) = handled.then {
+            self.ready(key, ready, now);
         }
-        self.release_handlers(now);
     }
-}
 
-impl Work {
-    /// Phase 2, on a handler thread. An error is no failure: the reply is too large to be made as a whole.
-    fn run(
-        self,
-        latch: Latch,
-        permit: Permit,
-        shared: &crate::shared::Shared,
-    ) -> Result<Finished, Box<(Self, Permit, Latch)>> {
-        let thread_time = shared.options.thread_time;
-        let (begin, cpu_begin) = (shared.options.clock.now(), thread_time());
-        let mut output = Output::new();
-        let context = shared.context(&self.tenant);
-        let mut trace = Trace::new(&*shared.options.clock);
-        let empty = output.mark();
-        let _tagged = tagged(tag_of(self.unit.class));
-        let result = self
-            .keyspace
-            .run(&latch, (shared.options.wall_ms)(), &mut |access| {
-                output.rollback(empty);
-                self.unit
-                    .run(access, &mut output, self.protocol, (context, &mut trace))?;
-                Ok(access.lookups)
+    /// A unit is back: its reply joins its connection's.
+    pub(super) fn finish(&mut self, connection: &mut Connection, finished: Finished) {
+        connection.parked = None;
+        connection.apart = None;
+        connection.told = false;
+        connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
+        connection.tally.count(finished.class);
+        connection.tally.failed += u32::from(finished.ending.is_error()) + finished.failed;
+        connection.ending = Some(finished.ending);
+        let spec = connection.last;
+        self.count_call(connection, spec, finished.service_ns);
+        let suppressed = connection.session.state.reply_mode.suppresses();
+        connection.take_note(finished.told);
+        let start = connection.output.len();
+        if !suppressed {
+            connection.output.append(finished.output);
+        }
+        if finished.seq > 0 {
+            let end = connection.output.len();
+            connection.written.push(Written {
+                seq: finished.seq,
+                start,
+                end,
             });
-        let (seq, lookups) = match result {
-            Ok((lookups, seq)) => (seq, lookups),
-            Err(EngineError::Large) => return Err(Box::new((self, permit, latch))),
-            Err(error) => {
-                output.rollback(empty);
-                crate::resp::Reply::new(&mut output, self.protocol).error(&error.reply());
-                (0, Lookups::default())
-            }
-        };
-        drop(latch);
-        if seq > 0 {
-            self.keyspace.kick();
         }
-        let service_ns = shared.options.clock.now() - begin;
-        let cpu_ns = thread_time().saturating_sub(cpu_begin);
-        if service_ns >= slow_over_ns(shared.tuning().slow_log_over_us) {
-            if let Some(words) = self.unit.words() {
-                note_slow(
-                    shared,
-                    &self.tenant,
-                    &self.client,
-                    self.unit.spec(),
-                    words.args(),
-                    service_ns,
-                );
+    }
+
+    /// What a connection waited for may be over: it begins again what it had begun.
+    pub(super) fn begin_again(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        used: &mut Used,
+    ) {
+        match connection.parked {
+            Some(Parked::Retry) => connection.parked = None,
+            // It does not wait yet; a handler is about to say that it must.
+            Some(Parked::Handler | Parked::Apart) => {
+                connection.told = true;
+                return;
             }
+            _ => return,
         }
-        Ok(Finished {
-            ending: Ending::of(output.since(empty)),
-            steps: trace.ended(),
-            output,
-            seq,
-            class: self.unit.class,
-            service_ns,
-            cpu_ns,
-            principal: self.tenant.id,
-            lookups,
-            permit,
-        })
+        if let Some(Pending::Unit(_)) = &connection.pending {
+            let Some(Pending::Unit(unit)) = connection.pending.take() else {
+                return;
+            };
+            let begin = self.now;
+            self.start(key, connection, unit, used);
+            let spec = connection.last;
+            let took = self.shared.options.clock.now() - begin;
+            self.count_call(connection, spec, took);
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use policy::{Nanos, PrincipalId};
 use stage::{Consumed, Permit};
 
-use super::handler::Finished;
-use super::stream::Piece;
+use super::apart::Piece;
 use super::unit::Unit;
+use super::work::Finished;
 use crate::connection::Connection;
 use crate::shared::OpenError;
 use crate::tenants::{Place, Tenant};
@@ -36,37 +37,67 @@ impl ConnectionKey {
     }
 }
 
+/// What a connection has got of what it waited for. It sees to it in a turn of its tenant's.
+pub enum Ready {
+    /// Something may be over: a latch, a full log, a commit, the opening of its tenant's database.
+    Look,
+    /// A handler has ended its work.
+    Finished(Box<Finished>),
+    /// A piece of its reply, which is too large to be made as a whole.
+    Piece(Box<Piece>),
+    /// A handler could not begin its work; the connection is told when it can.
+    Waits(Box<Unit>),
+    /// Its reply is too large to be made as a whole, and as many of those as may be are under way.
+    Crowded(Box<Unit>),
+    /// A place for its large reply.
+    Placed(Place),
+    /// Its tenant's database is open, or cannot be opened.
+    Opened(Option<OpenError>),
+    /// The slow check of its password has ended.
+    LoggedIn(bool),
+    /// There is room for more of its request.
+    Grown(BytesMut),
+    /// It is to be closed.
+    Killed,
+}
+
+/// What a handler has used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Worked {
+    /// Time, waits for the device included, ns.
+    pub service_ns: Nanos,
+    /// Processor time, ns.
+    pub cpu_ns: Nanos,
+}
+
+/// What a handler has done.
+pub struct Handled {
+    /// What it had.
+    pub permit: Permit,
+    /// For whom.
+    pub principal: PrincipalId,
+    /// What it used.
+    pub worked: Worked,
+    /// What came of it, for a connection.
+    pub then: Option<(ConnectionKey, Ready)>,
+}
+
 /// A message to a core.
 pub enum Message {
     /// A connection, new or from another core, lives here from now on.
     Adopt(Box<Connection>),
-    /// What this connection waited for (a latched key, room in the commit log) may be over.
-    Retry(ConnectionKey),
-    /// A handler has ended this connection's work.
-    Finished(ConnectionKey, Box<Finished>),
-    /// A piece of this connection's reply, which is too large to be made as a whole.
-    Piece(ConnectionKey, Box<Piece>),
-    /// This connection's reply is too large to be made as a whole, and as many of those as may be are under way; with the
-    /// handler's permit and time, ns.
-    Crowded(ConnectionKey, Box<Unit>, Permit, Nanos),
-    /// A place for this connection's large reply; nobody's if the connection has gone.
-    Placed(ConnectionKey, Place),
+    /// A connection has got something that it waited for.
+    Ready(ConnectionKey, Ready),
+    /// A handler has done work and gives its permit back.
+    Handled(Box<Handled>),
     /// Commits of this tenant have ended, well or badly.
     Committed(Arc<Tenant>),
-    /// The database that this connection waits for is open, or cannot be opened.
-    Opened(ConnectionKey, Option<OpenError>),
-    /// The slow password check of this connection has ended.
-    LoggedIn(ConnectionKey, bool),
     /// A tenant is new or its settings have changed.
     Configure(Arc<Tenant>),
     /// A tenant is gone: its connections are closed, its queues dropped.
     Forget(Arc<Tenant>),
     /// What another core's tenants have used since it last told.
     Consumed(Arc<Vec<Consumed>>),
-    /// A handler has done this connection's errand, well or with this error.
-    Errand(ConnectionKey, Result<(), String>),
-    /// A handler has worked so long, in ns, for this principal, outside the handler stage.
-    Worked(PrincipalId, Nanos),
     /// `CLIENT KILL`: look for connections marked so.
     Kill,
     /// Settings that all cores share have changed.

@@ -13,65 +13,65 @@
 //! charges it to the same tenants here.
 
 mod accept;
+mod answer;
+mod apart;
 mod arrival;
 mod balance;
 mod board;
 mod command;
 mod commit;
-mod errand;
+mod growth;
 mod handler;
+mod largest;
 mod mailbox;
 mod message;
 mod places;
 mod principal;
 mod processor;
+mod serve;
 mod session;
 mod slow;
-mod stream;
 mod tenancy;
 mod turn;
 mod unit;
 mod waiting;
+mod work;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use engine::{Keyspace, Seq};
 use mio::{Events, Poll, Token};
 use policy::{Cost, Nanos};
-use stage::{Admitted, Consumed, Next, Stage, Verdict};
+use stage::{Consumed, Stage};
 
 pub use accept::Door;
 pub use accept::KEEPALIVE;
+pub use apart::Apart;
 pub use balance::{Load, Served};
 pub use board::{Board, Entry, Seen};
-pub use errand::Errand;
+pub use largest::LargestTurn;
 pub use mailbox::Mailbox;
-pub use message::{ConnectionKey, Message};
+pub use message::{ConnectionKey, Message, Ready};
 pub use processor::ThreadTime;
-pub use stream::Stream;
-pub use unit::Unit;
+pub use unit::{Told, Unit};
 
-use crate::connection::{Connection, Parked};
+use crate::connection::Connection;
 use crate::shared::Shared;
+use crate::tenants::Tenant;
 use arrival::Look;
 use balance::Balance;
 use handler::Task;
 use places::Places;
 use principal::Principals;
 use processor::Processor;
-use turn::After;
 use waiting::Waiting;
 
-/// Turns are given for so long between two looks at the poll. A tenant with few connections can only use its
-/// share if they are noticed soon after they have been served and ask again; a look costs about a µs.
-const SLICE_NS: Nanos = 100_000;
+/// Messages that are read before others get their turns. Most take a tenth of a microsecond, some a few.
+const MAIL_MAX: usize = 256;
 
 /// How often cores tell each other what was used.
 const ROUND_NS: Nanos = 1_000_000;
-
-/// How often a core lets the same committer run: few enough switches to cost nothing.
-const STEP_BACK_NS: Nanos = 500_000;
 
 /// How often a core without work looks around (idle connections, expiry).
 const TICK_NS: Nanos = 1_000_000_000;
@@ -88,6 +88,10 @@ pub struct Used {
     pub bytes_in: u64,
     /// Bytes written.
     pub bytes_out: u64,
+    /// Words of requests that were looked at.
+    pub words: u64,
+    /// Keys, records and KiB of values that were looked at or written ([`engine::TURN_STEPS`]).
+    pub steps: u64,
 }
 
 impl Used {
@@ -107,9 +111,19 @@ pub struct Core {
     principals: Principals,
     /// The request stage: connections that have something to say.
     stage: Stage<ConnectionKey, RESOURCES>,
+    /// Before the same resource, beside the request stage: connections that have got what they waited for. Their requests
+    /// were let in before, so they need no tokens and come in turns with those; the request stage is told what they
+    /// cost.
+    returns: Stage<ConnectionKey, RESOURCES>,
+    /// The last turn was one of those.
+    returned: bool,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
     waiting: Waiting,
+    /// Tenants with commits that those who wait for them have not all been told of.
+    decided: VecDeque<Arc<Tenant>>,
+    /// Tenants that are gone, and have connections here still.
+    leaving: Vec<Arc<Tenant>>,
     balance: Balance,
     processor: Processor,
     /// Keyspaces written in these turns, whose committers are started when the turns are over.
@@ -134,6 +148,8 @@ pub struct Core {
     refusal: Option<(telemetry::Limit, String)>,
     /// Nothing is runnable before this time.
     wake_at: Option<Nanos>,
+    /// There is more mail than was read, or more to do for what was.
+    mail_waits: bool,
     round_ends: Nanos,
     steps_back_at: Nanos,
     tick_at: Nanos,
@@ -162,8 +178,12 @@ impl Core {
             places: Places::default(),
             principals: Principals::new(id),
             stage: Stage::new(shared.request_stage(), 1, ()),
+            returns: Stage::new(shared.request_stage(), 1, ()),
+            returned: false,
             handlers: Stage::new(shared.handler_stage(), telemetry::CLASSES, ()),
             waiting: Waiting::default(),
+            decided: VecDeque::new(),
+            leaving: Vec::new(),
             balance: Balance::new(options.cores, now),
             processor: Processor::new(options.thread_time),
             touched: Vec::new(),
@@ -182,6 +202,7 @@ impl Core {
             },
             refusal: None,
             wake_at: None,
+            mail_waits: false,
             round_ends: now + ROUND_NS,
             steps_back_at: now,
             tick_at: now + TICK_NS,
@@ -254,87 +275,6 @@ impl Core {
         }
     }
 
-    /// Gives turns to those in line, in the order the stage decides.
-    fn serve(&mut self) {
-        let mut now = self.shared.options.clock.now();
-        self.now = now;
-        self.processor.refresh(now);
-        self.wake_at = None;
-        let slice_ends = now + SLICE_NS;
-        loop {
-            if now >= slice_ends {
-                self.wake_at = Some(now);
-                break;
-            }
-            match self.stage.next(now) {
-                Next::Admitted(admitted) => now = self.one_turn(admitted, now),
-                Next::At(at) => {
-                    self.wake_at = Some(at);
-                    break;
-                }
-                Next::Idle => break,
-            }
-        }
-        self.release_handlers(now);
-        self.commit(now);
-    }
-
-    /// Starts the commits of what was written. A core that has always more to do never sleeps, and a committer that
-    /// shares its processor would not run before the kernel's next tick, up to 4 ms later. So the core steps back:
-    /// at once for who writes now and then, every [`STEP_BACK_NS`] for who writes all the time, and for nobody whose batch
-    /// takes longer than others would like to wait.
-    fn commit(&mut self, now: Nanos) {
-        if now >= self.steps_back_at {
-            self.steps_back_at = now + STEP_BACK_NS;
-            self.let_commit.clear();
-        }
-        let mut first = false;
-        for keyspace in self.touched.drain(..) {
-            keyspace.kick();
-            first |= !keyspace.commits_long() && self.let_commit.insert(keyspace.id());
-        }
-        if first {
-            std::thread::yield_now();
-        }
-    }
-
-    fn one_turn(&mut self, admitted: Admitted<ConnectionKey, RESOURCES>, begin: Nanos) -> Nanos {
-        let key = admitted.item;
-        let mut used = Used::default();
-        let Some(mut connection) = self.places.lift(key) else {
-            self.stage.settle(begin, admitted.permit, used.cost(0));
-            return begin;
-        };
-        connection.queued = false;
-        connection.tally.queue_ns += admitted.waited_ns;
-        self.refusal = match admitted.verdict {
-            Verdict::Serve => None,
-            Verdict::Refuse {
-                limit,
-                retry_after_ns,
-            } => Some(command::throttled(&connection, limit, retry_after_ns)),
-        };
-        let after = self.turn(key, &mut connection, &admitted.budget, &mut used);
-        let end = self.shared.options.clock.now();
-        self.now = end;
-        let cost = used.cost(self.processor.used_ns(begin, end));
-        self.stage.settle(end, admitted.permit, cost);
-        self.principals.count(&mut connection, &cost, end);
-        self.balance
-            .served(key, &mut connection.served, end - begin);
-        match after {
-            After::Close => self.close(key, connection),
-            After::Keep => match connection.moves_to {
-                Some(core) if connection.parked.is_none() => {
-                    connection.moves_to = None;
-                    self.move_to(core, key, connection);
-                }
-                _ => self.put_back(key, connection, end),
-            },
-        }
-        end
-    }
-
     /// Takes no new connection, and closes each as soon as it has nothing under way.
     fn drain(&mut self) {
         self.door = None;
@@ -347,54 +287,35 @@ impl Core {
         }
     }
 
+    /// Reads what others have left, so much at a time: reading only queues what they say.
     fn read_mail(&mut self) {
         self.mailbox.open();
-        while let Some(message) = self.mailbox.take() {
-            self.read(message);
+        let now = self.shared.options.clock.now();
+        for _ in 0..MAIL_MAX {
+            let Some(message) = self.mailbox.take() else {
+                self.mail_waits = self.tell_committed(now);
+                return;
+            };
+            self.read(message, now);
         }
+        self.tell_committed(now);
+        self.mail_waits = true;
     }
 
-    fn read(&mut self, message: Message) {
-        let now = self.shared.options.clock.now();
+    fn read(&mut self, message: Message, now: Nanos) {
         match message {
             Message::Adopt(connection) => self.adopt(connection, now),
-            Message::Retry(key) => self.resume(key, now),
-            Message::Finished(key, finished) => self.finish(key, *finished, now),
-            Message::Piece(key, piece) => self.piece(key, *piece, now),
-            Message::Crowded(key, unit, permit, ns) => self.crowded(key, unit, (permit, ns), now),
-            Message::Placed(key, place) => self.placed(key, place, now),
-            Message::Committed(tenant) => self.committed(&tenant, now),
-            Message::Opened(key, error) => self.opened(key, error, now),
-            Message::LoggedIn(key, right) => self.logged_in(key, right, now),
+            Message::Ready(key, ready) => self.ready(key, ready, now),
+            Message::Handled(handled) => self.handled(*handled, now),
+            Message::Committed(tenant) => self.committed(tenant, now),
             Message::Configure(tenant) => self.configure(&tenant, now),
-            Message::Forget(tenant) => self.forget(&tenant),
+            Message::Forget(tenant) => self.forget(tenant, now),
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
-            Message::Errand(key, result) => self.errand_done(key, result, now),
-            Message::Worked(id, service_ns) => self.handlers.charge(now, id, Cost([service_ns])),
             Message::Kill => self.close_killed(),
             Message::Tuned => self.tuned(now),
             Message::Drain => self.drain(),
             Message::Stop => self.stopped = true,
         }
-    }
-
-    /// A connection whose latch or room may have come goes on with what it had begun.
-    fn resume(&mut self, key: ConnectionKey, now: Nanos) {
-        let Some(mut connection) = self.places.lift(key) else {
-            return;
-        };
-        if connection.parked == Some(Parked::Retry) {
-            connection.parked = None;
-            if let Some(unit) = connection.pending.take() {
-                let mut used = Used::default();
-                self.start(key, &mut connection, unit, &mut used);
-                let (spec, end) = (connection.last, self.shared.options.clock.now());
-                self.count_call(&mut connection, spec, end - now);
-                self.after_work(key, connection, used, now);
-                return;
-            }
-        }
-        self.put_back(key, connection, now);
     }
 
     /// The end of a round: tell the other cores what was used here, look after idle things.
@@ -403,6 +324,7 @@ impl Core {
         if now >= self.round_ends {
             self.round_ends = now + ROUND_NS;
             self.tell_consumption();
+            self.forget_left(now);
         }
         if self.shared.options.cores > 1 {
             self.rebalance(now);

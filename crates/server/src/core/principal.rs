@@ -81,8 +81,8 @@ impl Principals {
         tally.bytes_in += bytes_in;
         tally.bytes_out += bytes_out;
         tally.cpu_ns += cpu_ns;
-        if tally.answered.is_empty() || !connection.output.is_empty() || connection.parked.is_some()
-        {
+        let waits = connection.parked.is_some() || connection.awaits.is_some();
+        if tally.answered.is_empty() || !connection.output.is_empty() || waits {
             return;
         }
         let tally = std::mem::take(tally);

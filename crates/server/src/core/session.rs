@@ -1,23 +1,17 @@
-//! Commands on the connection, the tenant or the server: those that need the core are here, the others
-//! are handed to [`crate::session`].
+//! Commands on the connection: those that need the core are here, the others are handed to [`crate::session`].
 
 use std::sync::Arc;
 
-use engine::Keys;
-use smallvec::SmallVec;
-
-use super::command::{answered, fail, refuse, reply_of, Before, Flow};
-use super::message::{ConnectionKey, Message};
-use super::unit::{Ended, Step, Unit};
+use super::answer::{answered, fail, refuse, reply_of, Before};
+use super::command::Flow;
+use super::message::{ConnectionKey, Message, Ready};
+use super::unit::Unit;
 use super::{Core, Used};
-use crate::commands::{Handler, SessionCommand, Spec};
+use crate::commands::{SessionCommand, Spec};
 use crate::connection::{Connection, Parked};
-use crate::resp::{Args, Output, OwnedArgs};
-use crate::session::{self, Leftover, Visit, Watched};
-use crate::tenants::{Ending, Tenant};
-
-/// Bytes that commands on connection and server may be answered inside one transaction, before the next of them is not.
-const KNOWN_BYTES_MAX: usize = 1 << 20;
+use crate::resp::Args;
+use crate::session::{self, Leftover, Transaction, Visit, Watches};
+use crate::tenants::Tenant;
 
 impl Core {
     /// Runs a session command.
@@ -29,57 +23,70 @@ impl Core {
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
+        use SessionCommand as Is;
         match command {
-            SessionCommand::Exec => self.exec(key, connection, spec, used),
-            SessionCommand::Watch => self.watch(key, connection, spec, args, used),
-            _ => {
-                let before = Before::of(connection);
-                let left = session::run(
-                    command,
-                    Visit {
-                        shared: &self.shared,
-                        connection,
-                        args,
-                        now_ms: self.now_ms,
-                    },
-                );
-                match left {
-                    None => answered(connection, spec.class, 1, before, 0, used),
-                    Some(Leftover::Speak(tenant)) => {
-                        self.log_in(connection, &tenant);
-                        answered(connection, spec.class, 1, before, 0, used)
-                    }
-                    Some(Leftover::First(job)) => {
-                        let retry = self.retry(key);
-                        self.submit(&connection.tenant, move || {
-                            job();
-                            retry();
-                        });
-                        connection.parked = Some(Parked::Retry);
-                        Flow::Again
-                    }
-                    Some(Leftover::Errand(errand)) => self.send_errand(key, connection, errand),
-                    Some(Leftover::Check { tenant, password }) => {
-                        connection.output.rollback(before.mark);
-                        self.check_password(key, connection, spec, &tenant, &password, used)
-                    }
-                }
+            Is::Exec => self.exec(key, connection, spec, used),
+            Is::Watch => self.watch(key, connection, spec, args, used),
+            Is::Multi => multi(connection, spec, used),
+            Is::Discard => self.discard(connection, spec, used),
+            Is::Unwatch => {
+                self.forget_watches(connection);
+                succeeded(connection, spec, used)
             }
+            // What was written for one tenant is settled before the connection speaks for another.
+            Is::Auth | Is::Hello | Is::Reset if !connection.written.is_empty() => Flow::Again,
+            _ => self.visit(key, connection, (spec, command), args, used),
         }
+    }
+
+    fn visit(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        (spec, command): (&'static Spec, SessionCommand),
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        let before = Before::of(connection);
+        let left = session::run(
+            command,
+            &mut Visit {
+                shared: &self.shared,
+                tenant: &connection.tenant,
+                client: &connection.client,
+                state: &mut connection.session.state,
+                output: &mut connection.output,
+                args,
+                now_ms: self.now_ms,
+            },
+        );
+        if let Some(Leftover::Check { tenant, password }) = left {
+            connection.output.rollback(before.mark);
+            return self.check_password(key, connection, spec, &tenant, &password, used);
+        }
+        if command == SessionCommand::Reset {
+            self.end_transaction(connection);
+            self.forget_watches(connection);
+        }
+        if let Some(Leftover::Speak(tenant)) = left {
+            self.log_in(connection, &tenant);
+        }
+        connection.publish();
+        answered(connection, spec.class, 1, before, 0, used)
     }
 
     /// The connection speaks for `tenant` from now on.
     fn log_in(&mut self, connection: &mut Connection, tenant: &Arc<Tenant>) {
-        connection.session.authenticated = true;
+        connection.session.state.authenticated = true;
         if Arc::ptr_eq(tenant, &connection.tenant) {
             return;
         }
+        // What was watched was another tenant's.
+        self.forget_watches(connection);
         connection.tenant.left(self.id);
         tenant.joined(self.id);
         connection.client.belongs_to(tenant);
         connection.tenant = Arc::clone(tenant);
-        // What was watched was another tenant's.
-        connection.session.watches.clear();
         let now = self.shared.options.clock.now();
         self.enroll(tenant, now);
         connection.moves_to = Some(tenant.roomiest_core(self.id)).filter(|core| *core != self.id);
@@ -95,23 +102,13 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         let mailbox = self.mailbox.clone();
-        let done = Box::new(move |right| mailbox.send(Message::LoggedIn(key, right)));
+        let done = Box::new(move |right| mailbox.send(Message::Ready(key, Ready::LoggedIn(right))));
         if self.shared.doorkeeper.slow(tenant, password, done).is_err() {
             let text = "ERR too many logins are being checked, try again in a second";
             return refuse(connection, spec.class, text, used);
         }
         connection.parked = Some(Parked::Login);
         Flow::Again
-    }
-
-    /// The slow check has ended: the command that waits is run again and finds the result.
-    pub(super) fn logged_in(&mut self, key: ConnectionKey, right: bool, now: policy::Nanos) {
-        let Some(mut connection) = self.places.lift(key) else {
-            return;
-        };
-        connection.parked = None;
-        connection.session.login_failed = !right;
-        self.put_back(key, connection, now);
     }
 
     fn exec(
@@ -125,77 +122,33 @@ impl Core {
             return refuse(connection, spec.class, "ERR EXEC without MULTI", used);
         };
         connection.client.queued(None);
-        let watches = std::mem::take(&mut connection.session.watches);
         if transaction.spoiled {
+            connection.session.transaction = Some(transaction);
+            self.end_transaction(connection);
             let text = "EXECABORT Transaction discarded because of previous errors.";
             return refuse(connection, spec.class, text, used);
         }
-        let mut known_bytes = 0;
-        let steps: Vec<Step> = transaction
-            .calls
-            .into_iter()
-            .map(|call| self.step(connection, call, &mut known_bytes))
-            .collect();
-        let runs = steps.iter().any(|step| matches!(step, Step::Run(..)));
-        if runs || !watches.is_empty() {
-            return self.start(
-                key,
-                connection,
-                Box::new(Unit::transaction(spec, steps, watches)),
-                used,
-            );
+        let watches = std::mem::take(&mut connection.session.watches);
+        if transaction.calls.is_empty() && watches.is_empty() {
+            let before = Before::of(connection);
+            reply_of(connection).array(0);
+            return answered(connection, spec.class, 1, before, 0, used);
         }
-        let before = Before::of(connection);
-        reply_of(connection).array(steps.len());
-        for step in steps {
-            if let Step::Known(reply) = step {
-                connection.output.append(reply);
-            }
-        }
-        answered(connection, spec.class, 1, before, 0, used)
+        let state = &connection.session.state;
+        let unit = Unit::transaction(spec, *transaction, watches, state);
+        self.start(key, connection, Box::new(unit), used)
     }
 
-    /// A queued command as a step: session commands are answered now, the others when the unit runs. `known_bytes` is
-    /// how much those before it were answered.
-    fn step(
+    fn discard(
         &mut self,
         connection: &mut Connection,
-        (spec, args): (&'static Spec, OwnedArgs),
-        known_bytes: &mut usize,
-    ) -> Step {
-        let Handler::Session(command) = spec.handler else {
-            return Step::Run(spec, args);
-        };
-        let answers = std::mem::take(&mut connection.output);
-        let (empty, begin) = (connection.output.mark(), self.shared.options.clock.now());
-        // Nothing can be fetched first any more: it is answered from what is known.
-        connection.session.prepared = true;
-        if *known_bytes > KNOWN_BYTES_MAX {
-            reply_of(connection).error(
-                "ERR the commands on connection and server in this transaction were answered with more than a MiB",
-            );
-        } else {
-            let visit = Visit {
-                shared: &self.shared,
-                connection,
-                args: args.args(),
-                now_ms: self.now_ms,
-            };
-            if session::run(command, visit).is_some() {
-                // Nobody waits inside a transaction: not for a password, not for an errand.
-                connection.output = Output::new();
-                reply_of(connection).error("ERR Command not allowed inside a transaction");
-            }
+        spec: &'static Spec,
+        used: &mut Used,
+    ) -> Flow {
+        if !self.end_transaction(connection) {
+            return fail(connection, spec.class, "ERR DISCARD without MULTI", used);
         }
-        let known = std::mem::replace(&mut connection.output, answers);
-        *known_bytes += known.len();
-        let ended = Ended {
-            spec,
-            ending: Ending::of(known.since(empty)),
-            took: self.shared.options.clock.now() - begin,
-        };
-        self.count_steps(connection, vec![ended]);
-        Step::Known(known)
+        succeeded(connection, spec, used)
     }
 
     fn watch(
@@ -207,40 +160,45 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         if connection.session.transaction.is_some() {
-            return fail(
-                connection,
-                spec.class,
-                "ERR WATCH inside MULTI is not allowed",
-                used,
-            );
+            let text = "ERR WATCH inside MULTI is not allowed";
+            return fail(connection, spec.class, text, used);
         }
-        let Some(keyspace) = connection.tenant.keyspace() else {
-            return self.open(key, connection, spec, used);
-        };
-        // Read first, so that an absent key is known to be absent and an expiry is seen; what is not in
-        // memory is watched all the same.
-        let names: SmallVec<[&[u8]; 8]> = args.from(1).iter().collect();
-        let _ = keyspace.try_run(&Keys::Some(&names), self.now_ms, &mut |access| {
-            names.iter().try_for_each(|name| access.get(name).map(drop))
-        });
-        for name in names {
-            let known = connection
-                .session
-                .watches
-                .iter()
-                .any(|watched| watched.key == name);
-            if !known {
-                let key = bytes::Bytes::copy_from_slice(name);
-                let watch = keyspace.watch(&key);
-                connection.session.watches.push(Watched {
-                    key,
-                    watch,
-                    since_ms: self.now_ms,
-                });
-            }
-        }
-        let before = Before::of(connection);
-        reply_of(connection).ok();
-        answered(connection, spec.class, 1, before, 0, used)
+        let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+        self.start(key, connection, unit, used)
     }
+
+    /// Forgets the transaction and what was watched for it; `false`: there was no transaction.
+    pub(super) fn end_transaction(&mut self, connection: &mut Connection) -> bool {
+        let Some(transaction) = connection.session.transaction.take() else {
+            return false;
+        };
+        connection.client.queued(None);
+        self.forget_watches(connection);
+        let (tenant, parts) = (Arc::clone(&connection.tenant), transaction.calls.len());
+        self.drop_later(&tenant, parts, transaction);
+        true
+    }
+
+    fn forget_watches(&mut self, connection: &mut Connection) {
+        let watches: Watches = std::mem::take(&mut connection.session.watches);
+        let tenant = Arc::clone(&connection.tenant);
+        self.drop_later(&tenant, watches.len(), watches);
+    }
+}
+
+fn multi(connection: &mut Connection, spec: &'static Spec, used: &mut Used) -> Flow {
+    if connection.session.transaction.is_some() {
+        let text = "ERR MULTI calls can not be nested";
+        return fail(connection, spec.class, text, used);
+    }
+    connection.session.transaction = Some(Box::new(Transaction::default()));
+    connection.client.queued(Some(0));
+    succeeded(connection, spec, used)
+}
+
+/// Answers `OK`.
+fn succeeded(connection: &mut Connection, spec: &'static Spec, used: &mut Used) -> Flow {
+    let before = Before::of(connection);
+    reply_of(connection).ok();
+    answered(connection, spec.class, 1, before, 0, used)
 }

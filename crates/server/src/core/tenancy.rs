@@ -6,12 +6,13 @@ use std::sync::Arc;
 use engine::Keyspace;
 use policy::Nanos;
 
-use super::command::{refuse, Flow};
-use super::message::{ConnectionKey, Message};
+use super::answer::refuse;
+use super::command::Flow;
+use super::handler::Job;
+use super::message::{ConnectionKey, Message, Ready};
 use super::{Core, Used};
 use crate::commands::Spec;
 use crate::connection::{Connection, Parked};
-use crate::shared::OpenError;
 use crate::tenants::Tenant;
 
 /// Unread consumption a core may be left with: beyond, it is told more at once later.
@@ -37,18 +38,35 @@ impl Core {
         let seat = (self.id + tenant.id.0 as usize) % cores;
         self.stage
             .configure(now, tenant.id, &settings.request_allocation());
+        let share = policy::dispatch::Allocation::share(settings.weight);
+        self.returns.configure(now, tenant.id, &share);
         self.handlers
             .configure(now, tenant.id, &settings.handler_allocation(seat, cores));
     }
 
-    /// A tenant is gone.
-    pub(super) fn forget(&mut self, tenant: &Tenant) {
+    /// A tenant is gone: its connections are closed, each in a turn, and then it is forgotten.
+    pub(super) fn forget(&mut self, tenant: Arc<Tenant>, now: Nanos) {
         self.close_killed();
-        let now = self.shared.options.clock.now();
-        self.stage.remove(now, tenant.id);
-        self.handlers.remove(now, tenant.id);
-        self.waiting.forget(tenant.id);
-        self.principals.leave(tenant);
+        self.leaving.push(tenant);
+        self.forget_left(now);
+    }
+
+    /// Forgets tenants that are gone and have no connection here any more.
+    pub(super) fn forget_left(&mut self, now: Nanos) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let (stay, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leaving)
+            .into_iter()
+            .partition(|tenant| tenant.connections_on(self.id) > 0);
+        self.leaving = stay;
+        for tenant in gone {
+            self.stage.remove(now, tenant.id);
+            self.returns.remove(now, tenant.id);
+            self.handlers.remove(now, tenant.id);
+            self.waiting.forget(tenant.id);
+            self.principals.leave(&tenant);
+        }
     }
 
     /// Begins to open the keyspace of a connection's tenant and parks the connection. If it could not
@@ -68,22 +86,9 @@ impl Core {
         let tenant = Arc::clone(&connection.tenant);
         self.shared.open_keyspace(
             &tenant,
-            Box::new(move |error| mailbox.send(Message::Opened(key, error))),
+            Box::new(move |error| mailbox.send(Message::Ready(key, Ready::Opened(error)))),
         );
         Flow::Again
-    }
-
-    /// The database that a connection waited for is open, or cannot be opened.
-    pub(super) fn opened(&mut self, key: ConnectionKey, error: Option<OpenError>, now: Nanos) {
-        let Some(mut connection) = self.places.lift(key) else {
-            return;
-        };
-        if connection.parked == Some(Parked::Opening) {
-            connection.open_error = error;
-            connection.parked = Some(Parked::Retry);
-        }
-        self.places.back(key, connection);
-        self.resume(key, now);
     }
 
     /// Tells the other cores what tenants used here since the last round.
@@ -127,22 +132,24 @@ impl Core {
         }
     }
 
-    fn expire(&self, tenant: Arc<Tenant>, keyspace: Arc<Keyspace>) {
+    fn expire(&mut self, tenant: Arc<Tenant>, keyspace: Arc<Keyspace>) {
         let now_ms = self.now_ms;
-        let shared = Arc::clone(&self.shared);
         let owner = Arc::clone(&tenant);
-        self.submit(&owner, move || {
+        let job: Job = Box::new(move |shared| {
             let seen = keyspace.committed();
             match keyspace.expire_some(now_ms, EXPIRE_AT_ONCE) {
                 Ok(expired) => {
-                    shared.counters.expired.fetch_add(expired.deleted, Ordering::Relaxed);
+                    let counter = &shared.counters.expired;
+                    counter.fetch_add(expired.deleted, Ordering::Relaxed);
                     tenant.expiry.looked(seen, &expired);
                 }
                 Err(error) => {
                     tracing::warn!(tenant = tenant.name, %error, "expired keys could not be deleted");
                 }
             }
+            None
         });
+        self.submit(&owner, job);
     }
 
     fn close_silent(&mut self) {

@@ -8,26 +8,34 @@ use std::io::IoSlice;
 use std::mem;
 
 use bytes::{Buf, BytesMut};
-use policy::{Cost, Nanos};
+use policy::Cost;
 
 use super::command::Flow;
-use super::message::ConnectionKey;
+use super::message::{ConnectionKey, Ready};
 use super::{Core, Used, RESOURCES};
-use crate::connection::{Connection, Parked, Progress};
-use crate::resp::{Limits, Output, Parsed, Reply};
+use crate::connection::{Connection, Parked, Pending, Progress};
+use crate::resp::{Limits, Parsed, Reply};
 use crate::tenants::Ending;
 
 /// Parts of an output handed to one `writev`.
 const SLICES: usize = 16;
 
-/// Room made at once for a value that was announced: a header alone must not make the server take more.
-const AHEAD_BYTES: usize = 8 << 20;
+/// So much of a request may be copied by the core when it needs more room: some 100 us. Of a longer one a handler makes
+/// the copy.
+pub(super) const COPIED_MAX: usize = 1 << 20;
 
 /// What a turn may move: the stage's budget, but never more than a chunk.
 #[derive(Clone, Copy)]
 struct Budget {
     requests: u64,
     bytes_in: u64,
+}
+
+impl Budget {
+    /// A turn ends when it has used what it may, or has taken as many steps as one command may take here.
+    fn is_used_up(&self, used: &Used) -> bool {
+        used.requests >= self.requests || used.steps >= engine::TURN_STEPS
+    }
 }
 
 /// What became of a connection in its turn.
@@ -40,33 +48,101 @@ pub enum After {
 }
 
 impl Core {
-    /// Gives `connection` its turn; what it used goes into `used`.
+    /// Gives `connection` its turn; what it used goes into `used`. Without a budget it sees to what has become ready, and
+    /// takes on nothing new.
     pub(super) fn turn(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
-        budget: &Cost<RESOURCES>,
+        budget: Option<&Cost<RESOURCES>>,
         used: &mut Used,
     ) -> After {
+        for ready in std::mem::take(&mut connection.ready) {
+            if self.see_to(key, connection, ready, used) == After::Close {
+                return After::Close;
+            }
+        }
+        if self.send_settled(key, connection, used) == After::Close {
+            return After::Close;
+        }
+        let Some(budget) = budget else {
+            return finished(connection);
+        };
         let budget = Budget {
             requests: budget.0[0].max(1),
             bytes_in: budget.0[1].clamp(1, self.chunk),
         };
-        if !connection.output.is_empty() && self.send(connection, used) == After::Close {
-            return After::Close;
-        }
-        self.ask_on(key, connection);
-        if connection.output.is_empty() && !connection.closing && connection.parked.is_none() {
+        if connection.takes_requests() {
             connection.output.borrow(&mut self.room);
-            if self.read_and_run(key, connection, budget, used) == After::Close {
-                return After::Close;
-            }
-            self.settle_replies(key, connection);
-            if connection.parked.is_none() && self.send(connection, used) == After::Close {
+            if self.read_and_run(key, connection, budget, used) == After::Close
+                || self.send_settled(key, connection, used) == After::Close
+            {
                 return After::Close;
             }
         }
         finished(connection)
+    }
+
+    /// Sees to something that a connection waited for.
+    fn see_to(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        ready: Ready,
+        used: &mut Used,
+    ) -> After {
+        match ready {
+            Ready::Look => {
+                connection.awaits = None;
+                self.begin_again(key, connection, used);
+            }
+            Ready::Finished(finished) => self.finish(connection, *finished),
+            Ready::Piece(piece) => {
+                if !self.piece(connection, *piece) {
+                    return After::Close;
+                }
+            }
+            Ready::Waits(unit) => {
+                connection.apart = None;
+                self.wait_with(key, connection, unit);
+            }
+            Ready::Crowded(unit) => self.crowded(key, connection, unit),
+            Ready::Placed(place) => {
+                if self.placed(key, connection, place) {
+                    self.begin_again(key, connection, used);
+                }
+            }
+            Ready::Opened(error) => {
+                connection.open_error = error;
+                connection.parked = Some(Parked::Retry);
+                self.begin_again(key, connection, used);
+            }
+            Ready::LoggedIn(right) => {
+                connection.parked = None;
+                connection.session.state.login_failed = !right;
+            }
+            Ready::Grown(input) => {
+                connection.parked = None;
+                connection.input = input;
+            }
+            Ready::Killed => return After::Close,
+        }
+        After::Keep
+    }
+
+    /// Sends what may leave, and has a command that runs apart go on if that was what it waited for.
+    fn send_settled(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        used: &mut Used,
+    ) -> After {
+        self.settle_replies(key, connection);
+        if connection.may_send() && self.send(connection, used) == After::Close {
+            return After::Close;
+        }
+        self.ask_on(key, connection);
+        After::Keep
     }
 
     fn read_and_run(
@@ -90,12 +166,25 @@ impl Core {
         used: &mut Used,
         scratch: &mut [u8],
     ) -> After {
+        if let Some(Pending::Request(request)) = connection.pending.take() {
+            match self.command(key, connection, request.args(), used) {
+                Flow::Again => {
+                    connection.pending = Some(Pending::Request(request));
+                    return After::Keep;
+                }
+                Flow::Stop => return After::Keep,
+                Flow::Next => {}
+            }
+        }
         let mut input = mem::take(&mut connection.input);
         // Requests that were left over from the last turn come before new bytes.
         let mut more = connection.starved
             || input.is_empty()
             || self.run_all(key, connection, &mut input, budget, used);
         while more && connection.readable && !connection.ended && used.bytes_in < budget.bytes_in {
+            if !self.has_room(key, connection, &mut input, scratch.len()) {
+                return After::Keep;
+            }
             match connection.socket.read(scratch) {
                 Ok(Progress::Moved(count)) => {
                     used.bytes_in += count as u64;
@@ -156,7 +245,7 @@ impl Core {
                         Flow::Again => break false,
                         flow => {
                             at += len;
-                            if flow == Flow::Stop || used.requests >= budget.requests {
+                            if flow == Flow::Stop || budget.is_used_up(used) {
                                 break false;
                             }
                         }
@@ -196,24 +285,20 @@ impl Core {
             }
             match parser.parse(input, &self.limits(connection)) {
                 Ok(Parsed::Command(len)) => {
-                    let frame = input.split_to(len).freeze();
-                    let owned = parser.owned(frame.clone());
+                    let owned = parser.owned(input.split_to(len).freeze());
                     match self.command(key, connection, owned.args(), used) {
                         Flow::Again => {
-                            let mut whole = BytesMut::from(&frame[..]);
-                            whole.unsplit(mem::take(input));
-                            *input = whole;
+                            connection.pending = Some(Pending::Request(owned));
                             break false;
                         }
-                        Flow::Next if used.requests < budget.requests => {}
+                        Flow::Next if !budget.is_used_up(used) => {}
                         _ => break false,
                     }
                 }
                 Ok(Parsed::Skip(len)) => input.advance(len),
                 Ok(Parsed::More(missing)) => {
                     connection.starved = true;
-                    // A large value is not copied again and again as its buffer grows.
-                    input.reserve(missing.min(AHEAD_BYTES));
+                    connection.missing = missing;
                     break true;
                 }
                 Err(error) => {
@@ -228,7 +313,7 @@ impl Core {
     }
 
     fn limits(&self, connection: &Connection) -> Limits {
-        let limits = if connection.session.authenticated {
+        let limits = if connection.session.state.authenticated {
             Limits::default()
         } else {
             Limits::unauthenticated()
@@ -251,8 +336,8 @@ impl Core {
                     connection.output.advance(sent);
                     used.bytes_out += sent as u64;
                     left -= sent as u64;
-                    if let Some(stream) = &mut connection.stream {
-                        stream.taken_at = self.now;
+                    if let Some(apart) = &mut connection.apart {
+                        apart.taken_at = self.now;
                     }
                 }
                 Ok(Progress::Blocked) => {
@@ -270,38 +355,8 @@ impl Core {
         After::Keep
     }
 
-    /// Ends work on a connection outside its turns, which began at `begin`: sends what it has to say, or holds that
-    /// back for its commit, and charges what all this took. Returns when it ended.
-    pub(super) fn after_work(
-        &mut self,
-        key: ConnectionKey,
-        mut connection: Box<Connection>,
-        mut used: Used,
-        begin: Nanos,
-    ) -> Nanos {
-        self.settle_replies(key, &mut connection);
-        if connection.may_send() && self.send(&mut connection, &mut used) == After::Close {
-            connection.closing = true;
-            connection.ended = true;
-            // Nobody takes the rest of a reply that is being made.
-            if connection.stream.take().is_some() {
-                connection.parked = None;
-                connection.output = Output::new();
-            }
-        }
-        self.ask_on(key, &mut connection);
-        let end = self.shared.options.clock.now();
-        let cost = used.cost(self.processor.used_ns(begin, end));
-        self.stage.charge(end, connection.tenant.id, cost);
-        self.principals.count(&mut connection, &cost, end);
-        self.balance
-            .served(key, &mut connection.served, end - begin);
-        self.put_back(key, connection, end);
-        end
-    }
-
     fn protocol_error(&self, connection: &mut Connection, text: &str) {
-        let protocol = connection.session.protocol;
+        let protocol = connection.session.state.protocol;
         Reply::new(&mut connection.output, protocol).error(&format!("ERR {text}"));
         connection.ending = Some(Ending::Rejected("ERR".into()));
         self.count_call(connection, None, 0);
@@ -312,7 +367,7 @@ impl Core {
 fn finished(connection: &Connection) -> After {
     let sent = connection.output.is_empty() && !connection.socket.wants_write();
     let over = connection.closing || (connection.ended && !has_work(connection));
-    if over && sent && connection.parked.is_none() {
+    if over && sent && connection.parked.is_none() && connection.awaits.is_none() {
         After::Close
     } else {
         After::Keep
@@ -320,6 +375,7 @@ fn finished(connection: &Connection) -> After {
 }
 
 fn has_work(connection: &Connection) -> bool {
-    matches!(connection.parked, Some(Parked::Handler | Parked::Stream))
+    matches!(connection.parked, Some(Parked::Handler | Parked::Apart))
+        || connection.pending.is_some()
         || (!connection.input.is_empty() && !connection.starved)
 }

@@ -1,32 +1,48 @@
-//! What is run against a keyspace as one: a command, or the commands between `MULTI` and `EXEC`.
+//! What is run as one: a command, or the commands between `MULTI` and `EXEC`.
 
-use engine::{Access, Keys, Stop};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::{Access, Keys, Lookups, Seq, Stop, Watch};
+use parking_lot::Mutex;
 use policy::Nanos;
 use smallvec::SmallVec;
 use stage::Clock;
 use telemetry::Class;
 
-use crate::commands::{self, Context, Handler, Spec};
-use crate::resp::{Output, OwnedArgs, Protocol, Reply};
-use crate::session::Watched;
-use crate::tenants::{Ending, Places};
+use crate::commands::{self, Context, Handler, SessionCommand, Spec};
+use crate::connection::client::Client;
+use crate::resp::{Args, Output, OwnedArgs, Protocol, Reply};
+use crate::session::{self, Extent, Queued, State, Transaction, Visit, Watches};
+use crate::shared::Shared;
+use crate::tenants::{CommandStats, Ending, Places, Tenant};
 
-/// One command of a unit.
-pub enum Step {
-    /// It works on the keyspace, or on the table of commands.
-    Run(&'static Spec, OwnedArgs),
-    /// Its reply is known.
-    Known(Output),
+/// Words of a request that a core looks at in a turn: others wait for it meanwhile.
+pub const TURN_WORDS_MAX: usize = 128;
+/// Bytes of such a request.
+pub const TURN_BYTES_MAX: usize = 64 << 10;
+/// Words of a request that a handler takes on: others wait for its permit.
+const HANDLER_WORDS_MAX: usize = 1_024;
+/// Bytes of such a request.
+const HANDLER_BYTES_MAX: usize = 1 << 20;
+/// Keys that are latched one by one. Who names more reads a snapshot, or has all of its tenant's keys while it writes:
+/// a latch for each would take longer than most commands, and the memory of a hundred bytes a key.
+const LATCHES_MAX: usize = 4_096;
+
+/// Bytes that commands that report may have replied in one transaction, before the next of them is refused: they are kept
+/// until its end.
+const SAID_BYTES_MAX: usize = 1 << 20;
+
+/// Whether a request is small enough for a core to look at each of its words.
+pub fn fits_turn(args: &Args<'_>) -> bool {
+    args.len() <= TURN_WORDS_MAX && args.len_bytes() <= TURN_BYTES_MAX
 }
 
 /// How one command of a transaction ended.
-pub struct Ended {
-    /// Which command it was.
-    pub spec: &'static Spec,
-    /// How it ended.
-    pub ending: Ending,
-    /// How long it took.
-    pub took: Nanos,
+struct Ended {
+    spec: &'static Spec,
+    ending: Ending,
+    took: Nanos,
 }
 
 /// Notes how the commands of a transaction end, while it runs.
@@ -42,132 +58,206 @@ impl<'c> Trace<'c> {
         Self { clock, ended }
     }
 
-    /// What has ended; empty for a unit that is no transaction.
-    pub fn ended(self) -> Vec<Ended> {
-        self.ended
+    /// Counts what has ended, on this core's account; returns how many ended with an error.
+    pub fn count(self, calls: &CommandStats, core: usize) -> u32 {
+        let mut failed = 0;
+        for step in self.ended {
+            failed += u32::from(step.ending.is_error());
+            calls.count(core, Some(step.spec), &step.ending, step.took);
+        }
+        failed
     }
+}
+
+/// What a unit works with besides the data.
+pub struct Surroundings<'a, 'c> {
+    /// The whole server.
+    pub shared: &'a Arc<Shared>,
+    /// Whose unit it is.
+    pub tenant: &'a Arc<Tenant>,
+    /// Which connection's.
+    pub client: &'a Arc<Client>,
+    /// The protocol of its replies.
+    pub protocol: Protocol,
+    /// The time it runs at, ms since the Unix epoch.
+    pub now_ms: u64,
+    /// Limits.
+    pub context: Context<'a>,
+    /// How its commands end.
+    pub trace: &'a mut Trace<'c>,
+}
+
+/// What a unit leaves behind beside its reply and its writes.
+#[derive(Default)]
+pub struct Told {
+    /// Keys looked up.
+    pub lookups: Lookups,
+    /// Steps taken.
+    pub steps: u64,
+    /// What its commands on the connection have changed.
+    pub state: Option<Box<State>>,
+    /// What it has watched.
+    pub watches: Vec<Watch>,
+}
+
+/// What a unit needs of its tenant's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Nothing.
+    Nothing,
+    /// The keys it names.
+    Keys,
+    /// All keys as they were when it began.
+    Snapshot,
+    /// All keys, alone.
+    Everything,
+}
+
+/// What commands that report have replied, by their place in their unit.
+#[derive(Default)]
+struct Said {
+    replies: BTreeMap<usize, Vec<u8>>,
+    bytes: usize,
 }
 
 /// Commands that take effect together.
 pub struct Unit {
     /// The command that the client sent: `EXEC` for a transaction.
     spec: &'static Spec,
-    steps: Vec<Step>,
+    calls: SmallVec<[Queued; 1]>,
+    extent: Extent,
     /// The replies come as one array (`EXEC`).
     transaction: bool,
     /// Keys that must not have changed since they were watched.
-    watches: Vec<Watched>,
+    watches: Watches,
+    /// What the connection remembers, for commands that look at it.
+    state: Option<Box<State>>,
+    /// A unit may run more than once, and what such commands changed of the server is changed.
+    said: Mutex<Said>,
     /// The class under which it is counted.
     pub class: Class,
-    /// Requests it is charged as.
+    /// Requests it is charged as, until it has been.
     pub requests: u64,
+    /// What it is to show at least, where it reads a snapshot.
+    pub shows: Option<Seq>,
     /// The places that it has, if it has turned out that it needs some.
     pub places: Places,
 }
 
 impl Unit {
-    /// A single command.
-    pub fn one(spec: &'static Spec, args: OwnedArgs) -> Self {
-        let mut keys = 0;
-        spec.each_key(&args.args(), |_| keys += 1);
-        let requests = super::command::requests_of(keys);
-        let steps = vec![Step::Run(spec, args)];
+    /// A single command; `state` is for those that look at the connection.
+    pub fn one(spec: &'static Spec, args: OwnedArgs, state: Option<&State>) -> Self {
+        let mut extent = Extent::default();
+        let call = (spec, args);
+        extent.add(&call);
+        let requests = super::command::requests_of(extent.keys);
+        let mut calls = SmallVec::new();
+        calls.push(call);
         Self {
             spec,
-            steps,
+            calls,
+            extent,
             transaction: false,
-            watches: Vec::new(),
+            watches: Watches::default(),
+            state: state.map(|state| Box::new(state.clone())),
+            said: Mutex::default(),
             class: spec.class,
             requests,
+            shows: None,
             places: Places::default(),
         }
     }
 
     /// The commands of a transaction. The watched keys count among its own, so that nobody can write
     /// them between the check and the effect.
-    pub fn transaction(spec: &'static Spec, steps: Vec<Step>, watches: Vec<Watched>) -> Self {
-        let requests = steps.len() as u64;
+    pub fn transaction(
+        spec: &'static Spec,
+        transaction: Transaction,
+        watches: Watches,
+        state: &State,
+    ) -> Self {
         Self {
             spec,
-            steps,
+            requests: transaction.calls.len().max(1) as u64,
+            calls: SmallVec::from_vec(transaction.calls),
+            extent: transaction.extent,
             transaction: true,
             watches,
+            state: Some(Box::new(state.clone())),
+            said: Mutex::default(),
             class: Class::Multiget,
-            requests,
+            shows: None,
             places: Places::default(),
         }
     }
 
-    /// Calls `use_keys` with every key that the unit names.
+    fn is_watch(&self) -> bool {
+        matches!(self.spec.handler, Handler::Session(SessionCommand::Watch))
+    }
+
+    fn keys(&self) -> usize {
+        self.extent.keys + self.watches.len()
+    }
+
+    /// What it needs of the data.
+    pub fn scope(&self) -> Scope {
+        let alone = !self.only_reads();
+        let data = self.extent.data || self.is_watch() || !self.watches.is_empty();
+        match (data, self.extent.whole || self.keys() > LATCHES_MAX) {
+            (false, _) => Scope::Nothing,
+            (true, false) => Scope::Keys,
+            (true, true) if alone => Scope::Everything,
+            (true, true) => Scope::Snapshot,
+        }
+    }
+
+    /// Whether a core may run it in a turn, and look at each of its words.
+    pub fn fits_turn(&self) -> bool {
+        self.scope() == Scope::Keys
+            && !self.extent.reports
+            && self.extent.words <= TURN_WORDS_MAX
+            && self.extent.bytes <= TURN_BYTES_MAX
+            && self.keys() <= TURN_WORDS_MAX
+    }
+
+    /// Whether it is known from the start to take longer than a handler may.
+    pub fn is_long(&self) -> bool {
+        self.extent.words > HANDLER_WORDS_MAX || self.extent.bytes > HANDLER_BYTES_MAX
+    }
+
+    /// Whether its replies could come from a snapshot as well.
+    pub fn only_reads(&self) -> bool {
+        !self.extent.writes && !self.is_watch()
+    }
+
+    /// Calls `use_keys` with every key that the unit names, or with what it needs instead.
     pub fn with_keys<R>(&self, use_keys: impl FnOnce(&Keys<'_>) -> R) -> R {
-        let mut whole = None;
-        for step in &self.steps {
-            match step {
-                Step::Run(
-                    Spec {
-                        handler: Handler::KeyspaceWriter(_),
-                        ..
-                    },
-                    _,
-                ) => whole = Some(Keys::All),
-                Step::Run(
-                    Spec {
-                        handler: Handler::Keyspace(_),
-                        ..
-                    },
-                    _,
-                ) if self.transaction => {
-                    whole = Some(Keys::All);
-                }
-                Step::Run(
-                    Spec {
-                        handler: Handler::Keyspace(_),
-                        ..
-                    },
-                    _,
-                ) => whole = Some(Keys::None),
-                _ => {}
-            }
+        match self.scope() {
+            Scope::Nothing | Scope::Snapshot => return use_keys(&Keys::None),
+            Scope::Everything => return use_keys(&Keys::All),
+            Scope::Keys => {}
         }
-        if let Some(keys) = whole {
-            return use_keys(&keys);
-        }
-        let words: SmallVec<[_; 4]> = self
-            .steps
-            .iter()
-            .filter_map(|step| match step {
-                Step::Run(spec, args) => Some((*spec, args.args())),
-                Step::Known(_) => None,
-            })
-            .collect();
         let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
-        for (spec, args) in &words {
-            spec.each_key(args, |name| names.push(name));
+        for (spec, args) in &self.calls {
+            spec.each_key(&args.args(), |name| names.push(name));
         }
-        names.extend(self.watches.iter().map(|watched| &watched.key[..]));
+        names.extend(self.watches.iter().map(Watch::key));
         use_keys(&Keys::Some(&names))
     }
 
-    /// Whether it may change data.
-    pub fn writes(&self) -> bool {
-        self.steps.iter().any(
-            |step| matches!(step, Step::Run(spec, _) if spec.flags.has(commands::Flags::WRITE)),
-        )
-    }
-
-    /// Runs every command, unless a watched key has changed; the replies are appended to `output`.
+    /// Runs every command, unless a watched key has changed; the replies are appended to `output`. `access` is missing
+    /// where the unit needs no data.
     ///
     /// # Errors
     /// A read that needs the disk, or the engine's; [`Stop::Large`].
     pub fn run(
         &self,
-        access: &mut Access<'_>,
+        access: Option<&mut Access<'_>>,
         output: &mut Output,
-        protocol: Protocol,
-        with: (Context<'_>, &mut Trace<'_>),
-    ) -> Result<(), Stop> {
-        let outdated = self.outdated(access.now_ms());
-        self.answer(outdated, access, output, protocol, with)
+        with: Surroundings<'_, '_>,
+    ) -> Result<Told, Stop> {
+        let outdated = self.outdated(with.now_ms);
+        self.answer(outdated, access, output, with)
     }
 
     /// The same where it was found before whether a watched key has changed.
@@ -177,64 +267,147 @@ impl Unit {
     pub fn answer(
         &self,
         outdated: bool,
-        access: &mut Access<'_>,
+        access: Option<&mut Access<'_>>,
         output: &mut Output,
-        protocol: Protocol,
-        with: (Context<'_>, &mut Trace<'_>),
-    ) -> Result<(), Stop> {
+        with: Surroundings<'_, '_>,
+    ) -> Result<Told, Stop> {
+        // It may have run before, up to where it was stopped.
+        with.trace.ended.clear();
         if outdated {
-            // It may have run before, up to a read of the disk.
-            with.1.ended.clear();
-            Reply::new(output, protocol).null_array();
-            return Ok(());
+            Reply::new(output, with.protocol).null_array();
+            return Ok(Told::default());
         }
-        self.perform(access, output, protocol, with)
+        self.perform(access, output, with)
     }
 
     /// Whether a key that it watches has changed.
     pub fn outdated(&self, now_ms: u64) -> bool {
-        self.watches
-            .iter()
-            .any(|watched| watched.watch.dirty_at(watched.since_ms, now_ms))
+        self.watches.outdated(now_ms)
     }
 
     /// Runs every command; the replies are appended to `output`.
     fn perform(
         &self,
-        access: &mut Access<'_>,
+        mut access: Option<&mut Access<'_>>,
         output: &mut Output,
-        protocol: Protocol,
-        (context, trace): (Context<'_>, &mut Trace<'_>),
-    ) -> Result<(), Stop> {
-        trace.ended.clear();
+        mut with: Surroundings<'_, '_>,
+    ) -> Result<Told, Stop> {
+        let mut told = Told {
+            state: self.state.clone(),
+            ..Told::default()
+        };
         if self.transaction {
-            // Whatever its commands are: their replies are one.
-            access.hold_at_most(context.held_bytes_max);
-            Reply::new(output, protocol).array(self.steps.len());
+            if let Some(access) = &mut access {
+                // Whatever its commands are: their replies are one.
+                access.hold_at_most(with.context.held_bytes_max);
+            }
+            Reply::new(output, with.protocol).array(self.calls.len());
         }
-        for step in &self.steps {
-            match step {
-                Step::Known(reply) => {
-                    access.hold(reply.len())?;
-                    output.write(&reply.to_vec());
-                    output.pour();
-                }
-                Step::Run(spec, args) => {
-                    let (begin, mark) =
-                        (self.transaction.then(|| trace.clock.now()), output.mark());
-                    let reply = Reply::new(output, protocol);
-                    commands::run(spec, access, args.args(), reply, context)?;
-                    if let Some(begin) = begin {
-                        trace.ended.push(Ended {
-                            spec,
-                            ending: Ending::of(output.since(mark)),
-                            took: trace.clock.now() - begin,
-                        });
-                    }
-                }
+        for (place, (spec, args)) in self.calls.iter().enumerate() {
+            let (begin, mark) = (
+                self.transaction.then(|| with.trace.clock.now()),
+                output.mark(),
+            );
+            let step = (place, *spec, args.args());
+            self.step(step, access.as_deref_mut(), output, &mut with, &mut told)?;
+            if let Some(begin) = begin {
+                let took = with.trace.clock.now() - begin;
+                let ending = Ending::of(output.since(mark));
+                with.trace.ended.push(Ended { spec, ending, took });
             }
         }
+        if let Some(access) = access {
+            (told.lookups, told.steps) = (access.lookups, access.steps_taken());
+        }
+        Ok(told)
+    }
+
+    fn step(
+        &self,
+        (place, spec, args): (usize, &'static Spec, Args<'_>),
+        access: Option<&mut Access<'_>>,
+        output: &mut Output,
+        with: &mut Surroundings<'_, '_>,
+        told: &mut Told,
+    ) -> Result<(), Stop> {
+        let protocol = told
+            .state
+            .as_ref()
+            .map_or(with.protocol, |state| state.protocol);
+        let before = output.len();
+        match (spec.handler, access) {
+            (Handler::Session(SessionCommand::Watch), Some(access)) => {
+                for key in args.from(1).iter() {
+                    told.watches.push(access.watch(key)?);
+                }
+                Reply::new(output, protocol).ok();
+            }
+            (Handler::Session(command) | Handler::Report(command), access) => {
+                self.visit((place, spec, command), args, output, with, told);
+                if let Some(access) = access {
+                    access.hold(output.len().saturating_sub(before))?;
+                }
+            }
+            (Handler::Table(run), access) => {
+                run(spec, &args, &mut Reply::new(output, protocol));
+                if let Some(access) = access {
+                    access.hold(output.len().saturating_sub(before))?;
+                }
+            }
+            (_, Some(access)) => {
+                let reply = Reply::new(output, protocol);
+                commands::run(spec, access, args, reply, with.context)?;
+            }
+            (_, None) => unreachable!("a unit with data commands has a scope"),
+        }
+        output.pour();
         Ok(())
+    }
+
+    /// Runs a command on the connection or the server.
+    fn visit(
+        &self,
+        (place, spec, command): (usize, &'static Spec, SessionCommand),
+        args: Args<'_>,
+        output: &mut Output,
+        with: &Surroundings<'_, '_>,
+        told: &mut Told,
+    ) {
+        let reports = matches!(spec.handler, Handler::Report(_)) && self.calls.len() > 1;
+        let mut said = self.said.lock();
+        if let Some(reply) = said.replies.get(&place).filter(|_| reports) {
+            return output.write(reply);
+        }
+        if reports && said.bytes > SAID_BYTES_MAX {
+            return Reply::new(output, with.protocol).error(
+                "ERR the commands on connection and server in this transaction were answered with more than a MiB",
+            );
+        }
+        let Some(state) = &mut told.state else {
+            unreachable!("such a unit is made with its connection's state")
+        };
+        let (mut reply, before) = (Output::new(), state.clone());
+        let mut visit = Visit {
+            shared: with.shared,
+            tenant: with.tenant,
+            client: with.client,
+            state,
+            output: &mut reply,
+            args,
+            now_ms: with.now_ms,
+        };
+        let left = session::run(command, &mut visit);
+        if left.is_some() {
+            // Nobody logs in inside a transaction.
+            (reply, **state) = (Output::new(), *before);
+            Reply::new(&mut reply, state.protocol)
+                .error("ERR Command not allowed inside a transaction");
+        }
+        if reports {
+            said.bytes += reply.len();
+            said.replies.insert(place, reply.to_vec());
+        }
+        output.append(reply);
     }
 
     /// The command that the client sent.
@@ -242,11 +415,13 @@ impl Unit {
         self.spec
     }
 
-    /// The words of that command, for the slow log.
+    /// The words of its first command, for the slow log.
     pub fn words(&self) -> Option<&OwnedArgs> {
-        self.steps.iter().find_map(|step| match step {
-            Step::Run(_, args) => Some(args),
-            Step::Known(_) => None,
-        })
+        self.calls.first().map(|(_, args)| args)
+    }
+
+    /// The requests to be charged for it, the first time it is asked.
+    pub fn take_requests(&mut self) -> u64 {
+        std::mem::take(&mut self.requests)
     }
 }

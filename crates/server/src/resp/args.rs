@@ -1,5 +1,7 @@
 //! The words of one request as slices of the buffer that holds it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use smallvec::SmallVec;
 
@@ -23,8 +25,8 @@ impl Span {
 pub struct Args<'a> {
     data: &'a [u8],
     spans: &'a [Span],
-    /// The frame that `data` is all of, when it can outlive the request.
-    frame: Option<&'a Bytes>,
+    /// The request that `data` and `spans` are of, when it can outlive its buffer.
+    owner: Option<&'a OwnedArgs>,
 }
 
 impl<'a> Args<'a> {
@@ -32,7 +34,7 @@ impl<'a> Args<'a> {
         Args {
             data,
             spans,
-            frame: None,
+            owner: None,
         }
     }
 
@@ -78,7 +80,7 @@ impl<'a> Args<'a> {
     /// owned frame, else a copy (a short word must not keep a long frame in memory).
     pub fn bytes(&self, index: usize) -> Bytes {
         let span = self.spans[index];
-        match self.frame {
+        match self.owner.map(|owner| &owner.frame) {
             Some(frame)
                 if span.len as usize >= BY_REFERENCE_BYTES
                     && span.len as usize >= frame.len() / 2 =>
@@ -89,13 +91,23 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A copy that outlives the buffer: for `MULTI` queues and for work that leaves its core.
+    /// Bytes from the first word to the end of the last.
+    pub fn len_bytes(&self) -> usize {
+        match self.spans {
+            [] => 0,
+            [first, .., last] => (last.start + last.len - first.start) as usize,
+            [only] => only.len as usize,
+        }
+    }
+
+    /// A copy that outlives the buffer: for `MULTI` queues and for work that leaves its core. Of a request of many words,
+    /// which owns its bytes, it is another reference.
     pub fn to_owned(&self) -> OwnedArgs {
-        match self.frame {
-            Some(frame) => OwnedArgs {
-                frame: frame.clone(),
-                spans: SmallVec::from_slice(self.spans),
-            },
+        match self
+            .owner
+            .filter(|owner| owner.spans().len() == self.spans.len())
+        {
+            Some(owner) => owner.clone(),
             None => OwnedArgs::from_words(self.iter()),
         }
     }
@@ -113,14 +125,32 @@ impl std::fmt::Debug for Args<'_> {
 #[derive(Clone)]
 pub struct OwnedArgs {
     frame: Bytes,
-    spans: SmallVec<[Span; 6]>,
+    spans: Spans,
 }
 
+#[derive(Clone)]
+enum Spans {
+    Few(SmallVec<[Span; 6]>),
+    /// Taken from the parser, and shared by all copies: a million are not to be copied on a core.
+    Many(Arc<Vec<Span>>),
+}
+
+/// Spans beyond so many are taken from the parser.
+const COPIED_MAX: usize = 64;
+
 impl OwnedArgs {
-    pub(super) fn new(frame: Bytes, spans: &[Span]) -> Self {
-        OwnedArgs {
-            frame,
-            spans: SmallVec::from_slice(spans),
+    pub(super) fn new(frame: Bytes, spans: &mut Vec<Span>) -> Self {
+        let spans = match spans.len() {
+            0..=COPIED_MAX => Spans::Few(SmallVec::from_slice(spans)),
+            _ => Spans::Many(Arc::new(std::mem::take(spans))),
+        };
+        OwnedArgs { frame, spans }
+    }
+
+    fn spans(&self) -> &[Span] {
+        match &self.spans {
+            Spans::Few(spans) => spans,
+            Spans::Many(spans) => spans,
         }
     }
 
@@ -137,7 +167,7 @@ impl OwnedArgs {
         }
         OwnedArgs {
             frame: Bytes::from(frame),
-            spans,
+            spans: Spans::Few(spans),
         }
     }
 
@@ -145,14 +175,14 @@ impl OwnedArgs {
     pub fn args(&self) -> Args<'_> {
         Args {
             data: &self.frame,
-            spans: &self.spans,
-            frame: Some(&self.frame),
+            spans: self.spans(),
+            owner: Some(self),
         }
     }
 
     /// Bytes held in memory for it.
     pub fn len_bytes(&self) -> usize {
-        self.frame.len() + self.spans.len() * size_of::<Span>()
+        self.frame.len() + size_of_val(self.spans())
     }
 }
 

@@ -186,13 +186,13 @@ impl Parser {
     }
 
     /// The same as a request that owns its bytes. `frame` is the bytes of [`Parsed::Command`], cut off the buffer.
-    pub fn owned(&self, frame: Bytes) -> OwnedArgs {
+    pub fn owned(&mut self, frame: Bytes) -> OwnedArgs {
         let frame = if self.is_inline {
             Bytes::copy_from_slice(&self.unquoted)
         } else {
             frame
         };
-        OwnedArgs::new(frame, &self.spans)
+        OwnedArgs::new(frame, &mut self.spans)
     }
 
     /// Bytes of memory reserved beyond the struct itself.

@@ -35,7 +35,7 @@ const INFO: &str = "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_
 /// Name, address and port of this node: the address by which the client reached it is one that works.
 fn myself<'a>(visit: &Visit<'a>) -> (&'a str, String, u16) {
     let shared = visit.shared;
-    let addr = visit.connection.client.local_addr;
+    let addr = visit.client.local_addr;
     (&shared.run_id, addr.ip().to_string(), addr.port())
 }
 
@@ -64,7 +64,7 @@ fn slots(visit: &mut Visit<'_>) {
 }
 
 fn shards(visit: &mut Visit<'_>) {
-    let tls = matches!(visit.connection.socket, crate::connection::Socket::Tls(..));
+    let tls = visit.client.tls;
     let (name, ip, port) = myself(visit);
     let mut reply = visit.reply();
     reply.array(1);

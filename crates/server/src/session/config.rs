@@ -24,7 +24,7 @@ pub fn run(command: ConfigCommand, visit: &mut Visit<'_>) {
         ConfigCommand::Get => get(visit),
         ConfigCommand::Set => set(visit),
         ConfigCommand::Resetstat => {
-            let tenant = &visit.connection.tenant;
+            let tenant = visit.tenant;
             *tenant.counted_from.lock() = Counted::of(visit.shared, tenant);
             tenant.calls.reset();
             visit.reply().ok();
@@ -43,7 +43,7 @@ type Parameter = (&'static str, fn(&Visit<'_>) -> Option<String>);
 /// In the order of `CONFIG GET *`.
 #[rustfmt::skip]
 const PARAMETERS: &[Parameter] = &[
-    ("appendfsync", |v| Some(fsync_word(v.connection.tenant.settings().durability).into())),
+    ("appendfsync", |v| Some(fsync_word(v.tenant.settings().durability).into())),
     ("appendonly", |_| Some("yes".into())),
     ("bind", |v| Some(bind(v))),
     ("cluster-enabled", |_| Some("no".into())),
@@ -166,9 +166,7 @@ fn set(visit: &mut Visit<'_>) {
                 .tune(|tuning| edits.iter().for_each(|edit| edit.apply(tuning)));
             for edit in edits {
                 if let Edit::Durability(durability) = edit {
-                    visit
-                        .shared
-                        .set_durability(&visit.connection.tenant, durability);
+                    visit.shared.set_durability(visit.tenant, durability);
                 }
             }
             visit.reply().ok();

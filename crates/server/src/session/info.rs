@@ -1,15 +1,14 @@
 //! `INFO`: Redis's sections with the asking tenant's numbers. Nothing in it tells of another tenant.
 //!
-//! It runs on the core, so everything in it is a counter that lies ready, but for the number of keys, which a
-//! handler counts first; what only the whole server has (resident
-//! memory, CPU time of the process) is the admin address's to tell.
+//! Everything in it is a counter that lies ready, but for the number of keys, which is counted when it is asked for and
+//! has changed; what only the whole server has (resident memory, CPU time of the process) is the admin address's to tell.
 
 use std::fmt::Write;
 use std::sync::Arc;
 
-use engine::{Keyspace, KeyspaceStats};
+use engine::{KeyspaceStats, Place};
 
-use super::{Leftover, Visit};
+use super::Visit;
 use crate::commands::is;
 use crate::shared::Shared;
 use crate::tenants::Tenant;
@@ -90,7 +89,7 @@ const SECTIONS: &[Section] = &[
 const ON_REQUEST: &str = "Commandstats";
 
 /// `INFO [section ...]`
-pub fn run(visit: &mut Visit<'_>) -> Option<Leftover> {
+pub fn run(visit: &mut Visit<'_>) {
     let words = visit.args.from(1);
     let asked = |names: &[&str]| {
         words
@@ -100,17 +99,9 @@ pub fn run(visit: &mut Visit<'_>) -> Option<Leftover> {
     let all = asked(&["all", "everything"]);
     let default = words.is_empty() || asked(&["default"]);
     let wanted = |name: &str| all || default && name != ON_REQUEST || asked(&[name]);
-    let prepared = std::mem::take(&mut visit.connection.session.prepared);
-    let tenant = &visit.connection.tenant;
-    if wanted("Keyspace") && !prepared {
-        if let Some(keyspace) = tenant.keyspace() {
-            if tenant
-                .keys
-                .stale(keyspace.committed(), visit.shared.steady_ms())
-            {
-                return Some(count_first(visit, Arc::clone(keyspace)));
-            }
-        }
+    let tenant = visit.tenant;
+    if wanted("Keyspace") {
+        count_keys(visit);
     }
     let facts = Facts {
         shared: visit.shared,
@@ -125,21 +116,27 @@ pub fn run(visit: &mut Visit<'_>) -> Option<Leftover> {
     };
     let text = render(&facts, wanted);
     visit.reply().verbatim(&text);
-    None
 }
 
-/// Counting keys reads the disk: a handler does it, and the command is run again after it.
-fn count_first(visit: &mut Visit<'_>, keyspace: Arc<Keyspace>) -> Leftover {
-    let tenant = Arc::clone(&visit.connection.tenant);
-    let (now_ms, at_ms) = (visit.now_ms, visit.shared.steady_ms());
-    visit.connection.session.prepared = true;
-    Leftover::First(Box::new(move || {
-        let seen = keyspace.committed();
-        match keyspace.scan(now_ms, &mut |access| access.estimate_keys()) {
-            Ok(count) => tenant.keys.counted(seen, at_ms, count),
-            Err(error) => tracing::warn!(tenant = tenant.name, %error, "keys could not be counted"),
-        }
-    }))
+/// Brings the number of keys up to date, if it is worth it. Reads the disk.
+fn count_keys(visit: &Visit<'_>) {
+    let (tenant, at_ms) = (visit.tenant, visit.shared.steady_ms());
+    let Some(keyspace) = tenant.keyspace() else {
+        return;
+    };
+    // Nobody waits for somebody else's count, with a permit in hand: the last one stands.
+    let Some(_counting) = tenant.keys.counting.try_lock() else {
+        return;
+    };
+    let seen = keyspace.committed();
+    if !tenant.keys.stale(seen, at_ms) {
+        return;
+    }
+    let count = &mut |access: &mut engine::Access<'_>| access.estimate_keys();
+    match keyspace.scan(seen, Place::Apart, visit.now_ms, count) {
+        Ok(count) => tenant.keys.counted(seen, at_ms, count),
+        Err(error) => tracing::warn!(tenant = tenant.name, %error, "keys could not be counted"),
+    }
 }
 
 fn render(facts: &Facts<'_>, wanted: impl Fn(&str) -> bool) -> String {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Leftover, ReplyMode, Session, Visit};
+use super::{Leftover, State, Visit};
 use crate::commands::AclCommand;
+use crate::connection::client::Labels;
 use crate::resp::Protocol;
 use crate::tenants::{Quick, Tenant, DEFAULT};
 
@@ -17,7 +18,7 @@ enum Entry {
 
 /// Tries a user name and password.
 fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
-    if std::mem::take(&mut visit.connection.session.login_failed) {
+    if std::mem::take(&mut visit.state.login_failed) {
         return Entry::Out;
     }
     let name = std::str::from_utf8(user).ok();
@@ -77,7 +78,7 @@ struct Hello<'a> {
 
 /// `HELLO [2|3 [AUTH user password] [SETNAME name]]`
 pub fn hello(visit: &mut Visit<'_>) -> Option<Leftover> {
-    let mut protocol = visit.connection.session.protocol;
+    let mut protocol = visit.state.protocol;
     if visit.args.len() > 1 {
         protocol = match visit.int(1) {
             Some(2) => Protocol::Resp2,
@@ -103,7 +104,7 @@ pub fn hello(visit: &mut Visit<'_>) -> Option<Leftover> {
             }
             Entry::Unknown(check) => return Some(check),
         }
-    } else if !visit.connection.session.authenticated {
+    } else if !visit.state.authenticated {
         visit.error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -117,8 +118,7 @@ pub fn hello(visit: &mut Visit<'_>) -> Option<Leftover> {
             return login;
         }
     }
-    visit.connection.session.protocol = protocol;
-    visit.connection.client.speaks(protocol);
+    visit.state.protocol = protocol;
     greet(visit);
     login
 }
@@ -144,8 +144,8 @@ fn hello_options<'a>(visit: &mut Visit<'a>) -> Option<Hello<'a>> {
 }
 
 fn greet(visit: &mut Visit<'_>) {
-    let protocol = visit.connection.session.protocol;
-    let id = visit.connection.client.id as i64;
+    let protocol = visit.state.protocol;
+    let id = visit.client.id as i64;
     let mut reply = visit.reply();
     reply.map(7);
     reply.bulk(b"server");
@@ -167,19 +167,16 @@ fn greet(visit: &mut Visit<'_>) {
 /// `RESET`
 pub fn reset(visit: &mut Visit<'_>) -> Option<Leftover> {
     let tenant = visit.shared.tenants.get(DEFAULT);
-    let session = &mut visit.connection.session;
     let open = tenant.as_ref().is_some_and(|tenant| tenant.open());
-    *session = Session {
-        authenticated: open,
-        ..Session::new(&visit.connection.tenant)
+    let labels = Labels {
+        name: String::new(),
+        ..visit.state.labels.clone()
     };
-    session.reply_mode = ReplyMode::On;
-    visit.connection.client.queued(None);
-    visit.connection.client.speaks(Protocol::Resp2);
-    visit
-        .connection
-        .client
-        .relabel(|labels| labels.name.clear());
+    *visit.state = State {
+        authenticated: open,
+        labels,
+        ..State::new(visit.tenant)
+    };
     visit.reply().simple("RESET");
     tenant.filter(|_| open).map(Leftover::Speak)
 }
@@ -197,8 +194,8 @@ pub fn select(visit: &mut Visit<'_>) {
 pub fn acl(command: AclCommand, visit: &mut Visit<'_>) {
     match command {
         AclCommand::Whoami => {
-            let name = visit.connection.tenant.name.clone();
-            visit.reply().bulk(name.as_bytes());
+            let tenant = visit.tenant;
+            visit.reply().bulk(tenant.name.as_bytes());
         }
     }
 }

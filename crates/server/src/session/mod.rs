@@ -14,21 +14,16 @@ mod visit;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use engine::Watch;
-
-use crate::commands::{SessionCommand, Spec};
-use crate::core::Errand;
-use crate::resp::{OwnedArgs, Protocol};
+use crate::commands::SessionCommand;
+use crate::connection::client::{Client, Labels};
+use crate::resp::Protocol;
 use crate::tenants::Tenant;
 
 pub use config::discipline_word;
 pub use info::{Counted, REDIS_VERSION};
 pub use slow_log::SlowLog;
+pub use transaction::{Extent, Queued, Transaction, Watches};
 pub use visit::Visit;
-
-/// Bytes of commands that one transaction may queue.
-const TRANSACTION_BYTES_MAX: usize = 256 << 20;
 
 /// What a tenant that may not administer is told when it tries.
 pub const NOT_OPERATOR: &str =
@@ -66,75 +61,66 @@ impl ReplyMode {
     }
 }
 
-/// Commands queued between `MULTI` and `EXEC`.
-#[derive(Default)]
-pub struct Transaction {
-    /// In order.
-    pub calls: Vec<(&'static Spec, OwnedArgs)>,
-    /// A command was refused while queueing: `EXEC` will refuse all.
-    pub spoiled: bool,
-    bytes: usize,
-}
-
-impl Transaction {
-    /// Queues a command; false if the transaction has grown too large, which spoils it.
-    pub fn push(&mut self, command: &'static Spec, args: OwnedArgs) -> bool {
-        self.bytes += args.len_bytes();
-        if self.bytes > TRANSACTION_BYTES_MAX {
-            self.spoiled = true;
-            self.calls.clear();
-            return false;
-        }
-        self.calls.push((command, args));
-        true
-    }
-}
-
-/// A key under `WATCH`.
-pub struct Watched {
-    /// Its name.
-    pub key: Bytes,
-    /// Whether it has been written.
-    pub watch: Watch,
-    /// Since when, ms since the Unix epoch.
-    pub since_ms: u64,
-}
-
-/// One connection's session.
-pub struct Session {
+/// What a connection remembers between commands, and commands on the connection change. A transaction works on a copy,
+/// which counts when the transaction takes effect.
+#[derive(Clone, Debug)]
+pub struct State {
     /// RESP 2 or 3.
     pub protocol: Protocol,
     /// It may run commands.
     pub authenticated: bool,
     /// The slow check of the password it sent has failed; told to the `AUTH` or `HELLO` that waits.
     pub login_failed: bool,
-    /// What the command wanted done first has been done.
-    pub prepared: bool,
     /// What `CLIENT REPLY` asked for.
     pub reply_mode: ReplyMode,
-    /// Commands queued after `MULTI`.
-    pub transaction: Option<Box<Transaction>>,
-    /// Keys under `WATCH`.
-    pub watches: Vec<Watched>,
+    /// What it has told of itself.
+    pub labels: Labels,
+    /// It is closed when its replies have left.
+    pub closing: bool,
 }
 
-impl Session {
-    /// The session of a connection that has said nothing: RESP2, in if the tenant is open.
-    pub fn new(tenant: &Arc<Tenant>) -> Self {
+impl State {
+    /// That of a connection that has said nothing: RESP2, in if the tenant is open.
+    pub fn new(tenant: &Tenant) -> Self {
         Self {
             protocol: Protocol::Resp2,
             authenticated: tenant.open(),
             login_failed: false,
-            prepared: false,
             reply_mode: ReplyMode::On,
+            labels: Labels::default(),
+            closing: false,
+        }
+    }
+
+    /// Shows others what has changed.
+    pub fn publish(&self, client: &Client) {
+        client.speaks(self.protocol);
+        client.relabel(&self.labels);
+    }
+}
+
+/// One connection's session.
+pub struct Session {
+    /// What commands on the connection change.
+    pub state: State,
+    /// Commands queued after `MULTI`.
+    pub transaction: Option<Box<Transaction>>,
+    /// Keys under `WATCH`.
+    pub watches: Watches,
+}
+
+impl Session {
+    /// The session of a connection that has said nothing.
+    pub fn new(tenant: &Tenant) -> Self {
+        Self {
+            state: State::new(tenant),
             transaction: None,
-            watches: Vec::new(),
+            watches: Watches::default(),
         }
     }
 }
 
-/// What a session command leaves for the core to do. A command that must wait does nothing before that: it is
-/// run again, or answered, when what it waits for is over.
+/// What a login leaves for the core to do.
 pub enum Leftover {
     /// The connection speaks for this tenant from now on; the reply is written.
     Speak(Arc<Tenant>),
@@ -145,41 +131,36 @@ pub enum Leftover {
         /// The password given.
         password: Vec<u8>,
     },
-    /// A handler does this for the tenant first; the command is run again after it.
-    First(Box<dyn FnOnce() + Send>),
-    /// A handler does the rest, and its result is the reply.
-    Errand(Errand),
 }
 
-/// Runs a session command other than `EXEC` and `WATCH`; a login is left to the core to carry out.
-pub fn run(command: SessionCommand, mut visit: Visit<'_>) -> Option<Leftover> {
+/// Runs a session command other than those on the transaction; a login is left to the core to carry out.
+pub fn run(command: SessionCommand, visit: &mut Visit<'_>) -> Option<Leftover> {
     use SessionCommand as Is;
     match command {
-        Is::Auth => return login::auth(&mut visit),
-        Is::Hello => return login::hello(&mut visit),
-        Is::Reset => return login::reset(&mut visit),
-        Is::Select => login::select(&mut visit),
-        Is::Acl(command) => login::acl(command, &mut visit),
+        Is::Auth => return login::auth(visit),
+        Is::Hello => return login::hello(visit),
+        Is::Reset => return login::reset(visit),
+        Is::Select => login::select(visit),
+        Is::Acl(command) => login::acl(command, visit),
         Is::Quit => {
             visit.reply().ok();
-            visit.connection.closing = true;
+            visit.state.closing = true;
         }
-        Is::Multi => transaction::multi(&mut visit),
-        Is::Discard => transaction::discard(&mut visit),
-        Is::Unwatch => transaction::unwatch(&mut visit),
-        Is::Exec | Is::Watch => unreachable!("the core runs them"),
-        Is::Client(command) => client::run(command, &mut visit),
-        Is::Cluster(command) => cluster::run(command, &mut visit),
-        Is::Config(command) => config::run(command, &mut visit),
-        Is::Entremet(command) => return entremet::run(command, &mut visit).map(Leftover::Errand),
-        Is::Info => return info::run(&mut visit),
-        Is::Latency(command) => latency::run(command, &mut visit),
-        Is::Slowlog(command) => slow_log::run(command, &mut visit),
-        Is::Ping => server::ping(&mut visit),
-        Is::Echo => server::echo(&mut visit),
-        Is::Time => server::time(&mut visit),
-        Is::Lolwut => server::lolwut(&mut visit),
-        Is::Shutdown => server::shutdown(&mut visit),
+        Is::Discard | Is::Exec | Is::Multi | Is::Unwatch | Is::Watch => {
+            unreachable!("the core runs them")
+        }
+        Is::Client(command) => client::run(command, visit),
+        Is::Cluster(command) => cluster::run(command, visit),
+        Is::Config(command) => config::run(command, visit),
+        Is::Entremet(command) => entremet::run(command, visit),
+        Is::Info => info::run(visit),
+        Is::Latency(command) => latency::run(command, visit),
+        Is::Slowlog(command) => slow_log::run(command, visit),
+        Is::Ping => server::ping(visit),
+        Is::Echo => server::echo(visit),
+        Is::Time => server::time(visit),
+        Is::Lolwut => server::lolwut(visit),
+        Is::Shutdown => server::shutdown(visit),
         Is::FunctionFlush | Is::Readonly | Is::Readwrite => visit.reply().ok(),
     }
     None

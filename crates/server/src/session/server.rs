@@ -7,8 +7,8 @@ pub fn ping(visit: &mut Visit<'_>) {
     match visit.args.len() {
         1 => visit.reply().simple("PONG"),
         2 => {
-            let message = visit.arg(1);
-            visit.reply().bulk(message);
+            let message = visit.args.bytes(1);
+            visit.reply().bulk_bytes(&message);
         }
         _ => visit.error("ERR wrong number of arguments for 'ping' command"),
     }
@@ -16,8 +16,8 @@ pub fn ping(visit: &mut Visit<'_>) {
 
 /// `ECHO message`
 pub fn echo(visit: &mut Visit<'_>) {
-    let message = visit.arg(1);
-    visit.reply().bulk(message);
+    let message = visit.args.bytes(1);
+    visit.reply().bulk_bytes(&message);
 }
 
 /// `TIME`
@@ -48,6 +48,6 @@ pub fn shutdown(visit: &mut Visit<'_>) {
     if !visit.operator() {
         return visit.error(super::NOT_OPERATOR);
     }
-    visit.connection.closing = true;
+    visit.state.closing = true;
     (visit.shared.on_shutdown)();
 }

@@ -82,11 +82,11 @@ pub fn run(command: SlowlogCommand, visit: &mut Visit<'_>) {
     match command {
         SlowlogCommand::Get => get(visit),
         SlowlogCommand::Len => {
-            let len = visit.connection.tenant.slow_log.lock().len();
+            let len = visit.tenant.slow_log.lock().len();
             visit.reply().count(len);
         }
         SlowlogCommand::Reset => {
-            visit.connection.tenant.slow_log.lock().reset();
+            visit.tenant.slow_log.lock().reset();
             visit.reply().ok();
         }
     }
@@ -114,7 +114,7 @@ fn get(visit: &mut Visit<'_>) {
     let Some(count) = count else {
         return visit.error("ERR count should be greater than or equal to -1");
     };
-    let tenant = std::sync::Arc::clone(&visit.connection.tenant);
+    let tenant = std::sync::Arc::clone(visit.tenant);
     let log = tenant.slow_log.lock();
     let entries = log.newest(count);
     let mut reply = visit.reply();

@@ -1,29 +1,127 @@
-//! `MULTI`, `DISCARD`, `UNWATCH`. The core runs `EXEC` and `WATCH`, which need the keyspace.
+//! What `MULTI` queues and `WATCH` watches. The core runs these commands.
 
-use super::{Transaction, Visit};
+use std::sync::Arc;
 
-/// `MULTI`
-pub fn multi(visit: &mut Visit<'_>) {
-    if visit.connection.session.transaction.is_some() {
-        return visit.error("ERR MULTI calls can not be nested");
-    }
-    visit.connection.session.transaction = Some(Box::new(Transaction::default()));
-    visit.connection.client.queued(Some(0));
-    visit.reply().ok();
+use engine::Watch;
+
+use crate::commands::{Flags, Handler, Spec};
+use crate::resp::OwnedArgs;
+
+/// Bytes of commands that one transaction may queue.
+const TRANSACTION_BYTES_MAX: usize = 256 << 20;
+
+/// A command with its words.
+pub type Queued = (&'static Spec, OwnedArgs);
+
+/// What a row of commands comes to, without a look at each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extent {
+    /// Words.
+    pub words: usize,
+    /// Bytes of words.
+    pub bytes: usize,
+    /// Keys named.
+    pub keys: usize,
+    /// Some of them changes data.
+    pub writes: bool,
+    /// Some of them is for the whole keyspace.
+    pub whole: bool,
+    /// Some of them works on data.
+    pub data: bool,
+    /// Some of them is to be run on a handler.
+    pub reports: bool,
 }
 
-/// `DISCARD`
-pub fn discard(visit: &mut Visit<'_>) {
-    if visit.connection.session.transaction.take().is_none() {
-        return visit.error("ERR DISCARD without MULTI");
+impl Extent {
+    /// Adds a command.
+    pub fn add(&mut self, (spec, args): &Queued) {
+        let words = args.args();
+        self.words += words.len();
+        self.bytes += args.len_bytes();
+        self.keys += spec.count_keys(&words);
+        self.writes |= spec.flags.has(Flags::WRITE);
+        let (whole, data, reports) = match spec.handler {
+            Handler::Data(_) => (false, true, false),
+            Handler::Keyspace(_) | Handler::KeyspaceWriter(_) => (true, true, false),
+            Handler::Table(_) | Handler::Report(_) => (false, false, true),
+            Handler::Session(_) | Handler::Container => (false, false, false),
+        };
+        self.whole |= whole;
+        self.data |= data;
+        self.reports |= reports;
     }
-    visit.connection.client.queued(None);
-    visit.connection.session.watches.clear();
-    visit.reply().ok();
 }
 
-/// `UNWATCH`
-pub fn unwatch(visit: &mut Visit<'_>) {
-    visit.connection.session.watches.clear();
-    visit.reply().ok();
+/// Commands queued between `MULTI` and `EXEC`.
+#[derive(Default)]
+pub struct Transaction {
+    /// In order.
+    pub calls: Vec<Queued>,
+    /// What they come to.
+    pub extent: Extent,
+    /// A command was refused while queueing: `EXEC` will refuse all.
+    pub spoiled: bool,
+}
+
+impl Transaction {
+    /// Queues a command; false if the transaction has grown too large, which spoils it.
+    pub fn push(&mut self, call: Queued) -> bool {
+        if self.extent.bytes + call.1.len_bytes() > TRANSACTION_BYTES_MAX {
+            self.spoiled = true;
+            return false;
+        }
+        self.extent.add(&call);
+        self.calls.push(call);
+        true
+    }
+}
+
+/// Keys under `WATCH`, as they were watched together. Cheap to hand on, whatever their number.
+#[derive(Clone, Default)]
+pub struct Watches {
+    sets: Vec<Arc<Vec<Watch>>>,
+    len: usize,
+}
+
+/// Sets of at most so many keys are merged with the one before.
+const MERGED_MAX: usize = 128;
+
+impl Watches {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when nothing is watched.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Watch> {
+        self.sets.iter().flat_map(|set| set.iter())
+    }
+
+    /// Adds what one more `WATCH` watches.
+    pub fn add(&mut self, watches: Vec<Watch>) {
+        self.len += watches.len();
+        let room = |set: &&mut Arc<Vec<Watch>>| set.len() + watches.len() <= MERGED_MAX;
+        match self.sets.last_mut().filter(room).and_then(Arc::get_mut) {
+            // Few: a key that is watched once more is not kept twice.
+            Some(set) => {
+                for watch in watches {
+                    match set.iter().any(|known| known.key() == watch.key()) {
+                        true => self.len -= 1,
+                        false => set.push(watch),
+                    }
+                }
+            }
+            None => self.sets.push(Arc::new(watches)),
+        }
+    }
+
+    /// Whether one of the keys has changed since it was watched.
+    pub fn outdated(&self, now_ms: u64) -> bool {
+        self.iter().any(|watch| watch.dirty_at(now_ms))
+    }
 }

@@ -1,18 +1,27 @@
-//! One session command under way.
+//! One command on the connection or the server under way.
 
 use std::sync::Arc;
 
 use crate::commands::is;
-use crate::connection::Connection;
-use crate::resp::{parse_i64, Args, Reply};
+use crate::connection::client::Client;
+use crate::resp::{parse_i64, Args, Output, Reply};
+use crate::session::State;
 use crate::shared::Shared;
+use crate::tenants::Tenant;
 
-/// What a session command has at hand. It writes exactly one reply.
+/// What such a command has at hand. It writes exactly one reply. It may run on the connection's core or on a
+/// handler, so it has the connection's state and not the connection.
 pub struct Visit<'a> {
     /// The whole server.
     pub shared: &'a Arc<Shared>,
-    /// The connection that asked. It may see its own tenant only.
-    pub connection: &'a mut Connection,
+    /// Who asks; nobody else's is shown.
+    pub tenant: &'a Arc<Tenant>,
+    /// The connection's public face.
+    pub client: &'a Arc<Client>,
+    /// What the connection remembers.
+    pub state: &'a mut State,
+    /// Where the reply goes.
+    pub output: &'a mut Output,
     /// The command's words.
     pub args: Args<'a>,
     /// Time of day, ms since the Unix epoch.
@@ -22,8 +31,7 @@ pub struct Visit<'a> {
 impl<'a> Visit<'a> {
     /// Where the reply goes.
     pub fn reply(&mut self) -> Reply<'_> {
-        let protocol = self.connection.session.protocol;
-        Reply::new(&mut self.connection.output, protocol)
+        Reply::new(self.output, self.state.protocol)
     }
 
     /// Replies with an error.
@@ -33,7 +41,7 @@ impl<'a> Visit<'a> {
 
     /// True when its tenant may administer the server.
     pub fn operator(&self) -> bool {
-        self.connection.tenant.settings().admin
+        self.tenant.settings().admin
     }
 
     /// Replies with Redis's syntax error.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::Seq;
+use parking_lot::Mutex;
 
 /// Counting so few keys costs less than asking when they were counted.
 const CHEAP: u64 = 1_000;
@@ -16,6 +17,8 @@ pub struct KeyCount {
     seen: AtomicU64,
     at_ms: AtomicU64,
     count: AtomicU64,
+    /// Held by whoever counts.
+    pub counting: Mutex<()>,
 }
 
 impl KeyCount {

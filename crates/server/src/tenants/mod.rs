@@ -29,10 +29,11 @@ pub use password::{Crowded, Doorkeeper, Gate, Password, Quick};
 pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
 pub use store::StoreError;
-pub use streams::{Place, Places, Streams};
+pub use streams::{Place, Places, Seats};
 pub use totals::Totals;
 
 use crate::commands::ScanCursors;
+use crate::connection::client::OwnClients;
 use crate::session::{Counted, SlowLog};
 
 /// The tenant of connections that have not named one.
@@ -47,6 +48,8 @@ pub struct Tenant {
     gate: Gate,
     settings: RwLock<Settings>,
     removed: AtomicBool,
+    /// Its connections, as they show themselves.
+    pub clients: OwnClients,
     /// Connections by core, so that a new one goes where the tenant has fewest.
     connections: Box<[AtomicU32]>,
     /// Its data, once somebody has asked for it.
@@ -61,8 +64,8 @@ pub struct Tenant {
     pub counted_from: Mutex<Counted>,
     /// How often it ran each command, and how that ended.
     pub calls: CommandStats,
-    /// Its replies that are too large to be made as a whole.
-    pub streams: Streams,
+    /// Its commands that run apart.
+    pub apart: Seats,
     /// Positions of its unfinished `SCAN`s.
     pub cursors: ScanCursors,
 }
@@ -75,6 +78,7 @@ impl Tenant {
             gate: Gate::new(spec.password),
             settings: RwLock::new(spec.settings),
             removed: AtomicBool::new(false),
+            clients: OwnClients::default(),
             connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
             keyspace: OnceLock::new(),
             keys: KeyCount::default(),
@@ -82,7 +86,7 @@ impl Tenant {
             slow_log: Mutex::new(SlowLog::default()),
             counted_from: Mutex::new(Counted::default()),
             calls: CommandStats::new(cores),
-            streams: Streams::default(),
+            apart: Seats::default(),
             cursors: ScanCursors::default(),
         }
     }
@@ -134,6 +138,11 @@ impl Tenant {
     /// Counts a connection gone from `core`.
     pub fn left(&self, core: usize) {
         self.connections[core].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Its connections on one core now.
+    pub fn connections_on(&self, core: usize) -> u32 {
+        self.connections[core].load(Ordering::Relaxed)
     }
 
     /// Its connections now.

@@ -1,11 +1,15 @@
-//! How many large replies are under way: of a tenant, and of all tenants together.
+//! How many commands run apart: of a tenant, and of all tenants together.
+//!
+//! Those whose replies are made as their clients take them, and those that only work, have places apart: clients that take
+//! nothing keep nobody from writing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Large replies that a tenant may have under way at once; each holds a thread and about a MiB, or one value.
+/// Commands of each sort that a tenant may have apart at once. Each holds a thread and, of its reply, about a MiB or one
+/// value.
 const PLACES: usize = 4;
 
 /// Takes a place, or drops it, and then the next in line gets it.
@@ -16,16 +20,42 @@ struct State {
     waiting: VecDeque<Taker>,
 }
 
-/// Places for large replies.
-#[derive(Clone)]
-pub struct Streams(Arc<Mutex<State>>);
+/// Places for commands that run apart.
+pub struct Seats {
+    /// Those that wait for their clients.
+    pub replies: Streams,
+    /// Those that do not.
+    pub works: Streams,
+}
 
-/// Those of one tenant.
-impl Default for Streams {
-    fn default() -> Self {
-        Self::new(PLACES)
+impl Seats {
+    /// So many of each.
+    pub fn new(replies: usize, works: usize) -> Self {
+        Self {
+            replies: Streams::new(replies),
+            works: Streams::new(works),
+        }
+    }
+
+    /// Those for a command that only reads, or for another.
+    pub fn of(&self, only_reads: bool) -> &Streams {
+        match only_reads {
+            true => &self.replies,
+            false => &self.works,
+        }
     }
 }
+
+/// Those of one tenant.
+impl Default for Seats {
+    fn default() -> Self {
+        Self::new(PLACES, PLACES)
+    }
+}
+
+/// Places of one sort.
+#[derive(Clone)]
+pub struct Streams(Arc<Mutex<State>>);
 
 impl Streams {
     /// So many, all free.
@@ -75,7 +105,7 @@ impl Drop for Place {
     }
 }
 
-/// What a large reply needs before it begins: a place among its tenant's, then one among all tenants'.
+/// What such a command needs before it begins: a place among its tenant's, then one among all tenants'.
 #[derive(Default)]
 pub struct Places {
     own: Option<Place>,

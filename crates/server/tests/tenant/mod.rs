@@ -4,7 +4,7 @@
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 
-use engine::{Access, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Stop, Sync};
+use engine::{Access, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Place, Stop, Sync};
 use server::commands::{self, Context, Flags, Handler, ScanCursors, Spec};
 use server::resp::{Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
 
@@ -83,7 +83,9 @@ impl Tenant {
             Handler::Table(run) => {
                 return run(spec, args, &mut Reply::new(output, self.protocol));
             }
-            Handler::Session(_) | Handler::Container => panic!("{spec:?} needs a session"),
+            Handler::Session(_) | Handler::Report(_) | Handler::Container => {
+                panic!("{spec:?} needs a session")
+            }
         };
         match (self.way, spec.flags.has(Flags::WRITE)) {
             (Way::Stream, true) => return self.run_twice(spec, args, &keys, output),
@@ -99,7 +101,8 @@ impl Tenant {
             }
         }
         let latch = self.latch(&keys);
-        let ((), seq) = self.keyspace.run(&latch, self.now_ms, &mut work).unwrap();
+        let at = (&latch, Place::Apart);
+        let ((), seq) = self.keyspace.run(at, self.now_ms, &mut work).unwrap();
         self.commit(seq);
     }
 
@@ -124,9 +127,12 @@ impl Tenant {
         let (sink, pieces) = channel();
         let mut streamed = Output::streamed(Box::new(move |piece| sink.send(piece).unwrap()));
         self.keyspace
-            .scan(self.now_ms, &mut |access| {
-                self.perform(spec, access, args, &mut streamed)
-            })
+            .scan(
+                self.keyspace.last_seq(),
+                Place::Apart,
+                self.now_ms,
+                &mut |access| self.perform(spec, access, args, &mut streamed),
+            )
             .unwrap();
         let (rest, whole) = streamed.end_stream();
         assert!(whole, "{spec:?}");
@@ -143,6 +149,7 @@ impl Tenant {
                     let mut unseen = Output::streamed(Box::new(drop));
                     self.perform(spec, access, args, &mut unseen)
                 },
+                &mut |seq| self.keyspace.wait_commit(seq).is_ok(),
                 &mut |access, ()| self.perform(spec, access, args, output),
             )
             .unwrap();

@@ -52,7 +52,7 @@ const CONFIG: &[Spec] = &[
         "config|get",
         -3,
         Group::Server,
-        Handler::Session(SessionCommand::Config(ConfigCommand::Get)),
+        Handler::Report(SessionCommand::Config(ConfigCommand::Get)),
     )
     .flags(
         Flags::ADMIN
@@ -79,7 +79,7 @@ const CONFIG: &[Spec] = &[
         "config|resetstat",
         2,
         Group::Server,
-        Handler::Session(SessionCommand::Config(ConfigCommand::Resetstat)),
+        Handler::Report(SessionCommand::Config(ConfigCommand::Resetstat)),
     )
     .flags(
         Flags::ADMIN
@@ -93,7 +93,7 @@ const CONFIG: &[Spec] = &[
         "config|rewrite",
         2,
         Group::Server,
-        Handler::Session(SessionCommand::Config(ConfigCommand::Rewrite)),
+        Handler::Report(SessionCommand::Config(ConfigCommand::Rewrite)),
     )
     .flags(
         Flags::ADMIN
@@ -112,7 +112,7 @@ const CONFIG: &[Spec] = &[
         "config|set",
         -4,
         Group::Server,
-        Handler::Session(SessionCommand::Config(ConfigCommand::Set)),
+        Handler::Report(SessionCommand::Config(ConfigCommand::Set)),
     )
     .flags(
         Flags::ADMIN
@@ -134,7 +134,7 @@ const ENTREMET: &[Spec] = &[
         "entremet|explain",
         -2,
         Group::Server,
-        Handler::Session(SessionCommand::Entremet(EntremetCommand::Explain)),
+        Handler::Report(SessionCommand::Entremet(EntremetCommand::Explain)),
     )
     .flags(
         Flags::ADMIN
@@ -166,7 +166,7 @@ const ENTREMET: &[Spec] = &[
         "entremet|slo",
         -2,
         Group::Server,
-        Handler::Session(SessionCommand::Entremet(EntremetCommand::Slo)),
+        Handler::Report(SessionCommand::Entremet(EntremetCommand::Slo)),
     )
     .flags(
         Flags::ADMIN
@@ -185,7 +185,7 @@ const ENTREMET: &[Spec] = &[
         "entremet|stage",
         -2,
         Group::Server,
-        Handler::Session(SessionCommand::Entremet(EntremetCommand::Stage)),
+        Handler::Report(SessionCommand::Entremet(EntremetCommand::Stage)),
     )
     .flags(
         Flags::ADMIN
@@ -204,7 +204,7 @@ const ENTREMET: &[Spec] = &[
         "entremet|tenant",
         -2,
         Group::Server,
-        Handler::Session(SessionCommand::Entremet(EntremetCommand::Tenant)),
+        Handler::Report(SessionCommand::Entremet(EntremetCommand::Tenant)),
     )
     .flags(
         Flags::ADMIN

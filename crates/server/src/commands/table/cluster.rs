@@ -21,7 +21,7 @@ const SUBCOMMANDS: &[Spec] = &[
         "cluster|info",
         2,
         Group::Cluster,
-        Handler::Session(SessionCommand::Cluster(ClusterCommand::Info)),
+        Handler::Report(SessionCommand::Cluster(ClusterCommand::Info)),
     )
     .flags(Flags::STALE)
     .tips(&["nondeterministic_output"])
@@ -30,7 +30,7 @@ const SUBCOMMANDS: &[Spec] = &[
         "cluster|keyslot",
         3,
         Group::Cluster,
-        Handler::Session(SessionCommand::Cluster(ClusterCommand::Keyslot)),
+        Handler::Report(SessionCommand::Cluster(ClusterCommand::Keyslot)),
     )
     .flags(Flags::STALE)
     .doc(
@@ -43,7 +43,7 @@ const SUBCOMMANDS: &[Spec] = &[
         "cluster|myid",
         2,
         Group::Cluster,
-        Handler::Session(SessionCommand::Cluster(ClusterCommand::Myid)),
+        Handler::Report(SessionCommand::Cluster(ClusterCommand::Myid)),
     )
     .flags(Flags::STALE)
     .doc("3.0.0", "O(1)", "", "Returns the name of the node."),
@@ -51,7 +51,7 @@ const SUBCOMMANDS: &[Spec] = &[
         "cluster|nodes",
         2,
         Group::Cluster,
-        Handler::Session(SessionCommand::Cluster(ClusterCommand::Nodes)),
+        Handler::Report(SessionCommand::Cluster(ClusterCommand::Nodes)),
     )
     .flags(Flags::STALE)
     .tips(&["nondeterministic_output"])
@@ -65,7 +65,7 @@ const SUBCOMMANDS: &[Spec] = &[
         "cluster|shards",
         2,
         Group::Cluster,
-        Handler::Session(SessionCommand::Cluster(ClusterCommand::Shards)),
+        Handler::Report(SessionCommand::Cluster(ClusterCommand::Shards)),
     )
     .flags(Flags::STALE)
     .tips(&["nondeterministic_output"])
@@ -79,7 +79,7 @@ const SUBCOMMANDS: &[Spec] = &[
         "cluster|slots",
         2,
         Group::Cluster,
-        Handler::Session(SessionCommand::Cluster(ClusterCommand::Slots)),
+        Handler::Report(SessionCommand::Cluster(ClusterCommand::Slots)),
     )
     .flags(Flags::STALE)
     .tips(&["nondeterministic_output"])

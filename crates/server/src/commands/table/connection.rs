@@ -191,7 +191,7 @@ const CLIENT: &[Spec] = &[
         "client|kill",
         -3,
         Group::Connection,
-        Handler::Session(SessionCommand::Client(ClientCommand::Kill)),
+        Handler::Report(SessionCommand::Client(ClientCommand::Kill)),
     )
     .flags(
         Flags::ADMIN
@@ -211,7 +211,7 @@ const CLIENT: &[Spec] = &[
         "client|list",
         -2,
         Group::Connection,
-        Handler::Session(SessionCommand::Client(ClientCommand::List)),
+        Handler::Report(SessionCommand::Client(ClientCommand::List)),
     )
     .flags(
         Flags::ADMIN

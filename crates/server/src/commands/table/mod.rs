@@ -185,7 +185,7 @@ mod tests {
                 }
                 Handler::KeyspaceWriter(_) => assert!(writes && spec.keys.is_empty(), "{spec:?}"),
                 Handler::Container => assert!(!spec.subcommands.is_empty(), "{spec:?}"),
-                Handler::Table(_) | Handler::Session(_) => {}
+                Handler::Table(_) | Handler::Session(_) | Handler::Report(_) => {}
             }
         }
         let count = names.len();

@@ -20,7 +20,7 @@ pub(super) const SERVER: &[Spec] = &[
         "info",
         -1,
         Group::Server,
-        Handler::Session(SessionCommand::Info),
+        Handler::Report(SessionCommand::Info),
     )
     .flags(Flags::LOADING.and(Flags::STALE))
     .categories(&["@dangerous"])
@@ -101,7 +101,7 @@ const LATENCY: &[Spec] = &[
         "latency|histogram",
         -2,
         Group::Server,
-        Handler::Session(SessionCommand::Latency(LatencyCommand::Histogram)),
+        Handler::Report(SessionCommand::Latency(LatencyCommand::Histogram)),
     )
     .flags(
         Flags::ADMIN
@@ -125,7 +125,7 @@ const LATENCY: &[Spec] = &[
         "latency|history",
         3,
         Group::Server,
-        Handler::Session(SessionCommand::Latency(LatencyCommand::History)),
+        Handler::Report(SessionCommand::Latency(LatencyCommand::History)),
     )
     .flags(
         Flags::ADMIN
@@ -149,7 +149,7 @@ const LATENCY: &[Spec] = &[
         "latency|latest",
         2,
         Group::Server,
-        Handler::Session(SessionCommand::Latency(LatencyCommand::Latest)),
+        Handler::Report(SessionCommand::Latency(LatencyCommand::Latest)),
     )
     .flags(
         Flags::ADMIN
@@ -173,7 +173,7 @@ const LATENCY: &[Spec] = &[
         "latency|reset",
         -2,
         Group::Server,
-        Handler::Session(SessionCommand::Latency(LatencyCommand::Reset)),
+        Handler::Report(SessionCommand::Latency(LatencyCommand::Reset)),
     )
     .flags(
         Flags::ADMIN
@@ -190,7 +190,7 @@ const SLOWLOG: &[Spec] = &[
         "slowlog|get",
         -2,
         Group::Server,
-        Handler::Session(SessionCommand::Slowlog(SlowlogCommand::Get)),
+        Handler::Report(SessionCommand::Slowlog(SlowlogCommand::Get)),
     )
     .flags(Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE))
     .tips(&["request_policy:all_nodes", "nondeterministic_output"])
@@ -213,7 +213,7 @@ const SLOWLOG: &[Spec] = &[
         "slowlog|len",
         2,
         Group::Server,
-        Handler::Session(SessionCommand::Slowlog(SlowlogCommand::Len)),
+        Handler::Report(SessionCommand::Slowlog(SlowlogCommand::Len)),
     )
     .flags(Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE))
     .tips(&[
@@ -227,7 +227,7 @@ const SLOWLOG: &[Spec] = &[
         "slowlog|reset",
         2,
         Group::Server,
-        Handler::Session(SessionCommand::Slowlog(SlowlogCommand::Reset)),
+        Handler::Report(SessionCommand::Slowlog(SlowlogCommand::Reset)),
     )
     .flags(Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE))
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])

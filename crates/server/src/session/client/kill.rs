@@ -50,24 +50,24 @@ pub(super) fn kill(visit: &mut Visit<'_>) {
         victims(visit)
     };
     let Some(victims) = victims else { return };
-    let me = Arc::clone(&visit.connection.client);
+    let me = Arc::clone(visit.client);
+    let now_ms = visit.shared.steady_ms();
     let mut killed = 0;
-    for client in own(visit) {
+    for client in own(visit).into_values() {
         let mine = client.id == me.id;
-        if (mine && victims.skip_me) || !victims.include(&client, visit.shared.steady_ms()) {
+        if (mine && victims.skip_me) || !victims.include(&client, now_ms) {
             continue;
         }
         killed += 1;
         if mine {
             // The reply is still to be sent.
-            visit.connection.closing = true;
+            visit.state.closing = true;
         } else {
             client.killed.store(true, Ordering::Release);
-            visit
-                .shared
-                .mailbox(client.core.load(Ordering::Relaxed))
-                .send(Message::Kill);
         }
+    }
+    if killed > 0 {
+        visit.shared.broadcast(|| Message::Kill);
     }
     match (old_form, killed) {
         (true, 0) => visit.error("ERR No such client"),
@@ -115,7 +115,7 @@ fn victims(visit: &mut Visit<'_>) -> Option<Victims> {
         } else if visit.is(at, "LADDR") {
             victims.local_addr = Some(value.to_vec());
         } else if visit.is(at, "USER") {
-            if value != visit.connection.tenant.name.as_bytes() {
+            if value != visit.tenant.name.as_bytes() {
                 let user = visit.text(at + 1);
                 visit.error(&format!("ERR No such user '{user}'"));
                 return None;
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn victims_are_those_whom_every_filter_means() {
-        let (_, all) = clients();
+        let all = clients();
         let chosen = |victims: Victims| -> Vec<u64> {
             all.iter()
                 .filter(|c| victims.include(c, 3_000))

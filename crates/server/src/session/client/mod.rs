@@ -4,13 +4,14 @@
 
 mod kill;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::{ReplyMode, Visit};
 use crate::commands::{is, ClientCommand};
-use crate::connection::client::Client;
+use crate::connection::client::{Client, Labels};
 use crate::resp::parse_i64;
 
 /// Runs a `CLIENT` subcommand.
@@ -19,11 +20,11 @@ pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
         ClientCommand::Getname => getname(visit),
         ClientCommand::Getredir => visit.reply().int(-1),
         ClientCommand::Id => {
-            let id = visit.connection.client.id as i64;
+            let id = visit.client.id as i64;
             visit.reply().int(id);
         }
         ClientCommand::Info => {
-            let text = describe(&visit.connection.client, visit.shared.steady_ms()) + "\n";
+            let text = describe(visit.client, &visit.state.labels, visit.shared.steady_ms()) + "\n";
             visit.reply().verbatim(&text);
         }
         ClientCommand::Kill => kill::kill(visit),
@@ -55,18 +56,17 @@ pub fn set_name(visit: &mut Visit<'_>, name: &[u8]) -> Result<(), &'static str> 
     let Some(name) = printable(name) else {
         return Err("ERR Client names cannot contain spaces, newlines or special characters.");
     };
-    visit
-        .connection
-        .client
-        .relabel(|labels| labels.name = name.to_string());
+    visit.state.labels.name = name.to_string();
     Ok(())
 }
 
-/// What may stand in a line of `CLIENT LIST`: ASCII from `!` to `~`.
+/// Names and versions of clients are at most so long, bytes.
+const LABEL_BYTES_MAX: usize = 1_024;
+
+/// What may stand in a line of `CLIENT LIST`: ASCII from `!` to `~`, and not too much of it.
 fn printable(word: &[u8]) -> Option<&str> {
-    word.iter()
-        .all(u8::is_ascii_graphic)
-        .then_some(std::str::from_utf8(word).ok()?)
+    let fits = word.len() <= LABEL_BYTES_MAX && word.iter().all(u8::is_ascii_graphic);
+    std::str::from_utf8(word).ok().filter(|_| fits)
 }
 
 fn on_or_off(visit: &Visit<'_>) -> Option<bool> {
@@ -78,7 +78,7 @@ fn on_or_off(visit: &Visit<'_>) -> Option<bool> {
 }
 
 fn getname(visit: &mut Visit<'_>) {
-    let name = visit.connection.client.labels().name;
+    let name = visit.state.labels.name.clone();
     if name.is_empty() {
         visit.reply().null();
     } else {
@@ -98,21 +98,18 @@ fn setinfo(visit: &mut Visit<'_>) {
             "ERR {option} cannot contain spaces, newlines or special characters."
         ));
     };
-    visit.connection.client.relabel(|labels| {
-        let field = if version {
-            &mut labels.lib_ver
-        } else {
-            &mut labels.lib_name
-        };
-        *field = value.to_string();
-    });
+    let labels = &mut visit.state.labels;
+    match version {
+        true => labels.lib_ver = value.to_string(),
+        false => labels.lib_name = value.to_string(),
+    }
     visit.reply().ok();
 }
 
 fn reply(visit: &mut Visit<'_>) {
     // With `OFF` and `SKIP` the mode itself keeps this reply, which is none, from being sent.
-    let mode = visit.connection.session.reply_mode;
-    visit.connection.session.reply_mode = if visit.is(2, "ON") {
+    let mode = visit.state.reply_mode;
+    visit.state.reply_mode = if visit.is(2, "ON") {
         visit.reply().ok();
         ReplyMode::On
     } else if visit.is(2, "OFF") {
@@ -153,8 +150,7 @@ fn trackinginfo(visit: &mut Visit<'_>) {
 
 /// One line of `CLIENT LIST`, without its end. What Redis counts and we do not have (descriptor, database,
 /// channels, buffers) is 0, or -1 where Redis means "none" by that: clients parse the fields.
-fn describe(client: &Client, now_ms: u64) -> String {
-    let labels = client.labels();
+fn describe(client: &Client, labels: &Labels, now_ms: u64) -> String {
     let seconds_since = |then_ms: u64| now_ms.saturating_sub(then_ms) / 1_000;
     let multi = client.queued.load(Ordering::Relaxed);
     let flags = if multi >= 0 { 'x' } else { 'N' };
@@ -196,14 +192,15 @@ fn unknown_type(visit: &mut Visit<'_>, at: usize) {
 }
 
 /// The tenant's connections; those that are killed count as gone before their cores have closed them.
-fn own(visit: &Visit<'_>) -> Vec<Arc<Client>> {
-    let mut clients = visit.shared.clients.of(&visit.connection.tenant);
-    clients.retain(|client| !client.killed.load(Ordering::Acquire));
+fn own(visit: &Visit<'_>) -> BTreeMap<u64, Arc<Client>> {
+    let mut clients = visit.tenant.clients.all();
+    clients.retain(|_, client| !client.killed.load(Ordering::Acquire));
     clients
 }
 
 fn list(visit: &mut Visit<'_>) {
-    let mut wanted: Option<Vec<u64>> = None;
+    // Each once, however often it is named.
+    let mut wanted: Option<BTreeSet<u64>> = None;
     let mut normal = true;
     match visit.args.len() {
         2 => {}
@@ -216,25 +213,17 @@ fn list(visit: &mut Visit<'_>) {
             let Some(ids) = ids else {
                 return visit.error("ERR Invalid client ID");
             };
-            wanted = Some(
-                ids.into_iter()
-                    .filter_map(|id| u64::try_from(id).ok())
-                    .collect(),
-            );
+            let ids = ids.into_iter().filter_map(|id| u64::try_from(id).ok());
+            wanted = Some(ids.collect());
         }
         _ => return visit.syntax_error(),
     }
-    let clients = own(visit);
-    let shown: Vec<&Arc<Client>> = match &wanted {
-        Some(ids) => ids
-            .iter()
-            .filter_map(|id| clients.iter().find(|client| client.id == *id))
-            .collect(),
-        None => clients.iter().filter(|_| normal).collect(),
-    };
-    let lines: String = shown
-        .iter()
-        .map(|client| describe(client, visit.shared.steady_ms()) + "\n")
+    let mut clients = own(visit);
+    clients.retain(|id, _| normal && wanted.as_ref().is_none_or(|wanted| wanted.contains(id)));
+    let now_ms = visit.shared.steady_ms();
+    let lines: String = clients
+        .values()
+        .map(|client| describe(client, &client.labels(), now_ms) + "\n")
         .collect();
     visit.reply().verbatim(&lines);
 }
@@ -242,44 +231,46 @@ fn list(visit: &mut Visit<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::client::Clients;
+    use crate::connection::client::{Clients, Newcomer};
     use crate::tenants::tests::tenant;
 
     /// A connection of `web`, one of `batch`, another of `web`.
-    pub(super) fn clients() -> (Clients, Vec<Arc<Client>>) {
+    pub(super) fn clients() -> Vec<Arc<Client>> {
         let clients = Clients::default();
         let [web, batch] = ["web", "batch"].map(tenant);
-        let here = "127.0.0.1:6380".parse().unwrap();
-        let enter =
-            |port: u16, owner| clients.enter(([10, 0, 0, 1], port).into(), here, 1_000, owner);
-        let all = vec![enter(1, &web), enter(2, &batch), enter(3, &web)];
-        (clients, all)
+        let local_addr = "127.0.0.1:6380".parse().unwrap();
+        let enter = |port: u16, owner| {
+            let addr = ([10, 0, 0, 1], port).into();
+            let tls = false;
+            let who = Newcomer {
+                addr,
+                local_addr,
+                tls,
+            };
+            clients.enter(who, 1_000, owner)
+        };
+        vec![enter(1, &web), enter(2, &batch), enter(3, &web)]
     }
 
     #[test]
     fn a_line_has_the_fields_of_redis_in_its_order() {
-        let (_, all) = clients();
-        all[0].relabel(|labels| labels.name = "worker".into());
+        let all = clients();
+        let mut labels = Labels {
+            name: "worker".into(),
+            ..Labels::default()
+        };
         all[0].active_ms.store(9_000, Ordering::Relaxed);
         assert_eq!(
-            describe(&all[0], 11_500),
+            describe(&all[0], &labels, 11_500),
             "id=1 addr=10.0.0.1:1 laddr=127.0.0.1:6380 fd=0 name=worker age=10 idle=2 flags=N db=0 sub=0 psub=0 \
              ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 \
              events=r cmd=NULL user=web redir=-1 resp=2 lib-name= lib-ver="
         );
         all[0].queued(Some(3));
-        assert!(describe(&all[0], 0).contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 "));
-    }
-
-    #[test]
-    fn a_tenant_has_its_own_connections_only() {
-        let (clients, all) = clients();
-        let own: Vec<u64> = clients
-            .of(&all[0].tenant())
-            .iter()
-            .map(|client| client.id)
-            .collect();
-        assert_eq!(own, [1, 3]);
+        labels.name.clear();
+        assert!(
+            describe(&all[0], &labels, 0).contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 ")
+        );
     }
 
     #[test]

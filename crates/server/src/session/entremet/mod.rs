@@ -10,19 +10,17 @@ use std::sync::Arc;
 
 use super::Visit;
 use crate::commands::EntremetCommand;
-use crate::core::Errand;
 use crate::resp::Reply;
 use crate::tenants::Tenant;
 
-/// Runs an `ENTREMET` subcommand; what must wait for the disk is returned, and its reply is still to come.
-pub fn run(command: EntremetCommand, visit: &mut Visit<'_>) -> Option<Errand> {
+/// Runs an `ENTREMET` subcommand.
+pub fn run(command: EntremetCommand, visit: &mut Visit<'_>) {
     match command {
-        EntremetCommand::Tenant => return tenant::run(visit),
+        EntremetCommand::Tenant => tenant::run(visit),
         EntremetCommand::Explain => explain::explain(visit),
         EntremetCommand::Slo => explain::slo(visit),
         EntremetCommand::Stage => stage::run(visit),
     }
-    None
 }
 
 /// The tenant that word `at` names, or the asking one where there is no such word. None: the error is written,
@@ -32,7 +30,7 @@ fn named(visit: &mut Visit<'_>, at: usize) -> Option<Arc<Tenant>> {
         visit.syntax_error();
         return None;
     }
-    let own = Arc::clone(&visit.connection.tenant);
+    let own = Arc::clone(visit.tenant);
     let Some(name) = visit.args.find(at) else {
         return Some(own);
     };

@@ -1,16 +1,14 @@
 //! `ENTREMET TENANT LIST | GET name | SET name … | DEL name`.
 //!
 //! `SET` and `DEL` write the list of tenants to the disk before they are answered, and a plain password takes tens of
-//! milliseconds to hash: both are done on a handler.
+//! milliseconds to hash.
 
 use super::promise::{NewPassword, Promise, SYNC};
 use super::Visit;
-use crate::core::Errand;
-use crate::shared::Shared;
 use crate::tenants::{Password, Tenant};
 
 /// Runs it.
-pub fn run(visit: &mut Visit<'_>) -> Option<Errand> {
+pub fn run(visit: &mut Visit<'_>) {
     let words = visit.args.len();
     if visit.is(2, "LIST") && words == 3 {
         list(visit);
@@ -19,15 +17,23 @@ pub fn run(visit: &mut Visit<'_>) -> Option<Errand> {
             get(visit, &tenant);
         }
     } else if visit.is(2, "SET") && words >= 4 {
-        return set(visit);
+        let changed = set(visit);
+        reply(visit, changed);
     } else if visit.is(2, "DEL") && words == 4 {
-        return delete(visit);
+        let removed = delete(visit);
+        reply(visit, removed);
     } else {
         visit.error(
             "ERR syntax: ENTREMET TENANT LIST | GET name | SET name [option value ...] | DEL name",
         );
     }
-    None
+}
+
+fn reply(visit: &mut Visit<'_>, ended: Result<(), String>) {
+    match ended {
+        Ok(()) => visit.reply().ok(),
+        Err(text) => visit.error(&text),
+    }
 }
 
 fn list(visit: &mut Visit<'_>) {
@@ -40,7 +46,7 @@ fn list(visit: &mut Visit<'_>) {
             .map(|tenant| tenant.name.clone())
             .collect()
     } else {
-        vec![visit.connection.tenant.name.clone()]
+        vec![visit.tenant.name.clone()]
     };
     super::lines(&mut visit.reply(), &names);
 }
@@ -90,24 +96,11 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     }
 }
 
-fn set(visit: &mut Visit<'_>) -> Option<Errand> {
+fn set(visit: &Visit<'_>) -> Result<(), String> {
     if !visit.operator() {
-        visit.error(super::super::NOT_OPERATOR);
-        return None;
+        return Err(super::super::NOT_OPERATOR.into());
     }
-    match Promise::read(visit.args.from(4)) {
-        Ok(promise) => {
-            let name = visit.text(3).into_owned();
-            Some(Box::new(move |shared| carry_out(shared, &name, promise)))
-        }
-        Err(text) => {
-            visit.error(&text);
-            None
-        }
-    }
-}
-
-fn carry_out(shared: &Shared, name: &str, mut promise: Promise) -> Result<(), String> {
+    let mut promise = Promise::read(visit.args.from(4))?;
     let password = match promise.password.take() {
         None => None,
         Some(NewPassword::Known(password)) => Some(password),
@@ -115,7 +108,7 @@ fn carry_out(shared: &Shared, name: &str, mut promise: Promise) -> Result<(), St
             Some(Password::hash(&plain).map_err(|why| format!("ERR the password {why}"))?)
         }
     };
-    let changed = shared.change_tenant(name, |spec| {
+    let changed = visit.shared.change_tenant(&visit.text(3), |spec| {
         promise.apply(&mut spec.settings);
         if let Some(password) = password {
             spec.password = password;
@@ -124,19 +117,14 @@ fn carry_out(shared: &Shared, name: &str, mut promise: Promise) -> Result<(), St
     changed.map_err(|error| format!("ERR {error}"))
 }
 
-fn delete(visit: &mut Visit<'_>) -> Option<Errand> {
+fn delete(visit: &Visit<'_>) -> Result<(), String> {
     if !visit.operator() {
-        visit.error(super::super::NOT_OPERATOR);
-        return None;
+        return Err(super::super::NOT_OPERATOR.into());
     }
-    let name = visit.text(3).into_owned();
-    if name == visit.connection.tenant.name {
-        visit.error("ERR a tenant cannot remove itself: let another operator do it");
-        return None;
+    let name = visit.text(3);
+    if name == visit.tenant.name {
+        return Err("ERR a tenant cannot remove itself: let another operator do it".into());
     }
-    Some(Box::new(move |shared| {
-        shared
-            .remove_tenant(&name)
-            .map_err(|error| format!("ERR {error}"))
-    }))
+    let removed = visit.shared.remove_tenant(&name);
+    removed.map_err(|error| format!("ERR {error}"))
 }

@@ -1,0 +1,268 @@
+//! Commands that take longer than a handler may, or whose replies are too large to be made as a whole.
+//!
+//! Such a command runs on a thread of its own, in pieces. After a stretch of work, and after each piece of its reply, the
+//! thread gives its permit back and waits in the handler stage like any other work of the tenant; the permit that it gets
+//! there lets it go on. A piece of a reply must have been taken by the client first. So a reply of any size holds about a
+//! MiB, or one value, and a client that does not read holds a thread that sleeps.
+//!
+//! What only reads, reads a snapshot. What writes runs under the latch of its keys, and waits for nobody's taking as
+//! long as it holds that. If its replies are too large to be kept until it is done (a transaction's may be), it runs
+//! twice: for its effect, with its replies dropped, and, once that is committed, over the snapshot from before it, for its
+//! replies.
+//!
+//! ```text
+//!  thread ── piece ──▶ output ─▶ turns of a chunk ─▶ client
+//!    ▲                                │ all taken
+//!    └──────── permit ◀── [ handler stage ] ◀┘
+//! ```
+
+mod maker;
+
+use std::sync::mpsc::Sender;
+
+use engine::Seq;
+use policy::{Cost, Nanos};
+use stage::Permit;
+
+pub use maker::begin;
+
+use super::handler::Task;
+use super::message::{ConnectionKey, Message, Ready};
+use super::work::Finished;
+use super::Core;
+use crate::connection::{Connection, Parked, Pending};
+use crate::resp::Output;
+use crate::session::ReplyMode;
+use crate::tenants::Place as Seat;
+
+/// Patience with a client that takes nothing while somebody waits for its place, of its tenant's or of all: enough for a
+/// packet that was lost to be sent again.
+const PATIENCE_WANTED_NS: Nanos = 1_000_000_000;
+
+/// What must be before a command goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// Nothing but its turn.
+    Now,
+    /// This is committed.
+    Committed(Seq),
+    /// The client has taken what there is of the reply.
+    Taken,
+}
+
+/// A command that runs apart, as its connection knows it. Dropped, it ends the thread.
+pub struct Apart {
+    go: Sender<Permit>,
+    class: u8,
+    /// It only reads.
+    reads: bool,
+    /// It waits in the stage, or runs.
+    asked: bool,
+    until: Until,
+    /// When the client last took some of the reply: by the clock that does not jump.
+    pub taken_at: Nanos,
+}
+
+impl Apart {
+    /// Whether its client has taken nothing for longer than `limit_ns`, though something is there.
+    fn stalled(&self, now: Nanos, limit_ns: Nanos) -> bool {
+        !self.asked && self.until == Until::Taken && now.saturating_sub(self.taken_at) > limit_ns
+    }
+}
+
+/// What a command that runs apart has come to.
+pub struct Piece {
+    /// More of its reply.
+    output: Output,
+    /// With the first one: how the thread is told to go on.
+    go: Option<Sender<Permit>>,
+    class: u8,
+    reads: bool,
+    then: Then,
+}
+
+/// How a command goes on behind a piece.
+enum Then {
+    /// So, when this is the case.
+    GoOn(Until),
+    /// It has ended.
+    Finish(Box<Finished>),
+    /// It cannot be completed: the client must not take what it has for a reply.
+    Tear,
+}
+
+impl Core {
+    /// A piece of a command is there. `false`: its connection is to be closed.
+    pub(super) fn piece(&mut self, connection: &mut Connection, piece: Piece) -> bool {
+        let now = self.now;
+        if let Some(go) = piece.go {
+            connection.apart = Some(Box::new(Apart {
+                go,
+                class: piece.class,
+                reads: piece.reads,
+                asked: false,
+                until: Until::Now,
+                taken_at: now,
+            }));
+        }
+        match piece.then {
+            Then::GoOn(until) => {
+                connection.parked = Some(Parked::Apart);
+                if connection.session.state.reply_mode == ReplyMode::On {
+                    connection.output.append(piece.output);
+                }
+                if let Some(apart) = &mut connection.apart {
+                    (apart.asked, apart.until, apart.taken_at) = (false, until, now);
+                }
+            }
+            Then::Finish(finished) => self.finish(connection, *finished),
+            Then::Tear => return false,
+        }
+        true
+    }
+
+    /// What the command waits for, if it does, is the case: it goes on, behind what else its tenant has in line.
+    pub(super) fn ask_on(&mut self, key: ConnectionKey, connection: &mut Connection) {
+        let (settled, taken) = (connection.awaits.is_none(), connection.output.is_empty());
+        let Some(apart) = connection.apart.as_mut().filter(|apart| !apart.asked) else {
+            return;
+        };
+        let due = match apart.until {
+            Until::Now => true,
+            Until::Taken => settled && taken,
+            Until::Committed(seq) => {
+                let keyspace = connection.tenant.keyspace();
+                let committed = keyspace.is_none_or(|k| k.await_commit(self.id, seq));
+                if settled && !committed {
+                    connection.awaits = Some(seq);
+                    self.waiting.enter(connection.tenant.id, seq, key);
+                }
+                committed
+            }
+        };
+        if !due {
+            return;
+        }
+        apart.asked = true;
+        let (now, tenant, class) = (
+            self.shared.options.clock.now(),
+            connection.tenant.id,
+            apart.class,
+        );
+        let task = Task::GoOn(key);
+        if self.handlers.admit(now, tenant, class, task).is_err() {
+            tracing::error!(tenant = connection.tenant.name, "handler queue is full");
+            connection.apart = None;
+            connection.parked = None;
+            connection.closing = true;
+        }
+    }
+
+    /// Lets the thread go on.
+    pub(super) fn go_on(&mut self, key: ConnectionKey, permit: Permit, now: Nanos) {
+        let connection = self.places.lift(key);
+        let apart = connection.as_ref().and_then(|c| c.apart.as_ref());
+        let refused = match apart {
+            Some(apart) => apart.go.send(permit).err().map(|unsent| unsent.0),
+            None => Some(permit),
+        };
+        if let Some(permit) = refused {
+            self.handlers.settle(now, permit, Cost([0]));
+        }
+        if let Some(connection) = connection {
+            self.places.back(key, connection);
+        }
+    }
+
+    /// As many commands run apart as may, of the tenant or of all: the unit begins again once it has a place.
+    pub(super) fn crowded(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        unit: Box<super::Unit>,
+    ) {
+        connection.pending = Some(Pending::Unit(unit));
+        connection.parked = Some(Parked::Retry);
+        self.await_place(key, connection);
+    }
+
+    fn await_place(&self, key: ConnectionKey, connection: &Connection) {
+        let Some(Pending::Unit(unit)) = &connection.pending else {
+            return;
+        };
+        let reads = unit.only_reads();
+        let (own, common) = (
+            connection.tenant.apart.of(reads),
+            self.shared.apart.of(reads),
+        );
+        let mailbox = self.mailbox.clone();
+        let taker = move |place| mailbox.send(Message::Ready(key, Ready::Placed(place)));
+        unit.places.queue(own, common, Box::new(taker));
+    }
+
+    /// A place has come to a unit that waits for it. `true`: it can begin.
+    pub(super) fn placed(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        seat: Seat,
+    ) -> bool {
+        let Some(Pending::Unit(unit)) = &mut connection.pending else {
+            return false;
+        };
+        let whole = unit.places.add(seat);
+        if !whole {
+            self.await_place(key, connection);
+        }
+        whole
+    }
+
+    /// Closes connections that take nothing of a reply which is made as they take it.
+    pub(super) fn close_stalled(&mut self) {
+        let now = self.now;
+        let limit_ns = self.shared.tuning().stalled_timeout_ms * 1_000_000;
+        let all_wanted = [false, true].map(|reads| self.shared.apart.of(reads).wanted());
+        self.close_where(|connection| {
+            let Some(apart) = connection.apart.as_deref() else {
+                return false;
+            };
+            let wanted = all_wanted[usize::from(apart.reads)]
+                || connection.tenant.apart.of(apart.reads).wanted();
+            let patience_ns = if wanted { PATIENCE_WANTED_NS } else { u64::MAX };
+            let stalled = apart.stalled(now, limit_ns.min(patience_ns));
+            if stalled {
+                tracing::info!(
+                    tenant = connection.tenant.name,
+                    client = connection.client.id,
+                    "it took nothing of a large reply for longer than stalled_timeout, or than 1 s while others wait for a place: cut off"
+                );
+            }
+            stalled
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn who_takes_nothing_for_long_has_stalled_unless_nothing_is_there_to_take() {
+        let (go, _gone_on) = channel();
+        let mut apart = Apart {
+            go,
+            class: 0,
+            reads: true,
+            asked: false,
+            until: Until::Taken,
+            taken_at: 7,
+        };
+        assert!(!apart.stalled(107, 100));
+        assert!(apart.stalled(108, 100));
+        apart.asked = true;
+        assert!(!apart.stalled(108, 100), "the server is at it");
+        (apart.asked, apart.until) = (false, Until::Committed(9));
+        assert!(!apart.stalled(108, 100), "it waits for a commit");
+    }
+}

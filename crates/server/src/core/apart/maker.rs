@@ -1,0 +1,300 @@
+//! The thread that a command runs on.
+
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Arc;
+
+use engine::device::tagged;
+use engine::{Access, EngineError, GoOn, Keyspace, Latch, Place, Seq, Stop};
+use parking_lot::Mutex;
+use policy::{Nanos, PrincipalId};
+use stage::Permit;
+
+use super::{Piece, Then, Until};
+use crate::core::message::{ConnectionKey, Handled, Message, Ready, Worked};
+use crate::core::unit::{Told, Trace};
+use crate::core::work::{Finished, Stopwatch, Work};
+use crate::core::Mailbox;
+use crate::device::tag_of;
+use crate::resp::{Output, Reply};
+use crate::shared::Shared;
+use crate::tenants::{Ending, Places};
+
+/// Work after which a command gives its permit back, for others to get in between: about what a piece takes, and a
+/// hundred times what going round the stage costs.
+const STRETCH_NS: Nanos = 5_000_000;
+
+/// Goes on with `work` on a thread of its own; or has it wait, without its keys, until there may be one more of those. A
+/// handler has worked on it since `began`, under `latch`, or nobody has.
+pub fn begin(
+    (mut work, permit, latch): (Work, Permit, Option<Latch>),
+    began: Nanos,
+    (shared, mailbox): (&Arc<Shared>, Mailbox),
+) {
+    let reads = work.unit.only_reads();
+    let (own, common) = (work.tenant.apart.of(reads), shared.apart.of(reads));
+    let principal = work.tenant.id;
+    if !work.unit.places.enter(own, common) {
+        drop(latch);
+        let worked = Worked {
+            service_ns: shared.options.clock.now() - began,
+            cpu_ns: 0,
+        };
+        let handled = Handled {
+            permit,
+            principal,
+            worked,
+            then: Some((work.key, Ready::Crowded(work.unit))),
+        };
+        return mailbox.send(Message::Handled(Box::new(handled)));
+    }
+    let (go, gone_on) = channel();
+    let maker = Maker {
+        key: work.key,
+        principal,
+        reads,
+        shared: Arc::clone(shared),
+        mailbox,
+        first: Some(go),
+        gone_on,
+        class: permit.class(),
+        permit: Some(permit),
+        watch: Stopwatch::of_another(began),
+    };
+    let make = move || maker.make(work, latch);
+    shared.engine.streams().submit(Box::new(make));
+}
+
+/// The thread's side.
+struct Maker {
+    key: ConnectionKey,
+    principal: PrincipalId,
+    reads: bool,
+    shared: Arc<Shared>,
+    mailbox: Mailbox,
+    first: Option<Sender<Permit>>,
+    gone_on: Receiver<Permit>,
+    class: u8,
+    /// None: nobody waits for the reply any more.
+    permit: Option<Permit>,
+    watch: Stopwatch,
+}
+
+impl Maker {
+    fn make(mut self, work: Work, latch: Option<Latch>) {
+        self.watch.goes_on_here(&self.shared);
+        let (shared, began) = (Arc::clone(&self.shared), self.watch.began());
+        let Some(latch) = self.latch(&work, latch) else {
+            return self.give_back(work);
+        };
+        let mut trace = Trace::new(&*shared.options.clock);
+        let maker = Arc::new(Mutex::new(self));
+        let (mut output, result) = run(&work, latch, &mut trace, &maker);
+        let empty = Output::new().mark();
+        let (told, seq) = match result {
+            Ok(done) => done,
+            Err(EngineError::Abandoned) => return,
+            Err(EngineError::Full) => {
+                maker.lock().wait_for_room(&work);
+                return maker.lock().give_back(work);
+            }
+            Err(error) => {
+                output.rollback(empty);
+                Reply::new(&mut output, work.protocol).error(&error.reply());
+                Default::default()
+            }
+        };
+        let ending = Ending::of(output.since(empty));
+        let (rest, whole) = output.end_stream();
+        let service_ns = shared.options.clock.now() - began;
+        work.note_if_slow(service_ns, &shared);
+        let finished = Finished {
+            output: rest,
+            seq,
+            class: work.unit.class,
+            service_ns,
+            ending,
+            failed: trace.count(&work.tenant.calls, work.core),
+            told,
+        };
+        // Its places are free before the client knows that it has its reply.
+        drop(work);
+        let then = match whole {
+            true => Then::Finish(Box::new(finished)),
+            false => Then::Tear,
+        };
+        maker.lock().hand_over(Output::new(), then);
+    }
+
+    /// The latch that the work needs, if it needs one; the outer `None`: somebody else has its keys, and its connection
+    /// is told when that is over.
+    fn latch(&self, work: &Work, latch: Option<Latch>) -> Option<Option<Latch>> {
+        let Some(keyspace) = work.keyspace.as_ref().filter(|_| !work.unit.only_reads()) else {
+            return Some(None);
+        };
+        if latch.is_some() {
+            return Some(latch);
+        }
+        let latch = (work.unit).with_keys(|keys| keyspace.latch(keys, self.look_again()));
+        latch.map(Some)
+    }
+
+    fn wait_for_room(&self, work: &Work) {
+        let keyspace = work.keyspace.as_ref();
+        if !keyspace.is_some_and(|keyspace| keyspace.wait_room(self.look_again())) {
+            self.look_again()();
+        }
+    }
+
+    fn look_again(&self) -> engine::Waiter {
+        let (mailbox, key) = (self.mailbox.clone(), self.key);
+        Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
+    }
+
+    /// Ends without having done the work, which begins again when its connection is told.
+    fn give_back(&mut self, mut work: Work) {
+        work.unit.places = Places::default();
+        if let Some(permit) = self.permit.take() {
+            self.send(permit, Ready::Waits(work.unit));
+        }
+    }
+
+    /// Gives a permit back, with what came of it.
+    fn send(&self, permit: Permit, ready: Ready) {
+        let handled = Handled {
+            permit,
+            principal: self.principal,
+            worked: self.watch.read(&self.shared),
+            then: Some((self.key, ready)),
+        };
+        self.mailbox.send(Message::Handled(Box::new(handled)));
+    }
+
+    /// Whether anybody waits for the rest of the command. After a stretch of work it is not known before the stage lets
+    /// the tenant go on.
+    fn go_on(&mut self) -> bool {
+        let worked_ns = self.watch.read(&self.shared).service_ns;
+        if self.permit.is_some() && worked_ns >= STRETCH_NS {
+            self.hand_over(Output::new(), Then::GoOn(Until::Now));
+        }
+        self.permit.is_some()
+    }
+
+    /// Gives a piece to the connection and, unless it was the last, waits for leave to make the next.
+    fn hand_over(&mut self, output: Output, then: Then) {
+        let Some(permit) = self.permit.take() else {
+            return;
+        };
+        let last = !matches!(then, Then::GoOn(..));
+        let piece = Piece {
+            output,
+            go: self.first.take(),
+            class: self.class,
+            reads: self.reads,
+            then,
+        };
+        self.send(permit, Ready::Piece(Box::new(piece)));
+        if last {
+            return;
+        }
+        if let Ok(permit) = self.gone_on.recv() {
+            self.permit = Some(permit);
+            self.watch = Stopwatch::start(&self.shared);
+        }
+    }
+}
+
+/// Runs the command, with its reply into the output that is returned.
+fn run(
+    work: &Work,
+    latch: Option<Latch>,
+    trace: &mut Trace<'_>,
+    maker: &Arc<Mutex<Maker>>,
+) -> (Output, Result<(Told, Seq), EngineError>) {
+    let shared = Arc::clone(&maker.lock().shared);
+    let (unit, now_ms) = (&work.unit, (shared.options.wall_ms)());
+    let _tagged = tagged(tag_of(unit.class));
+    let sink = Arc::clone(maker);
+    let mut output = Output::streamed(Box::new(move |piece| {
+        sink.lock().hand_over(piece, Then::GoOn(Until::Taken));
+    }));
+    let asked = Arc::clone(maker);
+    let go_on = move || -> Option<GoOn> {
+        let asked = Arc::clone(&asked);
+        Some(Box::new(move || asked.lock().go_on()))
+    };
+    let Some(keyspace) = &work.keyspace else {
+        let with = work.surroundings(now_ms, trace, &shared);
+        let ended = unit.run(None, &mut output, with);
+        let ended = ended.map_err(|_| EngineError::Misuse("a unit without data was stopped"));
+        return (output, ended.map(|told| (told, 0)));
+    };
+    let Some(latch) = latch else {
+        let shows = unit.shows.unwrap_or_else(|| keyspace.last_seq());
+        if shows > keyspace.committed() {
+            // It waits for that without a permit.
+            let until = Until::Committed(shows);
+            maker.lock().hand_over(Output::new(), Then::GoOn(until));
+        }
+        let read = &mut |access: &mut Access<'_>| {
+            access.go_on_if(go_on());
+            let mut with = work.surroundings(now_ms, trace, &shared);
+            with.context.held_bytes_max = usize::MAX;
+            unit.run(Some(access), &mut output, with)
+        };
+        let ended = keyspace.scan(shows, Place::Apart, now_ms, read);
+        return (output, ended.map(|told| (told, 0)));
+    };
+    let (mut kept, empty) = (Output::new(), Output::new().mark());
+    let effect = &mut |access: &mut Access<'_>| {
+        access.go_on_if(go_on());
+        kept.rollback(empty);
+        let with = work.surroundings(now_ms, trace, &shared);
+        unit.run(Some(access), &mut kept, with)
+    };
+    match keyspace.run((&latch, Place::Apart), now_ms, effect) {
+        Err(EngineError::Large) => {}
+        ended => return (kept, ended),
+    }
+    let ended = run_twice(
+        (work, keyspace, latch),
+        now_ms,
+        trace,
+        &mut output,
+        (maker, &go_on),
+    );
+    (output, ended.map(|told| (told, 0)))
+}
+
+/// Runs a command that writes, and whose replies are too large to be kept until it is done.
+fn run_twice(
+    (work, keyspace, latch): (&Work, &Arc<Keyspace>, Latch),
+    now_ms: u64,
+    trace: &mut Trace<'_>,
+    output: &mut Output,
+    (maker, go_on): (&Arc<Mutex<Maker>>, &dyn Fn() -> Option<GoOn>),
+) -> Result<Told, EngineError> {
+    let shared = Arc::clone(&maker.lock().shared);
+    let mut answer = |access: &mut Access<'_>, outdated: bool, output: &mut Output| {
+        access.go_on_if(go_on());
+        let mut with = work.surroundings(now_ms, trace, &shared);
+        with.context.held_bytes_max = usize::MAX;
+        work.unit.answer(outdated, Some(access), output, with)
+    };
+    let answer = std::cell::RefCell::new(&mut answer);
+    keyspace.run_twice(
+        latch,
+        now_ms,
+        &mut |access| -> Result<bool, Stop> {
+            let mut unseen = Output::streamed(Box::new(drop));
+            let outdated = work.unit.outdated(access.now_ms());
+            (answer.borrow_mut())(access, outdated, &mut unseen)?;
+            Ok(outdated)
+        },
+        &mut |seq| {
+            let mut maker = maker.lock();
+            maker.hand_over(Output::new(), Then::GoOn(Until::Committed(seq)));
+            maker.permit.is_some()
+        },
+        &mut |access, outdated| (answer.borrow_mut())(access, outdated, output),
+    )
+}

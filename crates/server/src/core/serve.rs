@@ -1,0 +1,152 @@
+//! Turns: who has one next, and what it cost.
+
+use policy::{Cost, Nanos, PrincipalId};
+use stage::{Admitted, Next, Permit, Verdict};
+
+use super::answer::throttled;
+use super::message::{ConnectionKey, Ready};
+use super::turn::After;
+use super::{Core, Used, RESOURCES};
+
+/// Turns are given for so long between two looks at the poll. A tenant with few connections can only use its
+/// share if they are noticed soon after they have been served and ask again; a look costs about a µs.
+const SLICE_NS: Nanos = 100_000;
+
+/// How often a core lets the same committer run: few enough switches to cost nothing.
+const STEP_BACK_NS: Nanos = 500_000;
+
+impl Core {
+    /// A connection has got something that it waited for, and is queued to see to it.
+    pub(super) fn ready(&mut self, key: ConnectionKey, ready: Ready, now: Nanos) {
+        let Some(mut connection) = self.places.lift(key) else {
+            return;
+        };
+        connection.ready.push(ready);
+        if !connection.returning {
+            connection.returning = true;
+            let principal = connection.tenant.id;
+            if self.returns.admit(now, principal, 0, key).is_err() {
+                tracing::error!(tenant = connection.tenant.name, "queue of returns is full");
+                connection.returning = false;
+            }
+        }
+        self.places.back(key, connection);
+    }
+
+    /// Gives turns to those in line, in the order the stages decide.
+    pub(super) fn serve(&mut self) {
+        let mut now = self.shared.options.clock.now();
+        self.now = now;
+        self.processor.refresh(now);
+        self.wake_at = None;
+        let slice_ends = now + SLICE_NS;
+        loop {
+            if now >= slice_ends {
+                self.wake_at = Some(now);
+                break;
+            }
+            let returned = std::mem::replace(&mut self.returned, false);
+            if !returned {
+                if let Next::Admitted(admitted) = self.returns.next(now) {
+                    self.returned = true;
+                    now = self.one_turn(admitted, now);
+                    continue;
+                }
+            }
+            match self.stage.next(now) {
+                Next::Admitted(admitted) => now = self.one_turn(admitted, now),
+                // There may be more of the others.
+                _ if returned => {}
+                Next::At(at) => {
+                    self.wake_at = Some(at);
+                    break;
+                }
+                Next::Idle => break,
+            }
+        }
+        self.release_handlers(now);
+        self.commit(now);
+    }
+
+    /// Starts the commits of what was written. A core that has always more to do never sleeps, and a committer that
+    /// shares its processor would not run before the kernel's next tick, up to 4 ms later. So the core steps back:
+    /// at once for who writes now and then, every [`STEP_BACK_NS`] for who writes all the time, and for nobody whose batch
+    /// takes longer than others would like to wait.
+    fn commit(&mut self, now: Nanos) {
+        if now >= self.steps_back_at {
+            self.steps_back_at = now + STEP_BACK_NS;
+            self.let_commit.clear();
+        }
+        let mut first = false;
+        for keyspace in self.touched.drain(..) {
+            keyspace.kick();
+            first |= !keyspace.commits_long() && self.let_commit.insert(keyspace.id());
+        }
+        if first {
+            std::thread::yield_now();
+        }
+    }
+
+    /// One turn, of a request or, if `self.returned`, of what has come back.
+    fn one_turn(&mut self, admitted: Admitted<ConnectionKey, RESOURCES>, begin: Nanos) -> Nanos {
+        let key = admitted.item;
+        let mut used = Used::default();
+        let Some(mut connection) = self.places.lift(key) else {
+            self.end_turn(admitted.permit, admitted.principal, used.cost(0), begin);
+            return begin;
+        };
+        let budget = match self.returned {
+            true => {
+                connection.returning = false;
+                None
+            }
+            false => {
+                connection.queued = false;
+                connection.tally.queue_ns += admitted.waited_ns;
+                Some(&admitted.budget)
+            }
+        };
+        self.refusal = match admitted.verdict {
+            Verdict::Serve => None,
+            Verdict::Refuse {
+                limit,
+                retry_after_ns,
+            } => Some(throttled(&connection, limit, retry_after_ns)),
+        };
+        let after = self.turn(key, &mut connection, budget, &mut used);
+        let end = self.shared.options.clock.now();
+        self.now = end;
+        let cost = used.cost(self.processor.used_ns(begin, end));
+        self.end_turn(admitted.permit, admitted.principal, cost, end);
+        self.shared.turns[self.id].note(&used);
+        self.principals.count(&mut connection, &cost, end);
+        self.balance
+            .served(key, &mut connection.served, end - begin);
+        match after {
+            After::Close => self.close(key, connection),
+            After::Keep => match connection.moves_to {
+                Some(core) if connection.rests() => {
+                    connection.moves_to = None;
+                    self.move_to(core, key, connection);
+                }
+                _ => self.put_back(key, connection, end),
+            },
+        }
+        end
+    }
+
+    fn end_turn(
+        &mut self,
+        permit: Permit,
+        principal: PrincipalId,
+        cost: Cost<RESOURCES>,
+        end: Nanos,
+    ) {
+        if self.returned {
+            self.returns.settle(end, permit, cost);
+            self.stage.charge(end, principal, cost);
+        } else {
+            self.stage.settle(end, permit, cost);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A unit on a handler: phase 2.
+
+use std::sync::Arc;
+
+use engine::device::tagged;
+use engine::{EngineError, Keyspace, Latch, Place, Seq};
+use policy::Nanos;
+use telemetry::Class;
+
+use super::message::{ConnectionKey, Message, Ready, Worked};
+use super::slow::{note_slow, slow_over_ns};
+use super::unit::{Scope, Surroundings, Told, Trace, Unit};
+use super::Mailbox;
+use crate::connection::client::Client;
+use crate::device::tag_of;
+use crate::resp::{Output, Protocol, Reply};
+use crate::shared::Shared;
+use crate::tenants::{Ending, Tenant};
+
+/// A unit on its way to a handler.
+pub struct Work {
+    pub(super) key: ConnectionKey,
+    pub(super) core: usize,
+    pub(super) tenant: Arc<Tenant>,
+    /// None: it needs no data.
+    pub(super) keyspace: Option<Arc<Keyspace>>,
+    pub(super) unit: Box<Unit>,
+    pub(super) protocol: Protocol,
+    pub(super) client: Arc<Client>,
+}
+
+/// A unit that has come to its end.
+pub struct Finished {
+    pub(super) output: Output,
+    pub(super) seq: Seq,
+    pub(super) class: Class,
+    pub(super) service_ns: Nanos,
+    pub(super) ending: Ending,
+    /// Commands of a transaction that ended with an error.
+    pub(super) failed: u32,
+    pub(super) told: Told,
+}
+
+/// How a handler's attempt at a unit ended.
+pub enum Attempt {
+    Finished(Finished),
+    /// Somebody else has its keys, or the log is full; its connection is told when that is over.
+    Waits(Box<Unit>),
+    /// It takes longer than a handler may.
+    Long(Box<Work>, Option<Latch>),
+}
+
+/// What a thread has used since a moment.
+pub struct Stopwatch {
+    began: Nanos,
+    cpu_began: Nanos,
+}
+
+impl Stopwatch {
+    /// From now on, for the calling thread.
+    pub fn start(shared: &Shared) -> Self {
+        Self {
+            began: shared.options.clock.now(),
+            cpu_began: (shared.options.thread_time)(),
+        }
+    }
+
+    /// Of work that another thread began then.
+    pub fn of_another(began: Nanos) -> Self {
+        let cpu_began = 0;
+        Self { began, cpu_began }
+    }
+
+    /// The calling thread goes on with the work.
+    pub fn goes_on_here(&mut self, shared: &Shared) {
+        self.cpu_began = (shared.options.thread_time)();
+    }
+
+    /// When the work began.
+    pub fn began(&self) -> Nanos {
+        self.began
+    }
+
+    /// What it has used so far.
+    pub fn read(&self, shared: &Shared) -> Worked {
+        Worked {
+            service_ns: shared.options.clock.now() - self.began,
+            cpu_ns: (shared.options.thread_time)().saturating_sub(self.cpu_began),
+        }
+    }
+}
+
+impl Work {
+    /// Phase 2, on a handler thread.
+    pub(super) fn attempt(
+        self,
+        latch: Option<Latch>,
+        watch: &Stopwatch,
+        (shared, mailbox): (&Arc<Shared>, &Mailbox),
+    ) -> Attempt {
+        let look_again = || {
+            let (mailbox, key) = (mailbox.clone(), self.key);
+            Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
+        };
+        let mut latch = latch;
+        if let (Scope::Keys | Scope::Everything, None, Some(keyspace)) =
+            (self.unit.scope(), &latch, &self.keyspace)
+        {
+            latch = (self.unit).with_keys(|keys| keyspace.latch(keys, look_again()));
+            if latch.is_none() {
+                return Attempt::Waits(self.unit);
+            }
+        }
+        let mut output = Output::new();
+        let mut trace = Trace::new(&*shared.options.clock);
+        let empty = output.mark();
+        let result = self.run(latch.as_ref(), &mut output, &mut trace, shared);
+        let (told, seq) = match result {
+            Ok(done) => done,
+            Err(EngineError::Large) => return Attempt::Long(Box::new(self), latch),
+            Err(EngineError::Full) => {
+                let waits = self
+                    .keyspace
+                    .as_ref()
+                    .is_some_and(|k| k.wait_room(look_again()));
+                if !waits {
+                    look_again()();
+                }
+                return Attempt::Waits(self.unit);
+            }
+            Err(error) => {
+                output.rollback(empty);
+                Reply::new(&mut output, self.protocol).error(&error.reply());
+                Default::default()
+            }
+        };
+        drop(latch);
+        let service_ns = watch.read(shared).service_ns;
+        self.note_if_slow(service_ns, shared);
+        Attempt::Finished(Finished {
+            ending: Ending::of(output.since(empty)),
+            failed: trace.count(&self.tenant.calls, self.core),
+            output,
+            seq,
+            class: self.unit.class,
+            service_ns,
+            told,
+        })
+    }
+
+    /// Runs the unit with its reply into `output`.
+    fn run(
+        &self,
+        latch: Option<&Latch>,
+        output: &mut Output,
+        trace: &mut Trace<'_>,
+        shared: &Arc<Shared>,
+    ) -> Result<(Told, Seq), EngineError> {
+        let _tagged = tagged(tag_of(self.unit.class));
+        let now_ms = (shared.options.wall_ms)();
+        let Some(keyspace) = &self.keyspace else {
+            let with = self.surroundings(now_ms, trace, shared);
+            return match self.unit.run(None, output, with) {
+                Ok(told) => Ok((told, 0)),
+                Err(_) => Err(EngineError::Misuse("a unit without data was stopped")),
+            };
+        };
+        let empty = output.mark();
+        let mut run = |access: &mut engine::Access<'_>| {
+            output.rollback(empty);
+            let with = self.surroundings(now_ms, trace, shared);
+            self.unit.run(Some(access), output, with)
+        };
+        match latch {
+            Some(latch) => keyspace.run((latch, Place::Handler), now_ms, &mut run),
+            None => {
+                let shows = self.unit.shows.unwrap_or_else(|| keyspace.last_seq());
+                let told = keyspace.scan(shows, Place::Handler, now_ms, &mut run)?;
+                Ok((told, 0))
+            }
+        }
+    }
+
+    /// What the unit works with.
+    pub(super) fn surroundings<'a, 'c>(
+        &'a self,
+        now_ms: u64,
+        trace: &'a mut Trace<'c>,
+        shared: &'a Arc<Shared>,
+    ) -> Surroundings<'a, 'c> {
+        Surroundings {
+            shared,
+            tenant: &self.tenant,
+            client: &self.client,
+            protocol: self.protocol,
+            now_ms,
+            context: shared.context(&self.tenant),
+            trace,
+        }
+    }
+
+    /// Puts the unit into the slow log, if it took that long.
+    pub(super) fn note_if_slow(&self, service_ns: Nanos, shared: &Shared) {
+        if service_ns < slow_over_ns(shared.tuning().slow_log_over_us) {
+            return;
+        }
+        if let Some(words) = self.unit.words() {
+            let spec = self.unit.spec();
+            let args = words.args();
+            note_slow(shared, &self.tenant, &self.client, spec, args, service_ns);
+        }
+    }
+}
