@@ -7,6 +7,7 @@ use crate::meter::{GoOn, Meter};
 use crate::record;
 use crate::rocks::Db;
 use crate::shard::Key;
+use crate::work::Work;
 use crate::{EngineError, Entry, Header, Kind, Object, Seq, Stop, Table};
 use bytes::Bytes;
 use rocksdb::Snapshot;
@@ -48,8 +49,8 @@ pub struct Access<'a> {
     /// Bytes of the values read so far.
     held: usize,
     held_max: usize,
-    /// Bytes that it works with: see [`Access::work`].
-    worked: u64,
+    /// What it works with: see [`Access::work`].
+    work: Work,
     pub(crate) meter: Meter,
 }
 
@@ -87,7 +88,7 @@ impl<'a> Access<'a> {
             lookups: Lookups::default(),
             held: 0,
             held_max: usize::MAX,
-            worked: 0,
+            work: Work::default(),
             meter,
         }
     }
@@ -140,14 +141,10 @@ impl<'a> Access<'a> {
     /// counted here), and what it gathers to sort or to combine.
     ///
     /// # Errors
-    /// [`EngineError::Work`]: it may not have that much ([`crate::KeyspaceOptions::work_bytes_max`]).
+    /// [`EngineError::Work`]: it may not have that much ([`crate::KeyspaceOptions::work_bytes_max`]);
+    /// [`EngineError::Memory`]: its tenant may not ([`crate::KeyspaceOptions::allowance`]).
     pub fn work(&mut self, bytes: usize) -> Result<(), Stop> {
-        let bytes_max = self.keyspace.options.work_bytes_max;
-        self.worked = self.worked.saturating_add(bytes as u64);
-        if self.worked > bytes_max {
-            return Err(EngineError::Work { bytes_max }.into());
-        }
-        Ok(())
+        self.work.count(bytes, &self.keyspace.options)
     }
 
     /// The time this command runs at, ms since the Unix epoch.

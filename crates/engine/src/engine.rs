@@ -2,6 +2,7 @@
 
 use crate::directory::Directory;
 use crate::keyspace::Keyspace;
+use crate::log::Pending;
 use crate::memory::Memory;
 use crate::pool::{Handlers, Pool};
 use crate::rocks::Commons;
@@ -58,6 +59,7 @@ impl Engine {
             directory,
             commons,
             memory: Memory::new(&options),
+            pending: Arc::new(Pending::new(options.pending_bytes)),
             handlers: Handlers(Pool::new(
                 "handler",
                 Duty::Handle,

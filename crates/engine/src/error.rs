@@ -81,6 +81,9 @@ pub enum EngineError {
         /// What it may.
         bytes_max: u64,
     },
+    /// A command would work with more memory than its tenant has left for that.
+    #[error("the command needs more memory than this tenant has left for its requests (request_memory), and changed nothing: try again later, or ask for less at a time")]
+    Memory,
     /// There is no room in the tenant's log: [`crate::Keyspace::wait_room`], and run it again.
     #[error("the tenant's log is full")]
     Full,

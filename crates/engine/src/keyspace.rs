@@ -113,7 +113,11 @@ impl Keyspace {
             stripes,
             pinned: AtomicU64::new(0),
             book: Mutex::default(),
-            log: Log::new(options.batch_bytes, options.pending_bytes, ids),
+            log: Log::new(
+                (options.batch_bytes, options.pending_bytes),
+                Arc::clone(&shared.pending),
+                ids,
+            ),
             sync: AtomicU8::new(options.sync as u8),
             next_id: AtomicU64::new(ids),
             collections: AtomicBool::new(collections),

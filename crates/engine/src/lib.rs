@@ -47,6 +47,7 @@ mod shim;
 mod stats;
 mod types;
 mod watch;
+mod work;
 
 pub use access::{Access, Lookups};
 pub use engine::{Engine, REPLIES_MAX, WORKS_MAX};
@@ -64,3 +65,4 @@ pub use types::{
     Table, Waiter,
 };
 pub use watch::Watch;
+pub use work::Allowance;

@@ -11,7 +11,7 @@
 //!   where that was promised), or has failed; failed stretches are remembered in `failed`.
 //! * After a failure nothing is admitted until a retry succeeds, and a command that began before
 //!   the failure or before the retry (another `epoch`) is refused: what it read may be forgotten.
-//! * Bytes not yet decided are bounded: admission stops at `pending_max`, one write may overshoot, and
+//! * Bytes not yet decided are bounded, of each log and of all: admission stops there, one write may overshoot, and
 //!   so may each command that writes so much that it prepares its batch itself: it waited for room
 //!   before it began, and to wait again would keep its keys from others.
 
@@ -25,6 +25,7 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
 
 /// Failed stretches that are remembered. A retry is made once a tick, so the oldest ones have
 /// been asked for long ago.
@@ -66,6 +67,22 @@ pub(crate) struct State {
     last_len: usize,
 }
 
+/// Bytes that wait for commit in all logs.
+pub(crate) struct Pending {
+    bytes: AtomicUsize,
+    max: usize,
+}
+
+impl Pending {
+    pub(crate) fn new(max: usize) -> Pending {
+        let bytes = AtomicUsize::new(0);
+        Pending { bytes, max }
+    }
+}
+
+/// While all logs together have too much, each may have so much.
+const LEAST_BYTES: usize = 256 << 10;
+
 /// See the module.
 pub(crate) struct Log {
     state: Mutex<State>,
@@ -78,6 +95,8 @@ pub(crate) struct Log {
     /// Cores that wait, a bit each.
     waiting: AtomicU64,
     pending: AtomicUsize,
+    /// Of all keyspaces together.
+    all: Arc<Pending>,
     /// There is work and no committer on it.
     unattended: AtomicBool,
     any_failed: AtomicBool,
@@ -86,8 +105,13 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn new(batch_max: usize, pending_max: usize, ids_reserved: u64) -> Log {
+    pub(crate) fn new(
+        (batch_max, pending_max): (usize, usize),
+        all: Arc<Pending>,
+        ids_reserved: u64,
+    ) -> Log {
         Log {
+            all,
             state: Mutex::new(State {
                 ids_reserved,
                 ..State::default()
@@ -121,6 +145,19 @@ impl Log {
 
     pub(crate) fn pending(&self) -> usize {
         self.pending.load(Ordering::Relaxed)
+    }
+
+    /// Whether a write has to wait for room.
+    fn full(&self) -> bool {
+        let pending = self.pending();
+        let all = || self.all.bytes.load(Ordering::Relaxed);
+        pending >= self.pending_max || (pending >= LEAST_BYTES && all() >= self.all.max)
+    }
+
+    /// So many bytes wait no more.
+    fn gone(&self, bytes: usize) {
+        self.pending.fetch_sub(bytes, Ordering::Relaxed);
+        self.all.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// The seq of a clear() that the database does not show yet: until then what is not pinned
@@ -178,6 +215,7 @@ impl Log {
             batch: batch.number,
         };
         self.pending.fetch_add(bytes, Ordering::Relaxed);
+        self.all.bytes.fetch_add(bytes, Ordering::Relaxed);
         if !state.busy {
             self.unattended.store(true, Ordering::Release);
         }
@@ -193,7 +231,7 @@ impl Log {
             let error = last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone());
             return Err(Refusal::Failed(error));
         }
-        if self.pending() >= self.pending_max && !overfill {
+        if self.full() && !overfill {
             return Err(Refusal::Full);
         }
         Ok(())
@@ -248,7 +286,7 @@ impl Log {
         self.decided_batch.store(batch.number, Ordering::Release);
         self.decided.store(batch.last_seq, Ordering::SeqCst);
         let mut state = self.state.lock();
-        self.pending.fetch_sub(batch.bytes, Ordering::Relaxed);
+        self.gone(batch.bytes);
         self.wake(&mut state)
     }
 
@@ -256,7 +294,7 @@ impl Log {
         if state.sleepers > 0 {
             self.changed.notify_all();
         }
-        if self.pending() < self.pending_max {
+        if !self.full() {
             std::mem::take(&mut state.room)
         } else {
             Vec::new()
@@ -292,7 +330,7 @@ impl Log {
         self.decided_batch
             .store(state.last_batch, Ordering::Release);
         self.decided.store(to, Ordering::SeqCst);
-        self.pending.store(0, Ordering::Relaxed);
+        self.gone(self.pending());
         state.busy = false;
         self.wake(&mut state)
     }

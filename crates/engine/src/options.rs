@@ -1,7 +1,7 @@
 //! What can be chosen, with units and defaults.
 
 use crate::device::DeviceHook;
-use crate::{Allotments, Committed};
+use crate::{Allotments, Allowance, Committed};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,13 +33,15 @@ pub struct EngineOptions {
     /// How often logs of [`Sync::EverySecond`] are synced, memory is granted anew, failed tenants are retried and idle
     /// databases are looked for.
     pub tick: Duration,
+    /// Bytes that may wait for commit in all keyspaces together. Beyond, who has more than a little of them waits.
+    pub pending_bytes: usize,
     /// Close the database of a keyspace that was not used for this long; it opens again by itself.
     pub idle_close: Option<Duration>,
 }
 
 impl EngineOptions {
     /// Defaults for a data directory: 256 MiB block cache, 512 MiB memtables, both by allotments, 16 handlers, 2 committers, 4 flush and
-    /// 2 compaction threads, direct I/O, a tick a second, idle databases closed after 60 s.
+    /// 2 compaction threads, direct I/O, a tick a second, 256 MiB pending, idle databases closed after 60 s.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> EngineOptions {
         EngineOptions {
@@ -53,6 +55,7 @@ impl EngineOptions {
             compaction_threads: 2,
             direct_io: true,
             tick: Duration::from_secs(1),
+            pending_bytes: 256 << 20,
             idle_close: Some(Duration::from_secs(60)),
         }
     }
@@ -96,6 +99,8 @@ pub struct KeyspaceOptions {
     pub pending_bytes: usize,
     /// Memory that one command may work with, bytes: see [`crate::Access::work`].
     pub work_bytes_max: u64,
+    /// Memory that its commands may work with together; without bound, if none.
+    pub allowance: Option<Arc<dyn Allowance>>,
     /// Open files of its database (6 more are always open).
     pub max_open_files: i32,
     /// Tells the cores that wait.
@@ -119,6 +124,7 @@ impl KeyspaceOptions {
             batch_bytes: 4 << 20,
             pending_bytes: 32 << 20,
             work_bytes_max: 1 << 30,
+            allowance: None,
             max_open_files: 256,
             notify: Arc::new(|_| {}),
             device: None,

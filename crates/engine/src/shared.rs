@@ -2,6 +2,7 @@
 
 use crate::directory::Directory;
 use crate::keyspace::Keyspace;
+use crate::log::Pending;
 use crate::memory::{Buffers, Memory};
 use crate::pool::{Handlers, Pool};
 use crate::record::{FORMAT, FORMAT_VERSION};
@@ -16,6 +17,7 @@ pub(crate) struct Shared {
     pub directory: Directory,
     pub commons: Commons,
     pub memory: Memory,
+    pub pending: Arc<Pending>,
     pub handlers: Handlers,
     pub streams: Handlers,
     pub writers: Writers,

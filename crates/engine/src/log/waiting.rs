@@ -33,7 +33,7 @@ impl Log {
     /// Queues `waiter` for room; `false`: there is some.
     pub(crate) fn wait_room(&self, waiter: Waiter) -> bool {
         let mut state = self.state.lock();
-        let full = self.pending() >= self.pending_max && state.failure.is_none();
+        let full = self.full() && state.failure.is_none();
         if full {
             state.room.push(waiter);
         }

@@ -1,0 +1,104 @@
+//! Memory that a command works with beside its request and its reply.
+
+use crate::{EngineError, KeyspaceOptions, Stop};
+use std::sync::Arc;
+
+/// Memory that the commands of a tenant may work with together, whoever else takes of it.
+pub trait Allowance: Send + Sync {
+    /// Takes so many bytes; `false`: there are not so many left, and none were taken.
+    fn take(&self, bytes: u64) -> bool;
+
+    /// Gives bytes back that were taken.
+    fn give(&self, bytes: u64);
+}
+
+/// What a command works with before it takes of the allowance: most never do.
+const FREE_BYTES: u64 = 64 << 10;
+/// It takes so much at a time.
+const TAKEN_BYTES: u64 = 1 << 20;
+
+/// What one command works with. Dropped, it gives back what it took.
+#[derive(Default)]
+pub(crate) struct Work {
+    bytes: u64,
+    taken: u64,
+    allowance: Option<Arc<dyn Allowance>>,
+}
+
+impl Work {
+    /// Counts so many bytes more.
+    pub(crate) fn count(&mut self, bytes: usize, options: &KeyspaceOptions) -> Result<(), Stop> {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        if self.bytes <= FREE_BYTES.max(self.taken) {
+            return Ok(());
+        }
+        let bytes_max = options.work_bytes_max;
+        if self.bytes > bytes_max {
+            return Err(EngineError::Work { bytes_max }.into());
+        }
+        let Some(allowance) = &options.allowance else {
+            return Ok(());
+        };
+        let more = (self.bytes - self.taken).next_multiple_of(TAKEN_BYTES);
+        if !allowance.take(more) {
+            return Err(EngineError::Memory.into());
+        }
+        self.taken += more;
+        self.allowance.get_or_insert_with(|| Arc::clone(allowance));
+        Ok(())
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if let Some(allowance) = &self.allowance {
+            allowance.give(self.taken);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sync;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    struct Left(AtomicU64);
+
+    impl Allowance for Left {
+        fn take(&self, bytes: u64) -> bool {
+            let taken = |left: u64| left.checked_sub(bytes);
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.0.fetch_update(set, fetch, taken).is_ok()
+        }
+
+        fn give(&self, bytes: u64) {
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn commands_share_an_allowance_and_give_back_what_they_took() {
+        let left = Arc::new(Left(AtomicU64::new(3 << 20)));
+        let mut options = KeyspaceOptions::new(Sync::Never, 0);
+        options.allowance = Some(Arc::clone(&left) as Arc<dyn Allowance>);
+        options.work_bytes_max = 8 << 20;
+        let (mut one, mut other) = (Work::default(), Work::default());
+        one.count(FREE_BYTES as usize, &options).unwrap();
+        assert_eq!(left.0.load(Ordering::Relaxed), 3 << 20, "a little is free");
+        one.count(2 << 20, &options).unwrap();
+        assert_eq!(left.0.load(Ordering::Relaxed), 0);
+        assert!(matches!(
+            other.count(1 << 20, &options),
+            Err(Stop::Error(EngineError::Memory))
+        ));
+        drop(one);
+        other.count(1, &options).unwrap();
+        assert!(matches!(
+            other.count(8 << 20, &options),
+            Err(Stop::Error(EngineError::Work { .. }))
+        ));
+        drop(other);
+        assert_eq!(left.0.load(Ordering::Relaxed), 3 << 20);
+    }
+}
