@@ -99,6 +99,8 @@ pub struct Options {
     pub value_bytes_max: usize,
     /// Memory that one command may work with, in bytes.
     pub work_bytes_max: u64,
+    /// Memory that requests of all tenants may hold together, in bytes.
+    pub request_bytes_max: u64,
     /// Most words of one request.
     pub args_max: u32,
     /// Most elements that one `ENTREMET.RANGE` returns.

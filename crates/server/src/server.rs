@@ -12,7 +12,7 @@ use crate::core::{Core, Door, Mailbox, Message};
 use crate::options::Options;
 use crate::provide::Provider;
 use crate::shared::{Phase, Shared};
-use crate::tenants::{Doorkeeper, Registry, StoreError, TenantSpec};
+use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,12 @@ impl Server {
         on_shutdown: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, ServerError> {
         let engine = engine::Engine::open(options.engine.clone())?;
-        let tenants = Registry::open(&options.data, &options.tenants, options.cores)?;
+        let tenants = Registry::open(
+            &options.data,
+            &options.tenants,
+            options.cores,
+            Pool::new(options.request_bytes_max),
+        )?;
         let doorkeeper = Doorkeeper::start().map_err(ServerError::System)?;
         let run_id = run_id()?;
         let shared = Arc::new(Shared::new(
@@ -61,6 +66,7 @@ impl Server {
         let threads = start_cores(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         let provider = Provider::start(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         shared.promise_the_device();
+        shared.allot_memory();
         Ok(Self {
             shared,
             threads,

@@ -30,6 +30,9 @@ const ROUND_NS: Nanos = 10_000_000;
 /// client takes it: clients that ask for much and read little would fill the memory.
 const HELD_BYTES_MAX: usize = 8 << 20;
 
+/// The same for a tenant that is short of memory for its requests.
+const HELD_BYTES_LEAST: usize = 64 << 10;
+
 const NS_PER_MS: Nanos = 1_000_000;
 
 /// Why a tenant's database could not be opened.
@@ -242,7 +245,10 @@ impl Shared {
             cursors: &tenant.cursors,
             value_bytes_max: self.options.value_bytes_max,
             range_count_max: self.options.range_count_max,
-            held_bytes_max: HELD_BYTES_MAX,
+            held_bytes_max: match tenant.budget.short() {
+                true => HELD_BYTES_LEAST,
+                false => HELD_BYTES_MAX,
+            },
         }
     }
 
@@ -263,6 +269,7 @@ impl Shared {
                 memtable_bytes: limits.memtable_bytes,
                 pending_bytes: limits.pending_bytes,
                 work_bytes_max: limits.work_bytes_max,
+                allowance: Some(Arc::clone(&tenant.budget) as Arc<dyn engine::Allowance>),
                 max_open_files: limits.open_files_max,
                 shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
                 device: shared.device_hook(&tenant),
@@ -314,7 +321,7 @@ impl Shared {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::tenants::TenantSpec;
+    use crate::tenants::{Pool, TenantSpec};
 
     /// A server's state without its threads, with these tenants besides `default`. Its clocks stand still.
     pub fn shared(directory: &std::path::Path, tenants: &[&str]) -> Shared {
@@ -331,6 +338,7 @@ pub(crate) mod tests {
             memtable_bytes: 1 << 20,
             pending_bytes: 1 << 20,
             work_bytes_max: 1 << 30,
+            request_bytes_max: 1 << 30,
             open_files_max: 16,
             seed: 0,
             connections_limit: 1_000,
@@ -347,7 +355,11 @@ pub(crate) mod tests {
             config_file: None,
         };
         let engine = Engine::open(options.engine.clone()).expect("an engine");
-        let registry = Registry::open(directory, &specs, options.cores).expect("a registry");
+        let registry = {
+            let pool = Pool::new(options.request_bytes_max);
+            Registry::open(directory, &specs, options.cores, pool)
+        }
+        .expect("a registry");
         let doorkeeper = Doorkeeper::start().expect("a doorkeeper");
         Shared::new(
             options,

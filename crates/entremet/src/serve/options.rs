@@ -36,6 +36,7 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         },
         value_bytes_max: config.server.max_value.get() as usize,
         work_bytes_max: config.server.max_command_memory.get(),
+        request_bytes_max: 1 << 30,
         args_max: config.server.max_arguments,
         range_count_max: RANGE_COUNT_MAX,
         chunk_bytes: scheduler.chunk.get() as usize,
@@ -128,6 +129,7 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
         cache_bytes: tenant.cache.map(units::Bytes::get),
         block_cache_bytes: tenant.block_cache.map(units::Bytes::get),
         write_buffer_bytes: tenant.write_buffers.map(units::Bytes::get),
+        request_bytes: None,
         slos: tenant.slos.iter().map(slo).collect(),
     };
     TenantSpec {

@@ -20,6 +20,12 @@ use crate::tenants::{Ending, Tenant};
 use client::Client;
 pub use socket::{Progress, Socket};
 
+/// What a connection holds without being charged for it: that is planned for with the number of connections.
+const FREE_BYTES: u64 = 8 << 10;
+
+/// A watched key with what finds it, roughly.
+const WATCH_BYTES: usize = 200;
+
 /// Why a connection takes no turn although it may have requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
@@ -33,6 +39,8 @@ pub enum Parked {
     Login,
     /// A handler makes room for more of its request.
     Growing,
+    /// Its tenant holds as much memory in requests as it may.
+    Memory,
     /// Its command runs apart, in pieces; what there is of the reply may leave meanwhile.
     Apart,
 }
@@ -88,6 +96,14 @@ pub struct Connection {
     /// Writes whose replies are held back. All are of the tenant that it speaks for: while there are some, it speaks
     /// for no other.
     pub written: SmallVec<[Written; 4]>,
+    /// Bytes that its tenant's budget was told it holds.
+    pub charged: u64,
+    /// Bytes of requests of its that are away: queued for a handler, or on one.
+    pub away: u64,
+    /// Since when it waits for memory; 0: it does not.
+    pub short_since: Nanos,
+    /// When bytes last moved between it and its client.
+    pub moved_at: Nanos,
     /// The commit that it waits for before a reply may leave.
     pub awaits: Option<Seq>,
     /// Why it takes no turn.
@@ -204,6 +220,10 @@ impl Connection {
             missing: 0,
             output: Output::default(),
             written: SmallVec::new(),
+            charged: 0,
+            away: 0,
+            short_since: 0,
+            moved_at: 0,
             awaits: None,
             parked: None,
             apart: None,
@@ -236,6 +256,26 @@ impl Connection {
             && self.pending.is_none()
             && self.output.is_empty()
             && (self.starved || self.input.is_empty())
+    }
+
+    /// Bytes that it holds of requests and replies; nothing, if they are few.
+    pub fn held_bytes(&self) -> u64 {
+        let waits = match &self.pending {
+            Some(Pending::Unit(unit)) => unit.bytes(),
+            Some(Pending::Request(request)) => request.len_bytes(),
+            None => 0,
+        };
+        let transaction = self.session.transaction.as_ref();
+        let held = self.input.len()
+            + self.parser.capacity()
+            + self.output.len()
+            + waits
+            + transaction.map_or(0, |transaction| transaction.bytes())
+            + self.session.watches.len() * WATCH_BYTES;
+        match held as u64 + self.away {
+            ..FREE_BYTES => 0,
+            bytes => bytes,
+        }
     }
 
     /// Of how many parts what it holds is made: what it takes to free them.

@@ -192,6 +192,7 @@ impl Core {
         connection.tenant.left(self.id);
         self.shared.clients.leave(&connection.client);
         self.places.give_up(key);
+        Self::give_back_memory(&mut connection);
         let (tenant, parts) = (Arc::clone(&connection.tenant), connection.parts());
         self.drop_later(&tenant, parts, connection);
     }

@@ -181,6 +181,7 @@ impl Core {
         connection: &mut Connection,
         unit: Box<super::Unit>,
     ) {
+        connection.away = 0;
         connection.pending = Some(Pending::Unit(unit));
         connection.parked = Some(Parked::Retry);
         self.await_place(key, connection);

@@ -276,6 +276,7 @@ impl Core {
         connection: &mut Connection,
         unit: Box<Unit>,
     ) {
+        connection.away = 0;
         connection.pending = Some(Pending::Unit(unit));
         connection.parked = Some(Parked::Retry);
         if std::mem::take(&mut connection.told) {

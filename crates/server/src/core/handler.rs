@@ -65,6 +65,7 @@ impl Core {
             protocol: connection.session.state.protocol,
             client: Arc::clone(&connection.client),
         };
+        connection.away = work.unit.bytes() as u64;
         connection.parked = Some(Parked::Handler);
         let tenant = connection.tenant.id;
         let now = self.shared.options.clock.now();
@@ -202,6 +203,7 @@ impl Core {
     pub(super) fn finish(&mut self, connection: &mut Connection, finished: Finished) {
         connection.parked = None;
         connection.apart = None;
+        connection.away = 0;
         connection.told = false;
         connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
         connection.tally.count(finished.class);
@@ -233,7 +235,7 @@ impl Core {
         used: &mut Used,
     ) {
         match connection.parked {
-            Some(Parked::Retry) => connection.parked = None,
+            Some(Parked::Retry | Parked::Memory) => connection.parked = None,
             // It does not wait yet; a handler is about to say that it must.
             Some(Parked::Handler | Parked::Apart) => {
                 connection.told = true;

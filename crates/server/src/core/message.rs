@@ -57,6 +57,8 @@ pub enum Ready {
     LoggedIn(bool),
     /// There is room for more of its request.
     Grown(BytesMut),
+    /// It is to be answered with this error, and closed.
+    Refused(String),
     /// It is to be closed.
     Killed,
 }

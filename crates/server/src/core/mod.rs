@@ -24,6 +24,7 @@ mod growth;
 mod handler;
 mod largest;
 mod mailbox;
+mod memory;
 mod message;
 mod places;
 mod principal;

@@ -122,6 +122,9 @@ impl Core {
         self.principals.count(&mut connection, &cost, end);
         self.balance
             .served(key, &mut connection.served, end - begin);
+        if after == After::Keep {
+            self.account(key, &mut connection);
+        }
         match after {
             After::Close => self.close(key, connection),
             After::Keep => match connection.moves_to {

@@ -83,6 +83,8 @@ impl Core {
         }
         // What was watched was another tenant's.
         self.forget_watches(connection);
+        // It is charged to the other one at the end of the turn.
+        Self::give_back_memory(connection);
         connection.tenant.left(self.id);
         tenant.joined(self.id);
         connection.client.belongs_to(tenant);

@@ -120,6 +120,7 @@ impl Core {
         self.post(now);
         self.close_silent();
         self.close_stalled();
+        self.relieve();
         for tenant in self.shared.tenants.list() {
             let mine = tenant.id.0 as usize % self.shared.options.cores == self.id;
             let Some(keyspace) = tenant.keyspace().filter(|_| mine) else {

@@ -125,6 +125,11 @@ impl Core {
                 connection.parked = None;
                 connection.input = input;
             }
+            Ready::Refused(text) => {
+                connection.parked = None;
+                connection.input.clear();
+                self.refuse_connection(connection, &text);
+            }
             Ready::Killed => return After::Close,
         }
         After::Keep
@@ -188,6 +193,7 @@ impl Core {
             match connection.socket.read(scratch) {
                 Ok(Progress::Moved(count)) => {
                     used.bytes_in += count as u64;
+                    connection.moved_at = self.now;
                     // A short read has emptied the socket: the next arrival brings a new notice (epoll(7)).
                     connection.readable = count == scratch.len() || connection.hung_up;
                     if !connection.readable {
@@ -216,7 +222,9 @@ impl Core {
                 Err(_) => return After::Close,
             }
         }
-        if !input.is_empty() {
+        if input.is_empty() {
+            connection.parser.rest();
+        } else {
             connection.input = input;
         }
         After::Keep
@@ -335,6 +343,7 @@ impl Core {
                 Ok(Progress::Moved(sent)) => {
                     connection.output.advance(sent);
                     used.bytes_out += sent as u64;
+                    connection.moved_at = self.now;
                     left -= sent as u64;
                     if let Some(apart) = &mut connection.apart {
                         apart.taken_at = self.now;
@@ -356,8 +365,13 @@ impl Core {
     }
 
     fn protocol_error(&self, connection: &mut Connection, text: &str) {
+        self.refuse_connection(connection, &format!("ERR {text}"));
+    }
+
+    /// The last that is said to a connection.
+    fn refuse_connection(&self, connection: &mut Connection, text: &str) {
         let protocol = connection.session.state.protocol;
-        Reply::new(&mut connection.output, protocol).error(&format!("ERR {text}"));
+        Reply::new(&mut connection.output, protocol).error(text);
         connection.ending = Some(Ending::Rejected("ERR".into()));
         self.count_call(connection, None, 0);
         connection.closing = true;

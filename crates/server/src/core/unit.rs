@@ -225,6 +225,11 @@ impl Unit {
         self.extent.words > HANDLER_WORDS_MAX || self.extent.bytes > HANDLER_BYTES_MAX
     }
 
+    /// Bytes of its words.
+    pub fn bytes(&self) -> usize {
+        self.extent.bytes
+    }
+
     /// Whether its replies could come from a snapshot as well.
     pub fn only_reads(&self) -> bool {
         !self.extent.writes && !self.is_watch()

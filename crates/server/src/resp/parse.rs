@@ -200,6 +200,13 @@ impl Parser {
         self.spans.capacity() * size_of::<Span>() + self.unquoted.capacity()
     }
 
+    /// Between requests: gives back what a long one took.
+    pub fn rest(&mut self) {
+        if self.state == State::Done {
+            self.reset();
+        }
+    }
+
     fn reset(&mut self) {
         self.state = State::Start;
         self.at = 0;

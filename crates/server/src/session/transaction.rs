@@ -63,7 +63,15 @@ pub struct Transaction {
     pub spoiled: bool,
 }
 
+/// What a queued command takes beyond its words.
+const CALL_BYTES: usize = size_of::<Queued>();
+
 impl Transaction {
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        self.extent.bytes + self.calls.len() * CALL_BYTES
+    }
+
     /// Queues a command; false if the transaction has grown too large, which spoils it.
     pub fn push(&mut self, call: Queued) -> bool {
         if self.extent.bytes + call.1.len_bytes() > TRANSACTION_BYTES_MAX {

@@ -36,7 +36,10 @@ impl Pool {
     }
 
     fn lend(&self, bytes: u64) -> bool {
-        let more = |lent: u64| lent.checked_add(bytes).filter(|lent| *lent <= self.lent_max);
+        let more = |lent: u64| {
+            lent.checked_add(bytes)
+                .filter(|lent| *lent <= self.lent_max)
+        };
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
         self.lent.fetch_update(set, fetch, more).is_ok()
     }
@@ -63,8 +66,8 @@ pub struct Budget {
     owned_max: AtomicU64,
     /// What it may hold at most, whatever is left.
     limit: AtomicU64,
-    /// Somebody waits for some.
-    wanted: AtomicBool,
+    /// Somebody got none since the last time that some was given back.
+    short: AtomicBool,
 }
 
 impl Budget {
@@ -75,7 +78,7 @@ impl Budget {
             state: Mutex::default(),
             owned_max: AtomicU64::new(0),
             limit: AtomicU64::new(u64::MAX),
-            wanted: AtomicBool::new(false),
+            short: AtomicBool::new(false),
         }
     }
 
@@ -83,7 +86,8 @@ impl Budget {
     pub fn allot(&self, part_of_weights: f64, limit: Option<u64>) {
         let owned = (self.pool.owned_max as f64 * part_of_weights.clamp(0.0, 1.0)) as u64;
         self.owned_max.store(owned, Ordering::Relaxed);
-        self.limit.store(limit.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.limit
+            .store(limit.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// What it can hold at most, bytes.
@@ -99,9 +103,9 @@ impl Budget {
         state.owned + state.lent
     }
 
-    /// Whether somebody waits for memory of this tenant.
-    pub fn wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed)
+    /// Whether there was too little lately.
+    pub fn short(&self) -> bool {
+        self.short.load(Ordering::Relaxed)
     }
 
     /// Has `waiter` told when something was given back. `false`: so much is left, and it was dropped.
@@ -112,7 +116,6 @@ impl Budget {
             return false;
         }
         state.waiting.push(waiter);
-        self.wanted.store(true, Ordering::Relaxed);
         true
     }
 
@@ -124,6 +127,7 @@ impl Budget {
         let lent = bytes - owned;
         let lendable = state.lent + lent <= self.pool.lent_to_one_max();
         if !fits || lent > 0 && !(lendable && self.pool.lend(lent)) {
+            self.short.store(true, Ordering::Relaxed);
             return false;
         }
         state.owned += owned;
@@ -151,7 +155,7 @@ impl Allowance for Budget {
         let told = {
             let mut state = self.state.lock();
             self.put_back(&mut state, bytes);
-            self.wanted.store(false, Ordering::Relaxed);
+            self.short.store(false, Ordering::Relaxed);
             std::mem::take(&mut state.waiting)
         };
         told.into_iter().for_each(|waiter| waiter());
@@ -186,11 +190,14 @@ mod tests {
                 told.fetch_add(1, Ordering::Relaxed);
             })
         };
-        assert!(tenants[0].wait(10, waiter()) && tenants[0].wanted());
+        assert!(tenants[0].wait(10, waiter()) && tenants[0].short());
         tenants[0].give(20);
         assert_eq!(told.load(Ordering::Relaxed), 1);
-        assert!(!tenants[0].wait(10, waiter()) && !tenants[0].wanted());
-        assert!(tenants[2].take(20), "what was lent to another can be lent to it");
+        assert!(!tenants[0].wait(10, waiter()) && !tenants[0].short());
+        assert!(
+            tenants[2].take(20),
+            "what was lent to another can be lent to it"
+        );
     }
 
     #[test]
@@ -201,7 +208,10 @@ mod tests {
         assert!(tenants[0].take(30) && !tenants[0].take(1));
         tenants[0].allot(0.0, None);
         assert_eq!(tenants[0].bytes_max(), 250);
-        assert!(tenants[0].take(250) && !tenants[0].take(1), "what it owned before counts as owned");
+        assert!(
+            tenants[0].take(250) && !tenants[0].take(1),
+            "what it owned before counts as owned"
+        );
         tenants[0].give(280);
         assert_eq!(tenants[0].held(), 0);
     }

@@ -103,7 +103,13 @@ impl Shared {
         Allotments::new(&self.options, &self.tenants.totals())
     }
 
-    fn allot_memory(&self) {
+    pub(crate) fn allot_memory(&self) {
+        let weights = self.tenants.totals().weight;
+        for tenant in self.tenants.list() {
+            let settings = tenant.settings();
+            let part = settings.weight / weights;
+            tenant.budget.allot(part, settings.request_bytes);
+        }
         let allotments = self.allotments();
         for tenant in self
             .tenants

@@ -3,6 +3,7 @@
 //! A tenant is an ACL user, a keyspace of its own and a principal of every stage. The registry is read at
 //! `AUTH` and by administration only; the request path holds its tenant by `Arc`.
 
+mod budget;
 mod calls;
 mod change;
 mod expiry;
@@ -22,6 +23,7 @@ use engine::Keyspace;
 use parking_lot::{Mutex, RwLock};
 use policy::PrincipalId;
 
+pub use budget::{Budget, Pool};
 pub use calls::{CommandStats, Ending};
 pub use expiry::Expiry;
 pub use keys::KeyCount;
@@ -64,6 +66,8 @@ pub struct Tenant {
     pub counted_from: Mutex<Counted>,
     /// How often it ran each command, and how that ended.
     pub calls: CommandStats,
+    /// Memory of its requests.
+    pub budget: Arc<Budget>,
     /// Its commands that run apart.
     pub apart: Seats,
     /// Positions of its unfinished `SCAN`s.
@@ -71,7 +75,7 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    fn new(id: PrincipalId, spec: TenantSpec, cores: usize) -> Self {
+    fn new(id: PrincipalId, spec: TenantSpec, cores: usize, pool: &Arc<Pool>) -> Self {
         Self {
             id,
             name: spec.name,
@@ -86,6 +90,7 @@ impl Tenant {
             slow_log: Mutex::new(SlowLog::default()),
             counted_from: Mutex::new(Counted::default()),
             calls: CommandStats::new(cores),
+            budget: Arc::new(Budget::new(pool)),
             apart: Seats::default(),
             cursors: ScanCursors::default(),
         }
@@ -174,6 +179,9 @@ pub(crate) mod tests {
 
     /// A tenant without a password, on two cores.
     pub fn tenant(name: &str) -> std::sync::Arc<Tenant> {
-        std::sync::Arc::new(Tenant::new(PrincipalId(0), TenantSpec::new(name), 2))
+        let (id, spec) = (PrincipalId(0), TenantSpec::new(name));
+        let tenant = Tenant::new(id, spec, 2, &Pool::new(1 << 30));
+        tenant.budget.allot(1.0, None);
+        std::sync::Arc::new(tenant)
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use policy::PrincipalId;
 
 use super::store::{Change, Store, StoreError};
-use super::{Settings, Tenant, TenantSpec, Totals, DEFAULT};
+use super::{Pool, Settings, Tenant, TenantSpec, Totals, DEFAULT};
 
 /// Why the list could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +45,7 @@ pub struct Registry {
     store: Mutex<Store>,
     next_id: Mutex<u32>,
     cores: usize,
+    pool: Arc<Pool>,
 }
 
 impl Registry {
@@ -52,12 +53,18 @@ impl Registry {
     ///
     /// # Errors
     /// The tenant file cannot be read.
-    pub fn open(directory: &Path, specs: &[TenantSpec], cores: usize) -> Result<Self, StoreError> {
+    pub fn open(
+        directory: &Path,
+        specs: &[TenantSpec],
+        cores: usize,
+        pool: Arc<Pool>,
+    ) -> Result<Self, StoreError> {
         let registry = Self {
             tenants: RwLock::default(),
             store: Mutex::new(Store::open(directory)?),
             next_id: Mutex::new(0),
             cores,
+            pool,
         };
         registry.reload(specs);
         Ok(registry)
@@ -180,7 +187,12 @@ impl Registry {
             return Arc::clone(tenant);
         }
         let mut next_id = self.next_id.lock();
-        let tenant = Arc::new(Tenant::new(PrincipalId(*next_id), spec, self.cores));
+        let tenant = Arc::new(Tenant::new(
+            PrincipalId(*next_id),
+            spec,
+            self.cores,
+            &self.pool,
+        ));
         *next_id += 1;
         tenants
             .by_name

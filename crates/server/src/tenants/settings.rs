@@ -68,6 +68,8 @@ pub struct Settings {
     pub block_cache_bytes: Option<u64>,
     /// Bytes of the write buffers; none: a share by weight.
     pub write_buffer_bytes: Option<u64>,
+    /// Bytes that its requests may hold in memory; none: what is there for it.
+    pub request_bytes: Option<u64>,
     /// What it was promised by class; recorded, not enforced yet.
     pub slos: Vec<Slo>,
 }
@@ -102,6 +104,7 @@ impl Default for Settings {
             cache_bytes: None,
             block_cache_bytes: None,
             write_buffer_bytes: None,
+            request_bytes: None,
             slos: Vec::new(),
         }
     }

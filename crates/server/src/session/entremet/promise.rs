@@ -221,6 +221,7 @@ mod tests {
             cache_bytes: Some(64 << 20),
             block_cache_bytes: Some(32 << 20),
             write_buffer_bytes: Some(16 << 20),
+            request_bytes: None,
             slos: Vec::new(),
         };
         assert_eq!(settings, wanted);

@@ -1,0 +1,102 @@
+//! What connections hold of their tenants' memory, and what becomes of those that hold it when there is none left.
+//!
+//! A connection whose request does not fit any more waits. Whoever holds some meanwhile and moves nothing is closed, and if
+//! that does not help either, the one that waits is refused.
+
+use engine::Allowance;
+use policy::Nanos;
+
+use super::message::{ConnectionKey, Message, Ready};
+use super::Core;
+use crate::connection::{Connection, Parked};
+
+/// A connection that holds memory which its tenant is short of, and has moved nothing for so long, is closed: enough for a
+/// packet that was lost to be sent again.
+const STALLED_NS: Nanos = 1_000_000_000;
+
+/// A connection waits for memory for so long: those that stall are closed before.
+const PATIENCE_NS: Nanos = 3_000_000_000;
+
+impl Core {
+    /// Tells its tenant's budget what a connection holds now. If that is too much, it waits, unless it waits already, or
+    /// holds what its client only has to take.
+    pub(super) fn account(&mut self, key: ConnectionKey, connection: &mut Connection) {
+        let held = connection.held_bytes();
+        if held <= connection.charged {
+            connection.tenant.budget.give(connection.charged - held);
+            connection.charged = held;
+            return;
+        }
+        let more = held - connection.charged;
+        if connection.tenant.budget.take(more) {
+            connection.charged = held;
+            return;
+        }
+        if connection.parked.is_none() && connection.output.is_empty() {
+            connection.parked = Some(Parked::Memory);
+            if connection.short_since == 0 {
+                connection.short_since = self.now;
+            }
+            let budget = std::sync::Arc::clone(&connection.tenant.budget);
+            if !budget.wait(more, self.look_again(key)) {
+                let look = Message::Ready(key, Ready::Look);
+                self.shared.mailbox(self.id).send(look);
+            }
+        }
+    }
+
+    /// A connection holds nothing of its tenant's memory any more.
+    pub(super) fn give_back_memory(connection: &mut Connection) {
+        let bytes = std::mem::take(&mut connection.charged);
+        connection.tenant.budget.give(bytes);
+    }
+
+    /// Where tenants are short of memory: closes connections that hold some and move nothing, and refuses those that have
+    /// waited for long.
+    pub(super) fn relieve(&mut self) {
+        let now = self.now;
+        for key in self.places.keys() {
+            let Some(connection) = self.places.lift(key) else {
+                continue;
+            };
+            let ready = if connection.tenant.budget.short() {
+                relief(&connection, now)
+            } else {
+                None
+            };
+            self.places.back(key, connection);
+            if let Some(ready) = ready {
+                self.ready(key, ready, now);
+            }
+        }
+    }
+}
+
+/// What is done with a connection of a tenant that is short of memory.
+fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
+    let held = connection.held_bytes();
+    if connection.parked == Some(Parked::Memory) {
+        let waited = now.saturating_sub(connection.short_since);
+        let text = || {
+            format!(
+                "ERR tenant '{}' holds as much memory in requests and replies as it may ({} bytes, request_memory): \
+                 send or read on, or try again later",
+                connection.tenant.name,
+                connection.tenant.budget.bytes_max()
+            )
+        };
+        return (waited > PATIENCE_NS).then(|| Ready::Refused(text()));
+    }
+    let works = matches!(connection.parked, Some(Parked::Handler | Parked::Growing));
+    let stalled = now.saturating_sub(connection.moved_at) > STALLED_NS;
+    if held == 0 || works || !stalled {
+        return None;
+    }
+    tracing::info!(
+        tenant = connection.tenant.name,
+        client = connection.client.id,
+        held_bytes = held,
+        "its tenant is short of memory for requests, and it holds some and moved nothing for 1 s: cut off"
+    );
+    Some(Ready::Killed)
+}
