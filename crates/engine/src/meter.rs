@@ -75,11 +75,12 @@ impl Meter {
     /// Counts `steps` more.
     #[inline]
     pub(crate) fn count(&mut self, steps: u64) -> Result<(), Stop> {
-        self.steps += steps;
-        match self.steps < self.look_at {
-            true => Ok(()),
-            false => self.look(),
+        let after = self.steps.saturating_add(steps);
+        if after >= self.look_at {
+            return self.look(after);
         }
+        self.steps = after;
+        Ok(())
     }
 
     /// Counts the copying of so many bytes.
@@ -91,12 +92,13 @@ impl Meter {
         }
     }
 
+    /// What becomes of the command at so many steps. Those that it may not take are not counted.
     #[cold]
-    fn look(&mut self) -> Result<(), Stop> {
+    fn look(&mut self, steps: u64) -> Result<(), Stop> {
         match self.place {
             Place::Turn => return Err(Stop::Disk),
-            Place::Handler if self.steps > HANDLER_STEPS => return Err(Stop::Large),
-            Place::Handler | Place::Apart => {}
+            Place::Handler if steps > HANDLER_STEPS => return Err(Stop::Large),
+            Place::Handler | Place::Apart => self.steps = steps,
         }
         self.look_at = self.steps + STRIDE;
         self.pause()
@@ -138,7 +140,7 @@ mod tests {
     #[test]
     fn a_command_stops_where_its_place_ends() {
         assert!(
-            matches!(steps_until_it_stops(Place::Turn), (steps, Some(Stop::Disk)) if steps == TURN_STEPS + 1)
+            matches!(steps_until_it_stops(Place::Turn), (steps, Some(Stop::Disk)) if steps == TURN_STEPS)
         );
         assert!(
             matches!(steps_until_it_stops(Place::Handler), (steps, Some(Stop::Large)) if steps <= HANDLER_STEPS + STRIDE)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use engine::KeyspaceStats;
 use policy::PrincipalId;
 use telemetry::{
-    Capacities, Connections, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot,
+    Capacities, Connections, LargestTurn, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot,
     StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
 };
 
@@ -42,6 +42,23 @@ impl Source {
             bytes_in_per_s: core.bytes_in_per_s as f64 * cores,
             bytes_out_per_s: core.bytes_out_per_s as f64 * cores,
             cpu_per_s: cores,
+        }
+    }
+
+    /// The largest turns of all cores.
+    fn largest_turn(&self) -> LargestTurn {
+        let turns = self
+            .shared
+            .turns
+            .iter()
+            .map(|turn| turn.words_bytes_steps());
+        let [words, bytes, steps] = turns.fold([0; 3], |largest, turn| {
+            std::array::from_fn(|unit| largest[unit].max(turn[unit]))
+        });
+        LargestTurn {
+            words,
+            bytes,
+            steps,
         }
     }
 
@@ -150,6 +167,7 @@ impl telemetry::AdminSource for Source {
                 moved: shared.counters.moved.load(Ordering::Relaxed),
             },
             memory: Memory { used, ..memory },
+            largest_turn: self.largest_turn(),
             storage: Storage {
                 handlers: shared.options.engine.handlers as u64,
                 handler_jobs: shared.engine.handlers().jobs() as u64,

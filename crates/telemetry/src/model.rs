@@ -77,6 +77,9 @@ pub struct ServerSnapshot {
     pub connections: Connections,
     /// Memory.
     pub memory: Memory,
+    /// The largest turns of any core.
+    #[serde(default)]
+    pub largest_turn: LargestTurn,
     /// Storage.
     pub storage: Storage,
     /// CPU time used in user mode, seconds.
@@ -127,6 +130,17 @@ pub struct Memory {
     pub block_cache: u64,
     /// RocksDB's memtables.
     pub memtables: u64,
+}
+
+/// The largest turns of a core since the start: what one request made others wait for, in what can be counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargestTurn {
+    /// Words of requests that were looked at.
+    pub words: u64,
+    /// Bytes read or written, whichever were more.
+    pub bytes: u64,
+    /// Keys, records and KiB of values that were looked at or written.
+    pub steps: u64,
 }
 
 /// The storage engine.

@@ -1,5 +1,17 @@
 //! Glob patterns, matched exactly as Redis matches them, on bytes.
 
+/// Longer patterns are refused.
+pub const PATTERN_BYTES_MAX: usize = 4_096;
+
+/// The error for a pattern that is too long.
+pub const PATTERN_TOO_LONG: &str = "ERR a pattern may have at most 4096 bytes";
+
+/// Steps ([`engine::TURN_STEPS`]) that a match may take: each star may look at all of the text.
+pub fn match_steps(pattern: &[u8], text: &[u8]) -> u64 {
+    const COMPARED_PER_STEP: u64 = 1_024;
+    pattern.len() as u64 * text.len() as u64 / COMPARED_PER_STEP
+}
+
 /// True when `text` matches `pattern`: `*`, `?`, `[abc]`, `[^a-z]`, and `\` to quote.
 pub fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     matches_case(pattern, text, false)

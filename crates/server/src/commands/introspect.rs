@@ -1,6 +1,6 @@
 //! What the server says of its commands: `COMMAND` and its subcommands, `ACL CAT`, and every `… HELP`.
 
-use super::glob::glob_matches_any_case;
+use super::glob::{glob_matches_any_case, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use super::keyspec::{Find, KeySpec};
 use super::spec::Spec;
 use super::{all, is, lookup, table};
@@ -178,6 +178,9 @@ pub fn list(_: &Spec, args: &Args, reply: &mut Reply) {
             .filter(|spec| has_category(spec, args.get(4)))
             .map(|s| s.name)
             .collect(),
+        5 if word_is(3, "PATTERN") && args.get(4).len() > PATTERN_BYTES_MAX => {
+            return reply.error(PATTERN_TOO_LONG);
+        }
         5 if word_is(2, "FILTERBY") && word_is(3, "PATTERN") => everything()
             .map(|spec| spec.name)
             .filter(|name| glob_matches_any_case(args.get(4), name.as_bytes()))

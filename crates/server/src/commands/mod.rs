@@ -30,7 +30,7 @@ use engine::{Access, Stop};
 
 pub use call::{is, Context};
 pub use cursors::ScanCursors;
-pub use glob::glob_matches;
+pub use glob::{glob_matches, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 pub use keyspec::{Find, KeySpec};
 pub use session::{
     AclCommand, ClientCommand, ClusterCommand, ConfigCommand, EntremetCommand, LatencyCommand,

@@ -10,7 +10,7 @@ use policy::dispatch::Discipline;
 
 use super::info::Counted;
 use super::Visit;
-use crate::commands::{glob_matches, ConfigCommand};
+use crate::commands::{glob_matches, ConfigCommand, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use crate::options::Tuning;
 use crate::resp::parse_i64;
 use crate::tenants::Durability;
@@ -102,12 +102,14 @@ pub fn discipline_word(discipline: Discipline) -> &'static str {
 }
 
 fn get(visit: &mut Visit<'_>) {
-    let patterns: Vec<Vec<u8>> = visit
-        .args
-        .from(2)
+    let words = visit.args.from(2);
+    if words
         .iter()
-        .map(<[u8]>::to_ascii_lowercase)
-        .collect();
+        .any(|pattern| pattern.len() > PATTERN_BYTES_MAX)
+    {
+        return visit.error(PATTERN_TOO_LONG);
+    }
+    let patterns: Vec<Vec<u8>> = words.iter().map(<[u8]>::to_ascii_lowercase).collect();
     let found: Vec<(&str, String)> = PARAMETERS
         .iter()
         .filter(|(name, _)| {

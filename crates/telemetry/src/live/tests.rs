@@ -46,6 +46,7 @@ impl AdminSource for Said {
             listen: Vec::new(),
             connections: Connections::default(),
             memory: Memory::default(),
+            largest_turn: crate::LargestTurn::default(),
             storage: Storage::default(),
             cpu_user_s: 0.0,
             cpu_system_s: 0.0,

@@ -46,6 +46,11 @@ impl AdminSource for Fake {
                 ..Connections::default()
             },
             memory: Memory::default(),
+            largest_turn: telemetry::LargestTurn {
+                words: 7,
+                bytes: 64,
+                steps: 9,
+            },
             storage: Storage::default(),
             cpu_user_s: 1.5,
             cpu_system_s: 0.25,

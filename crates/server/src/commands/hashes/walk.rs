@@ -94,7 +94,7 @@ fn scan_fields<'c, 'k>(
         left -= page.items.len();
         let last = page.items.last().map(|(field, _)| field.clone());
         for item in page.items {
-            if options.wants(&item.0) {
+            if options.wants(call, &item.0)? {
                 each(call, item);
             }
         }

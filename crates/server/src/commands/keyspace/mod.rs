@@ -9,7 +9,7 @@ use bytes::Bytes;
 use engine::{Blocks, Entry, Order, Page, Stop};
 
 use super::call::{is, Call, Done, Fail, SYNTAX};
-use super::glob::{glob_matches, literal_prefix};
+use super::glob::{glob_matches, literal_prefix, match_steps, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use super::{random, CHUNK};
 
 pub(super) use range::range;
@@ -37,6 +37,13 @@ fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
     (from, to)
 }
 
+fn check_pattern(pattern: &[u8]) -> Done {
+    match pattern.len() {
+        ..=PATTERN_BYTES_MAX => Ok(()),
+        _ => Err(Fail::error(PATTERN_TOO_LONG)),
+    }
+}
+
 /// A bound that borrows.
 pub(super) fn slice(bound: &Bound<Bytes>) -> Bound<&[u8]> {
     bound.as_ref().map(|key| &key[..])
@@ -54,6 +61,7 @@ fn walk(
 /// `KEYS pattern`: only keys with the pattern's literal start are read.
 pub(super) fn keys(call: &mut Call) -> Done {
     let pattern = call.arg(1);
+    check_pattern(pattern)?;
     let all = pattern == b"*";
     call.list(
         |call, each| {
@@ -62,6 +70,9 @@ pub(super) fn keys(call: &mut Call) -> Done {
                 let page = walk(call, (slice(&from), slice(&to)), CHUNK)?;
                 let last = page.items.last().map(|(key, _)| key.clone());
                 for (key, _) in page.items {
+                    if !all {
+                        call.access.steps(match_steps(pattern, &key))?;
+                    }
                     if all || glob_matches(pattern, &key) {
                         each(call, key);
                     }

@@ -4,9 +4,11 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::{prefix_bounds, slice, walk};
+use engine::Stop;
+
+use super::{check_pattern, prefix_bounds, slice, walk};
 use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
-use crate::commands::glob::{glob_matches, literal_prefix};
+use crate::commands::glob::{glob_matches, literal_prefix, match_steps};
 use crate::commands::keys::type_name;
 use crate::commands::CHUNK;
 use crate::resp::Reply;
@@ -44,6 +46,7 @@ impl<'c> Scan<'c> {
                     _ => return Err(SYNTAX),
                 };
             } else if is(option, "MATCH") {
+                check_pattern(value)?;
                 scan.pattern = Some(value).filter(|pattern| *pattern != b"*");
             } else if is(option, "TYPE") && at == 1 {
                 scan.kind = Some(value);
@@ -55,9 +58,12 @@ impl<'c> Scan<'c> {
     }
 
     /// Whether an element of this name is wanted.
-    pub(in crate::commands) fn wants(&self, name: &[u8]) -> bool {
-        self.pattern
-            .is_none_or(|pattern| glob_matches(pattern, name))
+    pub(in crate::commands) fn wants(&self, call: &mut Call, name: &[u8]) -> Result<bool, Stop> {
+        let Some(pattern) = self.pattern else {
+            return Ok(true);
+        };
+        call.access.steps(match_steps(pattern, name))?;
+        Ok(glob_matches(pattern, name))
     }
 
     /// The start that every wanted name has.
@@ -116,7 +122,7 @@ fn scan_keys<'c, 'k>(
             let kind_fits = options
                 .kind
                 .is_none_or(|kind| is(kind, type_name(&entry.object)));
-            if kind_fits && options.wants(&key) {
+            if kind_fits && options.wants(call, &key)? {
                 each(call, key);
             }
         }

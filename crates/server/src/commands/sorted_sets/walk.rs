@@ -42,16 +42,18 @@ fn scan_members<'c, 'k>(
     options: &Scan,
     each: &mut dyn FnMut(&mut Call<'c, 'k>, Scored),
 ) -> Result<u64, Fail> {
+    let mut ended = Ok(());
     let mut keep = |call: &mut Call<'c, 'k>, member: Bytes, score| {
-        if options.wants(&member) {
-            each(call, (member, score));
+        match options.wants(call, &member) {
+            Ok(true) => each(call, (member, score)),
+            Ok(false) => {}
+            Err(stop) => ended = Err(stop),
         }
+        ended.is_ok()
     };
     if set.len() <= SCAN_WHOLE_LEN {
-        set.by_score(call, &ScoreRange::ALL, Order::Up, |call, member, score| {
-            keep(call, member, score);
-            true
-        })?;
+        set.by_score(call, &ScoreRange::ALL, Order::Up, &mut keep)?;
+        ended?;
         return Ok(0);
     }
     let (from, to) = options.ahead(call, Some(set.id()));
@@ -65,9 +67,9 @@ fn scan_members<'c, 'k>(
         if left == 0 {
             cursor = call.context.cursors.remember(Some(set.id()), &member);
         }
-        keep(call, member, score);
-        left > 0
+        keep(call, member, score) && left > 0
     })?;
+    ended?;
     Ok(cursor)
 }
 

@@ -1,0 +1,224 @@
+"""No request, whatever it says, makes a core look at more than so many words, bytes and records before others get their turn.
+
+The requests are made from the server's own table of commands, in their longest, largest and most repeated forms. What a turn
+took is counted by the server, so that the result is the same on every machine: nothing here is timed.
+"""
+
+import json
+import os
+import urllib.request
+
+import pytest
+from bystander import Bystander
+
+from harness.resp import ServerError, encode
+from harness.server import BETA, Tenant
+from harness.waiting import eventually
+
+pytestmark = pytest.mark.ours
+
+# A command of a turn looks at 128 words and takes 512 steps at most, a turn has ten commands, or as many until 512 steps are
+# taken; it reads a chunk of 64 KiB, and writes one before and one after (crates/server/src/core/unit.rs, engine/src/meter.rs).
+WORDS_MAX, BYTES_MAX, STEPS_MAX = 11 * 128, 2 * 65_536, 2 * 512 + 1
+# `make soak` goes up to what a request may be: a million words, 128 MiB.
+WORDS = int(os.environ.get("ENTREMET_HOSTILE_WORDS", "3000"))
+BYTES = int(os.environ.get("ENTREMET_HOSTILE_BYTES", str(2 << 20)))
+MEMBERS = int(os.environ.get("ENTREMET_HOSTILE_MEMBERS", "20000"))
+ROOT = Tenant("root", extra="admin = true")
+
+NUMBERS = [str(number) for number in range(WORDS)]
+PAIRS = [word for number in NUMBERS for word in (number, f"m{number}")]
+LARGE = b"x" * BYTES
+ALL_SCORES, ALL_NAMES = ("-inf", "+inf"), ("-", "+")
+UNTIL_THE_END = ("0", "-1")
+
+# What a command does at worst to data that is there: `string` is long, `hash` and `zset` have many members.
+FORMS = {
+    "append": [("string", "x"), ("string", LARGE)],
+    "getrange": [("string", *UNTIL_THE_END), ("string", "7", "7")],
+    "substr": [("string", *UNTIL_THE_END)],
+    "setrange": [("string", "7", "x"), ("new", str(BYTES - 1), "x"), ("string", "7", LARGE[7:])],
+    "lcs": [("a", "b"), ("a", "b", "LEN"), ("a", "b", "IDX", "WITHMATCHLEN"), ("string", "string", "LEN")],
+    "bitop": [("OR", "to", *["string"] * 40), ("NOT", "to", "string"), ("XOR", "to", *NUMBERS)],
+    "bitcount": [("string",), ("string", *UNTIL_THE_END, "BIT")],
+    "bitpos": [("string", "1"), ("string", "0", *UNTIL_THE_END)],
+    "setbit": [("string", "7", "1"), ("string", str(BYTES * 8 - 1), "1")],
+    "getbit": [("string", str(BYTES * 8 - 1))],
+    "copy": [("string", "to", "REPLACE"), ("hash", "to", "REPLACE"), ("zset", "to", "REPLACE")],
+    "keys": [("*",), ("*a*b*c*d*e*f*g",), (b"*a" * 2_000,)],
+    "scan": [("0", "COUNT", "1000000"), ("0", "MATCH", b"*a" * 2_000, "COUNT", "1000000")],
+    "entremet.range": [("-", "+", "COUNT", "100000"), ("-", "+", "COUNT", "100000", "VALUES")],
+    "del": [("string",), ("hash",), ("zset",)],
+    "unlink": [("hash",)],
+    "rename": [("hash", "string"), ("zset", "hash")],
+    "hscan": [("hash", "0", "COUNT", "1000000")],
+    "hrandfield": [("hash", "1000000", "WITHVALUES"), ("hash", "-1000000")],
+    "zdiff": [("2", "zset", "zset2"), (str(WORDS), *NUMBERS)],
+    "zdiffstore": [("to", "2", "zset", "zset2"), ("to", str(WORDS), *NUMBERS)],
+    "zinter": [("2", "zset", "zset2"), (str(WORDS), *NUMBERS)],
+    "zintercard": [("2", "zset", "zset2"), (str(WORDS), *NUMBERS)],
+    "zinterstore": [("to", "2", "zset", "zset2"), ("to", str(WORDS), *NUMBERS)],
+    "zunion": [("2", "zset", "zset2"), (str(WORDS), *NUMBERS), (str(WORDS), *["zset"] * WORDS)],
+    "zunionstore": [("to", "2", "zset", "zset2"), ("to", str(WORDS), *NUMBERS)],
+    "zpopmax": [("zset", "1000000")],
+    "zpopmin": [("zset", "1000000")],
+    "zadd": [("zset", *PAIRS), ("zset", "1", LARGE), ("zset", "INCR", "1", "m1")],
+    "zcount": [("zset", *ALL_SCORES)],
+    "zlexcount": [("zset", *ALL_NAMES)],
+    "zrandmember": [("zset", "1000000"), ("zset", "-1000000")],
+    "zrange": [("zset", *UNTIL_THE_END), ("zset", *UNTIL_THE_END, "WITHSCORES"), ("zset", str(MEMBERS // 2), str(MEMBERS // 2))],
+    "zrangebylex": [("zset", *ALL_NAMES), ("zset", *ALL_NAMES, "LIMIT", str(MEMBERS - 1), "1")],
+    "zrangebyscore": [("zset", *ALL_SCORES), ("zset", *ALL_SCORES, "LIMIT", str(MEMBERS - 1), "1")],
+    "zrangestore": [("to", "zset", *UNTIL_THE_END)],
+    "zrank": [("zset", f"m{MEMBERS // 2}")],
+    "zrevrank": [("zset", f"m{MEMBERS // 2}")],
+    "zremrangebylex": [("zset", *ALL_NAMES)],
+    "zremrangebyrank": [("zset", *UNTIL_THE_END)],
+    "zremrangebyscore": [("zset", *ALL_SCORES)],
+    "zrevrange": [("zset", *UNTIL_THE_END)],
+    "zrevrangebylex": [("zset", *reversed(ALL_NAMES))],
+    "zrevrangebyscore": [("zset", *reversed(ALL_SCORES))],
+    "zscan": [("zset", "0", "COUNT", "1000000")],
+    "hset": [("hash", *PAIRS), ("hash", "f", LARGE)],
+    "hmset": [("hash", *PAIRS)],
+    "hmget": [("hash", *NUMBERS)],
+    "hdel": [("hash", *NUMBERS)],
+    "zmscore": [("zset", *NUMBERS)],
+    "zrem": [("zset", *NUMBERS)],
+    "set": [("new", LARGE), ("string", LARGE, "GET")],
+    "mget": [["string"] * 40, NUMBERS],
+    "command|docs": [["client"] * WORDS],
+    "command|info": [["zadd"] * WORDS],
+    "command|getkeys": [("MSET", *PAIRS)],
+    "command|getkeysandflags": [("MSET", *PAIRS)],
+    "command|list": [("FILTERBY", "PATTERN", b"*a" * 2_000)],
+    "client|list": [("ID", *["1"] * WORDS)],
+    "config|get": [["*"] * WORDS, (b"*a" * 2_000,)],
+    "info": [["everything"] * WORDS],
+    "auth": [("alpha", LARGE)],
+    "ping": [(LARGE,)],
+    "echo": [(LARGE,)],
+    "client|setname": [(LARGE,)],
+    "entremet|tenant": [("LIST",), ("SET", "new", *["WEIGHT", "2"] * WORDS)],
+}
+# Ends the server; that it is for operators is tested elsewhere.
+LEFT_OUT = {"shutdown"}
+# Not answered, by what was asked for.
+SILENT = {("client|reply", "OFF"), ("client|reply", "SKIP")}
+
+
+def largest_turn(server):
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/server", timeout=20) as answer:
+        return json.load(answer)["largest_turn"]
+
+
+def stock(server, tenant):
+    """The data that FORMS work on, made anew."""
+    with server.wire(tenant, timeout=120) as wire:
+        wire.ask("FLUSHALL")
+        wire.ask("SET", "string", LARGE)
+        wire.ask("SET", "a", "ab" * 3_000)
+        wire.ask("SET", "b", "ba" * 3_000)
+        fields = [word for number in range(MEMBERS) for word in (f"{number}", f"v{number}")]
+        wire.ask("HSET", "hash", *fields)
+        for key in ("zset", "zset2"):
+            wire.ask("ZADD", key, *(word for number in range(MEMBERS) for word in (number, f"m{number}")))
+        wire.ask("MSET", *PAIRS)
+
+
+def generic(arity):
+    """Forms that need no knowledge of the command: many words, one word many times, a large word in each place."""
+    yield NUMBERS
+    yield ["k"] * WORDS
+    yield ["hash"] * WORDS
+    for place in range(min(abs(arity), 4)):
+        words = ["1"] * max(abs(arity) - 1, place + 1)
+        words[place] = LARGE
+        yield words
+
+
+def forms(server):
+    """Every command with its worst words."""
+    with server.wire(ROOT) as wire:
+        names = [name.decode() for name in wire.ask("COMMAND", "LIST")]
+        arities = {name: (wire.ask("COMMAND", "INFO", name)[0] or [None, 4])[1] for name in names}
+    unknown = set(FORMS) - set(names)
+    assert not unknown, f"forms of commands that are not there: {unknown}"
+    assert len(names) > 150
+    for name in names:
+        if name not in LEFT_OUT:
+            for words in [*generic(arities[name]), *FORMS.get(name, [])]:
+                yield name, tuple(words)
+
+
+def ask(server, tenant, name, words, transaction):
+    """One request on a connection of its own, answered however it may be."""
+    request = encode(*name.split("|"), *words)
+    with server.wire(tenant, timeout=120) as wire:
+        try:
+            if transaction:
+                wire.raw(encode("MULTI") + request + encode("EXEC"))
+                return [wire.read() for _ in range(3)][-1]
+            wire.raw(request)
+            if (name, str(words[0])) not in SILENT:
+                return wire.read()
+        except (EOFError, ConnectionError):
+            return None  # it was told and cut off: QUIT, or a request beyond a limit
+
+
+@pytest.mark.parametrize("transaction", [False, True], ids=["alone", "in-a-transaction"])
+def test_no_request_makes_a_turn_longer(start, transaction):
+    server = start(tenants=(BETA, ROOT), server_options="cores = 1")
+    changes = {"del", "unlink", "rename", "flushall", "flushdb", "getdel", "set", "append", "setrange", "bitop", "copy", "hdel", "zrem"}
+    stock(server, ROOT)
+    with Bystander(server, BETA):
+        for name, words in forms(server):
+            reply = ask(server, ROOT, name, words, transaction)
+            turn = largest_turn(server)
+            said = f"{name} with {len(words)} words, the first {words[0][:20]!r}, was answered {str(reply)[:80]} and took {turn}"
+            assert turn["words"] <= WORDS_MAX and turn["bytes"] <= BYTES_MAX and turn["steps"] <= STEPS_MAX, said
+            if name in changes or name.startswith(("zpop", "zrem", "zrangestore", "zdiffs", "zinters", "zunions", "renamenx")):
+                stock(server, ROOT)
+    assert server.running()
+
+
+def test_pipelines_of_the_largest_that_a_core_runs_itself_end_a_turn(start):
+    """Each is within the bounds; together they are not one turn."""
+    server = start(tenants=(BETA, ROOT), server_options="cores = 1")
+    keys = [f"k{number}" for number in range(127)]
+    with server.wire(ROOT, timeout=60) as wire, Bystander(server, BETA):
+        for first in range(0, 500, 50):
+            wire.ask("ZADD", "walk", *(word for member in range(first, first + 50) for word in (member, member)))
+        for words in (("MGET", *keys), ("ZCOUNT", "walk", *ALL_SCORES), ("PING",), ("NOSUCH", *keys)):
+            wire.raw(encode(*words) * 500)
+            for _ in range(500):
+                wire.read()
+        wire.raw(encode("SET", "k", b"x" * 60_000) + encode("GET", "k") * 200)
+        assert [len(wire.read()) for _ in range(201)][1:] == [60_000] * 200
+    turn = largest_turn(server)
+    assert turn["words"] <= WORDS_MAX and turn["bytes"] <= BYTES_MAX and turn["steps"] <= STEPS_MAX, turn
+    assert turn["steps"] > 400 and turn["words"] > 128, f"the test asks for too little: {turn}"
+
+
+def test_a_thousand_queued_commands_are_dropped_and_run_elsewhere(start):
+    """MULTI, WATCH and what ends them, with more than a core would look at."""
+    server = start(tenants=(BETA, ROOT), server_options="cores = 1")
+    with server.wire(ROOT, timeout=120) as wire, Bystander(server, BETA):
+        for end in (("EXEC",), ("DISCARD",), ("RESET",), ("EXEC", "too", "many")):
+            if end == ("RESET",):
+                wire.ask("AUTH", ROOT.name, ROOT.password)
+            wire.ask("WATCH", *NUMBERS)
+            wire.raw(encode("MULTI") + encode("INCR", "n") * WORDS + encode(*end))
+            replies = [wire.read() for _ in range(WORDS + 2)]
+            assert replies[0] == b"OK" and set(replies[1:-1]) == {b"QUEUED"}
+            if end == ("EXEC",):
+                assert replies[-1] == list(range(1, WORDS + 1))
+            wire.ask("AUTH", ROOT.name, ROOT.password)
+        gone = server.wire(ROOT, timeout=120)
+        gone.ask("WATCH", *NUMBERS)
+        gone.close()
+        eventually(lambda: b"connected_clients:1\r" in wire.ask("INFO", "clients"), 20, "it is gone")
+        assert int(wire.ask("GET", "n")) == WORDS
+        assert isinstance(wire.attempt("CLIENT", "SETNAME", b"x" * 2_000), ServerError)
+    turn = largest_turn(server)
+    assert turn["words"] <= WORDS_MAX and turn["bytes"] <= BYTES_MAX and turn["steps"] <= STEPS_MAX, turn
