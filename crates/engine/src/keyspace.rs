@@ -1,5 +1,6 @@
 //! One tenant's data: its memory, its log, its database.
 
+use crate::directory::create_directory;
 use crate::gate::Gate;
 use crate::latch::{Book, Locked};
 use crate::log::Log;
@@ -79,6 +80,8 @@ impl Keyspace {
         options: KeyspaceOptions,
     ) -> Result<Arc<Keyspace>, EngineError> {
         let directory = shared.directory.tenant(name)?;
+        // RocksDB would create it, and sync what is in it, but not its name.
+        create_directory(&directory)?;
         // Before the database is opened: what stays for long lies together then, not one block a page among what the
         // database will give back when it is closed.
         let count = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();

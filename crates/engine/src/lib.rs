@@ -48,6 +48,7 @@ mod types;
 mod watch;
 
 pub use access::{Access, GoOn, Lookups};
+pub use directory::create_directory;
 pub use engine::{Engine, STREAMS_MAX};
 pub use error::EngineError;
 pub use keyspace::Keyspace;
