@@ -229,9 +229,10 @@ impl Keyspace {
             .open_db(tenant, &self.directory, &self.options, &self.buffers)
     }
 
-    /// What a read that must not be shown before its write is durable adds to its reply.
+    /// What a read of something that `seq` wrote adds to its reply. A reply shows only what is decided, whatever the
+    /// durability: what it showed would otherwise be gone after a crash, or if the write is refused.
     pub(crate) fn must_wait_for(&self, seq: Seq) -> Seq {
-        if seq > 0 && self.sync() == Sync::Always && seq > self.log.decided() {
+        if seq > 0 && seq > self.log.decided() {
             seq
         } else {
             0

@@ -183,6 +183,7 @@ impl Unit {
         with: (Context<'_>, &mut Trace<'_>),
     ) -> Result<(), Stop> {
         if outdated {
+            access.show_all();
             // It may have run before, up to a read of the disk.
             with.1.ended.clear();
             Reply::new(output, protocol).null_array();
