@@ -201,6 +201,7 @@ impl Ticker {
         let stopped = Arc::clone(&stop);
         let tick = move || {
             Duty::Background.begin();
+            let _whole = threads::Whole;
             let (stopped, changed) = &*stopped;
             let mut stopped = stopped.lock();
             while !*stopped {
