@@ -12,11 +12,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use threads::Duty;
 
 /// As many tenants may stall on slow devices before others' commits wait.
 const COMMITTERS_MAX: usize = 32;
+/// Logs that are synced at a time, beside the commits: each waits for the device. As many slow devices may hold up upkeep
+/// before it is late for others.
+const KEEPERS_MAX: usize = 8;
 /// Threads of [`Engine::streams`], which mostly wait for a client to read: more work than that waits for them.
 pub const STREAMS_MAX: usize = 256;
 
@@ -30,6 +33,7 @@ pub struct Engine {
     slots: Mutex<HashMap<String, Slot>>,
     next_id: AtomicU64,
     ticker: Mutex<Option<Ticker>>,
+    tick: Duration,
     idle_close: Option<Duration>,
 }
 
@@ -69,12 +73,14 @@ impl Engine {
                 options.committers,
                 COMMITTERS_MAX,
             )),
+            keepers: Pool::new("keeper", Duty::Background, 1, KEEPERS_MAX),
         });
         Ok(Arc::new_cyclic(|me| Engine {
             shared,
             slots: Mutex::default(),
             next_id: AtomicU64::new(1),
             ticker: Mutex::new(Some(Ticker::start(Weak::clone(me), options.tick))),
+            tick: options.tick,
             idle_close: options.idle_close,
         }))
     }
@@ -152,6 +158,7 @@ impl Engine {
         if let Some(ticker) = ticker {
             ticker.stop();
         }
+        self.shared.keepers.close();
         let keyspaces = self.keyspaces();
         for keyspace in &keyspaces {
             keyspace.settle();
@@ -177,13 +184,15 @@ impl Engine {
         let keyspaces = self.keyspaces();
         for keyspace in self.shared.memory.step(&keyspaces) {
             let fit = move || keyspace.fit_memtables();
-            self.shared.writers.0.submit(Box::new(fit));
+            self.shared.keepers.submit(Box::new(fit));
         }
+        let now = Instant::now();
         for keyspace in keyspaces {
             if keyspace.wants_upkeep() {
+                let due = now + self.tick.mul_f64(keyspace.upkeep_at());
                 let idle_close = self.idle_close;
                 let job = move || keyspace.upkeep(idle_close);
-                self.shared.writers.0.submit(Box::new(job));
+                self.shared.keepers.submit_at(due, Box::new(job));
             }
         }
     }

@@ -45,6 +45,7 @@ mod shared;
 mod shim;
 mod stats;
 mod types;
+mod upkeep;
 mod watch;
 
 pub use access::{Access, GoOn, Lookups};

@@ -182,8 +182,8 @@ impl Keyspace {
         let place = self.log.append(&buffer, stripes, collections, epoch)?;
         if buffer.cleared() {
             let wiped: Vec<_> = shards.iter_mut().map(|(_, shard)| shard.wipe()).collect();
-            // Millions of values to free are a handler's work: the shards are locked here.
-            self.shared.handlers.submit(Box::new(move || drop(wiped)));
+            // Millions of values to free: the shards are locked here, and nobody waits for it.
+            self.shared.keepers.submit(Box::new(move || drop(wiped)));
         }
         self.pin_records(&buffer, place);
         for (index, key) in buffer.extra.iter().flat_map(|extra| &extra.touched) {

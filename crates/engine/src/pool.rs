@@ -89,6 +89,11 @@ impl Pool {
         self.0.work.notify_one();
     }
 
+    /// Whether [`Pool::close`] was called.
+    pub(crate) fn closed(&self) -> bool {
+        self.0.state.lock().closed
+    }
+
     /// Jobs that no thread has begun and whose time has come.
     pub(crate) fn waiting(&self) -> usize {
         self.0.state.lock().jobs.len()

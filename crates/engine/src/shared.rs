@@ -19,6 +19,8 @@ pub(crate) struct Shared {
     pub handlers: Handlers,
     pub streams: Handlers,
     pub writers: Writers,
+    /// For what nobody waits for: see [`crate::upkeep`].
+    pub keepers: Pool,
 }
 
 /// The committer threads. A write may stall for seconds on one tenant's slow device or full
