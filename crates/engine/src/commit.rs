@@ -13,6 +13,7 @@
 use crate::batch::Batch;
 use crate::device::tagged;
 use crate::latch::tell;
+use crate::rocks::Db;
 use crate::shard::Shard;
 use crate::{Committed, EngineError, Keyspace, Seq, Sync};
 use std::sync::atomic::Ordering;
@@ -21,8 +22,6 @@ use std::time::Instant;
 
 /// After so many bytes a committer lets other tenants' batches go first.
 const TURN_BYTES: usize = 16 << 20;
-/// What FLUSHALL leaves behind is worth a compaction from this size on.
-const RECLAIM_BYTES: u64 = 64 << 20;
 
 impl Keyspace {
     /// Writes batches until there are none. `due`: when it was to begin; what it comes late is taken off the next pause.
@@ -57,7 +56,7 @@ impl Keyspace {
             self.counters
                 .commit_cpu_ns
                 .fetch_add(used_ns, Ordering::Relaxed);
-            self.publish(&batch);
+            self.publish(&batch, &db);
             if let Some(pause) = pause {
                 return self.shared.writers.commit_after(pause, Arc::clone(&self));
             }
@@ -68,7 +67,7 @@ impl Keyspace {
         }
     }
 
-    fn publish(&self, batch: &Batch) {
+    fn publish(&self, batch: &Batch, db: &Db) {
         let room = self.log.decide(batch);
         self.notify();
         tell(room);
@@ -78,7 +77,7 @@ impl Keyspace {
         }
         self.counters.committed(batch);
         if batch.clears {
-            self.reclaim();
+            self.reclaim(db);
         }
     }
 
@@ -113,17 +112,6 @@ impl Keyspace {
                 seq: self.log.decided(),
             });
         }
-    }
-
-    /// Gives the space of removed data back, in the background.
-    fn reclaim(&self) {
-        let Some(me) = self.me.upgrade() else { return };
-        self.shared.handlers.submit(Box::new(move || {
-            let Some(db) = me.gate.peek() else { return };
-            if db.property("rocksdb.total-sst-files-size") >= RECLAIM_BYTES {
-                db.compact();
-            }
-        }));
     }
 
     pub(crate) fn write_error(&self, message: String) -> EngineError {

@@ -74,6 +74,7 @@ impl Engine {
                 COMMITTERS_MAX,
             )),
             keepers: Pool::new("keeper", Duty::Background, 1, KEEPERS_MAX),
+            reclaimer: Pool::new("reclaimer", Duty::Background, 0, 1),
         });
         Ok(Arc::new_cyclic(|me| Engine {
             shared,
@@ -164,6 +165,7 @@ impl Engine {
             keyspace.settle();
             keyspace.cancel_compaction();
         }
+        self.shared.reclaimer.close();
         self.shared.streams.0.close();
         self.shared.handlers.0.close();
         for keyspace in &keyspaces {

@@ -239,14 +239,6 @@ impl Keyspace {
         }
     }
 
-    /// Ends the compaction that a clear() may have started, so that nobody waits for it. Its
-    /// database does no more background work: REQUIRES that it is about to be closed.
-    pub(crate) fn cancel_compaction(&self) {
-        if let Some(db) = self.gate.peek() {
-            db.rocks.cancel_all_background_work(false);
-        }
-    }
-
     pub(crate) fn read_error(&self, message: impl Into<String>) -> EngineError {
         EngineError::Read {
             directory: self.directory.clone(),

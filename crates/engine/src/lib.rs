@@ -38,6 +38,7 @@ mod pins;
 mod pool;
 mod ranges;
 mod reads;
+mod reclaim;
 mod record;
 mod rocks;
 mod shard;

@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub writers: Writers,
     /// For what nobody waits for: see [`crate::upkeep`].
     pub keepers: Pool,
+    /// One thread: see [`crate::reclaim`].
+    pub reclaimer: Pool,
 }
 
 /// The committer threads. A write may stall for seconds on one tenant's slow device or full

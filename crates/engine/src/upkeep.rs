@@ -94,6 +94,7 @@ impl Keyspace {
                 self.log.recover();
             }
         };
+        self.cancel_compaction();
         self.gate.replace(Patience::Some, open, install);
         if works.get() {
             tracing::info!(tenant = %self.name, "writing works again");
@@ -149,6 +150,7 @@ impl Keyspace {
         self.log.refuse(error);
         self.log.seize();
         self.fail_quietly(error);
+        self.cancel_compaction();
         self.gate.shut(error.clone(), |db| {
             if let Err(error) = db.rocks.flush_wal(self.sync() != Sync::Never) {
                 tracing::error!(tenant = %self.name, %error, "the last sync failed");
