@@ -27,9 +27,10 @@ impl Keyspace {
     /// Writes batches until there are none. `due`: when it was to begin; what it comes late is taken off the next pause.
     /// REQUIRES: the log was made busy for this call.
     pub(crate) fn commit(self: Arc<Self>, mut due: Instant) {
-        let db = match self.db() {
-            Ok(db) => db,
-            Err(error) => return self.fail(&error),
+        let db = match self.gate.now() {
+            Some(Ok(db)) => db,
+            Some(Err(error)) => return self.fail(&error),
+            None => return self.commit_once_open(),
         };
         let mut turn = 0;
         let mut cpu = ThreadCpu::start();
@@ -64,6 +65,15 @@ impl Keyspace {
                 let me = Arc::clone(&self);
                 return self.shared.writers.commit(me);
             }
+        }
+    }
+
+    /// An opening may take long, and others' commits wait for committers.
+    fn commit_once_open(self: Arc<Self>) {
+        let me = Arc::clone(&self);
+        let commit = Box::new(move || me.shared.writers.commit(Arc::clone(&me)));
+        if let Some(commit) = self.await_open(commit) {
+            commit();
         }
     }
 

@@ -1,8 +1,8 @@
 //! One tenant's data: its memory, its log, its database.
 
 use crate::directory::create_directory;
-use crate::gate::Gate;
-use crate::latch::{Book, Locked};
+use crate::gate::{Gate, Ready};
+use crate::latch::{tell, Book, Locked};
 use crate::log::Log;
 use crate::memory::Buffers;
 use crate::pace::Pace;
@@ -218,9 +218,29 @@ impl Keyspace {
         self.log.sleep_until(self.log.last_seq());
     }
 
-    /// The database, opened if it is closed. Blocks.
+    /// The database, opened if it is closed, which blocks: see [`Keyspace::await_open`].
     pub(crate) fn db(&self) -> Result<Arc<Db>, EngineError> {
         self.gate.get(|| self.open_db())
+    }
+
+    /// `None`: `waiter` is told once the database is open, or known not to open; the caller should begin anew then. Else
+    /// it need not wait. Never blocks.
+    pub(crate) fn await_open(self: &Arc<Self>, waiter: Waiter) -> Option<Waiter> {
+        match self.gate.await_open(waiter) {
+            Ready::Now(waiter) => Some(waiter),
+            Ready::Later(first) => {
+                let me = Arc::clone(self);
+                let open = move || {
+                    // An error is kept for those who are told.
+                    let _ = me.db();
+                    tell(me.gate.opened());
+                };
+                if first {
+                    self.shared.openers.submit(Box::new(open));
+                }
+                None
+            }
+        }
     }
 
     pub(crate) fn open_db(&self) -> Result<Db, EngineError> {

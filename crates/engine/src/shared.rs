@@ -19,6 +19,8 @@ pub(crate) struct Shared {
     pub handlers: Handlers,
     pub streams: Handlers,
     pub writers: Writers,
+    /// For openings, which may have to read a long log.
+    pub openers: Pool,
     /// For what nobody waits for: see [`crate::upkeep`].
     pub keepers: Pool,
     /// One thread: see [`crate::reclaim`].

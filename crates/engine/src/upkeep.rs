@@ -8,9 +8,13 @@ use crate::device::{tagged, Tag};
 use crate::directory::check_writable;
 use crate::gate::Patience;
 use crate::{EngineError, Keyspace, Sync};
+use rocksdb::FlushOptions;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// An idle database is closed once its memtables hold no more than this: some ms of reading the log.
+const REOPEN_BYTES: u64 = 1 << 20;
 
 impl Keyspace {
     /// Once a tick: syncs, retries, or closes, as is needed.
@@ -21,14 +25,41 @@ impl Keyspace {
         }
         self.tick_bar();
         if self.log.failure().is_some() {
-            self.retry();
-        } else if self.sync() == Sync::EverySecond {
+            return self.retry_later();
+        }
+        if self.sync() == Sync::EverySecond {
             self.sync_log();
         }
-        if idle_close.is_some_and(|limit| self.idle_for() >= limit) {
+        if idle_close.is_some_and(|limit| self.idle_for() >= limit) && self.log_is_short() {
             self.close();
         }
         self.counters.upkeep.store(false, Ordering::Release);
+    }
+
+    /// A retry opens the database, if it comes so far: that is for the threads that do so. It ends the upkeep.
+    fn retry_later(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        self.shared.openers.submit(Box::new(move || {
+            me.retry();
+            me.counters.upkeep.store(false, Ordering::Release);
+        }));
+    }
+
+    /// Whether little is in memtables. If not, they are flushed, so that they are by one of the next ticks: who opens the
+    /// database again would have to wait until its log is read.
+    fn log_is_short(&self) -> bool {
+        let Some(db) = self.gate.peek() else {
+            return false;
+        };
+        if db.memtable_bytes() <= REOPEN_BYTES {
+            return true;
+        }
+        let mut options = FlushOptions::default();
+        options.set_wait(false);
+        if let Err(error) = db.rocks.flush_opt(&options) {
+            tracing::warn!(tenant = %self.name, %error, "an idle database stays open");
+        }
+        false
     }
 
     /// When in the time between two ticks this keyspace has its own, as a part of it: always the same, so that its log is
@@ -64,6 +95,9 @@ impl Keyspace {
     }
 
     fn retry(&self) {
+        if !self.gate.due() {
+            return;
+        }
         if let Err(error) = check_writable(&self.directory) {
             tracing::debug!(tenant = %self.name, %error, "still not writable");
             return;
@@ -73,6 +107,7 @@ impl Keyspace {
             drop(old);
             let writable = self.open_db();
             works.set(writable.is_ok());
+            self.gate.tried(writable.as_ref().err());
             let db = writable.or_else(|error| {
                 let read_only = self.shared.open_read_only(
                     self.id,

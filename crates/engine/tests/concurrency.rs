@@ -98,10 +98,14 @@ fn misses_on_one_key_share_one_latch() {
         keyspace.try_run(&keys, 1, &mut read),
         Outcome::Disk
     ));
+    let (told, when) = channel();
+    let opened = told.clone();
+    let waiter = Box::new(move || opened.send(()).unwrap());
+    assert!(keyspace.latch(&keys, waiter).is_none(), "it is closed");
+    when.recv().unwrap();
     let latch = keyspace
         .latch(&keys, Box::new(|| panic!("not queued")))
         .unwrap();
-    let (told, when) = channel();
     for _ in 0..10 {
         assert!(matches!(
             keyspace.try_run(&keys, 1, &mut read),
