@@ -10,7 +10,7 @@ use crate::tries::Tries;
 use crate::{EngineError, Waiter};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// How often a closing waits a millisecond for readers to leave.
@@ -32,6 +32,7 @@ pub(crate) struct Gate {
     transition: Mutex<()>,
     tries: Mutex<Tries>,
     asked: Mutex<Asked>,
+    stayers: Mutex<Vec<Weak<dyn Fn() + Send + Sync>>>,
     uses: AtomicU64,
 }
 
@@ -58,6 +59,7 @@ impl Gate {
             transition: Mutex::new(()),
             tries: Mutex::default(),
             asked: Mutex::default(),
+            stayers: Mutex::default(),
             uses: AtomicU64::new(0),
         }
     }
@@ -85,6 +87,21 @@ impl Gate {
     /// Those who waited, after [`Gate::get`].
     pub(crate) fn opened(&self) -> Vec<Waiter> {
         std::mem::take(&mut *self.asked.lock()).waiters
+    }
+
+    /// Has `leave` called when the database is to be replaced, for as long as somebody else keeps it.
+    pub(crate) fn will_stay(&self, leave: Weak<dyn Fn() + Send + Sync>) {
+        let mut stayers = self.stayers.lock();
+        stayers.retain(|stayer| stayer.strong_count() > 0);
+        stayers.push(leave);
+    }
+
+    /// Asks those who hold the database for long to leave it.
+    pub(crate) fn send_away(&self) {
+        let stayers = std::mem::take(&mut *self.stayers.lock());
+        for leave in stayers.iter().filter_map(Weak::upgrade) {
+            leave();
+        }
     }
 
     /// Whether an opening is due, if the last ones were in vain.

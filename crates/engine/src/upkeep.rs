@@ -11,6 +11,7 @@ use crate::{EngineError, Keyspace, Sync};
 use rocksdb::FlushOptions;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// An idle database is closed once its memtables hold no more than this: some ms of reading the log.
@@ -43,6 +44,13 @@ impl Keyspace {
             me.retry();
             me.counters.upkeep.store(false, Ordering::Release);
         }));
+    }
+
+    /// For work that may hold the database for as long as a client likes: `leave` is called when writes have failed and the
+    /// database is about to be opened again, which nobody's reading may prevent. It must not block. Kept as a weak
+    /// reference: drop yours when the work is done.
+    pub fn stays_until_told(&self, leave: &Arc<dyn Fn() + Send + std::marker::Sync>) {
+        self.gate.will_stay(Arc::downgrade(leave));
     }
 
     /// Whether little is in memtables. If not, they are flushed, so that they are by one of the next ticks: who opens the
@@ -130,6 +138,7 @@ impl Keyspace {
             }
         };
         self.cancel_compaction();
+        self.gate.send_away();
         self.gate.replace(Patience::Some, open, install);
         if works.get() {
             tracing::info!(tenant = %self.name, "writing works again");

@@ -35,7 +35,7 @@ pub struct Work {
     pub(super) keyspace: Arc<Keyspace>,
     pub(super) unit: Box<Unit>,
     pub(super) protocol: Protocol,
-    client: Arc<Client>,
+    pub(super) client: Arc<Client>,
 }
 
 /// A unit back from its handler.

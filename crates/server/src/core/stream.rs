@@ -15,6 +15,7 @@
 //!    └──────── permit ◀── [ handler stage ] ◀┘
 //! ```
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 
@@ -126,6 +127,9 @@ impl Maker {
     fn make(mut self, mut work: Work, latch: Option<Latch>) {
         self.cpu_begin = (self.shared.options.thread_time)();
         let shared = Arc::clone(&self.shared);
+        // Until the end: it may wait for its client at any time.
+        let leave = leave(&work, self.mailbox.clone());
+        work.keyspace.stays_until_told(&leave);
         let maker = Arc::new(parking_lot::Mutex::new(self));
         let (sink, asked) = (Arc::clone(&maker), Arc::clone(&maker));
         let go_on = move || asked.lock().go_on();
@@ -187,6 +191,21 @@ impl Maker {
             (self.begin, self.cpu_begin) = (clock.now(), thread_time());
         }
     }
+}
+
+/// How this is ended when its tenant's writes have failed and the database is wanted: its connection is closed, and that
+/// ends the thread, wherever it is.
+fn leave(work: &Work, mailbox: Mailbox) -> Arc<dyn Fn() + Send + Sync> {
+    let (client, tenant) = (Arc::clone(&work.client), Arc::clone(&work.tenant));
+    Arc::new(move || {
+        tracing::info!(
+            tenant = tenant.name,
+            client = client.id,
+            "it takes a large reply while its tenant's writes fail, and the database must be opened again: cut off"
+        );
+        client.killed.store(true, Ordering::Release);
+        mailbox.send(Message::Kill);
+    })
 }
 
 /// Runs the command once more, with its reply into `output`.
