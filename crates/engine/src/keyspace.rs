@@ -1,6 +1,7 @@
 //! One tenant's data: its memory, its log, its database.
 
 use crate::directory::create_directory;
+use crate::expiry::Walks;
 use crate::gate::{Gate, Ready};
 use crate::latch::{tell, Book, Locked};
 use crate::log::Log;
@@ -60,6 +61,7 @@ pub struct Keyspace {
     /// A key with an expiry was written since the start: overwrites look for old index entries.
     pub(crate) expiring: AtomicBool,
     pub(crate) cache_bytes: AtomicU64,
+    pub(crate) walks: Mutex<Walks>,
     pub(crate) counters: crate::stats::Counters,
 }
 
@@ -122,6 +124,7 @@ impl Keyspace {
             collections: AtomicBool::new(collections),
             expiring: AtomicBool::new(false),
             cache_bytes: AtomicU64::new(options.cache_bytes),
+            walks: Mutex::default(),
             counters: crate::stats::Counters::default(),
             options,
         }))

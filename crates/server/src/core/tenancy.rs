@@ -8,17 +8,18 @@ use policy::Nanos;
 
 use super::command::{refuse, Flow};
 use super::message::{ConnectionKey, Message};
-use super::{Core, Used};
+use super::{Core, Mailbox, Used};
 use crate::commands::Spec;
 use crate::connection::{Connection, Parked};
-use crate::shared::OpenError;
+use crate::shared::{OpenError, Shared};
 use crate::tenants::Tenant;
 
 /// Unread consumption a core may be left with: beyond, it is told more at once later.
 const CONSUMPTION_MAIL_MAX: usize = 64;
 
-/// Keys deleted in one go by the expiry of one tenant.
-const EXPIRE_AT_ONCE: usize = 1_000;
+/// Keys deleted in one go by the expiry of one tenant: a millisecond of a handler, if they are in memory. If there are
+/// more, they are deleted in further goes, behind what waits for handlers by then.
+const EXPIRE_AT_ONCE: usize = 256;
 
 impl Core {
     /// The tenant has a queue, counters and its allocation here.
@@ -120,29 +121,12 @@ impl Core {
             let Some(keyspace) = tenant.keyspace().filter(|_| mine) else {
                 continue;
             };
-            if tenant.expiry.due(keyspace.committed(), self.now_ms) {
+            if tenant.expiry.begins(keyspace.committed(), self.now_ms) {
                 let keyspace = Arc::clone(keyspace);
-                self.expire(tenant, keyspace);
+                let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
+                expire(shared, mailbox, tenant, keyspace);
             }
         }
-    }
-
-    fn expire(&self, tenant: Arc<Tenant>, keyspace: Arc<Keyspace>) {
-        let now_ms = self.now_ms;
-        let shared = Arc::clone(&self.shared);
-        let owner = Arc::clone(&tenant);
-        self.submit(&owner, move || {
-            let seen = keyspace.committed();
-            match keyspace.expire_some(now_ms, EXPIRE_AT_ONCE) {
-                Ok(expired) => {
-                    shared.counters.expired.fetch_add(expired.deleted, Ordering::Relaxed);
-                    tenant.expiry.looked(seen, &expired);
-                }
-                Err(error) => {
-                    tracing::warn!(tenant = tenant.name, %error, "expired keys could not be deleted");
-                }
-            }
-        });
     }
 
     fn close_silent(&mut self) {
@@ -155,4 +139,31 @@ impl Core {
             connection.parked.is_none() && connection.client.is_silent(now_ms, limit_ms)
         });
     }
+}
+
+/// Has a handler delete keys whose time has come, as long as there are any.
+fn expire(shared: Arc<Shared>, mailbox: Mailbox, tenant: Arc<Tenant>, keyspace: Arc<Keyspace>) {
+    let handlers = Arc::clone(&shared);
+    handlers.engine.handlers().submit(Box::new(move || {
+        let clock = &shared.options.clock;
+        let (begin, seen) = (clock.now(), keyspace.committed());
+        let found = keyspace.expire_some((shared.options.wall_ms)(), EXPIRE_AT_ONCE);
+        mailbox.send(Message::Worked(tenant.id, clock.now() - begin));
+        match found {
+            Ok(expired) => {
+                shared
+                    .counters
+                    .expired
+                    .fetch_add(expired.deleted, Ordering::Relaxed);
+                tenant.expiry.looked(seen, &expired);
+                if expired.more {
+                    return expire(shared, mailbox, tenant, keyspace);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(tenant = tenant.name, %error, "expired keys could not be deleted");
+            }
+        }
+        tenant.expiry.rests();
+    }));
 }
