@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import socket
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -123,6 +125,58 @@ def test_disk_is_full_for_a_flush(tmp_path, start):
         server.start()
         with server.wire(ALWAYS[0]) as alpha:
             assert alpha.ask("GET", f"put:{len(acknowledged) - 1}") == acknowledged[-1]
+
+
+LARGE, LARGE_BYTES = 24, 2 << 20
+
+
+class Trickle:
+    """A client that asks for much, and takes a byte now and then."""
+
+    def __init__(self, server, tenant):
+        # A small window: what the system's buffers take, the server believes to have been read.
+        self.wire = server.wire(tenant, receive_buffer=4096, timeout=60)
+        self.wire.send("MGET", *(f"large:{number}" for number in range(LARGE)))
+        self.taken, self.ended, self.stopped = 0, threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self._take, daemon=True)
+        self.thread.start()
+        eventually(lambda: self.taken > 0, what="the reply begins")
+
+    def _take(self):
+        try:
+            while self.wire.sock.recv(1):
+                self.taken += 1
+                self.stopped.wait(0.1)
+        except OSError:
+            pass
+        self.ended.set()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        self.wire.sock.shutdown(socket.SHUT_RDWR)
+        self.thread.join(60)
+
+
+def test_a_slow_reader_does_not_keep_a_mended_disk_from_being_tried(tmp_path, start):
+    """The reply that it takes byte by byte is read from a database that must be closed before it can be written again."""
+    with small_disk(tmp_path, 192) as disk:
+        server = start(data=disk / "data", tenants=ALWAYS)
+        with server.wire(ALWAYS[0], timeout=60) as alpha:
+            for number in range(LARGE):
+                alpha.ask("SET", f"large:{number}", bytes([number]) * LARGE_BYTES)
+            with Trickle(server, ALWAYS[0]) as slow:
+                ballast = fill(disk, leave_bytes=4 << 20)
+                error, acknowledged = write_until_refused(alpha)
+                assert error.startswith("MISCONF"), error
+                assert not slow.ended.is_set(), "reading goes on while nothing can be written anyway"
+                ballast.unlink()
+                eventually(lambda: written(alpha), 20, "writes resume, whoever reads")
+                assert "cut off" in server.said() and slow.taken < LARGE_BYTES
+            assert alpha.ask("GET", f"fill:{acknowledged - 1}") == VALUE
+            assert alpha.ask("GET", "large:7") == bytes([7]) * LARGE_BYTES
 
 
 def put_more(wire, acknowledged):

@@ -1,13 +1,12 @@
 """A disk that takes ages must not delay what needs no disk."""
 
 import struct
-import subprocess
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from bystander import Bystander
+from preload import compiled
 
 from harness.server import ALPHA, BETA, Tenant
 
@@ -22,11 +21,7 @@ class SlowDisk:
     """The shim, and the number that it reads."""
 
     def __init__(self, folder):
-        self.shim, self.control = folder / "slowdisk.so", folder / "slowdisk.delay"
-        source = Path(__file__).with_name("slowdisk.c")
-        subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(self.shim), str(source), "-ldl"], check=True
-        )
+        self.shim, self.control = compiled("slowdisk", folder), folder / "slowdisk.delay"
         self.delay(0)
 
     def delay(self, seconds):

@@ -2,12 +2,11 @@
 
 import re
 import struct
-import subprocess
 import urllib.request
-from pathlib import Path
 
 import pytest
 from bystander import Bystander
+from preload import compiled
 
 from harness.server import ALPHA, BETA, Server
 from harness.waiting import eventually
@@ -22,11 +21,7 @@ class WallClock:
     """The shim, and the number that it reads."""
 
     def __init__(self, folder):
-        self.shim, self.control = folder / "wallclock.so", folder / "wallclock.added"
-        source = Path(__file__).with_name("wallclock.c")
-        subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(self.shim), str(source), "-ldl"], check=True
-        )
+        self.shim, self.control = compiled("wallclock", folder), folder / "wallclock.added"
         self.control.write_bytes(bytes(8))
 
     def add(self, seconds):

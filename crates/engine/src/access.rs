@@ -385,6 +385,12 @@ impl<'a> Access<'a> {
         }
     }
 
+    /// Says that the reply shows that something was written, and not what: it waits for all that was written so far.
+    pub fn show_all(&mut self) {
+        let last = self.keyspace.log.last_seq();
+        self.see(last);
+    }
+
     /// Remembers that the reply shows what `seq` wrote.
     pub(crate) fn see(&mut self, seq: Seq) {
         self.seen = self.seen.max(self.keyspace.must_wait_for(seq));

@@ -1,5 +1,9 @@
 //! The committer's side of a keyspace, and what happens when it fails.
 //!
+//! A keyspace that has something to write is in the committers' line once (its log is `busy` from then on), and those who
+//! are in it are taken in order of arrival. Nothing else is in that line. A turn ends after [`TURN_BYTES`] if somebody
+//! waits, and its keyspace goes to the end of the line: tenants take turns, however much one of them writes.
+//!
 //! A failed batch fails everything behind it too, because later writes may rest on what it wrote.
 //! The order of a failure matters: (1) nothing more is admitted; (2) the memory of undecided
 //! writes is forgotten; (3) they are decided, as failed, and whoever waits is told. A retry opens
@@ -7,29 +11,26 @@
 //! with it: a batch whose sync failed may still be found in the log, and then it counts.
 
 use crate::batch::Batch;
-use crate::device::{tagged, Tag};
-use crate::directory::check_writable;
-use crate::gate::Patience;
+use crate::device::tagged;
 use crate::latch::tell;
+use crate::rocks::Db;
 use crate::shard::Shard;
 use crate::{Committed, EngineError, Keyspace, Seq, Sync};
-use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// After so many bytes a committer lets other tenants' batches go first.
 const TURN_BYTES: usize = 16 << 20;
-/// What FLUSHALL leaves behind is worth a compaction from this size on.
-const RECLAIM_BYTES: u64 = 64 << 20;
 
 impl Keyspace {
     /// Writes batches until there are none. `due`: when it was to begin; what it comes late is taken off the next pause.
     /// REQUIRES: the log was made busy for this call.
     pub(crate) fn commit(self: Arc<Self>, mut due: Instant) {
-        let db = match self.db() {
-            Ok(db) => db,
-            Err(error) => return self.fail(&error),
+        let db = match self.gate.now() {
+            Some(Ok(db)) => db,
+            Some(Err(error)) => return self.fail(&error),
+            None => return self.commit_once_open(),
         };
         let mut turn = 0;
         let mut cpu = ThreadCpu::start();
@@ -56,7 +57,7 @@ impl Keyspace {
             self.counters
                 .commit_cpu_ns
                 .fetch_add(used_ns, Ordering::Relaxed);
-            self.publish(&batch);
+            self.publish(&batch, &db);
             if let Some(pause) = pause {
                 return self.shared.writers.commit_after(pause, Arc::clone(&self));
             }
@@ -67,7 +68,16 @@ impl Keyspace {
         }
     }
 
-    fn publish(&self, batch: &Batch) {
+    /// An opening may take long, and others' commits wait for committers.
+    fn commit_once_open(self: Arc<Self>) {
+        let me = Arc::clone(&self);
+        let commit = Box::new(move || me.shared.writers.commit(Arc::clone(&me)));
+        if let Some(commit) = self.await_open(commit) {
+            commit();
+        }
+    }
+
+    fn publish(&self, batch: &Batch, db: &Db) {
         let room = self.log.decide(batch);
         self.notify();
         tell(room);
@@ -78,7 +88,7 @@ impl Keyspace {
         }
         self.counters.committed(batch);
         if batch.clears {
-            self.reclaim();
+            self.reclaim(db);
         }
     }
 
@@ -115,18 +125,7 @@ impl Keyspace {
         }
     }
 
-    /// Gives the space of removed data back, in the background.
-    fn reclaim(&self) {
-        let Some(me) = self.me.upgrade() else { return };
-        self.shared.handlers.submit(Box::new(move || {
-            let Some(db) = me.gate.peek() else { return };
-            if db.property("rocksdb.total-sst-files-size") >= RECLAIM_BYTES {
-                db.compact();
-            }
-        }));
-    }
-
-    fn write_error(&self, message: String) -> EngineError {
+    pub(crate) fn write_error(&self, message: String) -> EngineError {
         EngineError::Write {
             directory: self.directory.clone(),
             message,
@@ -153,141 +152,7 @@ impl Keyspace {
         self.notify();
     }
 
-    /// Once a tick, on a committer thread: syncs, retries, or closes, as is needed.
-    pub(crate) fn upkeep(&self, idle_close: Option<Duration>) {
-        self.tick_bar();
-        if self.log.failure().is_some() {
-            self.retry();
-        } else if self.sync() == Sync::EverySecond {
-            self.sync_log();
-        }
-        if idle_close.is_some_and(|limit| self.idle_for() >= limit) {
-            self.close();
-        }
-        self.counters.upkeep.store(false, Ordering::Release);
-    }
-
-    /// Whether [`Keyspace::upkeep`] has anything to do: asked every tick for every keyspace.
-    pub(crate) fn wants_upkeep(&self) -> bool {
-        let wanted = self.gate.peek().is_some() || self.log.failure().is_some() || !self.calm();
-        wanted && !self.counters.upkeep.swap(true, Ordering::AcqRel)
-    }
-
-    fn calm(&self) -> bool {
-        self.book.lock().quiet()
-    }
-
-    fn sync_log(&self) {
-        if !self.counters.unsynced.swap(false, Ordering::AcqRel) {
-            return;
-        }
-        let Some(db) = self.gate.peek() else { return };
-        let _tagged = tagged(Tag(self.counters.unsynced_tag.load(Ordering::Relaxed)));
-        self.counters.syncs.fetch_add(1, Ordering::Relaxed);
-        if let Err(error) = db.rocks.flush_wal(true) {
-            let error = self.write_error(error.into_string());
-            // Refuse first, so that the committer runs out of work and leaves the log to us.
-            self.log.refuse(&error);
-            self.log.seize();
-            self.fail(&error);
-        }
-    }
-
-    fn retry(&self) {
-        if let Err(error) = check_writable(&self.directory) {
-            tracing::debug!(tenant = %self.name, %error, "still not writable");
-            return;
-        }
-        let works = Cell::new(false);
-        let open = |old| {
-            drop(old);
-            let writable = self.open_db();
-            works.set(writable.is_ok());
-            let db = writable.or_else(|error| {
-                let read_only = self.shared.open_read_only(
-                    self.id,
-                    &self.directory,
-                    &self.options,
-                    &self.buffers,
-                );
-                read_only.map_err(|_| error)
-            });
-            (db, ())
-        };
-        let install = |install: &mut dyn FnMut()| {
-            let mut shards = self.lock_all();
-            for (_, shard) in &mut shards {
-                shard.drop_cache(self.log.decided());
-            }
-            install();
-            if works.get() {
-                self.log.recover();
-            }
-        };
-        self.gate.replace(Patience::Some, open, install);
-        if works.get() {
-            tracing::info!(tenant = %self.name, "writing works again");
-        }
-    }
-
-    /// How long nobody used it.
-    fn idle_for(&self) -> Duration {
-        let lookups: u64 = self.shards.iter().map(|shard| shard.lock().lookups()).sum();
-        let used = lookups + self.gate.uses() + self.log.last_seq();
-        let mut last = self.counters.last_use.lock();
-        match &*last {
-            Some((seen, since)) if *seen == used => since.elapsed(),
-            _ => {
-                *last = Some((used, Instant::now()));
-                Duration::ZERO
-            }
-        }
-    }
-
-    /// Closes the database, if nobody uses it at this moment, and gives the cache's memory back.
-    /// Everything goes on as before: the next access that needs the database opens it again.
-    /// Blocks. `false`: it was in use, or closed already.
-    pub fn close(&self) -> bool {
-        if !self.calm() || !self.log.sleep_until_quiet() {
-            return false;
-        }
-        let closed = self.gate.close(|db| {
-            // What is written but not synced would be nobody's to sync once the log is closed.
-            let synced = db.rocks.flush_wal(self.sync() != Sync::Never);
-            let close = synced.is_ok() && self.log.quiet();
-            if close {
-                // Here, since whoever opens it again must find that it left.
-                self.shared.memory.leave(self.id, &self.buffers);
-            }
-            close
-        });
-        if closed {
-            for (index, shard) in self.shards.iter().enumerate() {
-                let mut shard = shard.lock();
-                let decided = self.log.decided();
-                if shard.drop_cache(decided) {
-                    self.note_pins(index, &mut shard, decided);
-                }
-            }
-        }
-        closed
-    }
-
-    /// The end: what is written is committed, everything later is refused with `error`.
-    pub(crate) fn shut(&self, error: &EngineError) {
-        self.settle();
-        self.log.refuse(error);
-        self.log.seize();
-        self.fail_quietly(error);
-        self.gate.shut(error.clone(), |db| {
-            if let Err(error) = db.rocks.flush_wal(self.sync() != Sync::Never) {
-                tracing::error!(tenant = %self.name, %error, "the last sync failed");
-            }
-        });
-        self.shared.memory.leave(self.id, &self.buffers);
-    }
-
-    fn fail_quietly(&self, error: &EngineError) {
+    pub(crate) fn fail_quietly(&self, error: &EngineError) {
         let decided = self.log.fail(error);
         for shard in &self.shards {
             shard.lock().forget_after(decided);

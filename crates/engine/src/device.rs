@@ -177,8 +177,8 @@ pub struct Ended {
     pub ok: bool,
 }
 
-/// Whoever schedules a device. Called on RocksDB's threads and on callers' threads, many at a time; a panic in it is
-/// logged, and the I/O goes on.
+/// Whoever schedules a device. Called on RocksDB's threads and on callers' threads, many at a time; a panic in it
+/// ends the process.
 pub trait DeviceStage: Send + Sync {
     /// The I/O is about to begin, on this thread; it begins when this returns. If it may not wait, this must return
     /// at once. The number is given back at its end.

@@ -3,7 +3,7 @@
 use crate::EngineError;
 use rustix::fs::{flock, FlockOperation, OFlags};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub(crate) struct Directory {
 impl Directory {
     pub(crate) fn open(root: &Path, direct_io: bool) -> Result<Directory, EngineError> {
         let tenants = root.join("tenants");
-        fs::create_dir_all(&tenants).map_err(EngineError::io("create", &tenants))?;
+        create_directory(&tenants)?;
         let lock = lock(root)?;
         check_format(root)?;
         clear_graves(&tenants)?;
@@ -55,6 +55,7 @@ impl Directory {
 
     /// Moves a tenant's directory out of the way, to be removed; `None`: it has none. A crash
     /// leaves the tenant whole or gone, and what is left of its files goes at the next start.
+    /// Once this returns a power failure does not bring it back.
     pub(crate) fn bury(&self, name: &str) -> Result<Option<PathBuf>, EngineError> {
         let directory = self.tenant(name)?;
         let grave = self
@@ -65,11 +66,48 @@ impl Directory {
             fs::remove_dir_all(&grave).map_err(EngineError::io("remove", &grave))?;
         }
         match fs::rename(&directory, &grave) {
-            Ok(()) => Ok(Some(grave)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Ok(()) => {
+                let tenants = self.root.join("tenants");
+                sync_directory(&tenants).map_err(EngineError::io("sync", tenants))?;
+                Ok(Some(grave))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(EngineError::io("remove", &directory)(error)),
         }
     }
+}
+
+/// Creates a directory, and those above it, so that a power failure does not take it away again. What is there already
+/// may have been created just before a crash, so that its name is synced, too, where this process may.
+///
+/// # Errors
+/// It, or one above it, cannot be created or synced.
+pub fn create_directory(path: &Path) -> Result<(), EngineError> {
+    let above = match path.parent() {
+        Some(above) if above.as_os_str().is_empty() => Path::new("."),
+        Some(above) => above,
+        None => return Ok(()),
+    };
+    let created = match fs::create_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            create_directory(above)?;
+            fs::create_dir(path)
+        }
+        other => other,
+    };
+    let synced = sync_directory(above).map_err(EngineError::io("sync", above));
+    match created {
+        Ok(()) => synced,
+        // Others' directories above the data need not be readable.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(EngineError::io("create", path)(error)),
+    }
+}
+
+/// Names of files and directories last when the directory that they are in was synced, POSIX says; RocksDB does that for
+/// what is in a database's directory.
+fn sync_directory(directory: &Path) -> std::io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 /// Prefix of directories that are being removed; no encoded name has a dot.
@@ -129,7 +167,7 @@ fn check_format(root: &Path) -> Result<(), EngineError> {
             found: found.trim_end().chars().take(80).collect(),
             expected: FORMAT,
         }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_format(root, &path),
+        Err(error) if error.kind() == ErrorKind::NotFound => write_format(root, &path),
         Err(error) => Err(EngineError::io("read", &path)(error)),
     }
 }
@@ -142,9 +180,7 @@ fn write_format(root: &Path, path: &Path) -> Result<(), EngineError> {
         .and_then(|()| file.sync_all())
         .map_err(EngineError::io("write", &draft))?;
     fs::rename(&draft, path).map_err(EngineError::io("create", path))?;
-    File::open(root)
-        .and_then(|d| d.sync_all())
-        .map_err(EngineError::io("sync", root))
+    sync_directory(root).map_err(EngineError::io("sync", root))
 }
 
 fn takes_direct_io(root: &Path) -> bool {
@@ -171,6 +207,21 @@ pub(crate) fn check_writable(directory: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_created_with_those_above_it_and_may_be_there() {
+        let base = tempfile::tempdir().unwrap();
+        let deep = base.path().join("a/b/c");
+        create_directory(&deep).unwrap();
+        create_directory(&deep).unwrap();
+        assert!(deep.is_dir());
+        let file = base.path().join("file");
+        fs::write(&file, "").unwrap();
+        for taken in [file.clone(), file.join("below")] {
+            let error = create_directory(&taken).unwrap_err().to_string();
+            assert!(error.contains("file"), "{error}");
+        }
+    }
 
     #[test]
     fn names_are_reversible_and_safe() {

@@ -7,13 +7,13 @@ use crate::memory::Memory;
 use crate::pool::{Handlers, Pool};
 use crate::rocks::Commons;
 use crate::shared::{Shared, Writers};
+use crate::slots::Slots;
 use crate::{EngineError, EngineOptions, KeyspaceOptions};
 use parking_lot::{Condvar, Mutex};
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use threads::Duty;
 
 /// As many tenants may stall on slow devices before others' commits wait.
@@ -22,17 +22,19 @@ const COMMITTERS_MAX: usize = 32;
 pub const REPLIES_MAX: usize = 256;
 /// Threads of [`Engine::streams`] for long work that waits for no client.
 pub const WORKS_MAX: usize = 64;
-
-/// A slot's lock is held while its database opens or goes, so that one slow tenant delays
-/// nobody but itself.
-type Slot = Arc<Mutex<Option<Arc<Keyspace>>>>;
+/// Databases that are opened at a time. One whose log is as long as it can be takes seconds; as many of those before others
+/// wait, as after a crash of a machine with many tenants.
+const OPENERS_MAX: usize = 8;
+/// Logs that are synced at a time, beside the commits: each waits for the device. As many slow devices may hold up upkeep
+/// before it is late for others.
+const KEEPERS_MAX: usize = 8;
 
 /// A data directory and the threads that serve it.
 pub struct Engine {
     shared: Arc<Shared>,
-    slots: Mutex<HashMap<String, Slot>>,
-    next_id: AtomicU64,
+    slots: Arc<Slots>,
     ticker: Mutex<Option<Ticker>>,
+    tick: Duration,
     idle_close: Option<Duration>,
 }
 
@@ -78,41 +80,46 @@ impl Engine {
                 options.committers,
                 COMMITTERS_MAX,
             )),
+            openers: Pool::new("opener", Duty::Handle, 0, OPENERS_MAX),
+            keepers: Pool::new("keeper", Duty::Background, 1, KEEPERS_MAX),
+            reclaimer: Pool::new("reclaimer", Duty::Background, 0, 1),
         });
         Ok(Arc::new_cyclic(|me| Engine {
             shared,
-            slots: Mutex::default(),
-            next_id: AtomicU64::new(1),
+            slots: Arc::default(),
             ticker: Mutex::new(Some(Ticker::start(Weak::clone(me), options.tick))),
+            tick: options.tick,
             idle_close: options.idle_close,
         }))
     }
 
-    /// A tenant's keyspace, opened or created. The same one for the same name: `options` count
-    /// for the first call. Blocks for some milliseconds: call it on a handler.
+    /// Has `opened` told of a tenant's keyspace, opened or created: the same one for the same name. `options` are asked
+    /// for by the call that opens it; calls that come meanwhile wait for that one. A database that did not open is tried
+    /// again after a pause, a second at first and half a minute in the end; until then its error is the answer, at once.
+    ///
+    /// `opened` is called on a thread that opens, or here; it must not block.
+    pub fn open_keyspace(
+        &self,
+        name: &str,
+        options: impl FnOnce() -> KeyspaceOptions + Send + 'static,
+        opened: impl FnOnce(Result<Arc<Keyspace>, EngineError>) + Send + 'static,
+    ) {
+        let (options, opened) = (Box::new(options), Box::new(opened));
+        self.slots.open(&self.shared, name, options, opened);
+    }
+
+    /// The same, waited for: see [`Engine::open_keyspace`].
     ///
     /// # Errors
     /// The name cannot be used, or the database does not open.
     pub fn keyspace(
-        self: &Arc<Self>,
+        &self,
         name: &str,
         options: KeyspaceOptions,
     ) -> Result<Arc<Keyspace>, EngineError> {
-        let slot = {
-            let mut slots = self.slots.lock();
-            if self.ticker.lock().is_none() {
-                return Err(EngineError::Shutdown);
-            }
-            Slot::clone(slots.entry(name.to_owned()).or_default())
-        };
-        let mut slot = slot.lock();
-        if let Some(keyspace) = &*slot {
-            return Ok(Arc::clone(keyspace));
-        }
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let keyspace = Keyspace::open(&self.shared, id, name, options)?;
-        *slot = Some(Arc::clone(&keyspace));
-        Ok(keyspace)
+        let (tell, told) = channel();
+        self.open_keyspace(name, || options, move |opened| drop(tell.send(opened)));
+        told.recv().unwrap_or(Err(EngineError::Shutdown))
     }
 
     /// The threads for blocking work.
@@ -128,7 +135,7 @@ impl Engine {
 
     /// Bytes in the block caches of all keyspaces.
     pub fn block_cache_used_bytes(&self) -> u64 {
-        self.shared.memory.block_cache_used(&self.keyspaces())
+        self.shared.memory.block_cache_used(&self.slots.list())
     }
 
     /// Removes a tenant's keyspace and its files. Whoever still holds it gets
@@ -137,16 +144,14 @@ impl Engine {
     /// # Errors
     /// The files could not be removed.
     pub fn drop_keyspace(&self, name: &str) -> Result<(), EngineError> {
-        let slot = Slot::clone(self.slots.lock().entry(name.to_owned()).or_default());
-        let mut slot = slot.lock();
-        if let Some(keyspace) = slot.take() {
-            keyspace.shut(&EngineError::Dropped {
-                tenant: name.to_owned(),
-            });
-        }
-        let grave = self.shared.directory.bury(name)?;
-        self.slots.lock().remove(name);
-        drop(slot);
+        let grave = self.slots.remove(&self.shared, name, |keyspace| {
+            if let Some(keyspace) = keyspace {
+                keyspace.shut(&EngineError::Dropped {
+                    tenant: name.to_owned(),
+                });
+            }
+            self.shared.directory.bury(name)
+        })?;
         match grave {
             Some(grave) => {
                 std::fs::remove_dir_all(&grave).map_err(EngineError::io("remove", &grave))
@@ -162,38 +167,35 @@ impl Engine {
         if let Some(ticker) = ticker {
             ticker.stop();
         }
-        let keyspaces = self.keyspaces();
+        self.shared.keepers.close();
+        let keyspaces = self.slots.close();
         for keyspace in &keyspaces {
             keyspace.settle();
             keyspace.cancel_compaction();
         }
+        self.shared.reclaimer.close();
         self.shared.streams.0.close();
         self.shared.handlers.0.close();
         for keyspace in &keyspaces {
             keyspace.shut(&EngineError::Shutdown);
         }
+        self.shared.openers.close();
         self.shared.writers.0.close();
-        self.slots.lock().clear();
-    }
-
-    fn keyspaces(&self) -> Vec<Arc<Keyspace>> {
-        let slots: Vec<Slot> = self.slots.lock().values().map(Slot::clone).collect();
-        // A slot that is locked is being opened or dropped: the next tick sees it.
-        let open = |slot: &Slot| slot.try_lock().and_then(|slot| slot.clone());
-        slots.iter().filter_map(open).collect()
     }
 
     fn tick(&self) {
-        let keyspaces = self.keyspaces();
+        let keyspaces = self.slots.list();
         for keyspace in self.shared.memory.step(&keyspaces) {
             let fit = move || keyspace.fit_memtables();
-            self.shared.writers.0.submit(Box::new(fit));
+            self.shared.keepers.submit(Box::new(fit));
         }
+        let now = Instant::now();
         for keyspace in keyspaces {
             if keyspace.wants_upkeep() {
+                let due = now + self.tick.mul_f64(keyspace.upkeep_at());
                 let idle_close = self.idle_close;
                 let job = move || keyspace.upkeep(idle_close);
-                self.shared.writers.0.submit(Box::new(job));
+                self.shared.keepers.submit_at(due, Box::new(job));
             }
         }
     }
@@ -211,6 +213,7 @@ impl Ticker {
         let stopped = Arc::clone(&stop);
         let tick = move || {
             Duty::Background.begin();
+            let _whole = threads::Whole;
             let (stopped, changed) = &*stopped;
             let mut stopped = stopped.lock();
             while !*stopped {

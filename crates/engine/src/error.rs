@@ -51,7 +51,7 @@ pub enum EngineError {
         message: String,
     },
     /// Writes of this tenant cannot be made durable; they are refused until a retry succeeds.
-    #[error("MISCONF Errors writing to the data directory {}: {message}. Commands that may modify the data set are refused until writing works again, which is tried every second. Free some space or repair the disk; reads go on", directory.display())]
+    #[error("MISCONF Errors writing to the data directory {}: {message}. Commands that may modify the data set are refused until writing works again, which is tried again and again. Free some space or repair the disk; reads go on", directory.display())]
     Write {
         /// The tenant's directory.
         directory: PathBuf,

@@ -1,95 +1,261 @@
 //! Active expiry: deletes what nobody asked for after its time came.
+//!
+//! The expiry index is walked from where the walk before ended: what was deleted there are tombstones, and to step over
+//! them again and again would cost more than the deleting. So the walk need not wait until its deletions are committed,
+//! either. Keys that somebody works on are remembered. An entry that is committed after the walk has passed its time (its
+//! write waited long) is found by a second walk, which follows a minute later and has little to do.
 
-use crate::record::{self, EXPIRY};
-use crate::{Access, EngineError, Expired, Keys, Keyspace, Outcome, Place};
+use crate::record::{self, RawKey, EXPIRY};
+use crate::{Access, EngineError, Expired, Keys, Keyspace, Outcome, Place, Stop};
 use rocksdb::ReadOptions;
 use std::sync::Arc;
 
+/// Keys that are deleted together: their shards are locked for some 20 us.
+const GROUP: usize = 16;
+/// The second walk follows the first after this time: longer than a write waits for its commit, even beside a slow disk.
+const BEHIND_MS: u64 = 60_000;
+/// It goes so far at a time: through at most as many tombstones as keys expire in this time.
+const STRETCH_MS: u64 = 1_000;
+/// A part of the index ends behind so many bytes of keys.
+const PART_BYTES: usize = 1 << 20;
+/// Keys that somebody works on, of which so many are remembered; the walk waits for them then.
+const LEFT_MAX: usize = 1_024;
+
+/// How far the walks are. They begin anew when the log has failed, and deletions with it, and when the clock is set back.
+#[derive(Default)]
+pub(crate) struct Walks {
+    epoch: u64,
+    now_ms: u64,
+    /// Everything before these was looked at.
+    first: RawKey,
+    second: RawKey,
+    /// But for these.
+    left: Vec<Due>,
+}
+
+/// An entry of the index.
+type Due = (u64, Vec<u8>);
+
+/// A part of the index.
+#[derive(Default)]
+struct Part {
+    due: Vec<Due>,
+    /// There are more that are due.
+    more: bool,
+    /// When the entry behind them is.
+    next_ms: Option<u64>,
+}
+
+/// How the deletion of some keys ended.
+enum Group {
+    Deleted(u64),
+    /// Somebody works on one of them.
+    Busy,
+    /// The log has enough to do.
+    Full,
+}
+
 impl Keyspace {
-    /// Looks at up to `limit` entries of the expiry index that are due at `now_ms`, deletes the
-    /// objects whose time it is, through the ordinary write path, and drops the entries. Keys
-    /// that somebody works on are left for the next time. Blocks: for handlers.
+    /// Looks at up to `limit` entries of the expiry index that are due at `now_ms`, deletes the objects whose time it is,
+    /// through the ordinary write path, and drops the entries. It does not wait for the commit. For handlers: it reads
+    /// from the disk.
     ///
     /// # Errors
-    /// Reading the index failed, or writes are refused.
+    /// Reading failed, or writes are refused.
     pub fn expire_some(
         self: &Arc<Self>,
         now_ms: u64,
         limit: usize,
     ) -> Result<Expired, EngineError> {
-        let (due, next_due_ms) = self.due(now_ms, limit)?;
         let mut expired = Expired {
-            next_due_ms,
+            next_due_ms: Some(now_ms),
             ..Expired::default()
         };
-        for (at_ms, key) in due {
-            expired.examined += 1;
-            match self.expire_one(now_ms, at_ms, &key)? {
-                Some(true) => expired.deleted += 1,
-                Some(false) => {}
-                // Full: the log has enough to do; the index remembers the rest.
-                None => break,
-            }
+        // One at a time, and no handler waits until the database is open.
+        let Some(mut walks) = self.walks.try_lock() else {
+            return Ok(expired);
+        };
+        if self.await_open(Box::new(|| {})).is_none() {
+            return Ok(expired);
         }
-        // The index is read from the database: without this the next call would find them again.
-        self.settle();
+        walks.start(now_ms, self.log.epoch());
+        let left = std::mem::take(&mut walks.left);
+        self.expire_singly(&left, &mut walks, &mut expired)?;
+        let part = self.part((&walks.first, &[EXPIRY + 1]), now_ms, limit)?;
+        if let Some(from) = self.expire_part(&part.due, &mut walks, &mut expired)? {
+            walks.first = from;
+        }
+        if expired.full || !walks.left.is_empty() {
+            // It is due again at the next look.
+            expired.more = part.more && !expired.full && walks.left.len() < LEFT_MAX;
+            return Ok(expired);
+        }
+        if part.more {
+            expired.more = true;
+        } else {
+            self.look_back(limit, &mut walks, &mut expired)?;
+        }
+        expired.next_due_ms = part.next_ms.into_iter().chain(walks.look_back_at()).min();
         Ok(expired)
     }
 
-    /// `None`: the log is full.
-    fn expire_one(
+    /// A stretch of the second walk.
+    fn look_back(
         self: &Arc<Self>,
-        now_ms: u64,
-        at_ms: u64,
-        key: &[u8],
-    ) -> Result<Option<bool>, EngineError> {
-        let keys = [key];
-        let keys = Keys::Some(&keys);
-        match self.try_run(&keys, now_ms, &mut |access| access.expire(key, at_ms)) {
-            Outcome::Done { reply, .. } => Ok(Some(reply)),
-            Outcome::Failed(error) => Err(error),
-            Outcome::Busy => Ok(Some(false)),
-            Outcome::Full => Ok(None),
-            Outcome::Disk => {
-                let Some(latch) = self.latch(&keys, Box::new(|| {})) else {
-                    return Ok(Some(false));
-                };
-                let expire = &mut |access: &mut Access| access.expire(key, at_ms);
-                match self.run((&latch, Place::Handler), now_ms, expire) {
-                    Ok((deleted, _)) => Ok(Some(deleted)),
-                    Err(EngineError::Full) => Ok(None),
-                    Err(error) => Err(error),
+        limit: usize,
+        walks: &mut Walks,
+        expired: &mut Expired,
+    ) -> Result<(), EngineError> {
+        let (begin_ms, end_ms) = (at(&walks.second), walks.now_ms.saturating_sub(BEHIND_MS));
+        let until_ms = (begin_ms + STRETCH_MS).min(end_ms);
+        if until_ms <= begin_ms {
+            return Ok(());
+        }
+        let until = record::expiry_key(until_ms, b"");
+        let part = self.part((&walks.second, &until), walks.now_ms, limit)?;
+        match self.expire_part(&part.due, walks, expired)? {
+            Some(from) if part.more || expired.full => walks.second = from,
+            None if expired.full => {}
+            _ => walks.second = until,
+        }
+        expired.more = part.more || until_ms + STRETCH_MS <= end_ms;
+        Ok(())
+    }
+
+    /// Deletes what is due; returns the key of the index behind the last that was looked at.
+    fn expire_part(
+        self: &Arc<Self>,
+        due: &[Due],
+        walks: &mut Walks,
+        expired: &mut Expired,
+    ) -> Result<Option<RawKey>, EngineError> {
+        let mut from = None;
+        for group in due.chunks(GROUP) {
+            if walks.left.len() >= LEFT_MAX {
+                break;
+            }
+            match self.expire_group(walks.now_ms, group)? {
+                Group::Deleted(deleted) => {
+                    expired.deleted += deleted;
+                    expired.examined += group.len() as u64;
+                }
+                Group::Busy => self.expire_singly(group, walks, expired)?,
+                Group::Full => {
+                    expired.full = true;
+                    break;
                 }
             }
+            from = group.last().map(|(at_ms, key)| {
+                let mut behind = record::expiry_key(*at_ms, key);
+                behind.push(0);
+                behind
+            });
+        }
+        Ok(from)
+    }
+
+    /// The same one by one: who is worked on is left.
+    fn expire_singly(
+        self: &Arc<Self>,
+        due: &[Due],
+        walks: &mut Walks,
+        expired: &mut Expired,
+    ) -> Result<(), EngineError> {
+        for one in due {
+            match self.expire_group(walks.now_ms, std::slice::from_ref(one))? {
+                Group::Deleted(deleted) => {
+                    expired.deleted += deleted;
+                    expired.examined += 1;
+                }
+                Group::Busy | Group::Full => walks.left.push(one.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    fn expire_group(self: &Arc<Self>, now_ms: u64, group: &[Due]) -> Result<Group, EngineError> {
+        let names: Vec<&[u8]> = group.iter().map(|(_, key)| key.as_slice()).collect();
+        let keys = Keys::Some(&names);
+        let expire = &mut |access: &mut Access| -> Result<u64, Stop> {
+            let mut deleted = 0;
+            for (at_ms, key) in group {
+                deleted += u64::from(access.expire(key, *at_ms)?);
+            }
+            Ok(deleted)
+        };
+        match self.try_run(&keys, now_ms, expire) {
+            Outcome::Done { reply, .. } => {
+                self.kick();
+                Ok(Group::Deleted(reply))
+            }
+            Outcome::Failed(error) => Err(error),
+            Outcome::Busy => Ok(Group::Busy),
+            Outcome::Full => Ok(Group::Full),
+            Outcome::Disk => match self.latch(&keys, Box::new(|| {})) {
+                Some(latch) => match self.run((&latch, Place::Handler), now_ms, expire) {
+                    Ok((deleted, _)) => Ok(Group::Deleted(deleted)),
+                    Err(EngineError::Full) => Ok(Group::Full),
+                    Err(error) => Err(error),
+                },
+                None => Ok(Group::Busy),
+            },
         }
     }
 
-    /// Due entries of the index, and when the next one after them is due.
-    #[allow(clippy::type_complexity)] // a list and a time, used once
-    fn due(
+    /// Entries of the index that are due, between two of its keys.
+    fn part(
         &self,
+        (from, to): (&[u8], &[u8]),
         now_ms: u64,
         limit: usize,
-    ) -> Result<(Vec<(u64, Vec<u8>)>, Option<u64>), EngineError> {
+    ) -> Result<Part, EngineError> {
         let db = self.db()?;
         let mut options = ReadOptions::default();
-        options.set_iterate_lower_bound([EXPIRY]);
-        options.set_iterate_upper_bound([EXPIRY + 1]);
+        options.set_iterate_lower_bound(from);
+        options.set_iterate_upper_bound(to);
+        // Nobody else reads the index.
+        options.fill_cache(false);
         let mut iterator = db.rocks.raw_iterator_opt(options);
         iterator.seek_to_first();
-        let mut due = Vec::new();
-        let mut next = None;
+        let (mut part, mut bytes) = (Part::default(), 0);
         while let Some((at_ms, key)) = iterator.key().and_then(record::parse_expiry_key) {
-            if at_ms > now_ms || due.len() == limit {
-                next = Some(at_ms);
+            part.more = at_ms <= now_ms && (part.due.len() >= limit || bytes >= PART_BYTES);
+            if part.more || at_ms > now_ms {
+                part.next_ms = Some(at_ms);
                 break;
             }
-            due.push((at_ms, key.to_vec()));
+            bytes += key.len();
+            part.due.push((at_ms, key.to_vec()));
             iterator.next();
         }
         match iterator.status() {
-            Ok(()) => Ok((due, next)),
+            Ok(()) => Ok(part),
             Err(error) => Err(self.read_error(error.into_string())),
         }
     }
+}
+
+impl Walks {
+    /// Begins anew, if what was looked at does not count any more.
+    fn start(&mut self, now_ms: u64, epoch: u64) {
+        if self.first.is_empty() || self.epoch != epoch || now_ms < self.now_ms {
+            self.left.clear();
+            self.epoch = epoch;
+            self.first = record::expiry_key(0, b"");
+            // What is long before now, the first has not passed yet.
+            self.second = record::expiry_key(now_ms.saturating_sub(BEHIND_MS), b"");
+        }
+        self.now_ms = now_ms;
+    }
+
+    /// When the second walk has something to do: until it has come as far as the first.
+    fn look_back_at(&self) -> Option<u64> {
+        let second_ms = at(&self.second);
+        (second_ms <= at(&self.first)).then_some(second_ms + BEHIND_MS + STRETCH_MS)
+    }
+}
+
+/// The time that a key of the index begins with.
+fn at(raw: &[u8]) -> u64 {
+    record::parse_expiry_key(raw).map_or(0, |(at_ms, _)| at_ms)
 }

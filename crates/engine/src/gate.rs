@@ -1,17 +1,18 @@
 //! The way to a keyspace's database: open, closed for idleness, or being reopened.
 //!
 //! The cores pay one shared lock and one reference count for it, and never wait: while a
-//! transition is under way they are told "not in memory". Handlers wait for the transition.
+//! transition is under way they are told "not in memory". Who is about to work on a handler asks first
+//! ([`Gate::await_open`]), and is told once the database is open: a long log keeps no handler. Only
+//! those that were at work when a transition began wait for it on their threads.
 
 use crate::rocks::Db;
-use crate::EngineError;
+use crate::tries::Tries;
+use crate::{EngineError, Waiter};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// A database that did not open is not tried again for this long: each try reads its manifest.
-const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// How often a closing waits a millisecond for readers to leave.
 const LEAVE_POLLS: u32 = 1000;
 const BRIEF_POLLS: u32 = 10;
@@ -19,7 +20,8 @@ const BRIEF_POLLS: u32 = 10;
 enum State {
     Open(Arc<Db>),
     Closed,
-    Broken(EngineError, Instant),
+    /// It is tried again when [`Tries`] say so.
+    Broken(EngineError),
     /// For ever.
     Shut(EngineError),
 }
@@ -28,7 +30,26 @@ pub(crate) struct Gate {
     state: RwLock<State>,
     /// Held by whoever opens or closes.
     transition: Mutex<()>,
+    tries: Mutex<Tries>,
+    asked: Mutex<Asked>,
+    stayers: Mutex<Vec<Weak<dyn Fn() + Send + Sync>>>,
     uses: AtomicU64,
+}
+
+/// Who waits for the database to open.
+#[derive(Default)]
+struct Asked {
+    waiters: Vec<Waiter>,
+    /// Somebody sees to it.
+    under_way: bool,
+}
+
+/// What [`Gate::await_open`] says.
+pub(crate) enum Ready {
+    /// There is nothing to wait for.
+    Now(Waiter),
+    /// It is told later. `true`: the caller must have it opened, and those who wait told.
+    Later(bool),
 }
 
 impl Gate {
@@ -36,6 +57,9 @@ impl Gate {
         Gate {
             state: RwLock::new(State::Open(Arc::new(db))),
             transition: Mutex::new(()),
+            tries: Mutex::default(),
+            asked: Mutex::default(),
+            stayers: Mutex::default(),
             uses: AtomicU64::new(0),
         }
     }
@@ -50,7 +74,54 @@ impl Gate {
         Some(Arc::clone(db))
     }
 
-    /// For handlers and committers: waits for transitions, opens what is closed.
+    /// Queues `waiter` until the database is open, or known not to open.
+    pub(crate) fn await_open(&self, waiter: Waiter) -> Ready {
+        if self.now().is_some() {
+            return Ready::Now(waiter);
+        }
+        let mut asked = self.asked.lock();
+        asked.waiters.push(waiter);
+        Ready::Later(!std::mem::replace(&mut asked.under_way, true))
+    }
+
+    /// Those who waited, after [`Gate::get`].
+    pub(crate) fn opened(&self) -> Vec<Waiter> {
+        std::mem::take(&mut *self.asked.lock()).waiters
+    }
+
+    /// Has `leave` called when the database is to be replaced, for as long as somebody else keeps it.
+    pub(crate) fn will_stay(&self, leave: Weak<dyn Fn() + Send + Sync>) {
+        let mut stayers = self.stayers.lock();
+        stayers.retain(|stayer| stayer.strong_count() > 0);
+        stayers.push(leave);
+    }
+
+    /// Asks those who hold the database for long to leave it.
+    pub(crate) fn send_away(&self) {
+        let stayers = std::mem::take(&mut *self.stayers.lock());
+        for leave in stayers.iter().filter_map(Weak::upgrade) {
+            leave();
+        }
+    }
+
+    /// Whether an opening is due, if the last ones were in vain.
+    pub(crate) fn due(&self) -> bool {
+        self.tries.lock().due(Instant::now())
+    }
+
+    /// Remembers how an opening ended, and says so if in vain.
+    pub(crate) fn tried(&self, error: Option<&EngineError>) {
+        let mut tries = self.tries.lock();
+        match error {
+            None => tries.succeeded(),
+            Some(error) => {
+                let pause_s = tries.failed(Instant::now()).as_secs();
+                tracing::error!(%error, pause_s, "a tenant's database was not opened again");
+            }
+        }
+    }
+
+    /// For openers, handlers and committers: waits for transitions, opens what is closed.
     pub(crate) fn get(
         &self,
         open: impl FnOnce() -> Result<Db, EngineError>,
@@ -63,28 +134,28 @@ impl Gate {
             return result;
         }
         let opened = open();
+        self.tried(opened.as_ref().err());
         let (state, result) = match opened {
             Ok(db) => {
                 let db = Arc::new(db);
                 (State::Open(Arc::clone(&db)), Ok(db))
             }
-            Err(error) => (State::Broken(error.clone(), Instant::now()), Err(error)),
+            Err(error) => (State::Broken(error.clone()), Err(error)),
         };
         *self.state.write() = state;
         result
     }
 
-    fn now(&self) -> Option<Result<Arc<Db>, EngineError>> {
+    /// As it is, if it need not be opened first.
+    pub(crate) fn now(&self) -> Option<Result<Arc<Db>, EngineError>> {
         match &*self.state.read() {
             State::Open(db) => {
                 self.uses.fetch_add(1, Ordering::Relaxed);
                 Some(Ok(Arc::clone(db)))
             }
             State::Shut(error) => Some(Err(error.clone())),
-            State::Broken(error, since) if since.elapsed() < REOPEN_AFTER => {
-                Some(Err(error.clone()))
-            }
-            State::Closed | State::Broken(..) => None,
+            State::Broken(error) if !self.due() => Some(Err(error.clone())),
+            State::Closed | State::Broken(_) => None,
         }
     }
 
@@ -118,7 +189,7 @@ impl Gate {
         let (result, value) = replace(db);
         let mut state = Some(match result {
             Ok(db) => State::Open(Arc::new(db)),
-            Err(error) => State::Broken(error, Instant::now()),
+            Err(error) => State::Broken(error),
         });
         install(&mut || {
             if let Some(state) = state.take() {
@@ -173,7 +244,7 @@ impl Gate {
                 *self.state.write() = State::Shut(error);
                 return None;
             }
-            State::Closed | State::Broken(..) => return Some(Taken::None),
+            State::Closed | State::Broken(_) => return Some(Taken::None),
         };
         let polls = match patience {
             Patience::Brief => BRIEF_POLLS,

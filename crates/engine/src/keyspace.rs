@@ -1,7 +1,9 @@
 //! One tenant's data: its memory, its log, its database.
 
-use crate::gate::Gate;
-use crate::latch::{Book, Locked};
+use crate::directory::create_directory;
+use crate::expiry::Walks;
+use crate::gate::{Gate, Ready};
+use crate::latch::{tell, Book, Locked};
 use crate::log::Log;
 use crate::memory::Buffers;
 use crate::pace::Pace;
@@ -59,6 +61,7 @@ pub struct Keyspace {
     /// A key with an expiry was written since the start: overwrites look for old index entries.
     pub(crate) expiring: AtomicBool,
     pub(crate) cache_bytes: AtomicU64,
+    pub(crate) walks: Mutex<Walks>,
     pub(crate) counters: crate::stats::Counters,
 }
 
@@ -79,6 +82,8 @@ impl Keyspace {
         options: KeyspaceOptions,
     ) -> Result<Arc<Keyspace>, EngineError> {
         let directory = shared.directory.tenant(name)?;
+        // RocksDB would create it, and sync what is in it, but not its name.
+        create_directory(&directory)?;
         // Before the database is opened: what stays for long lies together then, not one block a page among what the
         // database will give back when it is closed.
         let count = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
@@ -123,6 +128,7 @@ impl Keyspace {
             collections: AtomicBool::new(collections),
             expiring: AtomicBool::new(false),
             cache_bytes: AtomicU64::new(options.cache_bytes),
+            walks: Mutex::default(),
             counters: crate::stats::Counters::default(),
             options,
         }))
@@ -231,9 +237,29 @@ impl Keyspace {
         }
     }
 
-    /// The database, opened if it is closed. Blocks.
+    /// The database, opened if it is closed, which blocks: see [`Keyspace::await_open`].
     pub(crate) fn db(&self) -> Result<Arc<Db>, EngineError> {
         self.gate.get(|| self.open_db())
+    }
+
+    /// `None`: `waiter` is told once the database is open, or known not to open; the caller should begin anew then. Else
+    /// it need not wait. Never blocks.
+    pub(crate) fn await_open(self: &Arc<Self>, waiter: Waiter) -> Option<Waiter> {
+        match self.gate.await_open(waiter) {
+            Ready::Now(waiter) => Some(waiter),
+            Ready::Later(first) => {
+                let me = Arc::clone(self);
+                let open = move || {
+                    // An error is kept for those who are told.
+                    let _ = me.db();
+                    tell(me.gate.opened());
+                };
+                if first {
+                    self.shared.openers.submit(Box::new(open));
+                }
+                None
+            }
+        }
     }
 
     pub(crate) fn open_db(&self) -> Result<Db, EngineError> {
@@ -242,20 +268,13 @@ impl Keyspace {
             .open_db(tenant, &self.directory, &self.options, &self.buffers)
     }
 
-    /// What a read that must not be shown before its write is durable adds to its reply.
+    /// What a read of something that `seq` wrote adds to its reply. A reply shows only what is decided, whatever the
+    /// durability: what it showed would otherwise be gone after a crash, or if the write is refused.
     pub(crate) fn must_wait_for(&self, seq: Seq) -> Seq {
-        if seq > 0 && self.sync() == Sync::Always && seq > self.log.decided() {
+        if seq > 0 && seq > self.log.decided() {
             seq
         } else {
             0
-        }
-    }
-
-    /// Ends the compaction that a clear() may have started, so that nobody waits for it. Its
-    /// database does no more background work: REQUIRES that it is about to be closed.
-    pub(crate) fn cancel_compaction(&self) {
-        if let Some(db) = self.gate.peek() {
-            db.rocks.cancel_all_background_work(false);
         }
     }
 

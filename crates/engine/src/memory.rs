@@ -331,8 +331,8 @@ impl Keyspace {
         self.buffers.over(used, granted) || part_bytes.abs_diff(now) > now / WORTH_PART
     }
 
-    /// Gives the memtables the size that was granted; if there is more in them than that, they are flushed. On a
-    /// committer's thread: RocksDB writes its options down, and a flush may have to wait for one that is under way.
+    /// Gives the memtables the size that was granted; if there is more in them than that, they are flushed. With the
+    /// upkeep: RocksDB writes its options down, and a flush may have to wait for one that is under way.
     pub(crate) fn fit_memtables(&self) {
         let Some(db) = self.gate.peek() else { return };
         let granted = self.shared.memory.granted(self.id).write_buffers;

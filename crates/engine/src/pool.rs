@@ -3,7 +3,6 @@
 use crate::device::{tag, tagged, Tag};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use threads::Duty;
@@ -35,7 +34,7 @@ struct Inner {
 }
 
 /// At most `max` threads, started when there is work for them and none idle; all but `keep` leave
-/// again. A job that panics is reported and costs nobody else anything.
+/// again. A job that panics ends the process: see [`Inner::work`].
 pub(crate) struct Pool(Arc<Inner>);
 
 impl Pool {
@@ -90,6 +89,11 @@ impl Pool {
         self.0.work.notify_one();
     }
 
+    /// Whether [`Pool::close`] was called.
+    pub(crate) fn closed(&self) -> bool {
+        self.0.state.lock().closed
+    }
+
     /// Jobs that no thread has begun and whose time has come.
     pub(crate) fn waiting(&self) -> usize {
         self.0.state.lock().jobs.len()
@@ -142,11 +146,11 @@ impl Inner {
 
     fn work(self: &Arc<Self>) {
         self.duty.begin();
+        // What a panic leaves half done (a busy log, a latch, a permit) nobody would ever finish.
+        let _whole = threads::Whole;
         while let Some((tag, job)) = self.next() {
             let _tagged = tagged(tag);
-            if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                tracing::error!(pool = self.name, "a job panicked");
-            }
+            job();
             threads::turns::end();
         }
     }
@@ -199,7 +203,7 @@ impl std::fmt::Debug for Handlers {
 }
 
 impl Handlers {
-    /// Runs `job` on a handler as soon as one is free. A panic in it is caught. After
+    /// Runs `job` on a handler as soon as one is free. A panic in it ends the process. After
     /// [`crate::Engine::shutdown`] the job is dropped unrun.
     pub fn submit(&self, job: Box<dyn FnOnce() + Send>) {
         self.0.submit(job);

@@ -213,6 +213,11 @@ impl Db {
             .compact_range_opt(Some([first]), Some([last + 1]), &options);
     }
 
+    /// Bytes of data files.
+    pub(crate) fn files_bytes(&self) -> u64 {
+        self.property("rocksdb.total-sst-files-size")
+    }
+
     /// Bytes of memtables that are not in files yet.
     pub(crate) fn memtable_bytes(&self) -> u64 {
         self.property("rocksdb.cur-size-all-mem-tables")

@@ -21,6 +21,12 @@ pub(crate) struct Shared {
     pub handlers: Handlers,
     pub streams: Handlers,
     pub writers: Writers,
+    /// For openings, which may have to read a long log.
+    pub openers: Pool,
+    /// For what nobody waits for: see [`crate::upkeep`].
+    pub keepers: Pool,
+    /// One thread: see [`crate::reclaim`].
+    pub reclaimer: Pool,
 }
 
 /// The committer threads. A write may stall for seconds on one tenant's slow device or full

@@ -21,6 +21,8 @@ pub(crate) struct Counters {
     pub unsynced: AtomicBool,
     /// The tag of the newest of them.
     pub unsynced_tag: AtomicU8,
+    /// A compaction of what was removed is queued.
+    pub reclaim: AtomicBool,
     /// An upkeep is queued or runs.
     pub upkeep: AtomicBool,
     /// The uses counted at last, and since when they are the same.
@@ -145,7 +147,7 @@ impl Keyspace {
         if let Some(db) = self.gate.peek() {
             stats.open = true;
             stats.records_estimate = db.property("rocksdb.estimate-num-keys");
-            stats.disk_bytes = db.property("rocksdb.total-sst-files-size");
+            stats.disk_bytes = db.files_bytes();
             stats.memtable_bytes = db.memtable_bytes();
             stats.compaction_debt_bytes = db.property("rocksdb.estimate-pending-compaction-bytes");
             stats.write_pressure = db.pressure().part;

@@ -195,4 +195,8 @@ pub struct Expired {
     /// When the next entry of the expiry index is due (ms since the Unix epoch), if there is one.
     /// Writes not yet committed are not in the index.
     pub next_due_ms: Option<u64>,
+    /// There is more to do at once.
+    pub more: bool,
+    /// The tenant's log is full: more can be done when there is room ([`crate::Keyspace::wait_room`]).
+    pub full: bool,
 }

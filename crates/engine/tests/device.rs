@@ -180,43 +180,6 @@ fn each_io_ends_once_with_its_token_and_none_is_too_large() {
         .any(|(io, ..)| io.activity == Activity::Compaction && io.bytes == CHUNK));
 }
 
-/// A scheduler with a bug.
-struct Panics;
-
-impl DeviceStage for Panics {
-    fn begin(&self, io: &DeviceIo) -> u64 {
-        if io.offset % 8192 == 0 {
-            // As a panic, but without its report on standard error.
-            std::panic::resume_unwind(Box::new("a bug"));
-        }
-        1
-    }
-
-    fn end(&self, _: &DeviceIo, _: u64, _: Ended) {
-        std::panic::resume_unwind(Box::new("another bug"));
-    }
-}
-
-#[test]
-fn a_stage_that_panics_loses_no_data() {
-    let folder = folder();
-    for round in 0..2 {
-        let engine = engine(folder.path());
-        let keyspace = open(&engine, Arc::new(Panics), Sync::Always);
-        for number in 0..50 {
-            if round == 0 {
-                set(&keyspace, &key(number), &value(number)).expect("written");
-            }
-            assert_eq!(
-                get(&keyspace, &key(number)).expect("read").expect("there"),
-                value(number)
-            );
-        }
-        drop(keyspace);
-        engine.shutdown();
-    }
-}
-
 /// Lets nothing of the background pass until it is opened.
 #[derive(Default)]
 struct Barrier {

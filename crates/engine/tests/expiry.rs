@@ -4,7 +4,12 @@ mod common;
 
 use bytes::Bytes;
 use common::{commit, engine, get, run, set, small};
-use engine::{Access, Entry, Header, Keys, Keyspace, Kind, Object, Place, Stop, Sync, Table};
+use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, Op};
+use engine::{
+    Access, EngineError, Entry, Header, Keys, Keyspace, Kind, Object, Place, Stop, Sync, Table,
+};
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 fn timed(key: &'static [u8], at: u64) -> impl FnMut(&mut Access) -> Result<(), Stop> {
@@ -61,6 +66,156 @@ fn a_stale_index_entry_expires_nothing() {
     assert_eq!(expired.next_due_ms, Some(900));
     assert!(get(&keyspace, b"later").unwrap().is_some());
     assert!(get(&keyspace, b"never").unwrap().is_some());
+    engine.shutdown();
+}
+
+/// Holds up writes of the log, then lets them pass or fail.
+#[derive(Default)]
+struct Log {
+    held: Mutex<bool>,
+    failing: AtomicBool,
+    changed: Condvar,
+}
+
+impl Log {
+    fn hold(&self, held: bool) {
+        *self.held.lock() = held;
+        self.changed.notify_all();
+    }
+}
+
+impl DeviceStage for Log {
+    fn fault(&self, io: &DeviceIo) -> Option<Fault> {
+        if io.activity != Activity::Log || io.op != Op::Write {
+            return None;
+        }
+        let mut held = self.held.lock();
+        self.changed.wait_while(&mut held, |held| *held);
+        self.failing.load(Ordering::SeqCst).then_some(Fault::Failed)
+    }
+
+    fn begin(&self, _: &DeviceIo) -> u64 {
+        0
+    }
+
+    fn end(&self, _: &DeviceIo, _: u64, _: Ended) {}
+}
+
+const MANY: u64 = 600;
+const CHUNK: usize = 100;
+
+/// A keyspace with keys that all expire at 100, in a chunk's worth of commits, and what its log is written through.
+fn many(directory: &std::path::Path) -> (Arc<engine::Engine>, Arc<Keyspace>, Arc<Log>) {
+    let engine = engine(directory);
+    let log = Arc::new(Log::default());
+    let mut options = small(Sync::Never);
+    options.device = Some(DeviceHook {
+        stage: Arc::clone(&log) as Arc<dyn DeviceStage>,
+        principal: 1,
+    });
+    let keyspace = engine.keyspace("t", options).unwrap();
+    for number in 0..MANY {
+        let key = number.to_be_bytes();
+        commit(&keyspace, &[&key], |access| {
+            let object = Object::String(Bytes::from_static(b"v"));
+            let expire_at_ms = Some(100);
+            access.put(
+                &key,
+                Entry {
+                    object,
+                    expire_at_ms,
+                },
+            )
+        })
+        .unwrap();
+    }
+    (engine, keyspace, log)
+}
+
+#[test]
+fn a_walk_goes_on_while_its_deletions_wait_for_their_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, keyspace, log) = many(dir.path());
+    let before = keyspace.stats().commits;
+    log.hold(true);
+    let chunks = MANY / CHUNK as u64;
+    for chunk in 1..=chunks {
+        let expired = keyspace.expire_some(200, CHUNK).unwrap();
+        assert_eq!((expired.deleted, expired.examined), (100, 100));
+        assert_eq!(expired.more, chunk < chunks, "{chunk}");
+        assert!(!expired.full);
+    }
+    assert_eq!(keyspace.expire_some(200, CHUNK).unwrap().examined, 0);
+    log.hold(false);
+    let keys = keyspace.scan(keyspace.last_seq(), Place::Apart, 1, &mut |access| {
+        access.estimate_keys()
+    });
+    assert_eq!(keys.unwrap(), 0, "they are gone, expired or not");
+    let commits = keyspace.stats().commits - before;
+    assert!(commits < MANY / 4, "{commits} commits for {MANY} keys");
+    engine.shutdown();
+}
+
+#[test]
+fn deletions_that_failed_are_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, keyspace, log) = many(dir.path());
+    log.failing.store(true, Ordering::SeqCst);
+    loop {
+        match keyspace.expire_some(200, CHUNK) {
+            Ok(expired) if expired.more => {}
+            // The log's page may have had room for some of them.
+            Ok(_) => break,
+            Err(error) => {
+                assert!(matches!(error, EngineError::Write { .. }), "{error}");
+                break;
+            }
+        }
+    }
+    while keyspace.stats().failures == 0 {
+        std::thread::yield_now();
+    }
+    log.failing.store(false, Ordering::SeqCst);
+    let keys = |keyspace: &Arc<Keyspace>| {
+        keyspace.scan(keyspace.last_seq(), Place::Apart, 1, &mut |access| {
+            access.estimate_keys()
+        })
+    };
+    while keys(&keyspace).unwrap() > 0 {
+        match keyspace.expire_some(200, CHUNK) {
+            Ok(_) | Err(EngineError::Write { .. }) => std::thread::yield_now(),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    engine.shutdown();
+}
+
+/// An entry that comes to the index after the walk has passed its time, as that of a write which waited long.
+#[test]
+fn a_late_entry_is_found_by_a_second_walk_and_the_clock_may_be_set_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let now = 1_000_000;
+    commit(&keyspace, &[b"k"], timed(b"k", now)).unwrap();
+    assert_eq!(keyspace.expire_some(now, 10).unwrap().deleted, 1);
+    commit(&keyspace, &[b"late"], timed(b"late", now - 20_000)).unwrap();
+    let missed = keyspace.expire_some(now, 10).unwrap();
+    assert_eq!(missed.deleted, 0);
+    let mut at = missed.next_due_ms.expect("it looks back later");
+    assert!(at > now, "but not at once");
+    let mut deleted = 0;
+    while deleted == 0 {
+        let expired = keyspace.expire_some(at, 10).unwrap();
+        deleted = expired.deleted;
+        assert!(at < now + 120_000, "a minute or two later");
+        at += 1_000;
+    }
+    assert_eq!(keyspace.expire_some(at, 10).unwrap().deleted, 0);
+
+    commit(&keyspace, &[b"early"], timed(b"early", now - 30_000)).unwrap();
+    assert_eq!(keyspace.expire_some(at, 10).unwrap().deleted, 0);
+    assert_eq!(keyspace.expire_some(now, 10).unwrap().deleted, 1);
     engine.shutdown();
 }
 

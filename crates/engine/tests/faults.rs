@@ -9,7 +9,9 @@ use engine::{Access, Blocks, Engine, EngineError, Keyspace, KeyspaceOptions, Ord
 use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// What breaks, and how.
@@ -61,6 +63,8 @@ fn options(stage: &Arc<Breaking>) -> KeyspaceOptions {
     options
 }
 
+/// Beyond this a test has failed: what it waits for does not come.
+const NEVER: Duration = Duration::from_secs(60);
 /// Enough for two flushes with memtables of 256 KiB.
 const WRITES: u32 = 600;
 /// What breaks in a flush or a compaction breaks when RocksDB's threads come to it, however late the system lets them.
@@ -311,4 +315,42 @@ fn a_database_that_cannot_be_read_at_opening_opens_later() {
     }
     all_there(&world.keyspace, world.before, 0, 0);
     world.engine.shutdown();
+}
+
+/// Whoever holds the database for as long as a client likes is told, and leaves: writing works again.
+#[test]
+fn a_reader_that_stays_does_not_keep_a_mended_device_from_being_tried() {
+    let world = Broken::new();
+    let (leave, left) = channel();
+    let (reading, begun) = channel();
+    let keyspace = Arc::clone(&world.keyspace);
+    let reader = std::thread::spawn(move || {
+        let leave: Arc<dyn Fn() + Send + std::marker::Sync> =
+            Arc::new(move || leave.send(()).unwrap_or(()));
+        keyspace.stays_until_told(&leave);
+        let read = keyspace.scan(
+            keyspace.last_seq(),
+            Place::Apart,
+            1,
+            &mut |access: &mut Access| {
+                reading.send(()).unwrap();
+                // As one that waits for its client does: nobody takes the next piece.
+                left.recv_timeout(NEVER).expect("told to leave");
+                access.estimate_keys()
+            },
+        );
+        read.expect("its snapshot lasts until it leaves")
+    });
+    begun.recv_timeout(NEVER).expect("it reads");
+    let append = |io: &DeviceIo| io.activity == Activity::Log && io.op == Op::Write;
+    world.stage.set(Some((append, Fault::NoSpace)));
+    let (acknowledged, error) = write_up_to(&world.keyspace, world.before, WRITES_MAX);
+    error.expect("it breaks");
+    world.stage.set(None);
+    while let Err(error) = set(&world.keyspace, b"again", b"v") {
+        assert!(matches!(error, EngineError::Write { .. }), "{error}");
+        std::thread::yield_now();
+    }
+    assert_eq!(reader.join().unwrap(), u64::from(world.before));
+    world.mended(acknowledged);
 }

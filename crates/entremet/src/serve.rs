@@ -49,6 +49,13 @@ pub fn run(config: Config, source: Source) -> Result<(), Failure> {
                 .unwrap_or_else(|_| "info".into()),
         )
         .init();
+    threads::say_and_end(|thread, what| {
+        tracing::error!(
+            thread,
+            "a thread panicked, and the server ends with it, at once; nothing that was acknowledged is lost, and \
+             starting it again is safe: {what}"
+        );
+    });
     // The allocator's threads, which give memory back to the system: it names and starts them itself.
     threads::Duty::Background.begin_for("jemalloc");
     let signals = watch_signals()?;

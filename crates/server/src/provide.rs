@@ -34,16 +34,18 @@ impl Provider {
         let (end, ended) = channel();
         let shared = Arc::clone(shared);
         let thread = thread::Builder::new().name("provide".into());
-        let thread = thread.spawn(move || run(&shared, &ended))?;
+        let thread = thread.spawn(move || {
+            let _whole = threads::Whole;
+            run(&shared, &ended);
+        })?;
         Ok(Some(Provider { thread, end }))
     }
 
     /// Ends it.
     pub fn stop(self) {
         drop(self.end);
-        if self.thread.join().is_err() {
-            tracing::error!("the thread that provides for reservations ended in a panic");
-        }
+        // A panic would have ended the process.
+        let _ = self.thread.join();
     }
 }
 

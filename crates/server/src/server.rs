@@ -119,9 +119,8 @@ impl Server {
         self.shared.enter_phase(Phase::Stopped);
         self.shared.broadcast(|| Message::Stop);
         for thread in self.threads {
-            if thread.join().is_err() {
-                tracing::error!("a core ended in a panic");
-            }
+            // A panic would have ended the process.
+            let _ = thread.join();
         }
         if let Some(provider) = self.provider {
             provider.stop();
@@ -151,6 +150,7 @@ fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
         let thread = thread::Builder::new().name(format!("core-{id}"));
         threads.push(thread.spawn(move || {
             threads::Duty::Prompt.begin();
+            let _whole = threads::Whole;
             Core::new(id, shared, poll, mailbox, door).run();
         })?);
     }

@@ -252,46 +252,55 @@ impl Shared {
         }
     }
 
-    /// Opens a tenant's database on a handler, then calls `done` there.
+    /// Has a tenant's database opened and `done` told, on the thread that opened it or, if there is nothing to do or the
+    /// last try is not long ago, here. Whoever asks meanwhile is told together. Does not block, and neither must `done`.
     pub(crate) fn open_keyspace(
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
         done: Box<dyn FnOnce(Option<OpenError>) + Send>,
     ) {
-        let shared = Arc::clone(self);
-        let tenant = Arc::clone(tenant);
-        self.engine.handlers().submit(Box::new(move || {
-            let settings = tenant.settings();
-            let allotted = shared.allotments().of(&settings);
-            let (notified, name) = (Arc::clone(&shared), tenant.name.clone());
-            let limits = &shared.options;
-            let options = KeyspaceOptions {
-                memtable_bytes: limits.memtable_bytes,
-                pending_bytes: limits.pending_bytes,
-                work_bytes_max: limits.work_bytes_max,
-                allowance: Some(Arc::clone(&tenant.budget) as Arc<dyn engine::Allowance>),
-                max_open_files: limits.open_files_max,
-                shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
-                device: shared.device_hook(&tenant),
-                allotments: allotted.memory,
-                ..KeyspaceOptions::new(settings.durability.into(), allotted.cache_bytes)
-            };
-            let options = options.notify(move |committed| notified.tell_committed(&name, committed.cores));
-            match shared.engine.keyspace(&tenant.name, options) {
+        if tenant.keyspace().is_some() {
+            return done(None);
+        }
+        let (asked, of) = (Arc::clone(self), Arc::clone(tenant));
+        let options = move || asked.keyspace_options(&of);
+        let (shared, tenant) = (Arc::clone(self), Arc::clone(tenant));
+        let name = tenant.name.clone();
+        self.engine
+            .open_keyspace(&name, options, move |opened| match opened {
                 Ok(keyspace) => {
-                    // It may be open still from a tenant of this name that was removed.
-                    keyspace.set_sync(settings.durability.into());
-                    keyspace.set_cache_bytes(allotted.cache_bytes);
-                    keyspace.set_allotments(allotted.memory);
-                    tenant.opened(keyspace);
+                    if tenant.keyspace().is_none() {
+                        // It may be open still from a tenant of this name that was removed.
+                        let settings = tenant.settings();
+                        let allotted = shared.allotments().of(&settings);
+                        keyspace.set_sync(settings.durability.into());
+                        keyspace.set_cache_bytes(allotted.cache_bytes);
+                        keyspace.set_allotments(allotted.memory);
+                        tenant.opened(keyspace);
+                    }
                     done(None);
                 }
-                Err(error) => {
-                    tracing::error!(tenant = tenant.name, %error, "cannot open the tenant's database");
-                    done(Some(error));
-                }
-            }
-        }));
+                Err(error) => done(Some(error)),
+            });
+    }
+
+    fn keyspace_options(self: &Arc<Self>, tenant: &Tenant) -> KeyspaceOptions {
+        let settings = tenant.settings();
+        let allotted = self.allotments().of(&settings);
+        let (notified, name) = (Arc::clone(self), tenant.name.clone());
+        let limits = &self.options;
+        let options = KeyspaceOptions {
+            memtable_bytes: limits.memtable_bytes,
+            pending_bytes: limits.pending_bytes,
+            work_bytes_max: limits.work_bytes_max,
+            allowance: Some(Arc::clone(&tenant.budget) as Arc<dyn engine::Allowance>),
+            max_open_files: limits.open_files_max,
+            shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
+            device: self.device_hook(tenant),
+            allotments: allotted.memory,
+            ..KeyspaceOptions::new(settings.durability.into(), allotted.cache_bytes)
+        };
+        options.notify(move |committed| notified.tell_committed(&name, committed.cores))
     }
 
     /// The tenant's place at the device, which is told its share.

@@ -7,6 +7,8 @@ use crate::calibrate::{Load, Measured, Mix, Rate};
 use crate::{DeviceError, Machine};
 use policy::cost::device::Calibration;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 
 /// The version of the file's format. A reader refuses others.
@@ -65,8 +67,15 @@ impl Profile {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".new");
         let beside = Path::new(&beside);
-        std::fs::write(beside, self.text()).map_err(DeviceError::io("write", beside))?;
-        std::fs::rename(beside, path).map_err(DeviceError::io("write", path))
+        File::create(beside)
+            .and_then(|mut file| file.write_all(self.text().as_bytes()).map(|()| file))
+            .and_then(|file| file.sync_all())
+            .map_err(DeviceError::io("write", beside))?;
+        // A name lasts when its directory was synced.
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        std::fs::rename(beside, path)
+            .and_then(|()| File::open(above.unwrap_or(Path::new(".")))?.sync_all())
+            .map_err(DeviceError::io("write", path))
     }
 
     /// The file's text, with a comment for each key.

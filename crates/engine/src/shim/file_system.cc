@@ -6,6 +6,7 @@
 
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
+#include <rocksdb/version.h>
 
 #include <cstdint>
 #include <memory>
@@ -15,9 +16,17 @@
 #include "files.h"
 #include "hook.h"
 
+// What no header promises must be looked at again in every new version of RocksDB.
+#if ROCKSDB_MAJOR != 11 || ROCKSDB_MINOR != 8
+#error "This shim was checked against RocksDB 11.8 only. Look in the sources of the new version: (1) rocksdb_env_t in \
+db/c.cc must still be { Env* rep; bool is_default; }; (2) files.h and file_system.cc must override every function of \
+FSSequentialFile, FSRandomAccessFile, FSWritableFile, FSRandomRWFile, FSDirectory and FileSystem that moves bytes, truncates, \
+syncs or deletes. Then run the engine's tests and change the numbers here."
+#endif
+
 using namespace ROCKSDB_NAMESPACE;
 
-// Layout of rocksdb_env_t in RocksDB's db/c.cc, which no header declares. The Rust side checks the version.
+// Layout of rocksdb_env_t in RocksDB's db/c.cc, which no header declares.
 struct rocksdb_env_t {
   Env* rep;
   bool is_default;
@@ -25,6 +34,16 @@ struct rocksdb_env_t {
 
 namespace entremet {
 namespace {
+
+// `activity` in shim/mod.rs knows them by number.
+using Activity = Env::IOActivity;
+static_assert(Activity::kFlush == Activity{0} && Activity::kCompaction == Activity{1} &&
+                  Activity::kDBOpen == Activity{2} && Activity::kGet == Activity{3} &&
+                  Activity::kMultiGet == Activity{4} && Activity::kDBIterator == Activity{5} &&
+                  Activity::kVerifyDBChecksum == Activity{6} && Activity::kVerifyFileChecksums == Activity{7} &&
+                  Activity::kGetEntity == Activity{8} && Activity::kMultiGetEntity == Activity{9} &&
+                  Activity::kGetFileChecksumsFromCurrentManifest == Activity{10},
+              "RocksDB numbers its I/O activities anew: change `activity` in shim/mod.rs");
 
 inline bool EndsWith(const std::string& name, const char* end) {
   const std::string tail(end);

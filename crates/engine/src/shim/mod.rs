@@ -12,7 +12,6 @@ use crate::device::{tag, Activity, DeviceHook, DeviceIo, Ended, FileKind, Op};
 use librocksdb_sys::rocksdb_env_t;
 use rocksdb::Env;
 use std::ffi::c_void;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// `entremet_io` of the shim.
 #[repr(C)]
@@ -113,52 +112,38 @@ fn activity(number: u8, op: Op, file: FileKind) -> Activity {
     }
 }
 
-/// A panic must not unwind into C++, and no scheduler's mistake may lose a write: the I/O goes on.
-fn guarded<T>(otherwise: T, call: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
-        tracing::error!("the device stage panicked; the I/O goes on unscheduled");
-        otherwise
-    })
-}
+// A panic in these ends the process: it must not unwind into C++, and `extern "C"` does not let it.
 
 extern "C" fn begin(context: *mut c_void, io: *const RawIo, fault: *mut u8) -> u64 {
-    guarded(0, || {
-        // SAFETY: the shim passes the context it was given, before it drops it, and an I/O on its stack.
-        let (hook, io) = unsafe {
-            let hook = hook(context);
-            (hook, seen(hook.principal, io))
-        };
-        if let Some(broken) = hook.stage.fault(&io) {
-            // SAFETY: it points to a byte on the shim's stack, which nobody else looks at during this call.
-            unsafe { *fault = broken as u8 };
-        }
-        hook.stage.begin(&io)
-    })
+    // SAFETY: the shim passes the context it was given, before it drops it, and an I/O on its stack.
+    let (hook, io) = unsafe {
+        let hook = hook(context);
+        (hook, seen(hook.principal, io))
+    };
+    if let Some(broken) = hook.stage.fault(&io) {
+        // SAFETY: it points to a byte on the shim's stack, which nobody else looks at during this call.
+        unsafe { *fault = broken as u8 };
+    }
+    hook.stage.begin(&io)
 }
 
 extern "C" fn end(context: *mut c_void, io: *const RawIo, token: u64, bytes: u64, ok: u8) {
-    guarded((), || {
-        // SAFETY: as in `begin`.
-        let (hook, io) = unsafe {
-            let hook = hook(context);
-            (hook, seen(hook.principal, io))
-        };
-        let ok = ok != 0;
-        hook.stage.end(&io, token, Ended { bytes, ok });
-    });
+    // SAFETY: as in `begin`.
+    let (hook, io) = unsafe {
+        let hook = hook(context);
+        (hook, seen(hook.principal, io))
+    };
+    let ok = ok != 0;
+    hook.stage.end(&io, token, Ended { bytes, ok });
 }
 
 extern "C" fn chunk(context: *mut c_void) -> u64 {
-    let bytes = guarded(u64::MAX, || {
-        // SAFETY: as in `begin`.
-        unsafe { hook(context) }.stage.chunk_bytes()
-    });
+    // SAFETY: as in `begin`.
+    let bytes = unsafe { hook(context) }.stage.chunk_bytes();
     (bytes / PAGE_BYTES * PAGE_BYTES).max(PAGE_BYTES)
 }
 
 extern "C" fn drop_hook(context: *mut c_void) {
-    guarded((), || {
-        // SAFETY: the shim calls this once, last, with the pointer that `hooked_env` got from the box.
-        drop(unsafe { Box::from_raw(context.cast::<DeviceHook>()) });
-    });
+    // SAFETY: the shim calls this once, last, with the pointer that `hooked_env` got from the box.
+    drop(unsafe { Box::from_raw(context.cast::<DeviceHook>()) });
 }

@@ -23,7 +23,7 @@ pub fn of(
     let settings = &config.device;
     if let Some(path) = &settings.profile {
         let profile = Profile::load(path)?;
-        std::fs::create_dir_all(&config.engine.path)?;
+        engine::create_directory(&config.engine.path)?;
         let here = Machine::of(&config.engine.path)?;
         let doubt = profile.machine.difference(&here).map(|difference| {
             format!(

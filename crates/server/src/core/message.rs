@@ -100,6 +100,8 @@ pub enum Message {
     Forget(Arc<Tenant>),
     /// What another core's tenants have used since it last told.
     Consumed(Arc<Vec<Consumed>>),
+    /// More keys of this tenant are to be deleted because their time has come.
+    Expire(Arc<Tenant>),
     /// `CLIENT KILL`: look for connections marked so.
     Kill,
     /// Settings that all cores share have changed.

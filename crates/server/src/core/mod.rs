@@ -312,6 +312,7 @@ impl Core {
             Message::Configure(tenant) => self.configure(&tenant, now),
             Message::Forget(tenant) => self.forget(tenant, now),
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
+            Message::Expire(tenant) => self.expire(tenant),
             Message::Kill => self.close_killed(),
             Message::Tuned => self.tuned(now),
             Message::Drain => self.drain(),

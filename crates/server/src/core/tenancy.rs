@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use engine::Keyspace;
 use policy::Nanos;
 
 use super::answer::refuse;
@@ -13,13 +12,15 @@ use super::message::{ConnectionKey, Message, Ready};
 use super::{Core, Used};
 use crate::commands::Spec;
 use crate::connection::{Connection, Parked};
+use crate::shared::Shared;
 use crate::tenants::Tenant;
 
 /// Unread consumption a core may be left with: beyond, it is told more at once later.
 const CONSUMPTION_MAIL_MAX: usize = 64;
 
-/// Keys deleted in one go by the expiry of one tenant.
-const EXPIRE_AT_ONCE: usize = 1_000;
+/// Keys deleted in one go by the expiry of one tenant: a millisecond of a handler, if they are in memory. If there are
+/// more, they are deleted in further goes, behind what waits for handlers by then.
+const EXPIRE_AT_ONCE: usize = 256;
 
 impl Core {
     /// The tenant has a queue, counters and its allocation here.
@@ -126,31 +127,25 @@ impl Core {
             let Some(keyspace) = tenant.keyspace().filter(|_| mine) else {
                 continue;
             };
-            if tenant.expiry.due(keyspace.committed(), self.now_ms) {
-                let keyspace = Arc::clone(keyspace);
-                self.expire(tenant, keyspace);
+            if tenant.expiry.begins(keyspace.committed(), self.now_ms) {
+                self.expire(Arc::clone(&tenant));
             }
         }
     }
 
-    fn expire(&mut self, tenant: Arc<Tenant>, keyspace: Arc<Keyspace>) {
-        let now_ms = self.now_ms;
-        let owner = Arc::clone(&tenant);
+    /// Has a handler delete keys whose time has come: as many as it can in a go, and then more, in the line of the tenant.
+    pub(super) fn expire(&mut self, tenant: Arc<Tenant>) {
+        let (owner, mailbox) = (Arc::clone(&tenant), self.mailbox.clone());
         let job: Job = Box::new(move |shared| {
-            let seen = keyspace.committed();
-            match keyspace.expire_some(now_ms, EXPIRE_AT_ONCE) {
-                Ok(expired) => {
-                    let counter = &shared.counters.expired;
-                    counter.fetch_add(expired.deleted, Ordering::Relaxed);
-                    tenant.expiry.looked(seen, &expired);
-                }
-                Err(error) => {
-                    tracing::warn!(tenant = tenant.name, %error, "expired keys could not be deleted");
-                }
+            match expire_some(&tenant, shared) {
+                true => mailbox.send(Message::Expire(tenant)),
+                false => tenant.expiry.rests(),
             }
             None
         });
-        self.submit(&owner, job);
+        if !self.submit(&owner, job) {
+            owner.expiry.rests();
+        }
     }
 
     fn close_silent(&mut self) {
@@ -162,5 +157,25 @@ impl Core {
         self.close_where(|connection| {
             connection.parked.is_none() && connection.client.is_silent(now_ms, limit_ms)
         });
+    }
+}
+
+/// Deletes some keys whose time has come. `true`: there are more.
+fn expire_some(tenant: &Tenant, shared: &Shared) -> bool {
+    let Some(keyspace) = tenant.keyspace() else {
+        return false;
+    };
+    let seen = keyspace.committed();
+    match keyspace.expire_some((shared.options.wall_ms)(), EXPIRE_AT_ONCE) {
+        Ok(expired) => {
+            let counter = &shared.counters.expired;
+            counter.fetch_add(expired.deleted, Ordering::Relaxed);
+            tenant.expiry.looked(seen, &expired);
+            expired.more
+        }
+        Err(error) => {
+            tracing::warn!(tenant = tenant.name, %error, "expired keys could not be deleted");
+            false
+        }
     }
 }

@@ -279,6 +279,9 @@ impl Unit {
         // It may have run before, up to where it was stopped.
         with.trace.ended.clear();
         if outdated {
+            if let Some(access) = access {
+                access.show_all();
+            }
             Reply::new(output, with.protocol).null_array();
             return Ok(Told::default());
         }

@@ -9,7 +9,7 @@ use telemetry::Class;
 
 use super::message::{ConnectionKey, Message, Ready, Worked};
 use super::slow::{note_slow, slow_over_ns};
-use super::unit::{Scope, Surroundings, Told, Trace, Unit};
+use super::unit::{Surroundings, Told, Trace, Unit};
 use super::Mailbox;
 use crate::connection::client::Client;
 use crate::device::tag_of;
@@ -103,9 +103,8 @@ impl Work {
             Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
         };
         let mut latch = latch;
-        if let (Scope::Keys | Scope::Everything, None, Some(keyspace)) =
-            (self.unit.scope(), &latch, &self.keyspace)
-        {
+        // A snapshot needs none, but that the database is open.
+        if let (None, Some(keyspace)) = (&latch, &self.keyspace) {
             latch = (self.unit).with_keys(|keys| keyspace.latch(keys, look_again()));
             if latch.is_none() {
                 return Attempt::Waits(self.unit);

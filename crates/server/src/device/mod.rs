@@ -70,9 +70,6 @@ thread_local! {
 /// How often the depth and the capacity follow: some hundred I/Os of an SSD, a few of a hard disk.
 const SLICE_NS: Nanos = 100_000_000;
 
-/// In the tokens of I/Os whose beginning is remembered. One whose `begin` panicked has none.
-const BEGAN: u64 = 1;
-
 /// An I/O under way.
 struct Begun {
     /// None: it may not wait, or its tenant is gone.
@@ -403,24 +400,19 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
             .as_ref()
             .map_or_else(|| self.clock.now(), |entry| entry.at);
         let permit = entry.map(|entry| entry.permit);
-        let token = self
-            .emulated
-            .as_ref()
-            .map_or(0, |device| device.submit(io) << 1);
+        let token = self.emulated.as_ref().map_or(0, |device| device.submit(io));
         BEGUN.with_borrow_mut(|begun| begun.push(Begun { permit, at }));
-        token | BEGAN
+        token
     }
 
     fn end(&self, io: &DeviceIo, token: u64, ended: Ended) {
         if let Some(emulated) = &self.emulated {
-            emulated.wait(token >> 1);
+            emulated.wait(token);
         }
         // Reads ask beyond the end of a file; what was not moved did not cost. An error did: the device tried.
         let price = self.price(io, if ended.ok { ended.bytes } else { io.bytes });
         let cost = Cost([price.0]);
-        let begun = (token & BEGAN == BEGAN)
-            .then(|| BEGUN.with_borrow_mut(Vec::pop))
-            .flatten();
+        let begun = BEGUN.with_borrow_mut(Vec::pop);
         let (at, permit) = begun.map_or((None, None), |begun| (Some(begun.at), begun.permit));
         let now = match permit {
             Some(permit) => self.queue.settle(permit, cost),

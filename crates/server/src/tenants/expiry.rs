@@ -1,6 +1,6 @@
 //! When a tenant's keys have to be looked through for those whose time has come.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::{Expired, Seq};
 
@@ -11,16 +11,24 @@ pub struct Expiry {
     seen: AtomicU64,
     next_due_ms: AtomicU64,
     deleted: AtomicU64,
+    going: AtomicBool,
 }
 
 impl Expiry {
-    /// True when a look at `now_ms` may find something.
-    pub fn due(&self, committed: Seq, now_ms: u64) -> bool {
-        committed != self.seen.load(Ordering::Relaxed)
-            || self.next_due_ms.load(Ordering::Relaxed) <= now_ms
+    /// True when a look at `now_ms` may find something and none is under way: the caller begins one, which lasts until
+    /// [`Expiry::rests`].
+    pub fn begins(&self, committed: Seq, now_ms: u64) -> bool {
+        let due = committed != self.seen.load(Ordering::Relaxed)
+            || self.next_due_ms.load(Ordering::Relaxed) <= now_ms;
+        due && !self.going.swap(true, Ordering::AcqRel)
     }
 
-    /// What a look found that began after commit `seen`.
+    /// A look has ended.
+    pub fn rests(&self) {
+        self.going.store(false, Ordering::Release);
+    }
+
+    /// What a part of a look found that began after commit `seen`.
     pub fn looked(&self, seen: Seq, found: &Expired) {
         let next_due_ms = found.next_due_ms.unwrap_or(u64::MAX);
         self.next_due_ms.store(next_due_ms, Ordering::Relaxed);

@@ -204,6 +204,7 @@ impl Doorkeeper {
             .name("password".into())
             .spawn(move || {
                 threads::Duty::Handle.begin();
+                let _whole = threads::Whole;
                 for job in inbox {
                     let right = job.gate.gate.slow(&slow_key, &job.plain);
                     (job.done)(right);

@@ -4,7 +4,7 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 
 use engine::device::tagged;
-use engine::{Access, EngineError, GoOn, Keyspace, Latch, Place, Seq, Stop};
+use engine::{Access, EngineError, GoOn, Keys, Keyspace, Latch, Place, Seq, Stop};
 use parking_lot::Mutex;
 use policy::{Nanos, PrincipalId};
 use stage::Permit;
@@ -86,6 +86,11 @@ impl Maker {
         let Some(latch) = self.latch(&work, latch) else {
             return self.give_back(work);
         };
+        // Until the end: it may wait for its client at any time.
+        let leave = leave(&work, self.mailbox.clone());
+        if let Some(keyspace) = &work.keyspace {
+            keyspace.stays_until_told(&leave);
+        }
         let mut trace = Trace::new(&*shared.options.clock);
         let maker = Arc::new(Mutex::new(self));
         let (mut output, result) = run(&work, latch, &mut trace, &maker);
@@ -128,9 +133,14 @@ impl Maker {
     /// The latch that the work needs, if it needs one; the outer `None`: somebody else has its keys, and its connection
     /// is told when that is over.
     fn latch(&self, work: &Work, latch: Option<Latch>) -> Option<Option<Latch>> {
-        let Some(keyspace) = work.keyspace.as_ref().filter(|_| !work.unit.only_reads()) else {
+        let Some(keyspace) = &work.keyspace else {
             return Some(None);
         };
+        if work.unit.only_reads() {
+            // Its database must be open all the same.
+            drop(latch);
+            return keyspace.latch(&Keys::None, self.look_again()).map(|_| None);
+        }
         if latch.is_some() {
             return Some(latch);
         }
@@ -201,6 +211,20 @@ impl Maker {
             self.watch = Stopwatch::start(&self.shared);
         }
     }
+}
+
+/// How this is ended when its tenant's writes have failed and the database is wanted: its connection is closed, and that
+/// ends the thread, wherever it is.
+fn leave(work: &Work, mailbox: Mailbox) -> Arc<dyn Fn() + Send + Sync> {
+    let (client, tenant, key) = (Arc::clone(&work.client), Arc::clone(&work.tenant), work.key);
+    Arc::new(move || {
+        tracing::info!(
+            tenant = tenant.name,
+            client = client.id,
+            "it takes a large reply while its tenant's writes fail, and the database must be opened again: cut off"
+        );
+        mailbox.send(Message::Ready(key, Ready::Killed));
+    })
 }
 
 /// Runs the command, with its reply into the output that is returned.

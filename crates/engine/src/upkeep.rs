@@ -1,0 +1,205 @@
+//! What is done for a keyspace once a tick, on threads of its own: the log is synced, failed writes are tried again, an
+//! idle database is closed.
+//!
+//! Ticks of different keyspaces are spread over the time between two: a thousand syncs at once would hold up the
+//! commits of everybody whose log is on the same device.
+
+use crate::device::{tagged, Tag};
+use crate::directory::check_writable;
+use crate::gate::Patience;
+use crate::{EngineError, Keyspace, Sync};
+use rocksdb::FlushOptions;
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// An idle database is closed once its memtables hold no more than this: some ms of reading the log.
+const REOPEN_BYTES: u64 = 1 << 20;
+
+impl Keyspace {
+    /// Once a tick: syncs, retries, or closes, as is needed.
+    pub(crate) fn upkeep(&self, idle_close: Option<Duration>) {
+        if self.shared.keepers.closed() {
+            // The end syncs and closes, too.
+            return;
+        }
+        self.tick_bar();
+        if self.log.failure().is_some() {
+            return self.retry_later();
+        }
+        if self.sync() == Sync::EverySecond {
+            self.sync_log();
+        }
+        if idle_close.is_some_and(|limit| self.idle_for() >= limit) && self.log_is_short() {
+            self.close();
+        }
+        self.counters.upkeep.store(false, Ordering::Release);
+    }
+
+    /// A retry opens the database, if it comes so far: that is for the threads that do so. It ends the upkeep.
+    fn retry_later(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        self.shared.openers.submit(Box::new(move || {
+            me.retry();
+            me.counters.upkeep.store(false, Ordering::Release);
+        }));
+    }
+
+    /// For work that may hold the database for as long as a client likes: `leave` is called when writes have failed and the
+    /// database is about to be opened again, which nobody's reading may prevent. It must not block. Kept as a weak
+    /// reference: drop yours when the work is done.
+    pub fn stays_until_told(&self, leave: &Arc<dyn Fn() + Send + std::marker::Sync>) {
+        self.gate.will_stay(Arc::downgrade(leave));
+    }
+
+    /// Whether little is in memtables. If not, they are flushed, so that they are by one of the next ticks: who opens the
+    /// database again would have to wait until its log is read.
+    fn log_is_short(&self) -> bool {
+        let Some(db) = self.gate.peek() else {
+            return false;
+        };
+        if db.memtable_bytes() <= REOPEN_BYTES {
+            return true;
+        }
+        let mut options = FlushOptions::default();
+        options.set_wait(false);
+        if let Err(error) = db.rocks.flush_opt(&options) {
+            tracing::warn!(tenant = %self.name, %error, "an idle database stays open");
+        }
+        false
+    }
+
+    /// When in the time between two ticks this keyspace has its own, as a part of it: always the same, so that its log is
+    /// synced as often as the engine ticks. Multiples of the golden ratio lie evenly, however many there are.
+    pub(crate) fn upkeep_at(&self) -> f64 {
+        (self.id as f64 * 0.618_033_988_749_895).fract()
+    }
+
+    /// Whether [`Keyspace::upkeep`] has anything to do: asked every tick for every keyspace.
+    pub(crate) fn wants_upkeep(&self) -> bool {
+        let wanted = self.gate.peek().is_some() || self.log.failure().is_some() || !self.calm();
+        wanted && !self.counters.upkeep.swap(true, Ordering::AcqRel)
+    }
+
+    fn calm(&self) -> bool {
+        self.book.lock().quiet()
+    }
+
+    fn sync_log(&self) {
+        let Some(db) = self.gate.peek() else { return };
+        if !self.counters.unsynced.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let _tagged = tagged(Tag(self.counters.unsynced_tag.load(Ordering::Relaxed)));
+        self.counters.syncs.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = db.rocks.flush_wal(true) {
+            let error = self.write_error(error.into_string());
+            // Refuse first, so that the committer runs out of work and leaves the log to us.
+            self.log.refuse(&error);
+            self.log.seize();
+            self.fail(&error);
+        }
+    }
+
+    fn retry(&self) {
+        if !self.gate.due() {
+            return;
+        }
+        if let Err(error) = check_writable(&self.directory) {
+            tracing::debug!(tenant = %self.name, %error, "still not writable");
+            return;
+        }
+        let works = Cell::new(false);
+        let open = |old| {
+            drop(old);
+            let writable = self.open_db();
+            works.set(writable.is_ok());
+            self.gate.tried(writable.as_ref().err());
+            let db = writable.or_else(|error| {
+                let read_only = self.shared.open_read_only(
+                    self.id,
+                    &self.directory,
+                    &self.options,
+                    &self.buffers,
+                );
+                read_only.map_err(|_| error)
+            });
+            (db, ())
+        };
+        let install = |install: &mut dyn FnMut()| {
+            let mut shards = self.lock_all();
+            for (_, shard) in &mut shards {
+                shard.drop_cache(self.log.decided());
+            }
+            install();
+            if works.get() {
+                self.log.recover();
+            }
+        };
+        self.cancel_compaction();
+        self.gate.send_away();
+        self.gate.replace(Patience::Some, open, install);
+        if works.get() {
+            tracing::info!(tenant = %self.name, "writing works again");
+        }
+    }
+
+    /// How long nobody used it.
+    fn idle_for(&self) -> Duration {
+        let lookups: u64 = self.shards.iter().map(|shard| shard.lock().lookups()).sum();
+        let used = lookups + self.gate.uses() + self.log.last_seq();
+        let mut last = self.counters.last_use.lock();
+        match &*last {
+            Some((seen, since)) if *seen == used => since.elapsed(),
+            _ => {
+                *last = Some((used, Instant::now()));
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// Closes the database, if nobody uses it at this moment, and gives the cache's memory back.
+    /// Everything goes on as before: the next access that needs the database opens it again.
+    /// Blocks. `false`: it was in use, or closed already.
+    pub fn close(&self) -> bool {
+        if !self.calm() || !self.log.sleep_until_quiet() {
+            return false;
+        }
+        let closed = self.gate.close(|db| {
+            // What is written but not synced would be nobody's to sync once the log is closed.
+            let synced = db.rocks.flush_wal(self.sync() != Sync::Never);
+            let close = synced.is_ok() && self.log.quiet();
+            if close {
+                // Here, since whoever opens it again must find that it left.
+                self.shared.memory.leave(self.id, &self.buffers);
+            }
+            close
+        });
+        if closed {
+            for (index, shard) in self.shards.iter().enumerate() {
+                let mut shard = shard.lock();
+                let decided = self.log.decided();
+                if shard.drop_cache(decided) {
+                    self.note_pins(index, &mut shard, decided);
+                }
+            }
+        }
+        closed
+    }
+
+    /// The end: what is written is committed, everything later is refused with `error`.
+    pub(crate) fn shut(&self, error: &EngineError) {
+        self.settle();
+        self.log.refuse(error);
+        self.log.seize();
+        self.fail_quietly(error);
+        self.cancel_compaction();
+        self.gate.shut(error.clone(), |db| {
+            if let Err(error) = db.rocks.flush_wal(self.sync() != Sync::Never) {
+                tracing::error!(tenant = %self.name, %error, "the last sync failed");
+            }
+        });
+        self.shared.memory.leave(self.id, &self.buffers);
+    }
+}

@@ -1,0 +1,93 @@
+"""A thread that panics: the server ends, whole and at once, says why, and has all that it acknowledged when it starts again."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from preload import compiled
+from writers import Crowd
+
+from harness.server import Server, Tenant
+from harness.waiting import eventually
+
+pytestmark = pytest.mark.ours
+TENANTS = (Tenant("alpha", sync="always"), Tenant("beta", sync="every 1s"))
+OPERATIONS = 300
+# The report may take two seconds, and the machine may be busy.
+END_TIMEOUT_S = 10
+
+
+class Walker:
+    """Asks for all keys again and again: the work of handlers."""
+
+    def __init__(self, server, tenant):
+        self.server, self.tenant = server, tenant
+        self.thread = threading.Thread(target=self._walk, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.thread.join(END_TIMEOUT_S)
+
+    def _walk(self):
+        try:
+            with self.server.wire(self.tenant) as wire:
+                while True:
+                    wire.ask("KEYS", "none*")
+        except (OSError, EOFError):
+            return  # the server has ended
+
+
+@pytest.mark.parametrize("thread", ["core-0", "core-1", "committer-", "handler-", "engine-tick"])
+def test_a_panic_ends_the_server_and_loses_nothing(tmp_path, thread):
+    environment = {"LD_PRELOAD": str(compiled("panic", tmp_path)), "PANIC_THREAD": thread}
+    server = Server(tmp_path, tenants=TENANTS, environment=environment, server_options="cores = 2")
+    crowd = Crowd(TENANTS, 3, seed=3)
+
+    def panic():
+        os.kill(server.pid, signal.SIGUSR2)
+        begin = time.monotonic()
+        server.process.wait(END_TIMEOUT_S)
+        print(f"{thread}: ended after {time.monotonic() - begin:.3f} s")
+
+    server.start()
+    try:
+        with Walker(server, TENANTS[0]):
+            crowd.write_until(server, OPERATIONS, then=panic)
+        assert server.process.returncode == -signal.SIGABRT, server.process.returncode
+        reason = eventually(lambda: [line for line in server.said().splitlines() if "panicked" in line], END_TIMEOUT_S)[0]
+        assert "ERROR" in reason and f'thread="{thread}' in reason and "called `Result::unwrap()`" in reason and ".rs:" in reason, reason
+        eventually(lambda: "::now" in server.said(), END_TIMEOUT_S, "a backtrace")
+        server.start()
+        crowd.verify(server)
+        crowd.write_until(server, OPERATIONS, then=server.stop)
+        assert server.process.returncode == 0
+    finally:
+        server.kill()
+    assert crowd.acknowledged() >= 2 * OPERATIONS
+
+
+def test_a_log_that_nobody_reads_does_not_keep_it_alive(tmp_path):
+    """Whoever reads its standard error has stopped: the report cannot be written, and the server ends all the same."""
+    environment = {"LD_PRELOAD": str(compiled("panic", tmp_path)), "PANIC_THREAD": "core-0"}
+    into_the_pipe = ("sh", "-c", 'exec "$@" 2>"$0"', str(tmp_path / "log.pipe"))
+    server = Server(tmp_path, tenants=TENANTS, environment=environment, wrapper=into_the_pipe)
+    os.mkfifo(tmp_path / "log.pipe")
+    pipe = os.open(tmp_path / "log.pipe", os.O_RDWR)
+    try:
+        server.start()
+        os.set_blocking(pipe, False)
+        try:
+            while True:
+                os.write(pipe, b"." * 4096)  # as if it had said much that nobody read
+        except BlockingIOError:
+            pass
+        os.kill(server.pid, signal.SIGUSR2)
+        assert server.process.wait(END_TIMEOUT_S) == -signal.SIGABRT
+    finally:
+        server.kill()
+        os.close(pipe)
