@@ -3,6 +3,7 @@
 use crate::buffer::Buffer;
 use crate::keyspace::Keyspace;
 use crate::latch::{Held, Locked};
+use crate::ranges::STRIDE;
 use crate::record;
 use crate::rocks::Db;
 use crate::shard::Key;
@@ -15,6 +16,9 @@ use std::sync::atomic::Ordering;
 /// What a record that is written takes besides its bytes, on its way from the buffer into the database: measured, 350
 /// to 450 bytes for each of a million members of a sorted set, of which each is two records.
 const RECORD_WORK_BYTES: usize = 200;
+
+/// Steps that a command may take on a core: about a millisecond.
+const CORE_STEPS_MAX: u64 = 1_024;
 
 /// Where an [`Access`] reads.
 pub(crate) enum View<'a> {
@@ -53,6 +57,8 @@ pub struct Access<'a> {
     held_max: usize,
     /// Bytes that it works with: see [`Access::work`].
     worked: u64,
+    /// Work done so far: see [`Access::steps`].
+    steps: u64,
     /// Asked before the command goes on: see [`Access::go_on_if`].
     go_on: Option<GoOn>,
 }
@@ -90,6 +96,7 @@ impl<'a> Access<'a> {
             held: 0,
             held_max: usize::MAX,
             worked: 0,
+            steps: 0,
             go_on: None,
         }
     }
@@ -114,13 +121,41 @@ impl<'a> Access<'a> {
     /// # Errors
     /// [`Stop::Large`]: see [`Access::hold_at_most`].
     pub fn hold(&mut self, bytes: usize) -> Result<(), Stop> {
-        if self.go_on.as_mut().is_some_and(|go_on| !go_on()) {
-            return Err(EngineError::Abandoned.into());
-        }
+        self.ask_on()?;
         let first = self.held == 0;
         self.held = self.held.saturating_add(bytes);
         if !first && self.held > self.held_max {
             return Err(Stop::Large);
+        }
+        Ok(())
+    }
+
+    fn ask_on(&mut self) -> Result<(), Stop> {
+        match self.go_on.as_mut().is_none_or(|go_on| go_on()) {
+            true => Ok(()),
+            false => Err(EngineError::Abandoned.into()),
+        }
+    }
+
+    /// Counts work that is not in the number of keys and records: a step is what takes about a microsecond, such as a
+    /// KiB of a string that is looked through or copied. On a core too many steps stop the command; elsewhere it lets
+    /// others have the processor every few hundred.
+    ///
+    /// # Errors
+    /// [`Stop::Disk`] in phase 1, or nobody waits for the command any more.
+    pub fn steps(&mut self, steps: u64) -> Result<(), Stop> {
+        let before = self.steps;
+        self.steps = before.saturating_add(steps);
+        if let View::Memory { .. } = self.view {
+            return match self.steps > CORE_STEPS_MAX {
+                true => Err(Stop::Disk),
+                false => Ok(()),
+            };
+        }
+        let stride = u64::from(STRIDE);
+        if before / stride != self.steps / stride {
+            threads::turns::step();
+            self.ask_on()?;
         }
         Ok(())
     }
