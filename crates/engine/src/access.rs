@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// What a record that is written takes besides its bytes, on its way from the buffer into the database: measured, 350
 /// to 450 bytes for each of a million members of a sorted set, of which each is two records.
-const RECORD_WORK_BYTES: usize = 200;
+pub(crate) const RECORD_WORK_BYTES: usize = 200;
 
 /// Steps that a command may take on a core: about a millisecond.
 const CORE_STEPS_MAX: u64 = 1_024;
@@ -130,6 +130,19 @@ impl<'a> Access<'a> {
         Ok(())
     }
 
+    /// As [`Access::hold`], for what is read in parts: these need not be held together, so none is excepted.
+    ///
+    /// # Errors
+    /// [`Stop::Large`].
+    pub fn hold_in_parts(&mut self, bytes: u64) -> Result<(), Stop> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.held = self.held.saturating_add(bytes);
+        match self.held > self.held_max {
+            true => Err(Stop::Large),
+            false => self.ask_on(),
+        }
+    }
+
     fn ask_on(&mut self) -> Result<(), Stop> {
         match self.go_on.as_mut().is_none_or(|go_on| go_on()) {
             true => Ok(()),
@@ -160,18 +173,39 @@ impl<'a> Access<'a> {
         Ok(())
     }
 
+    /// Stops a command that will not get through so many steps more where it runs, before it begins with them.
+    ///
+    /// # Errors
+    /// As [`Access::steps`].
+    pub fn foresee(&self, steps: u64) -> Result<(), Stop> {
+        let on_core = matches!(self.view, View::Memory { .. });
+        match on_core && self.steps.saturating_add(steps) > CORE_STEPS_MAX {
+            true => Err(Stop::Disk),
+            false => Ok(()),
+        }
+    }
+
     /// Counts memory that the command keeps until its end beside its request and its reply: what it writes (which is
     /// counted here), and what it gathers to sort or to combine.
     ///
     /// # Errors
     /// [`EngineError::Work`]: it may not have that much ([`crate::KeyspaceOptions::work_bytes_max`]).
     pub fn work(&mut self, bytes: usize) -> Result<(), Stop> {
-        let bytes_max = self.keyspace.options.work_bytes_max;
-        self.worked = self.worked.saturating_add(bytes as u64);
-        if self.worked > bytes_max {
-            return Err(EngineError::Work { bytes_max }.into());
-        }
+        self.affords(bytes)?;
+        self.worked += bytes as u64;
         Ok(())
+    }
+
+    /// Whether the command may work with so many bytes more, which will be counted when they are written.
+    ///
+    /// # Errors
+    /// As [`Access::work`].
+    pub fn affords(&self, bytes: usize) -> Result<(), Stop> {
+        let bytes_max = self.keyspace.options.work_bytes_max;
+        match self.worked.saturating_add(bytes as u64) > bytes_max {
+            true => Err(EngineError::Work { bytes_max }.into()),
+            false => Ok(()),
+        }
     }
 
     /// The time this command runs at, ms since the Unix epoch.
@@ -191,16 +225,20 @@ impl<'a> Access<'a> {
         Ok(entry)
     }
 
-    /// Makes a key hold `entry`, whatever it held. The records of a collection that it held
-    /// before go, unless `entry` is that same collection.
+    /// Makes a key hold `entry`, whatever it held. Records under the id of what it held before go,
+    /// unless `entry` has that same id. A string that is too long for one record is cut in pieces.
     ///
     /// # Errors
     /// See [`Access`].
     pub fn put(&mut self, key: &[u8], entry: Entry) -> Result<(), Stop> {
         let shard = self.writable(key)?;
+        let entry = Entry {
+            object: self.cut(entry.object)?,
+            ..entry
+        };
         self.work(entry.value_bytes())?;
         let old = self.previous(shard, key)?;
-        self.leave(key, old.as_ref(), Some(&entry));
+        self.leave(key, old.as_ref(), Some(&entry))?;
         if let Some(at) = entry.expire_at_ms {
             self.keyspace.expiring.store(true, Ordering::Relaxed);
             let index = &mut self.buffer.extra().index;
@@ -220,7 +258,7 @@ impl<'a> Access<'a> {
         let Some(old) = self.load(key)? else {
             return Ok(false);
         };
-        self.leave(key, Some(&old), None);
+        self.leave(key, Some(&old), None)?;
         self.buffer.set(shard, key, None);
         Ok(old.live(self.now_ms))
     }
@@ -254,11 +292,17 @@ impl<'a> Access<'a> {
     /// # Errors
     /// See [`Access`].
     pub fn new_collection(&mut self, kind: Kind) -> Result<Header, Stop> {
-        // Said before anybody can see the collection: a blind overwrite that comes later looks.
+        let id = self.new_id();
+        Ok(Header { kind, id, len: 0 })
+    }
+
+    /// An id for records of a key's own.
+    pub(crate) fn new_id(&mut self) -> u64 {
+        // Said before anybody can see the key: a blind overwrite that comes later looks.
         self.keyspace.collections.store(true, Ordering::Relaxed);
         let id = self.keyspace.next_id.fetch_add(1, Ordering::Relaxed);
         self.buffer.extra().new_id = Some(id);
-        Ok(Header { kind, id, len: 0 })
+        id
     }
 
     /// One record of a collection.
@@ -267,19 +311,7 @@ impl<'a> Access<'a> {
     /// See [`Access`].
     pub fn record(&mut self, table: Table, id: u64, name: &[u8]) -> Result<Option<Bytes>, Stop> {
         let raw = record::record_key(table, id, name);
-        if let Some(extra) = &self.buffer.extra {
-            if let Some(value) = extra.records.get(raw.as_slice()) {
-                return Ok(value.clone());
-            }
-        }
-        if !matches!(self.view, View::Snapshot { .. }) {
-            let pinned = self.keyspace.stripe(id).lock().get(&raw);
-            if let Some((seq, value)) = pinned {
-                self.see(seq);
-                return Ok(value);
-            }
-        }
-        let value = self.read(&raw, |value| value.map(Bytes::copy_from_slice))?;
+        let value = self.stored(id, &raw, 0..usize::MAX)?;
         self.hold(value.as_ref().map_or(0, Bytes::len))?;
         Ok(value)
     }
@@ -350,41 +382,20 @@ impl<'a> Access<'a> {
     ) -> Result<(), Stop> {
         self.check_writable()?;
         let raw = record::record_key(table, id, name);
-        let bytes = value.as_ref().map_or(0, Bytes::len);
-        self.work(raw.len() + bytes + RECORD_WORK_BYTES)?;
+        let work = |value: &Option<Bytes>| {
+            raw.len() + value.as_ref().map_or(0, Bytes::len) + RECORD_WORK_BYTES
+        };
+        self.work(work(&value))?;
         let extra = self.buffer.extra();
-        extra.records.insert(raw.as_slice().into(), value);
+        if let Some(replaced) = extra.records.insert(raw.as_slice().into(), value) {
+            self.worked -= work(&replaced) as u64;
+        }
+        let extra = self.buffer.extra();
         if let Some(at) = self.owners.iter().position(|(owned, ..)| *owned == id) {
             let (_, shard, key) = self.owners.swap_remove(at);
             extra.touched.push((shard, key));
         }
         Ok(())
-    }
-
-    /// Removes what belongs to a key's old state and not to its new one.
-    fn leave(&mut self, key: &[u8], old: Option<&Entry>, new: Option<&Entry>) {
-        let Some(old) = old else { return };
-        if let Some(at) = old.expire_at_ms {
-            if new.is_none_or(|new| new.expire_at_ms != Some(at)) {
-                self.buffer
-                    .extra()
-                    .index
-                    .insert(record::expiry_key(at, key), false);
-            }
-        }
-        let Object::Collection(header) = &old.object else {
-            return;
-        };
-        let kept = match new {
-            Some(Entry {
-                object: Object::Collection(new),
-                ..
-            }) => new.id == header.id,
-            _ => false,
-        };
-        if !kept {
-            self.buffer.drop_collection(header.kind, header.id);
-        }
     }
 
     /// The shard of a key that this command may write.

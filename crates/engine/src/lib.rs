@@ -29,6 +29,7 @@ mod expiry;
 mod gate;
 mod keyspace;
 mod latch;
+mod leave;
 mod log;
 mod memory;
 mod options;
@@ -44,6 +45,7 @@ mod shard;
 mod shared;
 mod shim;
 mod stats;
+mod strings;
 mod types;
 mod watch;
 
@@ -57,8 +59,9 @@ pub use options::{EngineOptions, KeyspaceOptions, Notify, Sync};
 pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
 pub use stats::KeyspaceStats;
+pub use strings::{Parts, PIECE_BYTES, WHOLE_BYTES_MAX};
 pub use types::{
     Blocks, Committed, Entry, Expired, Header, Keys, Kind, Object, Order, Outcome, Page, Seq, Stop,
-    Table, Waiter,
+    Table, Text, Waiter,
 };
 pub use watch::Watch;

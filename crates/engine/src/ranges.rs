@@ -8,12 +8,12 @@ use crate::access::{misuse, Access, View};
 use crate::latch::Held;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
 use crate::rocks::Db;
-use crate::{Blocks, Entry, Object, Order, Page, Stop, Table};
+use crate::{Blocks, Entry, Order, Page, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 /// What an ordered read may return in phase 1: more is work for a handler, a core has other
 /// connections to serve. A small hash fits.
@@ -24,6 +24,9 @@ const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Live keys are counted one by one up to here (about 50 ms); beyond, RocksDB's estimate is used.
 const COUNTED_KEYS_MAX: u64 = 100_000;
 
+/// Read ahead of the pieces of a string: beyond, the device gives no more a second.
+const PIECES_AHEAD_BYTES: usize = 256 << 10;
+
 type Overlay = BTreeMap<Box<[u8]>, Option<Bytes>>;
 
 /// A half-open range of raw keys, read in one direction.
@@ -31,6 +34,8 @@ struct Span {
     from: RawKey,
     to: RawKey,
     order: Order,
+    /// All of it will be wanted: the device is asked for so many bytes at a time. 0: the database chooses.
+    ahead_bytes: usize,
 }
 
 impl Span {
@@ -54,7 +59,13 @@ impl Span {
             Bound::Included(name) => raw(name, true),
             Bound::Excluded(name) => raw(name, false),
         };
-        Span { from, to, order }
+        let ahead_bytes = 0;
+        Span {
+            from,
+            to,
+            order,
+            ahead_bytes,
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -65,6 +76,7 @@ impl Span {
         let mut options = ReadOptions::default();
         options.set_iterate_lower_bound(self.from.as_slice());
         options.set_iterate_upper_bound(self.to.as_slice());
+        options.set_readahead_size(self.ahead_bytes);
         options
     }
 }
@@ -102,14 +114,40 @@ impl Access<'_> {
             more = items.len() >= limit || bytes >= PAGE_BYTES_MAX;
             Ok(!more)
         };
-        // What reads a collection from a snapshot has a large reply, once.
-        let blocks = match self.view {
-            View::Snapshot { .. } => Blocks::Pass,
-            _ => Blocks::Keep,
-        };
+        let blocks = self.kept_blocks();
         self.merge(&span, overlay, blocks, &mut emit)?;
         self.hold(bytes)?;
         Ok(Page { items, more })
+    }
+
+    /// The pieces of a string that were written, of these numbers.
+    pub(crate) fn pieces(
+        &mut self,
+        id: u64,
+        numbers: Range<u64>,
+    ) -> Result<Vec<(u64, Bytes)>, Stop> {
+        let mut pieces = Vec::new();
+        let span = Span {
+            from: record::piece_key(id, numbers.start),
+            to: record::piece_key(id, numbers.end),
+            order: Order::Up,
+            ahead_bytes: PIECES_AHEAD_BYTES,
+        };
+        let overlay = self.overlay(&span, id);
+        let blocks = self.kept_blocks();
+        self.merge(&span, overlay, blocks, &mut |raw, value| {
+            pieces.push((record::piece_of(raw), Bytes::copy_from_slice(value)));
+            Ok(true)
+        })?;
+        Ok(pieces)
+    }
+
+    /// What reads from a snapshot has a large reply, once.
+    fn kept_blocks(&self) -> Blocks {
+        match self.view {
+            View::Snapshot { .. } => Blocks::Pass,
+            _ => Blocks::Keep,
+        }
     }
 
     /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs [`crate::Keys::None`]
@@ -329,8 +367,6 @@ fn weave(
 
 fn encode(entry: &Entry) -> Bytes {
     let mut value = record::encode_head(entry).to_vec();
-    if let Object::String(string) = &entry.object {
-        value.extend_from_slice(string);
-    }
+    value.extend_from_slice(entry.whole().map_or(&[], |string| &string[..]));
     value.into()
 }

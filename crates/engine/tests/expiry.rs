@@ -4,12 +4,12 @@ mod common;
 
 use bytes::Bytes;
 use common::{commit, engine, get, run, set, small};
-use engine::{Access, Entry, Header, Keys, Keyspace, Kind, Object, Stop, Sync, Table};
+use engine::{Access, Entry, Header, Keys, Keyspace, Kind, Object, Stop, Sync, Table, Text};
 use std::sync::Arc;
 
 fn timed(key: &'static [u8], at: u64) -> impl FnMut(&mut Access) -> Result<(), Stop> {
     move |access| {
-        let object = Object::String(Bytes::from_static(b"v"));
+        let object = Object::String(Text::Whole(Bytes::from_static(b"v")));
         let expire_at_ms = Some(at);
         access.put(
             key,

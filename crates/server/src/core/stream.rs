@@ -213,10 +213,8 @@ fn run(
             latch,
             now_ms,
             &mut |access| {
-                let (mut unseen, mut unheard) = (
-                    Output::streamed(Box::new(drop)),
-                    Trace::new(&*shared.options.clock),
-                );
+                let (mut unseen, mut unheard) =
+                    (Output::unseen(), Trace::new(&*shared.options.clock));
                 let outdated = unit.outdated(access.now_ms());
                 let with = (context, &mut unheard);
                 unit.answer(outdated, access, &mut unseen, protocol, with)?;

@@ -89,6 +89,15 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// The same for what lets go of the bytes soon: a slice of an owned frame however long that is.
+    pub fn lent(&self, index: usize) -> Bytes {
+        let span = self.spans[index];
+        match self.frame {
+            Some(frame) => frame.slice(span.start as usize..(span.start + span.len) as usize),
+            None => Bytes::copy_from_slice(span.of(self.data)),
+        }
+    }
+
     /// A copy that outlives the buffer: for `MULTI` queues and for work that leaves its core.
     pub fn to_owned(&self) -> OwnedArgs {
         match self.frame {

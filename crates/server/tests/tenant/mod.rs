@@ -140,7 +140,7 @@ impl Tenant {
                 self.latch(keys),
                 self.now_ms,
                 &mut |access| {
-                    let mut unseen = Output::streamed(Box::new(drop));
+                    let mut unseen = Output::unseen();
                     self.perform(spec, access, args, &mut unseen)
                 },
                 &mut |access, ()| self.perform(spec, access, args, output),
