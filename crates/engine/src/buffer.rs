@@ -115,16 +115,17 @@ impl Buffer {
         extra.new_id = new_id;
     }
 
-    /// Forgets what this command wrote to a table of an id.
-    pub(crate) fn forget_records(&mut self, table: Table, id: u64) {
-        let Some(extra) = &mut self.extra else { return };
+    /// Forgets what this command wrote to a table of an id; returns which records it deleted there.
+    pub(crate) fn forget_records(&mut self, table: Table, id: u64) -> Vec<Box<[u8]>> {
+        let Some(extra) = &mut self.extra else {
+            return Vec::new();
+        };
         let (from, to) = record::record_range(table, id);
         let range = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
         let written = extra.records.range::<[u8], _>(range);
-        let written: Vec<Box<[u8]>> = written.map(|(raw, _)| raw.clone()).collect();
-        for raw in written {
-            extra.records.remove(&raw);
-        }
+        let mut written: Vec<Box<[u8]>> = written.map(|(raw, _)| raw.clone()).collect();
+        written.retain(|raw| matches!(extra.records.remove(raw), Some(None)));
+        written
     }
 
     /// Bytes this will add to a batch, roughly.

@@ -24,6 +24,8 @@ const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Live keys are counted one by one up to here (about 50 ms); beyond, RocksDB's estimate is used.
 const COUNTED_KEYS_MAX: u64 = 100_000;
 
+/// What it takes to find the first record of a range, among some memtables and files.
+const SEEK_STEPS: u64 = 4;
 /// Read ahead of the pieces of a string: beyond, the device gives no more a second.
 const PIECES_AHEAD_BYTES: usize = 256 << 10;
 
@@ -148,6 +150,29 @@ impl Access<'_> {
             View::Snapshot { .. } => Blocks::Pass,
             _ => Blocks::Keep,
         }
+    }
+
+    /// Raw keys of all records under an id, tables together; `None`: they and their values have more than `bytes_max`
+    /// bytes.
+    pub(crate) fn record_names(
+        &mut self,
+        tables: &[Table],
+        id: u64,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<Box<[u8]>>>, Stop> {
+        let (mut names, mut bytes) = (Vec::new(), 0);
+        for table in tables {
+            self.steps(SEEK_STEPS)?;
+            let (head, end) = record::record_range(*table, id);
+            let span = Span::new(head, end, (Bound::Unbounded, Bound::Unbounded), Order::Up);
+            let overlay = self.overlay(&span, id);
+            self.merge(&span, overlay, Blocks::Pass, &mut |raw, value| {
+                names.push(raw.into());
+                bytes += raw.len() + value.len();
+                Ok(bytes <= bytes_max)
+            })?;
+        }
+        Ok((bytes <= bytes_max).then_some(names))
     }
 
     /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs [`crate::Keys::None`]
