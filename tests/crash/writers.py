@@ -9,6 +9,10 @@ KEYS = 30
 BATCH_MAX = 8
 # Mostly small; sometimes larger than one write of the log.
 SIZES = (8,) * 12 + (500,) * 3 + (100_000,)
+# Strings of which parts are written, so long that they lie in pieces.
+LONG_KEYS = 3
+LONG_BYTES_MAX = 200_000
+GAP_BYTES_MAX = 40_000
 
 
 class Possible:
@@ -56,6 +60,8 @@ class Writer:
         value = (b"%s-%d-" % (self.name.encode(), self.count)).ljust(self.random.choice(SIZES), b"x")
         if kind < 0.1:
             return [("DEL", key)], (key,), None
+        if kind > 0.85:
+            return self.part(f"{self.name}:long{self.random.randrange(LONG_KEYS)}", value)
         if kind < 0.2:
             first, second = self.random.choice(self.pairs)
             return [("MULTI",), ("SET", first, value), ("SET", second, value), ("EXEC",)], (first, second), value
@@ -64,17 +70,32 @@ class Writer:
             return [("MSET", first, value, second, value)], (first, second), value
         return [("SET", key, value)], (key,), value
 
+    def part(self, key, value):
+        """A command on a part of a long string, and what the whole is after it."""
+        whole = self.of(key).states[-1] or b""
+        if len(whole) > LONG_BYTES_MAX:
+            return [("SET", key, value)], (key,), value
+        if self.random.random() < 0.5:
+            return [("APPEND", key, value)], (key,), whole + value
+        at = self.random.randrange(len(whole) + GAP_BYTES_MAX)
+        changed = whole.ljust(at, b"\0")[:at] + value + whole[at + len(value) :]
+        return [("SETRANGE", key, at, value)], (key,), changed
+
+    def send(self):
+        """The next operation; from now on its states are possible."""
+        commands, keys, state = self.operation()
+        for key in keys:
+            self.of(key).sent(state)
+        return commands, keys
+
     def run(self, server, progress):
         """Writes until the connection breaks; calls `progress` after each acknowledged batch."""
         try:
             with server.wire(self.tenant) as wire:
                 while True:
-                    batch = [self.operation() for _ in range(self.random.randint(1, BATCH_MAX))]
-                    for _, keys, state in batch:
-                        for key in keys:
-                            self.of(key).sent(state)
-                    wire.raw(b"".join(encode(*command) for commands, _, _ in batch for command in commands))
-                    for commands, keys, _ in batch:
+                    batch = [self.send() for _ in range(self.random.randint(1, BATCH_MAX))]
+                    wire.raw(b"".join(encode(*command) for commands, _ in batch for command in commands))
+                    for commands, keys in batch:
                         self.read(wire, commands, keys)
                     progress(len(batch))
         except (OSError, EOFError):

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 /// What a record that is written takes besides its bytes, on its way from the buffer into the database: measured, 350
 /// to 450 bytes for each of a million members of a sorted set, of which each is two records.
-const RECORD_WORK_BYTES: usize = 200;
+pub(crate) const RECORD_WORK_BYTES: usize = 200;
 
 /// Where an [`Access`] reads.
 pub(crate) enum View<'a> {
@@ -118,6 +118,14 @@ impl<'a> Access<'a> {
         self.meter.count(steps)
     }
 
+    /// Stops a command that may not take so many steps more where it runs, before it begins with them.
+    ///
+    /// # Errors
+    /// It has to run elsewhere.
+    pub fn foresee(&self, steps: u64) -> Result<(), Stop> {
+        self.meter.foresee(steps)
+    }
+
     /// Steps taken so far.
     #[must_use]
     pub fn steps_taken(&self) -> u64 {
@@ -137,6 +145,19 @@ impl<'a> Access<'a> {
         Ok(())
     }
 
+    /// As [`Access::hold`], for what is read in parts: these need not be held together, so none is excepted.
+    ///
+    /// # Errors
+    /// [`Stop::Large`].
+    pub fn hold_in_parts(&mut self, bytes: u64) -> Result<(), Stop> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.held = self.held.saturating_add(bytes);
+        match self.held > self.held_max {
+            true => Err(Stop::Large),
+            false => Ok(()),
+        }
+    }
+
     /// Counts memory that the command keeps until its end beside its request and its reply: what it writes (which is
     /// counted here), and what it gathers to sort or to combine.
     ///
@@ -147,22 +168,31 @@ impl<'a> Access<'a> {
         self.work.count(bytes, &self.keyspace.options)
     }
 
+    /// Takes back what [`Access::work`] counted: the command keeps it no longer, or it will be counted again.
+    pub fn work_done(&mut self, bytes: usize) {
+        self.work.release(bytes);
+    }
+
     /// The time this command runs at, ms since the Unix epoch.
     pub fn now_ms(&self) -> u64 {
         self.now_ms
     }
 
-    /// Makes a key hold `entry`, whatever it held. The records of a collection that it held
-    /// before go, unless `entry` is that same collection.
+    /// Makes a key hold `entry`, whatever it held. Records under the id of what it held before go,
+    /// unless `entry` has that same id. A string that is too long for one record is cut in pieces.
     ///
     /// # Errors
     /// See [`Access`].
     pub fn put(&mut self, key: &[u8], entry: Entry) -> Result<(), Stop> {
         self.meter.count(1)?;
         let shard = self.writable(key)?;
+        let entry = Entry {
+            object: self.cut(entry.object)?,
+            ..entry
+        };
         self.work(entry.value_bytes())?;
         let old = self.previous(shard, key)?;
-        self.leave(key, old.as_ref(), Some(&entry));
+        self.leave(key, old.as_ref(), Some(&entry))?;
         if let Some(at) = entry.expire_at_ms {
             self.keyspace.expiring.store(true, Ordering::Relaxed);
             let index = &mut self.buffer.extra().index;
@@ -182,7 +212,7 @@ impl<'a> Access<'a> {
         let Some(old) = self.load(key)? else {
             return Ok(false);
         };
-        self.leave(key, Some(&old), None);
+        self.leave(key, Some(&old), None)?;
         self.buffer.set(shard, key, None);
         Ok(old.live(self.now_ms))
     }
@@ -216,11 +246,17 @@ impl<'a> Access<'a> {
     /// # Errors
     /// See [`Access`].
     pub fn new_collection(&mut self, kind: Kind) -> Result<Header, Stop> {
-        // Said before anybody can see the collection: a blind overwrite that comes later looks.
+        let id = self.new_id();
+        Ok(Header { kind, id, len: 0 })
+    }
+
+    /// An id for records of a key's own.
+    pub(crate) fn new_id(&mut self) -> u64 {
+        // Said before anybody can see the key: a blind overwrite that comes later looks.
         self.keyspace.collections.store(true, Ordering::Relaxed);
         let id = self.keyspace.next_id.fetch_add(1, Ordering::Relaxed);
         self.buffer.extra().new_id = Some(id);
-        Ok(Header { kind, id, len: 0 })
+        id
     }
 
     /// One record of a collection.
@@ -230,19 +266,7 @@ impl<'a> Access<'a> {
     pub fn record(&mut self, table: Table, id: u64, name: &[u8]) -> Result<Option<Bytes>, Stop> {
         self.meter.count(1)?;
         let raw = record::record_key(table, id, name);
-        if let Some(extra) = &self.buffer.extra {
-            if let Some(value) = extra.records.get(raw.as_slice()) {
-                return Ok(value.clone());
-            }
-        }
-        if !matches!(self.view, View::Snapshot { .. }) {
-            let pinned = self.keyspace.stripe(id).lock().get(&raw);
-            if let Some((seq, value)) = pinned {
-                self.see(seq);
-                return Ok(value);
-            }
-        }
-        let value = self.read(&raw, |value| value.map(Bytes::copy_from_slice))?;
+        let value = self.stored(id, &raw, 0..usize::MAX)?;
         self.hold(value.as_ref().map_or(0, Bytes::len))?;
         Ok(value)
     }
@@ -313,41 +337,19 @@ impl<'a> Access<'a> {
         self.check_writable()?;
         self.meter.count(1)?;
         let raw = record::record_key(table, id, name);
-        let bytes = value.as_ref().map_or(0, Bytes::len);
-        self.work(raw.len() + bytes + RECORD_WORK_BYTES)?;
+        let work = |value: &Option<Bytes>| {
+            raw.len() + value.as_ref().map_or(0, Bytes::len) + RECORD_WORK_BYTES
+        };
+        self.work(work(&value))?;
         let extra = self.buffer.extra();
-        extra.records.insert(raw.as_slice().into(), value);
+        if let Some(replaced) = extra.records.insert(raw.as_slice().into(), value) {
+            self.work.release(work(&replaced));
+        }
         if let Some(at) = self.owners.iter().position(|(owned, ..)| *owned == id) {
             let (_, shard, key) = self.owners.swap_remove(at);
             extra.touched.push((shard, key));
         }
         Ok(())
-    }
-
-    /// Removes what belongs to a key's old state and not to its new one.
-    fn leave(&mut self, key: &[u8], old: Option<&Entry>, new: Option<&Entry>) {
-        let Some(old) = old else { return };
-        if let Some(at) = old.expire_at_ms {
-            if new.is_none_or(|new| new.expire_at_ms != Some(at)) {
-                self.buffer
-                    .extra()
-                    .index
-                    .insert(record::expiry_key(at, key), false);
-            }
-        }
-        let Object::Collection(header) = &old.object else {
-            return;
-        };
-        let kept = match new {
-            Some(Entry {
-                object: Object::Collection(new),
-                ..
-            }) => new.id == header.id,
-            _ => false,
-        };
-        if !kept {
-            self.buffer.drop_collection(header.kind, header.id);
-        }
     }
 
     /// The shard of a key that this command may write.

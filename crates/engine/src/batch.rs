@@ -10,7 +10,7 @@ use crate::buffer::{Buffer, Extra};
 use crate::device::{tag, Tag, TAGS};
 use crate::record::{self, RawKey, OBJECT};
 use crate::shard::Key;
-use crate::{Entry, Object, Seq};
+use crate::{Entry, Seq};
 use bytes::Bytes;
 use rocksdb::WriteBatch;
 use smallvec::SmallVec;
@@ -91,8 +91,8 @@ impl Batch {
     }
 
     /// Adds a command's writes. Their order among themselves does not matter, but for a clear,
-    /// which comes first: no record is written twice by one command, and the id of a collection
-    /// it dropped is not among those it wrote to.
+    /// which comes first: no record is written twice by one command, and an id whose records it
+    /// dropped or removed is not among those it wrote to.
     pub(crate) fn add(&mut self, buffer: &Buffer, seq: Seq) {
         if let Some(extra) = &buffer.extra {
             self.add_extra(extra);
@@ -118,12 +118,13 @@ impl Batch {
                 self.ops.push(Op::Range(from, to));
             }
         }
-        for (kind, id) in &extra.dropped {
-            for table in record::tables(*kind) {
-                let (from, to) = record::record_range(*table, *id);
-                self.ops.push(Op::Range(from, to));
-            }
+        for (table, id) in &extra.dropped {
+            let (from, to) = record::record_range(*table, *id);
+            self.ops.push(Op::Range(from, to));
         }
+        let removed = extra.removed.iter();
+        self.ops
+            .extend(removed.map(|raw| Op::Record(raw.clone(), None)));
         let records = extra.records.iter();
         self.ops
             .extend(records.map(|(raw, value)| Op::Record(raw.clone(), value.clone())));
@@ -141,14 +142,14 @@ impl Batch {
     /// The batch as RocksDB takes it.
     pub(crate) fn encode(&self) -> WriteBatch {
         let mut writes = WriteBatch::with_capacity_bytes(self.bytes + BATCH_SLACK);
-        let mut scratch = Vec::new();
+        let mut scribe = Scribe::default();
         // A removed range ends a run: what was written before it goes, what comes after stays.
         for run in self.ops.split_inclusive(|op| matches!(op, Op::Range(..))) {
             let (run, range) = match run.split_last() {
                 Some((Op::Range(from, to), run)) => (run, Some((from, to))),
                 _ => (run, None),
             };
-            encode_run(run, &mut writes, &mut scratch);
+            scribe.write_run(run, &mut writes);
             if let Some((from, to)) = range {
                 writes.delete_range(from, to);
             }
@@ -160,49 +161,68 @@ impl Batch {
 /// Beyond the bytes it is expected to hold: headers, properties.
 const BATCH_SLACK: usize = 256;
 
-/// A value is copied so much at a time, and a core that waits for the processor goes before the rest: some 20 us.
-const PIECE_BYTES: usize = 64 << 10;
+/// So much is copied at a time, and a core that waits for the processor goes before the rest: some 20 us.
+const STRETCH_BYTES: usize = 64 << 10;
 
-fn encode_run(run: &[Op], writes: &mut WriteBatch, scratch: &mut Vec<u8>) {
-    let mut order: SmallVec<[(u8, &[u8], u32); 4]> = SmallVec::with_capacity(run.len());
-    order.extend((0u32..).zip(run).map(|(at, op)| {
-        let (prefix, rest) = op.key();
-        (prefix, rest, at)
-    }));
-    order.sort_unstable();
-    for (at, (prefix, rest, index)) in order.iter().enumerate() {
-        let repeated = order
-            .get(at + 1)
-            .is_some_and(|next| (next.0, next.1) == (*prefix, *rest));
-        if !repeated {
-            encode_op(&run[*index as usize], writes, scratch);
-        }
-    }
+/// Writes operations down.
+#[derive(Default)]
+struct Scribe {
+    scratch: Vec<u8>,
+    /// Bytes copied since it last stepped back.
+    copied: usize,
 }
 
-fn encode_op(op: &Op, writes: &mut WriteBatch, scratch: &mut Vec<u8>) {
-    match op {
-        Op::Record(raw, Some(value)) => writes.put(raw, value),
-        Op::Record(raw, None) => writes.delete(raw),
-        Op::Object(key, None) => writes.delete(record::object_key(key)),
-        Op::Object(key, Some(entry)) => {
-            let raw = record::object_key(key);
-            let head = record::encode_head(entry);
-            if let Object::String(value) = &entry.object {
-                scratch.clear();
-                scratch.extend_from_slice(&head);
-                for piece in value.chunks(PIECE_BYTES) {
-                    scratch.extend_from_slice(piece);
-                    if piece.len() == PIECE_BYTES {
-                        std::thread::yield_now();
-                    }
-                }
-                writes.put(raw, scratch);
-            } else {
-                writes.put(raw, head);
+impl Scribe {
+    fn write_run(&mut self, run: &[Op], writes: &mut WriteBatch) {
+        let mut order: SmallVec<[(u8, &[u8], u32); 4]> = SmallVec::with_capacity(run.len());
+        order.extend((0u32..).zip(run).map(|(at, op)| {
+            let (prefix, rest) = op.key();
+            (prefix, rest, at)
+        }));
+        order.sort_unstable();
+        for (at, (prefix, rest, index)) in order.iter().enumerate() {
+            let repeated = order
+                .get(at + 1)
+                .is_some_and(|next| (next.0, next.1) == (*prefix, *rest));
+            if !repeated {
+                self.write(&run[*index as usize], writes);
             }
         }
-        Op::Range(from, to) => writes.delete_range(from, to),
+    }
+
+    fn write(&mut self, op: &Op, writes: &mut WriteBatch) {
+        match op {
+            Op::Record(raw, Some(value)) => {
+                writes.put(raw, value);
+                self.step_back(value.len());
+            }
+            Op::Record(raw, None) => writes.delete(raw),
+            Op::Object(key, None) => writes.delete(record::object_key(key)),
+            Op::Object(key, Some(entry)) => {
+                let raw = record::object_key(key);
+                let head = record::encode_head(entry);
+                if let Some(value) = entry.whole() {
+                    self.scratch.clear();
+                    self.scratch.extend_from_slice(&head);
+                    for stretch in value.chunks(STRETCH_BYTES) {
+                        self.scratch.extend_from_slice(stretch);
+                        self.step_back(stretch.len());
+                    }
+                    writes.put(raw, &self.scratch);
+                } else {
+                    writes.put(raw, head);
+                }
+            }
+            Op::Range(from, to) => writes.delete_range(from, to),
+        }
+    }
+
+    fn step_back(&mut self, copied: usize) {
+        self.copied += copied;
+        if self.copied >= STRETCH_BYTES {
+            self.copied = 0;
+            std::thread::yield_now();
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::batch::RECORD_BYTES;
 use crate::record::{self, RawKey};
 use crate::shard::Key;
-use crate::{Entry, Kind, Object};
+use crate::{Entry, Table};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Up to so many objects are searched one by one; more get an index.
 const LINEAR_MAX: usize = 12;
@@ -35,8 +36,10 @@ pub(crate) struct Extra {
     pub clear: bool,
     /// Records of collections, `None` = deleted.
     pub records: BTreeMap<Box<[u8]>, Option<Bytes>>,
-    /// Collections whose records go.
-    pub dropped: Vec<(Kind, u64)>,
+    /// Tables of ids that nothing refers to any more: all their records go.
+    pub dropped: Vec<(Table, u64)>,
+    /// Records of such ids that go one by one. Nobody can ask for them again, so memory need not know.
+    pub removed: Vec<Box<[u8]>>,
     /// Expiry index, `true` = add.
     pub index: BTreeMap<RawKey, bool>,
     /// Keys whose collection changed, though perhaps not its header.
@@ -53,6 +56,7 @@ impl Buffer {
                 !extra.clear
                     && extra.records.is_empty()
                     && extra.dropped.is_empty()
+                    && extra.removed.is_empty()
                     && extra.index.is_empty()
             })
     }
@@ -111,22 +115,25 @@ impl Buffer {
         extra.new_id = new_id;
     }
 
-    /// The records of a collection go, buffered ones too.
-    pub(crate) fn drop_collection(&mut self, kind: Kind, id: u64) {
-        let extra = self.extra();
-        for table in record::tables(kind) {
-            let (from, to) = record::record_range(*table, id);
-            extra
-                .records
-                .retain(|raw, _| raw.as_ref() < from.as_slice() || raw.as_ref() >= to.as_slice());
-        }
-        extra.dropped.push((kind, id));
+    /// Forgets what this command wrote to a table of an id; returns which records it deleted there.
+    pub(crate) fn forget_records(&mut self, table: Table, id: u64) -> Vec<Box<[u8]>> {
+        let Some(extra) = &mut self.extra else {
+            return Vec::new();
+        };
+        let (from, to) = record::record_range(table, id);
+        let range = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+        let written = extra.records.range::<[u8], _>(range);
+        let mut written: Vec<Box<[u8]>> = written.map(|(raw, _)| raw.clone()).collect();
+        written.retain(|raw| matches!(extra.records.remove(raw), Some(None)));
+        written
     }
 
     /// Keys and records written.
     pub(crate) fn len(&self) -> usize {
-        let extra = self.extra.as_ref();
-        self.objects.len() + extra.map_or(0, |extra| extra.records.len() + extra.index.len())
+        let extra = self.extra.as_ref().map_or(0, |extra| {
+            extra.records.len() + extra.removed.len() + extra.index.len()
+        });
+        self.objects.len() + extra
     }
 
     /// Bytes this will add to a batch, roughly.
@@ -134,8 +141,12 @@ impl Buffer {
         let objects: usize = self.objects.iter().map(ObjectWrite::bytes).sum();
         let records: usize = self.extra.as_ref().map_or(0, |extra| {
             let values = extra.records.iter();
+            let values =
+                values.map(|(raw, value)| raw.len() + value.as_ref().map_or(0, Bytes::len));
+            let removed = extra.removed.iter().map(|raw| raw.len());
             values
-                .map(|(raw, value)| raw.len() + value.as_ref().map_or(0, Bytes::len) + RECORD_BYTES)
+                .chain(removed)
+                .map(|bytes| bytes + RECORD_BYTES)
                 .sum()
         });
         objects + records + RECORD_BYTES
@@ -144,13 +155,7 @@ impl Buffer {
 
 impl ObjectWrite {
     fn bytes(&self) -> usize {
-        let value = match &self.entry {
-            Some(Entry {
-                object: Object::String(value),
-                ..
-            }) => value.len(),
-            _ => RECORD_BYTES,
-        };
-        self.key.len() + value + RECORD_BYTES
+        let whole = self.entry.as_ref().and_then(Entry::whole);
+        self.key.len() + whole.map_or(RECORD_BYTES, Bytes::len) + RECORD_BYTES
     }
 }

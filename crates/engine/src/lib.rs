@@ -29,6 +29,7 @@ mod expiry;
 mod gate;
 mod keyspace;
 mod latch;
+mod leave;
 mod log;
 mod memory;
 mod meter;
@@ -47,6 +48,7 @@ mod shared;
 mod shim;
 mod slots;
 mod stats;
+mod strings;
 mod tries;
 mod types;
 mod upkeep;
@@ -65,9 +67,10 @@ pub use options::{EngineOptions, KeyspaceOptions, Notify, Sync};
 pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
 pub use stats::KeyspaceStats;
+pub use strings::{Parts, PIECE_BYTES, WHOLE_BYTES_MAX};
 pub use types::{
     Blocks, Committed, Entry, Expired, Header, Keys, Kind, Object, Order, Outcome, Page, Seq, Stop,
-    Table, Waiter,
+    Table, Text, Waiter,
 };
 pub use watch::Watch;
 pub use work::Allowance;

@@ -1,7 +1,7 @@
 //! How much a command may do where it runs.
 //!
-//! Work is counted in **steps**: a key or a record that is looked at or written is one, a KiB that is
-//! copied is one, a read that may wait for the device is [`DEVICE_STEPS`]. Steps are counted, not
+//! Work is counted in **steps**: a key or a record that is looked at or written is one, 4 KiB
+//! that are copied are one, a read that may wait for the device is [`DEVICE_STEPS`]. Steps are counted, not
 //! timed, so that the same command stops at the same place on every machine.
 //!
 //! * In a turn of a core a command may take [`TURN_STEPS`]: others wait for that core. Beyond, it
@@ -21,8 +21,8 @@ pub const HANDLER_STEPS: u64 = 1_024;
 const STRIDE: u64 = 256;
 /// A read that may wait for the device takes some 100 us, as long as so many records in memory.
 pub(crate) const DEVICE_STEPS: u64 = 8;
-/// Bytes that are copied in about the time of a step.
-const BYTES_PER_STEP: usize = 1 << 10;
+/// Bytes that are copied or looked through in about the time of a step.
+const BYTES_PER_STEP: usize = 4 << 10;
 
 /// Says whether anybody still waits for a command, perhaps after a wait.
 pub type GoOn = Box<dyn FnMut() -> bool + Send>;
@@ -83,7 +83,17 @@ impl Meter {
         Ok(())
     }
 
-    /// Counts the copying of so many bytes.
+    /// As [`Meter::count`] would stop the command, but counts nothing.
+    pub(crate) fn foresee(&self, steps: u64) -> Result<(), Stop> {
+        let after = self.steps.saturating_add(steps);
+        match self.place {
+            Place::Turn if after > TURN_STEPS => Err(Stop::Disk),
+            Place::Handler if after > HANDLER_STEPS => Err(Stop::Large),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts so many bytes that are copied or looked through.
     #[inline]
     pub(crate) fn copied(&mut self, bytes: usize) -> Result<(), Stop> {
         match bytes / BYTES_PER_STEP {

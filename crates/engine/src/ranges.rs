@@ -9,17 +9,22 @@ use crate::latch::Held;
 use crate::meter::Meter;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
 use crate::rocks::Db;
-use crate::{Blocks, Entry, Object, Order, Page, Stop, Table};
+use crate::{Blocks, Entry, Order, Page, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 /// A page ends behind so many bytes: values may be large.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Live keys are counted one by one up to here (about 50 ms); beyond, RocksDB's estimate is used.
 const COUNTED_KEYS_MAX: u64 = 100_000;
+
+/// What it takes to find the first record of a range, among some memtables and files.
+const SEEK_STEPS: u64 = 4;
+/// Read ahead of the pieces of a string: beyond, the device gives no more a second.
+const PIECES_AHEAD_BYTES: usize = 256 << 10;
 
 type Overlay = BTreeMap<Box<[u8]>, Option<Bytes>>;
 
@@ -28,6 +33,8 @@ struct Span {
     from: RawKey,
     to: RawKey,
     order: Order,
+    /// All of it will be wanted: the device is asked for so many bytes at a time. 0: the database chooses.
+    ahead_bytes: usize,
 }
 
 impl Span {
@@ -51,7 +58,13 @@ impl Span {
             Bound::Included(name) => raw(name, true),
             Bound::Excluded(name) => raw(name, false),
         };
-        Span { from, to, order }
+        let ahead_bytes = 0;
+        Span {
+            from,
+            to,
+            order,
+            ahead_bytes,
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -62,6 +75,7 @@ impl Span {
         let mut options = ReadOptions::default();
         options.set_iterate_lower_bound(self.from.as_slice());
         options.set_iterate_upper_bound(self.to.as_slice());
+        options.set_readahead_size(self.ahead_bytes);
         options
     }
 }
@@ -95,14 +109,63 @@ impl Access<'_> {
             more = items.len() >= limit || bytes >= PAGE_BYTES_MAX;
             Ok(!more)
         };
-        // What reads a collection from a snapshot has a large reply, once.
-        let blocks = match self.view {
-            View::Snapshot { .. } => Blocks::Pass,
-            _ => Blocks::Keep,
-        };
+        let blocks = self.kept_blocks();
         self.merge(&span, overlay, blocks, &mut emit)?;
         self.hold(bytes)?;
         Ok(Page { items, more })
+    }
+
+    /// The pieces of a string that were written, of these numbers.
+    pub(crate) fn pieces(
+        &mut self,
+        id: u64,
+        numbers: Range<u64>,
+    ) -> Result<Vec<(u64, Bytes)>, Stop> {
+        let mut pieces = Vec::new();
+        let span = Span {
+            from: record::piece_key(id, numbers.start),
+            to: record::piece_key(id, numbers.end),
+            order: Order::Up,
+            ahead_bytes: PIECES_AHEAD_BYTES,
+        };
+        let overlay = self.overlay(&span, id)?;
+        let blocks = self.kept_blocks();
+        self.merge(&span, overlay, blocks, &mut |raw, value| {
+            pieces.push((record::piece_of(raw), Bytes::copy_from_slice(value)));
+            Ok(true)
+        })?;
+        Ok(pieces)
+    }
+
+    /// What reads from a snapshot has a large reply, once.
+    fn kept_blocks(&self) -> Blocks {
+        match self.view {
+            View::Snapshot { .. } => Blocks::Pass,
+            _ => Blocks::Keep,
+        }
+    }
+
+    /// Raw keys of all records under an id, tables together; `None`: they and their values have more than `bytes_max`
+    /// bytes.
+    pub(crate) fn record_names(
+        &mut self,
+        tables: &[Table],
+        id: u64,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<Box<[u8]>>>, Stop> {
+        let (mut names, mut bytes) = (Vec::new(), 0);
+        for table in tables {
+            self.steps(SEEK_STEPS)?;
+            let (head, end) = record::record_range(*table, id);
+            let span = Span::new(head, end, (Bound::Unbounded, Bound::Unbounded), Order::Up);
+            let overlay = self.overlay(&span, id)?;
+            self.merge(&span, overlay, Blocks::Pass, &mut |raw, value| {
+                names.push(raw.into());
+                bytes += raw.len() + value.len();
+                Ok(bytes <= bytes_max)
+            })?;
+        }
+        Ok((bytes <= bytes_max).then_some(names))
     }
 
     /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs [`crate::Keys::None`]
@@ -333,8 +396,6 @@ fn weave(
 
 fn encode(entry: &Entry) -> Bytes {
     let mut value = record::encode_head(entry).to_vec();
-    if let Object::String(string) = &entry.object {
-        value.extend_from_slice(string);
-    }
+    value.extend_from_slice(entry.whole().map_or(&[], |string| &string[..]));
     value.into()
 }

@@ -7,7 +7,9 @@ use crate::record::{self, RawKey};
 use crate::rocks::InMemory;
 use crate::shard::{Cached, Shard};
 use crate::{Entry, Object, Stop};
+use bytes::Bytes;
 use rocksdb::ReadOptions;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 impl Access<'_> {
@@ -146,6 +148,31 @@ impl Access<'_> {
                 Err(self.keyspace.read_error(message).into())
             }
         }
+    }
+
+    /// The bytes in `within` of a record under an id, as far as it has any; `None`: there is no such record.
+    pub(crate) fn stored(
+        &mut self,
+        id: u64,
+        raw: &RawKey,
+        within: Range<usize>,
+    ) -> Result<Option<Bytes>, Stop> {
+        let range = |len: usize| within.start.min(len)..within.end.min(len);
+        let slice = |value: Bytes| value.slice(range(value.len()));
+        if let Some(extra) = &self.buffer.extra {
+            if let Some(value) = extra.records.get(raw.as_slice()) {
+                return Ok(value.clone().map(slice));
+            }
+        }
+        if !matches!(self.view, View::Snapshot { .. }) {
+            let pinned = self.keyspace.stripe(id).lock().get(raw);
+            if let Some((seq, value)) = pinned {
+                self.see(seq);
+                return Ok(value.map(slice));
+            }
+        }
+        let copy = |value: &[u8]| Bytes::copy_from_slice(&value[range(value.len())]);
+        self.read(raw, |value| value.map(copy))
     }
 
     /// Reads a record from the database, as the view allows.

@@ -3,6 +3,7 @@
 //! | record | value |
 //! |---|---|
 //! | `o<key>` | flags, [expiry u64], then the string or (id u64, length u64) |
+//! | `p<id u64><number u64>` | a piece of a string that is not kept whole |
 //! | `h<id u64><field>` | the field's value |
 //! | `m<id u64><member>` | the member's score |
 //! | `s<id u64><score><member>` | nothing: the order of scores |
@@ -11,7 +12,7 @@
 //!
 //! Integers are big-endian, so that byte order is number order.
 
-use crate::{Entry, Header, Kind, Object, Table};
+use crate::{Entry, Header, Kind, Object, Table, Text};
 use bytes::Bytes;
 use smallvec::SmallVec;
 
@@ -23,20 +24,23 @@ pub(crate) const OBJECT: u8 = b'o';
 /// Prefix of the expiry index.
 pub(crate) const EXPIRY: u8 = b'x';
 /// Every prefix that FLUSHALL removes; properties stay.
-pub(crate) const DATA_PREFIXES: [u8; 5] = [b'h', b'm', b'o', b's', b'x'];
+pub(crate) const DATA_PREFIXES: [u8; 6] = [b'h', b'm', b'o', b'p', b's', b'x'];
 /// Ids below this are used or burnt.
 pub(crate) const NEXT_ID: &[u8] = b"!ids";
-/// Present once a collection existed: from then on a blind overwrite may hide one.
+/// Present once there was a key with records under an id: from then on a blind overwrite may hide one.
 pub(crate) const COLLECTIONS: &[u8] = b"!collections";
 /// Which version of this format the database has.
 pub(crate) const FORMAT: &[u8] = b"!format";
-/// The version this code writes and reads.
-pub(crate) const FORMAT_VERSION: &[u8] = b"1";
+/// The version this code writes.
+pub(crate) const FORMAT_VERSION: &[u8] = b"2";
+/// Versions it reads as well. 1: every string is whole, however long.
+pub(crate) const FORMATS_BEFORE: [&[u8]; 1] = [b"1"];
 
 const TYPE_MASK: u8 = 0b0000_1111;
 const TYPE_STRING: u8 = 0;
 const TYPE_HASH: u8 = 1;
 const TYPE_SORTED_SET: u8 = 2;
+const TYPE_PIECES: u8 = 3;
 const FLAG_EXPIRES: u8 = 0b1000_0000;
 
 impl Table {
@@ -45,6 +49,7 @@ impl Table {
             Table::Field => b'h',
             Table::Member => b'm',
             Table::Score => b's',
+            Table::Piece => b'p',
         }
     }
 }
@@ -65,7 +70,7 @@ pub(crate) fn object_key(key: &[u8]) -> RawKey {
     raw
 }
 
-/// `h`, `m` or `s`, the id, the name.
+/// `h`, `m`, `p` or `s`, the id, the name.
 pub(crate) fn record_key(table: Table, id: u64, name: &[u8]) -> RawKey {
     let mut raw = RawKey::with_capacity(name.len() + RECORD_HEAD);
     raw.push(table.prefix());
@@ -77,13 +82,24 @@ pub(crate) fn record_key(table: Table, id: u64, name: &[u8]) -> RawKey {
 /// Bytes before the name in a record key.
 pub(crate) const RECORD_HEAD: usize = 9;
 
-/// The collection id in a record key.
+/// The id in a record key.
 pub(crate) fn id_of(raw: &[u8]) -> u64 {
     let id = raw.get(1..RECORD_HEAD).and_then(decode_u64);
     id.unwrap_or_default()
 }
 
-/// First and past-the-last key of a collection's table.
+/// `p<id><number>`.
+pub(crate) fn piece_key(id: u64, number: u64) -> RawKey {
+    record_key(Table::Piece, id, &number.to_be_bytes())
+}
+
+/// The number in a piece's record key.
+pub(crate) fn piece_of(raw: &[u8]) -> u64 {
+    let number = raw.get(RECORD_HEAD..).and_then(decode_u64);
+    number.unwrap_or_default()
+}
+
+/// First and past-the-last key of a table's records under an id.
 pub(crate) fn record_range(table: Table, id: u64) -> (RawKey, RawKey) {
     (
         record_key(table, id, b""),
@@ -110,19 +126,22 @@ pub(crate) fn parse_expiry_key(raw: &[u8]) -> Option<(u64, &[u8])> {
 /// The value of an object record, in two parts so that a string is not copied once more.
 pub(crate) fn encode_head(entry: &Entry) -> SmallVec<[u8; 32]> {
     let mut head = SmallVec::new();
-    let kind = match &entry.object {
-        Object::String(_) => TYPE_STRING,
-        Object::Collection(h) if h.kind == Kind::Hash => TYPE_HASH,
-        Object::Collection(_) => TYPE_SORTED_SET,
+    let (kind, records) = match &entry.object {
+        Object::String(Text::Whole(_)) => (TYPE_STRING, None),
+        Object::String(Text::Pieces { id, len }) => (TYPE_PIECES, Some((id, len))),
+        Object::Collection(Header { kind, id, len }) => match kind {
+            Kind::Hash => (TYPE_HASH, Some((id, len))),
+            Kind::SortedSet => (TYPE_SORTED_SET, Some((id, len))),
+        },
     };
     let expires = entry.expire_at_ms.map_or(0, |_| FLAG_EXPIRES);
     head.push(kind | expires);
     if let Some(at) = entry.expire_at_ms {
         head.extend_from_slice(&at.to_be_bytes());
     }
-    if let Object::Collection(header) = &entry.object {
-        head.extend_from_slice(&header.id.to_be_bytes());
-        head.extend_from_slice(&header.len.to_be_bytes());
+    if let Some((id, len)) = records {
+        head.extend_from_slice(&id.to_be_bytes());
+        head.extend_from_slice(&len.to_be_bytes());
     }
     head
 }
@@ -134,21 +153,21 @@ pub(crate) fn decode(value: &[u8]) -> Option<Entry> {
     if flags & FLAG_EXPIRES != 0 {
         expire_at_ms = Some(take_u64(&mut rest)?);
     }
-    let kind = match flags & TYPE_MASK {
-        TYPE_STRING => {
-            return Some(Entry {
-                object: Object::String(Bytes::copy_from_slice(rest)),
-                expire_at_ms,
-            })
+    let kind = flags & TYPE_MASK;
+    let object = if kind == TYPE_STRING {
+        Object::String(Text::Whole(Bytes::copy_from_slice(rest)))
+    } else {
+        let (id, len) = (take_u64(&mut rest)?, take_u64(&mut rest)?);
+        let collection = |kind| Object::Collection(Header { kind, id, len });
+        match kind {
+            TYPE_HASH => collection(Kind::Hash),
+            TYPE_SORTED_SET => collection(Kind::SortedSet),
+            TYPE_PIECES => Object::String(Text::Pieces { id, len }),
+            _ => return None,
         }
-        TYPE_HASH => Kind::Hash,
-        TYPE_SORTED_SET => Kind::SortedSet,
-        _ => return None,
     };
-    let id = take_u64(&mut rest)?;
-    let len = take_u64(&mut rest)?;
     Some(Entry {
-        object: Object::Collection(Header { kind, id, len }),
+        object,
         expire_at_ms,
     })
 }
@@ -230,8 +249,12 @@ mod tests {
             len: u64::MAX,
         };
         for object in [
-            Object::String(Bytes::from_static(b"")),
-            Object::String(Bytes::from_static(b"value")),
+            Object::String(Text::default()),
+            Object::String(Text::Whole(Bytes::from_static(b"value"))),
+            Object::String(Text::Pieces {
+                id: 3,
+                len: 1 << 40,
+            }),
             Object::Collection(header),
             Object::Collection(Header {
                 kind: Kind::Hash,
@@ -244,13 +267,12 @@ mod tests {
                     expire_at_ms,
                 };
                 let mut value = encode_head(&entry).to_vec();
-                if let Object::String(s) = &entry.object {
-                    value.extend_from_slice(s);
-                }
+                value.extend_from_slice(entry.whole().map_or(&[], |s| &s[..]));
                 assert_eq!(decode(&value), Some(entry));
             }
         }
         assert_eq!(decode(b""), None);
         assert_eq!(decode(&[TYPE_HASH, 1]), None);
+        assert_eq!(decode(&[TYPE_MASK; 17]), None);
     }
 }

@@ -9,7 +9,7 @@
 //! key's latch, and nobody writes a latched key but its holder: no write can slip between the
 //! read and the fill.
 
-use crate::{Entry, Object, Seq, Waiter};
+use crate::{Entry, Seq, Waiter};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use quick_cache::unsync::Cache;
@@ -42,13 +42,9 @@ pub(crate) struct Cached {
 
 impl Cached {
     fn bytes(&self) -> u64 {
-        match &self.entry {
-            Some(Entry {
-                object: Object::String(value),
-                ..
-            }) => value.len() as u64,
-            _ => 0,
-        }
+        self.entry
+            .as_ref()
+            .map_or(0, |entry| entry.value_bytes() as u64)
     }
 }
 
@@ -139,10 +135,11 @@ impl Shard {
         found
     }
 
-    /// As [`Shard::lookup`], but only a string or an absence; anything else is left, uncounted, to a lookup.
+    /// As [`Shard::lookup`], but only a whole string or an absence; anything else is left, uncounted, to a lookup.
     pub(crate) fn lend(&mut self, key: &[u8]) -> Option<&Cached> {
         let found = found(&self.cache, &self.pins, key);
-        let lent = found.filter(|cached| cached.entry.as_ref().is_none_or(Entry::is_string));
+        let lendable = |entry: &Entry| entry.whole().is_some();
+        let lent = found.filter(|cached| cached.entry.as_ref().is_none_or(lendable));
         self.hits += u64::from(lent.is_some());
         lent
     }
@@ -354,7 +351,7 @@ mod tests {
     fn what_is_not_lent_is_counted_by_the_lookup_that_follows() {
         let mut shard = Shard::new(64 << 10, 1 << 20);
         shard.write(Key::from_slice(b"string"), written(1, 10), 0);
-        let object = Object::Collection(crate::Header {
+        let object = crate::Object::Collection(crate::Header {
             kind: crate::Kind::Hash,
             id: 1,
             len: 1,

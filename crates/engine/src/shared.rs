@@ -5,7 +5,7 @@ use crate::keyspace::Keyspace;
 use crate::log::Pending;
 use crate::memory::{Buffers, Memory};
 use crate::pool::{Handlers, Pool};
-use crate::record::{FORMAT, FORMAT_VERSION};
+use crate::record::{FORMAT, FORMATS_BEFORE, FORMAT_VERSION};
 use crate::rocks::{Commons, Db};
 use crate::{EngineError, KeyspaceOptions};
 use rocksdb::Options;
@@ -91,17 +91,22 @@ fn open_or_create(tenant: &str, directory: &Path, options: &Options) -> Result<D
         message,
     };
     let db = Db::open(options, directory).map_err(|error| failed(error.into_string()))?;
-    match db.rocks.get(FORMAT) {
-        Ok(Some(version)) if version == FORMAT_VERSION => Ok(db),
-        Ok(Some(version)) => Err(failed(format!(
-            "its records have format {}, this version reads only {}",
-            version.escape_ascii(),
-            FORMAT_VERSION.escape_ascii()
-        ))),
-        Ok(None) => match db.rocks.put(FORMAT, FORMAT_VERSION) {
-            Ok(()) => Ok(db),
-            Err(error) => Err(failed(error.into_string())),
-        },
+    let found = db.rocks.get(FORMAT);
+    let found = found.map_err(|error| failed(error.into_string()))?;
+    match found.as_deref() {
+        Some(version) if version == FORMAT_VERSION => return Ok(db),
+        Some(version) if !FORMATS_BEFORE.contains(&version) => {
+            return Err(failed(format!(
+                "its records have format {}, this version reads only up to {}",
+                version.escape_ascii(),
+                FORMAT_VERSION.escape_ascii()
+            )))
+        }
+        // New, or of an older version, which would not understand what this one may write.
+        _ => {}
+    }
+    match db.rocks.put(FORMAT, FORMAT_VERSION) {
+        Ok(()) => Ok(db),
         Err(error) => Err(failed(error.into_string())),
     }
 }

@@ -79,13 +79,70 @@ pub struct Header {
     pub len: u64,
 }
 
+/// A string of bytes. [`crate::Access::parts`] reads either form, [`crate::Access::write`] changes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// All of it.
+    Whole(Bytes),
+    /// Its bytes are records of their own ([`Table::Piece`]).
+    Pieces {
+        /// Unique in the keyspace for ever, as a collection's.
+        id: u64,
+        /// Number of bytes.
+        len: u64,
+    },
+}
+
+impl Default for Text {
+    fn default() -> Text {
+        Text::Whole(Bytes::new())
+    }
+}
+
+impl Text {
+    /// Number of bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Text::Whole(bytes) => bytes.len() as u64,
+            Text::Pieces { len, .. } => *len,
+        }
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All its bytes, if it is short enough to be kept in one record.
+    #[must_use]
+    pub fn whole(&self) -> Option<&Bytes> {
+        match self {
+            Text::Whole(bytes) => Some(bytes),
+            Text::Pieces { .. } => None,
+        }
+    }
+}
+
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
     /// A string of bytes.
-    String(Bytes),
+    String(Text),
     /// A collection.
     Collection(Header),
+}
+
+impl Object {
+    /// The id that its other records lie under, if it may have any.
+    pub(crate) fn id(&self) -> Option<u64> {
+        match self {
+            Object::String(Text::Whole(_)) => None,
+            Object::String(Text::Pieces { id, .. }) => Some(*id),
+            Object::Collection(header) => Some(header.id),
+        }
+    }
 }
 
 /// What a key holds, and until when.
@@ -102,24 +159,22 @@ impl Entry {
     #[must_use]
     pub fn string(value: Bytes) -> Entry {
         Entry {
-            object: Object::String(value),
+            object: Object::String(Text::Whole(value)),
             expire_at_ms: None,
         }
     }
 
-    /// Whether it is a string.
-    #[must_use]
-    pub fn is_string(&self) -> bool {
-        matches!(self.object, Object::String(_))
+    /// The string, if it is one that lies here whole.
+    pub(crate) fn whole(&self) -> Option<&Bytes> {
+        match &self.object {
+            Object::String(text) => text.whole(),
+            Object::Collection(_) => None,
+        }
     }
 
-    /// Bytes of the string; a collection's records are read one by one.
-    #[must_use]
-    pub fn value_bytes(&self) -> usize {
-        match &self.object {
-            Object::String(value) => value.len(),
-            Object::Collection(_) => 0,
-        }
+    /// Bytes of a string that lies here whole; other records are read one by one.
+    pub(crate) fn value_bytes(&self) -> usize {
+        self.whole().map_or(0, Bytes::len)
     }
 
     /// Whether it counts as present at `now_ms`.
@@ -129,7 +184,7 @@ impl Entry {
     }
 }
 
-/// The record tables of collections.
+/// The tables of records that lie under an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// Hash field -> value.
@@ -138,6 +193,8 @@ pub enum Table {
     Member,
     /// Order-preserving score ([`crate::score_key`]) and member -> nothing.
     Score,
+    /// Number of a piece of a string -> its bytes.
+    Piece,
 }
 
 /// Part of an ordered read.

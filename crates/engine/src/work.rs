@@ -47,6 +47,11 @@ impl Work {
         self.allowance.get_or_insert_with(|| Arc::clone(allowance));
         Ok(())
     }
+
+    /// Takes back what was counted. The command keeps its part of the allowance for what comes next.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes as u64);
+    }
 }
 
 impl Drop for Work {

@@ -269,7 +269,7 @@ fn watches_see_what_changes_their_key() {
     run(&keyspace, &Keys::All, 1, |access| access.clear()).unwrap();
     assert!(wiped.dirty() && !absent.dirty() && !other.dirty());
     let timed = |access: &mut engine::Access| {
-        let object = engine::Object::String(Bytes::from_static(b"v"));
+        let object = engine::Object::String(engine::Text::Whole(Bytes::from_static(b"v")));
         access.put(
             b"e",
             Entry {

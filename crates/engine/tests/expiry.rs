@@ -7,6 +7,7 @@ use common::{commit, engine, get, run, set, small};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, Op};
 use engine::{
     Access, EngineError, Entry, Header, Keys, Keyspace, Kind, Object, Place, Stop, Sync, Table,
+    Text,
 };
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 fn timed(key: &'static [u8], at: u64) -> impl FnMut(&mut Access) -> Result<(), Stop> {
     move |access| {
-        let object = Object::String(Bytes::from_static(b"v"));
+        let object = Object::String(Text::Whole(Bytes::from_static(b"v")));
         let expire_at_ms = Some(at);
         access.put(
             key,
@@ -117,7 +118,7 @@ fn many(directory: &std::path::Path) -> (Arc<engine::Engine>, Arc<Keyspace>, Arc
     for number in 0..MANY {
         let key = number.to_be_bytes();
         commit(&keyspace, &[&key], |access| {
-            let object = Object::String(Bytes::from_static(b"v"));
+            let object = Object::String(Text::Whole(Bytes::from_static(b"v")));
             let expire_at_ms = Some(100);
             access.put(
                 &key,

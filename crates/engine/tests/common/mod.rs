@@ -124,7 +124,7 @@ pub fn get(keyspace: &Arc<Keyspace>, key: &[u8]) -> Result<Option<Bytes>, Engine
 
 pub fn string(entry: Entry) -> Option<Bytes> {
     match entry.object {
-        Object::String(value) => Some(value),
+        Object::String(text) => text.whole().cloned(),
         Object::Collection(_) => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{name, Op, Said};
 use bytes::Bytes;
-use engine::{score_key, Access, Blocks, Entry, Header, Kind, Object, Order, Stop, Table};
+use engine::{score_key, Access, Blocks, Entry, Header, Kind, Object, Order, Stop, Table, Text};
 use std::ops::Bound;
 
 /// A collection and its expiry.
@@ -30,20 +30,32 @@ fn header(
 pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
     let now = access.now_ms();
     match op {
-        Op::Get(k) => Ok(match access.get(&name(*k))? {
-            None => Said::Bytes(None),
-            Some(Entry {
-                object: Object::String(v),
-                ..
-            }) => Said::Bytes(Some(v.to_vec())),
-            Some(_) => Said::WrongType,
-        }),
+        Op::Get(k) => read(access, &name(*k), 0, u64::MAX),
+        Op::Read(k, from, len) => read(access, &name(*k), *from, *len),
         Op::Set(k, v, ttl) => {
-            let object = Object::String(v.clone().into());
+            let object = Object::String(Text::Whole(v.clone().into()));
             store(access, &name(*k), object, ttl.map(|t| now + t))?;
             Ok(Said::Nothing)
         }
-        Op::Append(k, v) => append(access, &name(*k), v),
+        Op::Append(k, v) => change(access, &name(*k), |access, text| {
+            access.write(text, text.len(), v.clone().into())
+        }),
+        Op::Write(k, at, v) => change(access, &name(*k), |access, text| {
+            access.write(text, *at, v.clone().into())
+        }),
+        Op::Extend(k, len) => change(access, &name(*k), |access, text| access.extend(text, *len)),
+        Op::Copy(a, b) => match access.get(&name(*a))? {
+            None => Ok(Said::Flag(false)),
+            Some(Entry {
+                object: Object::String(text),
+                expire_at_ms,
+            }) => {
+                let text = access.copy(&text)?;
+                store(access, &name(*b), Object::String(text), expire_at_ms)?;
+                Ok(Said::Flag(true))
+            }
+            Some(_) => Ok(Said::WrongType),
+        },
         Op::Delete(k) => Ok(Said::Flag(access.delete(&name(*k))?)),
         Op::Expire(k, ttl) => {
             let Some(mut entry) = access.get(&name(*k))? else {
@@ -85,17 +97,38 @@ pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
     }
 }
 
-fn append(access: &mut Access, key: &[u8], more: &[u8]) -> Result<Said, Stop> {
-    let (mut bytes, expire_at_ms) = match access.get(key)? {
-        None => (vec![], None),
+fn read(access: &mut Access, key: &[u8], from: u64, len: u64) -> Result<Said, Stop> {
+    let text = match access.get(key)? {
+        None => return Ok(Said::Bytes(None)),
         Some(Entry {
-            object: Object::String(v),
-            expire_at_ms,
-        }) => (v.to_vec(), expire_at_ms),
+            object: Object::String(text),
+            ..
+        }) => text,
         Some(_) => return Ok(Said::WrongType),
     };
-    bytes.extend_from_slice(more);
-    store(access, key, Object::String(bytes.into()), expire_at_ms)?;
+    let mut bytes = Vec::new();
+    let mut parts = access.parts(&text, from..from.saturating_add(len))?;
+    while let Some(part) = parts.next(access)? {
+        bytes.extend_from_slice(&part);
+    }
+    Ok(Said::Bytes(Some(bytes)))
+}
+
+fn change(
+    access: &mut Access,
+    key: &[u8],
+    change: impl Fn(&mut Access, &mut Text) -> Result<(), Stop>,
+) -> Result<Said, Stop> {
+    let (mut text, expire_at_ms) = match access.get(key)? {
+        None => (Text::default(), None),
+        Some(Entry {
+            object: Object::String(text),
+            expire_at_ms,
+        }) => (text, expire_at_ms),
+        Some(_) => return Ok(Said::WrongType),
+    };
+    change(access, &mut text)?;
+    store(access, key, Object::String(text), expire_at_ms)?;
     Ok(Said::Nothing)
 }
 

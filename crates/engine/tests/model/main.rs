@@ -10,7 +10,7 @@ mod execute;
 mod reference;
 
 use common::{engine, run, small};
-use engine::{Engine, Keys, Keyspace, Sync};
+use engine::{Engine, Keys, Keyspace, Sync, PIECE_BYTES};
 use execute::execute;
 use proptest::prelude::*;
 use reference::Model;
@@ -26,12 +26,17 @@ enum Value {
 }
 
 type Key = u8;
+const KEYS: Key = 6;
 
 #[derive(Clone, Debug)]
 enum Op {
     Get(Key),
     Set(Key, Vec<u8>, Option<u64>),
     Append(Key, Vec<u8>),
+    Read(Key, u64, u64),
+    Write(Key, u64, Vec<u8>),
+    Extend(Key, u64),
+    Copy(Key, Key),
     Delete(Key),
     Expire(Key, u64),
     Rename(Key, Key),
@@ -54,6 +59,25 @@ enum Op {
     Restart,
 }
 
+/// A place in a string, most of them beside an end of a piece.
+fn place() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        1 => 0..40u64,
+        3 => (0..4u64, 0..8u64).prop_map(|(piece, by)| (piece * PIECE_BYTES as u64 + by).saturating_sub(4)),
+        1 => 0..4 * PIECE_BYTES as u64,
+    ]
+}
+
+/// Bytes that differ from place to place, so that none can stand for another.
+fn long() -> impl Strategy<Value = Vec<u8>> {
+    let bytes = |seed: u64, len| {
+        (0..len)
+            .map(|at| (at * 31 + seed + at / 251) as u8)
+            .collect()
+    };
+    (0..200u64, place()).prop_map(move |(seed, len)| bytes(seed, len))
+}
+
 fn value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => prop::collection::vec(any::<u8>(), 0..20),
@@ -61,8 +85,22 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// What changes or reads a string.
+fn on_strings() -> impl Strategy<Value = Op> {
+    let key = || 0..KEYS;
+    let bytes = || prop_oneof![3 => value(), 1 => long()];
+    prop_oneof![
+        2 => (key(), long(), prop::option::of(1..50u64)).prop_map(|(k, v, t)| Op::Set(k, v, t)),
+        2 => (key(), bytes()).prop_map(|(k, v)| Op::Append(k, v)),
+        4 => (key(), place(), bytes()).prop_map(|(k, at, v)| Op::Write(k, at, v)),
+        4 => (key(), place(), place()).prop_map(|(k, at, len)| Op::Read(k, at, len)),
+        1 => (key(), place()).prop_map(|(k, len)| Op::Extend(k, len)),
+        1 => (key(), key()).prop_map(|(a, b)| Op::Copy(a, b)),
+    ]
+}
+
 fn command() -> impl Strategy<Value = Op> {
-    let key = || 0..6u8;
+    let key = || 0..KEYS;
     prop_oneof![
         4 => key().prop_map(Op::Get),
         4 => (key(), value(), prop::option::of(1..50u64)).prop_map(|(k, v, t)| Op::Set(k, v, t)),
@@ -75,6 +113,7 @@ fn command() -> impl Strategy<Value = Op> {
         2 => (key(), any::<bool>()).prop_map(|(k, down)| Op::HashAll(k, down)),
         3 => (key(), 0..8u8, any::<i8>()).prop_map(|(k, m, s)| Op::SetAdd(k, m, s)),
         2 => (key(), any::<i8>(), any::<i8>()).prop_map(|(k, a, b)| Op::SetRange(k, a, b)),
+        8 => on_strings(),
     ]
 }
 
@@ -201,12 +240,23 @@ fn keys_of(op: &Op) -> Vec<Key> {
         Op::Get(k) | Op::Set(k, ..) | Op::Append(k, _) | Op::Delete(k) | Op::Expire(k, _) => {
             vec![*k]
         }
+        Op::Read(k, ..) | Op::Write(k, ..) | Op::Extend(k, _) => vec![*k],
         Op::HashSet(k, ..) | Op::HashDelete(k, _) | Op::HashAll(k, _) => vec![*k],
         Op::SetAdd(k, ..) | Op::SetRange(k, ..) => vec![*k],
-        Op::Rename(a, b) => vec![*a, *b],
+        Op::Rename(a, b) | Op::Copy(a, b) => vec![*a, *b],
         Op::Exec(ops, _) => ops.iter().flat_map(keys_of).collect(),
         _ => vec![],
     }
+}
+
+/// First bytes of the records in the files of an empty keyspace. Properties stay, and so may entries of the expiry
+/// index, until their time comes.
+fn left_behind(directory: &tempfile::TempDir) -> String {
+    let database = directory.path().join("tenants/model");
+    let database = rocksdb::DB::open_for_read_only(&Default::default(), database, false).unwrap();
+    let records = database.iterator(rocksdb::IteratorMode::Start);
+    let first = records.map(|record| char::from(record.unwrap().0[0]));
+    first.filter(|first| !['!', 'x'].contains(first)).collect()
 }
 
 proptest! {
@@ -215,7 +265,7 @@ proptest! {
     #[test]
     fn commands_do_what_the_model_says(
         ops in prop::collection::vec(op(), 1..150),
-        always in any::<bool>(),
+        (always, clear) in any::<(bool, bool)>(),
     ) {
         let mut system = System::new(if always { Sync::Always } else { Sync::EverySecond });
         let mut model = Model { now: 1_000, ..Model::default() };
@@ -225,9 +275,15 @@ proptest! {
             let want = model.apply(op);
             prop_assert_eq!(got, want, "command {} of {:?}", at, ops);
         }
-        system.apply(&Op::Clear, model.now);
+        if clear {
+            system.apply(&Op::Clear, model.now);
+        }
+        for key in 0..KEYS {
+            system.apply(&Op::Delete(key), model.now);
+        }
         system.restart();
         prop_assert_eq!(system.apply(&Op::Count, model.now), Said::Count(0));
         system.open.take().unwrap().0.shutdown();
+        prop_assert_eq!(left_behind(&system.directory), "", "after {:?}", ops);
     }
 }

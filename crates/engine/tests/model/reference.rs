@@ -25,27 +25,6 @@ impl Model {
 
     pub fn apply(&mut self, op: &Op) -> Said {
         match op {
-            Op::Get(k) => match self.live(*k) {
-                None => Said::Bytes(None),
-                Some((Value::String(v), _)) => Said::Bytes(Some(v.clone())),
-                Some(_) => Said::WrongType,
-            },
-            Op::Set(k, v, ttl) => {
-                let at = ttl.map(|t| self.now + t);
-                self.keys.insert(name(*k), (Value::String(v.clone()), at));
-                Said::Nothing
-            }
-            Op::Append(k, v) => match self.live(*k) {
-                None => {
-                    self.keys.insert(name(*k), (Value::String(v.clone()), None));
-                    Said::Nothing
-                }
-                Some((Value::String(old), _)) => {
-                    old.extend_from_slice(v);
-                    Said::Nothing
-                }
-                Some(_) => Said::WrongType,
-            },
             Op::Delete(k) => {
                 let was = self.live(*k).is_some();
                 self.keys.remove(&name(*k));
@@ -85,7 +64,69 @@ impl Model {
                 self.now += t;
                 Said::Nothing
             }
-            other => self.apply_collection(other),
+            Op::HashSet(..)
+            | Op::HashDelete(..)
+            | Op::HashAll(..)
+            | Op::SetAdd(..)
+            | Op::SetRange(..) => self.apply_collection(op),
+            on_string => self.apply_string(on_string),
+        }
+    }
+
+    fn apply_string(&mut self, op: &Op) -> Said {
+        match op {
+            Op::Get(k) => match self.live(*k) {
+                None => Said::Bytes(None),
+                Some((Value::String(v), _)) => Said::Bytes(Some(v.clone())),
+                Some(_) => Said::WrongType,
+            },
+            Op::Set(k, v, ttl) => {
+                let at = ttl.map(|t| self.now + t);
+                self.keys.insert(name(*k), (Value::String(v.clone()), at));
+                Said::Nothing
+            }
+            Op::Read(k, from, len) => match self.live(*k) {
+                None => Said::Bytes(None),
+                Some((Value::String(v), _)) => {
+                    let from = v.len().min(*from as usize);
+                    let len = (v.len() - from).min(*len as usize);
+                    Said::Bytes(Some(v[from..from + len].to_vec()))
+                }
+                Some(_) => Said::WrongType,
+            },
+            Op::Append(k, v) => self.change(*k, |old| old.extend_from_slice(v)),
+            Op::Write(k, at, v) => self.change(*k, |old| {
+                let end = *at as usize + v.len();
+                if !v.is_empty() {
+                    old.resize(old.len().max(end), 0);
+                    old[*at as usize..end].copy_from_slice(v);
+                }
+            }),
+            Op::Extend(k, len) => {
+                self.change(*k, |old| old.resize(old.len().max(*len as usize), 0))
+            }
+            Op::Copy(a, b) => match self.live(*a).cloned() {
+                None => Said::Flag(false),
+                Some(entry @ (Value::String(_), _)) => {
+                    self.keys.insert(name(*b), entry);
+                    Said::Flag(true)
+                }
+                Some(_) => Said::WrongType,
+            },
+            _ => Said::Nothing,
+        }
+    }
+
+    fn change(&mut self, key: Key, change: impl Fn(&mut Vec<u8>)) -> Said {
+        if self.live(key).is_none() {
+            self.keys.insert(name(key), (Value::String(vec![]), None));
+        }
+        match self.live(key) {
+            Some((Value::String(value), _)) => {
+                change(value);
+                Said::Nothing
+            }
+            _ => Said::WrongType,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use engine::{Access, Entry, Header, Kind, Object, Stop};
+use engine::{Access, Entry, Header, Kind, Object, Stop, Text};
 
 use super::cursors::ScanCursors;
 use super::spec::Spec;
@@ -85,13 +85,13 @@ impl<'c> Call<'c, '_> {
     }
 
     /// The string under `key`, if there is one, with its expiry.
-    pub fn string(&mut self, key: &[u8]) -> Result<Option<(bytes::Bytes, Option<u64>)>, Fail> {
+    pub fn string(&mut self, key: &[u8]) -> Result<Option<(Text, Option<u64>)>, Fail> {
         match self.access.get(key)? {
             None => Ok(None),
             Some(Entry {
-                object: Object::String(value),
+                object: Object::String(text),
                 expire_at_ms,
-            }) => Ok(Some((value, expire_at_ms))),
+            }) => Ok(Some((text, expire_at_ms))),
             Some(_) => Err(WRONG_TYPE),
         }
     }

@@ -10,7 +10,9 @@ This page is generated from the server's own table of commands (`crates/server/s
 is out of date. Replies and error texts are those of Redis 7.0 unless a section below says otherwise.
 
 `class` is what shares, SLOs and metrics file a command under. Complexities are those of this server: elements of
-collections are records of their own in byte order, so some costs differ from Redis's.
+collections are records of their own in byte order, so some costs differ from Redis's. Of a string longer than 64 KiB,
+pieces of 16 KiB are read and written; deleting or replacing one takes a record for each piece, done elsewhere than on
+the core.
 ";
 
 const DEVIATIONS: &str = "\

@@ -91,6 +91,15 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// The same for what lets go of the bytes soon: a slice of an owned frame however long that is.
+    pub fn lent(&self, index: usize) -> Bytes {
+        let span = self.spans[index];
+        match self.owner.map(|owner| &owner.frame) {
+            Some(frame) => frame.slice(span.start as usize..(span.start + span.len) as usize),
+            None => Bytes::copy_from_slice(span.of(self.data)),
+        }
+    }
+
     /// Bytes from the first word to the end of the last.
     pub fn len_bytes(&self) -> usize {
         match self.spans {

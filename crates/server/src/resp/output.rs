@@ -26,6 +26,8 @@ struct Stream {
     poured: u32,
     /// A part that is gone should have been taken back.
     torn: bool,
+    /// Nobody will see any of it.
+    unseen: bool,
 }
 
 /// What is gathered of a streamed output before it goes to its sink.
@@ -51,11 +53,26 @@ impl Output {
             sink,
             poured: 0,
             torn: false,
+            unseen: false,
         };
         Self {
             stream: Some(Box::new(stream)),
             ..Self::default()
         }
+    }
+
+    /// An output for a command that runs for its effect: it keeps nothing, and need not be given what is long.
+    pub fn unseen() -> Self {
+        let mut output = Self::streamed(Box::new(drop));
+        if let Some(stream) = &mut output.stream {
+            stream.unseen = true;
+        }
+        output
+    }
+
+    /// True of an output that nobody will see.
+    pub fn is_unseen(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.unseen)
     }
 
     /// True of an output that gives itself to a sink.

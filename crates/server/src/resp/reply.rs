@@ -72,6 +72,11 @@ impl<'o> Reply<'o> {
         self.output.is_streamed()
     }
 
+    /// True when nobody will see the reply.
+    pub fn is_unseen(&self) -> bool {
+        self.output.is_unseen()
+    }
+
     /// Takes back everything written since `mark`.
     pub fn rollback(&mut self, mark: Mark) {
         self.output.rollback(mark);
@@ -139,6 +144,25 @@ impl<'o> Reply<'o> {
         self.output.write_bytes(value.clone());
         self.output.write(b"\r\n");
         self.output.pour();
+    }
+
+    /// The beginning of a string of `len` bytes, which come with [`Reply::part`].
+    pub fn begin_bulk(&mut self, len: u64) {
+        self.number(b'$', len as i64);
+    }
+
+    /// The next bytes of a string that was begun.
+    pub fn part(&mut self, part: &Bytes) {
+        match part.len() < BY_REFERENCE_BYTES {
+            true => self.output.write(part),
+            false => self.output.write_bytes(part.clone()),
+        }
+        self.output.pour();
+    }
+
+    /// The end of a string that was begun.
+    pub fn end_bulk(&mut self) {
+        self.output.write(b"\r\n");
     }
 
     /// A string or, for `None`, nothing.

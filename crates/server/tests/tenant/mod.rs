@@ -146,7 +146,7 @@ impl Tenant {
                 self.latch(keys),
                 self.now_ms,
                 &mut |access| {
-                    let mut unseen = Output::streamed(Box::new(drop));
+                    let mut unseen = Output::unseen();
                     self.perform(spec, access, args, &mut unseen)
                 },
                 &mut |seq| self.keyspace.wait_commit(seq).is_ok(),

@@ -38,7 +38,7 @@ pub(in crate::commands) fn copy(call: &mut Call) -> Done {
     };
     let object = match source.object {
         Object::Collection(header) => Object::Collection(copy_collection(call.access, &header)?),
-        string => string,
+        Object::String(text) => Object::String(call.access.copy(&text)?),
     };
     call.access.put(to, Entry { object, ..source })?;
     call.reply.int(1);

@@ -13,7 +13,7 @@ pub(super) use expire::{
 };
 pub(super) use object::{encoding, freq, idletime, memory_usage, refcount};
 
-/// `DEL key …`, `UNLINK key …`. The records of a collection go later, in one range deletion, for both.
+/// `DEL key …`, `UNLINK key …`. What takes longer than a moment is done on a handler for both.
 pub(super) fn del(call: &mut Call) -> Done {
     let args = call.args;
     let mut deleted = 0;

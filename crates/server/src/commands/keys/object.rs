@@ -2,14 +2,14 @@
 
 use std::ops::Bound;
 
-use engine::{Entry, Kind, Object, Order, Table};
+use engine::{Entry, Kind, Object, Order, Table, Text, PIECE_BYTES};
 
 use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
 use crate::commands::CHUNK;
 use crate::resp::{parse_i64, Reply};
 
 /// Redis keeps strings up to this long in one allocation with their header.
-const EMBEDDED_BYTES: usize = 44;
+const EMBEDDED_BYTES: u64 = 44;
 /// Collections up to this long are "listpacks" in Redis's defaults.
 const LISTPACK_LEN: u64 = 128;
 /// Rough cost in bytes of a record's key, sequence number and index beside its own bytes.
@@ -30,8 +30,8 @@ fn about(call: &mut Call, answer: impl FnOnce(&Entry, &mut Reply)) -> Done {
 pub(in crate::commands) fn encoding(call: &mut Call) -> Done {
     about(call, |entry, reply| {
         reply.bulk(match &entry.object {
-            Object::String(value) if parse_i64(value).is_some() => b"int",
-            Object::String(value) if value.len() <= EMBEDDED_BYTES => b"embstr",
+            Object::String(Text::Whole(value)) if parse_i64(value).is_some() => b"int",
+            Object::String(text) if text.len() <= EMBEDDED_BYTES => b"embstr",
             Object::String(_) => b"raw",
             Object::Collection(header) if header.len <= LISTPACK_LEN => b"listpack",
             Object::Collection(header) => match header.kind {
@@ -83,7 +83,11 @@ pub(in crate::commands) fn memory_usage(call: &mut Call) -> Done {
     };
     let own = key.len() + RECORD_OVERHEAD_BYTES;
     let content = match entry.object {
-        Object::String(value) => value.len(),
+        Object::String(Text::Whole(value)) => value.len(),
+        Object::String(Text::Pieces { len, .. }) => {
+            let pieces = len.div_ceil(PIECE_BYTES as u64) as usize;
+            len as usize + pieces * RECORD_OVERHEAD_BYTES
+        }
         Object::Collection(header) => {
             let (table, records_each) = match header.kind {
                 Kind::Hash => (Table::Field, 1),

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use engine::{Blocks, Object, Order};
+use engine::{Blocks, Entry, Object, Order, Text};
 
 use super::{lex_bound, lex_range};
 use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
@@ -21,6 +21,17 @@ enum Show {
     Values,
 }
 
+/// An element of the reply, or a part of one.
+enum Shown {
+    Key(Bytes),
+    Value(Bytes),
+    Type(&'static str),
+    /// A string of so many bytes begins.
+    Begin(u64),
+    Part(Bytes),
+    End,
+}
+
 /// `ENTREMET.RANGE start end [COUNT n] [KEYS | VALUES]`
 ///
 /// What is not a string has its type's name as a simple string in place of a value, so that it cannot be taken for one.
@@ -31,7 +42,7 @@ pub(in crate::commands) fn range(call: &mut Call) -> Done {
     call.list(
         |call, each| {
             let Some((from, to)) = bounds else {
-                return Ok(());
+                return Ok(0);
             };
             let mut left = count;
             let mut last: Option<Bytes> = None;
@@ -45,25 +56,54 @@ pub(in crate::commands) fn range(call: &mut Call) -> Done {
                 let page = access.keys(from, to, Order::Up, limit, blocks)?;
                 left -= page.items.len();
                 last = page.items.last().map(|(key, _)| key.clone());
-                page.items.into_iter().for_each(|item| each(call, item));
+                for item in page.items {
+                    show_entry(call, item, show, each)?;
+                }
                 if left == 0 || !page.more {
-                    return Ok(());
+                    return Ok(count - left);
                 }
             }
         },
-        |reply, keys, ()| reply.array(if show == Show::Pairs { keys * 2 } else { keys }),
-        |reply, (key, entry)| write(reply, &key, entry.object, show),
+        |reply, _, keys| reply.array(if show == Show::Pairs { keys * 2 } else { keys }),
+        write,
     )
 }
 
-fn write(writer: &mut Reply, key: &[u8], object: Object, show: Show) {
+/// Calls `each` with what is to be shown of a key.
+fn show_entry<'c, 'k>(
+    call: &mut Call<'c, 'k>,
+    (key, entry): (Bytes, Entry),
+    show: Show,
+    each: &mut dyn FnMut(&mut Call<'c, 'k>, Shown),
+) -> Done {
     if show != Show::Values {
-        writer.bulk(key);
+        each(call, Shown::Key(key));
     }
-    match object {
+    match entry.object {
         _ if show == Show::Keys => {}
-        Object::String(value) => writer.bulk_bytes(&value),
-        collection => writer.simple(type_name(&collection)),
+        Object::String(Text::Whole(value)) => each(call, Shown::Value(value)),
+        Object::String(text) => {
+            call.access.hold_in_parts(text.len())?;
+            each(call, Shown::Begin(text.len()));
+            let mut parts = call.access.parts(&text, 0..text.len())?;
+            while let Some(part) = parts.next(call.access)? {
+                each(call, Shown::Part(part));
+            }
+            each(call, Shown::End);
+        }
+        collection => each(call, Shown::Type(type_name(&collection))),
+    }
+    Ok(())
+}
+
+fn write(reply: &mut Reply, shown: Shown) {
+    match shown {
+        Shown::Key(key) => reply.bulk(&key),
+        Shown::Value(value) => reply.bulk_bytes(&value),
+        Shown::Type(name) => reply.simple(name),
+        Shown::Begin(len) => reply.begin_bulk(len),
+        Shown::Part(part) => reply.part(&part),
+        Shown::End => reply.end_bulk(),
     }
 }
 

@@ -3,24 +3,31 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use engine::Text;
 
 use super::{clamp, is_backwards, store};
 use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
 
-fn bit_offset(call: &Call, index: usize) -> Result<usize, Fail> {
+fn bit_offset(call: &Call, index: usize) -> Result<u64, Fail> {
     let refused = || Fail::error("ERR bit offset is not an integer or out of range");
     let offset = crate::resp::parse_i64(call.arg(index)).ok_or_else(refused)?;
-    let offset = usize::try_from(offset).map_err(|_| refused())?;
-    if offset / 8 >= call.context.value_bytes_max {
+    let offset = u64::try_from(offset).map_err(|_| refused())?;
+    if offset / 8 >= call.context.value_bytes_max as u64 {
         return Err(refused());
     }
     Ok(offset)
 }
 
-fn bit(value: &[u8], offset: usize) -> bool {
-    value
-        .get(offset / 8)
-        .is_some_and(|byte| byte >> (7 - offset % 8) & 1 == 1)
+/// Byte `at` of a string; behind its end there are zeros.
+fn byte(call: &mut Call, text: &Text, at: u64) -> Result<u8, Fail> {
+    let mut parts = call.access.parts(text, at..at + 1)?;
+    let part = parts.next(call.access)?;
+    Ok(part.map_or(0, |part| part[0]))
+}
+
+/// The place of a bit in its byte, as a mask.
+fn mask(offset: u64) -> u8 {
+    0x80 >> (offset % 8)
 }
 
 /// `SETBIT key offset value`
@@ -32,33 +39,35 @@ pub(in crate::commands) fn setbit(call: &mut Call) -> Done {
         b"1" => true,
         _ => return Err(Fail::error("ERR bit is not an integer or out of range")),
     };
-    let (old, expire_at_ms) = call.string(key)?.unwrap_or_default();
-    let was_on = bit(&old, offset);
+    let (mut text, expire_at_ms) = call.string(key)?.unwrap_or_default();
+    let old = byte(call, &text, offset / 8)?;
+    let was_on = old & mask(offset) != 0;
     call.reply.int(i64::from(was_on));
-    if was_on == on && offset / 8 < old.len() {
+    if was_on == on && offset / 8 < text.len() {
         // As in Redis, a write that changes nothing is none: whoever watches the key sees no change.
         return Ok(());
     }
-    let mut value = Vec::with_capacity(old.len().max(offset / 8 + 1));
-    value.extend_from_slice(&old);
-    value.resize(old.len().max(offset / 8 + 1), 0);
-    let mask = 1 << (7 - offset % 8);
-    value[offset / 8] = value[offset / 8] & !mask | if on { mask } else { 0 };
-    store(call, key, Bytes::from(value), expire_at_ms)
+    let new = if on {
+        old | mask(offset)
+    } else {
+        old & !mask(offset)
+    };
+    let new = Bytes::copy_from_slice(&[new]);
+    call.access.write(&mut text, offset / 8, new)?;
+    store(call, key, text, expire_at_ms)
 }
 
 /// `GETBIT key offset`
 pub(in crate::commands) fn getbit(call: &mut Call) -> Done {
     let offset = bit_offset(call, 2)?;
-    let value = call.string(call.arg(1))?;
-    call.reply.int(i64::from(
-        value.is_some_and(|(value, _)| bit(&value, offset)),
-    ));
+    let (text, _) = call.string(call.arg(1))?.unwrap_or_default();
+    let on = byte(call, &text, offset / 8)? & mask(offset) != 0;
+    call.reply.int(i64::from(on));
     Ok(())
 }
 
 /// The bits that `start [end [BYTE | BIT]]` at word `index` select.
-fn bit_range(call: &Call, index: usize, len_bytes: usize) -> Result<Range<usize>, Fail> {
+fn bit_range(call: &Call, index: usize, len_bytes: u64) -> Result<Range<u64>, Fail> {
     let unit = match call.args.find(index + 2) {
         None => 8,
         Some(word) if is(word, "BYTE") => 8,
@@ -79,32 +88,46 @@ fn bit_range(call: &Call, index: usize, len_bytes: usize) -> Result<Range<usize>
     Ok(range.start * unit..range.end * unit)
 }
 
-fn ones(value: &[u8], range: Range<usize>) -> u64 {
-    if range.is_empty() {
-        return 0;
-    }
-    let (first, last) = (range.start / 8, (range.end - 1) / 8);
-    let whole: u64 = value[first..=last]
-        .iter()
-        .map(|byte| u64::from(byte.count_ones()))
-        .sum();
-    let before = value[first] & !(0xff >> (range.start % 8));
-    let after = value[last] & (0xffu16 >> ((range.end - 1) % 8 + 1)) as u8;
-    whole - u64::from(before.count_ones()) - u64::from(after.count_ones())
+/// The bytes that hold these bits.
+fn bytes_of(bits: &Range<u64>) -> Range<u64> {
+    bits.start / 8..bits.end.div_ceil(8)
+}
+
+/// The ones among some bits of `part`, which begins with bit `first` of its string.
+fn ones(part: &[u8], first: u64, bits: &Range<u64>) -> u64 {
+    let words = part.chunks_exact(8);
+    let rest = words.remainder().iter();
+    let rest: u32 = rest.map(|byte| byte.count_ones()).sum();
+    let words = words.map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
+    let all: u64 = words.map(|word| u64::from(word.count_ones())).sum();
+    // Only the first byte and the last one may have bits outside.
+    let last = first + part.len() as u64 * 8;
+    let before = bits.start.saturating_sub(first) as u32;
+    let behind = last.saturating_sub(bits.end) as u32;
+    let outside = |byte: Option<&u8>, mask: u8| byte.map_or(0, |byte| (byte & mask).count_ones());
+    let outside = outside(part.first(), !(0xffu16 >> before) as u8)
+        + outside(part.last(), !(0xffu16 << behind) as u8);
+    all + u64::from(rest) - u64::from(outside)
 }
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`
 pub(in crate::commands) fn bitcount(call: &mut Call) -> Done {
-    let Some((value, _)) = call.string(call.arg(1))? else {
+    let Some((text, _)) = call.string(call.arg(1))? else {
         call.reply.int(0);
         return Ok(());
     };
-    let range = match call.args.len() {
-        2 => 0..value.len() * 8,
-        4 | 5 => bit_range(call, 2, value.len())?,
+    let bits = match call.args.len() {
+        2 => 0..text.len() * 8,
+        4 | 5 => bit_range(call, 2, text.len())?,
         _ => return Err(SYNTAX),
     };
-    call.reply.int(ones(&value, range) as i64);
+    let mut parts = call.access.parts(&text, bytes_of(&bits))?;
+    let (mut count, mut first) = (0, parts.at() * 8);
+    while let Some(part) = parts.next(call.access)? {
+        count += ones(&part, first, &bits);
+        first = parts.at() * 8;
+    }
+    call.reply.int(count as i64);
     Ok(())
 }
 
@@ -118,75 +141,46 @@ pub(in crate::commands) fn bitpos(call: &mut Call) -> Done {
     if call.args.len() > 6 {
         return Err(SYNTAX);
     }
-    let Some((value, _)) = call.string(call.arg(1))? else {
+    let Some((text, _)) = call.string(call.arg(1))? else {
         call.reply.int(if wanted { -1 } else { 0 });
         return Ok(());
     };
-    let range = match call.args.len() {
-        3 => 0..value.len() * 8,
-        _ => bit_range(call, 3, value.len())?,
+    let bits = match call.args.len() {
+        3 => 0..text.len() * 8,
+        _ => bit_range(call, 3, text.len())?,
     };
     let has_end = call.args.len() > 4;
-    let skipped = if wanted { 0 } else { 0xff };
-    let mut at = range.start;
-    while at < range.end && bit(&value, at) != wanted {
-        at += if at % 8 == 0 && value[at / 8] == skipped {
-            8
-        } else {
-            1
-        };
-    }
-    call.reply.int(match at < range.end {
-        true => at as i64,
+    let found = first_bit(call, &text, &bits, wanted)?;
+    call.reply.int(match found {
+        Some(at) => at as i64,
         // Without an end the string counts as followed by zeros.
-        false if !wanted && !has_end && !range.is_empty() => range.end as i64,
-        false => -1,
+        None if !wanted && !has_end && !bits.is_empty() => bits.end as i64,
+        None => -1,
     });
     Ok(())
 }
 
-/// `BITOP AND | OR | XOR | NOT destination source …`
-pub(in crate::commands) fn bitop(call: &mut Call) -> Done {
-    let operation: fn(u8, u8) -> u8 = match call.arg(1) {
-        word if is(word, "AND") => |a, b| a & b,
-        word if is(word, "OR") => |a, b| a | b,
-        word if is(word, "XOR") => |a, b| a ^ b,
-        word if is(word, "NOT") => |a, _| !a,
-        _ => return Err(SYNTAX),
-    };
-    let is_not = is(call.arg(1), "NOT");
-    if is_not && call.args.len() != 4 {
-        return Err(Fail::error(
-            "ERR BITOP NOT must be called with a single source key.",
-        ));
-    }
-    let mut sources = Vec::with_capacity(call.args.len() - 3);
-    for index in 3..call.args.len() {
-        sources.push(
-            call.string(call.arg(index))?
-                .map(|(value, _)| value)
-                .unwrap_or_default(),
-        );
-    }
-    let len = sources.iter().map(Bytes::len).max().unwrap_or(0);
-    let at = |source: &Bytes, index: usize| source.get(index).copied().unwrap_or(0);
-    let mut result: Vec<u8> = (0..len).map(|index| at(&sources[0], index)).collect();
-    if is_not {
-        result
-            .iter_mut()
-            .for_each(|byte| *byte = operation(*byte, 0));
-    }
-    for source in &sources[1..] {
-        for (index, byte) in result.iter_mut().enumerate() {
-            *byte = operation(*byte, at(source, index));
+/// The first of some bits that is as wanted.
+fn first_bit(
+    call: &mut Call,
+    text: &Text,
+    bits: &Range<u64>,
+    wanted: bool,
+) -> Result<Option<u64>, Fail> {
+    let skipped = if wanted { 0 } else { 0xff };
+    let mut parts = call.access.parts(text, bytes_of(bits))?;
+    let mut first = parts.at();
+    while let Some(part) = parts.next(call.access)? {
+        let bytes = (first..).zip(part.iter());
+        for (at, byte) in bytes.filter(|(_, byte)| **byte != skipped) {
+            let candidates = (at * 8).max(bits.start)..(at * 8 + 8).min(bits.end);
+            for bit in candidates {
+                if (byte & mask(bit) != 0) == wanted {
+                    return Ok(Some(bit));
+                }
+            }
         }
+        first = parts.at();
     }
-    let destination = call.arg(2);
-    if result.is_empty() {
-        call.access.delete(destination)?;
-    } else {
-        store(call, destination, Bytes::from(result), None)?;
-    }
-    call.reply.count(len);
-    Ok(())
+    Ok(None)
 }

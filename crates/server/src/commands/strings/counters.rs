@@ -1,6 +1,7 @@
 //! Strings that are numbers.
 
 use bytes::Bytes;
+use engine::Text;
 
 use super::store;
 use crate::commands::call::{Call, Done, Fail, NOT_AN_INTEGER, NOT_A_FLOAT};
@@ -36,14 +37,17 @@ pub(in crate::commands) fn decrby(call: &mut Call) -> Done {
 fn add(call: &mut Call, increment: i64) -> Done {
     let key = call.arg(1);
     let (old, expire_at_ms) = match call.string(key)? {
-        Some((text, expire_at_ms)) => (parse_i64(&text).ok_or(NOT_AN_INTEGER)?, expire_at_ms),
+        Some((text, expire_at_ms)) => {
+            let number = text.whole().and_then(|text| parse_i64(text));
+            (number.ok_or(NOT_AN_INTEGER)?, expire_at_ms)
+        }
         None => (0, None),
     };
     let value = old
         .checked_add(increment)
         .ok_or(Fail::error("ERR increment or decrement would overflow"))?;
     let text = Bytes::copy_from_slice(itoa::Buffer::new().format(value).as_bytes());
-    store(call, key, text, expire_at_ms)?;
+    store(call, key, Text::Whole(text), expire_at_ms)?;
     call.reply.int(value);
     Ok(())
 }
@@ -52,7 +56,10 @@ fn add(call: &mut Call, increment: i64) -> Done {
 pub(in crate::commands) fn incrbyfloat(call: &mut Call) -> Done {
     let key = call.arg(1);
     let (old, expire_at_ms) = match call.string(key)? {
-        Some((text, expire_at_ms)) => (LongDouble::parse(&text).ok_or(NOT_A_FLOAT)?, expire_at_ms),
+        Some((text, expire_at_ms)) => {
+            let number = text.whole().and_then(|text| LongDouble::parse(text));
+            (number.ok_or(NOT_A_FLOAT)?, expire_at_ms)
+        }
         None => (LongDouble::ZERO, None),
     };
     let increment = LongDouble::parse(call.arg(2)).ok_or(NOT_A_FLOAT)?;
@@ -60,7 +67,7 @@ pub(in crate::commands) fn incrbyfloat(call: &mut Call) -> Done {
         .checked_add(increment)
         .ok_or(Fail::error("ERR increment would produce NaN or Infinity"))?;
     let text = Bytes::from(value.to_text());
-    store(call, key, text.clone(), expire_at_ms)?;
+    store(call, key, Text::Whole(text.clone()), expire_at_ms)?;
     call.reply.bulk(&text);
     Ok(())
 }

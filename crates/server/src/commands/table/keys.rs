@@ -41,7 +41,7 @@ pub(super) const KEYS: &[Spec] = &[
         .class(Class::Put)
         .doc(
             "1.0.0",
-            "O(number of keys)",
+            "O(number of keys, and of elements up to 128 of each)",
             "key [key ...]",
             "Deletes keys.",
         ),
@@ -289,7 +289,7 @@ pub(super) const KEYS: &[Spec] = &[
         .class(Class::Put)
         .doc(
             "4.0.0",
-            "O(number of keys)",
+            "O(number of keys, and of elements up to 128 of each)",
             "key [key ...]",
             "Deletes keys.",
         ),

@@ -214,7 +214,7 @@ pub(super) const STRINGS: &[Spec] = &[
     .class(Class::Put)
     .doc(
         "2.2.0",
-        "O(length of the string)",
+        "O(length of the value)",
         "key offset value",
         "Overwrites a part of a string.",
     ),
@@ -244,7 +244,7 @@ pub(super) const STRINGS: &[Spec] = &[
     .class(Class::Get)
     .doc(
         "2.6.0",
-        "O(length of the string)",
+        "O(bytes looked through)",
         "key [start end [BYTE | BIT]]",
         "Counts the bits that are set.",
     ),
@@ -254,7 +254,7 @@ pub(super) const STRINGS: &[Spec] = &[
         .class(Class::Multiget)
         .doc(
             "2.6.0",
-            "O(sum of the lengths)",
+            "O(sum of the lengths of different sources)",
             "AND | OR | XOR | NOT destkey key [key ...]",
             "Combines strings bit by bit and stores the result.",
         ),
@@ -264,7 +264,7 @@ pub(super) const STRINGS: &[Spec] = &[
         .class(Class::Get)
         .doc(
             "2.8.7",
-            "O(length of the string)",
+            "O(bytes looked through)",
             "key bit [start [end [BYTE | BIT]]]",
             "Finds the first bit that is set or clear.",
         ),
@@ -284,7 +284,7 @@ pub(super) const STRINGS: &[Spec] = &[
         .class(Class::Put)
         .doc(
             "2.2.0",
-            "O(length of the string)",
+            "O(1)",
             "key offset value",
             "Sets or clears one bit of a string.",
         ),

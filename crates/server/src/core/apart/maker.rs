@@ -309,7 +309,7 @@ fn run_twice(
         latch,
         now_ms,
         &mut |access| -> Result<bool, Stop> {
-            let mut unseen = Output::streamed(Box::new(drop));
+            let mut unseen = Output::unseen();
             let outdated = work.unit.outdated(access.now_ms());
             (answer.borrow_mut())(access, outdated, &mut unseen)?;
             Ok(outdated)
