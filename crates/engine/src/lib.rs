@@ -49,6 +49,7 @@ mod stats;
 mod tries;
 mod types;
 mod upkeep;
+mod wal;
 mod watch;
 
 pub use access::{Access, GoOn, Lookups};
