@@ -41,7 +41,7 @@ pub enum EngineError {
         reason: &'static str,
     },
     /// A tenant's database does not open: damaged or unreadable files.
-    #[error("the database of tenant \"{tenant}\" in {} does not open: {message}; other tenants are not touched; restore that directory from a backup, or move it away to start this tenant empty", directory.display())]
+    #[error("the database of tenant \"{tenant}\" in {} does not open: {message}; other tenants are not touched; if a file is damaged or missing, restore that directory from a backup, or move it away to start this tenant empty", directory.display())]
     Open {
         /// The tenant.
         tenant: String,
@@ -49,6 +49,20 @@ pub enum EngineError {
         directory: PathBuf,
         /// RocksDB's reason, which names the file.
         message: String,
+    },
+    /// A tenant's log is damaged before its end: what is behind the damage would be lost.
+    #[error("the log of tenant \"{tenant}\" is damaged: {} at byte {at}: {what}, and writes that were acknowledged are missing there. Other tenants are not touched. Restore the tenant's directory from a backup; or create the empty file {} to keep everything before the damage and give up what is behind it, which is then tried within half a minute (a copy of the damaged logs stays in damaged-logs)", file.display(), consent.display())]
+    Log {
+        /// The tenant.
+        tenant: String,
+        /// The file.
+        file: PathBuf,
+        /// Where in it.
+        at: u64,
+        /// What is wrong there.
+        what: &'static str,
+        /// The file that an operator creates to give up what is lost.
+        consent: PathBuf,
     },
     /// Writes of this tenant cannot be made durable; they are refused until a retry succeeds.
     #[error("MISCONF Errors writing to the data directory {}: {message}. Commands that may modify the data set are refused until writing works again, which is tried again and again. Free some space or repair the disk; reads go on", directory.display())]

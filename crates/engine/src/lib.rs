@@ -52,6 +52,7 @@ mod strings;
 mod tries;
 mod types;
 mod upkeep;
+mod wal;
 mod watch;
 mod work;
 

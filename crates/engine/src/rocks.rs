@@ -3,6 +3,7 @@
 use crate::directory::Directory;
 use crate::record;
 use crate::shim::hooked_env;
+use crate::wal::{boot, Mark};
 use crate::{EngineError, EngineOptions, KeyspaceOptions};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions,
@@ -10,6 +11,7 @@ use rocksdb::{
     WriteOptions, DB,
 };
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What all databases share.
 pub(crate) struct Commons {
@@ -160,6 +162,10 @@ pub(crate) struct Db {
     pub rocks: DB,
     /// Reads that never touch the device.
     memory: ReadOptions,
+    /// Everything up to this number of RocksDB's is on the disk.
+    synced: AtomicU64,
+    /// As the newest record of the log says.
+    said: AtomicU64,
 }
 
 /// Answer of a read that may not touch the device.
@@ -181,7 +187,14 @@ impl Db {
     fn of(rocks: DB) -> Db {
         let mut memory = ReadOptions::default();
         memory.set_read_tier(ReadTier::BlockCache);
-        Db { rocks, memory }
+        // What an opening found in the log, it has written to files.
+        let found = rocks.latest_sequence_number();
+        Db {
+            rocks,
+            memory,
+            synced: AtomicU64::new(found),
+            said: AtomicU64::new(found),
+        }
     }
 
     /// Reads through `read` what memtables and block cache know.
@@ -197,10 +210,40 @@ impl Db {
         }
     }
 
-    pub(crate) fn write(&self, batch: WriteBatch, sync: bool) -> Result<(), rocksdb::Error> {
+    /// Writes a batch. REQUIRES: nobody else writes meanwhile.
+    pub(crate) fn write(&self, mut batch: WriteBatch, sync: bool) -> Result<(), rocksdb::Error> {
+        let synced = self.synced.load(Ordering::Relaxed);
+        let mark = Mark {
+            boot: boot(),
+            synced,
+        };
+        batch.put_log_data(mark.encode());
         let mut options = WriteOptions::default();
         options.set_sync(sync);
-        self.rocks.write_opt(batch, &options)
+        self.rocks.write_opt(batch, &options)?;
+        self.said.store(synced, Ordering::Relaxed);
+        if sync {
+            let written = self.rocks.latest_sequence_number();
+            self.synced.fetch_max(written, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Has everything that was written so far on the disk.
+    pub(crate) fn sync(&self) -> Result<(), rocksdb::Error> {
+        let written = self.rocks.latest_sequence_number();
+        self.rocks.flush_wal(true)?;
+        self.synced.fetch_max(written, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The same for the last time, and with the word of the log that it is all there. REQUIRES: as [`Db::write`].
+    pub(crate) fn seal(&self) -> Result<(), rocksdb::Error> {
+        self.sync()?;
+        if self.said.load(Ordering::Relaxed) < self.synced.load(Ordering::Relaxed) {
+            self.write(WriteBatch::default(), true)?;
+        }
+        Ok(())
     }
 
     /// Rewrites the files of all data, to give back the space of what was removed. Slow.

@@ -7,7 +7,7 @@ use crate::memory::{Buffers, Memory};
 use crate::pool::{Handlers, Pool};
 use crate::record::{FORMAT, FORMATS_BEFORE, FORMAT_VERSION};
 use crate::rocks::{Commons, Db};
-use crate::{EngineError, KeyspaceOptions};
+use crate::{wal, EngineError, KeyspaceOptions};
 use rocksdb::Options;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,6 +57,7 @@ impl Shared {
         options: &KeyspaceOptions,
         buffers: &Buffers,
     ) -> Result<Db, EngineError> {
+        wal::check(tenant, directory, wal::boot())?;
         let part_bytes = self.memory.enter(id, buffers);
         let options = self.commons.options(options, &buffers.cache(), part_bytes);
         let opened = open_or_create(tenant, directory, &options);

@@ -7,6 +7,7 @@
 use crate::device::{tagged, Tag};
 use crate::directory::check_writable;
 use crate::gate::Patience;
+use crate::rocks::Db;
 use crate::{EngineError, Keyspace, Sync};
 use rocksdb::FlushOptions;
 use std::cell::Cell;
@@ -93,7 +94,7 @@ impl Keyspace {
         }
         let _tagged = tagged(Tag(self.counters.unsynced_tag.load(Ordering::Relaxed)));
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
-        if let Err(error) = db.rocks.flush_wal(true) {
+        if let Err(error) = db.sync() {
             let error = self.write_error(error.into_string());
             // Refuse first, so that the committer runs out of work and leaves the log to us.
             self.log.refuse(&error);
@@ -117,6 +118,10 @@ impl Keyspace {
             works.set(writable.is_ok());
             self.gate.tried(writable.as_ref().err());
             let db = writable.or_else(|error| {
+                if matches!(error, EngineError::Log { .. }) {
+                    // What is behind the damage would look as if it had never been.
+                    return Err(error);
+                }
                 let read_only = self.shared.open_read_only(
                     self.id,
                     &self.directory,
@@ -168,7 +173,7 @@ impl Keyspace {
         }
         let closed = self.gate.close(|db| {
             // What is written but not synced would be nobody's to sync once the log is closed.
-            let synced = db.rocks.flush_wal(self.sync() != Sync::Never);
+            let synced = self.seal(db);
             let close = synced.is_ok() && self.log.quiet();
             if close {
                 // Here, since whoever opens it again must find that it left.
@@ -188,6 +193,14 @@ impl Keyspace {
         closed
     }
 
+    /// Before the database is closed. REQUIRES: nobody writes.
+    fn seal(&self, db: &Db) -> Result<(), rocksdb::Error> {
+        match self.sync() {
+            Sync::Never => db.rocks.flush_wal(false),
+            _ => db.seal(),
+        }
+    }
+
     /// The end: what is written is committed, everything later is refused with `error`.
     pub(crate) fn shut(&self, error: &EngineError) {
         self.settle();
@@ -196,7 +209,7 @@ impl Keyspace {
         self.fail_quietly(error);
         self.cancel_compaction();
         self.gate.shut(error.clone(), |db| {
-            if let Err(error) = db.rocks.flush_wal(self.sync() != Sync::Never) {
+            if let Err(error) = self.seal(db) {
                 tracing::error!(tenant = %self.name, %error, "the last sync failed");
             }
         });
