@@ -15,12 +15,17 @@ WRITERS_EACH = 4
 OPERATIONS_MIN, OPERATIONS_MAX = 50, 1500
 
 
-# Without a stage under the databases, and with one over an emulated SSD: every I/O then goes through the hook.
-@pytest.mark.parametrize(("device", "rounds"), [("", ROUNDS), ('[device]\nmodel = "ssd"', ROUNDS // 5)], ids=["bare", "staged"])
-def test_no_acknowledged_write_is_lost(tmp_path, device, rounds):
+# Without a stage under the databases, and with one over an emulated SSD: every I/O then goes through the hook. With small
+# memtables, so that logs end and go and files are merged all the time.
+@pytest.mark.parametrize(
+    ("options", "rounds"),
+    [("", ROUNDS), ('[device]\nmodel = "ssd"', ROUNDS // 5), ('memtable = "1MiB"', ROUNDS // 5)],
+    ids=["bare", "staged", "flushing"],
+)
+def test_no_acknowledged_write_is_lost(tmp_path, options, rounds):
     seed = int(os.environ.get("ENTREMET_SEED", "1"))
     chance, crowd = random.Random(seed), Crowd(TENANTS, WRITERS_EACH, seed)
-    server = Server(tmp_path, tenants=TENANTS, engine_options=device)
+    server = Server(tmp_path, tenants=TENANTS, engine_options=options)
     try:
         for number in range(rounds):
             server.start()

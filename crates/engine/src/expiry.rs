@@ -78,6 +78,10 @@ impl Keyspace {
         if self.await_open(Box::new(|| {})).is_none() {
             return Ok(expired);
         }
+        // While nothing can be deleted, or read, that is said elsewhere, once a try.
+        if self.log.failure().is_some() || matches!(self.gate.now(), Some(Err(_))) {
+            return Ok(expired);
+        }
         walks.start(now_ms, self.log.epoch());
         let left = std::mem::take(&mut walks.left);
         self.expire_singly(&left, &mut walks, &mut expired)?;

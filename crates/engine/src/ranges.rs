@@ -9,6 +9,7 @@ use crate::latch::Held;
 use crate::meter::Meter;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
 use crate::rocks::Db;
+use crate::strings::PIECE_BYTES;
 use crate::{Blocks, Entry, Order, Page, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
@@ -122,11 +123,12 @@ impl Access<'_> {
         numbers: Range<u64>,
     ) -> Result<Vec<(u64, Bytes)>, Stop> {
         let mut pieces = Vec::new();
+        let bytes = (numbers.end - numbers.start) as usize * PIECE_BYTES;
         let span = Span {
             from: record::piece_key(id, numbers.start),
             to: record::piece_key(id, numbers.end),
             order: Order::Up,
-            ahead_bytes: PIECES_AHEAD_BYTES,
+            ahead_bytes: bytes.min(PIECES_AHEAD_BYTES),
         };
         let overlay = self.overlay(&span, id)?;
         let blocks = self.kept_blocks();
