@@ -243,6 +243,19 @@ impl Shared {
         }
     }
 
+    /// What a tenant is told of an error of its storage. Paths are for operators and the log; a fault that a client can
+    /// meet with every request is logged once in a while.
+    pub(crate) fn told(&self, tenant: &Tenant, error: &OpenError) -> String {
+        let of_files = matches!(
+            error,
+            OpenError::Read { .. } | OpenError::Open { .. } | OpenError::Io { .. }
+        );
+        if of_files && tenant.fault_to_log(self.steady_ms()) {
+            tracing::error!(tenant = tenant.name, %error, "the tenant's storage failed");
+        }
+        error.reply(tenant.operator())
+    }
+
     /// Opens a tenant's database on a handler, then calls `done` there.
     pub(crate) fn open_keyspace(
         self: &Arc<Self>,

@@ -160,7 +160,12 @@ impl Core {
             }
             Outcome::Failed(error) => {
                 connection.output.rollback(before.mark);
-                refuse(connection, spec.class, &error.reply(), used)
+                refuse(
+                    connection,
+                    spec.class,
+                    &self.shared.told(&connection.tenant, &error),
+                    used,
+                )
             }
             Outcome::Disk | Outcome::Busy | Outcome::Full => {
                 connection.output.rollback(before.mark);
@@ -219,7 +224,12 @@ impl Core {
                     return answered(connection, unit.class, unit.requests, before, seq, used);
                 }
                 Outcome::Failed(error) => {
-                    return refuse(connection, unit.class, &error.reply(), used)
+                    return refuse(
+                        connection,
+                        unit.class,
+                        &self.shared.told(&connection.tenant, &error),
+                        used,
+                    )
                 }
                 Outcome::Disk => return self.hand_over(key, connection, keyspace, unit, used),
                 Outcome::Busy => unit.with_keys(|keys| keyspace.wait(keys, self.retry(key))),

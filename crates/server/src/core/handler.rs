@@ -213,7 +213,8 @@ impl Work {
             Err(EngineError::Large) => return Err(Box::new((self, permit, latch))),
             Err(error) => {
                 output.rollback(empty);
-                crate::resp::Reply::new(&mut output, self.protocol).error(&error.reply());
+                let text = shared.told(&self.tenant, &error);
+                crate::resp::Reply::new(&mut output, self.protocol).error(&text);
                 (0, Lookups::default())
             }
         };

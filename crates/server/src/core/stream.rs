@@ -137,7 +137,7 @@ impl Maker {
             Err(EngineError::Abandoned) => return,
             Err(error) => {
                 output.rollback(empty);
-                Reply::new(&mut output, work.protocol).error(&error.reply());
+                Reply::new(&mut output, work.protocol).error(&shared.told(&work.tenant, &error));
                 Default::default()
             }
         };

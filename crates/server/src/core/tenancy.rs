@@ -61,7 +61,12 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         if let Some(error) = connection.open_error.take() {
-            return refuse(connection, spec.class, &error.reply(), used);
+            return refuse(
+                connection,
+                spec.class,
+                &self.shared.told(&connection.tenant, &error),
+                used,
+            );
         }
         connection.parked = Some(Parked::Opening);
         let mailbox = self.mailbox.clone();

@@ -33,7 +33,7 @@ impl<'a> Visit<'a> {
 
     /// True when its tenant may administer the server.
     pub fn operator(&self) -> bool {
-        self.connection.tenant.settings().admin
+        self.connection.tenant.operator()
     }
 
     /// Replies with Redis's syntax error.

@@ -15,7 +15,7 @@ mod store;
 mod streams;
 mod totals;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use engine::Keyspace;
@@ -38,6 +38,9 @@ use crate::session::{Counted, SlowLog};
 /// The tenant of connections that have not named one.
 pub const DEFAULT: &str = "default";
 
+/// Time between two entries in the log about a tenant's failing storage.
+const FAULT_LOG_MS: u64 = 1_000;
+
 /// One tenant.
 pub struct Tenant {
     /// Its number in every stage; never used again in this process after the tenant is removed.
@@ -47,6 +50,8 @@ pub struct Tenant {
     gate: Gate,
     settings: RwLock<Settings>,
     removed: AtomicBool,
+    /// Before then no fault of its storage is logged again, ms.
+    fault_logged_until: AtomicU64,
     /// Connections by core, so that a new one goes where the tenant has fewest.
     connections: Box<[AtomicU32]>,
     /// Its data, once somebody has asked for it.
@@ -75,6 +80,7 @@ impl Tenant {
             gate: Gate::new(spec.password),
             settings: RwLock::new(spec.settings),
             removed: AtomicBool::new(false),
+            fault_logged_until: AtomicU64::new(0),
             connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
             keyspace: OnceLock::new(),
             keys: KeyCount::default(),
@@ -95,6 +101,22 @@ impl Tenant {
     /// A copy of what it is promised now.
     pub fn settings(&self) -> Settings {
         self.settings.read().clone()
+    }
+
+    /// True when it may administer the server.
+    pub fn operator(&self) -> bool {
+        self.settings.read().admin
+    }
+
+    /// Whether a fault of its storage is to be logged now: not more than one in [`FAULT_LOG_MS`].
+    pub fn fault_to_log(&self, now_ms: u64) -> bool {
+        let until = self.fault_logged_until.load(Ordering::Relaxed);
+        let next = now_ms + FAULT_LOG_MS;
+        now_ms >= until
+            && self
+                .fault_logged_until
+                .compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// As it is now, for a change or for the file.

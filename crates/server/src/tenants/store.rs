@@ -5,13 +5,16 @@
 //! in both; taking them over again changes nothing, since each says all about its tenant.
 
 mod journal;
+mod private;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use journal::Journal;
+use private::{keep_private, PRIVATE};
 use serde::{Deserialize, Serialize};
 
 use super::{Password, Settings, TenantSpec};
@@ -102,14 +105,7 @@ impl Store {
     /// An unreadable or damaged file, or a directory that cannot be written to.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join("tenants.json");
-        let mut changes: BTreeMap<String, Change> = match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|source| StoreError::Damaged {
-                path: path.clone(),
-                source,
-            })?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(source) => return Err(StoreError::Io { path, source }),
-        };
+        let mut changes = read(&path)?;
         let journal = Journal::open(directory, |name, change| {
             changes.insert(name, change);
         })?;
@@ -152,12 +148,41 @@ impl Store {
     /// Written aside and renamed, so that a crash leaves the old file or the new one, never half.
     fn write(&self) -> io::Result<()> {
         let aside = self.path.with_extension("json.new");
-        let mut file = File::create(&aside)?;
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true);
+        let mut file = options.mode(PRIVATE).open(&aside)?;
+        // It may be one that an older version left half written.
+        keep_private(&file, &aside)?;
         file.write_all(&serde_json::to_vec_pretty(&self.changes)?)?;
         file.sync_all()?;
         fs::rename(&aside, &self.path)?;
         sync_directory(self.path.parent().unwrap_or(Path::new(".")))
     }
+}
+
+/// What the file says; nothing if it is not there.
+fn read(path: &Path) -> Result<BTreeMap<String, Change>, StoreError> {
+    let text = || {
+        let mut file = match File::open(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        keep_private(&file, path)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        Ok(Some(text))
+    };
+    let text = text().map_err(|source| StoreError::Io {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let Some(text) = text else {
+        return Ok(BTreeMap::new());
+    };
+    serde_json::from_slice(&text).map_err(|source| StoreError::Damaged {
+        path: path.to_path_buf(),
+        source,
+    })
 }
 
 /// Names of files last when their directory has them on the disk.
