@@ -17,7 +17,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use server::tenants::Password;
+use server::tenants::{Password, Plain};
 use telemetry::Class;
 use toml::de::DeTable;
 
@@ -223,6 +223,8 @@ pub struct Tenant {
     pub name: String,
     /// The hash of its password, or none.
     pub password: Password,
+    /// The password, where it is given in plain text.
+    pub plain: Option<Plain>,
     /// It may administer the server.
     pub admin: bool,
     /// Its weight.

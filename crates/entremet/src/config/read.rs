@@ -1,6 +1,6 @@
 //! From sections to structs: the one place that knows which key fills which field.
 
-use server::tenants::Password;
+use server::tenants::{Password, Plain};
 use settings::{Section, TimeOrNever};
 use telemetry::Class;
 
@@ -187,9 +187,11 @@ fn control(section: &Section) -> Control {
 fn tenant(section: &Section) -> Option<Tenant> {
     let name = name(section);
     let slos = slos(section);
+    let (password, plain) = password(section);
     let tenant = Tenant {
         name: name.clone().unwrap_or_default(),
-        password: password(section),
+        password,
+        plain,
         admin: section.get_or_default("admin"),
         weight: section.get_or_default("weight"),
         sync: section
@@ -282,7 +284,7 @@ fn slo(section: &Section) -> Option<Slo> {
 }
 
 /// A tenant's password, whichever way it is given.
-fn password(section: &Section) -> Password {
+fn password(section: &Section) -> (Password, Option<Plain>) {
     let hash: Option<String> = section.get("password_hash");
     let plain: Option<String> = section.get("password");
     let hashed = hash.as_deref().map(|hash| {
@@ -293,13 +295,13 @@ fn password(section: &Section) -> Password {
         })
     });
     match (plain, hashed) {
-        (None, hashed) => hashed.unwrap_or(Password::None),
+        (None, hashed) => (hashed.unwrap_or(Password::None), None),
         (Some(_), Some(_)) => {
             let advice = "keep password_hash only";
             section.error("password", "is given as well as password_hash", advice);
-            Password::None
+            (Password::None, None)
         }
-        (Some(plain), None) => plain_password(section, &plain),
+        (Some(plain), None) => (plain_password(section, &plain), Some(Plain::new(&plain))),
     }
 }
 

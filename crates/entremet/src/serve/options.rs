@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use server::tenants::{Durability, Limit, Password, Settings, Slo, TenantSpec, DEFAULT};
+use server::tenants::{Durability, Limit, Settings, Slo, TenantSpec, DEFAULT};
 use server::{Capacity, Listen, Options, Tuning};
 use settings::units;
 use stage::Discipline;
@@ -97,9 +97,8 @@ pub fn tenants(config: &Config) -> Vec<TenantSpec> {
             ..Settings::default()
         };
         return vec![TenantSpec {
-            name: DEFAULT.to_string(),
-            password: Password::None,
             settings,
+            ..TenantSpec::new(DEFAULT)
         }];
     }
     config.tenants.iter().map(tenant).collect()
@@ -133,6 +132,7 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
     TenantSpec {
         name: tenant.name.clone(),
         password: tenant.password.clone(),
+        plain: tenant.plain.clone(),
         settings,
     }
 }

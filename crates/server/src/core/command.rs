@@ -160,12 +160,7 @@ impl Core {
             }
             Outcome::Failed(error) => {
                 connection.output.rollback(before.mark);
-                refuse(
-                    connection,
-                    spec.class,
-                    &self.shared.told(&connection.tenant, &error),
-                    used,
-                )
+                self.failed(connection, spec.class, &error, used)
             }
             Outcome::Disk | Outcome::Busy | Outcome::Full => {
                 connection.output.rollback(before.mark);
@@ -223,14 +218,7 @@ impl Core {
                     self.count_steps(connection, steps);
                     return answered(connection, unit.class, unit.requests, before, seq, used);
                 }
-                Outcome::Failed(error) => {
-                    return refuse(
-                        connection,
-                        unit.class,
-                        &self.shared.told(&connection.tenant, &error),
-                        used,
-                    )
-                }
+                Outcome::Failed(error) => return self.failed(connection, unit.class, &error, used),
                 Outcome::Disk => return self.hand_over(key, connection, keyspace, unit, used),
                 Outcome::Busy => unit.with_keys(|keys| keyspace.wait(keys, self.retry(key))),
                 Outcome::Full => {

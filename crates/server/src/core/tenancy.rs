@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use engine::Keyspace;
+use engine::{EngineError, Keyspace};
 use policy::Nanos;
+use telemetry::Class;
 
 use super::command::{refuse, Flow};
 use super::message::{ConnectionKey, Message};
@@ -61,12 +62,7 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         if let Some(error) = connection.open_error.take() {
-            return refuse(
-                connection,
-                spec.class,
-                &self.shared.told(&connection.tenant, &error),
-                used,
-            );
+            return self.failed(connection, spec.class, &error, used);
         }
         connection.parked = Some(Parked::Opening);
         let mailbox = self.mailbox.clone();
@@ -76,6 +72,18 @@ impl Core {
             Box::new(move |error| mailbox.send(Message::Opened(key, error))),
         );
         Flow::Again
+    }
+
+    /// Answers that the storage of the connection's tenant failed.
+    pub(super) fn failed(
+        &self,
+        connection: &mut Connection,
+        class: Class,
+        error: &EngineError,
+        used: &mut Used,
+    ) -> Flow {
+        let text = self.shared.told(&connection.tenant, error);
+        refuse(connection, class, &text, used)
     }
 
     /// The database that a connection waited for is open, or cannot be opened.

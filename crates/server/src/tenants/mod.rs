@@ -8,6 +8,7 @@ mod change;
 mod expiry;
 mod keys;
 mod memory;
+mod overlay;
 mod password;
 mod registry;
 mod settings;
@@ -25,7 +26,7 @@ use policy::PrincipalId;
 pub use calls::{CommandStats, Ending};
 pub use expiry::Expiry;
 pub use keys::KeyCount;
-pub use password::{Crowded, Doorkeeper, Gate, Password, Quick};
+pub use password::{Crowded, Doorkeeper, Gate, Password, Plain, Quick};
 pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
 pub use store::StoreError;
@@ -49,6 +50,8 @@ pub struct Tenant {
     pub name: String,
     gate: Gate,
     settings: RwLock<Settings>,
+    /// Fields that the configuration file says otherwise.
+    set_at_run_time: RwLock<Vec<String>>,
     removed: AtomicBool,
     /// Before then no fault of its storage is logged again, ms.
     fault_logged_until: AtomicU64,
@@ -79,6 +82,7 @@ impl Tenant {
             name: spec.name,
             gate: Gate::new(spec.password),
             settings: RwLock::new(spec.settings),
+            set_at_run_time: RwLock::default(),
             removed: AtomicBool::new(false),
             fault_logged_until: AtomicU64::new(0),
             connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
@@ -96,6 +100,11 @@ impl Tenant {
     /// True when anybody may log in.
     pub fn open(&self) -> bool {
         self.gate.open()
+    }
+
+    /// The names of its fields of which the configuration file says something else.
+    pub fn set_at_run_time(&self) -> Vec<String> {
+        self.set_at_run_time.read().clone()
     }
 
     /// A copy of what it is promised now.
@@ -122,9 +131,9 @@ impl Tenant {
     /// As it is now, for a change or for the file.
     fn spec(&self) -> TenantSpec {
         TenantSpec {
-            name: self.name.clone(),
             password: self.gate.password(),
             settings: self.settings(),
+            ..TenantSpec::new(&self.name)
         }
     }
 

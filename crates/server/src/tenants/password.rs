@@ -35,6 +35,28 @@ pub enum Password {
     Hashed(String),
 }
 
+/// A password in plain text, to be compared with a hash and then forgotten.
+#[derive(Clone, PartialEq)]
+pub struct Plain(Box<str>);
+
+impl Plain {
+    /// Takes the text.
+    pub fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// True if it is this password. Takes as long as a login.
+    pub fn is(&self, password: &Password) -> bool {
+        *password != Password::None && password.verify(self.0.as_bytes())
+    }
+}
+
+impl std::fmt::Debug for Plain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Plain(…)")
+    }
+}
+
 impl Password {
     /// Hashes a plain password with a fresh salt.
     ///

@@ -4,7 +4,7 @@ use policy::dispatch::Allocation;
 use serde::{Deserialize, Serialize};
 use telemetry::Class;
 
-use super::Password;
+use super::{Password, Plain};
 
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,6 +159,8 @@ pub struct TenantSpec {
     pub name: String,
     /// What is asked at `AUTH`.
     pub password: Password,
+    /// The same in plain text, where the file gives it so.
+    pub plain: Option<Plain>,
     /// The rest.
     pub settings: Settings,
 }
@@ -169,7 +171,20 @@ impl TenantSpec {
         Self {
             name: name.to_string(),
             password: Password::None,
+            plain: None,
             settings: Settings::default(),
+        }
+    }
+
+    /// A plain password is hashed with another salt each time that a file is read: if it is one of those known, it is
+    /// that one still. The plain text is forgotten.
+    pub fn recognise<'a>(&mut self, known: impl Iterator<Item = &'a Password>) {
+        let Some(plain) = self.plain.take() else {
+            return;
+        };
+        let mut known = known;
+        if let Some(same) = known.find(|password| plain.is(password)) {
+            self.password = same.clone();
         }
     }
 }

@@ -15,9 +15,8 @@ use std::path::{Path, PathBuf};
 
 use journal::Journal;
 use private::{keep_private, PRIVATE};
-use serde::{Deserialize, Serialize};
 
-use super::{Password, Settings, TenantSpec};
+use super::overlay::Change;
 
 /// What the file could not do.
 #[derive(Debug, thiserror::Error)]
@@ -42,52 +41,6 @@ pub enum StoreError {
     },
 }
 
-/// A change made at run time, which outlives the process and wins over the configuration file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "change", rename_all = "kebab-case")]
-pub enum Change {
-    /// The tenant is there, with these settings.
-    Set {
-        /// PHC hash; none: no password.
-        password_hash: Option<String>,
-        /// The rest.
-        settings: Box<Settings>,
-    },
-    /// The tenant named in the configuration file is gone.
-    Removed,
-}
-
-impl Change {
-    /// The change that leaves `spec` in force.
-    pub fn set(spec: &TenantSpec) -> Self {
-        let password_hash = match &spec.password {
-            Password::None => None,
-            Password::Hashed(phc) => Some(phc.clone()),
-        };
-        Self::Set {
-            password_hash,
-            settings: Box::new(spec.settings.clone()),
-        }
-    }
-
-    /// The tenant that the change describes, if it is not a removal.
-    pub fn spec(&self, name: &str) -> Option<TenantSpec> {
-        match self {
-            Self::Removed => None,
-            Self::Set {
-                password_hash,
-                settings,
-            } => Some(TenantSpec {
-                name: name.to_string(),
-                password: password_hash
-                    .clone()
-                    .map_or(Password::None, Password::Hashed),
-                settings: (**settings).clone(),
-            }),
-        }
-    }
-}
-
 /// A journal of fewer changes is not worth writing anew.
 const CHANGES_MIN: usize = 256;
 
@@ -106,9 +59,7 @@ impl Store {
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join("tenants.json");
         let mut changes = read(&path)?;
-        let journal = Journal::open(directory, |name, change| {
-            changes.insert(name, change);
-        })?;
+        let journal = Journal::open(directory, |name, change| take(&mut changes, name, change))?;
         Ok(Self {
             path,
             changes,
@@ -127,7 +78,7 @@ impl Store {
     /// The journal could not be written; the earlier changes stay in force.
     pub fn record(&mut self, name: &str, change: Change) -> Result<(), StoreError> {
         self.journal.append(name, &change)?;
-        self.changes.insert(name.to_string(), change);
+        take(&mut self.changes, name.to_string(), change);
         if self.journal.changes() > self.changes.len().max(CHANGES_MIN) {
             if let Err(error) = self.tidy() {
                 // The journal says everything: it grows until this succeeds.
@@ -135,6 +86,20 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Takes over what became of changes when the file was read, all at once. It is so in any case; if it cannot be
+    /// written down, a later start may find the changes as they were, and says so.
+    pub fn revise(&mut self, changes: Vec<(String, Change)>) {
+        if changes.is_empty() {
+            return;
+        }
+        for (name, change) in changes {
+            take(&mut self.changes, name, change);
+        }
+        if let Err(error) = self.tidy() {
+            tracing::warn!(%error, "what became of run-time changes of tenants could not be written down");
+        }
     }
 
     fn tidy(&mut self) -> Result<(), StoreError> {
@@ -158,6 +123,14 @@ impl Store {
         fs::rename(&aside, &self.path)?;
         sync_directory(self.path.parent().unwrap_or(Path::new(".")))
     }
+}
+
+/// The last word on a tenant counts; of one that is as the file says there is none.
+fn take(changes: &mut BTreeMap<String, Change>, name: String, change: Change) {
+    match change {
+        Change::Dropped => changes.remove(&name),
+        change => changes.insert(name, change),
+    };
 }
 
 /// What the file says; nothing if it is not there.
@@ -193,11 +166,12 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tenants::TenantSpec;
 
     fn weight(weight: f64) -> Change {
         let mut spec = TenantSpec::new("any");
         spec.settings.weight = weight;
-        Change::set(&spec)
+        Change::between(&spec, None)
     }
 
     fn sizes(directory: &Path) -> (u64, Option<u64>) {

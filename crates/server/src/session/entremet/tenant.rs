@@ -53,8 +53,9 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
         .iter()
         .find(|(_, durability)| *durability == settings.durability)
         .map_or("", |(word, _)| word);
+    let changed = tenant.set_at_run_time();
     let mut reply = visit.reply();
-    reply.map(15);
+    reply.map(16);
     for (field, value) in [
         ("name", tenant.name.as_str()),
         ("password", if tenant.open() { "none" } else { "set" }),
@@ -88,6 +89,8 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
         reply.bulk(field.as_bytes());
         reply.int(value);
     }
+    reply.bulk(b"set-at-run-time");
+    reply.bulk(changed.join(" ").as_bytes());
 }
 
 fn set(visit: &mut Visit<'_>) -> Option<Errand> {

@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::private::{keep_private, PRIVATE};
-use super::{sync_directory, Change, StoreError};
+use super::{sync_directory, StoreError};
+use crate::tenants::overlay::Change;
 
 /// The file, open. What stands in it behind `bytes` was never acknowledged.
 pub(super) struct Journal {
