@@ -48,7 +48,8 @@ impl Server {
     ) -> Result<Self, ServerError> {
         let engine = engine::Engine::open(options.engine.clone())?;
         let tenants = Registry::open(&options.data, &options.tenants, options.cores)?;
-        let doorkeeper = Doorkeeper::start().map_err(ServerError::System)?;
+        let doorkeeper =
+            Doorkeeper::start(Arc::clone(&options.clock)).map_err(ServerError::System)?;
         let run_id = run_id()?;
         let shared = Arc::new(Shared::new(
             options,

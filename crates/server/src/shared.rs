@@ -358,7 +358,7 @@ pub(crate) mod tests {
         };
         let engine = Engine::open(options.engine.clone()).expect("an engine");
         let registry = Registry::open(directory, &specs, options.cores).expect("a registry");
-        let doorkeeper = Doorkeeper::start().expect("a doorkeeper");
+        let doorkeeper = Doorkeeper::start(Arc::clone(&options.clock)).expect("a doorkeeper");
         Shared::new(
             options,
             engine,

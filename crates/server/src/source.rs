@@ -9,7 +9,7 @@ use std::sync::Arc;
 use engine::KeyspaceStats;
 use policy::PrincipalId;
 use telemetry::{
-    Capacities, Connections, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot,
+    Capacities, Connections, Logins, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot,
     StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
 };
 
@@ -148,6 +148,11 @@ impl telemetry::AdminSource for Source {
                 accepted: shared.clients.total(),
                 rejected: shared.counters.rejected.load(Ordering::Relaxed),
                 moved: shared.counters.moved.load(Ordering::Relaxed),
+            },
+            logins: Logins {
+                waiting: shared.doorkeeper.waiting() as u64,
+                hashed: shared.doorkeeper.hashed(),
+                refused: shared.doorkeeper.refused(),
             },
             memory: Memory { used, ..memory },
             storage: Storage {

@@ -75,6 +75,8 @@ pub struct ServerSnapshot {
     pub listen: Vec<String>,
     /// Client connections.
     pub connections: Connections,
+    /// Log-ins.
+    pub logins: Logins,
     /// Memory.
     pub memory: Memory,
     /// Storage.
@@ -110,6 +112,17 @@ pub struct Connections {
     pub rejected: u64,
     /// Moved since the start to a core with less to do.
     pub moved: u64,
+}
+
+/// Checks of passwords that take a slow hash; others are known from before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Logins {
+    /// In line for their hash.
+    pub waiting: u64,
+    /// Hashes since the start.
+    pub hashed: u64,
+    /// Refused since the start because too many waited.
+    pub refused: u64,
 }
 
 /// Memory of the process, in bytes.

@@ -1,6 +1,7 @@
 //! One client's connection, as the core that owns it keeps it.
 
 pub mod client;
+mod peer;
 mod socket;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::session::Session;
 use crate::shared::OpenError;
 use crate::tenants::{Ending, Tenant};
 use client::Client;
+pub use peer::Peer;
 pub use socket::{Progress, Socket};
 
 /// Why a connection takes no turn although it may have requests.

@@ -10,7 +10,7 @@ use super::stream::Piece;
 use super::unit::Unit;
 use crate::connection::Connection;
 use crate::shared::OpenError;
-use crate::tenants::{Place, Tenant};
+use crate::tenants::{Checked, Place, Tenant};
 
 /// Which connection of a core, safe against the place being used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub enum Message {
     /// The database that this connection waits for is open, or cannot be opened.
     Opened(ConnectionKey, Option<OpenError>),
     /// The slow password check of this connection has ended.
-    LoggedIn(ConnectionKey, bool),
+    LoggedIn(ConnectionKey, Checked),
     /// A tenant is new or its settings have changed.
     Configure(Arc<Tenant>),
     /// A tenant is gone: its connections are closed, its queues dropped.

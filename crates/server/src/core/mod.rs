@@ -365,7 +365,7 @@ impl Core {
             Message::Placed(key, place) => self.placed(key, place, now),
             Message::Committed(tenant) => self.committed(&tenant, now),
             Message::Opened(key, error) => self.opened(key, error, now),
-            Message::LoggedIn(key, right) => self.logged_in(key, right, now),
+            Message::LoggedIn(key, checked) => self.logged_in(key, checked, now),
             Message::Configure(tenant) => self.configure(&tenant, now),
             Message::Forget(tenant) => self.forget(&tenant),
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),

@@ -11,10 +11,10 @@ use super::message::{ConnectionKey, Message};
 use super::unit::{Ended, Step, Unit};
 use super::{Core, Used};
 use crate::commands::{Handler, SessionCommand, Spec};
-use crate::connection::{Connection, Parked};
+use crate::connection::{Connection, Parked, Peer};
 use crate::resp::{Args, Output, OwnedArgs};
 use crate::session::{self, Leftover, Visit, Watched};
-use crate::tenants::{Ending, Tenant};
+use crate::tenants::{Checked, Ending, Question, Tenant};
 
 /// Bytes that commands on connection and server may be answered inside one transaction, before the next of them is not.
 const KNOWN_BYTES_MAX: usize = 1 << 20;
@@ -59,9 +59,9 @@ impl Core {
                         Flow::Again
                     }
                     Some(Leftover::Errand(errand)) => self.send_errand(key, connection, errand),
-                    Some(Leftover::Check { tenant, password }) => {
+                    Some(Leftover::Check(question)) => {
                         connection.output.rollback(before.mark);
-                        self.check_password(key, connection, spec, &tenant, &password, used)
+                        self.check_password(key, connection, *question)
                     }
                 }
             }
@@ -85,32 +85,28 @@ impl Core {
         connection.moves_to = Some(tenant.roomiest_core(self.id)).filter(|core| *core != self.id);
     }
 
+    /// Parks a connection until its password has been checked.
     fn check_password(
-        &mut self,
+        &self,
         key: ConnectionKey,
         connection: &mut Connection,
-        spec: &'static Spec,
-        tenant: &Arc<Tenant>,
-        password: &[u8],
-        used: &mut Used,
+        question: Question,
     ) -> Flow {
-        let mailbox = self.mailbox.clone();
-        let done = Box::new(move |right| mailbox.send(Message::LoggedIn(key, right)));
-        if self.shared.doorkeeper.slow(tenant, password, done).is_err() {
-            let text = "ERR too many logins are being checked, try again in a second";
-            return refuse(connection, spec.class, text, used);
-        }
         connection.parked = Some(Parked::Login);
+        let mailbox = self.mailbox.clone();
+        let told = Box::new(move |checked| mailbox.send(Message::LoggedIn(key, checked)));
+        let peer = Peer::of(connection.client.addr.ip());
+        self.shared.doorkeeper.ask(question, peer, told);
         Flow::Again
     }
 
     /// The slow check has ended: the command that waits is run again and finds the result.
-    pub(super) fn logged_in(&mut self, key: ConnectionKey, right: bool, now: policy::Nanos) {
+    pub(super) fn logged_in(&mut self, key: ConnectionKey, checked: Checked, now: policy::Nanos) {
         let Some(mut connection) = self.places.lift(key) else {
             return;
         };
         connection.parked = None;
-        connection.session.login_failed = !right;
+        connection.session.checked = Some(checked);
         self.put_back(key, connection, now);
     }
 

@@ -5,31 +5,30 @@ use std::sync::Arc;
 use super::{Leftover, ReplyMode, Session, Visit};
 use crate::commands::AclCommand;
 use crate::resp::Protocol;
-use crate::tenants::{Quick, Tenant, DEFAULT};
+use crate::tenants::{Answer, Checked, Tenant, DEFAULT};
 
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
+const CROWDED: &str = "ERR too many logins are being checked, try again in a second";
+
 enum Entry {
     In(Arc<Tenant>),
-    Out,
+    Out(&'static str),
     Unknown(Leftover),
 }
 
 /// Tries a user name and password.
 fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
-    if std::mem::take(&mut visit.connection.session.login_failed) {
-        return Entry::Out;
+    match visit.connection.session.checked.take() {
+        Some(Checked::Wrong) => return Entry::Out(WRONG),
+        Some(Checked::Crowded) => return Entry::Out(CROWDED),
+        Some(Checked::Right | Checked::Changed) | None => {}
     }
-    let name = std::str::from_utf8(user).ok();
-    let Some(tenant) = name.and_then(|name| visit.shared.tenants.get(name)) else {
-        return Entry::Out;
-    };
-    match visit.shared.doorkeeper.quick(&tenant, password) {
-        Quick::Yes => Entry::In(tenant),
-        Quick::Unknown => Entry::Unknown(Leftover::Check {
-            tenant,
-            password: password.to_vec(),
-        }),
+    let shared = visit.shared;
+    match shared.doorkeeper.quick(&shared.tenants, user, password) {
+        Answer::Yes(tenant) => Entry::In(tenant),
+        Answer::No => Entry::Out(WRONG),
+        Answer::Ask(question) => Entry::Unknown(Leftover::Check(question)),
     }
 }
 
@@ -60,8 +59,8 @@ pub fn auth(visit: &mut Visit<'_>) -> Option<Leftover> {
             visit.reply().ok();
             Some(Leftover::Speak(tenant))
         }
-        Entry::Out => {
-            visit.error(WRONG);
+        Entry::Out(text) => {
+            visit.error(text);
             None
         }
         Entry::Unknown(check) => Some(check),
@@ -97,8 +96,8 @@ pub fn hello(visit: &mut Visit<'_>) -> Option<Leftover> {
     if let Some((user, password)) = hello.login {
         match enter(visit, user, password) {
             Entry::In(tenant) => login = Some(Leftover::Speak(tenant)),
-            Entry::Out => {
-                visit.error(WRONG);
+            Entry::Out(text) => {
+                visit.error(text);
                 return None;
             }
             Entry::Unknown(check) => return Some(check),

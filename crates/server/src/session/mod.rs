@@ -20,7 +20,7 @@ use engine::Watch;
 use crate::commands::{SessionCommand, Spec};
 use crate::core::Errand;
 use crate::resp::{OwnedArgs, Protocol};
-use crate::tenants::Tenant;
+use crate::tenants::{Checked, Question, Tenant};
 
 pub use config::discipline_word;
 pub use info::{Counted, REDIS_VERSION};
@@ -106,8 +106,8 @@ pub struct Session {
     pub protocol: Protocol,
     /// It may run commands.
     pub authenticated: bool,
-    /// The slow check of the password it sent has failed; told to the `AUTH` or `HELLO` that waits.
-    pub login_failed: bool,
+    /// How the slow check of the password it sent has ended; told to the `AUTH` or `HELLO` that waits.
+    pub checked: Option<Checked>,
     /// What the command wanted done first has been done.
     pub prepared: bool,
     /// What `CLIENT REPLY` asked for.
@@ -124,7 +124,7 @@ impl Session {
         Self {
             protocol: Protocol::Resp2,
             authenticated: tenant.open(),
-            login_failed: false,
+            checked: None,
             prepared: false,
             reply_mode: ReplyMode::On,
             transaction: None,
@@ -139,12 +139,7 @@ pub enum Leftover {
     /// The connection speaks for this tenant from now on; the reply is written.
     Speak(Arc<Tenant>),
     /// Only the slow check of a password can tell; the command is run again after it.
-    Check {
-        /// The tenant named.
-        tenant: Arc<Tenant>,
-        /// The password given.
-        password: Vec<u8>,
-    },
+    Check(Box<Question>),
     /// A handler does this for the tenant first; the command is run again after it.
     First(Box<dyn FnOnce() + Send>),
     /// A handler does the rest, and its result is the reply.

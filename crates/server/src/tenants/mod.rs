@@ -5,6 +5,7 @@
 
 mod calls;
 mod change;
+mod doorkeeper;
 mod expiry;
 mod keys;
 mod memory;
@@ -24,9 +25,10 @@ use parking_lot::{Mutex, RwLock};
 use policy::PrincipalId;
 
 pub use calls::{CommandStats, Ending};
+pub use doorkeeper::{Answer, Checked, Doorkeeper, Question};
 pub use expiry::Expiry;
 pub use keys::KeyCount;
-pub use password::{Crowded, Doorkeeper, Gate, Password, Plain, Quick};
+pub use password::{Gate, Password, Plain, Quick};
 pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
 pub use store::StoreError;

@@ -1,6 +1,7 @@
 //! The list of tenants: from the configuration file, changed at run time.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -10,7 +11,10 @@ use policy::PrincipalId;
 
 use super::overlay::{lay, Change};
 use super::store::{Store, StoreError};
-use super::{Settings, Tenant, TenantSpec, Totals, DEFAULT};
+use super::{Password, Settings, Tenant, TenantSpec, Totals, DEFAULT};
+
+/// Tenants that are looked at for one with a password.
+const NEAR_MAX: usize = 64;
 
 /// Why the list could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +104,22 @@ impl Registry {
     /// The tenant of this name.
     pub fn get(&self, name: &str) -> Option<Arc<Tenant>> {
         self.tenants.read().by_name.get(name).cloned()
+    }
+
+    /// The hash of the first tenant with a password behind this name, in the order of names and round again; none: no
+    /// tenant near has one.
+    pub fn hash_near(&self, name: &[u8]) -> Option<String> {
+        let tenants = self.tenants.read();
+        let name = String::from_utf8_lossy(name);
+        let behind = tenants
+            .by_name
+            .range::<str, _>((Excluded(&*name), Unbounded));
+        let near = behind.chain(&tenants.by_name).take(NEAR_MAX);
+        let hash = |(_, tenant): (&String, &Arc<Tenant>)| match tenant.gate.password() {
+            Password::Hashed(phc) => Some(phc),
+            Password::None => None,
+        };
+        near.filter_map(hash).next()
     }
 
     /// Every tenant, by name.
@@ -259,7 +279,7 @@ pub fn valid_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tenants::{Password, Plain};
+    use crate::tenants::Plain;
 
     /// What the file says when it gives the password in plain text.
     fn plain(password: &str, weight: f64) -> TenantSpec {

@@ -45,6 +45,7 @@ impl AdminSource for Said {
             capacities,
             listen: Vec::new(),
             connections: Connections::default(),
+            logins: crate::Logins::default(),
             memory: Memory::default(),
             storage: Storage::default(),
             cpu_user_s: 0.0,

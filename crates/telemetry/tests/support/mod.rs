@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use telemetry::admin::{start, AdminHandle, AdminOptions};
 use telemetry::{
     AdminSource, Capacities, Class, Connections, DeviceOperation, DeviceSnapshot, DeviceUse,
-    Memory, PrincipalSnapshot, Registry, Request, RequestCost, ServerSnapshot, StageSnapshot,
-    State, Storage, TenantDevice, TenantSnapshot, TenantStage,
+    Logins, Memory, PrincipalSnapshot, Registry, Request, RequestCost, ServerSnapshot,
+    StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
 };
 
 /// Says what a server might say.
@@ -45,6 +45,7 @@ impl AdminSource for Fake {
                 max: 10_000,
                 ..Connections::default()
             },
+            logins: Logins::default(),
             memory: Memory::default(),
             storage: Storage::default(),
             cpu_user_s: 1.5,
