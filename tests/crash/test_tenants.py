@@ -23,7 +23,7 @@ pytestmark = pytest.mark.ours
 
 def weights(wire):
     """Every tenant but those of the configuration, with its weight."""
-    names = {name.decode() for name in wire.ask("ENTREMET", "TENANT", "LIST")} - {"boss", "default"}
+    names = {name.decode() for name in wire.ask("ENTREMET", "TENANT", "LIST")} - {"boss"}
     fields = {name: wire.ask("ENTREMET", "TENANT", "GET", name) for name in names}
     return {name: float(pairs[pairs.index(b"weight") + 1]) for name, pairs in fields.items()}
 

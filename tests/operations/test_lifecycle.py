@@ -156,18 +156,24 @@ def files_at_most(count):
 
 
 def test_connections_are_held_to_what_open_files_allow(start):
+    """All seats are taken, and writes that open files go on."""
     operator = Tenant("alpha", extra="admin = true")
-    server = start(tenants=(operator, BETA), wrapper=files_at_most(400))
-    assert "max_connections = 10000, but the system's limit on open files leaves room for 240" in server.said()
+    server = start(tenants=(operator, BETA), wrapper=files_at_most(400), server_options='login_timeout = "never"')
+    assert "max_connections = 75 instead of 10000, max_newcomers = 60 instead of 1000" in server.said()
     with server.wire(operator) as wire:
-        assert wire.ask("CONFIG", "GET", "maxclients") == [b"maxclients", b"240"]
-        with pytest.raises(ServerError, match="not able to handle the specified number of clients, try with 240"):
-            wire.ask("CONFIG", "SET", "maxclients", "241")
-        wires = [server.wire(BETA) for _ in range(239)]
-        assert all(wire.ask("SET", "k", "v") == b"OK" for wire in wires)
+        assert wire.ask("CONFIG", "GET", "maxclients") == [b"maxclients", b"75"]
+        with pytest.raises(ServerError, match="not able to handle the specified number of clients, try with 75"):
+            wire.ask("CONFIG", "SET", "maxclients", "76")
+        wires, silent = [], [server.wire() for _ in range(100)]
         with pytest.raises(ServerError, match="max number of clients reached"):
-            server.wire().ask("PING")
-        for wire in wires:
+            while True:
+                wires.append(server.wire(BETA))
+        # A quarter is kept for the other.
+        assert len(wires) == 75 - 18
+        assert all(wire.ask("SET", "k", "v") == b"OK" for wire in wires)
+        with server.wire(operator) as other:
+            assert other.ask("SET", "k", "v") == b"OK"
+        for wire in wires + silent:
             wire.close()
 
 

@@ -51,14 +51,9 @@ impl Server {
         let doorkeeper =
             Doorkeeper::start(Arc::clone(&options.clock)).map_err(ServerError::System)?;
         let run_id = run_id()?;
-        let shared = Arc::new(Shared::new(
-            options,
-            engine,
-            tenants,
-            doorkeeper,
-            run_id,
-            on_shutdown,
-        ));
+        let shared = Shared::new(options, engine, tenants, doorkeeper, run_id, on_shutdown)
+            .map_err(ServerError::System)?;
+        let shared = Arc::new(shared);
         let threads = start_cores(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         let provider = Provider::start(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         shared.promise_the_device();
@@ -86,8 +81,8 @@ impl Server {
 
     /// Takes over the tenants and tunings of a configuration read anew.
     pub fn reload(&self, tenants: &[TenantSpec], tuning: crate::Tuning) {
-        self.shared.reload(tenants);
         self.shared.tune(|now| *now = tuning);
+        self.shared.reload(tenants);
     }
 
     /// A reload was refused for its errors; counted for the metrics.

@@ -1,5 +1,7 @@
 //! What all cores, handlers and the admin address look at.
 
+mod seating;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,8 +12,9 @@ use stage::{DispatchOptions, Meter, Nanos};
 
 use crate::commands::Context;
 use crate::connection::client::Clients;
-use crate::connection::Connection;
+use crate::connection::{Connection, House};
 use crate::core::{Board, Load, Mailbox, Message, RESOURCES};
+use crate::descriptors::Plan;
 use crate::options::{Options, Tuning};
 use crate::tenants::{Doorkeeper, Registry, Streams, Tenant};
 
@@ -40,6 +43,12 @@ pub type OpenError = engine::EngineError;
 pub struct Counters {
     /// Connections refused because too many were open.
     pub rejected: AtomicU64,
+    /// Connections refused because their peer connected too often.
+    pub hasty: AtomicU64,
+    /// Connections closed for others to come, before they spoke for a tenant.
+    pub displaced: AtomicU64,
+    /// Connections closed because they did not log in in time.
+    pub late: AtomicU64,
     /// Connections moved to a core with less to do.
     pub moved: AtomicU64,
     /// Configuration reloads taken.
@@ -72,6 +81,8 @@ pub struct Shared {
     pub tenants: Registry,
     /// Connections.
     pub clients: Clients,
+    /// Who may hold a connection.
+    pub house: Arc<House>,
     /// Password checks.
     pub doorkeeper: Doorkeeper,
     /// Measurements.
@@ -93,12 +104,15 @@ pub struct Shared {
     /// Asked for by `SHUTDOWN`; the binary decides how to end.
     pub on_shutdown: Box<dyn Fn() + Send + Sync>,
     tuning: RwLock<Tuning>,
+    plan: RwLock<Plan>,
     mailboxes: OnceLock<Vec<Mailbox>>,
     next_core: AtomicU64,
     phase: AtomicU8,
 }
 
 impl Shared {
+    /// # Errors
+    /// The system allows fewer open files than the databases need.
     pub(crate) fn new(
         options: Options,
         engine: Arc<Engine>,
@@ -106,14 +120,16 @@ impl Shared {
         doorkeeper: Doorkeeper,
         run_id: String,
         on_shutdown: Box<dyn Fn() + Send + Sync>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, String> {
+        let plan = options.descriptors.plan(tenants.count(), &options.tuning)?;
+        let shared = Self {
             engine,
             tenants,
             doorkeeper,
             run_id,
             on_shutdown,
             clients: Clients::default(),
+            house: Arc::default(),
             metrics: Arc::new(telemetry::Registry::new(options.cores)),
             counters: Counters::default(),
             board: Board::new(options.cores),
@@ -121,12 +137,19 @@ impl Shared {
             loads: (0..options.cores).map(|_| Load::default()).collect(),
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),
-            tuning: RwLock::new(options.tuning.held_to(options.connections_limit)),
+            tuning: RwLock::new(options.tuning),
+            plan: RwLock::new(plan),
             mailboxes: OnceLock::new(),
             next_core: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Serving as u8),
             options,
+        };
+        for tenant in shared.tenants.list() {
+            shared.house.enter(tenant.id, tenant.claim());
         }
+        shared.carry_out(plan);
+        shared.say_shortage(&plan);
+        Ok(shared)
     }
 
     /// Settings that can change at run time.
@@ -138,8 +161,8 @@ impl Shared {
     pub fn tune(&self, change: impl FnOnce(&mut Tuning)) {
         let mut tuning = self.tuning.write();
         change(&mut tuning);
-        *tuning = tuning.held_to(self.options.connections_limit);
         drop(tuning);
+        self.seat();
         self.broadcast(|| Message::Tuned);
     }
 
@@ -250,7 +273,7 @@ impl Shared {
             error,
             OpenError::Read { .. } | OpenError::Open { .. } | OpenError::Io { .. }
         );
-        if of_files && tenant.fault_to_log(self.steady_ms()) {
+        if of_files && tenant.faults.now(self.steady_ms()) {
             tracing::error!(tenant = tenant.name, %error, "the tenant's storage failed");
         }
         error.reply(tenant.operator())
@@ -273,7 +296,7 @@ impl Shared {
                 memtable_bytes: limits.memtable_bytes,
                 pending_bytes: limits.pending_bytes,
                 work_bytes_max: limits.work_bytes_max,
-                max_open_files: limits.open_files_max,
+                max_open_files: i32::try_from(shared.plan().data_files).unwrap_or(i32::MAX),
                 shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
                 device: shared.device_hook(&tenant),
                 allotments: allotted.memory,
@@ -324,6 +347,7 @@ impl Shared {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::descriptors::Descriptors;
     use crate::tenants::TenantSpec;
 
     /// A server's state without its threads, with these tenants besides `default`. Its clocks stand still.
@@ -341,9 +365,11 @@ pub(crate) mod tests {
             memtable_bytes: 1 << 20,
             pending_bytes: 1 << 20,
             work_bytes_max: 1 << 30,
-            open_files_max: 16,
             seed: 0,
-            connections_limit: 1_000,
+            descriptors: Descriptors {
+                files: 2_000,
+                data_files: 16,
+            },
             tuning: Tuning::default(),
             tenants: specs.clone(),
             engine: engine::EngineOptions::new(directory),
@@ -367,5 +393,6 @@ pub(crate) mod tests {
             "0".repeat(40),
             Box::new(|| {}),
         )
+        .expect("enough files")
     }
 }

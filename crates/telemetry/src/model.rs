@@ -104,12 +104,22 @@ pub struct ServerSnapshot {
 pub struct Connections {
     /// Open now.
     pub open: u64,
-    /// Most that may be open.
+    /// Most that tenants may have together.
     pub max: u64,
+    /// Of those open, that speak for no tenant yet.
+    pub newcomers: u64,
+    /// Most of those.
+    pub newcomers_max: u64,
     /// Accepted since the start.
     pub accepted: u64,
-    /// Refused since the start because `max_connections` were open.
+    /// Refused since the start, when they came or logged in, because too many were open.
     pub rejected: u64,
+    /// Refused since the start because their address connected too often.
+    pub hasty: u64,
+    /// Closed since the start for others to come, before they spoke for a tenant.
+    pub displaced: u64,
+    /// Closed since the start because they did not log in in time.
+    pub late: u64,
     /// Moved since the start to a core with less to do.
     pub moved: u64,
 }
@@ -168,6 +178,10 @@ pub struct TenantSnapshot {
     pub name: String,
     /// Its weight.
     pub weight: f64,
+    /// Connections that it may have while the others have no more than is kept for them.
+    pub connections_max: u64,
+    /// Connections refused since the start because it, or all together, had as many as they may have.
+    pub connections_refused: u64,
     /// Reserved permits.
     pub reserved_permits: u32,
     /// Reservation for gets, 1 KiB-normalised per second.

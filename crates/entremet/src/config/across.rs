@@ -7,7 +7,7 @@ use server::tenants::Password;
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{tls, Config, Engine, Memory, Tenant};
+use super::{tls, Config, Engine, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
@@ -18,7 +18,7 @@ pub(super) fn check(config: &Config, reader: &Reader) {
     reservations(config, reader);
     memory(config, reader);
     for (place, tenant) in config.tenants.iter().enumerate() {
-        one_tenant(tenant, place, reader);
+        one_tenant(tenant, place, &config.server, reader);
     }
     passwords(config, reader);
 }
@@ -223,10 +223,22 @@ fn largest(tenants: &[Tenant], of: impl Fn(&Tenant) -> f64) -> usize {
         .unwrap_or(0)
 }
 
-fn one_tenant(tenant: &Tenant, place: usize, reader: &Reader) {
+fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
     let mut report = reader.report.borrow_mut();
     let at = |key: &str| reader.place(&format!("tenant[{place}].{key}"));
     let key = |key: &str| format!("tenant {:?}, {key}", tenant.name);
+    if let Some(connections) = tenant
+        .max_connections
+        .filter(|max| *max > server.max_connections)
+    {
+        let what = format!(
+            "{connections} is more than all tenants may have, server.max_connections = {}",
+            server.max_connections
+        );
+        report
+            .warn(at("max_connections"), &key("max_connections"), what)
+            .advice("raise server.max_connections or leave it out");
+    }
     if let Some(limit) = tenant.limit.requests {
         let promised = rate(tenant.reserve.get) + rate(tenant.reserve.put);
         if promised > limit.per_s() {
@@ -314,7 +326,46 @@ fn passwords(config: &Config, reader: &Reader) {
         let problem = report.warn(reader.place("server.admin"), "server.admin", what);
         problem.advice("listen on 127.0.0.1, or let a firewall choose who may come");
     }
+    open_default(config, reader, &mut report);
     operators(config, &mut report);
+}
+
+/// Whoever can connect is the tenant that needs no log-in, and without any `[[tenant]]` may administer the server: that is
+/// for trying things on one machine.
+fn open_default(config: &Config, reader: &Reader, report: &mut settings::problem::Report) {
+    if config.tenants.is_empty() {
+        let known = |tls: &&super::Tls| tls.client_ca.is_none();
+        let tls = config
+            .server
+            .tls
+            .iter()
+            .filter(known)
+            .flat_map(|tls| &tls.listen);
+        let all = config.server.listen.iter().map(|a| ("server.listen", a));
+        let mut all = all.chain(tls.map(|a| ("server.tls.listen", a)));
+        if let Some((key, address)) = all.find(|(_, address)| !address.ip().is_loopback()) {
+            let what = format!(
+                "{address} is open to the network, and without a [[tenant]] whoever connects may administer the server"
+            );
+            let advice = "add [[tenant]] with password_hash and admin = true (`entremet hash-password` makes the hash), or listen \
+                          on 127.0.0.1";
+            report.error(reader.place(key), key, what).advice(advice);
+        } else if !report.failed() {
+            let what = "there is none: whoever connects is \"default\", needs no password and may administer the server";
+            report
+                .warn(None, "tenant", what)
+                .advice("add [[tenant]] with password_hash before others can connect");
+        }
+        return;
+    }
+    let open = |tenant: &Tenant| tenant.name == "default" && tenant.password == Password::None;
+    if let Some(place) = config.tenants.iter().position(open) {
+        let what = "has no password: a connection that does not log in is this tenant";
+        let key = "tenant \"default\"";
+        report
+            .warn(reader.place(&format!("tenant[{place}].name")), key, what)
+            .advice("add password_hash, or take this tenant out, so that all must log in");
+    }
 }
 
 /// Somebody should be able to administer the server, and not everybody.

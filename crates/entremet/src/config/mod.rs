@@ -55,8 +55,16 @@ pub struct Server {
     pub admin: SocketAddr,
     /// Threads that serve clients; none: as many as the process may use.
     pub cores: Option<u32>,
-    /// Client connections at once.
+    /// Tenants' connections at once.
     pub max_connections: u32,
+    /// Connections at once that speak for nobody yet.
+    pub max_newcomers: u32,
+    /// Operators' connections beside those.
+    pub operator_connections: u32,
+    /// Patience with a connection that must log in.
+    pub login_timeout: Option<Time>,
+    /// Connections of one address.
+    pub connection_rate: Rate,
     /// Silence after which a connection is closed.
     pub idle_timeout: Option<Time>,
     /// Patience with a client that takes nothing of a large reply.
@@ -227,6 +235,8 @@ pub struct Tenant {
     pub plain: Option<Plain>,
     /// It may administer the server.
     pub admin: bool,
+    /// Its connections at most.
+    pub max_connections: Option<u32>,
     /// Its weight.
     pub weight: f64,
     /// When a write is safe.

@@ -55,6 +55,10 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
         admin: overrides.admin.unwrap_or(admin),
         cores: section.get("cores"),
         max_connections: section.get_or_default("max_connections"),
+        max_newcomers: section.get_or_default("max_newcomers"),
+        operator_connections: section.get_or_default("operator_connections"),
+        login_timeout: section.get_or_default::<TimeOrNever>("login_timeout").0,
+        connection_rate: section.get_or_default("connection_rate"),
         idle_timeout: section.get_or_default::<TimeOrNever>("idle_timeout").0,
         stalled_timeout: section.get_or_default("stalled_timeout"),
         max_value: section.get_or_default("max_value"),
@@ -193,6 +197,7 @@ fn tenant(section: &Section) -> Option<Tenant> {
         password,
         plain,
         admin: section.get_or_default("admin"),
+        max_connections: section.get("max_connections"),
         weight: section.get_or_default("weight"),
         sync: section
             .word("sync", &Durability::WORDS)

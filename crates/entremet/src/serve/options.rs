@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use server::tenants::{Durability, Limit, Settings, Slo, TenantSpec, DEFAULT};
-use server::{Capacity, Listen, Options, Tuning};
+use server::{Capacity, Descriptors, Listen, Options, Tuning};
 use settings::units;
 use stage::Discipline;
 
@@ -20,7 +20,7 @@ const RANGE_COUNT_MAX: usize = 100_000;
 /// The server's options.
 ///
 /// # Errors
-/// TLS files that have changed since they were checked; too few open files allowed.
+/// TLS files that have changed since they were checked.
 pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
     let scheduler = &config.scheduler;
     let engine = &config.engine;
@@ -42,9 +42,11 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         object_cache_bytes: engine.object_cache.get(),
         memtable_bytes: engine.memtable.get() as usize,
         pending_bytes: engine.pending.get() as usize,
-        open_files_max: engine.max_open_files as i32,
         seed,
-        connections_limit: descriptors::connections(descriptors::raise(), config.tenants.len())?,
+        descriptors: Descriptors {
+            files: descriptors::raise(),
+            data_files: engine.max_open_files.into(),
+        },
         tuning: tuning(config),
         tenants: tenants(config),
         engine: engine::EngineOptions {
@@ -86,6 +88,10 @@ pub fn tuning(config: &Config) -> Tuning {
         idle_timeout_ms: server.idle_timeout.map_or(0, units::Time::ms),
         stalled_timeout_ms: server.stalled_timeout.ms(),
         connections_max: server.max_connections as usize,
+        newcomers_max: server.max_newcomers as usize,
+        operator_connections: server.operator_connections as usize,
+        login_timeout_ms: server.login_timeout.map_or(0, units::Time::ms),
+        connections_per_s: server.connection_rate.per_s(),
     }
 }
 
@@ -108,6 +114,7 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
     let limit = &tenant.limit;
     let settings = Settings {
         admin: tenant.admin,
+        connections_max: tenant.max_connections,
         weight: tenant.weight,
         reserved_permits: tenant.reserved_permits,
         reserve_get_per_s: tenant.reserve.get.map(units::Rate::per_s),

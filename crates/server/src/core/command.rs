@@ -72,8 +72,11 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         if !connection.session.authenticated && !spec.flags.has(Flags::NO_AUTH) {
-            let text = "NOAUTH Authentication required.";
-            return reject(connection, spec.class, text, used);
+            return match self.join_default(connection) {
+                // Its turns are the tenant's.
+                Ok(()) => Flow::Again,
+                Err(text) => reject(connection, spec.class, text, used),
+            };
         }
         if let Some((limit, text)) = &self.refusal {
             if let Some(recorder) = self.principals.of(&connection.tenant) {

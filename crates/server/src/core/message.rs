@@ -67,8 +67,8 @@ pub enum Message {
     Errand(ConnectionKey, Result<(), String>),
     /// A handler has worked so long, in ns, for this principal, outside the handler stage.
     Worked(PrincipalId, Nanos),
-    /// `CLIENT KILL`: look for connections marked so.
-    Kill,
+    /// This connection is to be closed, if it is marked so.
+    Kill(ConnectionKey),
     /// Settings that all cores share have changed.
     Tuned,
     /// Finish what is under way, take nothing new, and end.

@@ -197,8 +197,9 @@ impl Core {
         let mut events = Events::with_capacity(1_024);
         while !self.stopped {
             self.wait(&mut events);
-            if self.door_waits() {
-                self.accept();
+            let looks_at = self.door.as_ref().and_then(Door::looks_at);
+            if looks_at.is_some_and(|at| self.now >= at) {
+                self.door_rings(self.now);
             }
             self.read_mail();
             self.serve();
@@ -220,6 +221,7 @@ impl Core {
             if connection.unread_since == 0 {
                 connection.unread_since = came;
             }
+            connection.hold.heard();
             connection.hung_up |= event.is_read_closed() || event.is_error();
         }
         if event.is_writable() {
@@ -300,6 +302,9 @@ impl Core {
 
     fn one_turn(&mut self, admitted: Admitted<ConnectionKey, RESOURCES>, begin: Nanos) -> Nanos {
         let key = admitted.item;
+        if key == accept::DOOR {
+            return self.door_turn(admitted, begin);
+        }
         let mut used = Used::default();
         let Some(mut connection) = self.places.lift(key) else {
             self.stage.settle(begin, admitted.permit, used.cost(0));
@@ -371,7 +376,7 @@ impl Core {
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
             Message::Errand(key, result) => self.errand_done(key, result, now),
             Message::Worked(id, service_ns) => self.handlers.charge(now, id, Cost([service_ns])),
-            Message::Kill => self.close_killed(),
+            Message::Kill(key) => self.close_killed(key),
             Message::Tuned => self.tuned(now),
             Message::Drain => self.drain(),
             Message::Stop => self.stopped = true,

@@ -41,13 +41,21 @@ impl Core {
                         connection,
                         args,
                         now_ms: self.now_ms,
+                        inside_transaction: false,
                     },
                 );
                 match left {
                     None => answered(connection, spec.class, 1, before, 0, used),
                     Some(Leftover::Speak(tenant)) => {
                         self.log_in(connection, &tenant);
-                        answered(connection, spec.class, 1, before, 0, used)
+                        answered(connection, spec.class, 1, before, 0, used);
+                        // What follows is for the tenant's turns.
+                        Flow::Stop
+                    }
+                    Some(Leftover::Leave) => {
+                        self.log_out(connection);
+                        answered(connection, spec.class, 1, before, 0, used);
+                        Flow::Stop
                     }
                     Some(Leftover::First(job)) => {
                         let retry = self.retry(key);
@@ -74,6 +82,11 @@ impl Core {
         if Arc::ptr_eq(tenant, &connection.tenant) {
             return;
         }
+        self.speaks_for(connection, tenant);
+        connection.moves_to = Some(tenant.roomiest_core(self.id)).filter(|core| *core != self.id);
+    }
+
+    fn speaks_for(&mut self, connection: &mut Connection, tenant: &Arc<Tenant>) {
         connection.tenant.left(self.id);
         tenant.joined(self.id);
         connection.client.belongs_to(tenant);
@@ -82,7 +95,35 @@ impl Core {
         connection.session.watches.clear();
         let now = self.shared.options.clock.now();
         self.enroll(tenant, now);
-        connection.moves_to = Some(tenant.roomiest_core(self.id)).filter(|core| *core != self.id);
+    }
+
+    /// The connection speaks for nobody from now on.
+    fn log_out(&mut self, connection: &mut Connection) {
+        if Arc::ptr_eq(&connection.tenant, self.shared.tenants.nobody()) {
+            return;
+        }
+        let now = self.shared.options.clock.now();
+        match connection.hold.back(now, &connection.client) {
+            None => connection.closing = true,
+            Some(gone) => self.displace(gone),
+        }
+        let nobody = Arc::clone(self.shared.tenants.nobody());
+        self.speaks_for(connection, &nobody);
+    }
+
+    /// A command came from a connection that speaks for nobody, and is to be run for somebody.
+    ///
+    /// # Errors
+    /// What it is told: it must log in, or there is no room for it.
+    pub(super) fn join_default(&mut self, connection: &mut Connection) -> Result<(), &'static str> {
+        let Some(tenant) = self.shared.tenants.open_default() else {
+            return Err("NOAUTH Authentication required.");
+        };
+        if !session::seat(&self.shared, connection, &tenant) {
+            return Err(session::FULL);
+        }
+        self.log_in(connection, &tenant);
+        Ok(())
     }
 
     /// Parks a connection until its password has been checked.
@@ -93,6 +134,7 @@ impl Core {
         question: Question,
     ) -> Flow {
         connection.parked = Some(Parked::Login);
+        connection.hold.checked(true);
         let mailbox = self.mailbox.clone();
         let told = Box::new(move |checked| mailbox.send(Message::LoggedIn(key, checked)));
         let peer = Peer::of(connection.client.addr.ip());
@@ -107,6 +149,7 @@ impl Core {
         };
         connection.parked = None;
         connection.session.checked = Some(checked);
+        connection.hold.checked(false);
         self.put_back(key, connection, now);
     }
 
@@ -176,6 +219,7 @@ impl Core {
                 connection,
                 args: args.args(),
                 now_ms: self.now_ms,
+                inside_transaction: true,
             };
             if session::run(command, visit).is_some() {
                 // Nobody waits inside a transaction: not for a password, not for an errand.

@@ -44,7 +44,7 @@ impl Core {
 
     /// A tenant is gone.
     pub(super) fn forget(&mut self, tenant: &Tenant) {
-        self.close_killed();
+        self.close_where(|connection| connection.tenant.removed());
         let now = self.shared.options.clock.now();
         self.stage.remove(now, tenant.id);
         self.handlers.remove(now, tenant.id);
@@ -126,6 +126,7 @@ impl Core {
     pub(super) fn tick(&mut self) {
         let now = self.shared.options.clock.now();
         self.post(now);
+        self.close_late(now);
         self.close_silent();
         self.close_stalled();
         for tenant in self.shared.tenants.list() {

@@ -14,7 +14,7 @@ use super::command::Flow;
 use super::message::ConnectionKey;
 use super::{Core, Used, RESOURCES};
 use crate::connection::{Connection, Parked, Progress};
-use crate::resp::{Limits, Output, Parsed, Reply};
+use crate::resp::{Limits, Output, Parsed, Parser, ProtocolError, Reply};
 use crate::tenants::Ending;
 
 /// Parts of an output handed to one `writev`.
@@ -22,6 +22,10 @@ const SLICES: usize = 16;
 
 /// Room made at once for a value that was announced: a header alone must not make the server take more.
 const AHEAD_BYTES: usize = 8 << 20;
+
+/// Requests of a newcomer in one turn: newcomers have one queue, so that each must be short to all others. To log in takes
+/// one or two.
+const NEWCOMER_REQUESTS: u64 = 8;
 
 /// What a turn may move: the stage's budget, but never more than a chunk.
 #[derive(Clone, Copy)]
@@ -48,8 +52,12 @@ impl Core {
         budget: &Cost<RESOURCES>,
         used: &mut Used,
     ) -> After {
+        let requests_max = match connection.session.authenticated {
+            true => u64::MAX,
+            false => NEWCOMER_REQUESTS,
+        };
         let budget = Budget {
-            requests: budget.0[0].max(1),
+            requests: budget.0[0].clamp(1, requests_max),
             bytes_in: budget.0[1].clamp(1, self.chunk),
         };
         if !connection.output.is_empty() && self.send(connection, used) == After::Close {
@@ -168,8 +176,13 @@ impl Core {
                     break true;
                 }
                 Err(error) => {
-                    self.protocol_error(connection, &error.to_string());
-                    at = bytes.len();
+                    match self.larger_than_a_newcomers(connection, error) {
+                        Ok(()) => parser = Parser::new(),
+                        Err(text) => {
+                            self.protocol_error(connection, &text);
+                            at = bytes.len();
+                        }
+                    }
                     break false;
                 }
             }
@@ -217,14 +230,32 @@ impl Core {
                     break true;
                 }
                 Err(error) => {
-                    self.protocol_error(connection, &error.to_string());
-                    input.clear();
+                    match self.larger_than_a_newcomers(connection, error) {
+                        Ok(()) => parser = Parser::new(),
+                        Err(text) => {
+                            self.protocol_error(connection, &text);
+                            input.clear();
+                        }
+                    }
                     break false;
                 }
             }
         };
         connection.parser = parser;
         more
+    }
+
+    /// A request breaks the protocol, or is only larger than a newcomer's may be: then the connection speaks for an open
+    /// default from now on, which answers for what it holds, and the request is read again from its start.
+    fn larger_than_a_newcomers(
+        &mut self,
+        connection: &mut Connection,
+        error: ProtocolError,
+    ) -> Result<(), String> {
+        if !error.before_login() || self.shared.tenants.open_default().is_none() {
+            return Err(format!("ERR {error}"));
+        }
+        self.join_default(connection).map_err(str::to_string)
     }
 
     fn limits(&self, connection: &Connection) -> Limits {
@@ -302,7 +333,7 @@ impl Core {
 
     fn protocol_error(&self, connection: &mut Connection, text: &str) {
         let protocol = connection.session.protocol;
-        Reply::new(&mut connection.output, protocol).error(&format!("ERR {text}"));
+        Reply::new(&mut connection.output, protocol).error(text);
         connection.ending = Some(Ending::Rejected("ERR".into()));
         self.count_call(connection, None, 0);
         connection.closing = true;

@@ -1,17 +1,25 @@
 //! Who a connection speaks for: `AUTH`, `HELLO`, `RESET`, `SELECT`, `ACL WHOAMI`.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use super::{Leftover, ReplyMode, Session, Visit};
+use super::{Leftover, Session, Visit};
 use crate::commands::AclCommand;
+use crate::connection::Connection;
 use crate::resp::Protocol;
+use crate::shared::Shared;
 use crate::tenants::{Answer, Checked, Tenant, DEFAULT};
 
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
 const CROWDED: &str = "ERR too many logins are being checked, try again in a second";
 
+/// Redis's words for a connection that is one too many, without the tenant's name: clients compare them as a whole, and try
+/// again for them only.
+pub const FULL: &str = "ERR max number of clients reached";
+
 enum Entry {
+    /// It is to speak for this tenant, and has one of its seats.
     In(Arc<Tenant>),
     Out(&'static str),
     Unknown(Leftover),
@@ -19,6 +27,9 @@ enum Entry {
 
 /// Tries a user name and password.
 fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
+    if visit.inside_transaction {
+        return Entry::Out("ERR Command not allowed inside a transaction");
+    }
     match visit.connection.session.checked.take() {
         Some(Checked::Wrong) => return Entry::Out(WRONG),
         Some(Checked::Crowded) => return Entry::Out(CROWDED),
@@ -26,10 +37,36 @@ fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
     }
     let shared = visit.shared;
     match shared.doorkeeper.quick(&shared.tenants, user, password) {
-        Answer::Yes(tenant) => Entry::In(tenant),
+        Answer::Yes(tenant) => match seat(shared, visit.connection, &tenant) {
+            true => Entry::In(tenant),
+            false => Entry::Out(FULL),
+        },
         Answer::No => Entry::Out(WRONG),
         Answer::Ask(question) => Entry::Unknown(Leftover::Check(question)),
     }
+}
+
+/// Takes a seat of `tenant` for a connection. One that would be too many stays what it was, and is closed after its reply if
+/// that was a newcomer, as Redis closes whom it has no room for.
+pub fn seat(shared: &Shared, connection: &mut Connection, tenant: &Arc<Tenant>) -> bool {
+    let same = connection.session.authenticated && Arc::ptr_eq(tenant, &connection.tenant);
+    if same || connection.hold.take(tenant.id) {
+        return true;
+    }
+    connection.closing |= !connection.session.authenticated;
+    tenant.refused.fetch_add(1, Ordering::Relaxed);
+    shared.counters.rejected.fetch_add(1, Ordering::Relaxed);
+    if tenant.refusals.now(shared.steady_ms()) {
+        let (has, max) = (
+            tenant.connections(),
+            shared.house.connections_max(tenant.id),
+        );
+        tracing::warn!(
+            tenant = tenant.name, has, max,
+            "a connection was refused: the tenant has as many as it may have, or all together have (max_connections)"
+        );
+    }
+    false
 }
 
 /// `AUTH [user] password`
@@ -42,12 +79,7 @@ pub fn auth(visit: &mut Visit<'_>) -> Option<Leftover> {
             return None;
         }
     };
-    let default_open = visit
-        .shared
-        .tenants
-        .get(DEFAULT)
-        .is_some_and(|tenant| tenant.open());
-    if visit.args.len() == 2 && default_open {
+    if visit.args.len() == 2 && visit.shared.tenants.open_default().is_some() {
         visit.error(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
@@ -102,7 +134,9 @@ pub fn hello(visit: &mut Visit<'_>) -> Option<Leftover> {
             }
             Entry::Unknown(check) => return Some(check),
         }
-    } else if !visit.connection.session.authenticated {
+    } else if !visit.connection.session.authenticated
+        && visit.shared.tenants.open_default().is_none()
+    {
         visit.error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -163,16 +197,9 @@ fn greet(visit: &mut Visit<'_>) {
     reply.array(0);
 }
 
-/// `RESET`
-pub fn reset(visit: &mut Visit<'_>) -> Option<Leftover> {
-    let tenant = visit.shared.tenants.get(DEFAULT);
-    let session = &mut visit.connection.session;
-    let open = tenant.as_ref().is_some_and(|tenant| tenant.open());
-    *session = Session {
-        authenticated: open,
-        ..Session::new(&visit.connection.tenant)
-    };
-    session.reply_mode = ReplyMode::On;
+/// `RESET`: as if the connection had just come.
+pub fn reset(visit: &mut Visit<'_>) -> Leftover {
+    visit.connection.session = Session::default();
     visit.connection.client.queued(None);
     visit.connection.client.speaks(Protocol::Resp2);
     visit
@@ -180,7 +207,7 @@ pub fn reset(visit: &mut Visit<'_>) -> Option<Leftover> {
         .client
         .relabel(|labels| labels.name.clear());
     visit.reply().simple("RESET");
-    tenant.filter(|_| open).map(Leftover::Speak)
+    Leftover::Leave
 }
 
 /// `SELECT 0`

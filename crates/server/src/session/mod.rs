@@ -24,6 +24,7 @@ use crate::tenants::{Checked, Question, Tenant};
 
 pub use config::discipline_word;
 pub use info::{Counted, REDIS_VERSION};
+pub use login::{seat, FULL};
 pub use slow_log::SlowLog;
 pub use visit::Visit;
 
@@ -100,11 +101,12 @@ pub struct Watched {
     pub since_ms: u64,
 }
 
-/// One connection's session.
+/// One connection's session. That of one that has said nothing speaks RESP2.
+#[derive(Default)]
 pub struct Session {
     /// RESP 2 or 3.
     pub protocol: Protocol,
-    /// It may run commands.
+    /// It speaks for a tenant.
     pub authenticated: bool,
     /// How the slow check of the password it sent has ended; told to the `AUTH` or `HELLO` that waits.
     pub checked: Option<Checked>,
@@ -118,26 +120,13 @@ pub struct Session {
     pub watches: Vec<Watched>,
 }
 
-impl Session {
-    /// The session of a connection that has said nothing: RESP2, in if the tenant is open.
-    pub fn new(tenant: &Arc<Tenant>) -> Self {
-        Self {
-            protocol: Protocol::Resp2,
-            authenticated: tenant.open(),
-            checked: None,
-            prepared: false,
-            reply_mode: ReplyMode::On,
-            transaction: None,
-            watches: Vec::new(),
-        }
-    }
-}
-
 /// What a session command leaves for the core to do. A command that must wait does nothing before that: it is
 /// run again, or answered, when what it waits for is over.
 pub enum Leftover {
-    /// The connection speaks for this tenant from now on; the reply is written.
+    /// The connection speaks for this tenant from now on, whose seat it has; the reply is written.
     Speak(Arc<Tenant>),
+    /// The connection speaks for nobody from now on; the reply is written.
+    Leave,
     /// Only the slow check of a password can tell; the command is run again after it.
     Check(Box<Question>),
     /// A handler does this for the tenant first; the command is run again after it.
@@ -152,7 +141,7 @@ pub fn run(command: SessionCommand, mut visit: Visit<'_>) -> Option<Leftover> {
     match command {
         Is::Auth => return login::auth(&mut visit),
         Is::Hello => return login::hello(&mut visit),
-        Is::Reset => return login::reset(&mut visit),
+        Is::Reset => return Some(login::reset(&mut visit)),
         Is::Select => login::select(&mut visit),
         Is::Acl(command) => login::acl(command, &mut visit),
         Is::Quit => {

@@ -17,6 +17,8 @@ pub struct Visit<'a> {
     pub args: Args<'a>,
     /// Time of day, ms since the Unix epoch.
     pub now_ms: u64,
+    /// It is one of the commands between `MULTI` and `EXEC`.
+    pub inside_transaction: bool,
 }
 
 impl<'a> Visit<'a> {

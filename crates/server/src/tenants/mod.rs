@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 use engine::Keyspace;
 use parking_lot::{Mutex, RwLock};
+use policy::seats::Claim;
 use policy::PrincipalId;
 
 pub use calls::{CommandStats, Ending};
@@ -36,13 +37,11 @@ pub use streams::{Place, Places, Streams};
 pub use totals::Totals;
 
 use crate::commands::ScanCursors;
+use crate::seldom::Seldom;
 use crate::session::{Counted, SlowLog};
 
-/// The tenant of connections that have not named one.
+/// The tenant of connections that have not named one, where there is such a tenant.
 pub const DEFAULT: &str = "default";
-
-/// Time between two entries in the log about a tenant's failing storage.
-const FAULT_LOG_MS: u64 = 1_000;
 
 /// One tenant.
 pub struct Tenant {
@@ -55,8 +54,12 @@ pub struct Tenant {
     /// Fields that the configuration file says otherwise.
     set_at_run_time: RwLock<Vec<String>>,
     removed: AtomicBool,
-    /// Before then no fault of its storage is logged again, ms.
-    fault_logged_until: AtomicU64,
+    /// Says that its storage fails.
+    pub faults: Seldom,
+    /// Says that it is refused connections.
+    pub refusals: Seldom,
+    /// Connections that it was refused since the start.
+    pub refused: AtomicU64,
     /// Connections by core, so that a new one goes where the tenant has fewest.
     connections: Box<[AtomicU32]>,
     /// Its data, once somebody has asked for it.
@@ -86,7 +89,9 @@ impl Tenant {
             settings: RwLock::new(spec.settings),
             set_at_run_time: RwLock::default(),
             removed: AtomicBool::new(false),
-            fault_logged_until: AtomicU64::new(0),
+            faults: Seldom::default(),
+            refusals: Seldom::default(),
+            refused: AtomicU64::new(0),
             connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
             keyspace: OnceLock::new(),
             keys: KeyCount::default(),
@@ -119,15 +124,14 @@ impl Tenant {
         self.settings.read().admin
     }
 
-    /// Whether a fault of its storage is to be logged now: not more than one in [`FAULT_LOG_MS`].
-    pub fn fault_to_log(&self, now_ms: u64) -> bool {
-        let until = self.fault_logged_until.load(Ordering::Relaxed);
-        let next = now_ms + FAULT_LOG_MS;
-        now_ms >= until
-            && self
-                .fault_logged_until
-                .compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
+    /// How many connections it may have.
+    pub fn claim(&self) -> Claim {
+        let settings = self.settings.read();
+        Claim {
+            connections_max: settings.connections_max.map(|max| max as usize),
+            // Anybody is an operator without a password: what is kept for operators would be kept for nobody.
+            operator: settings.admin && !self.gate.open(),
+        }
     }
 
     /// As it is now, for a change or for the file.

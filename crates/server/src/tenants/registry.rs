@@ -13,6 +13,9 @@ use super::overlay::{lay, Change};
 use super::store::{Store, StoreError};
 use super::{Password, Settings, Tenant, TenantSpec, Totals, DEFAULT};
 
+/// The principal of newcomers.
+const NOBODY: PrincipalId = PrincipalId(0);
+
 /// Tenants that are looked at for one with a password.
 const NEAR_MAX: usize = 64;
 
@@ -28,9 +31,6 @@ pub enum RegistryError {
     /// What is asked for does not go together with the rest.
     #[error("{0}")]
     Infeasible(String),
-    /// The tenant of untagged connections cannot go.
-    #[error("the tenant 'default' cannot be removed; give it a password to close it")]
-    Default,
     /// The change could not be made to last.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -57,6 +57,7 @@ pub struct Registry {
     /// Held through a whole change, so that files and memory change in the same order.
     sources: Mutex<Sources>,
     next_id: Mutex<u32>,
+    nobody: Arc<Tenant>,
     cores: usize,
 }
 
@@ -72,7 +73,8 @@ impl Registry {
                 file: BTreeMap::new(),
                 store: Store::open(directory)?,
             }),
-            next_id: Mutex::new(0),
+            next_id: Mutex::new(NOBODY.0 + 1),
+            nobody: Arc::new(Tenant::new(NOBODY, TenantSpec::new("(newcomers)"), cores)),
             cores,
         };
         registry.reload(specs);
@@ -99,6 +101,22 @@ impl Registry {
             self.install(&mut tenants, spec, sources.store.changes().get(&name));
         }
         gone
+    }
+
+    /// Whom connections speak for until they speak for a tenant: a principal of every stage, and nothing else of a
+    /// tenant. No tenant can have its name.
+    pub fn nobody(&self) -> &Arc<Tenant> {
+        &self.nobody
+    }
+
+    /// The tenant that a connection speaks for which has not named one; none: it must log in.
+    pub fn open_default(&self) -> Option<Arc<Tenant>> {
+        self.get(DEFAULT).filter(|tenant| tenant.open())
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.tenants.read().by_name.len()
     }
 
     /// The tenant of this name.
@@ -174,15 +192,12 @@ impl Registry {
     /// comes back. `check` is given what it and what the others are promised, and may refuse.
     ///
     /// # Errors
-    /// No such tenant, the default tenant, `check`'s, or the change could not be written down.
+    /// No such tenant, `check`'s, or the change could not be written down.
     pub fn remove(
         &self,
         name: &str,
         check: impl FnOnce(&Settings, &Totals) -> Result<(), RegistryError>,
     ) -> Result<Arc<Tenant>, RegistryError> {
-        if name == DEFAULT {
-            return Err(RegistryError::Default);
-        }
         let mut sources = self.sources.lock();
         let unknown = || RegistryError::Unknown(name.to_string());
         let tenant = self.get(name).ok_or_else(unknown)?;
@@ -239,10 +254,6 @@ impl Sources {
             file.insert(spec.name.clone(), spec);
         }
         let mut wanted = file.clone();
-        // Untagged connections are served, best effort, unless the configuration says otherwise.
-        wanted
-            .entry(DEFAULT.to_string())
-            .or_insert_with(|| TenantSpec::new(DEFAULT));
         let mut revised = Vec::new();
         for (name, change) in self.store.changes().clone() {
             let laid = lay(&name, file.get(&name), &change);

@@ -50,6 +50,8 @@ pub struct Settings {
     pub admin: bool,
     /// Share relative to the other tenants', > 0.
     pub weight: f64,
+    /// Connections at most; none: as many as are not kept for others.
+    pub connections_max: Option<u32>,
     /// Handlers kept free for this tenant (Cake's reservation).
     pub reserved_permits: u32,
     /// Reads per second promised, normalised to 1 KiB.
@@ -92,6 +94,7 @@ impl Default for Settings {
         Self {
             admin: false,
             weight: 1.0,
+            connections_max: None,
             reserved_permits: 0,
             reserve_get_per_s: None,
             reserve_put_per_s: None,
