@@ -24,6 +24,6 @@ mod source;
 pub mod tenants;
 
 pub use descriptors::{Descriptors, Plan};
-pub use options::{Capacity, Listen, Options, Tuning};
+pub use options::{Capacity, Listen, Options, Tls, Tuning};
 pub use server::{Server, ServerError};
 pub use shared::Phase;

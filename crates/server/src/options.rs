@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use stage::{Clock, Discipline};
 
 use crate::descriptors::Descriptors;
@@ -15,7 +16,27 @@ pub struct Listen {
     /// Address and port; port 0 takes a free one.
     pub addr: SocketAddr,
     /// Clients must speak TLS.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// What TLS is served with: connections that come after it was exchanged get the new.
+pub struct Tls(RwLock<Arc<rustls::ServerConfig>>);
+
+impl Tls {
+    /// Serves with this.
+    pub fn new(config: Arc<rustls::ServerConfig>) -> Self {
+        Self(RwLock::new(config))
+    }
+
+    /// Serves with this from now on.
+    pub fn set(&self, config: Arc<rustls::ServerConfig>) {
+        *self.0.write() = config;
+    }
+
+    /// What it serves with now.
+    pub fn get(&self) -> Arc<rustls::ServerConfig> {
+        Arc::clone(&self.0.read())
+    }
 }
 
 /// What one core can do in a second: the yardstick of dominant shares (Pisces eq. 4.15), not a limit.

@@ -85,6 +85,20 @@ impl Server {
         self.shared.reload(tenants);
     }
 
+    /// Says when the certificates that are served expire.
+    pub fn certificates(&self, certificates: Vec<telemetry::CertificateSnapshot>) {
+        *self.shared.certificates.write() = certificates;
+    }
+
+    /// Serves TLS with this from now on, where it is served.
+    pub fn renew(&self, tls: &Arc<rustls::ServerConfig>) {
+        for listen in self.shared.options.listen.iter() {
+            if let Some(served) = &listen.tls {
+                served.set(Arc::clone(tls));
+            }
+        }
+    }
+
     /// A reload was refused for its errors; counted for the metrics.
     pub fn reload_refused(&self) {
         self.shared

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use engine::{Engine, KeyspaceOptions};
 use parking_lot::RwLock;
 use stage::{DispatchOptions, Meter, Nanos};
+use telemetry::CertificateSnapshot;
 
 use crate::commands::Context;
 use crate::connection::client::Clients;
@@ -101,6 +102,8 @@ pub struct Shared {
     pub run_id: String,
     /// The addresses bound.
     pub addresses: OnceLock<Vec<std::net::SocketAddr>>,
+    /// When certificates expire.
+    pub certificates: RwLock<Vec<CertificateSnapshot>>,
     /// Asked for by `SHUTDOWN`; the binary decides how to end.
     pub on_shutdown: Box<dyn Fn() + Send + Sync>,
     tuning: RwLock<Tuning>,
@@ -137,6 +140,7 @@ impl Shared {
             loads: (0..options.cores).map(|_| Load::default()).collect(),
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),
+            certificates: RwLock::default(),
             tuning: RwLock::new(options.tuning),
             plan: RwLock::new(plan),
             mailboxes: OnceLock::new(),

@@ -162,6 +162,7 @@ impl telemetry::AdminSource for Source {
                 .map(ToString::to_string)
                 .collect(),
             connections: self.connections(),
+            certificates: shared.certificates.read().clone(),
             logins: Logins {
                 waiting: shared.doorkeeper.waiting() as u64,
                 hashed: shared.doorkeeper.hashed(),

@@ -77,6 +77,8 @@ pub struct ServerSnapshot {
     pub connections: Connections,
     /// Log-ins.
     pub logins: Logins,
+    /// Certificates that TLS is served with.
+    pub certificates: Vec<CertificateSnapshot>,
     /// Memory.
     pub memory: Memory,
     /// Storage.
@@ -133,6 +135,15 @@ pub struct Logins {
     pub hashed: u64,
     /// Refused since the start because too many waited.
     pub refused: u64,
+}
+
+/// A certificate of the server's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateSnapshot {
+    /// Who is shown it: `clients` or `admin`.
+    pub shown_to: String,
+    /// When it expires, s since the Unix epoch.
+    pub expires_unix_s: i64,
 }
 
 /// Memory of the process, in bytes.

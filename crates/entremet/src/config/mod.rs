@@ -4,10 +4,12 @@
 //! what the rest of the program uses. Where the file says nothing the schema's default holds.
 
 mod across;
+mod admin;
 mod read;
 pub mod reference;
 pub mod schema;
 pub mod tls;
+pub mod validity;
 mod words;
 
 #[cfg(test)]
@@ -18,6 +20,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use server::tenants::{Password, Plain};
+use telemetry::admin::Token;
 use telemetry::Class;
 use toml::de::DeTable;
 
@@ -53,6 +56,12 @@ pub struct Server {
     pub listen: Vec<SocketAddr>,
     /// The admin address.
     pub admin: SocketAddr,
+    /// Names by which it may be called.
+    pub admin_names: Vec<String>,
+    /// What requests to it must bring.
+    pub admin_token: Option<Token>,
+    /// It is served by TLS, with these files.
+    pub admin_tls: Option<TlsFiles>,
     /// Threads that serve clients; none: as many as the process may use.
     pub cores: Option<u32>,
     /// Tenants' connections at once.
@@ -102,6 +111,13 @@ impl Server {
 pub struct Tls {
     /// Addresses with TLS, at least one.
     pub listen: Vec<SocketAddr>,
+    /// What it is served with.
+    pub files: TlsFiles,
+}
+
+/// Files for the server's side of TLS.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TlsFiles {
     /// Certificate chain.
     pub cert: PathBuf,
     /// Private key.

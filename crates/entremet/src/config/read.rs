@@ -4,9 +4,10 @@ use server::tenants::{Password, Plain};
 use settings::{Section, TimeOrNever};
 use telemetry::Class;
 
+use super::admin;
 use super::{
     Config, Control, Device, Durability, Engine, Limit, Memory, Overrides, Pick, Reserve,
-    Scheduler, Server, Slo, Tenant, Tls,
+    Scheduler, Server, Slo, Tenant, Tls, TlsFiles,
 };
 
 /// The classes that an SLO may be about.
@@ -44,6 +45,7 @@ pub(super) fn config(root: &Section, overrides: &Overrides) -> Option<Config> {
 fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
     let tls_section = section.table("tls");
     let tls = tls(&tls_section);
+    let admin_tls = admin::tls(&section.table("admin_tls"), tls.as_ref());
     let given = section.get_or_default("listen");
     let admin = section.get_or_default("admin");
     let server = Server {
@@ -53,6 +55,9 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
             overrides.listen.clone()
         },
         admin: overrides.admin.unwrap_or(admin),
+        admin_names: section.get("admin_names").unwrap_or_default(),
+        admin_token: admin::token(section),
+        admin_tls,
         cores: section.get("cores"),
         max_connections: section.get_or_default("max_connections"),
         max_newcomers: section.get_or_default("max_newcomers"),
@@ -82,9 +87,11 @@ fn tls(section: &Section) -> Option<Tls> {
     let client_ca = section.get("client_ca");
     section.present().then_some(Tls {
         listen: listen?,
-        cert: cert?,
-        key: key?,
-        client_ca,
+        files: TlsFiles {
+            cert: cert?,
+            key: key?,
+            client_ca,
+        },
     })
 }
 

@@ -5,8 +5,8 @@ use settings::schema::key;
 use settings::Otherwise::{Required, Unset, Value};
 use settings::Takeover::{NotYet, Reload, Start};
 use settings::Takes::{
-    self, Address, Addresses, ByteRate, Bytes, Flag, Integer, Path, Rate, Table, Tables, Text,
-    Time, TimeOrNever, Word,
+    self, Address, Addresses, ByteRate, Bytes, Flag, Integer, Names, Path, Rate, Table, Tables,
+    Text, Time, TimeOrNever, Word,
 };
 use settings::{Key, Language};
 
@@ -23,7 +23,13 @@ pub static LANGUAGE: Language = Language {
 const KEYS: &[Key] = &[
     key("server", Table, Unset("defaults"), Start, "Where clients connect and what they may ask."),
     key("server.listen", Addresses, Value("\"127.0.0.1:6380\""), Start, "Where clients connect without TLS. `[]` with a `tls.listen` makes TLS the only way in."),
-    key("server.admin", Address, Value("\"127.0.0.1:9380\""), Start, "Where metrics, health and the JSON API are. It has no passwords: keep it off the open network."),
+    key("server.admin", Address, Value("\"127.0.0.1:9380\""), Start, "Where metrics, health and the JSON API are. Beyond loopback it needs a token."),
+    key("server.admin_names", Names, Unset("only by address"), Reload, "Names by which the admin address may be called, beside localhost and its address: others are refused, so that no page from elsewhere can have its own name resolve to it."),
+    key("server.admin_token_file", Path, Unset("no token"), Reload, "File with the token that requests to the admin address must bring (as a bearer's, or as the password of any user), but for /livez and /readyz."),
+    key("server.admin_token", Text("16 to 512 characters that can be seen, without blanks"), Unset("no token"), Reload, "The token itself; better in a file of its own."),
+    key("server.admin_tls", Table, Unset("no TLS"), Start, "Serves the admin address by TLS."),
+    key("server.admin_tls.cert", Path, Unset("that of server.tls"), Reload, "Certificate chain, PEM, the server's own first."),
+    key("server.admin_tls.key", Path, Unset("that of server.tls"), Reload, "Private key of the certificate, PEM."),
     key("server.cores", Integer(1, 64), Unset("as many as the process may use"), Start, "Threads that serve clients, each with connections and a scheduler of its own."),
     key("server.max_connections", Integer(1, 1_000_000), Value("10000"), Reload, "Connections of all tenants together. Half of them are divided evenly and kept, so that no tenant can take another's part; further log-ins are told so and closed."),
     key("server.max_newcomers", Integer(16, 1_000_000), Value("1000"), Reload, "Connections beside those that speak for no tenant yet. When they are as many, a new one takes the place of the one that has been silent longest, of the address that has most."),
@@ -40,9 +46,9 @@ const KEYS: &[Key] = &[
     key("server.slow_log_length", Integer(0, 100_000), Value("128"), Reload, "Entries kept in each tenant's slow log."),
     key("server.tls", Table, Unset("no TLS"), Start, "Serves TLS 1.2 and 1.3 as well."),
     key("server.tls.listen", Addresses, Required, Start, "Where clients connect with TLS."),
-    key("server.tls.cert", Path, Required, Start, "Certificate chain, PEM, the server's own first."),
-    key("server.tls.key", Path, Required, Start, "Private key of the certificate, PEM (PKCS#8, PKCS#1 or SEC1)."),
-    key("server.tls.client_ca", Path, Unset("clients need no certificate"), Start, "Clients must show a certificate signed by one of these, PEM."),
+    key("server.tls.cert", Path, Required, Reload, "Certificate chain, PEM, the server's own first."),
+    key("server.tls.key", Path, Required, Reload, "Private key of the certificate, PEM (PKCS#8, PKCS#1 or SEC1)."),
+    key("server.tls.client_ca", Path, Unset("clients need no certificate"), Reload, "Clients must show a certificate signed by one of these, PEM."),
 
     key("engine", Table, Unset("defaults"), Start, "Where and how data is stored."),
     key("engine.kind", Word(&["rocksdb"]), Value("\"rocksdb\""), Start, "The storage engine."),

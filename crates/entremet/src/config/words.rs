@@ -36,7 +36,7 @@ fn server(text: &mut String, server: &Server) {
         );
     }
     if let Some(tls) = &server.tls {
-        let certificates = match &tls.client_ca {
+        let certificates = match &tls.files.client_ca {
             Some(path) => format!(", with a certificate signed by one of {}", path.display()),
             None => String::new(),
         };
@@ -48,10 +48,7 @@ fn server(text: &mut String, server: &Server) {
             ),
         );
     }
-    line(
-        text,
-        format_args!("Metrics, health and JSON are at http://{}.", server.admin),
-    );
+    admin(text, server);
     let cores = match server.cores {
         None => "All cores of the machine serve clients".to_string(),
         Some(1) => "1 core serves clients".to_string(),
@@ -88,6 +85,29 @@ fn server(text: &mut String, server: &Server) {
             );
         }
     }
+}
+
+fn admin(text: &mut String, server: &Server) {
+    let scheme = if server.admin_tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let token = match server.admin_token {
+        Some(_) => ", with a token",
+        None => "",
+    };
+    let names = match server.admin_names.as_slice() {
+        [] => String::new(),
+        names => format!(", also called {}", list(names)),
+    };
+    line(
+        text,
+        format_args!(
+            "Metrics, health and JSON are at {scheme}://{}{token}{names}.",
+            server.admin
+        ),
+    );
 }
 
 fn seats(text: &mut String, server: &Server) {

@@ -4,15 +4,16 @@ use std::error::Error;
 use std::sync::Arc;
 
 use server::tenants::{Durability, Limit, Settings, Slo, TenantSpec, DEFAULT};
-use server::{Capacity, Descriptors, Listen, Options, Tuning};
+use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning};
 use settings::units;
 use stage::Discipline;
 
+use super::certificates::Certificates;
 use super::clocks::{wall_ms, Monotonic};
 use super::descriptors;
 use super::device;
 use super::Source;
-use crate::config::{self, tls, Config, Pick};
+use crate::config::{self, Config, Pick};
 
 /// Most elements of one `ENTREMET.RANGE`: a reply of 1 KiB values stays near 100 MiB.
 const RANGE_COUNT_MAX: usize = 100_000;
@@ -20,14 +21,18 @@ const RANGE_COUNT_MAX: usize = 100_000;
 /// The server's options.
 ///
 /// # Errors
-/// TLS files that have changed since they were checked.
-pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
+/// A profile of the device that cannot be used.
+pub fn of(
+    config: &Config,
+    source: &Source,
+    certificates: &Certificates,
+) -> Result<Options, Box<dyn Error>> {
     let scheduler = &config.scheduler;
     let engine = &config.engine;
     let clock: Arc<dyn stage::Clock + Send + Sync> = Arc::new(Monotonic::start());
     let seed = scheduler.seed.unwrap_or_else(wall_ms);
     Ok(Options {
-        listen: listen(config)?,
+        listen: listen(config, certificates),
         cores: config.server.cores_or_all(),
         capacity: Capacity {
             requests_per_s: scheduler.requests.per_s() as u64,
@@ -156,33 +161,18 @@ fn slo(slo: &config::Slo) -> Slo {
     }
 }
 
-fn listen(config: &Config) -> Result<Vec<Listen>, Box<dyn Error>> {
-    let mut listen: Vec<Listen> = config
-        .server
-        .listen
-        .iter()
-        .map(|addr| Listen {
+fn listen(config: &Config, certificates: &Certificates) -> Vec<Listen> {
+    let plain = config.server.listen.iter().map(|addr| Listen {
+        addr: *addr,
+        tls: None,
+    });
+    let mut listen: Vec<Listen> = plain.collect();
+    if let (Some(tls), Some(loaded)) = (&config.server.tls, &certificates.clients) {
+        let served = Arc::new(Tls::new(Arc::clone(&loaded.config)));
+        listen.extend(tls.listen.iter().map(|addr| Listen {
             addr: *addr,
-            tls: None,
-        })
-        .collect();
-    if let Some(settings) = &config.server.tls {
-        let tls = tls::load(settings).map_err(|problems| {
-            let texts: Vec<String> = problems
-                .iter()
-                .map(|problem| {
-                    format!(
-                        "server.tls.{}: {}; {}",
-                        problem.key, problem.what, problem.advice
-                    )
-                })
-                .collect();
-            texts.join("\n")
-        })?;
-        listen.extend(settings.listen.iter().map(|addr| Listen {
-            addr: *addr,
-            tls: Some(Arc::clone(&tls)),
+            tls: Some(Arc::clone(&served)),
         }));
     }
-    Ok(listen)
+    listen
 }

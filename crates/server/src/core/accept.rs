@@ -22,7 +22,7 @@ use super::message::{ConnectionKey, Message};
 use super::{Core, Used, RESOURCES};
 use crate::connection::client::Client;
 use crate::connection::{Connection, Peer, Socket};
-use crate::options::Listen;
+use crate::options::{Listen, Tls};
 
 /// Tokens of listeners lie above any connection's and below the nudge.
 const DOOR_TOKENS: usize = usize::MAX - 1_024;
@@ -50,7 +50,7 @@ const HASTY: &[u8] = b"-ERR too many new connections from your address, try agai
 
 /// The listening sockets.
 pub struct Door {
-    listeners: Vec<(TcpListener, Option<Arc<ServerConfig>>)>,
+    listeners: Vec<(TcpListener, Option<Arc<Tls>>)>,
     /// Where the next look begins, so that none keeps another waiting.
     first: usize,
     /// It waits for its turn.
@@ -131,7 +131,9 @@ impl Door {
             let (listener, tls) = &self.listeners[self.first];
             self.first = (self.first + 1) % self.listeners.len();
             let error = match listener.accept() {
-                Ok((stream, addr)) => return Look::Knock(stream, addr, tls.clone()),
+                Ok((stream, addr)) => {
+                    return Look::Knock(stream, addr, tls.as_deref().map(Tls::get))
+                }
                 Err(error) => error,
             };
             match Errno::from_io_error(&error) {

@@ -46,6 +46,7 @@ impl AdminSource for Said {
             listen: Vec::new(),
             connections: Connections::default(),
             logins: crate::Logins::default(),
+            certificates: Vec::new(),
             memory: Memory::default(),
             storage: Storage::default(),
             cpu_user_s: 0.0,

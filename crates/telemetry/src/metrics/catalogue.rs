@@ -137,6 +137,12 @@ pub(super) const THROTTLED: (&str, &str) = (
     "Requests answered -THROTTLED, by the limit that was reached.",
 );
 
+/// Labelled by whom it is shown to.
+pub(super) const CERTIFICATE: (&str, &str) = (
+    "entremet_certificate_expires_seconds",
+    "When the certificate expires that is shown to `clients` or by `admin`, seconds since the Unix epoch; nothing without TLS.",
+);
+
 /// Histograms for each tenant and class.
 #[rustfmt::skip]
 pub(super) const TIMES: &[Times] = &[
