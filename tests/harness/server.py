@@ -33,10 +33,11 @@ class Tenant:
     weight: int = 1
     sync: str = "every 1s"
     extra: str = ""
+    secret: str = ""
 
     @property
     def password(self):
-        return f"{self.name}-secret"
+        return self.secret or f"{self.name}-secret"
 
     def toml(self):
         """Its part of the configuration. Who is "default" needs no password."""

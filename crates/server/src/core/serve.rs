@@ -3,6 +3,7 @@
 use policy::{Cost, Nanos, PrincipalId};
 use stage::{Admitted, Next, Permit, Verdict};
 
+use super::accept::DOOR;
 use super::answer::throttled;
 use super::message::{ConnectionKey, Ready};
 use super::turn::After;
@@ -90,6 +91,9 @@ impl Core {
     /// One turn, of a request or, if `self.returned`, of what has come back.
     fn one_turn(&mut self, admitted: Admitted<ConnectionKey, RESOURCES>, begin: Nanos) -> Nanos {
         let key = admitted.item;
+        if key == DOOR {
+            return self.door_turn(admitted, begin);
+        }
         let mut used = Used::default();
         let Some(mut connection) = self.places.lift(key) else {
             self.end_turn(admitted.permit, admitted.principal, used.cost(0), begin);

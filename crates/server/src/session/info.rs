@@ -204,7 +204,8 @@ fn server(facts: &Facts<'_>, lines: &mut Lines) {
 fn clients(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("connected_clients", facts.tenant.connections());
     lines.line("cluster_connections", 0);
-    lines.line("maxclients", facts.shared.tuning().connections_max);
+    let connections_max = facts.shared.house.connections_max(facts.tenant.id);
+    lines.line("maxclients", connections_max);
     lines.fixed(&[("blocked_clients", "0"), ("tracking_clients", "0")]);
 }
 

@@ -70,6 +70,10 @@ impl Promise {
                 let weight = weight.ok_or_else(|| wrong("a number from 0.001 to 1000"))?;
                 Box::new(move |settings| settings.weight = weight)
             }
+            "MAX-CONNECTIONS" => {
+                let max = count(value).ok_or_else(|| wrong("a whole number above 0, or AUTO"))?;
+                Box::new(move |settings| settings.connections_max = max)
+            }
             "RESERVED-PERMITS" => {
                 let permits: u32 = text(value)
                     .parse()
@@ -164,6 +168,14 @@ fn rate(word: &[u8]) -> Option<Option<f64>> {
         .map(Some)
 }
 
+/// A number above 0, or `auto`.
+fn count(word: &[u8]) -> Option<Option<u32>> {
+    if is(word, "AUTO") {
+        return Some(None);
+    }
+    text(word).parse().ok().filter(|count| *count > 0).map(Some)
+}
+
 /// A size with Redis's units (`k` is 1000, `kb` is 1024, …), or `auto`: by weight.
 fn bytes(word: &[u8]) -> Option<Option<u64>> {
     if is(word, "AUTO") {
@@ -199,7 +211,7 @@ mod tests {
         let words =
             "weight 2.5 RESERVED-PERMITS 2 reserve-get 2000/s RESERVE-PUT 500 limit-requests 5e4 \
                      LIMIT-BYTES 1000000/s CONTRACT 1500/s SYNC always CACHE 64mb BLOCK-CACHE 32mb \
-                     WRITE-BUFFERS 16mb ADMIN yes NOPASS";
+                     WRITE-BUFFERS 16mb MAX-CONNECTIONS 50 ADMIN yes NOPASS";
         let promise = read(words).unwrap();
         assert_eq!(promise.password, Some(NewPassword::Known(Password::None)));
         let mut settings = Settings::default();
@@ -212,6 +224,7 @@ mod tests {
         let wanted = Settings {
             admin: true,
             weight: 2.5,
+            connections_max: Some(50),
             reserved_permits: 2,
             reserve_get_per_s: Some(2_000.0),
             reserve_put_per_s: Some(500.0),
@@ -255,6 +268,10 @@ mod tests {
             (
                 "CACHE 5x",
                 "ERR CACHE must be a size in bytes, like 64mb, or AUTO",
+            ),
+            (
+                "MAX-CONNECTIONS 0",
+                "ERR MAX-CONNECTIONS must be a whole number above 0, or AUTO",
             ),
             ("ADMIN maybe", "ERR ADMIN must be YES or NO"),
             (
