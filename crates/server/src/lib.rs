@@ -23,6 +23,7 @@ mod shared;
 mod source;
 pub mod tenants;
 
+pub use connection::FREE_BYTES as CONNECTION_FREE_BYTES;
 pub use descriptors::{Descriptors, Plan};
 pub use options::{Capacity, Listen, Options, Tls, Tuning};
 pub use server::{Server, ServerError};

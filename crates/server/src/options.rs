@@ -118,6 +118,8 @@ pub struct Options {
     pub work_bytes_max: u64,
     /// Memory that requests of all tenants may hold together, in bytes.
     pub request_bytes_max: u64,
+    /// What the process may take of memory, all in all, bytes: shown.
+    pub memory_max: u64,
     /// Most words of one request.
     pub args_max: u32,
     /// Most elements that one `ENTREMET.RANGE` returns.

@@ -392,6 +392,7 @@ pub(crate) mod tests {
             pending_bytes: 1 << 20,
             work_bytes_max: 1 << 30,
             request_bytes_max: 1 << 30,
+            memory_max: 4 << 30,
             seed: 0,
             descriptors: Descriptors {
                 files: 2_000,

@@ -23,6 +23,13 @@ pub struct Source {
 }
 
 impl Source {
+    /// What requests of all tenants and of newcomers hold.
+    fn requests_bytes(&self) -> u64 {
+        let tenants = &self.shared.tenants;
+        let held = |tenant: &Arc<Tenant>| tenant.budget.held();
+        tenants.list().iter().map(held).sum::<u64>() + held(tenants.nobody())
+    }
+
     /// A source that looks at `shared`.
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
@@ -156,6 +163,9 @@ impl telemetry::AdminSource for Source {
             block_cache: shared.engine.block_cache_used_bytes(),
             memtables: sum(|s| s.memtable_bytes),
             resident: usage.resident_bytes,
+            requests: self.requests_bytes(),
+            requests_max: shared.options.request_bytes_max,
+            process_max: shared.options.memory_max,
             max: shared.options.object_cache_bytes
                 + shared.options.engine.block_cache_bytes
                 + shared.options.engine.write_buffer_bytes,
@@ -286,6 +296,8 @@ fn snapshot(
         weight: settings.weight,
         connections_max: 0,
         connections_refused: tenant.refused.load(Ordering::Relaxed),
+        request_memory_bytes: tenant.budget.held(),
+        request_memory_max_bytes: tenant.budget.bytes_max(),
         reserved_permits: settings.reserved_permits,
         reserve_get_per_s: settings.reserve_get_per_s,
         reserve_put_per_s: settings.reserve_put_per_s,

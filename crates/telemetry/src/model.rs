@@ -164,6 +164,12 @@ pub struct Memory {
     pub block_cache: u64,
     /// RocksDB's memtables.
     pub memtables: u64,
+    /// What requests and replies hold.
+    pub requests: u64,
+    /// What they may hold together.
+    pub requests_max: u64,
+    /// What the process may take, all in all (`server.max_memory`).
+    pub process_max: u64,
 }
 
 /// The largest turns of a core since the start: what one request made others wait for, in what can be counted.
@@ -207,6 +213,10 @@ pub struct TenantSnapshot {
     pub connections_max: u64,
     /// Connections refused since the start because it, or all together, had as many as they may have.
     pub connections_refused: u64,
+    /// Memory that its requests and replies hold, bytes.
+    pub request_memory_bytes: u64,
+    /// What they may hold, bytes, if others leave what can be lent.
+    pub request_memory_max_bytes: u64,
     /// Reserved permits.
     pub reserved_permits: u32,
     /// Reservation for gets, 1 KiB-normalised per second.

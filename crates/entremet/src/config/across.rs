@@ -8,7 +8,7 @@ use server::tenants::Password;
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{admin, tls, Config, Engine, Memory, Server, Tenant};
+use super::{admin, footprint, tls, Config, Engine, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
@@ -18,6 +18,7 @@ pub(super) fn check(config: &Config, reader: &Reader) {
     names(config, reader);
     reservations(config, reader);
     memory(config, reader);
+    footprint::check(config, reader);
     for (place, tenant) in config.tenants.iter().enumerate() {
         one_tenant(tenant, place, &config.server, reader);
     }

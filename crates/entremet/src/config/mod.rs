@@ -5,6 +5,7 @@
 
 mod across;
 mod admin;
+mod footprint;
 mod read;
 pub mod reference;
 pub mod schema;
@@ -27,6 +28,7 @@ use toml::de::DeTable;
 use settings::units::{ByteRate, Bytes, Rate, Time};
 use settings::{Reader, Report};
 
+pub use footprint::Footprint;
 pub use words::words;
 
 /// Cores that one process uses at most: the server keeps sets of cores in 64 bits.
@@ -80,6 +82,8 @@ pub struct Server {
     pub stalled_timeout: Time,
     /// Largest argument.
     pub max_value: Bytes,
+    /// Memory of the process; none: as much as suits the rest.
+    pub max_memory: Option<Bytes>,
     /// Memory that one command may work with.
     pub max_command_memory: Bytes,
     /// Most arguments of one request.
@@ -253,6 +257,8 @@ pub struct Tenant {
     pub admin: bool,
     /// Its connections at most.
     pub max_connections: Option<u32>,
+    /// What its requests may hold in memory.
+    pub request_memory: Option<Bytes>,
     /// Its weight.
     pub weight: f64,
     /// When a write is safe.

@@ -67,6 +67,7 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
         idle_timeout: section.get_or_default::<TimeOrNever>("idle_timeout").0,
         stalled_timeout: section.get_or_default("stalled_timeout"),
         max_value: section.get_or_default("max_value"),
+        max_memory: section.get("max_memory"),
         max_command_memory: section.get_or_default("max_command_memory"),
         max_arguments: section.get_or_default("max_arguments"),
         drain: section.get_or_default("drain"),
@@ -205,6 +206,7 @@ fn tenant(section: &Section) -> Option<Tenant> {
         plain,
         admin: section.get_or_default("admin"),
         max_connections: section.get("max_connections"),
+        request_memory: section.get("request_memory"),
         weight: section.get_or_default("weight"),
         sync: section
             .word("sync", &Durability::WORDS)

@@ -39,6 +39,7 @@ const KEYS: &[Key] = &[
     key("server.idle_timeout", TimeOrNever("1s", "365d"), Value("\"never\""), Reload, "Closes a connection that asked for nothing for so long."),
     key("server.stalled_timeout", Time("1s", "1h"), Value("\"1min\""), Reload, "Cuts off a client that takes nothing of a reply of more than 8 MiB for so long: it keeps a snapshot of its tenant's data. While somebody waits for a place for such a reply (a tenant has 4, all together 256), after 1 s."),
     key("server.max_value", Bytes("1KiB", "512MiB"), Value("\"128MiB\""), Start, "Largest key, value or other argument of a request (Redis's proto-max-bulk-len)."),
+    key("server.max_memory", Bytes("64MiB", "64TiB"), Unset("caches, write buffers, connections, and 2 GiB for requests; less on a small machine"), Start, "Memory that the process may take. What caches, write buffers, pending writes and connections leave of it is for requests and replies: half of that is the tenants' own by weight, half is lent, and who finds none left waits, and is refused after 3 s."),
     key("server.max_command_memory", Bytes("1MiB", "1TiB"), Value("\"1GiB\""), Start, "Memory that one command may work with beside its request and its reply: what it changes (a member of a sorted set takes about half a KiB) and what it gathers to sort or combine. Beyond, it is refused and changes nothing."),
     key("server.max_arguments", Integer(1_024, 16_777_216), Value("1048576"), Start, "Most arguments of one request."),
     key("server.drain", Time("0s", "1h"), Value("\"10s\""), Reload, "After SIGTERM, how long requests under way may take before connections are closed."),
@@ -92,6 +93,7 @@ const KEYS: &[Key] = &[
     key("tenant.password", Text("1 to 512 characters"), Unset("no password"), Reload, "Its password in plain text; hashed in memory, but better not in a file at all."),
     key("tenant.admin", Flag, Value("false"), Reload, "It may administer the server: tenants, settings, SHUTDOWN. Where the file names no tenant, \"default\" may."),
     key("tenant.max_connections", Integer(1, 1_000_000), Unset("what is not kept for others of server.max_connections"), Reload, "Its connections at most."),
+    key("tenant.request_memory", Bytes("1MiB", "64TiB"), Unset("its part by weight, and what it may be lent"), Reload, "Memory that its requests, queued transactions and replies may hold at most."),
 ];
 
 #[cfg(test)]

@@ -4,12 +4,14 @@ use std::fmt::{Display, Write};
 
 use server::tenants::Password;
 
+use super::footprint::{whole, Footprint};
 use super::{Config, Durability, Memory, Pick, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
     let mut text = String::new();
     server(&mut text, &config.server);
+    memory(&mut text, config);
     storage(&mut text, config);
     scheduling(&mut text, config);
     tenants(&mut text, config);
@@ -106,6 +108,18 @@ fn admin(text: &mut String, server: &Server) {
         format_args!(
             "Metrics, health and JSON are at {scheme}://{}{token}{names}.",
             server.admin
+        ),
+    );
+}
+
+fn memory(text: &mut String, config: &Config) {
+    let footprint = Footprint::of(config);
+    line(
+        text,
+        format_args!(
+            "The process takes {} of memory at most, of which requests and replies may hold {}.",
+            whole(footprint.max),
+            whole(footprint.requests)
         ),
     );
 }
@@ -277,6 +291,9 @@ fn promises(said: &mut Vec<String>, tenant: &Tenant) {
     }
     if let Some(connections) = tenant.max_connections {
         said.push(format!("It may have {connections} connections."));
+    }
+    if let Some(bytes) = tenant.request_memory {
+        said.push(format!("Its requests and replies may hold {bytes}."));
     }
     for (what, bytes) in [
         ("object cache", tenant.cache),

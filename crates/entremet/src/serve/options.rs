@@ -13,7 +13,7 @@ use super::clocks::{wall_ms, Monotonic};
 use super::descriptors;
 use super::device;
 use super::Source;
-use crate::config::{self, Config, Pick};
+use crate::config::{self, Config, Footprint, Pick};
 
 /// Most elements of one `ENTREMET.RANGE`: a reply of 1 KiB values stays near 100 MiB.
 const RANGE_COUNT_MAX: usize = 100_000;
@@ -30,6 +30,7 @@ pub fn of(
     let scheduler = &config.scheduler;
     let engine = &config.engine;
     let clock: Arc<dyn stage::Clock + Send + Sync> = Arc::new(Monotonic::start());
+    let footprint = Footprint::of(config);
     let seed = scheduler.seed.unwrap_or_else(wall_ms);
     Ok(Options {
         listen: listen(config, certificates),
@@ -41,7 +42,8 @@ pub fn of(
         },
         value_bytes_max: config.server.max_value.get() as usize,
         work_bytes_max: config.server.max_command_memory.get(),
-        request_bytes_max: 1 << 30,
+        memory_max: footprint.max,
+        request_bytes_max: footprint.requests,
         args_max: config.server.max_arguments,
         range_count_max: RANGE_COUNT_MAX,
         chunk_bytes: scheduler.chunk.get() as usize,
@@ -140,7 +142,7 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
         cache_bytes: tenant.cache.map(units::Bytes::get),
         block_cache_bytes: tenant.block_cache.map(units::Bytes::get),
         write_buffer_bytes: tenant.write_buffers.map(units::Bytes::get),
-        request_bytes: None,
+        request_bytes: tenant.request_memory.map(units::Bytes::get),
         slos: tenant.slos.iter().map(slo).collect(),
     };
     TenantSpec {

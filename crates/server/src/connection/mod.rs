@@ -25,7 +25,7 @@ pub use peer::Peer;
 pub use socket::{Progress, Socket};
 
 /// What a connection holds without being charged for it: that is planned for with the number of connections.
-const FREE_BYTES: u64 = 8 << 10;
+pub const FREE_BYTES: u64 = 8 << 10;
 
 /// A watched key with what finds it, roughly.
 const WATCH_BYTES: usize = 200;

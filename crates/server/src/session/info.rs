@@ -215,6 +215,7 @@ fn memory(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("used_memory", used);
     lines.line("used_memory_human", human(used));
     lines.line("used_memory_dataset", stored.cache_bytes);
+    lines.line("mem_clients_normal", facts.tenant.budget.held());
     // Data is bounded by the disk, so no key is ever evicted; only copies of it leave the cache.
     lines.fixed(&[
         ("maxmemory", "0"),

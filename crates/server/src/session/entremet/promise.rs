@@ -92,7 +92,7 @@ impl Promise {
                     .1;
                 Box::new(move |settings| settings.durability = durability)
             }
-            "CACHE" | "BLOCK-CACHE" | "WRITE-BUFFERS" => {
+            "CACHE" | "BLOCK-CACHE" | "WRITE-BUFFERS" | "REQUEST-MEMORY" => {
                 let bytes =
                     bytes(value).ok_or_else(|| wrong("a size in bytes, like 64mb, or AUTO"))?;
                 memory_edit(&name, bytes)
@@ -142,6 +142,7 @@ fn memory_edit(name: &str, bytes: Option<u64>) -> Edit {
     let field: fn(&mut Settings) -> &mut Option<u64> = match name {
         "CACHE" => |settings| &mut settings.cache_bytes,
         "BLOCK-CACHE" => |settings| &mut settings.block_cache_bytes,
+        "REQUEST-MEMORY" => |settings| &mut settings.request_bytes,
         _ => |settings| &mut settings.write_buffer_bytes,
     };
     Box::new(move |settings| *field(settings) = bytes)
@@ -211,7 +212,7 @@ mod tests {
         let words =
             "weight 2.5 RESERVED-PERMITS 2 reserve-get 2000/s RESERVE-PUT 500 limit-requests 5e4 \
                      LIMIT-BYTES 1000000/s CONTRACT 1500/s SYNC always CACHE 64mb BLOCK-CACHE 32mb \
-                     WRITE-BUFFERS 16mb MAX-CONNECTIONS 50 ADMIN yes NOPASS";
+                     WRITE-BUFFERS 16mb REQUEST-MEMORY 8mb MAX-CONNECTIONS 50 ADMIN yes NOPASS";
         let promise = read(words).unwrap();
         assert_eq!(promise.password, Some(NewPassword::Known(Password::None)));
         let mut settings = Settings::default();
@@ -234,7 +235,7 @@ mod tests {
             cache_bytes: Some(64 << 20),
             block_cache_bytes: Some(32 << 20),
             write_buffer_bytes: Some(16 << 20),
-            request_bytes: None,
+            request_bytes: Some(8 << 20),
             slos: Vec::new(),
         };
         assert_eq!(settings, wanted);

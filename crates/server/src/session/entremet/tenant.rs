@@ -62,7 +62,7 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     let connections_max = visit.shared.house.connections_max(tenant.id);
     let changed = tenant.set_at_run_time();
     let mut reply = visit.reply();
-    reply.map(18);
+    reply.map(20);
     for (field, value) in [
         ("name", tenant.name.as_str()),
         ("password", if tenant.open() { "none" } else { "set" }),
@@ -90,6 +90,8 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     for (field, value) in [
         ("connections", i64::from(tenant.connections())),
         ("max-connections", connections_max as i64),
+        ("request-memory", tenant.budget.held() as i64),
+        ("max-request-memory", tenant.budget.bytes_max() as i64),
         ("reserved-permits", i64::from(settings.reserved_permits)),
         ("cache", allotted.cache_bytes as i64),
         ("block-cache", allotted.memory.block_cache_bytes as i64),
