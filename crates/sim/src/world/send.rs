@@ -46,12 +46,14 @@ impl World<'_> {
     pub(super) fn arrival(&mut self, stream: usize) {
         let source = &self.sources[stream];
         let spec = &self.spec.tenants[source.tenant as usize].streams[source.stream as usize];
-        if self.agenda.now() >= spec.until_ns {
+        let now = self.agenda.now();
+        if now >= spec.until_ns || now > self.spec.duration_ns {
             return;
         }
         let tenant = source.tenant as usize;
         if let Some(at_ns) = self.measured_ns() {
             self.outcome[tenant].sent(at_ns);
+            self.awaited += 1;
         }
         self.plan_arrival(stream, 0);
         self.draw(stream);
@@ -74,6 +76,7 @@ impl World<'_> {
             sent_at,
             left: drawn.len() as u32,
             operations: drawn.len() as u32,
+            refused: false,
         }) as u32;
         for op in &mut drawn {
             let place = self.choose(router, op.group, op.expected_ns, op.put);
@@ -102,6 +105,7 @@ impl World<'_> {
                     told: [Feedback::default(); 2],
                     away: 0,
                     answered: false,
+                    refused: false,
                 });
                 self.born = self.born.wrapping_add(1);
                 match drawn.place {
