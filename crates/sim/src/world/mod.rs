@@ -138,6 +138,8 @@ struct Group {
     asked: u64,
     /// What was asked for by resource, as time of a node.
     asked_of_ns: [f64; R],
+    /// The same of writes, which go to the first replica.
+    written_of_ns: [f64; R],
     served_ns: Vec<f64>,
 }
 
@@ -152,6 +154,7 @@ impl Group {
             asked_ns: 0.0,
             asked: 0,
             asked_of_ns: [0.0; R],
+            written_of_ns: [0.0; R],
             served_ns: Vec::new(),
         }
     }

@@ -148,8 +148,10 @@ impl World<'_> {
             group.asked += 1;
             let permit_ns = alone_ns / f64::from(cluster.parallel());
             let uses = needs_ns.into_iter().chain([permit_ns]);
-            for (of_ns, ns) in group.asked_of_ns.iter_mut().zip(uses) {
+            let written = group.written_of_ns.iter_mut();
+            for ((of_ns, written_ns), ns) in group.asked_of_ns.iter_mut().zip(written).zip(uses) {
                 *of_ns += ns;
+                *written_ns += if put { ns } else { 0.0 };
             }
             drawn.push(Drawn {
                 group: first + partition as u32,
