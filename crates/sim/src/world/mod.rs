@@ -8,6 +8,7 @@ mod node;
 mod pauses;
 mod probe;
 mod processors;
+mod promised;
 mod replies;
 mod send;
 

@@ -2,11 +2,12 @@
 
 use super::disk::Disk;
 use super::processors::Processors;
+use super::promised::Promised;
 use super::{Copied, Event, World};
 use crate::prices::Prices;
 use crate::spec::{Noise, Service, Spec};
 use policy::dispatch::{Allocation, DispatchOptions, Grant, Meter, Next, Ordered, Ticket, Verdict};
-use policy::multiget::{Options, LEVELS_MAX};
+use policy::multiget::Options;
 use policy::replica::Feedback;
 use policy::{Cost, Nanos, PrincipalId};
 use std::collections::BTreeMap;
@@ -68,8 +69,8 @@ pub(super) struct Node {
     /// Expected time of what is queued or in service, as one permit would need it.
     pub(super) backlog_ns: f64,
     in_flight: u32,
-    /// Expected time of what was sent here and not yet served, by level (for the oracle).
-    pub(super) promised_ns: [f64; LEVELS_MAX],
+    /// What was sent here and is not yet served.
+    pub(super) promised: Promised,
     /// Operations of nominal speed at a time.
     parallel: f64,
     /// Where there are fewer than permits.
@@ -123,7 +124,7 @@ impl Node {
             busy_ns: 0,
             backlog_ns: 0.0,
             in_flight: 0,
-            promised_ns: [0.0; LEVELS_MAX],
+            promised: Promised::default(),
             parallel: f64::from(spec.cluster.parallel()),
             processors: (spec.cluster.parallel() < permits)
                 .then(|| Processors::new(spec.cluster.parallel())),
@@ -212,7 +213,7 @@ impl Node {
             lost.push(serving.copy);
         }
         (self.backlog_ns, self.in_flight) = (0.0, 0);
-        self.promised_ns = [0.0; LEVELS_MAX];
+        self.promised = Promised::default();
         lost
     }
 
@@ -327,6 +328,7 @@ impl World<'_> {
         let at = &mut self.nodes[node as usize];
         let op = &mut self.ops[grant.item.op()];
         op.refused = grant.verdict != Verdict::Serve;
+        at.promised.begin(op.tag.priority, op.expected_ns);
         let service = &self.spec.cluster.service;
         let work_ns = match op.refused {
             true => 0,
@@ -413,8 +415,7 @@ impl World<'_> {
         }
         let expected_ns = f64::from(op.expected_ns);
         at.backlog_ns = (at.backlog_ns - expected_ns).max(0.0);
-        let promised = &mut at.promised_ns[usize::from(op.tag.level)];
-        *promised = (*promised - expected_ns).max(0.0);
+        at.promised.end(op.expected_ns);
         op.told[copy.copy()] = at.feedback(service_ns);
         self.agenda
             .after(self.spec.cluster.one_way_ns, Event::Reply { copy });
