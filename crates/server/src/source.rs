@@ -54,18 +54,15 @@ impl Source {
 
     /// The largest turns of all cores.
     fn largest_turn(&self) -> LargestTurn {
-        let turns = self
-            .shared
-            .turns
-            .iter()
-            .map(|turn| turn.words_bytes_steps());
-        let [words, bytes, steps] = turns.fold([0; 3], |largest, turn| {
+        let turns = self.shared.turns.iter().map(|turn| turn.figures());
+        let [words, bytes, steps, cpu_ns] = turns.fold([0; 4], |largest, turn| {
             std::array::from_fn(|unit| largest[unit].max(turn[unit]))
         });
         LargestTurn {
             words,
             bytes,
             steps,
+            cpu_ns,
         }
     }
 

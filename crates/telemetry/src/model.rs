@@ -172,7 +172,7 @@ pub struct Memory {
     pub process_max: u64,
 }
 
-/// The largest turns of a core since the start: what one request made others wait for, in what can be counted.
+/// The largest turns of a core since the start: what one request made others wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LargestTurn {
     /// Words of requests that were looked at.
@@ -181,6 +181,9 @@ pub struct LargestTurn {
     pub bytes: u64,
     /// Keys, records and KiB of values that were looked at or written.
     pub steps: u64,
+    /// Processor time, in ns.
+    #[serde(default)]
+    pub cpu_ns: u64,
 }
 
 /// The storage engine.

@@ -339,6 +339,7 @@ impl Core {
         self.places.give_up(key);
         Self::give_back_memory(&mut connection);
         let (tenant, parts) = (Arc::clone(&connection.tenant), connection.parts());
+        self.free(std::mem::take(&mut connection.input), &tenant);
         self.drop_later(&tenant, parts, connection);
     }
 

@@ -100,6 +100,8 @@ pub enum Message {
     Forget(Arc<Tenant>),
     /// What another core's tenants have used since it last told.
     Consumed(Arc<Vec<Consumed>>),
+    /// Processor time was spent for a tenant, in ns, outside of any stage.
+    Spent(PrincipalId, Nanos),
     /// More keys of this tenant are to be deleted because their time has come.
     Expire(Arc<Tenant>),
     /// This connection is to be closed, if it is marked so.

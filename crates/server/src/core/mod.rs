@@ -22,6 +22,7 @@ mod command;
 mod commit;
 mod growth;
 mod handler;
+mod large;
 mod largest;
 mod mailbox;
 mod memory;
@@ -314,6 +315,10 @@ impl Core {
             Message::Configure(tenant) => self.configure(&tenant, now),
             Message::Forget(tenant) => self.forget(tenant, now),
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
+            Message::Spent(principal, cpu_ns) => {
+                let cost = Used::default().cost(cpu_ns);
+                self.stage.charge(now, principal, cost);
+            }
             Message::Expire(tenant) => self.expire(tenant),
             Message::Kill(key) => self.close_killed(key, now),
             Message::Tuned => self.tuned(now),

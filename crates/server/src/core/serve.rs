@@ -20,6 +20,11 @@ impl Core {
     /// A connection has got something that it waited for, and is queued to see to it.
     pub(super) fn ready(&mut self, key: ConnectionKey, ready: Ready, now: Nanos) {
         let Some(mut connection) = self.places.lift(key) else {
+            // It is gone. What was made for it may take long to free.
+            if !matches!(ready, Ready::Look) {
+                let handlers = self.shared.engine.handlers();
+                handlers.submit(Box::new(move || drop(ready)));
+            }
             return;
         };
         connection.ready.push(ready);
@@ -120,9 +125,10 @@ impl Core {
         let after = self.turn(key, &mut connection, budget, &mut used);
         let end = self.shared.options.clock.now();
         self.now = end;
-        let cost = used.cost(self.processor.used_ns(begin, end));
+        let cpu_ns = self.processor.used_ns(begin, end);
+        let cost = used.cost(cpu_ns);
         self.end_turn(admitted.permit, admitted.principal, cost, end);
-        self.shared.turns[self.id].note(&used);
+        self.shared.turns[self.id].note(&used, cpu_ns);
         self.principals.count(&mut connection, &cost, end);
         self.balance
             .served(key, &mut connection.served, end - begin);

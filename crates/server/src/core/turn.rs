@@ -7,7 +7,7 @@
 use std::io::IoSlice;
 use std::mem;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use policy::Cost;
 
 use super::command::Flow;
@@ -27,6 +27,9 @@ pub(super) const COPIED_MAX: usize = 1 << 20;
 /// Requests of a newcomer in one turn: newcomers have one queue, so that each must be short to all others. To log in takes
 /// one or two.
 const NEWCOMER_REQUESTS: u64 = 8;
+/// A request of more bytes owns the buffer that it came in, and what came behind it is copied to another. A shorter one is
+/// copied if it is to be kept: it would keep the whole buffer, which nobody is charged for.
+const OWNS_BUFFER_BYTES: usize = 64 << 10;
 
 /// What a turn may move: the stage's budget, but never more than a chunk.
 #[derive(Clone, Copy)]
@@ -228,11 +231,15 @@ impl Core {
                     connection.unread_since = 0;
                 }
                 Ok(Progress::Closed) => connection.ended = true,
-                Err(_) => return After::Close,
+                Err(_) => {
+                    connection.input = input;
+                    return After::Close;
+                }
             }
         }
         if input.is_empty() {
             connection.parser.rest();
+            self.free(input, &connection.tenant);
         } else {
             connection.input = input;
         }
@@ -290,8 +297,7 @@ impl Core {
         more
     }
 
-    /// Runs whole requests from a connection's own buffer; large ones are cut off it without a copy.
-    /// True when it needs more bytes.
+    /// Runs whole requests from a connection's own buffer. True when it needs more bytes.
     fn run_all(
         &mut self,
         key: ConnectionKey,
@@ -307,14 +313,22 @@ impl Core {
             }
             match parser.parse(input, &self.limits(connection)) {
                 Ok(Parsed::Command(len)) => {
-                    let owned = parser.owned(input.split_to(len).freeze());
-                    match self.command(key, connection, owned.args(), used) {
-                        Flow::Again => {
+                    let flow = if len > OWNS_BUFFER_BYTES {
+                        let owned = parser.owned(self.cut(connection, input, len));
+                        let flow = self.command(key, connection, owned.args(), used);
+                        if flow == Flow::Again {
                             connection.pending = Some(Pending::Request(owned));
-                            break false;
                         }
-                        Flow::Next if !budget.is_used_up(used) => {}
-                        _ => break false,
+                        flow
+                    } else {
+                        let flow = self.command(key, connection, parser.args(input), used);
+                        if flow != Flow::Again {
+                            input.advance(len);
+                        }
+                        flow
+                    };
+                    if flow != Flow::Next || budget.is_used_up(used) {
+                        break false;
                     }
                 }
                 Ok(Parsed::Skip(len)) => input.advance(len),
@@ -350,6 +364,14 @@ impl Core {
             return Err(format!("ERR {error}"));
         }
         self.join_default(connection).map_err(str::to_string)
+    }
+
+    /// Cuts a request off the front of `input`, with the buffer. What is behind it is a chunk at most.
+    fn cut(&self, connection: &Connection, input: &mut BytesMut, len: usize) -> Bytes {
+        let rest = BytesMut::from(&input[len..]);
+        let mut request = mem::replace(input, rest);
+        request.truncate(len);
+        self.share(request, &connection.tenant)
     }
 
     fn limits(&self, connection: &Connection) -> Limits {

@@ -23,7 +23,7 @@ pub use config::discipline_word;
 pub use info::{Counted, REDIS_VERSION};
 pub use login::{seat, FULL};
 pub use slow_log::SlowLog;
-pub use transaction::{Extent, Queued, Transaction, Watches};
+pub use transaction::{Calls, Extent, Transaction, Watches};
 pub use visit::Visit;
 
 /// What a tenant that may not administer is told when it tries.

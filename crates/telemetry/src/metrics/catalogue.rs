@@ -85,6 +85,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("entremet_largest_turn_words", Gauge, "words", "Words of requests that a core looked at in one turn, at most since the start.", |s| s.server.largest_turn.words as f64),
     metric("entremet_largest_turn_bytes", Gauge, "bytes", "Bytes that a core read or wrote in one turn, at most since the start.", |s| s.server.largest_turn.bytes as f64),
     metric("entremet_largest_turn_steps", Gauge, "steps", "Keys, records and KiB of values that a core looked at in one turn, at most since the start.", |s| s.server.largest_turn.steps as f64),
+    metric("entremet_largest_turn_cpu_seconds", Gauge, "seconds", "Processor time of one turn of a core, at most since the start.", |s| s.server.largest_turn.cpu_ns as f64 / 1e9),
     metric("entremet_commit_syncs_total", Counter, "syncs", "Syncs of tenants' logs to the disk.", |s| s.server.storage.syncs as f64),
     metric("entremet_commit_errors_total", Counter, "commits", "Group commits that failed; the tenant's writes are refused until one succeeds.", |s| s.server.storage.commit_errors as f64),
     metric("entremet_device_in_doubt", Gauge, "1 or 0", "1 while the device is not scheduled, or by a profile made elsewhere; /api/server says why.", |s| f64::from(s.server.device_doubt.is_some())),

@@ -55,6 +55,7 @@ impl AdminSource for Fake {
                 words: 7,
                 bytes: 64,
                 steps: 9,
+                cpu_ns: 11,
             },
             storage: Storage::default(),
             cpu_user_s: 1.5,
