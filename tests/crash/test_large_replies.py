@@ -27,7 +27,8 @@ def value(index):
 @pytest.fixture(scope="module")
 def stocked(tmp_path_factory):
     """A server whose tenant alpha has half a gibibyte, as strings and in a hash, on disk."""
-    server = Server(tmp_path_factory.mktemp("large")).start()
+    # Its caches are full by then: what grows is replies.
+    server = Server(tmp_path_factory.mktemp("large"), engine_options='block_cache = "32MiB"').start()
     with server.wire(ALPHA, timeout=120) as wire:
         for index in range(VALUES):
             wire.ask("SET", f"large:{index:02}", value(index))

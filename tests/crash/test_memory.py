@@ -20,7 +20,9 @@ WHOLE = "ENTREMET_HOSTILE_MEMORY" in os.environ
 ANYBODY = Tenant("default")
 TENANTS = (ALPHA, BETA, ANYBODY)
 ENGINE = 'object_cache = "32MiB"\nblock_cache = "32MiB"\nwrite_buffers = "64MiB"\nmemtable = "16MiB"'
-# What all tenants' requests may hold: half is theirs by weight, of the other half one tenant is lent half.
+# What the process may take; caches and the like leave 1 GiB of it for what requests hold. Half of that is the tenants' by weight,
+# of the other half one tenant is lent half.
+MAX_MEMORY = 1_746 * MEBIBYTE
 REQUESTS = 1_024 * MEBIBYTE
 ONE_TENANTS = REQUESTS // 2 // len(TENANTS) + REQUESTS // 4
 # Caches and memtables, what is being copied to larger buffers at the same time, and the heap's slack.
@@ -40,7 +42,7 @@ def size(whole, short):
 @contextlib.contextmanager
 def at_most(start, growth, prepare=None):
     """A server that is to hold no more than `growth` bytes more than before, at any time, beside somebody who is served."""
-    server = start(tenants=TENANTS, engine_options=ENGINE)
+    server = start(tenants=TENANTS, engine_options=ENGINE, server_options=f'max_memory = "{MAX_MEMORY // MEBIBYTE}MiB"')
     kept = []
     with Bystander(server, BETA):
         if prepare:
@@ -52,6 +54,7 @@ def at_most(start, growth, prepare=None):
         grown = (peak_bytes(server.pid) - before) // MEBIBYTE
         assert server.running(), server.said()[-4_000:]
         assert grown <= growth // MEBIBYTE, f"{grown} MiB more than before, at most {growth // MEBIBYTE}"
+        assert peak_bytes(server.pid) <= MAX_MEMORY, "more than server.max_memory"
         for wire in kept:
             wire.close()
 

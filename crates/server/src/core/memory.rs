@@ -85,7 +85,16 @@ fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
                 connection.tenant.budget.bytes_max()
             )
         };
-        return (waited > PATIENCE_NS).then(|| Ready::Refused(text()));
+        if waited <= PATIENCE_NS {
+            return None;
+        }
+        // Its client may still send, and lose the reply with the connection.
+        tracing::info!(
+            tenant = connection.tenant.name,
+            client = connection.client.id,
+            "its tenant is short of memory for requests, and it waited 3 s for some: refused"
+        );
+        return Some(Ready::Refused(text()));
     }
     let works = matches!(connection.parked, Some(Parked::Handler | Parked::Growing));
     let stalled = now.saturating_sub(connection.moved_at) > STALLED_NS;
