@@ -198,6 +198,7 @@ def ask(server, tenant, name, words, transaction):
     """One request on a connection of its own, and how its answer begins if there is one."""
     names = name.split("|")
     with server.wire(tenant, timeout=PATIENCE_S) as wire:
+        number = wire.ask("CLIENT", "ID")
         try:
             wire.raw(encode("MULTI") if transaction else b"")
             wire.raw(b"*%d\r\n" % (len(names) + len(words)) + body(tuple(names)))
@@ -207,8 +208,12 @@ def ask(server, tenant, name, words, transaction):
             if transaction or (name, str(words[0])) not in SILENT:
                 until = time.monotonic() + PATIENCE_S
                 return [skim(wire, until) for _ in range(3 if transaction else 1)][-1]
-        except (EOFError, ConnectionError, TimeoutError) as left:
-            return repr(left)  # it was told and cut off, as for QUIT or a request beyond a limit; or it had not the patience
+        except TimeoutError:
+            with server.wire(tenant) as other:
+                other.attempt("CLIENT", "KILL", "ID", number)
+            return "it had not the patience"
+        except (EOFError, ConnectionError) as cut:
+            return repr(cut)  # it was told and cut off, as for QUIT or a request beyond a limit
 
 
 @pytest.mark.parametrize("transaction", [False, True], ids=["alone", "in-a-transaction"])

@@ -17,7 +17,7 @@ use crate::observed::{Observed, ServerUse};
 use crate::pace;
 use crate::plan::{self, Only, Run};
 use crate::player::Player;
-use crate::program;
+use crate::program::{self, Host};
 use crate::server::check::{self, Answer};
 use crate::server::pin::{self, Places};
 use crate::server::watch::Watch;
@@ -315,10 +315,16 @@ impl Runner<'_> {
                 let label = label.into();
                 ExperimentError::Simulated { label, source }
             })?,
-            Way::Program => program::play(&scenario).map_err(|problems| {
-                let label = label.into();
-                ExperimentError::Program { label, problems }
-            })?,
+            Way::Program => {
+                let host = Host {
+                    binary: self.setup.binary,
+                    cores: &self.places.server,
+                };
+                program::play(&scenario, &host).map_err(|problems| {
+                    let label = label.into();
+                    ExperimentError::Program { label, problems }
+                })?
+            }
         };
         if stop.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);

@@ -238,6 +238,7 @@ impl Shared {
             queue_max: QUEUE_MAX,
             seed: self.options.seed,
             round_ns: ROUND_NS,
+            charge_max_ns: charge_max_ns(self.options.args_max, capacity.requests_per_s),
             ..DispatchOptions::new(per_s, meter)
         }
     }
@@ -368,6 +369,15 @@ impl Shared {
                 .send(Message::Committed(Arc::clone(&tenant)));
         }
     }
+}
+
+/// What a request can be charged at most: one request for each of its words, and what else happens in its turn.
+fn charge_max_ns(args_max: u32, requests_per_s: u64) -> Nanos {
+    const TURN_NS: Nanos = 100_000_000;
+    let words_ns = u128::from(args_max) * 1_000_000_000 / u128::from(requests_per_s.max(1));
+    Nanos::try_from(words_ns)
+        .unwrap_or(Nanos::MAX)
+        .saturating_add(TURN_NS)
 }
 
 #[cfg(test)]

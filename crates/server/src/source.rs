@@ -113,6 +113,8 @@ impl Source {
             permits,
             permits_in_use: seen.iter().map(|(_, seen)| seen.permits_in_use).sum(),
             admitted: seen.iter().map(|(_, seen)| seen.admitted).sum(),
+            charged_ns: seen.iter().map(|(_, seen)| seen.charged_ns).sum(),
+            forgiven_ns: seen.iter().map(|(_, seen)| seen.forgiven_ns).sum(),
             principals: principals.collect(),
         }
     }

@@ -317,6 +317,13 @@ pub struct StageSnapshot {
     pub permits_in_use: u32,
     /// Decisions since the start.
     pub admitted: u64,
+    /// Charged since the start, ns of each principal's dominant resource.
+    #[serde(default)]
+    pub charged_ns: u64,
+    /// Debt that was forgiven since the start, ns of the dominant resource: beyond what one piece of work can cost, or
+    /// told by other cores of a principal that is idle at this one.
+    #[serde(default)]
+    pub forgiven_ns: u64,
     /// Those who have something waiting or outstanding.
     pub principals: Vec<PrincipalSnapshot>,
 }

@@ -58,7 +58,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 50] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 58] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -83,6 +83,14 @@ impl Figure {
         ("utilisation", Self::Whole("utilisation"), ""),
         ("events", Self::Whole("events"), ""),
         ("operations", Self::Whole("operations"), "op/s"),
+        ("took", Self::Whole("took"), "s"),
+        ("beside-p50", Self::Whole("beside-p50"), "ms"),
+        ("beside-p99", Self::Whole("beside-p99"), "ms"),
+        ("beside-worst", Self::Whole("beside-worst"), "ms"),
+        ("quiet-worst", Self::Whole("quiet-worst"), "ms"),
+        ("turn", Self::Whole("turn"), "ms"),
+        ("forgiven", Self::Whole("forgiven"), "ms"),
+        ("charged", Self::Whole("charged"), ""),
         ("solve", Self::Whole("solve"), "s"),
         ("iterations", Self::Whole("iterations"), ""),
         ("highest-use", Self::Whole("highest-use"), ""),

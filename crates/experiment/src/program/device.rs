@@ -100,7 +100,7 @@ pub(super) const PRICES: Program = Program {
         let common = Common::read(parameters);
         // A word that no rule has was noted as wrong.
         let rule = rule.unwrap_or(Rule::Exact);
-        Box::new(move || prices(&common, rule).map_err(|error| error.to_string()))
+        Box::new(move |_| prices(&common, rule).map_err(|error| error.to_string()))
     },
 };
 
@@ -138,7 +138,7 @@ pub(super) const INTERFERENCE: Program = Program {
         let word = parameters.word("mix", &words);
         let sigma = parameters.sizes("sigma", &[0])[0];
         let common = Common::read(parameters);
-        Box::new(move || interference(&common, word, sigma).map_err(|error| error.to_string()))
+        Box::new(move |_| interference(&common, word, sigma).map_err(|error| error.to_string()))
     },
 };
 

@@ -11,8 +11,10 @@ mod parameters;
 mod plan;
 mod queues;
 mod rein;
+mod request;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use toml::Table;
 
@@ -30,7 +32,16 @@ pub struct Program {
 }
 
 /// Does the work, and tells what it observed, or why it could not.
-pub type Work = Box<dyn FnOnce() -> Result<Observed, String>>;
+pub type Work = Box<dyn FnOnce(&Host) -> Result<Observed, String>>;
+
+/// What a program that starts a server does it with.
+#[derive(Clone, Copy, Debug)]
+pub struct Host<'a> {
+    /// The binary.
+    pub binary: &'a Path,
+    /// The server's processors. The program itself has others.
+    pub cores: &'a [usize],
+}
 
 /// A run of figures that no tenant has.
 fn figures<const N: usize>(figures: [(&str, f64); N]) -> Observed {
@@ -48,6 +59,7 @@ const ALL: &[Program] = &[
     plan::PLAN,
     queues::QUEUES,
     rein::REIN,
+    request::REQUEST,
 ];
 
 /// Whether a scenario is one for a program.
@@ -73,8 +85,8 @@ pub fn problem(scenario: &Table, origin: &str) -> Option<String> {
 ///
 /// # Errors
 /// As [`problem`], and what kept it from its work.
-pub fn play(scenario: &Table) -> Result<Observed, String> {
-    prepared(scenario, ALL)?()
+pub fn play(scenario: &Table, host: &Host) -> Result<Observed, String> {
+    prepared(scenario, ALL)?(host)
 }
 
 /// The work that a scenario asks for, or everything that is wrong with it.
@@ -100,7 +112,7 @@ mod tests {
         prepare: |parameters| {
             let number = parameters.count("number", 3);
             let word = parameters.word("word", &["one", "two"]);
-            Box::new(move || {
+            Box::new(move |_| {
                 let doubled = 2.0 * number as f64;
                 Ok(figures([(word, doubled)]))
             })
@@ -109,7 +121,11 @@ mod tests {
 
     fn told(text: &str) -> Result<BTreeMap<String, f64>, String> {
         let scenario: Table = text.parse().expect("toml");
-        Ok(prepared(&scenario, &[DOUBLE])?()?.figures)
+        let host = Host {
+            binary: Path::new("none"),
+            cores: &[],
+        };
+        Ok(prepared(&scenario, &[DOUBLE])?(&host)?.figures)
     }
 
     #[test]

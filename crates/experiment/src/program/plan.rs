@@ -42,7 +42,7 @@ fn prepare(parameters: &Parameters) -> Work {
         moves_max: if placement == "greedy" { 0 } else { usize::MAX },
         seed: parameters.seed(),
     };
-    Box::new(move || Ok(figures(size.solve())))
+    Box::new(move |_| Ok(figures(size.solve())))
 }
 
 #[derive(Clone, Copy)]

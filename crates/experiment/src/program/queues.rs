@@ -32,7 +32,7 @@ fn prepare(parameters: &Parameters) -> Work {
     let threads = parameters.count("threads", 32);
     let operations = parameters.count("operations", 100_000);
     let seed = parameters.seed();
-    Box::new(move || {
+    Box::new(move |_| {
         let steps = |thread| steps(seed, thread as u64, operations);
         let all: Vec<Vec<Step>> = (0..threads).map(steps).collect();
         let per_s = match queue {

@@ -61,7 +61,7 @@ fn prepare(parameters: &Parameters) -> Work {
         rates(parameters),
     );
     let seed = parameters.seed();
-    Box::new(move || {
+    Box::new(move |_| {
         let Some(spec) = setting.spec(seed) else {
             return Ok(Observed::default());
         };

@@ -107,7 +107,7 @@ fn histograms(admin: SocketAddr) -> std::io::Result<Vec<HistogramsView>> {
 }
 
 /// The whole answer, head and body. HTTP/1.0, so that the body comes in one piece.
-fn get(admin: SocketAddr, path: &str) -> std::io::Result<String> {
+pub fn get(admin: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&admin, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");

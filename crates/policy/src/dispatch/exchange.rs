@@ -57,6 +57,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     /// bounded (see [`super::DispatchOptions::debt_max_ns`]): a principal that is idle here does not
     /// collect one without end, and what it has collected decays with every round that passes here.
     pub fn absorb(&mut self, now: Nanos, remote: &[Consumed]) {
+        let bounds = self.options.absorbed_bounds();
         for consumed in remote {
             if !self.is_configured(consumed.principal) {
                 continue;
@@ -69,7 +70,8 @@ impl<T, const R: usize> Dispatch<T, R> {
                 };
                 rates.absorb(now, units, consumed.in_contract);
             }
-            self.debit(now, index, consumed.charge);
+            // It was charged in full where it was consumed.
+            self.debit(now, index, consumed.charge, &bounds);
         }
     }
 }

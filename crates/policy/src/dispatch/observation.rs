@@ -39,7 +39,7 @@ pub struct Observation<const R: usize> {
     pub consumed: Cost<R>,
     /// What it was charged for that, in nanoseconds of its dominant resource.
     pub charged_ns: Nanos,
-    /// Debt beyond the bounds that was let go.
+    /// Debt beyond the bounds that was let go; what other cores told of a principal that is idle here, too.
     pub forgiven_ns: Nanos,
     /// How far it is ahead of the others' service, in nanoseconds of its dominant resource.
     pub debt_ns: Nanos,

@@ -46,9 +46,13 @@ pub struct DispatchOptions<const R: usize> {
     /// Items that may wait in one principal's queue.
     pub queue_max: usize,
     /// Largest debt of a principal, in nanoseconds of its dominant resource. It must exceed what other
-    /// cores consume between two exchanges, and the charge of the largest turn that cannot be cut; beyond
-    /// that it only makes a tenant pay for what nobody remembers.
+    /// cores consume between two exchanges; beyond that it only makes a tenant pay for what nobody
+    /// remembers.
     pub debt_max_ns: Nanos,
+    /// What one piece of work granted here can be charged at most, in nanoseconds of its dominant
+    /// resource. So much debt is never forgiven to whoever ran it up here, or a piece that costs more
+    /// than `debt_max_ns` could be repeated for the price of that.
+    pub charge_max_ns: Nanos,
     /// Seed of the lottery.
     pub seed: u64,
 }
@@ -67,13 +71,24 @@ impl<const R: usize> DispatchOptions<R> {
             round_ns: 1_000_000,
             queue_max: 1024,
             debt_max_ns: 100_000_000,
+            charge_max_ns: 0,
             seed: 0,
         }
+    }
+
+    /// Of what was consumed elsewhere.
+    pub(super) fn absorbed_bounds(&self) -> DebtBounds {
+        let here_only = DispatchOptions {
+            charge_max_ns: 0,
+            ..*self
+        };
+        here_only.debt_bounds()
     }
 
     pub(super) fn debt_bounds(&self) -> DebtBounds {
         let quantum = Charge::from_ns(self.quantum_ns);
         let turns = quantum.0.saturating_mul(u64::from(self.permits.max(1)) + 1);
+        let turns = turns.max(Charge::from_ns(self.charge_max_ns).0);
         DebtBounds {
             debt_max: Charge::from_ns(self.debt_max_ns).max(Charge(turns)),
             turns_max: Charge(turns),

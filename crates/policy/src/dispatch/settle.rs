@@ -3,6 +3,7 @@
 use super::options::Units;
 use super::{Discipline, Dispatch, Ticket};
 use crate::cost::{Charge, Cost, Nanos, PrincipalId};
+use crate::fairness::drr::DebtBounds;
 
 impl<T, const R: usize> Dispatch<T, R> {
     /// Ends a turn: gives its permit back, and refunds or charges the difference between `actual` and
@@ -71,14 +72,15 @@ impl<T, const R: usize> Dispatch<T, R> {
             rates.charge(now, units);
         }
         self.note_charge(index, charge);
-        self.debit(now, index, charge);
+        let bounds = self.bounds;
+        self.debit(now, index, charge, &bounds);
     }
 
     /// Adds to a principal's debt and puts it where it then belongs.
-    pub(super) fn debit(&mut self, now: Nanos, index: usize, charge: Charge) {
+    pub(super) fn debit(&mut self, now: Nanos, index: usize, charge: Charge, bounds: &DebtBounds) {
         let slot = &mut self.slots[index];
         let rounds = &self.rounds[slot.tier as usize];
-        let forgiven = slot.account.debit(charge, rounds, &self.bounds);
+        let forgiven = slot.account.debit(charge, rounds, bounds);
         slot.tally.forgiven = slot.tally.forgiven.plus(forgiven);
         if !slot.queue.is_empty() {
             self.place(now, index);

@@ -47,6 +47,40 @@ fn idle_principals_cost_nothing() {
 }
 
 #[test]
+fn a_piece_of_work_is_charged_in_full_whatever_it_costs() {
+    let meter = Meter {
+        requests: 0,
+        bytes: [false],
+    };
+    let usual = DispatchOptions::new([1_000_000], meter);
+    let id = PrincipalId(0);
+    // Ten seconds of the resource, of a weight that is due a hundredth of it: 100 million rounds' worth of waiting.
+    let (costs_ns, charged_ns) = (Cost([10_000_000]), 10_000_000_000);
+    for (charge_max_ns, forgiven_ns) in [(0, charged_ns - 100_000_000), (charged_ns, 0)] {
+        let options = DispatchOptions {
+            charge_max_ns,
+            ..usual
+        };
+        let mut dispatch: Dispatch<u32, 1> = Dispatch::new(options.clone());
+        dispatch.configure(0, id, &Allocation::default());
+        dispatch.configure(0, PrincipalId(1), &Allocation::share(99.0));
+        dispatch.charge(0, id, costs_ns);
+        let seen = dispatch.observe(0, id).expect("configured");
+        assert_eq!(seen.forgiven_ns, forgiven_ns);
+        assert_eq!(seen.debt_ns, charged_ns - forgiven_ns);
+
+        // What another core tells is bounded all the same, and was charged there.
+        let mut report = Vec::new();
+        dispatch.report(&mut report);
+        let mut other: Dispatch<u32, 1> = Dispatch::new(options);
+        other.configure(0, id, &Allocation::default());
+        other.absorb(0, &report);
+        let seen = other.observe(0, id).expect("configured");
+        assert_eq!(seen.debt_ns, 100_000_000);
+    }
+}
+
+#[test]
 fn rounds_pass_in_one_step_when_everybody_is_exhausted() {
     let mut dispatch = dispatch();
     let id = PrincipalId(0);

@@ -26,6 +26,10 @@ pub struct Seen {
     pub occupied_ns: u64,
     /// How far it is ahead of the others' service, ns of its dominant resource.
     pub debt_ns: Nanos,
+    /// Charged since the start, ns of its dominant resource.
+    pub charged_ns: Nanos,
+    /// Debt for that, beyond the bounds, that was forgiven, ns.
+    pub forgiven_ns: Nanos,
     /// It is beyond its contract.
     pub best_effort: bool,
 }
@@ -40,6 +44,8 @@ impl<const R: usize> From<Observation<R>> for Seen {
             waited_ns: seen.waited_ns,
             occupied_ns: seen.occupied_ns,
             debt_ns: seen.debt_ns,
+            charged_ns: seen.charged_ns,
+            forgiven_ns: seen.forgiven_ns,
             best_effort: seen.best_effort,
         }
     }

@@ -178,7 +178,10 @@ impl Unit {
     ) -> Self {
         Self {
             spec,
-            requests: transaction.calls.len().max(1) as u64,
+            // A command that names many keys costs as much as alone.
+            requests: super::command::requests_of(
+                transaction.calls.len().max(transaction.extent.keys),
+            ),
             calls: transaction.calls,
             extent: transaction.extent,
             transaction: true,

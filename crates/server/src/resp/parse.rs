@@ -12,6 +12,10 @@ use super::inline;
 /// Spans and unquoted bytes beyond this capacity are given back after a request.
 const KEPT: usize = 64;
 
+/// Once so many words have come, room is made for all that were announced: a million are not copied again and again as they
+/// come (4 ms for the last time), and a count alone does not make the server take more.
+const AHEAD: usize = 64 << 10;
+
 /// What one request may be. The texts of [`ProtocolError`] say which limit was exceeded.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -293,6 +297,9 @@ impl Parser {
                 let end = self.at + len as usize + 2;
                 if end > buffer.len() {
                     return Ok(Parsed::More(end - buffer.len()));
+                }
+                if self.spans.len() == self.spans.capacity() && self.spans.len() >= AHEAD {
+                    self.spans.reserve_exact(self.words_left as usize);
                 }
                 // Redis too takes any two bytes for the end of a word.
                 self.spans.push(Span {

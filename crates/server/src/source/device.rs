@@ -100,12 +100,15 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
     let device = shared.options.device.as_ref()?;
     let state = device.state();
     let (mut principals, mut admitted) = (Vec::new(), 0);
+    let (mut charged_ns, mut forgiven_ns) = (0, 0);
     for tenant in shared.tenants.list() {
         let reserved = tenant.settings().reserved_permits;
         let Some([requests, later]) = device.observe(device.number(&tenant.name)) else {
             continue;
         };
         admitted += requests.granted + later.granted;
+        charged_ns += requests.charged_ns + later.charged_ns;
+        forgiven_ns += requests.forgiven_ns + later.forgiven_ns;
         principals.push(principal(tenant.name.clone(), &requests, reserved));
         principals.push(principal(
             format!("{} (background)", tenant.name),
@@ -121,6 +124,8 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
         permits: state.permits,
         permits_in_use: state.in_flight,
         admitted,
+        charged_ns,
+        forgiven_ns,
         principals,
     })
 }

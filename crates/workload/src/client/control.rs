@@ -9,6 +9,9 @@ use super::Identity;
 use crate::encode;
 use crate::error::WorkloadError;
 
+/// So much is written or read at a time: the kernel interrupts nobody inside a system call.
+const PART_BYTES: usize = 64 << 10;
+
 /// A connection whose commands are sent one at a time.
 #[derive(Debug)]
 pub struct Control {
@@ -57,28 +60,44 @@ impl Control {
     /// # Errors
     /// [`WorkloadError::Unreachable`] if the connection breaks or the server takes too long.
     pub fn command(&mut self, words: &[&[u8]]) -> Result<Option<String>, WorkloadError> {
+        self.commands(&[words.to_vec()])
+    }
+
+    /// Sends several at once and waits for the replies of all. `Some` is the text of the last error reply.
+    ///
+    /// # Errors
+    /// As [`Control::command`].
+    pub fn commands(&mut self, row: &[Vec<&[u8]>]) -> Result<Option<String>, WorkloadError> {
         let broken = |source| WorkloadError::Unreachable {
             target: self.target.to_string(),
             source,
         };
         let mut out = Vec::new();
-        encode::command(&mut out, words);
-        self.socket.write_all(&out).map_err(broken)?;
-        let (mut parser, mut buffer, mut answer) = (ReplyParser::default(), vec![0; 4096], None);
-        while answer.is_none() {
+        row.iter()
+            .for_each(|words| encode::command(&mut out, words));
+        for part in out.chunks(PART_BYTES) {
+            self.socket.write_all(part).map_err(broken)?;
+        }
+        drop(out);
+        let (mut parser, mut buffer) = (ReplyParser::default(), vec![0; PART_BYTES]);
+        let (mut left, mut answer) = (row.len(), None);
+        while left > 0 {
             let n = self.socket.read(&mut buffer).map_err(broken)?;
             if n == 0 {
                 return Err(broken(std::io::ErrorKind::ConnectionAborted.into()));
             }
             let fed = parser.feed(&buffer[..n], |reply| match reply.kind {
                 Kind::Push => {}
-                Kind::Value => answer = Some(None),
-                Kind::Error => answer = Some(Some(String::from_utf8_lossy(reply.error).into())),
+                Kind::Value => left = left.saturating_sub(1),
+                Kind::Error => {
+                    left = left.saturating_sub(1);
+                    answer = Some(String::from_utf8_lossy(reply.error).into());
+                }
             });
             fed.map_err(|reason| {
                 broken(std::io::Error::new(std::io::ErrorKind::InvalidData, reason))
             })?;
         }
-        Ok(answer.flatten())
+        Ok(answer)
     }
 }

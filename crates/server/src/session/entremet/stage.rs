@@ -144,9 +144,11 @@ impl Row {
             waited_ns,
             occupied_ns,
             debt_ns,
+            charged_ns,
+            forgiven_ns,
             best_effort,
         } = self.seen;
-        reply.map(11 + self.device.len());
+        reply.map(13 + self.device.len());
         reply.bulk(b"stage");
         reply.bulk(self.stage.as_bytes());
         reply.bulk(b"tenant");
@@ -163,6 +165,8 @@ impl Row {
             ),
             ("occupied-ms", occupied_ns / 1_000_000),
             ("debt-us", debt_ns / 1_000),
+            ("charged-us", charged_ns / 1_000),
+            ("forgiven-us", forgiven_ns / 1_000),
             ("best-effort", u64::from(best_effort)),
         ] {
             reply.bulk(field.as_bytes());
