@@ -40,6 +40,12 @@ impl Permits {
         self.share();
     }
 
+    /// Reserved permits that are promised and cannot be kept free: all but one of the total can.
+    pub(crate) fn missing(&self) -> u64 {
+        let most = u64::from(self.total) - 1;
+        self.reserved.saturating_sub(most)
+    }
+
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -98,6 +104,20 @@ mod tests {
         assert!(!permits.any());
         permits.give_back(2, 0);
         assert!(permits.shared());
+    }
+
+    #[test]
+    fn what_is_reserved_beyond_the_total_is_said() {
+        let mut permits = Permits::new(4);
+        permits.reserve(0, 0, 3);
+        assert_eq!(permits.missing(), 0, "one is shared");
+        permits.reserve(0, 0, 2);
+        assert_eq!(permits.missing(), 2);
+        permits.resize(2);
+        assert_eq!(permits.missing(), 4);
+        permits.reserve(0, 3, 0);
+        permits.reserve(0, 2, 0);
+        assert_eq!(permits.missing(), 0);
     }
 
     #[test]

@@ -153,3 +153,18 @@ fn reserved_permits_without_a_stage_to_keep_them_are_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn more_reserved_permits_than_there_are_are_refused() {
+    let text = |depth: u32| {
+        let device = format!("device = \"ssd\"\ndepth = {depth}\n[[tenant]]\nname = \"limited\"\nreserved_permits = 4");
+        LIMITED.replacen("[[tenant]]\nname = \"limited\"", &device, 1)
+    };
+    plan(&text(5));
+    let error = Plan::from_text(&text(4), "promises.toml").expect_err("one is shared");
+    let error = error.to_string();
+    assert!(
+        error.contains("come to 4") && error.contains("depth of 4"),
+        "{error}"
+    );
+}

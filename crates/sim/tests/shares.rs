@@ -171,3 +171,42 @@ load = [{ loop = "closed", connections = 16, values = { size = "10B" } }]
         "{answered} in two seconds"
     );
 }
+
+/// Shares of different resources grow together, and stop together: what is left of a resource that only the lighter tenant
+/// wants is nobody's. Progressive filling would give it that (docs/mechanisms/fair-queue.md has the bound). This is what it
+/// costs where it costs most, so that whoever mends it sees it here.
+#[test]
+fn what_only_a_light_tenant_wants_is_held_to_its_weight() {
+    let text = |heavy: u32| {
+        format!(
+            r#"
+name = "disjoint"
+duration = "4s"
+warm_up = "2s"
+[cluster]
+permits = 16
+one_way = "100us"
+operation = "1ns"
+noise = "none"
+order = "arrival"
+bandwidth_in = "10MB/s"
+bandwidth_out = "10MB/s"
+[[tenant]]
+name = "writes"
+weight = {heavy}
+load = [{{ loop = "closed", connections = 64, mix = {{ put = 1 }}, values = {{ size = "1000B" }} }}]
+[[tenant]]
+name = "reads"
+load = [{{ loop = "closed", connections = 64, values = {{ size = "1000B" }} }}]
+"#
+        )
+    };
+    for heavy in [1, 2, 4] {
+        let outcome = play(&text(heavy), &[]);
+        let [writes, reads] = [0, 1].map(|t: usize| outcome.tenants[t].requests as f64 / 40_000.0);
+        // r_DRF is 1 / heavy: the heavier has all of its own, the other its weight's part of as much.
+        assert!((writes - 1.0).abs() < 0.03, "{heavy}: {writes}");
+        let least = 1.0 / f64::from(heavy);
+        assert!((reads / least - 1.0).abs() < 0.05, "{heavy}: {reads}");
+    }
+}

@@ -58,7 +58,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 58] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 59] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -95,6 +95,7 @@ impl Figure {
         ("iterations", Self::Whole("iterations"), ""),
         ("highest-use", Self::Whole("highest-use"), ""),
         ("least-slack", Self::Whole("least-slack"), ""),
+        ("slack-short", Self::Whole("slack-short"), ""),
         ("mmr-least", Self::Whole("mmr-least"), ""),
         ("mmr-median", Self::Whole("mmr-median"), ""),
         ("vop-mmr-least", Self::Whole("vop-mmr-least"), ""),

@@ -235,6 +235,13 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.bounds = self.options.debt_bounds();
     }
 
+    /// Permits that are reserved and cannot be kept free: one of all is always shared. While there are any, nobody's reserved
+    /// permits are sure to be free when it wants them.
+    #[must_use]
+    pub fn permits_missing(&self) -> u64 {
+        self.permits.missing()
+    }
+
     /// Grants not yet settled, of all principals.
     #[must_use]
     pub fn in_flight(&self) -> u32 {

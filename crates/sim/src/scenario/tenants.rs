@@ -41,7 +41,18 @@ pub(super) fn tenants(
             streams,
         }
     };
-    scenario.tenants.iter().map(&mut one).collect()
+    let tenants: Vec<Tenant> = scenario.tenants.iter().map(&mut one).collect();
+    let reserved = tenants
+        .iter()
+        .map(|t| u64::from(t.allocation.reserved_permits));
+    let reserved: u64 = reserved.sum();
+    let depth = cluster.cluster.device.as_ref().map(|device| device.depth);
+    if let Some(depth) = depth.filter(|depth| reserved > 0 && reserved >= u64::from(*depth)) {
+        problems.push(format!(
+            "`reserved_permits` of all tenants come to {reserved}, and of a depth of {depth} one is shared; reserve less, or give `cluster.depth` more"
+        ));
+    }
+    tenants
 }
 
 /// A load's behaviours, each with when it begins (`None`: it is there from the warm-up on) and ends.
