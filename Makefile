@@ -77,6 +77,7 @@ test-experiments: ## Every experiment in its short form
 
 soak: ## Crash tests, random sequences and fuzzing for hours instead of minutes
 	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 \
+		ENTREMET_HOSTILE_WORDS=1000000 ENTREMET_HOSTILE_BYTES=134217728 ENTREMET_HOSTILE_MEMBERS=1000000 ENTREMET_HOSTILE_MEMORY=1 \
 		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=7200 tools/test.sh crash conformance fuzz
 
 fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)

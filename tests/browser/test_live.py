@@ -84,7 +84,7 @@ def test_the_numbers_are_the_servers(browser, busy):
     told = api(busy, "/api/live")
     assert abs(sum(one["share"]["got_percent"] for one in told["tenants"]) - 100) < 1
     assert abs(sum(one["requests_per_s"] for one in told["tenants"]) - told["server"]["requests_per_s"]) < 1
-    # Of weights 3, 1 and 1. At first "default", which every connection is until it has named itself, counts as well.
+    # Of weights 3, 1 and 1.
     eventually(lambda: page.cell("web", "share").split("|")[1].strip() == "60.0")
     assert 0 < float(page.cell("web", "share").split("|")[0]) <= 100
     eventually(lambda: all(page.drawn(place) > 1000 for place in range(3)), what="three plots are drawn")

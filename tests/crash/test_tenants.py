@@ -23,7 +23,7 @@ pytestmark = pytest.mark.ours
 
 def weights(wire):
     """Every tenant but those of the configuration, with its weight."""
-    names = {name.decode() for name in wire.ask("ENTREMET", "TENANT", "LIST")} - {"boss", "default"}
+    names = {name.decode() for name in wire.ask("ENTREMET", "TENANT", "LIST")} - {"boss"}
     fields = {name: wire.ask("ENTREMET", "TENANT", "GET", name) for name in names}
     return {name: float(pairs[pairs.index(b"weight") + 1]) for name, pairs in fields.items()}
 
@@ -84,6 +84,31 @@ def test_a_torn_change_is_dropped_and_a_damaged_one_refuses_to_start(tmp_path):
     journal.write_bytes(b"x" + whole)
     with pytest.raises(StartFailed, match="tenants.jsonl is damaged"):
         server.start()
+
+
+def test_hashes_of_passwords_are_the_servers_alone(tmp_path):
+    """Also of a file that an older version left open to others, and of one that was written anew."""
+    server = Server(tmp_path, tenants=(OPERATOR,)).start()
+    try:
+        with server.wire(OPERATOR) as wire:
+            wire.ask("ENTREMET", "TENANT", "SET", "web", "PASSWORD", "web-secret")
+        files = [server.data / "tenants.jsonl"]
+        assert modes(files) == [0o600]
+        server.kill()
+        files[0].chmod(0o644)
+        server.start()
+        assert modes(files) == [0o600] and "others could read this file (mode 644)" in server.said()
+        with server.wire(OPERATOR) as wire:
+            for weight in range(300):
+                wire.ask("ENTREMET", "TENANT", "SET", "web", "WEIGHT", f"{weight + 1}")
+        files.append(server.data / "tenants.json")
+        assert modes(files) == [0o600] * 2
+    finally:
+        server.kill()
+
+
+def modes(files):
+    return [path.stat().st_mode & 0o777 for path in files]
 
 
 def test_passwords_of_many_tenants_fill_no_memory(tmp_path):

@@ -10,8 +10,11 @@ class ServerError(Exception):
 class Wire:
     """One connection. Replies come back as Python values: bytes, int, float, bool, None, list, dict, ServerError."""
 
-    def __init__(self, port, host="127.0.0.1", timeout=20.0, receive_buffer=None):
+    def __init__(self, port, host="127.0.0.1", timeout=20.0, receive_buffer=None, source=None):
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if source is not None:
+            # Every address of 127.0.0.0/8 is this machine's: so another peer is made.
+            self.sock.bind((source, 0))
         if receive_buffer is not None:
             # Must be set before the handshake, or the window is already agreed upon.
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

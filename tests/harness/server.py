@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import threading
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,10 +34,11 @@ class Tenant:
     weight: int = 1
     sync: str = "every 1s"
     extra: str = ""
+    secret: str = ""
 
     @property
     def password(self):
-        return f"{self.name}-secret"
+        return self.secret or f"{self.name}-secret"
 
     def toml(self):
         """Its part of the configuration. Who is "default" needs no password."""
@@ -47,11 +49,18 @@ class Tenant:
 ALPHA, BETA = Tenant("alpha"), Tenant("beta")
 
 
+def free_ports(count):
+    """Different loopback ports that nobody listens on now. Another process may take one before us; a start then fails loudly."""
+    with ExitStack() as probes:
+        opened = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in opened:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in opened]
+
+
 def free_port():
-    """A loopback port that nobody listens on now. Another process may take it before us; a start then fails loudly."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One of them."""
+    return free_ports(1)[0]
 
 
 class StartFailed(Exception):
@@ -76,7 +85,7 @@ class Server:
         self.folder = Path(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.data = Path(self.data) if self.data else self.folder / "data"
-        self.port, self.admin_port = free_port(), free_port()
+        self.port, self.admin_port = free_ports(2)
         self.process = None
         self.log = self.folder / "server.log"
         self._exited = threading.Event()

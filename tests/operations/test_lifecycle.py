@@ -105,6 +105,37 @@ def test_reload(start):
         assert wire.ask("GET", "k") is None
 
 
+def logs_in(server, tenant):
+    with server.wire() as wire:
+        return wire.attempt("AUTH", tenant.name, tenant.password) == b"OK"
+
+
+def test_a_password_rotated_in_the_file_takes_effect_whatever_was_set_at_run_time(start):
+    """A run-time change holds for its own field only, and gives way to a file that says something new of it."""
+    master = Tenant("master", extra="admin = true")
+    old, new = Tenant("beta"), Tenant("beta", secret="rotated")
+    server = start(tenants=(master, old))
+    with server.wire(master) as wire:
+        wire.ask("ENTREMET", "TENANT", "SET", "beta", "WEIGHT", "5")
+    server.reload((master, new))
+    eventually(lambda: logs_in(server, new), 20, "the new password is the right one")
+    assert not logs_in(server, old) and weight_of(server, "beta") == 5
+    server.stop()
+    server.start()
+    assert logs_in(server, new) and not logs_in(server, old) and weight_of(server, "beta") == 5
+    with server.wire(master) as wire:
+        wire.ask("ENTREMET", "TENANT", "SET", "beta", "PASSWORD", "set-at-run-time")
+        fields = wire.ask("ENTREMET", "TENANT", "GET", "beta")
+        assert fields[fields.index(b"set-at-run-time") + 1] == b"password_hash weight"
+    assert logs_in(server, Tenant("beta", secret="set-at-run-time"))
+    newest = Tenant("beta", weight=7, secret="newest")
+    server.reload((master, newest))
+    eventually(lambda: logs_in(server, newest), 20, "the file has the last word")
+    assert weight_of(server, "beta") == 7
+    dropped = [line for line in server.said().splitlines() if "what was set at run time is dropped" in line]
+    assert len(dropped) == 1 and "the password, weight = 5.0 (the file: 7.0)" in dropped[0], dropped
+
+
 def test_a_bad_reload_changes_nothing_and_names_every_error(start):
     server = start()
     config = server.folder / "entremet.toml"
@@ -125,18 +156,24 @@ def files_at_most(count):
 
 
 def test_connections_are_held_to_what_open_files_allow(start):
+    """All seats are taken, and writes that open files go on."""
     operator = Tenant("alpha", extra="admin = true")
-    server = start(tenants=(operator, BETA), wrapper=files_at_most(400))
-    assert "max_connections = 10000, but the system's limit on open files leaves room for 240" in server.said()
+    server = start(tenants=(operator, BETA), wrapper=files_at_most(400), server_options='login_timeout = "never"')
+    assert "max_connections = 75 instead of 10000, max_newcomers = 60 instead of 1000" in server.said()
     with server.wire(operator) as wire:
-        assert wire.ask("CONFIG", "GET", "maxclients") == [b"maxclients", b"240"]
-        with pytest.raises(ServerError, match="not able to handle the specified number of clients, try with 240"):
-            wire.ask("CONFIG", "SET", "maxclients", "241")
-        wires = [server.wire(BETA) for _ in range(239)]
-        assert all(wire.ask("SET", "k", "v") == b"OK" for wire in wires)
+        assert wire.ask("CONFIG", "GET", "maxclients") == [b"maxclients", b"75"]
+        with pytest.raises(ServerError, match="not able to handle the specified number of clients, try with 75"):
+            wire.ask("CONFIG", "SET", "maxclients", "76")
+        wires, silent = [], [server.wire() for _ in range(100)]
         with pytest.raises(ServerError, match="max number of clients reached"):
-            server.wire().ask("PING")
-        for wire in wires:
+            while True:
+                wires.append(server.wire(BETA))
+        # A quarter is kept for the other.
+        assert len(wires) == 75 - 18
+        assert all(wire.ask("SET", "k", "v") == b"OK" for wire in wires)
+        with server.wire(operator) as other:
+            assert other.ask("SET", "k", "v") == b"OK"
+        for wire in wires + silent:
             wire.close()
 
 

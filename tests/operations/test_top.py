@@ -65,7 +65,7 @@ def row(terminal, tenant):
 
 
 def order(terminal):
-    return [line.split()[0] for line in terminal.lines() if line.split() and line.split()[0] in ("web", "batch", "quiet", "default")]
+    return [line.split()[0] for line in terminal.lines() if line.split() and line.split()[0] in ("web", "batch", "quiet")]
 
 
 def ends(terminal, status=0):
@@ -84,9 +84,9 @@ def test_tenants_are_shown_sorted_and_can_be_opened(top):
     terminal.type("r")
     terminal.type("/ui\r")
     eventually(lambda: order(terminal) == ["quiet"])
-    terminal.wait_for("1 of 4 tenants", "filter: ui")
+    terminal.wait_for("1 of 3 tenants", "filter: ui")
     terminal.type("\x1b")
-    eventually(lambda: len(order(terminal)) == 4)
+    eventually(lambda: len(order(terminal)) == 3)
     terminal.type("i")
     eventually(lambda: "quiet" not in order(terminal))
     terminal.type("/web\r")

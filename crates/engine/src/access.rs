@@ -93,7 +93,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    pub(crate) fn finish(self) -> (View<'a>, Buffer, Seq, u64) {
+    pub(crate) fn finish(mut self) -> (View<'a>, Buffer, Seq, u64) {
+        self.buffer.held = self.work.kept();
         (self.view, self.buffer, self.seen, self.epoch)
     }
 

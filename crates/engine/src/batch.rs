@@ -10,10 +10,12 @@ use crate::buffer::{Buffer, Extra};
 use crate::device::{tag, Tag, TAGS};
 use crate::record::{self, RawKey, OBJECT};
 use crate::shard::Key;
+use crate::work::Work;
 use crate::{Entry, Seq};
 use bytes::Bytes;
 use rocksdb::WriteBatch;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// What a record costs in a batch beyond its key and value.
 pub(crate) const RECORD_BYTES: usize = 16;
@@ -54,6 +56,8 @@ pub(crate) struct Batch {
     pub clears: bool,
     /// Bytes by the tag of who wrote them.
     pub written: [u64; TAGS],
+    /// What large ones of its writes have of their tenant's allowance, until it is committed.
+    pub held: Vec<Arc<Work>>,
 }
 
 impl Batch {
@@ -67,6 +71,7 @@ impl Batch {
             stripes: 0,
             clears: false,
             written: [0; TAGS],
+            held: Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::batch::RECORD_BYTES;
 use crate::record::{self, RawKey};
 use crate::shard::Key;
+use crate::work::Work;
 use crate::{Entry, Table};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -10,6 +11,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Up to so many objects are searched one by one; more get an index.
 const LINEAR_MAX: usize = 12;
@@ -27,6 +29,8 @@ pub(crate) struct ObjectWrite {
 pub(crate) struct Buffer {
     pub objects: SmallVec<[ObjectWrite; 1]>,
     pub extra: Option<Box<Extra>>,
+    /// What of its tenant's allowance the command has; the writes keep it until they are committed.
+    pub held: Option<Arc<Work>>,
 }
 
 /// What only some commands need.

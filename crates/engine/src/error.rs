@@ -114,12 +114,47 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// The text of an error reply, without the leading `-`: a code word, then the sentence.
+    /// The text of an error reply, without the leading `-`: a code word, then the sentence. Only an operator is told
+    /// where the server's files are; a tenant is told what it can act on.
     #[must_use]
-    pub fn reply(&self) -> String {
+    pub fn reply(&self, operator: bool) -> String {
         match self {
-            EngineError::Write { .. } => self.to_string(),
-            other => format!("ERR {other}"),
+            EngineError::Write { .. } if operator => self.to_string(),
+            _ if operator => format!("ERR {self}"),
+            EngineError::Write { message, .. } => format!(
+                "MISCONF Errors writing to the data directory: {}. Commands that may modify the data set are refused until \
+                 writing works again, which is tried again and again; reads go on. The server's log names the file",
+                cause(message)
+            ),
+            EngineError::Read { message, .. } => format!(
+                "ERR reading failed: {}. The server's log names the file",
+                cause(message)
+            ),
+            EngineError::Open { message, .. } => format!(
+                "ERR this tenant's database does not open: {}. The server's log names the file; its operator can restore \
+                 the database from a backup",
+                cause(message)
+            ),
+            EngineError::Io { source, .. } => {
+                format!("ERR a file of the server cannot be used: {}", cause(&source.to_string()))
+            }
+            EngineError::Locked { .. } | EngineError::Format { .. } => {
+                "ERR the server's data cannot be used. Its log says why".into()
+            }
+            EngineError::Log { .. } => {
+                "ERR this tenant's log is damaged: writes that were acknowledged are missing there. The server's log \
+                 names the file; its operator can restore the database from a backup"
+                    .into()
+            }
+            EngineError::Name { .. }
+            | EngineError::Dropped { .. }
+            | EngineError::Large
+            | EngineError::Work { .. }
+            | EngineError::Memory
+            | EngineError::Full
+            | EngineError::Abandoned
+            | EngineError::Shutdown
+            | EngineError::Misuse(_) => format!("ERR {self}"),
         }
     }
 
@@ -133,5 +168,91 @@ impl EngineError {
             path,
             source: Arc::new(source),
         }
+    }
+}
+
+/// What RocksDB and the operating system say, in their words, and the same for those who must not see paths. RocksDB puts
+/// the file's name into the message, in several places, so a cause that is not known here is not repeated.
+const CAUSES: &[(&str, &str)] = &[
+    ("No space left on device", "No space left on device"),
+    ("Disk quota exceeded", "Disk quota exceeded"),
+    ("Read-only file system", "Read-only file system"),
+    ("Input/output error", "Input/output error"),
+    ("Too many open files", "Too many open files"),
+    ("Permission denied", "Permission denied"),
+    ("No such file or directory", "a file is missing"),
+    ("Corruption", "a file is damaged"),
+    ("records have format", "the files are of another version"),
+];
+
+fn cause(message: &str) -> &'static str {
+    let known = CAUSES.iter().find(|(text, _)| message.contains(text));
+    known.map_or("the storage failed", |(_, words)| words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// Every error that carries a path, with one in every place where RocksDB puts it.
+    fn with_paths() -> Vec<EngineError> {
+        let directory = PathBuf::from("/srv/secret/tenants/web");
+        let message = |cause: &str| {
+            format!("IO error: {cause}: While appending to file: /srv/secret/tenants/web/000012.log: {cause}")
+        };
+        let mut errors = vec![
+            EngineError::io("open", directory.join("LOCK"))(io::Error::from_raw_os_error(13)),
+            EngineError::Locked {
+                directory: directory.clone(),
+            },
+            EngineError::Format {
+                path: directory.join("FORMAT"),
+                found: "/srv/secret".into(),
+                expected: "1",
+            },
+        ];
+        for cause in ["No space left on device", "Corruption", "something new"] {
+            let (directory, message) = (directory.clone(), message(cause));
+            errors.push(EngineError::Open {
+                tenant: "web".into(),
+                directory: directory.clone(),
+                message: message.clone(),
+            });
+            errors.push(EngineError::Write {
+                directory: directory.clone(),
+                message: message.clone(),
+            });
+            errors.push(EngineError::Read { directory, message });
+        }
+        errors
+    }
+
+    #[test]
+    fn only_operators_see_paths() {
+        for error in with_paths() {
+            let (tenants, operators) = (error.reply(false), error.reply(true));
+            assert!(
+                !tenants.contains('/') || tenants.contains("Input/output"),
+                "{tenants}"
+            );
+            assert!(!tenants.contains("secret"), "{tenants}");
+            assert!(operators.contains("/srv/secret"), "{operators}");
+            let code = |text: &str| text.split(' ').next().map(str::to_string);
+            assert_eq!(code(&tenants), code(&operators));
+        }
+    }
+
+    #[test]
+    fn a_tenant_is_told_what_it_can_act_on() {
+        let [.., full, _, _, _, _, _, _] = &with_paths()[..] else {
+            panic!("they are listed above")
+        };
+        assert_eq!(
+            full.reply(false).matches("No space left on device").count(),
+            1
+        );
+        let work = EngineError::Work { bytes_max: 7 };
+        assert_eq!(work.reply(false), work.reply(true));
     }
 }

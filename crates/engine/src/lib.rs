@@ -64,7 +64,7 @@ pub use keyspace::Keyspace;
 pub use latch::Latch;
 pub use memory::Allotments;
 pub use meter::{GoOn, Place, HANDLER_STEPS, TURN_STEPS};
-pub use options::{EngineOptions, KeyspaceOptions, Notify, Sync};
+pub use options::{EngineOptions, KeyspaceOptions, Notify, Sync, PENDING_BYTES};
 pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
 pub use stats::KeyspaceStats;

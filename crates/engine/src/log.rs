@@ -207,6 +207,7 @@ impl Log {
             batch.add(buffer, seq);
         }
         batch.stripes |= stripes;
+        batch.held.extend(buffer.held.clone());
         if buffer.cleared() {
             self.cleared.store(seq, Ordering::Release);
         }

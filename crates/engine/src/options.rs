@@ -39,6 +39,9 @@ pub struct EngineOptions {
     pub idle_close: Option<Duration>,
 }
 
+/// Bytes that wait for commit in all keyspaces together, as [`EngineOptions::new`] has it.
+pub const PENDING_BYTES: u64 = 256 << 20;
+
 impl EngineOptions {
     /// Defaults for a data directory: 256 MiB block cache, 512 MiB memtables, both by allotments, 16 handlers, 2 committers, 4 flush and
     /// 2 compaction threads, direct I/O, a tick a second, 256 MiB pending, idle databases closed after 60 s.
@@ -55,7 +58,7 @@ impl EngineOptions {
             compaction_threads: 2,
             direct_io: true,
             tick: Duration::from_secs(1),
-            pending_bytes: 256 << 20,
+            pending_bytes: PENDING_BYTES as usize,
             idle_close: Some(Duration::from_secs(60)),
         }
     }

@@ -52,6 +52,11 @@ impl Work {
     pub(crate) fn release(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes as u64);
     }
+
+    /// What it took, if it took any: for what it wrote.
+    pub(crate) fn kept(self) -> Option<Arc<Self>> {
+        (self.taken > 0).then(|| Arc::new(self))
+    }
 }
 
 impl Drop for Work {
@@ -65,6 +70,8 @@ impl Drop for Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::Buffer;
+    use crate::log::{Log, Pending};
     use crate::Sync;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -105,5 +112,24 @@ mod tests {
         ));
         drop(other);
         assert_eq!(left.0.load(Ordering::Relaxed), 3 << 20);
+    }
+
+    #[test]
+    fn what_waits_for_its_commit_keeps_its_part() {
+        let left = Arc::new(Left(AtomicU64::new(1 << 20)));
+        let mut options = KeyspaceOptions::new(Sync::Never, 0);
+        options.allowance = Some(Arc::clone(&left) as Arc<dyn Allowance>);
+        let mut work = Work::default();
+        work.count(1 << 20, &options).unwrap();
+        let log = Log::new((1 << 20, 1 << 20), Arc::new(Pending::new(1 << 20)), 0);
+        let buffer = Buffer {
+            held: work.kept(),
+            ..Buffer::default()
+        };
+        assert!(log.append((&buffer, None), 0, false, 0).is_ok());
+        drop(buffer);
+        assert_eq!(left.0.load(Ordering::Relaxed), 0, "it is in the log");
+        drop(log.take());
+        assert_eq!(left.0.load(Ordering::Relaxed), 1 << 20, "and gone");
     }
 }

@@ -77,7 +77,7 @@ fn fill_and_recover(directory: &Path, make_room: impl FnOnce()) {
     let keyspace = engine.keyspace("full", options).unwrap();
     set(&keyspace, b"before", b"kept").unwrap();
     let (error, written) = fill(&keyspace);
-    let text = error.reply();
+    let text = error.reply(true);
     assert!(
         text.starts_with("MISCONF Errors writing to the data directory "),
         "{text}"

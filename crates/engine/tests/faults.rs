@@ -148,7 +148,7 @@ fn survives(broken: Break) {
     let world = Broken::new();
     world.stage.set(Some(broken));
     let (acknowledged, error) = write_up_to(&world.keyspace, world.before, WRITES_MAX);
-    let text = error.expect("it breaks").reply();
+    let text = error.expect("it breaks").reply(true);
     assert!(
         text.starts_with("MISCONF Errors writing to the data directory"),
         "{text}"

@@ -97,6 +97,7 @@ Where the output is not a terminal it prints one table and ends.
 Examples:
   entremet top
   entremet top --admin 10.0.0.7:9380 web        one tenant: where its time goes, and who else is there
+  entremet top --admin 10.0.0.7:9380 --token-file token --ca ca.pem --name entremet.example.org
   entremet top --once --sort p99 | head";
 
 const HASH: &str = "\

@@ -1,5 +1,6 @@
 //! Wires the rooms together into a running server: clocks, signals, addresses.
 
+mod certificates;
 mod clocks;
 mod descriptors;
 mod device;
@@ -15,7 +16,9 @@ use std::time::{Duration, Instant};
 use server::Server;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use telemetry::admin::{self, AdminHandle, AdminOptions};
+use telemetry::admin::{self, Access, AdminHandle, AdminOptions};
+
+use certificates::{config_of, Certificates};
 
 use crate::config::{self, Config, Overrides};
 
@@ -59,19 +62,38 @@ pub fn run(config: Config, source: Source) -> Result<(), Failure> {
     // The allocator's threads, which give memory back to the system: it names and starts them itself.
     threads::Duty::Background.begin_for("jemalloc");
     let signals = watch_signals()?;
-    let patience = config.server.drain.duration();
     let shutdown = || {
         // SHUTDOWN from a client is the operator's SIGTERM by another way.
         let _ = signal_hook::low_level::raise(SIGTERM);
     };
-    let server = Server::start(options::of(&config, &source)?, Box::new(shutdown))?;
+    let certificates = Certificates::load(&config)?;
+    certificates.say();
+    let options = options::of(&config, &source, &certificates)?;
+    let server = Server::start(options, Box::new(shutdown))?;
+    server.certificates(certificates.snapshots());
     let admin = admin::start(AdminOptions {
         address: config.server.admin,
+        access: access(&config),
+        tls: config_of(certificates.admin.as_ref()),
         registry: server.metrics(),
         source: server.admin_source(),
     })?;
     say_ready(&server, &admin)?;
-    wait(&server, &signals, &source);
+    let mut running = Running {
+        server,
+        admin,
+        certificates,
+        patience: config.server.drain.duration(),
+    };
+    while signals.recv() == Ok(SIGHUP) {
+        running.reload(&source);
+    }
+    let Running {
+        server,
+        admin,
+        patience,
+        ..
+    } = running;
     drain(&server, &signals, patience);
     server.stop();
     admin.stop(ADMIN_PATIENCE);
@@ -98,36 +120,67 @@ fn say_ready(server: &Server, admin: &AdminHandle) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "entremet is ready: clients on {}, admin on http://{}",
+        "entremet is ready: clients on {}, admin on http{}://{}",
         listen.join(" and "),
+        if admin.tls() { "s" } else { "" },
         admin.address()
     )?;
     out.flush()
 }
 
-/// Until a signal says to end; SIGHUP reloads.
-fn wait(server: &Server, signals: &Receiver<i32>, source: &Source) {
-    while let Ok(signal) = signals.recv() {
-        if signal != SIGHUP {
-            return;
-        }
-        match config::load(source.file.as_deref(), &source.overrides) {
-            Ok(loaded) => {
-                eprint!("{}", loaded.report);
-                server.reload(
-                    &options::tenants(&loaded.config),
-                    options::tuning(&loaded.config),
-                );
-                tracing::info!("the configuration was reloaded");
+/// What the admin address asks of requests.
+fn access(config: &Config) -> Access {
+    Access {
+        names: config.server.admin_names.clone(),
+        token: config.server.admin_token.clone(),
+    }
+}
+
+/// What a reload works on.
+struct Running {
+    server: Server,
+    admin: AdminHandle,
+    certificates: Certificates,
+    /// With requests under way at the end.
+    patience: Duration,
+}
+
+impl Running {
+    /// Reads the configuration again; one with errors changes nothing.
+    fn reload(&mut self, source: &Source) {
+        let loaded = config::load(source.file.as_deref(), &source.overrides)
+            .map_err(|report| format!("{}\n{report}", report.summary()));
+        let renewed = loaded.and_then(|loaded| {
+            let certificates = self.certificates.renew(&loaded.config)?;
+            Ok((loaded, certificates))
+        });
+        let (loaded, certificates) = match renewed {
+            Ok(renewed) => renewed,
+            Err(why) => {
+                self.server.reload_refused();
+                tracing::error!("the configuration was not reloaded, the old one stays: {why}");
+                return;
             }
-            Err(report) => {
-                server.reload_refused();
-                tracing::error!(
-                    "the configuration was not reloaded, the old one stays: {}\n{report}",
-                    report.summary()
-                );
-            }
+        };
+        eprint!("{}", loaded.report);
+        let config = &loaded.config;
+        if self.admin.tls() != config.server.admin_tls.is_some() {
+            tracing::warn!("whether the admin address has TLS changes at the next start");
         }
+        if let Some(tls) = config_of(certificates.clients.as_ref()) {
+            self.server.renew(&tls);
+        }
+        if let Some(tls) = config_of(certificates.admin.as_ref()) {
+            self.admin.set_tls(tls);
+        }
+        self.admin.set_access(access(config));
+        self.server.certificates(certificates.snapshots());
+        certificates.say();
+        self.certificates = certificates;
+        self.patience = config.server.drain.duration();
+        self.server
+            .reload(&options::tenants(config), options::tuning(config));
+        tracing::info!("the configuration was reloaded");
     }
 }
 

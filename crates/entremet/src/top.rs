@@ -13,11 +13,13 @@ mod overview;
 mod screen;
 mod tenant;
 mod view;
+mod way;
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,6 +47,18 @@ pub struct TopArgs {
     /// Admin address of the server
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9380", value_parser = address)]
     pub admin: SocketAddr,
+
+    /// File with the token that the admin address asks for; else the environment's ENTREMET_ADMIN_TOKEN
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// Ask by TLS, and trust the certificates in this file (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+
+    /// Name in the server's certificate, where it is not its address
+    #[arg(long, value_name = "NAME", requires = "ca")]
+    pub name: Option<String>,
 
     /// Print one table and end; also what happens when the output is not a terminal
     #[arg(long)]
@@ -79,12 +93,12 @@ type Shared = Arc<(Mutex<News>, Condvar)>;
 /// # Errors
 /// The admin address does not answer, there is no such tenant, or the terminal cannot be had.
 pub fn run(args: &TopArgs) -> Result<(), Box<dyn Error>> {
-    let admin = Admin(args.admin);
+    let admin = Admin::of(args)?;
     let page = args.tenant.clone().map_or(Page::All, Page::Tenant);
     let mut view = View::new(args.sort, page);
     view.filter.clone_from(&args.filter);
     if args.once || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        return once(admin, &view);
+        return once(&admin, &view);
     }
     // A wrong address or name is told before the screen is taken.
     let news = News {
@@ -105,7 +119,7 @@ pub fn run(args: &TopArgs) -> Result<(), Box<dyn Error>> {
     tell.set_nonblocking(true)?;
     let asker = {
         let shared = Arc::clone(&shared);
-        thread::spawn(move || ask(admin, &shared, tell))
+        thread::spawn(move || ask(&admin, &shared, tell))
     };
     let done = watch(&mut view, &shared, &told);
     lock(&shared).ended = true;
@@ -120,7 +134,7 @@ fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, News> {
 }
 
 /// Prints one page.
-fn once(admin: Admin, view: &View) -> Result<(), Box<dyn Error>> {
+fn once(admin: &Admin, view: &View) -> Result<(), Box<dyn Error>> {
     let lines = match &view.page {
         Page::Tenant(name) => tenant::page(&admin.tenant(name)?),
         _ => {
@@ -143,7 +157,7 @@ fn once(admin: Admin, view: &View) -> Result<(), Box<dyn Error>> {
 }
 
 /// Asks once a second, and at once when another tenant is wanted.
-fn ask(admin: Admin, shared: &Shared, mut tell: UnixStream) {
+fn ask(admin: &Admin, shared: &Shared, mut tell: UnixStream) {
     loop {
         let wanted = lock(shared).wanted.clone();
         let live = admin.live();

@@ -19,6 +19,8 @@
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
 //! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised requests into VOPs;
 //! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
+//! * [`login`] says whose password is checked next;
+//! * [`seats`] says who may hold a connection;
 //! * [`memory`] says who has how much of the block cache and the write buffers;
 //! * [`stall`] says how long writes pause so that a database never stalls them;
 //! * [`replica`] chooses which of a partition's replicas is asked;
@@ -33,12 +35,14 @@ pub mod cost;
 pub mod depth;
 pub mod device;
 pub mod dispatch;
+pub mod login;
 pub mod memory;
 pub mod multiget;
 pub mod placement;
 pub mod profile;
 pub mod provision;
 pub mod replica;
+pub mod seats;
 pub mod stall;
 
 mod fairness;

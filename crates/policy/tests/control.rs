@@ -30,11 +30,7 @@ fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition<1>>, Vec<Asked<
     let numbers = (0..tenants).flat_map(|tenant| (0..each).map(move |number| (tenant, number)));
     numbers
         .map(|(tenant, number)| {
-            let partition = Partition {
-                demand: [0],
-                replicas: 1,
-                nodes: vec![number % nodes],
-            };
+            let partition = Partition::new([0], 1, vec![number % nodes]);
             let rate = 1e8 / f64::from(number + 1);
             (partition, asked(tenant, rate))
         })
@@ -46,6 +42,7 @@ fn asked(tenant: u32, rate: f64) -> Asked<1> {
         tenant,
         rate,
         uses: [rate],
+        primary: [0.0],
         requests: 10_000,
         served: vec![rate],
     }
@@ -156,6 +153,81 @@ fn what_a_tenant_lags_outlives_a_move() {
     // One of the other's partitions has no node any more.
     let (planned, ratio) = step(&mut partitions, &[15]);
     assert!(planned && ratio > 1.05, "{planned} {ratio}");
+}
+
+/// Partitions of two replicas on two nodes, primaries on the first; `writes`: the part of the requests that write.
+fn replicated(count: u32, writes: f64) -> (Vec<Partition<1>>, Vec<Asked<1>>) {
+    let one = |_| {
+        let partition = Partition::new([0], 2, vec![0, 1]);
+        let asked = Asked {
+            primary: [1e8 * writes],
+            served: vec![1e8 * (1.0 + writes) / 2.0, 1e8 * (1.0 - writes) / 2.0],
+            ..asked(0, 1e8)
+        };
+        (partition, asked)
+    };
+    (0..count).map(one).unzip()
+}
+
+#[test]
+fn writes_count_where_they_go() {
+    // Only primaries are written: node 0 does all the work of eight partitions, and half of them could be led by node 1.
+    let nodes = nodes(2);
+    for (writes, led) in [(1.0, 4), (0.5, 4), (0.0, 0)] {
+        let (mut partitions, rates) = replicated(8, writes);
+        let mut control = Control::new(ControlOptions::default());
+        let served: Vec<Served> = (0..2u32)
+            .map(|node| Served {
+                tenant: 0,
+                node,
+                rate: rates.iter().map(|asked| asked.served[node as usize]).sum(),
+            })
+            .collect();
+        let seen = Seen {
+            nodes: &nodes,
+            tenants: &[tenant(1.0, true)],
+            served: &served,
+            partitions: &rates,
+        };
+        let decided = control.step(&seen, &mut partitions);
+        let by_other = partitions
+            .iter()
+            .filter(|partition| partition.nodes[0] == 1)
+            .count();
+        assert_eq!(by_other, led, "{writes}: {:?}", decided.planned);
+        assert!(partitions
+            .iter()
+            .all(|partition| partition.nodes.len() == 2));
+        let planned = decided
+            .planned
+            .map(|planned| (planned.moves, planned.promoted));
+        assert_eq!(
+            planned,
+            (led > 0).then_some((0, led)),
+            "nothing has to be copied for that"
+        );
+    }
+}
+
+#[test]
+fn a_replica_that_moves_keeps_its_part() {
+    // Four partitions of two nodes, one of which is half as large: it hands one over to a third node. If it is not the
+    // primary that moves, the primary stays; if it is, it is the primary where it goes.
+    for (small, moved) in [(0, [1, 2]), (1, [2, 0])] {
+        let mut nodes = nodes(3);
+        nodes[small].capacity = [CAPACITY / 2];
+        let one = || Partition {
+            primary: [CAPACITY / 100],
+            ..Partition::new([CAPACITY / 10], 2, vec![1, 0])
+        };
+        let mut partitions = vec![one(), one(), one(), one()];
+        let planned = policy::placement::plan(&nodes, &mut partitions, 1);
+        assert_eq!((planned.moves, planned.promoted), (1, 0));
+        let of_moved = partitions
+            .iter()
+            .filter(|partition| partition.nodes == moved);
+        assert_eq!(of_moved.count(), 1, "{partitions:?}");
+    }
 }
 
 proptest! {

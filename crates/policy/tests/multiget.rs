@@ -237,3 +237,81 @@ fn half_the_turns_keep_the_order_under_overload() {
     let boosted = (0..60).filter(|_| queue.pop(1_000).expect("work").boosted);
     assert_eq!(boosted.count(), 30);
 }
+
+#[test]
+fn rates_of_levels_hold_beside_the_guard() {
+    // Two levels at rates of 2 and 1. More comes than is served, most of it to the slow one: the oldest is always there, and
+    // the guard gives it every second turn. That is more than its rate, so the other half is the fast one's (algorithm 1).
+    let mut queue = Queue::new(Options {
+        levels: Levels::exponential(2, 3.0, 1, Rates::Linear),
+        ..options(Order::Levels, Some(10))
+    });
+    let mut served = [0u32; 2];
+    for now in 0..20_000u64 {
+        for number in 0..29 {
+            // Nine of them to the fast level in ten turns, twenty to the slow one.
+            if number % 10 == now % 10 {
+                let level = u8::from(number >= 9);
+                queue.push(now, Tag { priority: 0, level }, 1, level);
+            }
+        }
+        if let Some(taken) = queue.pop(now) {
+            served[usize::from(taken.item)] += 1;
+        }
+    }
+    let fast = f64::from(served[0]) / f64::from(served[0] + served[1]);
+    assert!((fast - 0.5).abs() < 0.005, "{served:?}");
+}
+
+#[test]
+fn what_a_level_had_by_the_guard_is_forgotten_when_nothing_waits() {
+    let mut queue = Queue::new(options(Order::Levels, Some(10)));
+    for item in 0..1_000 {
+        queue.push(
+            0,
+            Tag {
+                priority: 0,
+                level: 3,
+            },
+            1,
+            item,
+        );
+        queue.push(
+            0,
+            Tag {
+                priority: 0,
+                level: 0,
+            },
+            1,
+            item,
+        );
+    }
+    while queue.pop(1_000).is_some() {}
+    // One of ten turns is its again, at once.
+    for item in 0..100 {
+        queue.push(
+            2_000,
+            Tag {
+                priority: 0,
+                level: 3,
+            },
+            1,
+            item,
+        );
+        queue.push(
+            2_000,
+            Tag {
+                priority: 0,
+                level: 0,
+            },
+            1,
+            1_000 + item,
+        );
+    }
+    let first: Vec<i32> = (0..25)
+        .filter_map(|_| queue.pop(2_000))
+        .map(|taken| taken.item)
+        .collect();
+    let slow = first.iter().filter(|item| **item < 1_000).count();
+    assert_eq!(slow, 5, "{first:?}");
+}

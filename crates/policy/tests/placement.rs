@@ -168,7 +168,7 @@ proptest! {
             .map(|(n, capacity)| Node { capacity: *capacity, domain: n as u32 % domains })
             .collect();
         let partitions: Vec<Partition<R>> = demands.into_iter()
-            .map(|(demand, replicas, nodes)| Partition { demand: parts(demand), replicas, nodes })
+            .map(|(demand, replicas, nodes)| Partition::new(parts(demand), replicas, nodes))
             .collect();
         let mut greedy = partitions.clone();
         let first = plan(&nodes, &mut greedy, 0);
@@ -199,7 +199,7 @@ proptest! {
         demands in prop::collection::vec((1u64..40_000, 1usize..3), 1..200),
     ) {
         let mut partitions: Vec<Partition<R>> = demands.into_iter()
-            .map(|(demand, replicas)| Partition { demand: parts(demand), replicas, nodes: Vec::new() })
+            .map(|(demand, replicas)| Partition::new(parts(demand), replicas, Vec::new()))
             .collect();
         let (mut sums, mut largest) = ([0; R], [0; R]);
         for partition in &partitions {
@@ -229,7 +229,7 @@ proptest! {
             .map(|(n, capacity)| Node { capacity: *capacity, domain: n })
             .collect();
         let mut partitions: Vec<Partition<R>> = demands.into_iter()
-            .map(|(demand, replicas, nodes)| Partition { demand: parts(demand), replicas, nodes })
+            .map(|(demand, replicas, nodes)| Partition::new(parts(demand), replicas, nodes))
             .collect();
         let planned = plan(&nodes, &mut partitions, usize::MAX);
         if planned.use_max <= 1.0 {
@@ -279,11 +279,7 @@ fn what_lies_well_stays_and_a_lost_node_is_emptied() {
         domain,
     };
     let mut partitions: Vec<Partition<R>> = (0..12)
-        .map(|n| Partition {
-            demand: [10, 1],
-            replicas: 2,
-            nodes: vec![n % 4, (n + 1) % 4],
-        })
+        .map(|n| Partition::new([10, 1], 2, vec![n % 4, (n + 1) % 4]))
         .collect();
     let mut nodes: Vec<Node<R>> = (0..4).map(|n| node(100, n)).collect();
     assert_eq!(plan(&nodes, &mut partitions, 100).moves, 0);
@@ -306,11 +302,7 @@ fn those_that_lean_on_different_resources_share_a_node() {
         })
         .collect();
     let mut partitions: Vec<Partition<R>> = (0..16)
-        .map(|n| Partition {
-            demand: if n < 8 { [45, 4] } else { [4, 45] },
-            replicas: 1,
-            nodes: Vec::new(),
-        })
+        .map(|n| Partition::new(if n < 8 { [45, 4] } else { [4, 45] }, 1, Vec::new()))
         .collect();
     // As one number for each, 45, four on a node would be too many.
     let planned = plan(&nodes, &mut partitions, usize::MAX);

@@ -93,6 +93,104 @@ fn an_operation_under_way_counts_before_it_ends() {
     }
 }
 
+/// What a KiB of puts costs later, after a burst and a compaction that goes on for `seconds` while little is written.
+fn after_a_burst(
+    burst_s: u32,
+    compacted_meanwhile: bool,
+    seconds: u32,
+    trickle_kib: u64,
+) -> Profile {
+    let mut profile = Profile::default();
+    for _ in 0..burst_s {
+        let compaction = if compacted_meanwhile { 1000.0 } else { 0.0 };
+        profile.step(&puts(100 << 10, 1, 0.01, 0.0, compaction));
+    }
+    for _ in 0..seconds {
+        profile.step(&puts(trickle_kib, 1, 0.01, 0.0, 1000.0));
+    }
+    profile
+}
+
+/// Ten seconds of 100 MiB/s, then a minute in which they are compacted at 1,000 VOP/s.
+const BURST_PRICE: f64 = 60_000.0 / (10.0 * 100.0 * 1024.0);
+
+#[test]
+fn a_compaction_that_outlives_its_writes_is_paid_by_them() {
+    // "By the total number of requests executed since the last trigger" (6.3.1), whatever trickles in meanwhile.
+    for trickle_kib in [0, 1, 16, 256] {
+        for seconds in [20, 30, 60] {
+            let profile = after_a_burst(10, false, seconds, trickle_kib);
+            let price = profile.cost(Request::Put).expect("seen").later();
+            let is = f64::from(seconds) * 1000.0;
+            let expected = is / (10.0 * 100.0 * 1024.0 + f64::from(seconds) * trickle_kib as f64);
+            assert!(
+                (price / expected - 1.0).abs() < 0.1,
+                "{price} instead of {expected} after {seconds} s beside {trickle_kib} KiB/s"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_compaction_that_is_always_behind_does_not_make_the_last_writes_dear() {
+    // An hour without pause, then the debt of the last seconds is worked off. What it costs for each KiB is
+    // known within a factor, not to the KiB that happens to be written while it ends.
+    let steady = 1000.0 / (100.0 * 1024.0);
+    for trickle_kib in [0, 1, 256] {
+        let profile = after_a_burst(3600, true, 20, trickle_kib);
+        let price = profile.cost(Request::Put).expect("seen").later();
+        assert!(
+            (steady * 0.99..steady * 2.5).contains(&price),
+            "{price} for {steady}, beside {trickle_kib} KiB/s"
+        );
+    }
+}
+
+#[test]
+fn what_is_found_after_a_burst_does_not_stay_whatever_is_written() {
+    let mut profile = after_a_burst(10, false, 60, 1);
+    profile.step(&puts(1, 1, 0.01, 0.0, 0.0));
+    // From now on each KiB costs a tenth of that.
+    for _ in 0..100 {
+        profile.step(&puts(
+            100 << 10,
+            1,
+            0.01,
+            0.0,
+            BURST_PRICE / 10.0 * 102_400.0,
+        ));
+    }
+    let price = profile.cost(Request::Put).expect("seen").later();
+    assert!((price / (BURST_PRICE / 10.0) - 1.0).abs() < 0.1, "{price}");
+}
+
+#[test]
+fn a_neighbours_burst_does_not_scale_an_innocent_tenants_reservation_away() {
+    let mut provisioner = Provisioner::new(costs(), Pricing::Profiles);
+    provisioner.reserve(0, [0.0, 1000.0]);
+    provisioner.reserve(1, [4000.0, 0.0]);
+    let mut gets = Interval::default();
+    gets.done[GET] = done(4000, 1, 1.0, false);
+    let (mut scale, mut foreground) = (1.0f64, 1.0f64);
+    for second in 0..70 {
+        let (burst, compaction) = if second < 10 {
+            (100 << 10, 0.0)
+        } else {
+            (1, 1000.0)
+        };
+        provisioner.observe(0, &puts(burst, 1, 0.1, 0.0, compaction));
+        provisioner.observe(1, &gets);
+        let provision = provisioner.provision(18e3);
+        scale = scale.min(provision.scale);
+        foreground = foreground.min(1.0 - provision.tenants[&0].later_part.unwrap_or(0.0));
+    }
+    assert_eq!(scale, 1.0, "both fit: 4,000 and 160 of 18,000");
+    assert!(
+        foreground > 0.5,
+        "{foreground}: a put of .1 costs .06 later"
+    );
+}
+
 #[test]
 fn others_pay_for_what_they_wrote() {
     // Half of what is flushed was written by requests of another class.
@@ -227,6 +325,8 @@ proptest! {
     }
 
     /// Under a workload that stays as it is, the price becomes what is used, whenever and however often it is flushed.
+    /// That takes longest where a tenant that wrote 64 MiB/s writes 10 KiB/s and is flushed without pause: for minutes
+    /// that could be the work of before.
     #[test]
     fn profiles_converge(
         before in prop::collection::vec(an_interval(), 0..10),
@@ -241,7 +341,7 @@ proptest! {
             profile.step(interval);
         }
         let mut cost = None;
-        for second in 0..400 {
+        for second in 0..1500 {
             let flush = if second % every == 0 { flush_each * (requests * every as u64) as f64 } else { 0.0 };
             profile.step(&puts(requests, kib, vop_each, flush, 0.0));
             cost = profile.cost(Request::Put);

@@ -112,3 +112,58 @@ fn the_largest_costs_have_no_tail_beyond() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn requests_differ_by_their_work_and_not_by_the_mean_of_their_bottlenecks() {
+    // One of a hundred multigets is a thousand times the others' work, spread so well that its bottleneck is no larger.
+    let seen: Vec<_> = (0..10_000)
+        .map(|n| (100, if n % 100 == 0 { 100_000 } else { 100 }))
+        .collect();
+    let Strategy::Deadline {
+        stretch_quarters, ..
+    } = tuner(&seen).deadline()
+    else {
+        panic!("ours")
+    };
+    assert_eq!(stretch_quarters, 4, "sizes vary");
+    let alike: Vec<_> = (0..10_000).map(|n| (100 + n % 3, 800)).collect();
+    let Strategy::Deadline {
+        stretch_quarters, ..
+    } = tuner(&alike).deadline()
+    else {
+        panic!("ours")
+    };
+    assert_eq!(stretch_quarters, 0, "sizes are alike");
+}
+
+#[test]
+fn a_tail_of_which_each_size_was_seen_once_is_remembered() {
+    // 160 sizes from 2^16 to 2^55, each once among 100,000: after that old ones count half.
+    let mut seen = vec![(1, 1); 100_000 - 160];
+    seen.extend(
+        (64..224u32)
+            .map(|at| (1u64 << (at / 4)) + (u64::from(at % 4) << (at / 4 - 2)))
+            .map(|cost| (cost, cost)),
+    );
+    let mut tuner = tuner(&seen);
+    let varies = |tuner: &Tuner| {
+        matches!(
+            tuner.deadline(),
+            Strategy::Deadline {
+                stretch_quarters: 4,
+                ..
+            }
+        )
+    };
+    assert!(varies(&tuner), "the tail is most of the work");
+    // It fades, as everything does, and is gone in the end.
+    for _ in 0..100_000 {
+        tuner.observe(1, 1);
+    }
+    assert!(varies(&tuner));
+    for _ in 0..1_000_000 {
+        tuner.observe(1, 1);
+    }
+    assert!(!varies(&tuner));
+    assert_eq!(tuner.choose(0.75).expect("seen").levels.count(), 1);
+}

@@ -11,16 +11,20 @@
 pub mod commands;
 mod connection;
 mod core;
+mod descriptors;
 pub mod device;
 mod options;
 mod provide;
 pub mod resp;
+mod seldom;
 mod server;
 mod session;
 mod shared;
 mod source;
 pub mod tenants;
 
-pub use options::{Capacity, Listen, Options, Tuning};
+pub use connection::FREE_BYTES as CONNECTION_FREE_BYTES;
+pub use descriptors::{Descriptors, Plan};
+pub use options::{Capacity, Listen, Options, Tls, Tuning};
 pub use server::{Server, ServerError};
 pub use shared::Phase;

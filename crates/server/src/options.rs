@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use stage::{Clock, Discipline};
 
+use crate::descriptors::Descriptors;
 use crate::tenants::TenantSpec;
 
 /// An address on which clients are accepted.
@@ -14,7 +16,27 @@ pub struct Listen {
     /// Address and port; port 0 takes a free one.
     pub addr: SocketAddr,
     /// Clients must speak TLS.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// What TLS is served with: connections that come after it was exchanged get the new.
+pub struct Tls(RwLock<Arc<rustls::ServerConfig>>);
+
+impl Tls {
+    /// Serves with this.
+    pub fn new(config: Arc<rustls::ServerConfig>) -> Self {
+        Self(RwLock::new(config))
+    }
+
+    /// Serves with this from now on.
+    pub fn set(&self, config: Arc<rustls::ServerConfig>) {
+        *self.0.write() = config;
+    }
+
+    /// What it serves with now.
+    pub fn get(&self) -> Arc<rustls::ServerConfig> {
+        Arc::clone(&self.0.read())
+    }
 }
 
 /// What one core can do in a second: the yardstick of dominant shares (Pisces eq. 4.15), not a limit.
@@ -53,25 +75,16 @@ pub struct Tuning {
     pub idle_timeout_ms: u64,
     /// Cut off a client that takes nothing of a large reply for this long, in ms: it keeps a snapshot of its tenant's data.
     pub stalled_timeout_ms: u64,
-    /// Connections at most.
+    /// Connections of all tenants together at most.
     pub connections_max: usize,
-}
-
-impl Tuning {
-    /// The same, with no more connections than the system lets us open; says so where that is fewer.
-    pub(crate) fn held_to(self, connections_limit: usize) -> Self {
-        if self.connections_max > connections_limit {
-            tracing::warn!(
-                "max_connections = {}, but the system's limit on open files leaves room for {connections_limit}: that \
-                 holds; raise the limit (`ulimit -n`, or LimitNOFILE in the unit) and restart",
-                self.connections_max
-            );
-        }
-        Self {
-            connections_max: self.connections_max.min(connections_limit),
-            ..self
-        }
-    }
+    /// Connections at most that speak for nobody yet.
+    pub newcomers_max: usize,
+    /// Connections at most of tenants that may administer, when there is no room among the others.
+    pub operator_connections: usize,
+    /// Close a connection that speaks for nobody after so long, where it must log in, in ms; 0: never.
+    pub login_timeout_ms: u64,
+    /// How often one peer may connect, per second.
+    pub connections_per_s: f64,
 }
 
 impl Default for Tuning {
@@ -83,6 +96,10 @@ impl Default for Tuning {
             idle_timeout_ms: 0,
             stalled_timeout_ms: 60_000,
             connections_max: 10_000,
+            newcomers_max: 1_000,
+            operator_connections: 32,
+            login_timeout_ms: 10_000,
+            connections_per_s: 1_000.0,
         }
     }
 }
@@ -101,6 +118,8 @@ pub struct Options {
     pub work_bytes_max: u64,
     /// Memory that requests of all tenants may hold together, in bytes.
     pub request_bytes_max: u64,
+    /// What the process may take of memory, all in all, bytes: shown.
+    pub memory_max: u64,
     /// Most words of one request.
     pub args_max: u32,
     /// Most elements that one `ENTREMET.RANGE` returns.
@@ -113,12 +132,10 @@ pub struct Options {
     pub memtable_bytes: usize,
     /// Uncommitted bytes of a tenant at which further writes wait.
     pub pending_bytes: usize,
-    /// Files that one tenant's database keeps open.
-    pub open_files_max: i32,
     /// Seed of everything random that the schedulers do.
     pub seed: u64,
-    /// Connections that the system's limit on open files leaves room for; `tuning.connections_max` is held to it.
-    pub connections_limit: usize,
+    /// Open files: what of `tuning` they leave room for holds.
+    pub descriptors: Descriptors,
     /// Settings that can change later.
     pub tuning: Tuning,
     /// Tenants of the configuration file.

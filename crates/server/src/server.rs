@@ -53,16 +53,12 @@ impl Server {
             options.cores,
             Pool::new(options.request_bytes_max),
         )?;
-        let doorkeeper = Doorkeeper::start().map_err(ServerError::System)?;
+        let doorkeeper =
+            Doorkeeper::start(Arc::clone(&options.clock)).map_err(ServerError::System)?;
         let run_id = run_id()?;
-        let shared = Arc::new(Shared::new(
-            options,
-            engine,
-            tenants,
-            doorkeeper,
-            run_id,
-            on_shutdown,
-        ));
+        let shared = Shared::new(options, engine, tenants, doorkeeper, run_id, on_shutdown)
+            .map_err(ServerError::System)?;
+        let shared = Arc::new(shared);
         let threads = start_cores(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         let provider = Provider::start(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         shared.promise_the_device();
@@ -91,8 +87,22 @@ impl Server {
 
     /// Takes over the tenants and tunings of a configuration read anew.
     pub fn reload(&self, tenants: &[TenantSpec], tuning: crate::Tuning) {
-        self.shared.reload(tenants);
         self.shared.tune(|now| *now = tuning);
+        self.shared.reload(tenants);
+    }
+
+    /// Says when the certificates that are served expire.
+    pub fn certificates(&self, certificates: Vec<telemetry::CertificateSnapshot>) {
+        *self.shared.certificates.write() = certificates;
+    }
+
+    /// Serves TLS with this from now on, where it is served.
+    pub fn renew(&self, tls: &Arc<rustls::ServerConfig>) {
+        for listen in self.shared.options.listen.iter() {
+            if let Some(served) = &listen.tls {
+                served.set(Arc::clone(tls));
+            }
+        }
     }
 
     /// A reload was refused for its errors; counted for the metrics.

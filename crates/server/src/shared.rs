@@ -1,5 +1,7 @@
 //! What all cores, handlers and the admin address look at.
 
+mod seating;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,11 +9,13 @@ use std::sync::{Arc, OnceLock};
 use engine::{Engine, KeyspaceOptions};
 use parking_lot::RwLock;
 use stage::{DispatchOptions, Meter, Nanos};
+use telemetry::CertificateSnapshot;
 
 use crate::commands::Context;
 use crate::connection::client::Clients;
-use crate::connection::Connection;
+use crate::connection::{Connection, House};
 use crate::core::{Board, LargestTurn, Load, Mailbox, Message, RESOURCES};
+use crate::descriptors::Plan;
 use crate::options::{Options, Tuning};
 use crate::tenants::{Doorkeeper, Registry, Seats, Tenant};
 
@@ -43,6 +47,12 @@ pub type OpenError = engine::EngineError;
 pub struct Counters {
     /// Connections refused because too many were open.
     pub rejected: AtomicU64,
+    /// Connections refused because their peer connected too often.
+    pub hasty: AtomicU64,
+    /// Connections closed for others to come, before they spoke for a tenant.
+    pub displaced: AtomicU64,
+    /// Connections closed because they did not log in in time.
+    pub late: AtomicU64,
     /// Connections moved to a core with less to do.
     pub moved: AtomicU64,
     /// Configuration reloads taken.
@@ -75,6 +85,8 @@ pub struct Shared {
     pub tenants: Registry,
     /// Connections.
     pub clients: Clients,
+    /// Who may hold a connection.
+    pub house: Arc<House>,
     /// Password checks.
     pub doorkeeper: Doorkeeper,
     /// Measurements.
@@ -95,15 +107,20 @@ pub struct Shared {
     pub run_id: String,
     /// The addresses bound.
     pub addresses: OnceLock<Vec<std::net::SocketAddr>>,
+    /// When certificates expire.
+    pub certificates: RwLock<Vec<CertificateSnapshot>>,
     /// Asked for by `SHUTDOWN`; the binary decides how to end.
     pub on_shutdown: Box<dyn Fn() + Send + Sync>,
     tuning: RwLock<Tuning>,
+    plan: RwLock<Plan>,
     mailboxes: OnceLock<Vec<Mailbox>>,
     next_core: AtomicU64,
     phase: AtomicU8,
 }
 
 impl Shared {
+    /// # Errors
+    /// The system allows fewer open files than the databases need.
     pub(crate) fn new(
         options: Options,
         engine: Arc<Engine>,
@@ -111,14 +128,16 @@ impl Shared {
         doorkeeper: Doorkeeper,
         run_id: String,
         on_shutdown: Box<dyn Fn() + Send + Sync>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, String> {
+        let plan = options.descriptors.plan(tenants.count(), &options.tuning)?;
+        let shared = Self {
             engine,
             tenants,
             doorkeeper,
             run_id,
             on_shutdown,
             clients: Clients::default(),
+            house: Arc::default(),
             metrics: Arc::new(telemetry::Registry::new(options.cores)),
             counters: Counters::default(),
             board: Board::new(options.cores),
@@ -127,12 +146,20 @@ impl Shared {
             turns: (0..options.cores).map(|_| LargestTurn::default()).collect(),
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),
-            tuning: RwLock::new(options.tuning.held_to(options.connections_limit)),
+            certificates: RwLock::default(),
+            tuning: RwLock::new(options.tuning),
+            plan: RwLock::new(plan),
             mailboxes: OnceLock::new(),
             next_core: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Serving as u8),
             options,
+        };
+        for tenant in shared.tenants.list() {
+            shared.house.enter(tenant.id, tenant.claim());
         }
+        shared.carry_out(plan);
+        shared.say_shortage(&plan);
+        Ok(shared)
     }
 
     /// Settings that can change at run time.
@@ -144,8 +171,8 @@ impl Shared {
     pub fn tune(&self, change: impl FnOnce(&mut Tuning)) {
         let mut tuning = self.tuning.write();
         change(&mut tuning);
-        *tuning = tuning.held_to(self.options.connections_limit);
         drop(tuning);
+        self.seat();
         self.broadcast(|| Message::Tuned);
     }
 
@@ -252,6 +279,22 @@ impl Shared {
         }
     }
 
+    /// What a tenant is told of an error of its storage. Paths are for operators and the log; a fault that a client can
+    /// meet with every request is logged once in a while.
+    pub(crate) fn told(&self, tenant: &Tenant, error: &OpenError) -> String {
+        let of_files = matches!(
+            error,
+            OpenError::Read { .. }
+                | OpenError::Open { .. }
+                | OpenError::Log { .. }
+                | OpenError::Io { .. }
+        );
+        if of_files && tenant.faults.now(self.steady_ms()) {
+            tracing::error!(tenant = tenant.name, %error, "the tenant's storage failed");
+        }
+        error.reply(tenant.operator())
+    }
+
     /// Has a tenant's database opened and `done` told, on the thread that opened it or, if there is nothing to do or the
     /// last try is not long ago, here. Whoever asks meanwhile is told together. Does not block, and neither must `done`.
     pub(crate) fn open_keyspace(
@@ -294,7 +337,7 @@ impl Shared {
             pending_bytes: limits.pending_bytes,
             work_bytes_max: limits.work_bytes_max,
             allowance: Some(Arc::clone(&tenant.budget) as Arc<dyn engine::Allowance>),
-            max_open_files: limits.open_files_max,
+            max_open_files: i32::try_from(self.plan().data_files).unwrap_or(i32::MAX),
             shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
             device: self.device_hook(tenant),
             allotments: allotted.memory,
@@ -330,6 +373,7 @@ impl Shared {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::descriptors::Descriptors;
     use crate::tenants::{Pool, TenantSpec};
 
     /// A server's state without its threads, with these tenants besides `default`. Its clocks stand still.
@@ -348,9 +392,12 @@ pub(crate) mod tests {
             pending_bytes: 1 << 20,
             work_bytes_max: 1 << 30,
             request_bytes_max: 1 << 30,
-            open_files_max: 16,
+            memory_max: 4 << 30,
             seed: 0,
-            connections_limit: 1_000,
+            descriptors: Descriptors {
+                files: 2_000,
+                data_files: 16,
+            },
             tuning: Tuning::default(),
             tenants: specs.clone(),
             engine: engine::EngineOptions::new(directory),
@@ -364,12 +411,9 @@ pub(crate) mod tests {
             config_file: None,
         };
         let engine = Engine::open(options.engine.clone()).expect("an engine");
-        let registry = {
-            let pool = Pool::new(options.request_bytes_max);
-            Registry::open(directory, &specs, options.cores, pool)
-        }
-        .expect("a registry");
-        let doorkeeper = Doorkeeper::start().expect("a doorkeeper");
+        let pool = Pool::new(options.request_bytes_max);
+        let registry = Registry::open(directory, &specs, options.cores, pool).expect("a registry");
+        let doorkeeper = Doorkeeper::start(Arc::clone(&options.clock)).expect("a doorkeeper");
         Shared::new(
             options,
             engine,
@@ -378,5 +422,6 @@ pub(crate) mod tests {
             "0".repeat(40),
             Box::new(|| {}),
         )
+        .expect("enough files")
     }
 }

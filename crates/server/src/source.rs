@@ -3,14 +3,14 @@
 mod device;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use engine::KeyspaceStats;
 use policy::PrincipalId;
 use telemetry::{
-    Capacities, Connections, LargestTurn, Memory, PrincipalSnapshot, ProcessUsage, ServerSnapshot,
-    StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
+    Capacities, Connections, LargestTurn, Logins, Memory, PrincipalSnapshot, ProcessUsage,
+    ServerSnapshot, StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
 };
 
 use crate::core::Seen;
@@ -23,6 +23,13 @@ pub struct Source {
 }
 
 impl Source {
+    /// What requests of all tenants and of newcomers hold.
+    fn requests_bytes(&self) -> u64 {
+        let tenants = &self.shared.tenants;
+        let held = |tenant: &Arc<Tenant>| tenant.budget.held();
+        tenants.list().iter().map(held).sum::<u64>() + held(tenants.nobody())
+    }
+
     /// A source that looks at `shared`.
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
@@ -47,18 +54,15 @@ impl Source {
 
     /// The largest turns of all cores.
     fn largest_turn(&self) -> LargestTurn {
-        let turns = self
-            .shared
-            .turns
-            .iter()
-            .map(|turn| turn.words_bytes_steps());
-        let [words, bytes, steps] = turns.fold([0; 3], |largest, turn| {
+        let turns = self.shared.turns.iter().map(|turn| turn.figures());
+        let [words, bytes, steps, cpu_ns] = turns.fold([0; 4], |largest, turn| {
             std::array::from_fn(|unit| largest[unit].max(turn[unit]))
         });
         LargestTurn {
             words,
             bytes,
             steps,
+            cpu_ns,
         }
     }
 
@@ -70,6 +74,24 @@ impl Source {
             .filter_map(|tenant| tenant.keyspace())
             .map(|keyspace| keyspace.stats())
             .collect()
+    }
+
+    fn connections(&self) -> Connections {
+        let shared = &self.shared;
+        let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (newcomers, newcomers_max) = shared.house.newcomers();
+        Connections {
+            open: shared.clients.count() as u64,
+            max: shared.plan().connections as u64,
+            newcomers: newcomers as u64,
+            newcomers_max: newcomers_max as u64,
+            accepted: shared.clients.total(),
+            rejected: counted(&shared.counters.rejected),
+            hasty: counted(&shared.counters.hasty),
+            displaced: counted(&shared.counters.displaced),
+            late: counted(&shared.counters.late),
+            moved: counted(&shared.counters.moved),
+        }
     }
 
     /// What one stage of one core looks like.
@@ -131,12 +153,16 @@ impl telemetry::AdminSource for Source {
         let shared = &self.shared;
         let stored = self.stored();
         let sum = |of: fn(&KeyspaceStats) -> u64| stored.iter().map(of).sum::<u64>();
+        let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let usage = ProcessUsage::now();
         let memory = Memory {
             object_cache: sum(|s| s.cache_bytes),
             block_cache: shared.engine.block_cache_used_bytes(),
             memtables: sum(|s| s.memtable_bytes),
             resident: usage.resident_bytes,
+            requests: self.requests_bytes(),
+            requests_max: shared.options.request_bytes_max,
+            process_max: shared.options.memory_max,
             max: shared.options.object_cache_bytes
                 + shared.options.engine.block_cache_bytes
                 + shared.options.engine.write_buffer_bytes,
@@ -159,12 +185,12 @@ impl telemetry::AdminSource for Source {
                 .flatten()
                 .map(ToString::to_string)
                 .collect(),
-            connections: Connections {
-                open: shared.clients.count() as u64,
-                max: shared.tuning().connections_max as u64,
-                accepted: shared.clients.total(),
-                rejected: shared.counters.rejected.load(Ordering::Relaxed),
-                moved: shared.counters.moved.load(Ordering::Relaxed),
+            connections: self.connections(),
+            certificates: shared.certificates.read().clone(),
+            logins: Logins {
+                waiting: shared.doorkeeper.waiting() as u64,
+                hashed: shared.doorkeeper.hashed(),
+                refused: shared.doorkeeper.refused(),
             },
             memory: Memory { used, ..memory },
             largest_turn: self.largest_turn(),
@@ -175,7 +201,7 @@ impl telemetry::AdminSource for Source {
                 syncs: sum(|s| s.syncs),
                 commit_errors: sum(|s| s.failures),
                 open_databases: stored.iter().filter(|s| s.open).count() as u64,
-                expired_keys: shared.counters.expired.load(Ordering::Relaxed),
+                expired_keys: counted(&shared.counters.expired),
             },
             cpu_user_s: usage.user_s,
             cpu_system_s: usage.system_s,
@@ -185,8 +211,8 @@ impl telemetry::AdminSource for Source {
                 .iter()
                 .map(|tenant| tenant.slow_log.lock().len() as u64)
                 .sum(),
-            reloads: shared.counters.reloads.load(Ordering::Relaxed),
-            reloads_refused: shared.counters.reloads_refused.load(Ordering::Relaxed),
+            reloads: counted(&shared.counters.reloads),
+            reloads_refused: counted(&shared.counters.reloads_refused),
             device: device::server(shared),
             device_doubt: device::doubt(shared),
         }
@@ -206,7 +232,10 @@ impl telemetry::AdminSource for Source {
             .iter()
             .map(|tenant| {
                 let places = stages.remove(&tenant.id).unwrap_or_default();
-                snapshot(tenant, places, device::tenant(&self.shared, &tenant.name))
+                TenantSnapshot {
+                    connections_max: self.shared.house.connections_max(tenant.id) as u64,
+                    ..snapshot(tenant, places, device::tenant(&self.shared, &tenant.name))
+                }
             })
             .collect()
     }
@@ -217,6 +246,8 @@ impl telemetry::AdminSource for Source {
             .tenants
             .list()
             .into_iter()
+            // Whoever looks at the stages should see who makes the others wait.
+            .chain([Arc::clone(self.shared.tenants.nobody())])
             .map(|tenant| (tenant.id, tenant))
             .collect();
         let handlers = self.shared.handler_stage().permits;
@@ -260,6 +291,10 @@ fn snapshot(
     TenantSnapshot {
         name: tenant.name.clone(),
         weight: settings.weight,
+        connections_max: 0,
+        connections_refused: tenant.refused.load(Ordering::Relaxed),
+        request_memory_bytes: tenant.budget.held(),
+        request_memory_max_bytes: tenant.budget.bytes_max(),
         reserved_permits: settings.reserved_permits,
         reserve_get_per_s: settings.reserve_get_per_s,
         reserve_put_per_s: settings.reserve_put_per_s,

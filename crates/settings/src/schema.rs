@@ -40,6 +40,8 @@ pub enum Takes {
     Address,
     /// One or several of those.
     Addresses,
+    /// A name or a list of names.
+    Names,
     /// A path.
     Path,
 }
@@ -75,6 +77,7 @@ impl Takes {
                     .into()
             }
             Self::Addresses => "an address and port, or a list of them".into(),
+            Self::Names => "a name, as entremet.example.org, or a list of them".into(),
             Self::Path => "a path; relative ones count from the working directory".into(),
         }
     }

@@ -267,6 +267,33 @@ impl Value for Vec<SocketAddr> {
     }
 }
 
+impl Value for Vec<String> {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        let Takes::Names = takes else {
+            return mismatch(takes);
+        };
+        let name = |value: &DeValue| match text(value, "\"entremet.example.org\"")? {
+            name if is_name(name) => Ok(name.to_string()),
+            other => Err(format!("{other:?} is no name of a host, without a port")),
+        };
+        match value {
+            DeValue::Array(list) => list.iter().map(|one| name(one.get_ref())).collect(),
+            one => name(one).map(|name| vec![name]),
+        }
+    }
+}
+
+/// As RFC 1123 has names of hosts.
+fn is_name(text: &str) -> bool {
+    let part = |part: &str| {
+        (1..=63).contains(&part.len())
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    text.len() <= 253 && text.split('.').all(part)
+}
+
 /// An address as config and command line take it; `localhost` is 127.0.0.1.
 ///
 /// # Errors

@@ -19,6 +19,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
         seed: 1,
         duration_ns: 3_000_000_000,
         warm_up_ns: 0,
+        drain_ns: 0,
         cluster: Cluster {
             nodes,
             replicas: 3,

@@ -28,13 +28,17 @@ pub struct TenantOutcome {
     pub offered: u64,
     /// Requests answered after the warm-up, whenever they were sent.
     pub answered: u64,
-    /// Requests sent after the warm-up and answered.
+    /// Requests sent after the warm-up and answered, late ones included.
     pub requests: u64,
-    /// Their operations, each counted once however often it was sent.
+    /// Of these, answered after the measured time.
+    pub late: u64,
+    /// Requests sent after the warm-up and refused for a limit.
+    pub refused: u64,
+    /// Operations of requests sent and answered in the measured time, each counted once however often it was sent.
     pub operations: u64,
     /// Bytes of values read and written by operations that were answered after the warm-up, each counted once.
     pub bytes: [u64; 2],
-    /// Their latencies in nanoseconds, to three digits. Counts of 32 bits: with many tenants histograms are most of a
+    /// Latencies of `requests` in nanoseconds, to three digits. Counts of 32 bits: with many tenants histograms are most of a
     /// run's memory.
     pub latency_ns: Histogram<u32>,
     /// What was sent and answered in each second after the warm-up.
@@ -43,6 +47,8 @@ pub struct TenantOutcome {
     pub outstanding_max: Vec<u64>,
     /// Operations of requests sent and not answered, the warm-up's included.
     outstanding: u64,
+    /// Of `refused`, after the measured time.
+    refused_late: u64,
 }
 
 impl TenantOutcome {
@@ -54,16 +60,25 @@ impl TenantOutcome {
             offered: 0,
             answered: 0,
             requests: 0,
+            late: 0,
+            refused: 0,
             operations: 0,
             bytes: [0; 2],
             latency_ns,
             series: Series::default(),
             outstanding_max: Vec::new(),
             outstanding: 0,
+            refused_late: 0,
         }
     }
 
-    /// The operations of a request are on their way; `at_ns` after the warm-up, if it is over.
+    /// Requests sent after the warm-up that never had a reply.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.offered - self.requests - self.refused
+    }
+
+    /// The operations of a request are on their way; `at_ns` after the warm-up, in the measured time.
     pub(crate) fn begun(&mut self, at_ns: Option<Nanos>, operations: u32) {
         self.note_outstanding(at_ns);
         self.outstanding += u64::from(operations);
@@ -87,8 +102,13 @@ impl TenantOutcome {
         *most = self.outstanding.max(*most);
     }
 
-    /// No more comes; the series have exactly so many seconds.
+    /// No more comes; the series have exactly so many seconds. What failed after that, or has no reply,
+    /// counts in the last.
     pub(crate) fn finish(&mut self, seconds: usize) {
+        let last_ns = (seconds as u64).saturating_sub(1) * 1_000_000_000;
+        for _ in 0..self.unanswered() + self.refused_late {
+            self.series.failed(last_ns);
+        }
         self.series.finish(seconds);
         self.outstanding_max.resize(seconds, self.outstanding);
     }
@@ -113,6 +133,22 @@ impl TenantOutcome {
             self.requests += 1;
             self.operations += u64::from(operations);
             record(&mut self.latency_ns, latency_ns);
+        }
+    }
+
+    /// A request that was sent after the warm-up is answered when the measured time is over.
+    pub(crate) fn answered_late(&mut self, latency_ns: Nanos) {
+        self.requests += 1;
+        self.late += 1;
+        record(&mut self.latency_ns, latency_ns);
+    }
+
+    /// A request that was sent after the warm-up is refused; `at_ns` after the warm-up, in the measured time.
+    pub(crate) fn refused(&mut self, at_ns: Option<Nanos>) {
+        self.refused += 1;
+        match at_ns {
+            Some(at_ns) => self.series.failed(at_ns),
+            None => self.refused_late += 1,
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Spec {
     pub duration_ns: Nanos,
     /// What is sent before this is not counted.
     pub warm_up_ns: Nanos,
+    /// How long replies are waited for after the end; a request without one has failed.
+    pub drain_ns: Nanos,
     /// Nodes and what joins them.
     pub cluster: Cluster,
     /// What stands before each node's servers.
@@ -39,7 +41,7 @@ pub struct Cluster {
     pub replicas: u32,
     /// Operations that a node serves at a time.
     pub permits: u32,
-    /// Processors of a node: an operation that begins beside more than that many takes as many times as long.
+    /// Processors of a node: operations beyond that many share them alike.
     pub processors: u32,
     /// Senders; each tenant's requests go through all of them in turn.
     pub routers: u32,

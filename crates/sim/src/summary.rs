@@ -4,7 +4,13 @@ use crate::outcome::{Outcome, TenantOutcome};
 use crate::scenario::Plan;
 use crate::spec::Tenant;
 use serde::Serialize;
-use workload::report::figures::{self, LatencyFigures, LoadFigures, SeriesFigures, TenantFigures};
+use workload::report::figures::{
+    self, ErrorFigures, LatencyFigures, LoadFigures, SeriesFigures, TenantFigures,
+};
+use workload::stats::UNANSWERED;
+
+/// The first word of a server's reply to what a limit refuses.
+const THROTTLED: &str = "THROTTLED";
 
 /// An outcome in the units of reports. No clock has a part in it: equal seeds give equal files.
 #[derive(Clone, Debug, Serialize)]
@@ -82,6 +88,21 @@ impl Summary {
     }
 }
 
+/// Named as the load client names them.
+fn errors_of(tenant: &TenantOutcome) -> Vec<ErrorFigures> {
+    let counts = [
+        (THROTTLED, tenant.refused),
+        (UNANSWERED, tenant.unanswered()),
+    ];
+    let any = counts.into_iter().filter(|(_, count)| *count > 0);
+    any.map(|(kind, count)| ErrorFigures {
+        kind: kind.into(),
+        count,
+        ..ErrorFigures::default()
+    })
+    .collect()
+}
+
 fn figures_of(tenant: &TenantOutcome, spec: &Tenant, elapsed_s: f64) -> TenantFigures {
     let at = |p: f64| tenant.quantile_ns(p) as f64 / 1e6;
     let latency_ms = LatencyFigures {
@@ -97,10 +118,13 @@ fn figures_of(tenant: &TenantOutcome, spec: &Tenant, elapsed_s: f64) -> TenantFi
     TenantFigures {
         name: tenant.name.clone(),
         weight: spec.allocation.weight,
+        errors: errors_of(tenant),
         total: LoadFigures {
             offered_per_s: tenant.offered as f64 / elapsed_s,
             rate_per_s: tenant.answered as f64 / elapsed_s,
             completed: tenant.requests,
+            failed: tenant.refused + tenant.unanswered(),
+            late: tenant.late,
             bytes_in_per_s: bytes_in,
             bytes_out_per_s: bytes_out,
             latency_ms,

@@ -69,3 +69,42 @@ fn equal_sizes_are_not_made_worse() {
     let ours = latencies(&setting, Contender::Ours);
     assert!(ours[0] < base[0] && ours[1] < base[1], "{base:?} {ours:?}");
 }
+
+fn of_32(permits: u32) -> Setting {
+    Setting {
+        nodes: 32,
+        permits,
+        ..Setting::published(soundcloud(), 4_000_000_000)
+    }
+}
+
+#[test]
+fn nobody_who_knows_less_is_faster_than_the_oracle() {
+    // Of those whose replicas are chosen in turn, as its are.
+    use Contender::{Baseline, Oracle, Rein, ShortestBottleneck, SlackDriven};
+    for permits in [1, 8] {
+        let oracle = latencies(&of_32(permits), Oracle);
+        for who in [Baseline, Rein, ShortestBottleneck, SlackDriven] {
+            let other = latencies(&of_32(permits), who);
+            for p in 0..3 {
+                assert!(
+                    oracle[p] <= 1.03 * other[p],
+                    "{} of {permits}: {other:?}, oracle {oracle:?}",
+                    who.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn slack_does_not_make_the_oracle_faster() {
+    // Rein's ratio puts an opset off by more than its slack, so that it becomes the bottleneck: an oracle with it is none.
+    let spec = of_32(1).spec(11).expect("a distribution");
+    let oracle = Contender::Oracle.apply(&spec);
+    let mut with_slack = oracle.clone();
+    with_slack.scheduler.strategy = policy::multiget::Strategy::Rein;
+    let p99 = |spec| run(spec).tenants[0].quantile_ns(0.99);
+    let (without, with) = (p99(&oracle), p99(&with_slack));
+    assert!(with as f64 > 1.5 * without as f64, "{without} {with}");
+}

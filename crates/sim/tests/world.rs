@@ -43,6 +43,7 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
         seed: 7,
         duration_ns: 60 * S,
         warm_up_ns: S,
+        drain_ns: 5 * S,
         cluster: Cluster {
             nodes,
             replicas: 1,
@@ -227,4 +228,48 @@ fn equal_seeds_give_equal_outcomes() {
     };
     assert_eq!(text(3), text(3));
     assert_ne!(text(3), text(4));
+}
+
+#[test]
+fn fewer_processors_than_permits_are_shared_and_never_idle() {
+    // Eight gets of 1 ms of a processor, one each .1 ms, on four processors: from the fifth on they share them, and the
+    // last one has one of its own again when only four are left. By hand, in steps: it takes 1.6425 ms.
+    let mut spec = spec(1, 8, 0.0);
+    spec.cluster.processors = 4;
+    spec.cluster.service.noise = Noise::None;
+    (spec.warm_up_ns, spec.duration_ns) = (0, 10 * MS);
+    let each = Arrivals::Constant { per_s: 10_000.0 };
+    spec.tenants = vec![tenant("a", 1.0, each, &[(1, 1.0)])];
+    spec.tenants[0].streams[0].until_ns = 850_000;
+    let outcome = run(&spec);
+    assert_eq!(outcome.tenants[0].requests, 8);
+    let last = outcome.tenants[0].quantile_ns(1.0) as f64;
+    near(last, 1_642_500.0, 0.001);
+}
+
+#[test]
+fn what_is_never_answered_has_failed() {
+    let failed = |replicas: u32, until_ns: u64| {
+        let mut spec = spec(2, 1, 200.0);
+        (spec.duration_ns, spec.cluster.replicas) = (4 * S, replicas);
+        spec.faults = vec![Fault {
+            node: 0,
+            from_ns: 2 * S,
+            until_ns,
+            kind: FaultKind::Dead,
+        }];
+        let outcome = run(&spec);
+        let tenant = &outcome.tenants[0];
+        assert_eq!(tenant.offered, tenant.requests + tenant.unanswered());
+        tenant.unanswered()
+    };
+    // Half of the keys have no other node.
+    let lost = failed(1, u64::MAX / 2);
+    assert!((150..250).contains(&lost), "{lost} of 400");
+    assert_eq!(failed(2, u64::MAX / 2), 0, "the other replica answers");
+    assert_eq!(
+        failed(1, 5 * S),
+        0,
+        "it comes back while replies are waited for"
+    );
 }

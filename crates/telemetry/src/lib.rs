@@ -31,8 +31,8 @@ pub use device::{DeviceOperation, DeviceSnapshot, DeviceUse, RequestCost, Tenant
 pub use error::TelemetryError;
 pub use histogram::{Histogram, BUCKETS};
 pub use model::{
-    AdminSource, Connections, LargestTurn, Memory, PrincipalSnapshot, ServerSnapshot,
-    StageSnapshot, State, Storage, TenantSnapshot, TenantStage,
+    AdminSource, CertificateSnapshot, Connections, LargestTurn, Logins, Memory, PrincipalSnapshot,
+    ServerSnapshot, StageSnapshot, State, Storage, TenantSnapshot, TenantStage,
 };
 pub use process::ProcessUsage;
 pub use recorder::{Limit, Recorder, Request};

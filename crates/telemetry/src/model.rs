@@ -75,6 +75,10 @@ pub struct ServerSnapshot {
     pub listen: Vec<String>,
     /// Client connections.
     pub connections: Connections,
+    /// Log-ins.
+    pub logins: Logins,
+    /// Certificates that TLS is served with.
+    pub certificates: Vec<CertificateSnapshot>,
     /// Memory.
     pub memory: Memory,
     /// The largest turns of any core.
@@ -105,14 +109,44 @@ pub struct ServerSnapshot {
 pub struct Connections {
     /// Open now.
     pub open: u64,
-    /// Most that may be open.
+    /// Most that tenants may have together.
     pub max: u64,
+    /// Of those open, that speak for no tenant yet.
+    pub newcomers: u64,
+    /// Most of those.
+    pub newcomers_max: u64,
     /// Accepted since the start.
     pub accepted: u64,
-    /// Refused since the start because `max_connections` were open.
+    /// Refused since the start, when they came or logged in, because too many were open.
     pub rejected: u64,
+    /// Refused since the start because their address connected too often.
+    pub hasty: u64,
+    /// Closed since the start for others to come, before they spoke for a tenant.
+    pub displaced: u64,
+    /// Closed since the start because they did not log in in time.
+    pub late: u64,
     /// Moved since the start to a core with less to do.
     pub moved: u64,
+}
+
+/// Checks of passwords that take a slow hash; others are known from before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Logins {
+    /// In line for their hash.
+    pub waiting: u64,
+    /// Hashes since the start.
+    pub hashed: u64,
+    /// Refused since the start because too many waited.
+    pub refused: u64,
+}
+
+/// A certificate of the server's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateSnapshot {
+    /// Who is shown it: `clients` or `admin`.
+    pub shown_to: String,
+    /// When it expires, s since the Unix epoch.
+    pub expires_unix_s: i64,
 }
 
 /// Memory of the process, in bytes.
@@ -130,9 +164,15 @@ pub struct Memory {
     pub block_cache: u64,
     /// RocksDB's memtables.
     pub memtables: u64,
+    /// What requests and replies hold.
+    pub requests: u64,
+    /// What they may hold together.
+    pub requests_max: u64,
+    /// What the process may take, all in all (`server.max_memory`).
+    pub process_max: u64,
 }
 
-/// The largest turns of a core since the start: what one request made others wait for, in what can be counted.
+/// The largest turns of a core since the start: what one request made others wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LargestTurn {
     /// Words of requests that were looked at.
@@ -141,6 +181,9 @@ pub struct LargestTurn {
     pub bytes: u64,
     /// Keys, records and KiB of values that were looked at or written.
     pub steps: u64,
+    /// Processor time, in ns.
+    #[serde(default)]
+    pub cpu_ns: u64,
 }
 
 /// The storage engine.
@@ -169,6 +212,14 @@ pub struct TenantSnapshot {
     pub name: String,
     /// Its weight.
     pub weight: f64,
+    /// Connections that it may have while the others have no more than is kept for them.
+    pub connections_max: u64,
+    /// Connections refused since the start because it, or all together, had as many as they may have.
+    pub connections_refused: u64,
+    /// Memory that its requests and replies hold, bytes.
+    pub request_memory_bytes: u64,
+    /// What they may hold, bytes, if others leave what can be lent.
+    pub request_memory_max_bytes: u64,
     /// Reserved permits.
     pub reserved_permits: u32,
     /// Reservation for gets, 1 KiB-normalised per second.

@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
-use support::{exchange, get, request, serve};
+use support::{exchange, get, request, serve, serve_with};
+use telemetry::admin::{Access, Token};
 use telemetry::api::{HistogramsView, ServerView, TenantView};
 use telemetry::{Class, Limit, State};
 
@@ -117,7 +118,8 @@ fn errors_say_what_where_and_what_to_do() {
         ("GET", "/api/tenant", 404, "there is nothing at this path"),
         ("POST", "/metrics", 405, "POST is not possible here"),
     ] {
-        let text = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let text =
+            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let answer = exchange(admin.address(), text.as_bytes());
         let error: Json = serde_json::from_str(&answer.body).expect("JSON");
         assert_eq!(
@@ -203,6 +205,8 @@ fn a_taken_address_is_named() {
     let (admin, fake, registry) = serve();
     let options = telemetry::admin::AdminOptions {
         address: admin.address(),
+        access: Access::default(),
+        tls: None,
         registry,
         source: fake,
     };
@@ -219,7 +223,7 @@ fn a_taken_address_is_named() {
 #[test]
 fn an_oversized_head_is_refused() {
     let (admin, _fake, _registry) = serve();
-    let mut text = b"GET /livez HTTP/1.1\r\nHost: a\r\nX: ".to_vec();
+    let mut text = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec();
     text.resize(200_000, b'a');
     let answer = exchange(admin.address(), &text);
     assert!(
@@ -228,4 +232,48 @@ fn an_oversized_head_is_refused() {
         answer.head
     );
     assert_eq!(get(admin.address(), "/livez").status, 200);
+}
+
+#[test]
+fn who_calls_it_by_another_name_or_brings_no_token_learns_nothing() {
+    let access = Access {
+        names: vec!["metrics.example.org".into()],
+        token: Some(Token::new("a token of some letters")),
+    };
+    let (admin, _fake, _registry) = serve_with(access, None);
+    let ask = |path: &str, head: &str| {
+        let text = format!("GET {path} HTTP/1.1\r\n{head}Connection: close\r\n\r\n");
+        exchange(admin.address(), text.as_bytes())
+    };
+    let token = "Authorization: Bearer a token of some letters\r\n";
+    let ours = "Host: metrics.example.org:9380\r\n";
+    for path in [
+        "/",
+        "/ui/dashboard.js",
+        "/metrics",
+        "/api/server",
+        "/api/events",
+        "/nothing",
+    ] {
+        let answer = ask(path, &format!("Host: evil.example.org\r\n{token}"));
+        assert_eq!(answer.status, 403, "{path}");
+        assert!(
+            answer.body.contains("server.admin_names"),
+            "{}",
+            answer.body
+        );
+        let answer = ask(path, ours);
+        assert_eq!(answer.status, 401, "{path}");
+        let challenge = "www-authenticate: bearer realm=\"entremet\", basic realm=\"entremet\"";
+        assert!(
+            answer.head.to_lowercase().contains(challenge),
+            "{}",
+            answer.head
+        );
+        assert!(!answer.body.contains("web"), "{}", answer.body);
+    }
+    assert_eq!(ask("/metrics", &format!("{ours}{token}")).status, 200);
+    assert_eq!(ask("/livez", "Host: probe\r\n").status, 200);
+    admin.set_access(Access::default());
+    assert_eq!(ask("/metrics", "Host: localhost\r\n").status, 200);
 }

@@ -146,7 +146,7 @@ fn seats_are_bounded_and_given_back() {
 fn a_watcher_who_does_not_read_holds_nobody() {
     let (admin, _fake, _registry) = serve();
     let mut slow = TcpStream::connect(admin.address()).expect("connect");
-    slow.write_all(b"GET /api/events HTTP/1.1\r\nHost: a\r\n\r\n")
+    slow.write_all(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .expect("ask");
     let mut quick = Events::open(admin.address(), "/api/events");
     let mut at_ms = 0;
@@ -174,7 +174,7 @@ fn a_stream_does_not_begin_after_a_bad_request() {
     let (admin, _fake, _registry) = serve();
     let mut stream = TcpStream::connect(admin.address()).expect("connect");
     stream
-        .write_all(b"POST /api/events HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .write_all(b"POST /api/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         .expect("ask");
     let mut text = String::new();
     match stream.read_to_string(&mut text) {

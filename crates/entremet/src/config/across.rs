@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use server::tenants::Password;
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{tls, Config, Engine, Memory, Tenant};
+use super::{admin, footprint, tls, Config, Engine, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
@@ -17,9 +18,11 @@ pub(super) fn check(config: &Config, reader: &Reader) {
     names(config, reader);
     reservations(config, reader);
     memory(config, reader);
+    footprint::check(config, reader);
     for (place, tenant) in config.tenants.iter().enumerate() {
-        one_tenant(tenant, place, reader);
+        one_tenant(tenant, place, &config.server, reader);
     }
+    admin::check(config, reader);
     passwords(config, reader);
 }
 
@@ -63,17 +66,43 @@ fn conflict(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() != 0 && one.port() == other.port() && meet
 }
 
+/// Certificates that expire sooner are warned about.
+const EXPIRES_SOON_DAYS: i64 = 14;
+
 fn tls_files(config: &Config, reader: &Reader) {
-    let Some(tls) = &config.server.tls else {
-        return;
-    };
-    for problem in tls::load(tls).err().into_iter().flatten() {
-        let key = format!("server.tls.{}", problem.key);
+    let clients = config.server.tls.as_ref().map(|tls| &tls.files);
+    let own = |files: &&super::TlsFiles| clients.is_none_or(|clients| clients.cert != files.cert);
+    let admin = config.server.admin_tls.as_ref().filter(own);
+    for (section, files) in [("server.tls", clients), ("server.admin_tls", admin)] {
+        let Some(files) = files else { continue };
         let mut report = reader.report.borrow_mut();
-        report
-            .error(reader.place(&key), &key, problem.what)
-            .advice(problem.advice);
+        match tls::load(files) {
+            Ok(loaded) => {
+                let key = format!("{section}.cert");
+                if let Some((what, _)) = loaded.valid.doubt(now_s(), EXPIRES_SOON_DAYS) {
+                    let what = format!("{}: {what}", files.cert.display());
+                    report
+                        .warn(reader.place(&key), &key, what)
+                        .advice("put a new one in its place, and send the server SIGHUP");
+                }
+            }
+            Err(problems) => {
+                for problem in problems {
+                    let key = format!("{section}.{}", problem.key);
+                    report
+                        .error(reader.place(&key), &key, problem.what)
+                        .advice(problem.advice);
+                }
+            }
+        }
     }
+}
+
+/// Time of day, s since the Unix epoch.
+fn now_s() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64)
 }
 
 fn data_directory(config: &Config, reader: &Reader) {
@@ -223,10 +252,22 @@ fn largest(tenants: &[Tenant], of: impl Fn(&Tenant) -> f64) -> usize {
         .unwrap_or(0)
 }
 
-fn one_tenant(tenant: &Tenant, place: usize, reader: &Reader) {
+fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
     let mut report = reader.report.borrow_mut();
     let at = |key: &str| reader.place(&format!("tenant[{place}].{key}"));
     let key = |key: &str| format!("tenant {:?}, {key}", tenant.name);
+    if let Some(connections) = tenant
+        .max_connections
+        .filter(|max| *max > server.max_connections)
+    {
+        let what = format!(
+            "{connections} is more than all tenants may have, server.max_connections = {}",
+            server.max_connections
+        );
+        report
+            .warn(at("max_connections"), &key("max_connections"), what)
+            .advice("raise server.max_connections or leave it out");
+    }
     if let Some(limit) = tenant.limit.requests {
         let promised = rate(tenant.reserve.get) + rate(tenant.reserve.put);
         if promised > limit.per_s() {
@@ -306,15 +347,46 @@ fn passwords(config: &Config, reader: &Reader) {
         let problem = report.warn(reader.place("server.listen"), "server.listen", what);
         problem.advice("add [server.tls], or listen on 127.0.0.1");
     }
-    if !config.server.admin.ip().is_loopback() {
-        let what = format!(
-            "{} is open to the network, and the admin address asks nobody for a password",
-            config.server.admin
-        );
-        let problem = report.warn(reader.place("server.admin"), "server.admin", what);
-        problem.advice("listen on 127.0.0.1, or let a firewall choose who may come");
-    }
+    open_default(config, reader, &mut report);
     operators(config, &mut report);
+}
+
+/// Whoever can connect is the tenant that needs no log-in, and without any `[[tenant]]` may administer the server: that is
+/// for trying things on one machine.
+fn open_default(config: &Config, reader: &Reader, report: &mut settings::problem::Report) {
+    if config.tenants.is_empty() {
+        let known = |tls: &&super::Tls| tls.files.client_ca.is_none();
+        let tls = config
+            .server
+            .tls
+            .iter()
+            .filter(known)
+            .flat_map(|tls| &tls.listen);
+        let all = config.server.listen.iter().map(|a| ("server.listen", a));
+        let mut all = all.chain(tls.map(|a| ("server.tls.listen", a)));
+        if let Some((key, address)) = all.find(|(_, address)| !address.ip().is_loopback()) {
+            let what = format!(
+                "{address} is open to the network, and without a [[tenant]] whoever connects may administer the server"
+            );
+            let advice = "add [[tenant]] with password_hash and admin = true (`entremet hash-password` makes the hash), or listen \
+                          on 127.0.0.1";
+            report.error(reader.place(key), key, what).advice(advice);
+        } else if !report.failed() {
+            let what = "there is none: whoever connects is \"default\", needs no password and may administer the server";
+            report
+                .warn(None, "tenant", what)
+                .advice("add [[tenant]] with password_hash before others can connect");
+        }
+        return;
+    }
+    let open = |tenant: &Tenant| tenant.name == "default" && tenant.password == Password::None;
+    if let Some(place) = config.tenants.iter().position(open) {
+        let what = "has no password: a connection that does not log in is this tenant";
+        let key = "tenant \"default\"";
+        report
+            .warn(reader.place(&format!("tenant[{place}].name")), key, what)
+            .advice("add password_hash, or take this tenant out, so that all must log in");
+    }
 }
 
 /// Somebody should be able to administer the server, and not everybody.

@@ -4,10 +4,13 @@
 //! what the rest of the program uses. Where the file says nothing the schema's default holds.
 
 mod across;
+mod admin;
+mod footprint;
 mod read;
 pub mod reference;
 pub mod schema;
 pub mod tls;
+pub mod validity;
 mod words;
 
 #[cfg(test)]
@@ -17,13 +20,15 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use server::tenants::Password;
+use server::tenants::{Password, Plain};
+use telemetry::admin::Token;
 use telemetry::Class;
 use toml::de::DeTable;
 
 use settings::units::{ByteRate, Bytes, Rate, Time};
 use settings::{Reader, Report};
 
+pub use footprint::Footprint;
 pub use words::words;
 
 /// Cores that one process uses at most: the server keeps sets of cores in 64 bits.
@@ -53,16 +58,32 @@ pub struct Server {
     pub listen: Vec<SocketAddr>,
     /// The admin address.
     pub admin: SocketAddr,
+    /// Names by which it may be called.
+    pub admin_names: Vec<String>,
+    /// What requests to it must bring.
+    pub admin_token: Option<Token>,
+    /// It is served by TLS, with these files.
+    pub admin_tls: Option<TlsFiles>,
     /// Threads that serve clients; none: as many as the process may use.
     pub cores: Option<u32>,
-    /// Client connections at once.
+    /// Tenants' connections at once.
     pub max_connections: u32,
+    /// Connections at once that speak for nobody yet.
+    pub max_newcomers: u32,
+    /// Operators' connections beside those.
+    pub operator_connections: u32,
+    /// Patience with a connection that must log in.
+    pub login_timeout: Option<Time>,
+    /// Connections of one address.
+    pub connection_rate: Rate,
     /// Silence after which a connection is closed.
     pub idle_timeout: Option<Time>,
     /// Patience with a client that takes nothing of a large reply.
     pub stalled_timeout: Time,
     /// Largest argument.
     pub max_value: Bytes,
+    /// Memory of the process; none: as much as suits the rest.
+    pub max_memory: Option<Bytes>,
     /// Memory that one command may work with.
     pub max_command_memory: Bytes,
     /// Most arguments of one request.
@@ -94,6 +115,13 @@ impl Server {
 pub struct Tls {
     /// Addresses with TLS, at least one.
     pub listen: Vec<SocketAddr>,
+    /// What it is served with.
+    pub files: TlsFiles,
+}
+
+/// Files for the server's side of TLS.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TlsFiles {
     /// Certificate chain.
     pub cert: PathBuf,
     /// Private key.
@@ -223,8 +251,14 @@ pub struct Tenant {
     pub name: String,
     /// The hash of its password, or none.
     pub password: Password,
+    /// The password, where it is given in plain text.
+    pub plain: Option<Plain>,
     /// It may administer the server.
     pub admin: bool,
+    /// Its connections at most.
+    pub max_connections: Option<u32>,
+    /// What its requests may hold in memory.
+    pub request_memory: Option<Bytes>,
     /// Its weight.
     pub weight: f64,
     /// When a write is safe.

@@ -1,12 +1,13 @@
 //! From sections to structs: the one place that knows which key fills which field.
 
-use server::tenants::Password;
+use server::tenants::{Password, Plain};
 use settings::{Section, TimeOrNever};
 use telemetry::Class;
 
+use super::admin;
 use super::{
     Config, Control, Device, Durability, Engine, Limit, Memory, Overrides, Pick, Reserve,
-    Scheduler, Server, Slo, Tenant, Tls,
+    Scheduler, Server, Slo, Tenant, Tls, TlsFiles,
 };
 
 /// The classes that an SLO may be about.
@@ -44,6 +45,7 @@ pub(super) fn config(root: &Section, overrides: &Overrides) -> Option<Config> {
 fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
     let tls_section = section.table("tls");
     let tls = tls(&tls_section);
+    let admin_tls = admin::tls(&section.table("admin_tls"), tls.as_ref());
     let given = section.get_or_default("listen");
     let admin = section.get_or_default("admin");
     let server = Server {
@@ -53,11 +55,19 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
             overrides.listen.clone()
         },
         admin: overrides.admin.unwrap_or(admin),
+        admin_names: section.get("admin_names").unwrap_or_default(),
+        admin_token: admin::token(section),
+        admin_tls,
         cores: section.get("cores"),
         max_connections: section.get_or_default("max_connections"),
+        max_newcomers: section.get_or_default("max_newcomers"),
+        operator_connections: section.get_or_default("operator_connections"),
+        login_timeout: section.get_or_default::<TimeOrNever>("login_timeout").0,
+        connection_rate: section.get_or_default("connection_rate"),
         idle_timeout: section.get_or_default::<TimeOrNever>("idle_timeout").0,
         stalled_timeout: section.get_or_default("stalled_timeout"),
         max_value: section.get_or_default("max_value"),
+        max_memory: section.get("max_memory"),
         max_command_memory: section.get_or_default("max_command_memory"),
         max_arguments: section.get_or_default("max_arguments"),
         drain: section.get_or_default("drain"),
@@ -78,9 +88,11 @@ fn tls(section: &Section) -> Option<Tls> {
     let client_ca = section.get("client_ca");
     section.present().then_some(Tls {
         listen: listen?,
-        cert: cert?,
-        key: key?,
-        client_ca,
+        files: TlsFiles {
+            cert: cert?,
+            key: key?,
+            client_ca,
+        },
     })
 }
 
@@ -187,10 +199,14 @@ fn control(section: &Section) -> Control {
 fn tenant(section: &Section) -> Option<Tenant> {
     let name = name(section);
     let slos = slos(section);
+    let (password, plain) = password(section);
     let tenant = Tenant {
         name: name.clone().unwrap_or_default(),
-        password: password(section),
+        password,
+        plain,
         admin: section.get_or_default("admin"),
+        max_connections: section.get("max_connections"),
+        request_memory: section.get("request_memory"),
         weight: section.get_or_default("weight"),
         sync: section
             .word("sync", &Durability::WORDS)
@@ -282,7 +298,7 @@ fn slo(section: &Section) -> Option<Slo> {
 }
 
 /// A tenant's password, whichever way it is given.
-fn password(section: &Section) -> Password {
+fn password(section: &Section) -> (Password, Option<Plain>) {
     let hash: Option<String> = section.get("password_hash");
     let plain: Option<String> = section.get("password");
     let hashed = hash.as_deref().map(|hash| {
@@ -293,13 +309,13 @@ fn password(section: &Section) -> Password {
         })
     });
     match (plain, hashed) {
-        (None, hashed) => hashed.unwrap_or(Password::None),
+        (None, hashed) => (hashed.unwrap_or(Password::None), None),
         (Some(_), Some(_)) => {
             let advice = "keep password_hash only";
             section.error("password", "is given as well as password_hash", advice);
-            Password::None
+            (Password::None, None)
         }
-        (Some(plain), None) => plain_password(section, &plain),
+        (Some(plain), None) => (plain_password(section, &plain), Some(Plain::new(&plain))),
     }
 }
 

@@ -5,8 +5,8 @@ use settings::schema::key;
 use settings::Otherwise::{Required, Unset, Value};
 use settings::Takeover::{NotYet, Reload, Start};
 use settings::Takes::{
-    self, Address, Addresses, ByteRate, Bytes, Flag, Integer, Path, Rate, Table, Tables, Text,
-    Time, TimeOrNever, Word,
+    self, Address, Addresses, ByteRate, Bytes, Flag, Integer, Names, Path, Rate, Table, Tables,
+    Text, Time, TimeOrNever, Word,
 };
 use settings::{Key, Language};
 
@@ -23,12 +23,23 @@ pub static LANGUAGE: Language = Language {
 const KEYS: &[Key] = &[
     key("server", Table, Unset("defaults"), Start, "Where clients connect and what they may ask."),
     key("server.listen", Addresses, Value("\"127.0.0.1:6380\""), Start, "Where clients connect without TLS. `[]` with a `tls.listen` makes TLS the only way in."),
-    key("server.admin", Address, Value("\"127.0.0.1:9380\""), Start, "Where metrics, health and the JSON API are. It has no passwords: keep it off the open network."),
+    key("server.admin", Address, Value("\"127.0.0.1:9380\""), Start, "Where metrics, health and the JSON API are. Beyond loopback it needs a token."),
+    key("server.admin_names", Names, Unset("only by address"), Reload, "Names by which the admin address may be called, beside localhost and its address: others are refused, so that no page from elsewhere can have its own name resolve to it."),
+    key("server.admin_token_file", Path, Unset("no token"), Reload, "File with the token that requests to the admin address must bring (as a bearer's, or as the password of any user), but for /livez and /readyz."),
+    key("server.admin_token", Text("16 to 512 characters that can be seen, without blanks"), Unset("no token"), Reload, "The token itself; better in a file of its own."),
+    key("server.admin_tls", Table, Unset("no TLS"), Start, "Serves the admin address by TLS."),
+    key("server.admin_tls.cert", Path, Unset("that of server.tls"), Reload, "Certificate chain, PEM, the server's own first."),
+    key("server.admin_tls.key", Path, Unset("that of server.tls"), Reload, "Private key of the certificate, PEM."),
     key("server.cores", Integer(1, 64), Unset("as many as the process may use"), Start, "Threads that serve clients, each with connections and a scheduler of its own."),
-    key("server.max_connections", Integer(1, 1_000_000), Value("10000"), Reload, "Client connections open at once; further ones are told so and closed."),
+    key("server.max_connections", Integer(1, 1_000_000), Value("10000"), Reload, "Connections of all tenants together. Half of them are divided evenly and kept, so that no tenant can take another's part; further log-ins are told so and closed."),
+    key("server.max_newcomers", Integer(16, 1_000_000), Value("1000"), Reload, "Connections beside those that speak for no tenant yet. When they are as many, a new one takes the place of the one that has been silent longest, of the address that has most."),
+    key("server.operator_connections", Integer(1, 10_000), Value("32"), Reload, "Connections beside those for tenants with `admin = true` and a password, when there is no other room for them."),
+    key("server.login_timeout", TimeOrNever("1s", "1h"), Value("\"10s\""), Reload, "Closes a connection that has not logged in after so long, where it must: where there is no \"default\" without a password."),
+    key("server.connection_rate", Rate("1/s", "1M/s"), Value("\"1000/s\""), Reload, "How often one address (an IPv6 network of 64 bits) may connect; after a pause 10 s' worth of that at once. Further ones are told so and closed."),
     key("server.idle_timeout", TimeOrNever("1s", "365d"), Value("\"never\""), Reload, "Closes a connection that asked for nothing for so long."),
     key("server.stalled_timeout", Time("1s", "1h"), Value("\"1min\""), Reload, "Cuts off a client that takes nothing of a reply of more than 8 MiB for so long: it keeps a snapshot of its tenant's data. While somebody waits for a place for such a reply (a tenant has 4, all together 256), after 1 s."),
     key("server.max_value", Bytes("1KiB", "512MiB"), Value("\"128MiB\""), Start, "Largest key, value or other argument of a request (Redis's proto-max-bulk-len)."),
+    key("server.max_memory", Bytes("64MiB", "64TiB"), Unset("caches, write buffers, connections, and 2 GiB for requests; less on a small machine"), Start, "Memory that the process may take. What caches, write buffers, pending writes and connections leave of it is for requests and replies: half of that is the tenants' own by weight, half is lent, and who finds none left waits, and is refused after 3 s."),
     key("server.max_command_memory", Bytes("1MiB", "1TiB"), Value("\"1GiB\""), Start, "Memory that one command may work with beside its request and its reply: what it changes (a member of a sorted set takes about half a KiB) and what it gathers to sort or combine. Beyond, it is refused and changes nothing."),
     key("server.max_arguments", Integer(1_024, 16_777_216), Value("1048576"), Start, "Most arguments of one request."),
     key("server.drain", Time("0s", "1h"), Value("\"10s\""), Reload, "After SIGTERM, how long requests under way may take before connections are closed."),
@@ -36,9 +47,9 @@ const KEYS: &[Key] = &[
     key("server.slow_log_length", Integer(0, 100_000), Value("128"), Reload, "Entries kept in each tenant's slow log."),
     key("server.tls", Table, Unset("no TLS"), Start, "Serves TLS 1.2 and 1.3 as well."),
     key("server.tls.listen", Addresses, Required, Start, "Where clients connect with TLS."),
-    key("server.tls.cert", Path, Required, Start, "Certificate chain, PEM, the server's own first."),
-    key("server.tls.key", Path, Required, Start, "Private key of the certificate, PEM (PKCS#8, PKCS#1 or SEC1)."),
-    key("server.tls.client_ca", Path, Unset("clients need no certificate"), Start, "Clients must show a certificate signed by one of these, PEM."),
+    key("server.tls.cert", Path, Required, Reload, "Certificate chain, PEM, the server's own first."),
+    key("server.tls.key", Path, Required, Reload, "Private key of the certificate, PEM (PKCS#8, PKCS#1 or SEC1)."),
+    key("server.tls.client_ca", Path, Unset("clients need no certificate"), Reload, "Clients must show a certificate signed by one of these, PEM."),
 
     key("engine", Table, Unset("defaults"), Start, "Where and how data is stored."),
     key("engine.kind", Word(&["rocksdb"]), Value("\"rocksdb\""), Start, "The storage engine."),
@@ -76,11 +87,13 @@ const KEYS: &[Key] = &[
     key("control.policy", Word(&["auto", "cake", "frosting", "static"]), Value("\"static\""), NotYet, "The controller; \"static\" leaves everything as configured."),
     key("control.interval", Time("100ms", "1h"), Value("\"1s\""), NotYet, "How often the controller decides."),
 
-    key("tenant", Tables, Unset("only \"default\", without a password, which may administer"), Reload, "Who shares the server. The tenant \"default\" is that of connections that have not named one."),
+    key("tenant", Tables, Unset("only \"default\", without a password, which may administer; not where clients can connect from elsewhere"), Reload, "Who shares the server. A tenant named \"default\" without a password is that of connections that do not log in; where there is none, all must."),
     key("tenant.name", Text("1 to 64 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, Reload, "Its name, and its user name at AUTH and HELLO."),
     key("tenant.password_hash", Text("an Argon2 hash in PHC form, as `entremet hash-password` prints it"), Unset("no password"), Reload, "Hash of its password."),
     key("tenant.password", Text("1 to 512 characters"), Unset("no password"), Reload, "Its password in plain text; hashed in memory, but better not in a file at all."),
     key("tenant.admin", Flag, Value("false"), Reload, "It may administer the server: tenants, settings, SHUTDOWN. Where the file names no tenant, \"default\" may."),
+    key("tenant.max_connections", Integer(1, 1_000_000), Unset("what is not kept for others of server.max_connections"), Reload, "Its connections at most."),
+    key("tenant.request_memory", Bytes("1MiB", "64TiB"), Unset("its part by weight, and what it may be lent"), Reload, "Memory that its requests, queued transactions and replies may hold at most."),
 ];
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use super::Tls;
+use super::validity::Validity;
+use super::TlsFiles;
 
 /// Which file is wrong and why.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,11 +23,20 @@ pub struct TlsProblem {
     pub advice: &'static str,
 }
 
+/// What TLS is served with.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The server's side.
+    pub config: Arc<ServerConfig>,
+    /// When the server's own certificate begins and ceases to be valid.
+    pub valid: Validity,
+}
+
 /// Reads the files and makes sure that they belong together.
 ///
 /// # Errors
 /// Every file that is missing, unreadable, not PEM or does not fit the others.
-pub fn load(tls: &Tls) -> Result<Arc<ServerConfig>, Vec<TlsProblem>> {
+pub fn load(tls: &TlsFiles) -> Result<Loaded, Vec<TlsProblem>> {
     let mut problems = Vec::new();
     let mut noted = |problem| problems.push(problem);
     let chain = certificates("cert", &tls.cert).map_err(&mut noted).ok();
@@ -38,6 +48,8 @@ pub fn load(tls: &Tls) -> Result<Arc<ServerConfig>, Vec<TlsProblem>> {
     let (Some(chain), Some(key)) = (chain, key) else {
         return Err(problems);
     };
+    let valid = Validity::of(&chain[0]);
+    let valid = valid.ok_or_else(|| vec![unfit("cert", "holds no certificate of X.509".into())])?;
     let provider = Arc::new(ring::default_provider());
     let versions = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions();
@@ -53,12 +65,16 @@ pub fn load(tls: &Tls) -> Result<Arc<ServerConfig>, Vec<TlsProblem>> {
         }
     };
     let config = builder.with_single_cert(chain, key);
-    config.map(Arc::new).map_err(|cause| {
-        vec![unfit(
+    match config {
+        Ok(config) => Ok(Loaded {
+            config: Arc::new(config),
+            valid,
+        }),
+        Err(cause) => Err(vec![unfit(
             "key",
             format!("does not fit the certificate: {cause}"),
-        )]
-    })
+        )]),
+    }
 }
 
 fn unfit(key: &'static str, what: String) -> TlsProblem {

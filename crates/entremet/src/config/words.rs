@@ -4,12 +4,14 @@ use std::fmt::{Display, Write};
 
 use server::tenants::Password;
 
+use super::footprint::{whole, Footprint};
 use super::{Config, Durability, Memory, Pick, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
     let mut text = String::new();
     server(&mut text, &config.server);
+    memory(&mut text, config);
     storage(&mut text, config);
     scheduling(&mut text, config);
     tenants(&mut text, config);
@@ -36,7 +38,7 @@ fn server(text: &mut String, server: &Server) {
         );
     }
     if let Some(tls) = &server.tls {
-        let certificates = match &tls.client_ca {
+        let certificates = match &tls.files.client_ca {
             Some(path) => format!(", with a certificate signed by one of {}", path.display()),
             None => String::new(),
         };
@@ -48,10 +50,7 @@ fn server(text: &mut String, server: &Server) {
             ),
         );
     }
-    line(
-        text,
-        format_args!("Metrics, health and JSON are at http://{}.", server.admin),
-    );
+    admin(text, server);
     let cores = match server.cores {
         None => "All cores of the machine serve clients".to_string(),
         Some(1) => "1 core serves clients".to_string(),
@@ -64,10 +63,11 @@ fn server(text: &mut String, server: &Server) {
     line(
         text,
         format_args!(
-            "{cores}: at most {} connections, {idle}, one that takes nothing of a large reply for {} is cut off.",
+            "{cores}: at most {} connections of tenants, {idle}, one that takes nothing of a large reply for {} is cut off.",
             server.max_connections, server.stalled_timeout
         ),
     );
+    seats(text, server);
     line(
         text,
         format_args!(
@@ -87,6 +87,55 @@ fn server(text: &mut String, server: &Server) {
             );
         }
     }
+}
+
+fn admin(text: &mut String, server: &Server) {
+    let scheme = if server.admin_tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let token = match server.admin_token {
+        Some(_) => ", with a token",
+        None => "",
+    };
+    let names = match server.admin_names.as_slice() {
+        [] => String::new(),
+        names => format!(", also called {}", list(names)),
+    };
+    line(
+        text,
+        format_args!(
+            "Metrics, health and JSON are at {scheme}://{}{token}{names}.",
+            server.admin
+        ),
+    );
+}
+
+fn memory(text: &mut String, config: &Config) {
+    let footprint = Footprint::of(config);
+    line(
+        text,
+        format_args!(
+            "The process takes {} of memory at most, of which requests and replies may hold {}.",
+            whole(footprint.max),
+            whole(footprint.requests)
+        ),
+    );
+}
+
+fn seats(text: &mut String, server: &Server) {
+    let login = match server.login_timeout {
+        None => "may take as long as it likes".to_string(),
+        Some(time) => format!("is closed after {time}"),
+    };
+    line(
+        text,
+        format_args!(
+            "Beside them: {} that speak for no tenant yet, where one that must log in {login}, and {} for operators; an address connects {} at most.",
+            server.max_newcomers, server.operator_connections, server.connection_rate
+        ),
+    );
 }
 
 fn storage(text: &mut String, config: &Config) {
@@ -150,30 +199,32 @@ fn scheduling(text: &mut String, config: &Config) {
 }
 
 fn tenants(text: &mut String, config: &Config) {
+    line(text, format_args!("\n{}", without_login(config)));
+    if config.tenants.is_empty() {
+        return;
+    }
     let total: f64 = config.tenants.iter().map(|tenant| tenant.weight).sum();
-    let named = config.tenants.iter().any(|tenant| tenant.name == "default");
-    // The tenant that is always there has the default weight when the file does not name it.
-    let total = if named { total } else { total + 1.0 };
-    line(
-        text,
-        "\nWhen all tenants want more than there is, they get:",
-    );
+    line(text, "When all tenants want more than there is, they get:");
     for tenant in &config.tenants {
         one(text, tenant, 100.0 * tenant.weight / total);
     }
-    if !named {
-        let percent = 100.0 / total;
-        line(text, format_args!("  {percent:5.1} %  default (not in the file), for connections that name no tenant, without a password."));
-        if config.tenants.is_empty() {
-            line(
-                text,
-                "           Being alone, it may administer the server.",
-            );
+}
+
+/// Whom a connection speaks for that does not log in.
+fn without_login(config: &Config) -> &'static str {
+    let default = config
+        .tenants
+        .iter()
+        .find(|tenant| tenant.name == "default");
+    match default {
+        _ if config.tenants.is_empty() => {
+            "There is one tenant, \"default\", which all connections speak for; without a password it may administer the \
+             server.\nIts writes are safe within a second; a power cut can cost the last second's."
         }
-        line(
-            text,
-            "           Writes are safe within a second; a power cut can cost the last second's.",
-        );
+        Some(tenant) if tenant.password == Password::None => {
+            "A connection that does not log in speaks for \"default\", WHICH IS OPEN: it has no password."
+        }
+        _ => "Every connection must log in: there is no open \"default\".",
     }
 }
 
@@ -181,8 +232,8 @@ fn one(text: &mut String, tenant: &Tenant, percent: f64) {
     let password = match (&tenant.password, tenant.name == "default") {
         (Password::Hashed(_), false) => "with a password",
         (Password::None, false) => "without a password",
-        (Password::Hashed(_), true) => "for connections that name no tenant, with a password",
-        (Password::None, true) => "for connections that name no tenant, without a password",
+        (Password::Hashed(_), true) => "for log-ins that name no tenant, with a password",
+        (Password::None, true) => "for connections that do not log in, without a password",
     };
     line(
         text,
@@ -237,6 +288,12 @@ fn promises(said: &mut Vec<String>, tenant: &Tenant) {
         said.push(format!(
             "Promises hold while it offers at most {contract}; beyond, best effort."
         ));
+    }
+    if let Some(connections) = tenant.max_connections {
+        said.push(format!("It may have {connections} connections."));
+    }
+    if let Some(bytes) = tenant.request_memory {
+        said.push(format!("Its requests and replies may hold {bytes}."));
     }
     for (what, bytes) in [
         ("object cache", tenant.cache),

@@ -3,16 +3,17 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use server::tenants::{Durability, Limit, Password, Settings, Slo, TenantSpec, DEFAULT};
-use server::{Capacity, Listen, Options, Tuning};
+use server::tenants::{Durability, Limit, Settings, Slo, TenantSpec, DEFAULT};
+use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning};
 use settings::units;
 use stage::Discipline;
 
+use super::certificates::Certificates;
 use super::clocks::{wall_ms, Monotonic};
 use super::descriptors;
 use super::device;
 use super::Source;
-use crate::config::{self, tls, Config, Pick};
+use crate::config::{self, Config, Footprint, Pick};
 
 /// Most elements of one `ENTREMET.RANGE`: a reply of 1 KiB values stays near 100 MiB.
 const RANGE_COUNT_MAX: usize = 100_000;
@@ -20,14 +21,19 @@ const RANGE_COUNT_MAX: usize = 100_000;
 /// The server's options.
 ///
 /// # Errors
-/// TLS files that have changed since they were checked; too few open files allowed.
-pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
+/// A profile of the device that cannot be used.
+pub fn of(
+    config: &Config,
+    source: &Source,
+    certificates: &Certificates,
+) -> Result<Options, Box<dyn Error>> {
     let scheduler = &config.scheduler;
     let engine = &config.engine;
     let clock: Arc<dyn stage::Clock + Send + Sync> = Arc::new(Monotonic::start());
+    let footprint = Footprint::of(config);
     let seed = scheduler.seed.unwrap_or_else(wall_ms);
     Ok(Options {
-        listen: listen(config)?,
+        listen: listen(config, certificates),
         cores: config.server.cores_or_all(),
         capacity: Capacity {
             requests_per_s: scheduler.requests.per_s() as u64,
@@ -36,16 +42,19 @@ pub fn of(config: &Config, source: &Source) -> Result<Options, Box<dyn Error>> {
         },
         value_bytes_max: config.server.max_value.get() as usize,
         work_bytes_max: config.server.max_command_memory.get(),
-        request_bytes_max: 1 << 30,
+        memory_max: footprint.max,
+        request_bytes_max: footprint.requests,
         args_max: config.server.max_arguments,
         range_count_max: RANGE_COUNT_MAX,
         chunk_bytes: scheduler.chunk.get() as usize,
         object_cache_bytes: engine.object_cache.get(),
         memtable_bytes: engine.memtable.get() as usize,
         pending_bytes: engine.pending.get() as usize,
-        open_files_max: engine.max_open_files as i32,
         seed,
-        connections_limit: descriptors::connections(descriptors::raise(), config.tenants.len())?,
+        descriptors: Descriptors {
+            files: descriptors::raise(),
+            data_files: engine.max_open_files.into(),
+        },
         tuning: tuning(config),
         tenants: tenants(config),
         engine: engine::EngineOptions {
@@ -87,6 +96,10 @@ pub fn tuning(config: &Config) -> Tuning {
         idle_timeout_ms: server.idle_timeout.map_or(0, units::Time::ms),
         stalled_timeout_ms: server.stalled_timeout.ms(),
         connections_max: server.max_connections as usize,
+        newcomers_max: server.max_newcomers as usize,
+        operator_connections: server.operator_connections as usize,
+        login_timeout_ms: server.login_timeout.map_or(0, units::Time::ms),
+        connections_per_s: server.connection_rate.per_s(),
     }
 }
 
@@ -98,9 +111,8 @@ pub fn tenants(config: &Config) -> Vec<TenantSpec> {
             ..Settings::default()
         };
         return vec![TenantSpec {
-            name: DEFAULT.to_string(),
-            password: Password::None,
             settings,
+            ..TenantSpec::new(DEFAULT)
         }];
     }
     config.tenants.iter().map(tenant).collect()
@@ -110,6 +122,7 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
     let limit = &tenant.limit;
     let settings = Settings {
         admin: tenant.admin,
+        connections_max: tenant.max_connections,
         weight: tenant.weight,
         reserved_permits: tenant.reserved_permits,
         reserve_get_per_s: tenant.reserve.get.map(units::Rate::per_s),
@@ -129,12 +142,13 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
         cache_bytes: tenant.cache.map(units::Bytes::get),
         block_cache_bytes: tenant.block_cache.map(units::Bytes::get),
         write_buffer_bytes: tenant.write_buffers.map(units::Bytes::get),
-        request_bytes: None,
+        request_bytes: tenant.request_memory.map(units::Bytes::get),
         slos: tenant.slos.iter().map(slo).collect(),
     };
     TenantSpec {
         name: tenant.name.clone(),
         password: tenant.password.clone(),
+        plain: tenant.plain.clone(),
         settings,
     }
 }
@@ -151,33 +165,18 @@ fn slo(slo: &config::Slo) -> Slo {
     }
 }
 
-fn listen(config: &Config) -> Result<Vec<Listen>, Box<dyn Error>> {
-    let mut listen: Vec<Listen> = config
-        .server
-        .listen
-        .iter()
-        .map(|addr| Listen {
+fn listen(config: &Config, certificates: &Certificates) -> Vec<Listen> {
+    let plain = config.server.listen.iter().map(|addr| Listen {
+        addr: *addr,
+        tls: None,
+    });
+    let mut listen: Vec<Listen> = plain.collect();
+    if let (Some(tls), Some(loaded)) = (&config.server.tls, &certificates.clients) {
+        let served = Arc::new(Tls::new(Arc::clone(&loaded.config)));
+        listen.extend(tls.listen.iter().map(|addr| Listen {
             addr: *addr,
-            tls: None,
-        })
-        .collect();
-    if let Some(settings) = &config.server.tls {
-        let tls = tls::load(settings).map_err(|problems| {
-            let texts: Vec<String> = problems
-                .iter()
-                .map(|problem| {
-                    format!(
-                        "server.tls.{}: {}; {}",
-                        problem.key, problem.what, problem.advice
-                    )
-                })
-                .collect();
-            texts.join("\n")
-        })?;
-        listen.extend(settings.listen.iter().map(|addr| Listen {
-            addr: *addr,
-            tls: Some(Arc::clone(&tls)),
+            tls: Some(Arc::clone(&served)),
         }));
     }
-    Ok(listen)
+    listen
 }

@@ -5,7 +5,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use telemetry::admin::Token;
 use telemetry::live::view::{LiveView, TenantDetail};
+
+use super::way::{self, Stream, Tls};
+use super::TopArgs;
 
 /// How long a connection may take. The admin address is on this machine or near it.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
@@ -36,21 +40,57 @@ pub enum FetchError {
         /// What was wrong with the answer.
         what: String,
     },
+    /// It asks for a token.
+    #[error("the admin address {address} asks for a token, and this is none or another: name a file with it by --token-file, or set ENTREMET_ADMIN_TOKEN")]
+    Token {
+        /// Who was asked.
+        address: SocketAddr,
+    },
+    /// It may not be called so.
+    #[error("the admin address {address} is not called so: ask it by the address it listens on, or through a tunnel from its own machine")]
+    Host {
+        /// Who was asked.
+        address: SocketAddr,
+    },
     /// There is no such tenant.
     #[error("there is no tenant named {0:?}; `entremet top --once` lists them")]
     NoSuchTenant(String),
 }
 
-/// An admin address.
-#[derive(Clone, Copy, Debug)]
-pub struct Admin(pub SocketAddr);
+/// An admin address, and how it is asked.
+pub struct Admin {
+    address: SocketAddr,
+    token: Option<Token>,
+    tls: Option<Tls>,
+}
 
 impl Admin {
+    /// As the command line says.
+    ///
+    /// # Errors
+    /// A file that cannot be used.
+    pub fn of(args: &TopArgs) -> Result<Self, String> {
+        let named = || {
+            args.name
+                .clone()
+                .unwrap_or_else(|| args.admin.ip().to_string())
+        };
+        Ok(Self {
+            address: args.admin,
+            token: way::token(args.token_file.as_deref())?,
+            tls: args
+                .ca
+                .as_deref()
+                .map(|ca| Tls::new(ca, &named()))
+                .transpose()?,
+        })
+    }
+
     /// Everybody in the last seconds.
     ///
     /// # Errors
     /// Nobody answers, or not with that.
-    pub fn live(self) -> Result<LiveView, FetchError> {
+    pub fn live(&self) -> Result<LiveView, FetchError> {
         let (status, body) = self.get("/api/live")?;
         self.json(status, &body)
     }
@@ -59,7 +99,7 @@ impl Admin {
     ///
     /// # Errors
     /// As [`Admin::live`], or there is no such tenant.
-    pub fn tenant(self, name: &str) -> Result<TenantDetail, FetchError> {
+    pub fn tenant(&self, name: &str) -> Result<TenantDetail, FetchError> {
         let (status, body) = self.get(&format!("/api/live/{}", encoded(name)))?;
         if status == 404 && body.contains("no tenant named") {
             return Err(FetchError::NoSuchTenant(name.to_string()));
@@ -67,24 +107,35 @@ impl Admin {
         self.json(status, &body)
     }
 
-    fn json<T: DeserializeOwned>(self, status: u16, body: &str) -> Result<T, FetchError> {
-        if status != 200 {
-            return Err(self.other(format!("status {status}")));
+    fn json<T: DeserializeOwned>(&self, status: u16, body: &str) -> Result<T, FetchError> {
+        match status {
+            200 => {}
+            401 => {
+                return Err(FetchError::Token {
+                    address: self.address,
+                })
+            }
+            403 => {
+                return Err(FetchError::Host {
+                    address: self.address,
+                })
+            }
+            _ => return Err(self.other(format!("status {status}"))),
         }
         serde_json::from_str(body).map_err(|cause| self.other(cause.to_string()))
     }
 
-    fn other(self, what: String) -> FetchError {
+    fn other(&self, what: String) -> FetchError {
         FetchError::Other {
-            address: self.0,
+            address: self.address,
             what,
         }
     }
 
     /// Status and body. HTTP/1.0: the answer ends with the connection, so nothing is chunked.
-    fn get(self, path: &str) -> Result<(u16, String), FetchError> {
+    fn get(&self, path: &str) -> Result<(u16, String), FetchError> {
         let text = self.exchange(path).map_err(|cause| FetchError::Silent {
-            address: self.0,
+            address: self.address,
             cause,
         })?;
         let parts = text.split_once("\r\n\r\n").and_then(|(head, body)| {
@@ -94,12 +145,20 @@ impl Admin {
         parts.ok_or_else(|| self.other("it does not speak HTTP".into()))
     }
 
-    fn exchange(self, path: &str) -> io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&self.0, CONNECT_MAX)?;
+    fn exchange(&self, path: &str) -> io::Result<String> {
+        let stream = TcpStream::connect_timeout(&self.address, CONNECT_MAX)?;
         stream.set_read_timeout(Some(ANSWER_MAX))?;
         stream.set_write_timeout(Some(CONNECT_MAX))?;
+        let mut stream = match &self.tls {
+            None => Stream::Plain(stream),
+            Some(tls) => Stream::Tls(Box::new(tls.over(stream)?)),
+        };
         // In one piece: a server that answers its first line and closes would break the rest.
-        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.0);
+        let mut request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n", self.address);
+        if let Some(token) = &self.token {
+            request += &format!("Authorization: Bearer {}\r\n", token.text());
+        }
+        request += "\r\n";
         stream.write_all(request.as_bytes())?;
         let mut bytes = vec![0; HTTP.len()];
         // Who speaks another protocol may wait for more of ours: it is known by its first bytes.
@@ -152,7 +211,15 @@ mod tests {
             let _ = stream.read(&mut head);
             let _ = stream.write_all(bytes);
         });
-        Admin(address)
+        at(address)
+    }
+
+    fn at(address: SocketAddr) -> Admin {
+        Admin {
+            address,
+            token: None,
+            tls: None,
+        }
     }
 
     #[test]
@@ -161,6 +228,13 @@ mod tests {
             .live()
             .expect_err("no HTTP");
         assert!(ssh.to_string().contains("does not speak HTTP"), "{ssh}");
+        for (answer, what) in [
+            (&b"HTTP/1.1 401 Unauthorized\r\n\r\n"[..], "--token-file"),
+            (b"HTTP/1.1 403 Forbidden\r\n\r\n", "tunnel"),
+        ] {
+            let refused = answering(answer).live().expect_err("refused");
+            assert!(refused.to_string().contains(what), "{refused}");
+        }
         let web = answering(b"HTTP/1.1 404 Not Found\r\n\r\n")
             .live()
             .expect_err("no API");
@@ -171,7 +245,7 @@ mod tests {
         assert!(json.to_string().contains("missing field"), "{json}");
         let gone = {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            Admin(listener.local_addr().expect("bound"))
+            at(listener.local_addr().expect("bound"))
         };
         let silent = gone.live().expect_err("nobody").to_string();
         assert!(

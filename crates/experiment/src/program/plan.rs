@@ -86,10 +86,9 @@ impl Size {
             };
             let rates: Vec<[u64; R]> = (0..self.partitions).map(rate).collect();
             let demands = fair_demand(share, &rates).into_iter();
-            all.extend(demands.map(|demand| Partition {
-                demand: demand.map(|demand| demand / self.replicas as u64),
-                replicas: self.replicas,
-                nodes: Vec::new(),
+            all.extend(demands.map(|demand| {
+                let each = demand.map(|demand| demand / self.replicas as u64);
+                Partition::new(each, self.replicas, Vec::new())
             }));
         }
         all

@@ -182,6 +182,25 @@ impl Allocation {
             ..Allocation::default()
         }
     }
+
+    /// At the stage where requests come in: rates are counted there, and nowhere else. A turn there ends before the next
+    /// begins, so there is no permit to keep free.
+    #[must_use]
+    pub fn of_requests(&self) -> Self {
+        Allocation {
+            reserved_permits: 0,
+            ..*self
+        }
+    }
+
+    /// At a stage behind it, of which permits are what is outstanding below: the share and the reserved permits.
+    #[must_use]
+    pub fn of_permits(&self) -> Self {
+        Allocation {
+            reserved_permits: self.reserved_permits,
+            ..Allocation::share(self.weight)
+        }
+    }
 }
 
 /// What rates count in one turn.

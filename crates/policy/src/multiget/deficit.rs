@@ -24,6 +24,14 @@ struct Level<E> {
     service: u128,
 }
 
+impl<E> Level<E> {
+    fn pop(&mut self) -> Option<E> {
+        let (cost, entry) = self.queue.pop_front()?;
+        self.service += u128::from(cost) * UNIT / u128::from(self.rate);
+        Some(entry)
+    }
+}
+
 /// A rate of 2^40 still moves a level by more than nothing for an operation of cost 1.
 const UNIT: u128 = 1 << 44;
 
@@ -51,6 +59,12 @@ impl<E> Deficit<E> {
     }
 
     pub(super) fn push(&mut self, level: usize, cost: u64, entry: E) {
+        if self.levels.iter().all(|level| level.queue.is_empty()) {
+            // What a level had outside of its turns delayed others that have been served since.
+            for level in &mut self.levels {
+                level.service = self.now;
+            }
+        }
         let level = &mut self.levels[level];
         if level.queue.is_empty() {
             // What a level did not use while it had nothing is lost, as in any round robin.
@@ -66,15 +80,14 @@ impl<E> Deficit<E> {
             .iter_mut()
             .filter(|level| !level.queue.is_empty());
         let level = waiting.min_by_key(|level| level.service)?;
-        let (cost, entry) = level.queue.pop_front()?;
         self.now = level.service;
-        level.service += u128::from(cost) * UNIT / u128::from(level.rate);
-        Some(entry)
+        level.pop()
     }
 
-    /// The oldest entry of a level, outside of its turn.
+    /// The oldest entry of a level, outside of its turn. It counts as if it were in it, so that the level has no more than
+    /// its rate (Rein algorithm 1) as long as that is more than what it has outside of its turns.
     pub(super) fn take(&mut self, level: usize) -> Option<E> {
-        self.levels[level].queue.pop_front().map(|(_, entry)| entry)
+        self.levels[level].pop()
     }
 
     /// The levels that have entries, each with its oldest.

@@ -33,19 +33,31 @@ const WORTH: f64 = 0.000_5;
 const TAIL_SHARE: f64 = 0.01;
 /// After so many requests old ones count half, so that a change of the workload is followed.
 const HALF_LIFE: u64 = 100_000;
+/// What counts less than so much of a request is forgotten: one of the tail, that was seen once, after 400,000 others.
+const FORGOTTEN: f64 = 1.0 / 16.0;
 
 /// Counts multigets by their bottleneck and chooses [`Levels`] for them.
 #[derive(Clone, Debug)]
 pub struct Tuner {
-    /// By bin: requests, and the cost of all their operations.
-    bins: Vec<(u64, u64)>,
+    /// By bin of bottlenecks.
+    bins: Vec<Bin>,
     since_halved: u64,
+}
+
+/// Requests, fading.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    requests: f64,
+    /// The cost of all their operations.
+    work: f64,
+    /// The sum of the squares of these costs. Requests of one bottleneck differ by how many others they have beside it.
+    squares: f64,
 }
 
 impl Default for Tuner {
     fn default() -> Self {
         Tuner {
-            bins: vec![(0, 0); BINS],
+            bins: vec![Bin::default(); BINS],
             since_halved: 0,
         }
     }
@@ -66,14 +78,22 @@ impl Tuner {
     /// A multiget was tagged: the cost of its bottleneck, and of all its operations together.
     pub fn observe(&mut self, bottleneck: u64, total: u64) {
         let bin = &mut self.bins[bin_of(bottleneck)];
-        bin.0 += 1;
-        bin.1 = bin.1.saturating_add(total.max(1));
+        let work = total.max(1) as f64;
+        bin.requests += 1.0;
+        bin.work += work;
+        bin.squares += work * work;
         self.since_halved += 1;
         if self.since_halved >= HALF_LIFE {
             self.since_halved = 0;
-            for (requests, work) in &mut self.bins {
-                *requests /= 2;
-                *work /= 2;
+            for bin in &mut self.bins {
+                *bin = Bin {
+                    requests: bin.requests / 2.0,
+                    work: bin.work / 2.0,
+                    squares: bin.squares / 2.0,
+                };
+                if bin.requests < FORGOTTEN {
+                    *bin = Bin::default();
+                }
             }
         }
     }
@@ -82,7 +102,7 @@ impl Tuner {
     /// 0.05..0.95). `None` if nothing was seen.
     #[must_use]
     pub fn choose(&self, load: f64) -> Option<Tuned> {
-        let least = self.bins.iter().position(|(requests, _)| *requests > 0)?;
+        let least = self.bins.iter().position(|bin| bin.requests > 0.0)?;
         let load = load.clamp(0.05, 0.95);
         let mut best: Option<Tuned> = None;
         for count in 1..=COUNT_MAX.min(LEVELS_MAX) {
@@ -116,11 +136,10 @@ impl Tuner {
     #[must_use]
     pub fn deadline(&self) -> Strategy {
         let (mut requests, mut work, mut squares) = (0.0, 0.0, 0.0);
-        for (count, cost) in self.bins.iter().filter(|(count, _)| *count > 0) {
-            let (count, cost) = (*count as f64, *cost as f64);
-            requests += count;
-            work += cost;
-            squares += cost * cost / count;
+        for bin in &self.bins {
+            requests += bin.requests;
+            work += bin.work;
+            squares += bin.squares;
         }
         // The squared coefficient of variation of a request's work; 1 for an exponential.
         let variation = squares * requests / (work * work) - 1.0;
@@ -137,12 +156,12 @@ impl Tuner {
 
     /// Least bottleneck cost that at most [`TAIL_SHARE`] of the requests reach.
     fn tail(&self) -> u64 {
-        let requests: u64 = self.bins.iter().map(|(requests, _)| requests).sum();
-        let beyond = (requests as f64 * TAIL_SHARE) as u64;
-        let mut seen = 0;
+        let requests: f64 = self.bins.iter().map(|bin| bin.requests).sum();
+        let beyond = (requests * TAIL_SHARE).floor();
+        let mut seen = 0.0;
         let bins = self.bins.iter().enumerate().rev();
-        let mut above = bins.skip_while(|(_, (requests, _))| {
-            seen += requests;
+        let mut above = bins.skip_while(|(_, bin)| {
+            seen += bin.requests;
             seen <= beyond
         });
         above.next().map_or(u64::MAX, |(bin, _)| {
@@ -155,10 +174,10 @@ impl Tuner {
     #[must_use]
     pub fn mean_wait(&self, levels: &Levels, load: f64) -> f64 {
         let mut by_level = [(0.0f64, 0.0f64); LEVELS_MAX];
-        for (bin, (requests, work)) in self.bins.iter().enumerate() {
-            let level = &mut by_level[levels.of(cost_of(bin))];
-            level.0 += *requests as f64;
-            level.1 += *work as f64;
+        for (place, bin) in self.bins.iter().enumerate() {
+            let level = &mut by_level[levels.of(cost_of(place))];
+            level.0 += bin.requests;
+            level.1 += bin.work;
         }
         let requests: f64 = by_level.iter().map(|level| level.0).sum();
         let work: f64 = by_level.iter().map(|level| level.1).sum();

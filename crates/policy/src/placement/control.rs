@@ -10,7 +10,7 @@
 
 use super::fair::{fair_shares, fit, Cell, Claim};
 use super::lag::Lags;
-use super::learnt::Learnt;
+use super::learnt::{Learnt, Rates};
 use super::plan::{fair_demand, imbalance, plan, Node, Partition, Planned};
 use super::seen::Seen;
 use super::spread::Spreads;
@@ -98,6 +98,17 @@ fn whole<const R: usize>(nodes: &[Node<R>]) -> f64 {
     nodes.iter().map(charged).sum()
 }
 
+/// Reads go to all replicas, writes to the first (Pisces 4.3.3 chooses among replicas for reads).
+fn divide<const R: usize>(demand: [u64; R], rates: &Rates<R>, partition: &mut Partition<R>) {
+    for (resource, whole) in demand.into_iter().enumerate() {
+        let (uses, primary) = (rates.uses[resource], rates.primary[resource]);
+        let writes = if uses > 0.0 { primary / uses } else { 0.0 };
+        let written = (whole as f64 * writes.clamp(0.0, 1.0)) as u64;
+        partition.primary[resource] = written;
+        partition.demand[resource] = (whole - written) / partition.replicas.max(1) as u64;
+    }
+}
+
 impl<const R: usize> Control<R> {
     /// A controller that has seen nothing.
     #[must_use]
@@ -148,8 +159,10 @@ impl<const R: usize> Control<R> {
                 .map(|(rates, _)| rates.uses.map(|rate| rate as u64))
                 .collect();
             let share = entitled[of_tenant[0].1.tenant as usize];
-            for (demand, partition) in fair_demand(share as u64, &uses).iter().zip(&mut rest) {
-                partition.demand = demand.map(|demand| demand / partition.replicas.max(1) as u64);
+            let demands = fair_demand(share as u64, &uses);
+            let of_tenant = of_tenant.iter().map(|(rates, _)| *rates);
+            for ((demand, rates), partition) in demands.iter().zip(of_tenant).zip(&mut rest) {
+                divide(*demand, rates, partition);
             }
         }
         let missing = partitions.iter().any(|partition| {

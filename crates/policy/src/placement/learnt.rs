@@ -23,6 +23,8 @@ pub(super) struct Rates<const R: usize> {
     asked: f64,
     /// By resource.
     pub(super) uses: [f64; R],
+    /// What of that is for the first replica alone.
+    pub(super) primary: [f64; R],
     /// By replica.
     served: Vec<(u32, f64)>,
 }
@@ -32,8 +34,26 @@ impl<const R: usize> Default for Rates<R> {
         Rates {
             asked: 0.0,
             uses: [0.0; R],
+            primary: [0.0; R],
             served: Vec::new(),
         }
+    }
+}
+
+impl<const R: usize> Rates<R> {
+    /// What each of so many replicas serves if those who ask choose evenly.
+    fn expected(&self, replicas: usize) -> Vec<f64> {
+        let uses: f64 = self.uses.iter().sum();
+        let writes = match uses > 0.0 {
+            true => self.primary.iter().sum::<f64>() / uses,
+            false => 0.0,
+        };
+        let each = (1.0 - writes) / replicas.max(1) as f64;
+        let mut parts = vec![each; replicas];
+        if let Some(first) = parts.first_mut() {
+            *first += writes;
+        }
+        parts
     }
 }
 
@@ -78,8 +98,9 @@ impl<const R: usize> Learnt<R> {
         for ((rates, asked), partition) in all {
             let part = self.tenants[asked.tenant as usize].newest;
             rates.asked += (asked.rate - rates.asked) * part;
-            for (known, uses) in rates.uses.iter_mut().zip(asked.uses) {
-                *known += (uses - *known) * part;
+            let known = rates.uses.iter_mut().chain(&mut rates.primary);
+            for (known, seen) in known.zip(asked.uses.into_iter().chain(asked.primary)) {
+                *known += (seen - *known) * part;
             }
             let old = std::mem::take(&mut rates.served);
             let replicas = partition.nodes.iter().zip(&asked.served);
@@ -126,7 +147,7 @@ impl<const R: usize> Learnt<R> {
     }
 
     /// Keeps what there is a partition for, knows of new places, and divides each tenant's demand over them: a
-    /// partition's part of it as its replicas serve it, evenly where that is not known.
+    /// partition's part of it as its replicas serve it; where that is not known, writes to the first and the rest evenly.
     pub(super) fn keep(&mut self, seen: &Seen<'_, R>, partitions: &[Partition<R>]) {
         let old = std::mem::take(&mut self.local);
         let mut asked = vec![0.0; seen.tenants.len()];
@@ -143,8 +164,7 @@ impl<const R: usize> Learnt<R> {
             };
             let known: Option<Vec<f64>> = partition.nodes.iter().map(here).collect();
             let known = known.filter(|rates| rates.iter().sum::<f64>() > 0.0);
-            let alike = vec![1.0; partition.nodes.len()];
-            let served = known.unwrap_or(alike);
+            let served = known.unwrap_or_else(|| rates.expected(partition.nodes.len()));
             let sum: f64 = served.iter().sum();
             for (node, served) in partition.nodes.iter().zip(served) {
                 let key = (seen.tenant, *node);

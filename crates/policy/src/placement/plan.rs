@@ -39,12 +39,42 @@ impl<const R: usize> Node<R> {
 /// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition<const R: usize> {
-    /// Demand of each of its replicas, by resource.
+    /// Demand of each of its replicas, by resource: any of them is read.
     pub demand: [u64; R],
+    /// Demand of the first of them on top: it alone is written.
+    pub primary: [u64; R],
     /// How many replicas it is to have.
     pub replicas: usize,
-    /// The nodes that hold them; those without a node are placed.
+    /// The nodes that hold them, the primary first; those without a node are placed.
     pub nodes: Vec<u32>,
+}
+
+impl<const R: usize> Partition<R> {
+    /// One that is read only, or not yet known to be written.
+    #[must_use]
+    pub fn new(demand: [u64; R], replicas: usize, nodes: Vec<u32>) -> Self {
+        Partition {
+            demand,
+            primary: [0; R],
+            replicas,
+            nodes,
+        }
+    }
+
+    /// Demand of the replica at a place in the order of `nodes`.
+    fn demand_at(&self, place: usize) -> [u64; R] {
+        let mut demand = self.demand;
+        if place == 0 {
+            add(&mut demand, &self.primary);
+        }
+        demand
+    }
+
+    /// Where its replica on a node is in that order; the place of a new one if there is none.
+    fn place_of(&self, node: u32) -> usize {
+        let place = self.nodes.iter().position(|other| *other == node);
+        place.unwrap_or(self.nodes.len())
+    }
 }
 
 /// What a plan came to.
@@ -52,6 +82,8 @@ pub struct Partition<const R: usize> {
 pub struct Planned {
     /// Replicas that were given a node, or another one.
     pub moves: usize,
+    /// Partitions of which another replica became the primary; nothing is copied for that.
+    pub promoted: usize,
     /// Replicas for which there is no domain left; 0 unless there are fewer domains than replicas.
     pub unplaced: usize,
     /// Highest use of any resource of any node, 1 is its capacity (the objective, Pisces eq. 4.7).
@@ -79,7 +111,7 @@ pub fn fair_demand<const R: usize>(share: u64, rates: &[[u64; R]]) -> Vec<[u64; 
     rates.iter().map(|rate| rate.map(part)).collect()
 }
 
-/// Places what has no place and evens out the rest, with at most `moves_max` moves of what had one. Replicas on
+/// Places what has no place and evens out the rest, with at most `moves_max` moves and promotions of what had one. Replicas on
 /// nodes that do not exist, cannot hold anything, or share a domain with another are placed anew.
 pub fn plan<const R: usize>(
     nodes: &[Node<R>],
@@ -88,14 +120,17 @@ pub fn plan<const R: usize>(
 ) -> Planned {
     let mut state = State::new(nodes, partitions);
     let (mut moves, unplaced) = state.place_missing(partitions);
+    let mut promoted = 0;
     for _ in 0..moves_max {
-        if !state.hand_over(partitions) {
-            break;
+        match state.hand_over(partitions) {
+            Some(Handed::Replica) => moves += 1,
+            Some(Handed::Lead) => promoted += 1,
+            None => break,
         }
-        moves += 1;
     }
     Planned {
         moves,
+        promoted,
         unplaced,
         use_max: state.use_max(),
     }
@@ -106,8 +141,8 @@ pub fn plan<const R: usize>(
 pub(super) fn imbalance<const R: usize>(nodes: &[Node<R>], partitions: &[Partition<R>]) -> f64 {
     let mut used = vec![[0; R]; nodes.len()];
     for partition in partitions {
-        for node in &partition.nodes {
-            add(&mut used[*node as usize], &partition.demand);
+        for (place, node) in partition.nodes.iter().enumerate() {
+            add(&mut used[*node as usize], &partition.demand_at(place));
         }
     }
     let able = || nodes.iter().zip(&used).filter(|(node, _)| node.is_able());
@@ -140,6 +175,14 @@ fn take<const R: usize>(used: &mut [u64; R], demand: &[u64; R]) {
 /// A use as a number that sorts as it does: uses are not negative.
 type Key = u64;
 
+/// What the fullest node handed to another.
+enum Handed {
+    /// A replica, with its place in the order.
+    Replica,
+    /// Being the primary of a partition that both have.
+    Lead,
+}
+
 struct State<'n, const R: usize> {
     nodes: &'n [Node<R>],
     used: Vec<[u64; R]>,
@@ -167,8 +210,8 @@ impl<'n, const R: usize> State<'n, R> {
                 found.is_some_and(|n| n.is_able() && domains.insert(n.domain))
             });
             partition.nodes.truncate(partition.replicas);
-            for &node in &partition.nodes {
-                add(&mut state.used[node as usize], &partition.demand);
+            for (place, &node) in partition.nodes.iter().enumerate() {
+                add(&mut state.used[node as usize], &partition.demand_at(place));
                 state.held[node as usize].insert(number as u32);
             }
         }
@@ -218,6 +261,10 @@ impl<'n, const R: usize> State<'n, R> {
     /// The node that is least full with a replica of this partition, and how full it is then. Looks on only as long as
     /// none has room for it.
     fn receiver(&self, partition: &Partition<R>, leaving: Option<u32>) -> Option<(f64, u32)> {
+        let demand = partition.demand_at(match leaving {
+            Some(node) => partition.place_of(node),
+            None => partition.nodes.len(),
+        });
         let mut best: Option<(f64, u32)> = None;
         for (looked_at, &(key, node)) in self.order.iter().enumerate() {
             let enough = |found: f64| {
@@ -227,7 +274,7 @@ impl<'n, const R: usize> State<'n, R> {
                 break;
             }
             if self.allows(partition, node, leaving) {
-                let full = self.with(node, &partition.demand);
+                let full = self.with(node, &demand);
                 if best.is_none_or(|(found, _)| full < found) {
                     best = Some((full, node));
                 }
@@ -245,7 +292,10 @@ impl<'n, const R: usize> State<'n, R> {
         for node in self.nodes.iter().filter(|node| node.is_able()) {
             add(&mut whole.capacity, &node.capacity);
         }
-        let size = |partition: &Partition<R>| whole.use_of(&partition.demand).to_bits();
+        let size = |partition: &Partition<R>| {
+            let next = partition.demand_at(partition.nodes.len());
+            whole.use_of(&next).to_bits()
+        };
         let mut missing: Vec<(Reverse<Key>, usize)> = (0..partitions.len())
             .filter(|&number| partitions[number].nodes.len() < partitions[number].replicas)
             .map(|number| (Reverse(size(&partitions[number])), number))
@@ -259,7 +309,8 @@ impl<'n, const R: usize> State<'n, R> {
                     unplaced += partition.replicas - partition.nodes.len();
                     break;
                 };
-                self.change(node, |used| add(used, &partition.demand));
+                let demand = partition.demand_at(partition.nodes.len());
+                self.change(node, |used| add(used, &demand));
                 self.held[node as usize].insert(number as u32);
                 partition.nodes.push(node);
                 placed += 1;
@@ -268,17 +319,26 @@ impl<'n, const R: usize> State<'n, R> {
         (placed, unplaced)
     }
 
-    /// The fullest node hands one replica to another: the pair that leaves the higher of the two lowest. False if none
-    /// lowers it.
-    fn hand_over(&mut self, partitions: &mut [Partition<R>]) -> bool {
-        let Some(&(high, from)) = self.order.last() else {
-            return false;
-        };
+    /// The fullest node hands one replica to another, or lets another lead a partition that both have: what leaves the
+    /// higher of the two lowest. `None` if nothing lowers it.
+    fn hand_over(&mut self, partitions: &mut [Partition<R>]) -> Option<Handed> {
+        let &(high, from) = self.order.last()?;
         let mut best: Option<(f64, u32, u32)> = None;
         for &number in &self.held[from as usize] {
             let partition = &partitions[number as usize];
-            let lowest = best.map_or(f64::from_bits(high), |(found, ..)| found);
-            let left = self.without(from, &partition.demand);
+            let mut lowest = best.map_or(f64::from_bits(high), |(found, ..)| found);
+            let place = partition.place_of(from);
+            if place == 0 {
+                // What costs nothing is looked at first.
+                let left = self.without(from, &partition.primary);
+                for &to in &partition.nodes[1..] {
+                    let found = left.max(self.with(to, &partition.primary));
+                    if found < lowest {
+                        (lowest, best) = (found, Some((found, to, number)));
+                    }
+                }
+            }
+            let left = self.without(from, &partition.demand_at(place));
             if left >= lowest {
                 continue;
             }
@@ -287,16 +347,22 @@ impl<'n, const R: usize> State<'n, R> {
                 best = Some((left.max(got), to, number));
             }
         }
-        let Some((_, to, number)) = best else {
-            return false;
-        };
+        let (_, to, number) = best?;
         let partition = &mut partitions[number as usize];
-        self.change(from, |used| take(used, &partition.demand));
-        self.change(to, |used| add(used, &partition.demand));
+        let (place, other) = (partition.place_of(from), partition.place_of(to));
+        if other < partition.nodes.len() {
+            self.change(from, |used| take(used, &partition.primary));
+            self.change(to, |used| add(used, &partition.primary));
+            partition.nodes.swap(place, other);
+            return Some(Handed::Lead);
+        }
+        let demand = partition.demand_at(place);
+        self.change(from, |used| take(used, &demand));
+        self.change(to, |used| add(used, &demand));
         self.held[from as usize].remove(&number);
         self.held[to as usize].insert(number);
-        partition.nodes.retain(|node| *node != from);
-        partition.nodes.push(to);
-        true
+        // It keeps its place: who leads a partition does not change because another replica moves.
+        partition.nodes[place] = to;
+        Some(Handed::Replica)
     }
 }

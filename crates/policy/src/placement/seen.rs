@@ -49,6 +49,8 @@ pub struct Asked<const R: usize> {
     pub rate: f64,
     /// The same by resource, as time of a node that only serves this.
     pub uses: [f64; R],
+    /// What of `uses` only the first replica can serve: writes.
+    pub primary: [f64; R],
     /// How many requests that was.
     pub requests: u64,
     /// What its replicas served, ns/s, in the order of its nodes.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::commands::Spec;
+use crate::core::ConnectionKey;
 use crate::resp::Protocol;
 use crate::tenants::Tenant;
 
@@ -24,6 +25,9 @@ pub struct Labels {
     /// `CLIENT SETINFO LIB-VER`.
     pub lib_ver: String,
 }
+
+/// No connection has this key.
+const NOWHERE: u64 = u64::MAX;
 
 /// One connection as others see it.
 pub struct Client {
@@ -47,7 +51,9 @@ pub struct Client {
     /// Set by `CLIENT KILL`; its core closes it at the next look.
     pub killed: AtomicBool,
     /// The core it lives on.
-    pub core: AtomicUsize,
+    core: AtomicUsize,
+    /// Its key there; [`NOWHERE`] while it is on its way to the first one.
+    key: AtomicU64,
     labels: Mutex<Labels>,
     tenant: Mutex<Arc<Tenant>>,
 }
@@ -64,6 +70,22 @@ impl Client {
         if *shown != *labels {
             shown.clone_from(labels);
         }
+    }
+
+    /// It lives on this core from now on; true if it is to be closed there.
+    pub fn arrive(&self, core: usize, key: ConnectionKey) -> bool {
+        // The core last: who sees it sees the key too. Whoever kills sets `killed` and then looks where it lives, so that one of
+        // the two sees what the other did.
+        self.key.store(key.packed(), Ordering::SeqCst);
+        self.core.store(core, Ordering::SeqCst);
+        self.killed.load(Ordering::SeqCst)
+    }
+
+    /// Where it lives; on its way to another core it is found there when it arrives.
+    pub fn place(&self) -> (usize, Option<ConnectionKey>) {
+        let core = self.core.load(Ordering::SeqCst);
+        let key = self.key.load(Ordering::SeqCst);
+        (core, (key != NOWHERE).then(|| ConnectionKey::unpacked(key)))
     }
 
     /// The tenant it speaks for.
@@ -172,6 +194,7 @@ impl Clients {
             queued: AtomicI32::new(-1),
             killed: AtomicBool::new(false),
             core: AtomicUsize::new(0),
+            key: AtomicU64::new(NOWHERE),
             labels: Mutex::new(Labels::default()),
             tenant: Mutex::new(Arc::clone(tenant)),
         });

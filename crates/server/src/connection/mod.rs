@@ -1,6 +1,8 @@
 //! One client's connection, as the core that owns it keeps it.
 
 pub mod client;
+mod house;
+mod peer;
 mod socket;
 
 use std::sync::Arc;
@@ -18,10 +20,12 @@ use crate::session::Session;
 use crate::shared::OpenError;
 use crate::tenants::{Ending, Tenant};
 use client::Client;
+pub use house::{Hold, House};
+pub use peer::Peer;
 pub use socket::{Progress, Socket};
 
 /// What a connection holds without being charged for it: that is planned for with the number of connections.
-const FREE_BYTES: u64 = 8 << 10;
+pub const FREE_BYTES: u64 = 8 << 10;
 
 /// A watched key with what finds it, roughly.
 const WATCH_BYTES: usize = 200;
@@ -79,7 +83,9 @@ pub struct Connection {
     pub client: Arc<Client>,
     /// The byte stream.
     pub socket: Socket,
-    /// Whom it speaks for.
+    /// Its seat; given back once the socket is closed, which is dropped before.
+    pub hold: Hold,
+    /// Whom it speaks for; nobody ([`crate::tenants::Registry::nobody`]) until it is authenticated.
     pub tenant: Arc<Tenant>,
     /// What commands left behind: protocol, login, transaction.
     pub session: Session,
@@ -206,14 +212,14 @@ impl Connection {
         self.closing |= self.session.state.closing;
     }
 
-    /// A connection that has said nothing yet.
-    pub fn new(client: Arc<Client>, socket: Socket, tenant: Arc<Tenant>) -> Self {
-        let session = Session::new(&tenant);
+    /// A connection that has said nothing yet, and speaks for nobody.
+    pub fn new(client: Arc<Client>, socket: Socket, hold: Hold, nobody: Arc<Tenant>) -> Self {
         Self {
             client,
             socket,
-            tenant,
-            session,
+            hold,
+            tenant: nobody,
+            session: Session::default(),
             input: BytesMut::new(),
             parser: Parser::default(),
             starved: true,

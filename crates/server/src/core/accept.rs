@@ -1,26 +1,43 @@
 //! Connections come in on one core and are handed out evenly.
+//!
+//! The door waits for its turn in the request stage like a connection of nobody's: a storm of connections has the share of
+//! newcomers, not the core. To accept one costs about 20 µs; a turn takes [`ACCEPT_MAX`], .3 ms at most, which is charged to
+//! newcomers.
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Poll, Token};
+use policy::Nanos;
+use rustix::io::Errno;
 use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
+use stage::Admitted;
 
-use super::message::{Message, Ready};
-use super::Core;
-use crate::connection::client::Newcomer;
-use crate::connection::{Connection, Socket};
-use crate::options::Listen;
+use super::message::{ConnectionKey, Message, Ready};
+use super::{Core, Used, RESOURCES};
+use crate::connection::client::{Client, Newcomer};
+use crate::connection::{Connection, Peer, Socket};
+use crate::options::{Listen, Tls};
 
 /// Tokens of listeners lie above any connection's and below the nudge.
 const DOOR_TOKENS: usize = usize::MAX - 1_024;
 
-/// Connections taken per look, so that a reconnect storm cannot keep a core from its requests.
-const ACCEPT_MAX: usize = 64;
+/// Under this key the door waits for its turn; no connection has it.
+pub(super) const DOOR: ConnectionKey = ConnectionKey {
+    index: u32::MAX,
+    generation: u32::MAX,
+};
+
+/// Connections taken in a turn.
+const ACCEPT_MAX: usize = 16;
+
+/// Pause when the system has no descriptor or memory for a connection. Those in line wait in the kernel meanwhile.
+const STARVED_NS: Nanos = 100_000_000;
 
 /// A peer that has vanished without a word is found out after this long (Redis's `tcp-keepalive`).
 pub const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(300);
@@ -28,11 +45,38 @@ pub const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(300);
 /// What Redis says to the connection that is one too many.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 
+/// What a peer is told that connects too often.
+const HASTY: &[u8] = b"-ERR too many new connections from your address, try again in a second\r\n";
+
 /// The listening sockets.
 pub struct Door {
-    listeners: Vec<(TcpListener, Option<Arc<ServerConfig>>)>,
-    /// A look ended early: there may be more to accept without a new notice.
-    more: bool,
+    listeners: Vec<(TcpListener, Option<Arc<Tls>>)>,
+    /// Where the next look begins, so that none keeps another waiting.
+    first: usize,
+    /// It waits for its turn.
+    queued: bool,
+    /// There was no descriptor for the last who came, and nobody has come in since.
+    starved: bool,
+    /// It is looked at again then, though nobody may ring.
+    starved_until: Option<Nanos>,
+}
+
+/// What a look at the door found.
+enum Look {
+    /// A connection.
+    Knock(TcpStream, SocketAddr, Option<Arc<ServerConfig>>),
+    /// One that has gone again.
+    Lost,
+    /// Nobody, at any of the listeners.
+    Nobody,
+    /// Somebody, and the system has no descriptor or memory.
+    Starved(io::Error),
+}
+
+/// Closes a connection with a word: the socket buffer of a new one has room for it.
+fn refuse(stream: &mut TcpStream, text: &[u8], counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+    let _ = io::Write::write(stream, text);
 }
 
 /// True for the token of a listener.
@@ -63,7 +107,10 @@ impl Door {
         }
         Ok(Self {
             listeners,
-            more: false,
+            first: 0,
+            queued: false,
+            starved: false,
+            starved_until: None,
         })
     }
 
@@ -78,45 +125,98 @@ impl Door {
             .collect()
     }
 
-    fn next(&mut self) -> Option<(TcpStream, SocketAddr, Option<Arc<ServerConfig>>)> {
-        for (listener, tls) in &self.listeners {
-            match listener.accept() {
-                Ok((stream, addr)) => return Some((stream, addr, tls.clone())),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => {
-                    // Out of descriptors, most likely: those in line wait in the kernel meanwhile.
-                    tracing::warn!(%error, "cannot accept a connection");
+    /// Looks once.
+    fn look(&mut self) -> Look {
+        for _ in 0..self.listeners.len() {
+            let (listener, tls) = &self.listeners[self.first];
+            self.first = (self.first + 1) % self.listeners.len();
+            let error = match listener.accept() {
+                Ok((stream, addr)) => {
+                    return Look::Knock(stream, addr, tls.as_deref().map(Tls::get))
                 }
+                Err(error) => error,
+            };
+            match Errno::from_io_error(&error) {
+                Some(Errno::WOULDBLOCK) => {}
+                Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    return Look::Starved(error);
+                }
+                // Errors of the network are told here, too (accept(2)).
+                _ => return Look::Lost,
             }
         }
-        None
+        Look::Nobody
+    }
+
+    /// When the door is to be looked at again though nobody has come.
+    pub(super) fn looks_at(&self) -> Option<Nanos> {
+        self.starved_until
     }
 }
 
 impl Core {
-    /// Takes connections from the door and hands each to the core with the fewest.
-    pub(super) fn accept(&mut self) {
-        let Some(mut door) = self.door.take() else {
+    /// Somebody is at the door, or may be: it waits for its turn.
+    pub(super) fn door_rings(&mut self, now: Nanos) {
+        let nobody = Arc::clone(self.shared.tenants.nobody());
+        self.enroll(&nobody, now);
+        let ready =
+            |door: &&mut Door| !door.queued && door.starved_until.is_none_or(|at| now >= at);
+        let Some(door) = self.door.as_mut().filter(ready) else {
             return;
         };
-        door.more = true;
+        door.starved_until = None;
+        door.queued = self.stage.admit(now, nobody.id, 0, DOOR).is_ok();
+    }
+
+    /// The door's turn: takes some connections and hands each to the core with the fewest.
+    pub(super) fn door_turn(
+        &mut self,
+        admitted: Admitted<ConnectionKey, RESOURCES>,
+        begin: Nanos,
+    ) -> Nanos {
+        let mut used = Used::default();
+        let mut more = false;
+        if let Some(mut door) = self.door.take() {
+            door.queued = false;
+            more = self.accept(&mut door, begin, &mut used);
+            self.door = Some(door);
+        }
+        let end = self.shared.options.clock.now();
+        self.now = end;
+        let cost = used.cost(self.processor.used_ns(begin, end));
+        self.stage.settle(end, admitted.permit, cost);
+        if more {
+            self.door_rings(end);
+        }
+        end
+    }
+
+    /// Takes connections; true if there may be more.
+    fn accept(&self, door: &mut Door, now: Nanos, used: &mut Used) -> bool {
         for _ in 0..ACCEPT_MAX {
-            let Some((stream, addr, tls)) = door.next() else {
-                door.more = false;
-                break;
+            let (stream, addr, tls) = match door.look() {
+                Look::Knock(stream, addr, tls) => (stream, addr, tls),
+                Look::Lost => continue,
+                Look::Nobody => return false,
+                Look::Starved(error) => {
+                    door.starved_until = Some(now + STARVED_NS);
+                    if !std::mem::replace(&mut door.starved, true) {
+                        tracing::warn!(%error, "cannot accept connections: they wait, and are tried ten times a second");
+                    }
+                    return false;
+                }
             };
-            match self.welcome(stream, addr, tls.as_ref()) {
+            if std::mem::take(&mut door.starved) {
+                tracing::info!("connections are accepted again");
+            }
+            used.requests += 1;
+            match self.welcome(stream, addr, tls.as_ref(), now) {
                 Ok(Some(connection)) => self.shared.hand_out(connection),
                 Ok(None) => {}
                 Err(error) => tracing::debug!(%addr, %error, "connection lost while accepting it"),
             }
         }
-        self.door = Some(door);
-    }
-
-    /// True when the door must be looked at again without a notice.
-    pub(super) fn door_waits(&self) -> bool {
-        self.door.as_ref().is_some_and(|door| door.more)
+        true
     }
 
     fn welcome(
@@ -124,34 +224,79 @@ impl Core {
         mut stream: TcpStream,
         addr: SocketAddr,
         tls: Option<&Arc<ServerConfig>>,
+        now: Nanos,
     ) -> io::Result<Option<Box<Connection>>> {
         let shared = &self.shared;
-        if shared.clients.count() >= shared.tuning().connections_max {
-            shared.counters.rejected.fetch_add(1, Ordering::Relaxed);
-            // A best-effort word: the socket buffer of a new connection has room for it.
-            let _ = io::Write::write(&mut stream, FULL);
+        let per_s = shared.tuning().connections_per_s;
+        if !shared.house.may_come(now, Peer::of(addr.ip()), per_s) {
+            refuse(&mut stream, HASTY, &shared.counters.hasty);
             return Ok(None);
         }
+        if stream.as_raw_fd() as u64 >= shared.plan().end {
+            refuse(&mut stream, FULL, &shared.counters.rejected);
+            return Ok(None);
+        }
+        let local = stream.local_addr()?;
+        let nobody = shared.tenants.nobody();
+        let who = Newcomer {
+            addr,
+            local_addr: local,
+            tls: tls.is_some(),
+        };
+        let client = shared.clients.enter(who, shared.steady_ms(), nobody);
+        let Some((hold, gone)) = shared.house.come(now, &client) else {
+            shared.clients.leave(&client);
+            refuse(&mut stream, FULL, &shared.counters.rejected);
+            return Ok(None);
+        };
+        self.displace(gone);
         let keepalive = TcpKeepalive::new()
             .with_time(KEEPALIVE)
             .with_interval(KEEPALIVE / 3);
-        SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-        let Some(tenant) = shared.tenants.get(crate::tenants::DEFAULT) else {
-            return Ok(None);
-        };
-        let socket = Socket::new(stream, tls)?;
-        let who = Newcomer {
-            addr,
-            local_addr: socket.local_addr()?,
-            tls: tls.is_some(),
-        };
-        let client = shared.clients.enter(who, shared.steady_ms(), &tenant);
-        Ok(Some(Box::new(Connection::new(client, socket, tenant))))
+        let socket = SockRef::from(&stream)
+            .set_tcp_keepalive(&keepalive)
+            .and_then(|()| Socket::new(stream, tls));
+        match socket {
+            Ok(socket) => {
+                let connection = Connection::new(client, socket, hold, Arc::clone(nobody));
+                Ok(Some(Box::new(connection)))
+            }
+            Err(error) => {
+                shared.clients.leave(&client);
+                Err(error)
+            }
+        }
+    }
+
+    /// This newcomer has to go for another.
+    pub(super) fn displace(&self, gone: Option<Arc<Client>>) {
+        if let Some(gone) = gone {
+            self.shared
+                .counters
+                .displaced
+                .fetch_add(1, Ordering::Relaxed);
+            self.shared.kill(&gone);
+        }
+    }
+
+    /// Closes newcomers that have not logged in in time, where they must: who need not may be silent.
+    pub(super) fn close_late(&self, now: Nanos) {
+        let limit_ms = self.shared.tuning().login_timeout_ms;
+        if limit_ms == 0 || self.door.is_none() || self.shared.tenants.open_default().is_some() {
+            return;
+        }
+        for client in self
+            .shared
+            .house
+            .overdue(now.saturating_sub(limit_ms * 1_000_000))
+        {
+            self.shared.counters.late.fetch_add(1, Ordering::Relaxed);
+            self.shared.kill(&client);
+        }
     }
 
     /// A connection lives here from now on.
-    pub(super) fn adopt(&mut self, mut connection: Box<Connection>, now: policy::Nanos) {
-        connection.client.core.store(self.id, Ordering::Relaxed);
+    pub(super) fn adopt(&mut self, mut connection: Box<Connection>, now: Nanos) {
         connection.tenant.joined(self.id);
         let tenant = Arc::clone(&connection.tenant);
         self.enroll(&tenant, now);
@@ -162,7 +307,7 @@ impl Core {
         let registered = connection
             .socket
             .register(self.poll.registry(), Token(key.index as usize));
-        let killed = connection.client.killed.load(Ordering::Acquire);
+        let killed = connection.client.arrive(self.id, key);
         if registered.is_err() || killed || tenant.removed() {
             self.close(key, connection);
             return;
@@ -174,7 +319,7 @@ impl Core {
     pub(super) fn move_to(
         &mut self,
         core: usize,
-        key: super::ConnectionKey,
+        key: ConnectionKey,
         mut connection: Box<Connection>,
     ) {
         let _ = connection.socket.deregister(self.poll.registry());
@@ -187,21 +332,27 @@ impl Core {
     }
 
     /// Closes a lifted connection and frees its place.
-    pub(super) fn close(&mut self, key: super::ConnectionKey, mut connection: Box<Connection>) {
+    pub(super) fn close(&mut self, key: ConnectionKey, mut connection: Box<Connection>) {
         let _ = connection.socket.deregister(self.poll.registry());
         connection.tenant.left(self.id);
         self.shared.clients.leave(&connection.client);
         self.places.give_up(key);
         Self::give_back_memory(&mut connection);
         let (tenant, parts) = (Arc::clone(&connection.tenant), connection.parts());
+        self.free(std::mem::take(&mut connection.input), &tenant);
         self.drop_later(&tenant, parts, connection);
     }
 
-    /// Closes the connections that `CLIENT KILL` has marked, or whose tenant is gone.
-    pub(super) fn close_killed(&mut self) {
-        self.close_where(|connection| {
-            connection.client.killed.load(Ordering::Acquire) || connection.tenant.removed()
-        });
+    /// Has a connection closed if it is marked so; another may be in its place by now.
+    pub(super) fn close_killed(&mut self, key: ConnectionKey, now: Nanos) {
+        let Some(connection) = self.places.lift(key) else {
+            return;
+        };
+        let killed = connection.client.killed.load(Ordering::SeqCst);
+        self.places.back(key, connection);
+        if killed {
+            self.ready(key, Ready::Killed, now);
+        }
     }
 
     /// Has the connections of which that holds closed, each in a turn of its tenant's.

@@ -47,10 +47,12 @@ impl Core {
     pub(super) fn wait(&mut self, events: &mut Events) {
         let began = self.shared.options.clock.now();
         let until = match self.wake_at {
-            _ if self.door_waits() || self.mail_waits => began,
+            _ if self.mail_waits => began,
             Some(at) => at.min(self.tick_at),
             None => self.tick_at,
         };
+        let looks_at = self.door.as_ref().and_then(accept::Door::looks_at);
+        let until = looks_at.map_or(until, |at| at.min(until));
         let timeout = Duration::from_nanos(until.saturating_sub(began));
         let load = &self.shared.loads[self.id];
         self.balance.sleeps(load, began, self.stage.queued());
@@ -101,7 +103,7 @@ impl Core {
         for (place, event) in events.iter().enumerate() {
             match event.token() {
                 mailbox::NUDGE => {}
-                token if accept::is_door(token) => self.accept(),
+                token if accept::is_door(token) => self.door_rings(self.now),
                 token => self.noticed(token, event, self.look.came(place, count)),
             }
         }

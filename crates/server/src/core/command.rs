@@ -6,7 +6,7 @@ use policy::Nanos;
 use smallvec::SmallVec;
 use telemetry::Class;
 
-use super::answer::{answered, fail, refuse, reject, reply_of, turn_away, Before};
+use super::answer::{answered, fail, reject, reply_of, turn_away, Before};
 use super::message::{ConnectionKey, Message, Ready};
 use super::unit::{
     fits_turn, Scope, Surroundings, Told, Trace, Unit, TURN_BYTES_MAX, TURN_WORDS_MAX,
@@ -71,8 +71,11 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         if !connection.session.state.authenticated && !spec.flags.has(Flags::NO_AUTH) {
-            let text = "NOAUTH Authentication required.";
-            return reject(connection, spec.class, text, used);
+            return match self.join_default(connection) {
+                // Its turns are the tenant's.
+                Ok(()) => Flow::Again,
+                Err(text) => reject(connection, spec.class, text, used),
+            };
         }
         if let Some((limit, text)) = &self.refusal {
             if let Some(recorder) = self.principals.of(&connection.tenant) {
@@ -161,7 +164,7 @@ impl Core {
             }
             Outcome::Failed(error) => {
                 connection.output.rollback(before.mark);
-                refuse(connection, spec.class, &error.reply(), used)
+                self.failed(connection, spec.class, &error, used)
             }
             // It is run again first for those: what is in the way may have gone.
             Outcome::Busy | Outcome::Full => {
@@ -211,9 +214,7 @@ impl Core {
                     let (class, requests) = (unit.class, unit.take_requests());
                     return answered(connection, class, requests, before, seq, used);
                 }
-                Outcome::Failed(error) => {
-                    return refuse(connection, unit.class, &error.reply(), used)
-                }
+                Outcome::Failed(error) => return self.failed(connection, unit.class, &error, used),
                 Outcome::Disk => return self.hand_over(key, connection, unit, used),
                 Outcome::Busy => unit.with_keys(|keys| keyspace.wait(keys, self.look_again(key))),
                 Outcome::Full => {

@@ -80,9 +80,11 @@ impl Core {
 /// The commits are decided: replies of those that failed become errors.
 fn confirm(connection: &mut Connection, keyspace: &Keyspace, core: usize) {
     let written = std::mem::take(&mut connection.written);
+    let operator = connection.tenant.operator();
+    let text = |seq| Some(keyspace.commit_error(seq)?.reply(operator));
     let failed: Vec<_> = written
         .iter()
-        .filter_map(|write| Some((*write, keyspace.commit_error(write.seq)?.reply())))
+        .filter_map(|write| Some((*write, text(write.seq)?)))
         .collect();
     if failed.is_empty() {
         return;

@@ -11,7 +11,7 @@ use super::unit::Unit;
 use super::work::Finished;
 use crate::connection::Connection;
 use crate::shared::OpenError;
-use crate::tenants::{Place, Tenant};
+use crate::tenants::{Checked, Place, Tenant};
 
 /// Which connection of a core, safe against the place being used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum Ready {
     /// Its tenant's database is open, or cannot be opened.
     Opened(Option<OpenError>),
     /// The slow check of its password has ended.
-    LoggedIn(bool),
+    LoggedIn(Checked),
     /// There is room for more of its request.
     Grown(BytesMut),
     /// It is to be answered with this error, and closed.
@@ -100,10 +100,12 @@ pub enum Message {
     Forget(Arc<Tenant>),
     /// What another core's tenants have used since it last told.
     Consumed(Arc<Vec<Consumed>>),
+    /// Processor time was spent for a tenant, in ns, outside of any stage.
+    Spent(PrincipalId, Nanos),
     /// More keys of this tenant are to be deleted because their time has come.
     Expire(Arc<Tenant>),
-    /// `CLIENT KILL`: look for connections marked so.
-    Kill,
+    /// This connection is to be closed, if it is marked so.
+    Kill(ConnectionKey),
     /// Settings that all cores share have changed.
     Tuned,
     /// Finish what is under way, take nothing new, and end.

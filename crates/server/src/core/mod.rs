@@ -22,6 +22,7 @@ mod command;
 mod commit;
 mod growth;
 mod handler;
+mod large;
 mod largest;
 mod mailbox;
 mod memory;
@@ -219,8 +220,9 @@ impl Core {
         let mut events = Events::with_capacity(1_024);
         while !self.stopped {
             self.wait(&mut events);
-            if self.door_waits() {
-                self.accept();
+            let looks_at = self.door.as_ref().and_then(Door::looks_at);
+            if looks_at.is_some_and(|at| self.now >= at) {
+                self.door_rings(self.now);
             }
             self.read_mail();
             self.serve();
@@ -242,6 +244,7 @@ impl Core {
             if connection.unread_since == 0 {
                 connection.unread_since = came;
             }
+            connection.hold.heard();
             connection.hung_up |= event.is_read_closed() || event.is_error();
         }
         if event.is_writable() {
@@ -312,8 +315,12 @@ impl Core {
             Message::Configure(tenant) => self.configure(&tenant, now),
             Message::Forget(tenant) => self.forget(tenant, now),
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
+            Message::Spent(principal, cpu_ns) => {
+                let cost = Used::default().cost(cpu_ns);
+                self.stage.charge(now, principal, cost);
+            }
             Message::Expire(tenant) => self.expire(tenant),
-            Message::Kill => self.close_killed(),
+            Message::Kill(key) => self.close_killed(key, now),
             Message::Tuned => self.tuned(now),
             Message::Drain => self.drain(),
             Message::Stop => self.stopped = true,

@@ -3,6 +3,7 @@
 use policy::{Cost, Nanos, PrincipalId};
 use stage::{Admitted, Next, Permit, Verdict};
 
+use super::accept::DOOR;
 use super::answer::throttled;
 use super::message::{ConnectionKey, Ready};
 use super::turn::After;
@@ -19,6 +20,11 @@ impl Core {
     /// A connection has got something that it waited for, and is queued to see to it.
     pub(super) fn ready(&mut self, key: ConnectionKey, ready: Ready, now: Nanos) {
         let Some(mut connection) = self.places.lift(key) else {
+            // It is gone. What was made for it may take long to free.
+            if !matches!(ready, Ready::Look) {
+                let handlers = self.shared.engine.handlers();
+                handlers.submit(Box::new(move || drop(ready)));
+            }
             return;
         };
         connection.ready.push(ready);
@@ -90,6 +96,9 @@ impl Core {
     /// One turn, of a request or, if `self.returned`, of what has come back.
     fn one_turn(&mut self, admitted: Admitted<ConnectionKey, RESOURCES>, begin: Nanos) -> Nanos {
         let key = admitted.item;
+        if key == DOOR {
+            return self.door_turn(admitted, begin);
+        }
         let mut used = Used::default();
         let Some(mut connection) = self.places.lift(key) else {
             self.end_turn(admitted.permit, admitted.principal, used.cost(0), begin);
@@ -116,9 +125,10 @@ impl Core {
         let after = self.turn(key, &mut connection, budget, &mut used);
         let end = self.shared.options.clock.now();
         self.now = end;
-        let cost = used.cost(self.processor.used_ns(begin, end));
+        let cpu_ns = self.processor.used_ns(begin, end);
+        let cost = used.cost(cpu_ns);
         self.end_turn(admitted.permit, admitted.principal, cost, end);
-        self.shared.turns[self.id].note(&used);
+        self.shared.turns[self.id].note(&used, cpu_ns);
         self.principals.count(&mut connection, &cost, end);
         self.balance
             .served(key, &mut connection.served, end - begin);

@@ -8,10 +8,10 @@ use super::message::{ConnectionKey, Message, Ready};
 use super::unit::Unit;
 use super::{Core, Used};
 use crate::commands::{SessionCommand, Spec};
-use crate::connection::{Connection, Parked};
+use crate::connection::{Connection, Parked, Peer};
 use crate::resp::Args;
 use crate::session::{self, Leftover, Transaction, Visit, Watches};
-use crate::tenants::Tenant;
+use crate::tenants::{Question, Tenant};
 
 impl Core {
     /// Runs a session command.
@@ -54,25 +54,29 @@ impl Core {
                 shared: &self.shared,
                 tenant: &connection.tenant,
                 client: &connection.client,
+                hold: Some(&mut connection.hold),
                 state: &mut connection.session.state,
                 output: &mut connection.output,
                 args,
                 now_ms: self.now_ms,
             },
         );
-        if let Some(Leftover::Check { tenant, password }) = left {
-            connection.output.rollback(before.mark);
-            return self.check_password(key, connection, spec, &tenant, &password, used);
-        }
-        if command == SessionCommand::Reset {
-            self.end_transaction(connection);
-            self.forget_watches(connection);
-        }
-        if let Some(Leftover::Speak(tenant)) = left {
-            self.log_in(connection, &tenant);
+        match left {
+            Some(Leftover::Check(question)) => {
+                connection.output.rollback(before.mark);
+                return self.check_password(key, connection, *question);
+            }
+            Some(Leftover::Speak(ref tenant)) => self.log_in(connection, tenant),
+            Some(Leftover::Leave) => self.log_out(connection),
+            None => {}
         }
         connection.publish();
-        answered(connection, spec.class, 1, before, 0, used)
+        let flow = answered(connection, spec.class, 1, before, 0, used);
+        // What follows a login is for the tenant's turns.
+        match left {
+            Some(_) => Flow::Stop,
+            None => flow,
+        }
     }
 
     /// The connection speaks for `tenant` from now on.
@@ -81,6 +85,26 @@ impl Core {
         if Arc::ptr_eq(tenant, &connection.tenant) {
             return;
         }
+        self.speaks_for(connection, tenant);
+        connection.moves_to = Some(tenant.roomiest_core(self.id)).filter(|core| *core != self.id);
+    }
+
+    /// The connection speaks for nobody from now on.
+    fn log_out(&mut self, connection: &mut Connection) {
+        self.end_transaction(connection);
+        self.forget_watches(connection);
+        if Arc::ptr_eq(&connection.tenant, self.shared.tenants.nobody()) {
+            return;
+        }
+        match connection.hold.back(self.now, &connection.client) {
+            None => connection.closing = true,
+            Some(gone) => self.displace(gone),
+        }
+        let nobody = Arc::clone(self.shared.tenants.nobody());
+        self.speaks_for(connection, &nobody);
+    }
+
+    fn speaks_for(&mut self, connection: &mut Connection, tenant: &Arc<Tenant>) {
         // What was watched was another tenant's.
         self.forget_watches(connection);
         // It is charged to the other one at the end of the turn.
@@ -91,25 +115,42 @@ impl Core {
         connection.tenant = Arc::clone(tenant);
         let now = self.shared.options.clock.now();
         self.enroll(tenant, now);
-        connection.moves_to = Some(tenant.roomiest_core(self.id)).filter(|core| *core != self.id);
     }
 
+    /// A command came from a connection that speaks for nobody, and is to be run for somebody.
+    ///
+    /// # Errors
+    /// What it is told: it must log in, or there is no room for it.
+    pub(super) fn join_default(&mut self, connection: &mut Connection) -> Result<(), &'static str> {
+        let Some(tenant) = self.shared.tenants.open_default() else {
+            return Err("NOAUTH Authentication required.");
+        };
+        let state = &mut connection.session.state;
+        let hold = &mut connection.hold;
+        let seated = session::seat(&self.shared, hold, (&connection.tenant, state), &tenant);
+        connection.closing |= state.closing;
+        if !seated {
+            return Err(session::FULL);
+        }
+        self.log_in(connection, &tenant);
+        Ok(())
+    }
+
+    /// Parks a connection until its password has been checked.
     fn check_password(
-        &mut self,
+        &self,
         key: ConnectionKey,
         connection: &mut Connection,
-        spec: &'static Spec,
-        tenant: &Arc<Tenant>,
-        password: &[u8],
-        used: &mut Used,
+        question: Question,
     ) -> Flow {
-        let mailbox = self.mailbox.clone();
-        let done = Box::new(move |right| mailbox.send(Message::Ready(key, Ready::LoggedIn(right))));
-        if self.shared.doorkeeper.slow(tenant, password, done).is_err() {
-            let text = "ERR too many logins are being checked, try again in a second";
-            return refuse(connection, spec.class, text, used);
-        }
         connection.parked = Some(Parked::Login);
+        connection.hold.checked(true);
+        let mailbox = self.mailbox.clone();
+        let told = Box::new(move |checked| {
+            mailbox.send(Message::Ready(key, Ready::LoggedIn(checked)));
+        });
+        let peer = Peer::of(connection.client.addr.ip());
+        self.shared.doorkeeper.ask(question, peer, told);
         Flow::Again
     }
 

@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use engine::EngineError;
 use policy::Nanos;
+use telemetry::Class;
 
 use super::answer::refuse;
 use super::command::Flow;
@@ -47,7 +49,7 @@ impl Core {
 
     /// A tenant is gone: its connections are closed, each in a turn, and then it is forgotten.
     pub(super) fn forget(&mut self, tenant: Arc<Tenant>, now: Nanos) {
-        self.close_killed();
+        self.close_where(|connection| connection.tenant.removed());
         self.leaving.push(tenant);
         self.forget_left(now);
     }
@@ -80,7 +82,7 @@ impl Core {
         used: &mut Used,
     ) -> Flow {
         if let Some(error) = connection.open_error.take() {
-            return refuse(connection, spec.class, &error.reply(), used);
+            return self.failed(connection, spec.class, &error, used);
         }
         connection.parked = Some(Parked::Opening);
         let mailbox = self.mailbox.clone();
@@ -90,6 +92,18 @@ impl Core {
             Box::new(move |error| mailbox.send(Message::Ready(key, Ready::Opened(error)))),
         );
         Flow::Again
+    }
+
+    /// Answers that the storage of the connection's tenant failed.
+    pub(super) fn failed(
+        &self,
+        connection: &mut Connection,
+        class: Class,
+        error: &EngineError,
+        used: &mut Used,
+    ) -> Flow {
+        let text = self.shared.told(&connection.tenant, error);
+        refuse(connection, class, &text, used)
     }
 
     /// Tells the other cores what tenants used here since the last round.
@@ -119,6 +133,7 @@ impl Core {
     pub(super) fn tick(&mut self) {
         let now = self.shared.options.clock.now();
         self.post(now);
+        self.close_late(now);
         self.close_silent();
         self.close_stalled();
         self.relieve();

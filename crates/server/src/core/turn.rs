@@ -7,14 +7,14 @@
 use std::io::IoSlice;
 use std::mem;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use policy::Cost;
 
 use super::command::Flow;
 use super::message::{ConnectionKey, Ready};
 use super::{Core, Used, RESOURCES};
 use crate::connection::{Connection, Parked, Pending, Progress};
-use crate::resp::{Limits, Parsed, Reply};
+use crate::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
 use crate::tenants::Ending;
 
 /// Parts of an output handed to one `writev`.
@@ -23,6 +23,13 @@ const SLICES: usize = 16;
 /// So much of a request may be copied by the core when it needs more room: some 100 us. Of a longer one a handler makes
 /// the copy.
 pub(super) const COPIED_MAX: usize = 1 << 20;
+
+/// Requests of a newcomer in one turn: newcomers have one queue, so that each must be short to all others. To log in takes
+/// one or two.
+const NEWCOMER_REQUESTS: u64 = 8;
+/// A request of more bytes owns the buffer that it came in, and what came behind it is copied to another. A shorter one is
+/// copied if it is to be kept: it would keep the whole buffer, which nobody is charged for.
+const OWNS_BUFFER_BYTES: usize = 64 << 10;
 
 /// What a turn may move: the stage's budget, but never more than a chunk.
 #[derive(Clone, Copy)]
@@ -68,8 +75,12 @@ impl Core {
         let Some(budget) = budget else {
             return finished(connection);
         };
+        let requests_max = match connection.session.state.authenticated {
+            true => u64::MAX,
+            false => NEWCOMER_REQUESTS,
+        };
         let budget = Budget {
-            requests: budget.0[0].max(1),
+            requests: budget.0[0].clamp(1, requests_max),
             bytes_in: budget.0[1].clamp(1, self.chunk),
         };
         if connection.takes_requests() {
@@ -117,9 +128,10 @@ impl Core {
                 connection.parked = Some(Parked::Retry);
                 self.begin_again(key, connection, used);
             }
-            Ready::LoggedIn(right) => {
+            Ready::LoggedIn(checked) => {
                 connection.parked = None;
-                connection.session.state.login_failed = !right;
+                connection.session.state.checked = Some(checked);
+                connection.hold.checked(false);
             }
             Ready::Grown(input) => {
                 connection.parked = None;
@@ -219,11 +231,15 @@ impl Core {
                     connection.unread_since = 0;
                 }
                 Ok(Progress::Closed) => connection.ended = true,
-                Err(_) => return After::Close,
+                Err(_) => {
+                    connection.input = input;
+                    return After::Close;
+                }
             }
         }
         if input.is_empty() {
             connection.parser.rest();
+            self.free(input, &connection.tenant);
         } else {
             connection.input = input;
         }
@@ -265,8 +281,13 @@ impl Core {
                     break true;
                 }
                 Err(error) => {
-                    self.protocol_error(connection, &error.to_string());
-                    at = bytes.len();
+                    match self.larger_than_a_newcomers(connection, error) {
+                        Ok(()) => parser = Parser::new(),
+                        Err(text) => {
+                            self.refuse_connection(connection, &text);
+                            at = bytes.len();
+                        }
+                    }
                     break false;
                 }
             }
@@ -276,8 +297,7 @@ impl Core {
         more
     }
 
-    /// Runs whole requests from a connection's own buffer; large ones are cut off it without a copy.
-    /// True when it needs more bytes.
+    /// Runs whole requests from a connection's own buffer. True when it needs more bytes.
     fn run_all(
         &mut self,
         key: ConnectionKey,
@@ -293,14 +313,22 @@ impl Core {
             }
             match parser.parse(input, &self.limits(connection)) {
                 Ok(Parsed::Command(len)) => {
-                    let owned = parser.owned(input.split_to(len).freeze());
-                    match self.command(key, connection, owned.args(), used) {
-                        Flow::Again => {
+                    let flow = if len > OWNS_BUFFER_BYTES {
+                        let owned = parser.owned(self.cut(connection, input, len));
+                        let flow = self.command(key, connection, owned.args(), used);
+                        if flow == Flow::Again {
                             connection.pending = Some(Pending::Request(owned));
-                            break false;
                         }
-                        Flow::Next if !budget.is_used_up(used) => {}
-                        _ => break false,
+                        flow
+                    } else {
+                        let flow = self.command(key, connection, parser.args(input), used);
+                        if flow != Flow::Again {
+                            input.advance(len);
+                        }
+                        flow
+                    };
+                    if flow != Flow::Next || budget.is_used_up(used) {
+                        break false;
                     }
                 }
                 Ok(Parsed::Skip(len)) => input.advance(len),
@@ -310,14 +338,40 @@ impl Core {
                     break true;
                 }
                 Err(error) => {
-                    self.protocol_error(connection, &error.to_string());
-                    input.clear();
+                    match self.larger_than_a_newcomers(connection, error) {
+                        Ok(()) => parser = Parser::new(),
+                        Err(text) => {
+                            self.refuse_connection(connection, &text);
+                            input.clear();
+                        }
+                    }
                     break false;
                 }
             }
         };
         connection.parser = parser;
         more
+    }
+
+    /// A request breaks the protocol, or is only larger than a newcomer's may be: then the connection speaks for an open
+    /// default from now on, which answers for what it holds, and the request is read again from its start.
+    fn larger_than_a_newcomers(
+        &mut self,
+        connection: &mut Connection,
+        error: ProtocolError,
+    ) -> Result<(), String> {
+        if !error.before_login() || self.shared.tenants.open_default().is_none() {
+            return Err(format!("ERR {error}"));
+        }
+        self.join_default(connection).map_err(str::to_string)
+    }
+
+    /// Cuts a request off the front of `input`, with the buffer. What is behind it is a chunk at most.
+    fn cut(&self, connection: &Connection, input: &mut BytesMut, len: usize) -> Bytes {
+        let rest = BytesMut::from(&input[len..]);
+        let mut request = mem::replace(input, rest);
+        request.truncate(len);
+        self.share(request, &connection.tenant)
     }
 
     fn limits(&self, connection: &Connection) -> Limits {
@@ -362,10 +416,6 @@ impl Core {
             }
         }
         After::Keep
-    }
-
-    fn protocol_error(&self, connection: &mut Connection, text: &str) {
-        self.refuse_connection(connection, &format!("ERR {text}"));
     }
 
     /// The last that is said to a connection.

@@ -13,7 +13,7 @@ use telemetry::Class;
 use crate::commands::{self, Context, Handler, SessionCommand, Spec};
 use crate::connection::client::Client;
 use crate::resp::{Args, Output, OwnedArgs, Protocol, Reply};
-use crate::session::{self, Extent, Queued, State, Transaction, Visit, Watches};
+use crate::session::{self, Calls, Extent, State, Transaction, Visit, Watches};
 use crate::shared::Shared;
 use crate::tenants::{CommandStats, Ending, Places, Tenant};
 
@@ -124,7 +124,7 @@ struct Said {
 pub struct Unit {
     /// The command that the client sent: `EXEC` for a transaction.
     spec: &'static Spec,
-    calls: SmallVec<[Queued; 1]>,
+    calls: Calls,
     extent: Extent,
     /// The replies come as one array (`EXEC`).
     transaction: bool,
@@ -151,7 +151,7 @@ impl Unit {
         let call = (spec, args);
         extent.add(&call);
         let requests = super::command::requests_of(extent.keys);
-        let mut calls = SmallVec::new();
+        let mut calls = Calls::default();
         calls.push(call);
         Self {
             spec,
@@ -179,7 +179,7 @@ impl Unit {
         Self {
             spec,
             requests: transaction.calls.len().max(1) as u64,
-            calls: SmallVec::from_vec(transaction.calls),
+            calls: transaction.calls,
             extent: transaction.extent,
             transaction: true,
             watches,
@@ -243,7 +243,7 @@ impl Unit {
             Scope::Keys => {}
         }
         let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
-        for (spec, args) in &self.calls {
+        for (spec, args) in self.calls.iter() {
             spec.each_key(&args.args(), |name| names.push(name));
         }
         names.extend(self.watches.iter().map(Watch::key));
@@ -394,23 +394,19 @@ impl Unit {
         let Some(state) = &mut told.state else {
             unreachable!("such a unit is made with its connection's state")
         };
-        let (mut reply, before) = (Output::new(), state.clone());
+        let mut reply = Output::new();
         let mut visit = Visit {
             shared: with.shared,
             tenant: with.tenant,
             client: with.client,
             state,
+            hold: None,
             output: &mut reply,
             args,
             now_ms: with.now_ms,
         };
         let left = session::run(command, &mut visit);
-        if left.is_some() {
-            // Nobody logs in inside a transaction.
-            (reply, **state) = (Output::new(), *before);
-            Reply::new(&mut reply, state.protocol)
-                .error("ERR Command not allowed inside a transaction");
-        }
+        debug_assert!(left.is_none(), "who has no seat at hand cannot log in");
         if reports {
             said.bytes += reply.len();
             said.replies.insert(place, reply.to_vec());
@@ -425,7 +421,7 @@ impl Unit {
 
     /// The words of its first command, for the slow log.
     pub fn words(&self) -> Option<&OwnedArgs> {
-        self.calls.first().map(|(_, args)| args)
+        self.calls.iter().next().map(|(_, args)| args)
     }
 
     /// The requests to be charged for it, the first time it is asked.

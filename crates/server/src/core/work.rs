@@ -129,7 +129,8 @@ impl Work {
             }
             Err(error) => {
                 output.rollback(empty);
-                Reply::new(&mut output, self.protocol).error(&error.reply());
+                let text = shared.told(&self.tenant, &error);
+                Reply::new(&mut output, self.protocol).error(&text);
                 Default::default()
             }
         };

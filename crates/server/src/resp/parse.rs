@@ -86,6 +86,16 @@ pub enum ProtocolError {
     TooBigRequest,
 }
 
+impl ProtocolError {
+    /// True if it is one only before a client has authenticated.
+    pub fn before_login(self) -> bool {
+        matches!(
+            self,
+            Self::UnauthenticatedMultibulkLength | Self::UnauthenticatedBulkLength
+        )
+    }
+}
+
 /// What a call of [`Parser::parse`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {

@@ -52,7 +52,7 @@ const PARAMETERS: &[Parameter] = &[
     ("entremet-scheduler", |v| Some(discipline_word(v.shared.tuning().discipline).into())),
     ("io-threads", |v| Some(v.shared.options.cores.to_string())),
     ("latency-monitor-threshold", |_| Some("0".into())),
-    ("maxclients", |v| Some(v.shared.tuning().connections_max.to_string())),
+    ("maxclients", |v| Some(connections_max(v).to_string())),
     // Data is bounded by the disk; the cache's allotment is the tenant's `cache`.
     ("maxmemory", |_| Some("0".into())),
     ("maxmemory-policy", |_| Some("noeviction".into())),
@@ -65,6 +65,14 @@ const PARAMETERS: &[Parameter] = &[
     ("tcp-keepalive", |_| Some(crate::core::KEEPALIVE.as_secs().to_string())),
     ("timeout", |v| Some((v.shared.tuning().idle_timeout_ms / 1_000).to_string())),
 ];
+
+/// An operator's is the server's number, which it may change; a tenant's is its own.
+fn connections_max(visit: &Visit<'_>) -> usize {
+    match visit.operator() {
+        true => visit.shared.plan().connections,
+        false => visit.shared.house.connections_max(visit.tenant.id),
+    }
+}
 
 fn bind(visit: &Visit<'_>) -> String {
     let addresses = visit.shared.addresses.get().map_or(&[][..], Vec::as_slice);
@@ -196,7 +204,12 @@ fn edits(visit: &Visit<'_>) -> Result<Vec<Edit>, String> {
     }
     let edit = |(at, (name, value)): (usize, &Parameter)| {
         let now = value(visit).unwrap_or_default();
-        let limit = visit.shared.options.connections_limit;
+        let shared = visit.shared;
+        let (tenants, tuning) = (shared.tenants.count(), shared.tuning());
+        let limit = shared
+            .options
+            .descriptors
+            .connections_limit(tenants, &tuning);
         edit(name, &now, visit.arg(at + 1), limit).map_err(|why| failed(&visit.text(at), &why))
     };
     pairs().zip(parameters).map(edit).collect()

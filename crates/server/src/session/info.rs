@@ -204,7 +204,8 @@ fn server(facts: &Facts<'_>, lines: &mut Lines) {
 fn clients(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("connected_clients", facts.tenant.connections());
     lines.line("cluster_connections", 0);
-    lines.line("maxclients", facts.shared.tuning().connections_max);
+    let connections_max = facts.shared.house.connections_max(facts.tenant.id);
+    lines.line("maxclients", connections_max);
     lines.fixed(&[("blocked_clients", "0"), ("tracking_clients", "0")]);
 }
 
@@ -214,6 +215,7 @@ fn memory(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("used_memory", used);
     lines.line("used_memory_human", human(used));
     lines.line("used_memory_dataset", stored.cache_bytes);
+    lines.line("mem_clients_normal", facts.tenant.budget.held());
     // Data is bounded by the disk, so no key is ever evicted; only copies of it leave the cache.
     lines.fixed(&[
         ("maxmemory", "0"),

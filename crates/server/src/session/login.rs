@@ -1,37 +1,77 @@
 //! Who a connection speaks for: `AUTH`, `HELLO`, `RESET`, `SELECT`, `ACL WHOAMI`.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::{Leftover, State, Visit};
 use crate::commands::AclCommand;
-use crate::connection::client::Labels;
+use crate::connection::Hold;
 use crate::resp::Protocol;
-use crate::tenants::{Quick, Tenant, DEFAULT};
+use crate::shared::Shared;
+use crate::tenants::{Answer, Checked, Tenant, DEFAULT};
 
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
+const CROWDED: &str = "ERR too many logins are being checked, try again in a second";
+
+/// Redis's words for a connection that is one too many, without the tenant's name: clients compare them as a whole, and try
+/// again for them only.
+pub const FULL: &str = "ERR max number of clients reached";
+
 enum Entry {
+    /// It is to speak for this tenant, and has one of its seats.
     In(Arc<Tenant>),
-    Out,
+    Out(&'static str),
     Unknown(Leftover),
 }
 
 /// Tries a user name and password.
 fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
-    if std::mem::take(&mut visit.state.login_failed) {
-        return Entry::Out;
-    }
-    let name = std::str::from_utf8(user).ok();
-    let Some(tenant) = name.and_then(|name| visit.shared.tenants.get(name)) else {
-        return Entry::Out;
+    let Some(hold) = &mut visit.hold else {
+        return Entry::Out("ERR Command not allowed inside a transaction");
     };
-    match visit.shared.doorkeeper.quick(&tenant, password) {
-        Quick::Yes => Entry::In(tenant),
-        Quick::Unknown => Entry::Unknown(Leftover::Check {
-            tenant,
-            password: password.to_vec(),
-        }),
+    match visit.state.checked.take() {
+        Some(Checked::Wrong) => return Entry::Out(WRONG),
+        Some(Checked::Crowded) => return Entry::Out(CROWDED),
+        Some(Checked::Right | Checked::Changed) | None => {}
     }
+    let shared = visit.shared;
+    match shared.doorkeeper.quick(&shared.tenants, user, password) {
+        Answer::Yes(tenant) => match seat(shared, hold, (visit.tenant, visit.state), &tenant) {
+            true => Entry::In(tenant),
+            false => Entry::Out(FULL),
+        },
+        Answer::No => Entry::Out(WRONG),
+        Answer::Ask(question) => Entry::Unknown(Leftover::Check(question)),
+    }
+}
+
+/// Takes a seat of `tenant` for a connection that speaks for another or nobody. One that would be too many stays what it was,
+/// and is closed after its reply if that was a newcomer, as Redis closes whom it has no room for.
+pub fn seat(
+    shared: &Shared,
+    hold: &mut Hold,
+    (speaks_for, state): (&Arc<Tenant>, &mut State),
+    tenant: &Arc<Tenant>,
+) -> bool {
+    let same = state.authenticated && Arc::ptr_eq(tenant, speaks_for);
+    if same || hold.take(tenant.id) {
+        return true;
+    }
+    state.closing |= !state.authenticated;
+    tenant.refused.fetch_add(1, Ordering::Relaxed);
+    shared.counters.rejected.fetch_add(1, Ordering::Relaxed);
+    if tenant.refusals.now(shared.steady_ms()) {
+        let (has, max) = (
+            tenant.connections(),
+            shared.house.connections_max(tenant.id),
+        );
+        tracing::warn!(
+            tenant = tenant.name, has, max,
+            "a connection was refused: the tenant has as many as it may have, or all together have (max_connections)"
+        );
+    }
+    false
 }
 
 /// `AUTH [user] password`
@@ -44,12 +84,7 @@ pub fn auth(visit: &mut Visit<'_>) -> Option<Leftover> {
             return None;
         }
     };
-    let default_open = visit
-        .shared
-        .tenants
-        .get(DEFAULT)
-        .is_some_and(|tenant| tenant.open());
-    if visit.args.len() == 2 && default_open {
+    if visit.args.len() == 2 && visit.shared.tenants.open_default().is_some() {
         visit.error(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
@@ -61,8 +96,8 @@ pub fn auth(visit: &mut Visit<'_>) -> Option<Leftover> {
             visit.reply().ok();
             Some(Leftover::Speak(tenant))
         }
-        Entry::Out => {
-            visit.error(WRONG);
+        Entry::Out(text) => {
+            visit.error(text);
             None
         }
         Entry::Unknown(check) => Some(check),
@@ -98,13 +133,13 @@ pub fn hello(visit: &mut Visit<'_>) -> Option<Leftover> {
     if let Some((user, password)) = hello.login {
         match enter(visit, user, password) {
             Entry::In(tenant) => login = Some(Leftover::Speak(tenant)),
-            Entry::Out => {
-                visit.error(WRONG);
+            Entry::Out(text) => {
+                visit.error(text);
                 return None;
             }
             Entry::Unknown(check) => return Some(check),
         }
-    } else if !visit.state.authenticated {
+    } else if !visit.state.authenticated && visit.shared.tenants.open_default().is_none() {
         visit.error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -164,21 +199,16 @@ fn greet(visit: &mut Visit<'_>) {
     reply.array(0);
 }
 
-/// `RESET`
-pub fn reset(visit: &mut Visit<'_>) -> Option<Leftover> {
-    let tenant = visit.shared.tenants.get(DEFAULT);
-    let open = tenant.as_ref().is_some_and(|tenant| tenant.open());
-    let labels = Labels {
-        name: String::new(),
-        ..visit.state.labels.clone()
-    };
+/// `RESET`: as if the connection had just come.
+pub fn reset(visit: &mut Visit<'_>) -> Leftover {
+    let mut labels = std::mem::take(&mut visit.state.labels);
+    labels.name.clear();
     *visit.state = State {
-        authenticated: open,
         labels,
-        ..State::new(visit.tenant)
+        ..State::default()
     };
     visit.reply().simple("RESET");
-    tenant.filter(|_| open).map(Leftover::Speak)
+    Leftover::Leave
 }
 
 /// `SELECT 0`

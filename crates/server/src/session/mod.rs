@@ -17,12 +17,13 @@ use std::sync::Arc;
 use crate::commands::SessionCommand;
 use crate::connection::client::{Client, Labels};
 use crate::resp::Protocol;
-use crate::tenants::Tenant;
+use crate::tenants::{Checked, Question, Tenant};
 
 pub use config::discipline_word;
 pub use info::{Counted, REDIS_VERSION};
+pub use login::{seat, FULL};
 pub use slow_log::SlowLog;
-pub use transaction::{Extent, Queued, Transaction, Watches};
+pub use transaction::{Calls, Extent, Transaction, Watches};
 pub use visit::Visit;
 
 /// What a tenant that may not administer is told when it tries.
@@ -62,15 +63,15 @@ impl ReplyMode {
 }
 
 /// What a connection remembers between commands, and commands on the connection change. A transaction works on a copy,
-/// which counts when the transaction takes effect.
-#[derive(Clone, Debug)]
+/// which counts when the transaction takes effect. That of one that has said nothing speaks RESP2.
+#[derive(Clone, Debug, Default)]
 pub struct State {
     /// RESP 2 or 3.
     pub protocol: Protocol,
-    /// It may run commands.
+    /// It speaks for a tenant.
     pub authenticated: bool,
-    /// The slow check of the password it sent has failed; told to the `AUTH` or `HELLO` that waits.
-    pub login_failed: bool,
+    /// How the slow check of the password it sent has ended; told to the `AUTH` or `HELLO` that waits.
+    pub checked: Option<Checked>,
     /// What `CLIENT REPLY` asked for.
     pub reply_mode: ReplyMode,
     /// What it has told of itself.
@@ -80,18 +81,6 @@ pub struct State {
 }
 
 impl State {
-    /// That of a connection that has said nothing: RESP2, in if the tenant is open.
-    pub fn new(tenant: &Tenant) -> Self {
-        Self {
-            protocol: Protocol::Resp2,
-            authenticated: tenant.open(),
-            login_failed: false,
-            reply_mode: ReplyMode::On,
-            labels: Labels::default(),
-            closing: false,
-        }
-    }
-
     /// Shows others what has changed.
     pub fn publish(&self, client: &Client) {
         client.speaks(self.protocol);
@@ -100,6 +89,7 @@ impl State {
 }
 
 /// One connection's session.
+#[derive(Default)]
 pub struct Session {
     /// What commands on the connection change.
     pub state: State,
@@ -109,28 +99,14 @@ pub struct Session {
     pub watches: Watches,
 }
 
-impl Session {
-    /// The session of a connection that has said nothing.
-    pub fn new(tenant: &Tenant) -> Self {
-        Self {
-            state: State::new(tenant),
-            transaction: None,
-            watches: Watches::default(),
-        }
-    }
-}
-
-/// What a login leaves for the core to do.
+/// What a session command leaves for the core to do.
 pub enum Leftover {
-    /// The connection speaks for this tenant from now on; the reply is written.
+    /// The connection speaks for this tenant from now on, whose seat it has; the reply is written.
     Speak(Arc<Tenant>),
+    /// The connection speaks for nobody from now on; the reply is written.
+    Leave,
     /// Only the slow check of a password can tell; the command is run again after it.
-    Check {
-        /// The tenant named.
-        tenant: Arc<Tenant>,
-        /// The password given.
-        password: Vec<u8>,
-    },
+    Check(Box<Question>),
 }
 
 /// Runs a session command other than those on the transaction; a login is left to the core to carry out.
@@ -139,7 +115,7 @@ pub fn run(command: SessionCommand, visit: &mut Visit<'_>) -> Option<Leftover> {
     match command {
         Is::Auth => return login::auth(visit),
         Is::Hello => return login::hello(visit),
-        Is::Reset => return login::reset(visit),
+        Is::Reset => return Some(login::reset(visit)),
         Is::Select => login::select(visit),
         Is::Acl(command) => login::acl(command, visit),
         Is::Quit => {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use engine::Watch;
+use smallvec::SmallVec;
 
 use crate::commands::{Flags, Handler, Spec};
 use crate::resp::OwnedArgs;
 
-/// Bytes of commands that one transaction may queue.
+/// Bytes of commands that one transaction may queue, with what keeps them in order.
 const TRANSACTION_BYTES_MAX: usize = 256 << 20;
 
 /// A command with its words.
@@ -52,11 +53,48 @@ impl Extent {
     }
 }
 
+/// Commands in a row. However many there are, one more is added without moving them: a core does that.
+#[derive(Default)]
+pub struct Calls {
+    full: Vec<Block>,
+    last: Block,
+}
+
+type Block = SmallVec<[Queued; 1]>;
+
+/// Commands of a full block: some 100 KiB.
+const BLOCK_CALLS: usize = 1_024;
+
+impl Calls {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.full.len() * BLOCK_CALLS + self.last.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.last.is_empty() && self.full.is_empty()
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, call: Queued) {
+        if self.last.len() == BLOCK_CALLS {
+            self.full.push(std::mem::take(&mut self.last));
+        }
+        self.last.push(call);
+    }
+
+    /// Each of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Queued> {
+        self.full.iter().flatten().chain(&self.last)
+    }
+}
+
 /// Commands queued between `MULTI` and `EXEC`.
 #[derive(Default)]
 pub struct Transaction {
     /// In order.
-    pub calls: Vec<Queued>,
+    pub calls: Calls,
     /// What they come to.
     pub extent: Extent,
     /// A command was refused while queueing: `EXEC` will refuse all.
@@ -74,7 +112,7 @@ impl Transaction {
 
     /// Queues a command; false if the transaction has grown too large, which spoils it.
     pub fn push(&mut self, call: Queued) -> bool {
-        if self.extent.bytes + call.1.len_bytes() > TRANSACTION_BYTES_MAX {
+        if self.bytes() + CALL_BYTES + call.1.len_bytes() > TRANSACTION_BYTES_MAX {
             self.spoiled = true;
             return false;
         }
@@ -131,5 +169,41 @@ impl Watches {
     /// Whether one of the keys has changed since it was watched.
     pub fn outdated(&self, now_ms: u64) -> bool {
         self.iter().any(|watch| watch.dirty_at(now_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::commands;
+    use crate::resp::{Limits, Parsed, Parser};
+
+    fn ping(number: usize) -> Queued {
+        let request = format!("PING {number}\r\n");
+        let mut parser = Parser::new();
+        let parsed = parser.parse(request.as_bytes(), &Limits::default());
+        assert_eq!(parsed, Ok(Parsed::Command(request.len())));
+        let args = parser.owned(Bytes::from(request));
+        let spec = commands::check(&args.args()).map_err(|bad| bad.text);
+        (spec.expect("PING takes a word"), args)
+    }
+
+    #[test]
+    fn calls_of_several_blocks_keep_their_order() {
+        let mut calls = Calls::default();
+        assert!(calls.is_empty());
+        let many = 2 * BLOCK_CALLS + 3;
+        (0..many).for_each(|number| calls.push(ping(number)));
+        assert_eq!(calls.len(), many);
+        assert!(!calls.is_empty());
+        let words = calls.iter().map(|(_, args)| args.args().get(1).to_vec());
+        let expected = (0..many).map(|number| number.to_string().into_bytes());
+        assert!(words.eq(expected));
+        assert!(
+            calls.last.capacity() <= BLOCK_CALLS,
+            "no block is moved twice its length"
+        );
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::commands::is;
 use crate::connection::client::Client;
+use crate::connection::Hold;
 use crate::resp::{parse_i64, Args, Output, Reply};
 use crate::session::State;
 use crate::shared::Shared;
@@ -20,6 +21,8 @@ pub struct Visit<'a> {
     pub client: &'a Arc<Client>,
     /// What the connection remembers.
     pub state: &'a mut State,
+    /// The connection's seat; it has none at hand inside a transaction and on a handler, where nobody logs in.
+    pub hold: Option<&'a mut Hold>,
     /// Where the reply goes.
     pub output: &'a mut Output,
     /// The command's words.
@@ -41,7 +44,7 @@ impl<'a> Visit<'a> {
 
     /// True when its tenant may administer the server.
     pub fn operator(&self) -> bool {
-        self.tenant.settings().admin
+        self.tenant.operator()
     }
 
     /// Replies with Redis's syntax error.

@@ -35,6 +35,16 @@ impl Pool {
         self.lent_max / 2
     }
 
+    /// What a tenant with this part of all weights can hold at most, bytes.
+    pub fn bytes_max(&self, part_of_weights: f64) -> u64 {
+        self.owned(part_of_weights) + self.lent_to_one_max()
+    }
+
+    /// What is its own of that.
+    fn owned(&self, part_of_weights: f64) -> u64 {
+        (self.owned_max as f64 * part_of_weights.clamp(0.0, 1.0)) as u64
+    }
+
     fn lend(&self, bytes: u64) -> bool {
         let more = |lent: u64| {
             lent.checked_add(bytes)
@@ -84,7 +94,7 @@ impl Budget {
 
     /// Sets its own part by its weight among all, and what it may hold at most, if that was said.
     pub fn allot(&self, part_of_weights: f64, limit: Option<u64>) {
-        let owned = (self.pool.owned_max as f64 * part_of_weights.clamp(0.0, 1.0)) as u64;
+        let owned = self.pool.owned(part_of_weights);
         self.owned_max.store(owned, Ordering::Relaxed);
         self.limit
             .store(limit.unwrap_or(u64::MAX), Ordering::Relaxed);

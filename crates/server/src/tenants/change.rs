@@ -21,7 +21,12 @@ impl Shared {
         name: &str,
         edit: impl FnOnce(&mut TenantSpec),
     ) -> Result<(), RegistryError> {
+        let known = self.tenants.get(name).is_some();
         let tenant = self.tenants.change(name, |spec, others| {
+            if !known {
+                let more = self.tenants.count() + 1;
+                self.plan_for(more).map_err(RegistryError::Infeasible)?;
+            }
             let was_operator = spec.settings.admin;
             edit(spec);
             if was_operator && !spec.settings.admin {
@@ -31,6 +36,7 @@ impl Shared {
             self.fits_the_device(&spec.name, &spec.settings)
         })?;
         self.take_over(&tenant);
+        self.seat();
         self.allot_memory();
         Ok(())
     }
@@ -47,6 +53,7 @@ impl Shared {
             Ok(())
         })?;
         self.dismiss(&tenant);
+        self.seat();
         self.allot_memory();
         Ok(())
     }
@@ -59,6 +66,7 @@ impl Shared {
         for tenant in self.tenants.list() {
             self.take_over(&tenant);
         }
+        self.seat();
         self.promise_the_device();
         self.allot_memory();
         self.counters
@@ -79,6 +87,7 @@ impl Shared {
         if let Some(keyspace) = tenant.keyspace() {
             keyspace.set_sync(tenant.settings().durability.into());
         }
+        self.house.enter(tenant.id, tenant.claim());
         // Its database may be open since before it was removed and came back.
         let _ = self.device_hook(tenant);
         self.broadcast(|| Message::Configure(Arc::clone(tenant)));
@@ -93,6 +102,7 @@ impl Shared {
         if let Some(device) = &self.options.device {
             device.remove(device.number(&tenant.name));
         }
+        self.house.remove(tenant.id);
         // Before a tenant of the same name can be added: it is to start from zero.
         self.metrics.remove(&tenant.name);
         self.broadcast(|| Message::Forget(Arc::clone(tenant)));
@@ -202,7 +212,7 @@ mod tests {
         shared
             .change_tenant("new", |spec| spec.settings.weight = 4.0)
             .unwrap();
-        assert_eq!(shared.tenants.totals().weight, 6.0);
+        assert_eq!(shared.tenants.totals().weight, 5.0);
         let too_much =
             shared.change_tenant("new", |spec| spec.settings.cache_bytes = Some(1 << 40));
         assert!(matches!(too_much, Err(RegistryError::Infeasible(_))));
@@ -234,7 +244,7 @@ mod tests {
             .collect();
         assert_eq!(
             names,
-            ["default", "new"],
+            ["new"],
             "run-time changes win over the configuration"
         );
         shared.engine.shutdown();

@@ -6,9 +6,11 @@
 mod budget;
 mod calls;
 mod change;
+mod doorkeeper;
 mod expiry;
 mod keys;
 mod memory;
+mod overlay;
 mod password;
 mod registry;
 mod settings;
@@ -16,18 +18,20 @@ mod store;
 mod streams;
 mod totals;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use engine::Keyspace;
 use parking_lot::{Mutex, RwLock};
+use policy::seats::Claim;
 use policy::PrincipalId;
 
 pub use budget::{Budget, Pool};
 pub use calls::{CommandStats, Ending};
+pub use doorkeeper::{Answer, Checked, Doorkeeper, Question};
 pub use expiry::Expiry;
 pub use keys::KeyCount;
-pub use password::{Crowded, Doorkeeper, Gate, Password, Quick};
+pub use password::{Gate, Password, Plain, Quick};
 pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
 pub use store::StoreError;
@@ -36,9 +40,10 @@ pub use totals::Totals;
 
 use crate::commands::ScanCursors;
 use crate::connection::client::OwnClients;
+use crate::seldom::Seldom;
 use crate::session::{Counted, SlowLog};
 
-/// The tenant of connections that have not named one.
+/// The tenant of connections that have not named one, where there is such a tenant.
 pub const DEFAULT: &str = "default";
 
 /// One tenant.
@@ -49,9 +54,17 @@ pub struct Tenant {
     pub name: String,
     gate: Gate,
     settings: RwLock<Settings>,
+    /// Fields that the configuration file says otherwise.
+    set_at_run_time: RwLock<Vec<String>>,
     removed: AtomicBool,
     /// Its connections, as they show themselves.
     pub clients: OwnClients,
+    /// Says that its storage fails.
+    pub faults: Seldom,
+    /// Says that it is refused connections.
+    pub refusals: Seldom,
+    /// Connections that it was refused since the start.
+    pub refused: AtomicU64,
     /// Connections by core, so that a new one goes where the tenant has fewest.
     connections: Box<[AtomicU32]>,
     /// Its data, once somebody has asked for it.
@@ -81,8 +94,12 @@ impl Tenant {
             name: spec.name,
             gate: Gate::new(spec.password),
             settings: RwLock::new(spec.settings),
+            set_at_run_time: RwLock::default(),
             removed: AtomicBool::new(false),
             clients: OwnClients::default(),
+            faults: Seldom::default(),
+            refusals: Seldom::default(),
+            refused: AtomicU64::new(0),
             connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
             keyspace: OnceLock::new(),
             keys: KeyCount::default(),
@@ -101,17 +118,37 @@ impl Tenant {
         self.gate.open()
     }
 
+    /// The names of its fields of which the configuration file says something else.
+    pub fn set_at_run_time(&self) -> Vec<String> {
+        self.set_at_run_time.read().clone()
+    }
+
     /// A copy of what it is promised now.
     pub fn settings(&self) -> Settings {
         self.settings.read().clone()
     }
 
+    /// True when it may administer the server.
+    pub fn operator(&self) -> bool {
+        self.settings.read().admin
+    }
+
+    /// How many connections it may have.
+    pub fn claim(&self) -> Claim {
+        let settings = self.settings.read();
+        Claim {
+            connections_max: settings.connections_max.map(|max| max as usize),
+            // Anybody is an operator without a password: what is kept for operators would be kept for nobody.
+            operator: settings.admin && !self.gate.open(),
+        }
+    }
+
     /// As it is now, for a change or for the file.
     fn spec(&self) -> TenantSpec {
         TenantSpec {
-            name: self.name.clone(),
             password: self.gate.password(),
             settings: self.settings(),
+            ..TenantSpec::new(&self.name)
         }
     }
 

@@ -2,19 +2,16 @@
 //!
 //! Passwords are kept as Argon2 hashes, which take tens of milliseconds to check on purpose. A core cannot
 //! spend that, nor can a reconnect storm: the first success leaves a keyed digest in memory, and later
-//! logins with the same password are compared with that in about a microsecond.
-
-use std::thread;
+//! logins with the same password are compared with that in about a microsecond. The slow check is the
+//! [`super::Doorkeeper`]'s.
 
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
-use crossbeam_channel::{bounded, Sender, TrySendError};
 use parking_lot::Mutex;
-use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Longer passwords are refused, so that nobody makes the server hash a megabyte.
-const PLAIN_MAX: usize = 512;
+/// Longer passwords are wrong, so that nobody makes the server hash a megabyte.
+pub const PLAIN_MAX: usize = 512;
 
 /// Memory that checking a hash may take: four times what RFC 9106 (section 4) recommends where memory is short, its
 /// second choice. The first, 2 GiB, is not for a server whose memory is promised to tenants.
@@ -23,9 +20,6 @@ const MEMORY_KIB_MAX: u32 = 256 << 10;
 /// Memory that checking a hash may go over, all passes together: some seconds of a processor.
 const WORK_KIB_MAX: u64 = 4 << 20;
 
-/// Logins that may wait for the slow check before further ones are refused.
-const QUEUE_MAX: usize = 1_024;
-
 /// What a tenant asks of those who log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Password {
@@ -33,6 +27,31 @@ pub enum Password {
     None,
     /// An Argon2 hash in PHC form, `$argon2id$…`.
     Hashed(String),
+}
+
+/// A password in plain text, to be compared with a hash and then forgotten.
+#[derive(Clone, PartialEq)]
+pub struct Plain(Box<str>);
+
+impl Plain {
+    /// Takes the text.
+    pub fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// True if it is this password. Takes as long as a login.
+    pub fn is(&self, password: &Password) -> bool {
+        match password {
+            Password::None => false,
+            Password::Hashed(phc) => verify(phc, self.0.as_bytes()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Plain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Plain(…)")
+    }
 }
 
 impl Password {
@@ -89,16 +108,15 @@ impl Password {
         }
         Ok(Self::Hashed(phc.to_string()))
     }
-
-    /// The slow check: tens of milliseconds for a hash.
-    fn verify(&self, plain: &[u8]) -> bool {
-        match self {
-            Self::None => true,
-            Self::Hashed(phc) => PasswordHash::new(phc)
-                .is_ok_and(|hash| Argon2::default().verify_password(plain, &hash).is_ok()),
-        }
-    }
 }
+
+/// The slow check: tens of milliseconds for a hash in PHC form.
+pub fn verify(phc: &str, plain: &[u8]) -> bool {
+    PasswordHash::new(phc).is_ok_and(|hash| Argon2::default().verify_password(plain, &hash).is_ok())
+}
+
+/// What stands for a name and a password in memory: keyed, so that it says nothing of either.
+pub type Digest = [u8; 32];
 
 /// A tenant's password together with the digest of the last one that was right.
 pub struct Gate {
@@ -107,16 +125,23 @@ pub struct Gate {
 
 struct State {
     password: Password,
-    accepted: Option<hmac::Tag>,
+    /// How often it was changed.
+    generation: u64,
+    accepted: Option<Digest>,
 }
 
-/// The answer of the quick check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the gate knows without a slow check.
+#[derive(Debug, PartialEq, Eq)]
 pub enum Quick {
     /// Let in.
     Yes,
-    /// Only the slow check can tell.
-    Unknown,
+    /// Only the slow check against this hash can tell, and only as long as the password is of this generation.
+    Unknown {
+        /// In PHC form.
+        hash: String,
+        /// The password's.
+        generation: u64,
+    },
 }
 
 impl Gate {
@@ -125,6 +150,7 @@ impl Gate {
         Self {
             state: Mutex::new(State {
                 password,
+                generation: 0,
                 accepted: None,
             }),
         }
@@ -136,6 +162,7 @@ impl Gate {
         if state.password != password {
             *state = State {
                 password,
+                generation: state.generation + 1,
                 accepted: None,
             };
         }
@@ -151,99 +178,43 @@ impl Gate {
         self.state.lock().password == Password::None
     }
 
-    fn quick(&self, key: &hmac::Key, plain: &[u8]) -> Quick {
+    /// The quick check; `digest_of` makes the digest for a generation of the password.
+    pub fn quick(&self, digest_of: impl FnOnce(u64) -> Digest) -> (Quick, Digest) {
         let state = self.state.lock();
-        match (&state.password, &state.accepted) {
-            (Password::None, _) => Quick::Yes,
-            (_, Some(tag)) if hmac::verify(key, plain, tag.as_ref()).is_ok() => Quick::Yes,
-            _ => Quick::Unknown,
-        }
-    }
-
-    fn slow(&self, key: &hmac::Key, plain: &[u8]) -> bool {
-        let password = self.password();
-        if !password.verify(plain) {
-            return false;
-        }
-        let mut state = self.state.lock();
-        // The password may have been changed while the old one was being checked.
-        if state.password == password {
-            state.accepted = Some(hmac::sign(key, plain));
-        }
-        state.password == password
-    }
-}
-
-/// A check that goes to the slow thread; `done` is told the result there.
-struct Job {
-    gate: std::sync::Arc<super::Tenant>,
-    plain: Vec<u8>,
-    done: Box<dyn FnOnce(bool) + Send>,
-}
-
-/// Checks passwords: quickly where that will do, else on a thread of its own.
-pub struct Doorkeeper {
-    key: hmac::Key,
-    jobs: Sender<Job>,
-}
-
-impl Doorkeeper {
-    /// Starts the slow thread. It ends when the doorkeeper is dropped.
-    ///
-    /// # Errors
-    /// No randomness for the digest key, or no thread to be had.
-    pub fn start() -> Result<Self, String> {
-        let mut secret = [0u8; 32];
-        SystemRandom::new()
-            .fill(&mut secret)
-            .map_err(|_| "no system randomness for the password digest key".to_string())?;
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        let slow_key = key.clone();
-        let (jobs, inbox) = bounded::<Job>(QUEUE_MAX);
-        thread::Builder::new()
-            .name("password".into())
-            .spawn(move || {
-                threads::Duty::Handle.begin();
-                let _whole = threads::Whole;
-                for job in inbox {
-                    let right = job.gate.gate.slow(&slow_key, &job.plain);
-                    (job.done)(right);
-                }
-            })
-            .map_err(|e| format!("cannot start the password thread: {e}"))?;
-        Ok(Self { key, jobs })
-    }
-
-    /// The check that costs about a microsecond.
-    pub fn quick(&self, tenant: &super::Tenant, plain: &[u8]) -> Quick {
-        tenant.gate.quick(&self.key, plain)
-    }
-
-    /// The check that takes tens of milliseconds; `done` runs on another thread.
-    ///
-    /// # Errors
-    /// `Err(())` when too many logins wait already.
-    pub fn slow(
-        &self,
-        tenant: &std::sync::Arc<super::Tenant>,
-        plain: &[u8],
-        done: Box<dyn FnOnce(bool) + Send>,
-    ) -> Result<(), Crowded> {
-        let job = Job {
-            gate: std::sync::Arc::clone(tenant),
-            plain: plain.to_vec(),
-            done,
+        let digest = digest_of(state.generation);
+        let quick = match &state.password {
+            Password::None => Quick::Yes,
+            // How long the comparison takes tells something of a keyed digest only, which nobody can choose.
+            Password::Hashed(_) if state.accepted == Some(digest) => Quick::Yes,
+            Password::Hashed(hash) => Quick::Unknown {
+                hash: hash.clone(),
+                generation: state.generation,
+            },
         };
-        match self.jobs.try_send(job) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(Crowded),
+        (quick, digest)
+    }
+
+    /// What the slow check found right is from now on found by the quick one; false if the password is another by now.
+    pub fn accept(&self, generation: u64, digest: Digest) -> bool {
+        let mut state = self.state.lock();
+        let same = state.generation == generation;
+        if same {
+            state.accepted = Some(digest);
         }
+        same
+    }
+
+    /// Whether the quick check would find it right, of this generation.
+    pub fn accepted(&self, generation: u64, digest: Digest) -> bool {
+        let state = self.state.lock();
+        state.generation == generation && state.accepted == Some(digest)
+    }
+
+    /// Whether the password is still of this generation.
+    pub fn still(&self, generation: u64) -> bool {
+        self.state.lock().generation == generation
     }
 }
-
-/// Too many logins wait for the slow check.
-#[derive(Debug)]
-pub struct Crowded;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use policy::dispatch::Allocation;
 use serde::{Deserialize, Serialize};
 use telemetry::Class;
 
-use super::Password;
+use super::{Password, Plain};
 
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,8 @@ pub struct Settings {
     pub admin: bool,
     /// Share relative to the other tenants', > 0.
     pub weight: f64,
+    /// Connections at most; none: as many as are not kept for others.
+    pub connections_max: Option<u32>,
     /// Handlers kept free for this tenant (Cake's reservation).
     pub reserved_permits: u32,
     /// Reads per second promised, normalised to 1 KiB.
@@ -94,6 +96,7 @@ impl Default for Settings {
         Self {
             admin: false,
             weight: 1.0,
+            connections_max: None,
             reserved_permits: 0,
             reserve_get_per_s: None,
             reserve_put_per_s: None,
@@ -162,6 +165,8 @@ pub struct TenantSpec {
     pub name: String,
     /// What is asked at `AUTH`.
     pub password: Password,
+    /// The same in plain text, where the file gives it so.
+    pub plain: Option<Plain>,
     /// The rest.
     pub settings: Settings,
 }
@@ -172,7 +177,20 @@ impl TenantSpec {
         Self {
             name: name.to_string(),
             password: Password::None,
+            plain: None,
             settings: Settings::default(),
+        }
+    }
+
+    /// A plain password is hashed with another salt each time that a file is read: if it is one of those known, it is
+    /// that one still. The plain text is forgotten.
+    pub fn recognise<'a>(&mut self, known: impl Iterator<Item = &'a Password>) {
+        let Some(plain) = self.plain.take() else {
+            return;
+        };
+        let mut known = known;
+        if let Some(same) = known.find(|password| plain.is(password)) {
+            self.password = same.clone();
         }
     }
 }

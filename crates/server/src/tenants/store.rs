@@ -5,16 +5,18 @@
 //! in both; taking them over again changes nothing, since each says all about its tenant.
 
 mod journal;
+mod private;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use journal::Journal;
-use serde::{Deserialize, Serialize};
+use private::{keep_private, PRIVATE};
 
-use super::{Password, Settings, TenantSpec};
+use super::overlay::Change;
 
 /// What the file could not do.
 #[derive(Debug, thiserror::Error)]
@@ -39,52 +41,6 @@ pub enum StoreError {
     },
 }
 
-/// A change made at run time, which outlives the process and wins over the configuration file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "change", rename_all = "kebab-case")]
-pub enum Change {
-    /// The tenant is there, with these settings.
-    Set {
-        /// PHC hash; none: no password.
-        password_hash: Option<String>,
-        /// The rest.
-        settings: Box<Settings>,
-    },
-    /// The tenant named in the configuration file is gone.
-    Removed,
-}
-
-impl Change {
-    /// The change that leaves `spec` in force.
-    pub fn set(spec: &TenantSpec) -> Self {
-        let password_hash = match &spec.password {
-            Password::None => None,
-            Password::Hashed(phc) => Some(phc.clone()),
-        };
-        Self::Set {
-            password_hash,
-            settings: Box::new(spec.settings.clone()),
-        }
-    }
-
-    /// The tenant that the change describes, if it is not a removal.
-    pub fn spec(&self, name: &str) -> Option<TenantSpec> {
-        match self {
-            Self::Removed => None,
-            Self::Set {
-                password_hash,
-                settings,
-            } => Some(TenantSpec {
-                name: name.to_string(),
-                password: password_hash
-                    .clone()
-                    .map_or(Password::None, Password::Hashed),
-                settings: (**settings).clone(),
-            }),
-        }
-    }
-}
-
 /// A journal of fewer changes is not worth writing anew.
 const CHANGES_MIN: usize = 256;
 
@@ -102,17 +58,8 @@ impl Store {
     /// An unreadable or damaged file, or a directory that cannot be written to.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join("tenants.json");
-        let mut changes: BTreeMap<String, Change> = match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|source| StoreError::Damaged {
-                path: path.clone(),
-                source,
-            })?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(source) => return Err(StoreError::Io { path, source }),
-        };
-        let journal = Journal::open(directory, |name, change| {
-            changes.insert(name, change);
-        })?;
+        let mut changes = read(&path)?;
+        let journal = Journal::open(directory, |name, change| take(&mut changes, name, change))?;
         Ok(Self {
             path,
             changes,
@@ -131,7 +78,7 @@ impl Store {
     /// The journal could not be written; the earlier changes stay in force.
     pub fn record(&mut self, name: &str, change: Change) -> Result<(), StoreError> {
         self.journal.append(name, &change)?;
-        self.changes.insert(name.to_string(), change);
+        take(&mut self.changes, name.to_string(), change);
         if self.journal.changes() > self.changes.len().max(CHANGES_MIN) {
             if let Err(error) = self.tidy() {
                 // The journal says everything: it grows until this succeeds.
@@ -139,6 +86,20 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Takes over what became of changes when the file was read, all at once. It is so in any case; if it cannot be
+    /// written down, a later start may find the changes as they were, and says so.
+    pub fn revise(&mut self, changes: Vec<(String, Change)>) {
+        if changes.is_empty() {
+            return;
+        }
+        for (name, change) in changes {
+            take(&mut self.changes, name, change);
+        }
+        if let Err(error) = self.tidy() {
+            tracing::warn!(%error, "what became of run-time changes of tenants could not be written down");
+        }
     }
 
     fn tidy(&mut self) -> Result<(), StoreError> {
@@ -152,12 +113,49 @@ impl Store {
     /// Written aside and renamed, so that a crash leaves the old file or the new one, never half.
     fn write(&self) -> io::Result<()> {
         let aside = self.path.with_extension("json.new");
-        let mut file = File::create(&aside)?;
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true);
+        let mut file = options.mode(PRIVATE).open(&aside)?;
+        // It may be one that an older version left half written.
+        keep_private(&file, &aside)?;
         file.write_all(&serde_json::to_vec_pretty(&self.changes)?)?;
         file.sync_all()?;
         fs::rename(&aside, &self.path)?;
         sync_directory(self.path.parent().unwrap_or(Path::new(".")))
     }
+}
+
+/// The last word on a tenant counts; of one that is as the file says there is none.
+fn take(changes: &mut BTreeMap<String, Change>, name: String, change: Change) {
+    match change {
+        Change::Dropped => changes.remove(&name),
+        change => changes.insert(name, change),
+    };
+}
+
+/// What the file says; nothing if it is not there.
+fn read(path: &Path) -> Result<BTreeMap<String, Change>, StoreError> {
+    let text = || {
+        let mut file = match File::open(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        keep_private(&file, path)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        Ok(Some(text))
+    };
+    let text = text().map_err(|source| StoreError::Io {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let Some(text) = text else {
+        return Ok(BTreeMap::new());
+    };
+    serde_json::from_slice(&text).map_err(|source| StoreError::Damaged {
+        path: path.to_path_buf(),
+        source,
+    })
 }
 
 /// Names of files last when their directory has them on the disk.
@@ -168,11 +166,12 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tenants::TenantSpec;
 
     fn weight(weight: f64) -> Change {
         let mut spec = TenantSpec::new("any");
         spec.settings.weight = weight;
-        Change::set(&spec)
+        Change::between(&spec, None)
     }
 
     fn sizes(directory: &Path) -> (u64, Option<u64>) {

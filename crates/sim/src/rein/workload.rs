@@ -16,6 +16,8 @@ use workload::trace::multiget::Lists;
 const SERVER_PER_S: f64 = 3_750.0;
 /// Keys, as in the testbed's data set (5.1).
 pub(super) const KEYS: u64 = 100_000;
+/// How long replies are waited for after the end.
+const DRAIN_NS: Nanos = 5_000_000_000;
 /// Mean of [`facebook_values`], bytes.
 const VALUE_BYTES: f64 = 329.0;
 
@@ -177,6 +179,7 @@ impl Setting {
             seed,
             duration_ns: self.duration_ns + self.duration_ns / 5,
             warm_up_ns: self.duration_ns / 5,
+            drain_ns: DRAIN_NS,
             cluster: Cluster {
                 nodes: self.nodes,
                 replicas: 3,

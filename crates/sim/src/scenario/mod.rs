@@ -84,6 +84,7 @@ impl Plan {
             seed: scenario.seed,
             duration_ns: ns(warm_up + scenario.duration),
             warm_up_ns: ns(warm_up),
+            drain_ns: ns(scenario.drain),
             faults: faults.collect(),
             pauses: cluster.pauses,
             cluster: cluster.cluster,

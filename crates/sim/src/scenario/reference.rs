@@ -41,17 +41,20 @@ name = "web"
   `constant` arrivals and closed loops only; no traces, no spikes. A scenario that asks for more is refused, with everything that it
   asks for.
 * An operation takes a time drawn around its mean, and what it needs of `bandwidth_in`, `requests` and `bandwidth_out`, one after
-  the other, each first come, first served. A limit delays here, and refuses nothing.
+  the other, each first come, first served. What a limit refuses has failed, as `THROTTLED`; it has used bytes in and a request all the
+  same, and no processor.
 * `placement`, `weights`, `replica = "windows"` and `scheduler = "fair"` are the four mechanisms of Pisces
   ([theory](../theory/placement.md)); each can be played without the others. The controller has only what nodes measured: it
   knows no popularity, no rate and no load of the scenario. A partition that moves is at once where it goes.
 * Where nothing is said, senders take no time, nodes see at once what comes, and machines never pause. `reply`, `look` and `[[pause]]` give them
   what real ones have: a processor for which replies wait, turns between two looks at the network, and hosts and kernels that take the processor away.
 * With `device`, an operation that its node has served goes on to a second stage, before a modelled disk: I/Os are of the value's size, 4 KiB at least, reads
-  anywhere in 64 GiB, writes one after the other. There are no syncs, flushes or compactions, nobody chooses what is in memory, and reservations hold at
-  the first stage only. A pause does not stop the disk.
+  anywhere in 64 GiB, writes one after the other. There are no syncs, flushes or compactions, nobody chooses what is in memory, reservations hold at
+  the first stage only, and reserved permits at this one. A pause does not stop the disk.
 * A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
+* Nothing is sent after the end. Replies are waited for as long as `drain` says, and their latencies count; a request without one has failed, as
+  `unanswered`.
 
 ## What it takes
 

@@ -23,7 +23,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.replicas", Integer(1, 100), Value("1"), "Replicas of each partition; at most `nodes`."),
     key("cluster.partitions", Integer(1, 100_000), Unset("`nodes`"), "Partitions of each tenant's keyspace."),
     key("cluster.permits", Integer(1, 1_024), Value("1"), "Operations that a node serves at a time."),
-    key("cluster.processors", Integer(1, 1_024), Unset("`permits`"), "Processors of a node: an operation that begins beside more than that many takes as many times as long."),
+    key("cluster.processors", Integer(1, 1_024), Unset("`permits`"), "Processors of a node: operations beyond that many share them alike."),
     key("cluster.senders", Integer(1, 10_000), Unset("`nodes`"), "Who splits, tags and sends requests; each knows only what it has seen."),
     key("cluster.one_way", Time("0s", "1s"), Value("\"50us\""), "From a sender to a node, or back."),
     key("cluster.reply", Time("0s", "1s"), Value("\"0s\""), "What a sender's one processor takes for a reply, sending what follows included; replies wait for each other there. What open loops send goes out when it is due."),

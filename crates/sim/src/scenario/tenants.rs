@@ -2,20 +2,25 @@
 
 use super::{cluster, ns};
 use crate::spec::{Arrivals, KeyCount, Requests, Stream, Tenant};
-use policy::dispatch::Allocation;
-use settings::units::{ByteRate, Rate};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use workload::draw::{Counts, Popularity, Sizes};
 use workload::rng::Rng;
-use workload::scenario::{self, Behaviour, Load, Pace, Promise, Scenario, Values};
+use workload::scenario::{self, Behaviour, Load, Pace, Scenario, Values};
 
 pub(super) fn tenants(
     scenario: &Scenario,
     cluster: &cluster::Read,
     problems: &mut Vec<String>,
 ) -> Vec<Tenant> {
-    let one = |tenant: &scenario::Tenant| {
+    let mut one = |tenant: &scenario::Tenant| {
+        let allocation = tenant.promise.allocation;
+        if allocation.reserved_permits > 0 && cluster.cluster.device.is_none() {
+            problems.push(format!(
+                "tenant {:?}: `reserved_permits` are kept free before a device, and there is none; give `cluster.device`, or leave them out",
+                tenant.name
+            ));
+        }
         let mut streams = Vec::new();
         for load in &tenant.loads {
             for (behaviour, from, until) in stretches(load) {
@@ -31,12 +36,12 @@ pub(super) fn tenants(
         Tenant {
             name: tenant.name.clone(),
             group: tenant.group.clone(),
-            allocation: allocation(&tenant.promise),
+            allocation,
             partitions: cluster.partitions,
             streams,
         }
     };
-    scenario.tenants.iter().map(one).collect()
+    scenario.tenants.iter().map(&mut one).collect()
 }
 
 /// A load's behaviours, each with when it begins (`None`: it is there from the warm-up on) and ends.
@@ -56,31 +61,6 @@ fn stretches(load: &Load) -> Vec<(&Behaviour, Option<Duration>, Option<Duration>
     }
     all.retain(|(_, from, until)| until.is_none() || from < until);
     all
-}
-
-fn allocation(promise: &Promise) -> Allocation {
-    let text = |table: &str, key: &str| {
-        let value = match table {
-            "" => promise.table.get(key),
-            table => promise.table.get(table).and_then(|t| t.get(key)),
-        };
-        value?.as_str().map(str::to_string)
-    };
-    let rate = |table: &str, key: &str| Some(text(table, key)?.parse::<Rate>().ok()?.per_s());
-    let mut allocation = Allocation::share(promise.weight);
-    let reserved = [rate("reserve", "get"), rate("reserve", "put")];
-    allocation.reservation_per_s = match reserved {
-        [None, None] => None,
-        [get, put] => Some(get.unwrap_or(0.0) + put.unwrap_or(0.0)),
-    };
-    let permits = promise.table.get("reserved_permits");
-    let permits = permits.and_then(toml::Value::as_integer).unwrap_or(0);
-    allocation.reserved_permits = u32::try_from(permits).unwrap_or(0);
-    allocation.contract_per_s = rate("", "contract");
-    allocation.limit.requests_per_s = rate("limit", "requests");
-    let bytes = text("limit", "bytes").and_then(|text| text.parse::<ByteRate>().ok());
-    allocation.limit.bytes_per_s = bytes.map(ByteRate::per_s);
-    allocation
 }
 
 fn stream(

@@ -46,11 +46,7 @@ pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
         let turn = mix64(number as u64) % count;
         for partition in 0..u64::from(spec.tenants[number].partitions.max(1)) {
             let ring = (0..u64::from(replicas)).map(|r| ((turn + partition + r) % count) as u32);
-            partitions.push(Partition {
-                demand: [0; R],
-                replicas: replicas as usize,
-                nodes: ring.collect(),
-            });
+            partitions.push(Partition::new([0; R], replicas as usize, ring.collect()));
             groups.push(Group::new(number as u32));
         }
     }
@@ -85,6 +81,7 @@ impl Group {
             served,
             rate: std::mem::take(&mut self.asked_ns) / interval_s,
             uses: std::mem::take(&mut self.asked_of_ns).map(|ns| ns / interval_s),
+            primary: std::mem::take(&mut self.written_of_ns).map(|ns| ns / interval_s),
             requests: std::mem::take(&mut self.asked),
         }
     }

@@ -53,8 +53,8 @@ impl Disk {
         principal: PrincipalId,
         allocation: &Allocation,
     ) {
-        let share = Allocation::share(allocation.weight);
-        self.stage.configure(now, principal, &share);
+        let here = allocation.of_permits();
+        self.stage.configure(now, principal, &here);
     }
 
     /// All of a principal's that is here is lost; what the device has begun it ends, for nobody.

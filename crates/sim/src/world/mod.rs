@@ -7,6 +7,8 @@ mod lanes;
 mod node;
 mod pauses;
 mod probe;
+mod processors;
+mod promised;
 mod replies;
 mod send;
 
@@ -53,6 +55,8 @@ enum Event {
     Arrival { stream: u32 },
     /// Operations reach a node: a chain through [`Op::next`].
     Deliver { node: u32, first: Copied },
+    /// A node's processors have done with an operation, if nothing began since they were `asked`.
+    Processed { node: u32, asked: u32 },
     /// A node has served an operation.
     Served { node: u32, place: u32 },
     /// Servers are asked how they stand for a request that is held back.
@@ -88,6 +92,8 @@ struct Request {
     sent_at: Nanos,
     left: u32,
     operations: u32,
+    /// One of its operations was, for a limit.
+    refused: bool,
 }
 
 /// An operation of a request.
@@ -114,6 +120,7 @@ struct Op {
     /// Copies not yet back.
     away: u8,
     answered: bool,
+    refused: bool,
 }
 
 /// Where a partition is.
@@ -132,6 +139,8 @@ struct Group {
     asked: u64,
     /// What was asked for by resource, as time of a node.
     asked_of_ns: [f64; R],
+    /// The same of writes, which go to the first replica.
+    written_of_ns: [f64; R],
     served_ns: Vec<f64>,
 }
 
@@ -146,6 +155,7 @@ impl Group {
             asked_ns: 0.0,
             asked: 0,
             asked_of_ns: [0.0; R],
+            written_of_ns: [0.0; R],
             served_ns: Vec::new(),
         }
     }
@@ -255,7 +265,11 @@ pub struct World<'s> {
     noise: Rng,
     /// When machines pause.
     pauses: Rng,
+    /// What nodes were busy at the end of the warm-up, and at the end.
     busy_before_ns: u64,
+    busy_after_ns: Option<u64>,
+    /// Requests sent in the measured time that have no reply.
+    awaited: u64,
     events: u64,
 }
 
@@ -308,6 +322,8 @@ impl<'s> World<'s> {
             noise: Rng::new(spec.seed, 1 << 40),
             pauses: Rng::new(spec.seed, 1 << 41),
             busy_before_ns: 0,
+            busy_after_ns: None,
+            awaited: 0,
             events: 0,
         };
         world.begin();
@@ -338,18 +354,25 @@ impl<'s> World<'s> {
         self.agenda.after(self.spec.warm_up_ns, Event::Measure);
     }
 
-    /// Lets the next event happen; false at the end of the run.
+    /// Lets the next event happen; false at the end of the run: nothing is sent after `duration_ns`, and replies are waited
+    /// for until all are there, or `drain_ns` longer.
     pub fn step(&mut self) -> bool {
         let Some(event) = self.agenda.pop() else {
             return false;
         };
-        if self.agenda.now() > self.spec.duration_ns {
-            return false;
+        let over_ns = self.now().saturating_sub(self.spec.duration_ns);
+        if over_ns > 0 {
+            let busy_ns = self.busy_ns();
+            self.busy_after_ns.get_or_insert(busy_ns);
+            if self.awaited == 0 || over_ns > self.spec.drain_ns {
+                return false;
+            }
         }
         self.events += 1;
         match event {
             Event::Arrival { stream } => self.arrival(stream as usize),
             Event::Deliver { node, first } => self.deliver(node, first),
+            Event::Processed { node, asked } => self.processed(node, asked),
             Event::Served { node, place } => self.served(node, place),
             Event::Probe { held } => self.probe(held as usize),
             Event::Probed { held } => self.probed(held as usize),
@@ -363,9 +386,7 @@ impl<'s> World<'s> {
             Event::Lost { copy } => self.lost(copy),
             Event::Control => self.control(),
             Event::Fault { fault, begins } => self.fault(fault as usize, begins),
-            Event::Measure => {
-                self.busy_before_ns = self.nodes.iter().map(|node| node.busy_ns).sum();
-            }
+            Event::Measure => self.busy_before_ns = self.busy_ns(),
         }
         true
     }
@@ -376,9 +397,15 @@ impl<'s> World<'s> {
         self.agenda.now()
     }
 
-    /// Time since the warm-up, if it is over.
+    /// Time since the warm-up, in the measured time.
     fn measured_ns(&self) -> Option<Nanos> {
-        self.now().checked_sub(self.spec.warm_up_ns)
+        let over = self.now() > self.spec.duration_ns;
+        let since = self.now().checked_sub(self.spec.warm_up_ns);
+        since.filter(|_| !over)
+    }
+
+    fn busy_ns(&self) -> u64 {
+        self.nodes.iter().map(|node| node.busy_ns).sum()
     }
 
     /// What has come out so far.
@@ -389,7 +416,7 @@ impl<'s> World<'s> {
         for tenant in &mut self.outcome {
             tenant.finish(seconds);
         }
-        let busy_ns: u64 = self.nodes.iter().map(|node| node.busy_ns).sum();
+        let busy_ns = self.busy_after_ns.unwrap_or_else(|| self.busy_ns());
         let permits = f64::from(self.spec.cluster.nodes) * f64::from(self.spec.cluster.permits);
         Outcome {
             tenants: self.outcome,

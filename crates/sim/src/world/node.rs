@@ -1,11 +1,13 @@
 //! A node: a stage, the servers behind it, and the resources that they share.
 
 use super::disk::Disk;
+use super::processors::Processors;
+use super::promised::Promised;
 use super::{Copied, Event, World};
 use crate::prices::Prices;
 use crate::spec::{Noise, Service, Spec};
-use policy::dispatch::{Allocation, DispatchOptions, Meter, Next, Ordered, Ticket};
-use policy::multiget::{Options, LEVELS_MAX};
+use policy::dispatch::{Allocation, DispatchOptions, Grant, Meter, Next, Ordered, Ticket, Verdict};
+use policy::multiget::Options;
 use policy::replica::Feedback;
 use policy::{Cost, Nanos, PrincipalId};
 use std::collections::BTreeMap;
@@ -14,6 +16,7 @@ use workload::rng::{mix64, Rng};
 /// Bytes in, requests, bytes out, and nanoseconds of a permit.
 pub(super) const R: usize = 4;
 const REQUESTS: usize = 1;
+const BYTES_OUT: usize = 2;
 const BYTES: [bool; R] = [true, false, true, false];
 /// Operations that may wait for one tenant: more than any run has, so that nothing is lost unseen.
 const QUEUE_MAX: usize = 1 << 24;
@@ -33,8 +36,9 @@ struct Serving {
     copy: Copied,
     ticket: Ticket,
     began_at: Nanos,
-    ends_at: Nanos,
-    service_ns: Nanos,
+    /// What it needs of a processor that is its alone.
+    work_ns: Nanos,
+    refused: bool,
     /// The node died meanwhile.
     lost: bool,
 }
@@ -65,11 +69,12 @@ pub(super) struct Node {
     /// Expected time of what is queued or in service, as one permit would need it.
     pub(super) backlog_ns: f64,
     in_flight: u32,
-    /// Expected time of what was sent here and not yet served, by level (for the oracle).
-    pub(super) promised_ns: [f64; LEVELS_MAX],
+    /// What was sent here and is not yet served.
+    pub(super) promised: Promised,
     /// Operations of nominal speed at a time.
     parallel: f64,
-    processors: f64,
+    /// Where there are fewer than permits.
+    pub(super) processors: Option<Processors>,
     /// When it asked to be asked again.
     ask_at: Nanos,
 }
@@ -119,9 +124,10 @@ impl Node {
             busy_ns: 0,
             backlog_ns: 0.0,
             in_flight: 0,
-            promised_ns: [0.0; LEVELS_MAX],
+            promised: Promised::default(),
             parallel: f64::from(spec.cluster.parallel()),
-            processors: f64::from(spec.cluster.processors.max(1)),
+            processors: (spec.cluster.parallel() < permits)
+                .then(|| Processors::new(spec.cluster.parallel())),
             ask_at: Nanos::MAX,
         }
     }
@@ -159,7 +165,8 @@ impl Node {
     }
 
     fn configure(&mut self, now: Nanos, principal: PrincipalId, allocation: &Allocation) {
-        self.stage.configure(now, principal, allocation);
+        self.stage
+            .configure(now, principal, &allocation.of_requests());
         if let Some(disk) = &mut self.disk {
             disk.configure(now, principal, allocation);
         }
@@ -206,7 +213,7 @@ impl Node {
             lost.push(serving.copy);
         }
         (self.backlog_ns, self.in_flight) = (0.0, 0);
-        self.promised_ns = [0.0; LEVELS_MAX];
+        self.promised = Promised::default();
         lost
     }
 
@@ -310,30 +317,57 @@ impl World<'_> {
                     }
                     return;
                 }
-                Next::Grant(grant) => {
-                    let op = &self.ops[grant.item.op()];
-                    let beside = at.serving.len() + 1;
-                    let shared = (beside as f64 / at.processors).max(1.0);
-                    let service = &self.spec.cluster.service;
-                    // What it needs of the shared resources comes on top.
-                    let expected_ns = service.expected_ns(op.bytes) * at.slowness * shared;
-                    let service_ns = draw(service, expected_ns, &mut self.noise).max(1.0) as Nanos;
-                    let needs_ns = self.spec.cluster.resources.needs_ns(op.bytes, op.put);
-                    let needs_ns = needs_ns.map(|ns| ns * at.slowness);
-                    let ends_at = at.through_resources(now + service_ns, needs_ns);
-                    let place = at.serving.insert(Serving {
-                        copy: grant.item,
-                        ticket: grant.ticket,
-                        began_at: now,
-                        ends_at,
-                        service_ns,
-                        lost: false,
-                    }) as u32;
-                    self.agenda
-                        .after(ends_at - now, Event::Served { node, place });
-                }
+                Next::Grant(grant) => self.begin_service(node, grant),
             }
         }
+    }
+
+    /// A node begins an operation. One that is refused has come in all the same, and takes no processor's time.
+    fn begin_service(&mut self, node: u32, grant: Grant<Copied, R>) {
+        let now = self.agenda.now();
+        let at = &mut self.nodes[node as usize];
+        let op = &mut self.ops[grant.item.op()];
+        op.refused = grant.verdict != Verdict::Serve;
+        at.promised.begin(op.tag.priority, op.expected_ns);
+        let service = &self.spec.cluster.service;
+        let work_ns = match op.refused {
+            true => 0,
+            false => {
+                // What it needs of the shared resources comes on top.
+                let expected_ns = service.expected_ns(op.bytes) * at.slowness;
+                draw(service, expected_ns, &mut self.noise).max(1.0) as Nanos
+            }
+        };
+        let place = at.serving.insert(Serving {
+            copy: grant.item,
+            ticket: grant.ticket,
+            began_at: now,
+            work_ns,
+            refused: op.refused,
+            lost: false,
+        }) as u32;
+        match &mut at.processors {
+            Some(processors) if work_ns > 0 => {
+                processors.begin(now, place, work_ns);
+                self.ask_processors(node);
+            }
+            _ => self.move_bytes(node, place, now + work_ns),
+        }
+    }
+
+    /// An operation that needs no processor any more from `at` on uses what all of the node's operations share.
+    pub(super) fn move_bytes(&mut self, node: u32, place: u32, from: Nanos) {
+        let now = self.agenda.now();
+        let at = &mut self.nodes[node as usize];
+        let serving = &at.serving[place as usize];
+        let op = &self.ops[serving.copy.op()];
+        let mut needs_ns = self.spec.cluster.resources.needs_ns(op.bytes, op.put);
+        if serving.refused {
+            needs_ns[BYTES_OUT] = 0.0;
+        }
+        let ends_at = at.through_resources(from, needs_ns.map(|ns| ns * at.slowness));
+        self.agenda
+            .after(ends_at - now, Event::Served { node, place });
     }
 
     /// A node has served an operation.
@@ -345,15 +379,20 @@ impl World<'_> {
             at.stage.settle(now, served.ticket, Cost::ZERO);
             return;
         }
-        let service_ns = served.ends_at - served.began_at;
-        let op = &mut self.ops[served.copy.op()];
+        let op = &self.ops[served.copy.op()];
         let bytes = u64::from(op.bytes);
-        let (bytes_in, bytes_out) = if op.put { (bytes, 0) } else { (0, bytes) };
-        let cost = Cost([bytes_in, 1, bytes_out, served.service_ns]);
+        let (bytes_in, bytes_out) = match op.put {
+            true => (bytes, 0),
+            false if served.refused => (0, 0),
+            false => (0, bytes),
+        };
+        // Its own work: not what it waited for processors, bytes and requests that others used.
+        let cost = Cost([bytes_in, 1, bytes_out, served.work_ns]);
         at.stage.settle(now, served.ticket, cost);
+        let service_ns = now - served.began_at;
         at.busy_ns += service_ns;
         let (put, copy) = (op.put, served.copy);
-        if self.needs_device(put) {
+        if !served.refused && self.needs_device(put) {
             self.ask_device(node, copy);
         } else {
             self.finish(node, copy, service_ns);
@@ -376,8 +415,7 @@ impl World<'_> {
         }
         let expected_ns = f64::from(op.expected_ns);
         at.backlog_ns = (at.backlog_ns - expected_ns).max(0.0);
-        let promised = &mut at.promised_ns[usize::from(op.tag.level)];
-        *promised = (*promised - expected_ns).max(0.0);
+        at.promised.end(op.expected_ns);
         op.told[copy.copy()] = at.feedback(service_ns);
         self.agenda
             .after(self.spec.cluster.one_way_ns, Event::Reply { copy });

@@ -19,7 +19,7 @@ impl World<'_> {
         let first = !std::mem::replace(&mut op.answered, true);
         let (told, gone, since_ns) = (op.told[copy], op.away == 0, now - op.sent_at[0]);
         let (number, home) = (op.router, op.homes[copy]);
-        let (bytes, put) = (op.bytes, op.put);
+        let (bytes, put, refused) = (op.bytes, op.put, op.refused);
         let tenant = self.groups[op.group as usize].tenant;
         let router = &mut self.routers[number as usize];
         router.selector.replied(now, node, response_ns, told);
@@ -27,7 +27,7 @@ impl World<'_> {
         let opens = windows.map(|windows| windows.replied(home, response_ns));
         if first {
             self.note_response(since_ns);
-            if now >= self.spec.warm_up_ns {
+            if !refused && self.measured_ns().is_some() {
                 self.outcome[tenant as usize].moved(bytes, put);
             }
         }
@@ -35,6 +35,7 @@ impl World<'_> {
             self.ops.remove(copied.op());
         }
         if first {
+            self.requests[request].refused |= refused;
             self.requests[request].left -= 1;
             if self.requests[request].left == 0 {
                 self.complete(request);
@@ -62,9 +63,15 @@ impl World<'_> {
         let source = &self.sources[done.stream as usize];
         let outcome = &mut self.outcome[source.tenant as usize];
         outcome.ended(at_ns, done.operations);
-        if let Some(at_ns) = at_ns {
-            let operations = (done.sent_at >= self.spec.warm_up_ns).then_some(done.operations);
-            outcome.answered(at_ns, now - done.sent_at, operations);
+        let due = done.sent_at >= self.spec.warm_up_ns;
+        self.awaited -= u64::from(due);
+        let latency_ns = now - done.sent_at;
+        match at_ns {
+            _ if done.refused && due => outcome.refused(at_ns),
+            _ if done.refused => {}
+            Some(at_ns) => outcome.answered(at_ns, latency_ns, due.then_some(done.operations)),
+            None if due => outcome.answered_late(latency_ns),
+            None => {}
         }
         let tenant = &self.spec.tenants[source.tenant as usize];
         let arrivals = tenant.streams[source.stream as usize].arrivals;

@@ -2,7 +2,7 @@
 
 use super::{Copied, Drawn, Event, Lane, Op, Request, World, NOWHERE};
 use crate::spec::{AheadKnown, Arrivals, CostKnown, Redundancy, Selection};
-use policy::multiget::{split, tag, Opset, LEVELS_MAX};
+use policy::multiget::{split, tag};
 use policy::replica::Feedback;
 use policy::{Nanos, PrincipalId};
 use workload::rng::mix64;
@@ -46,12 +46,14 @@ impl World<'_> {
     pub(super) fn arrival(&mut self, stream: usize) {
         let source = &self.sources[stream];
         let spec = &self.spec.tenants[source.tenant as usize].streams[source.stream as usize];
-        if self.agenda.now() >= spec.until_ns {
+        let now = self.agenda.now();
+        if now >= spec.until_ns || now > self.spec.duration_ns {
             return;
         }
         let tenant = source.tenant as usize;
         if let Some(at_ns) = self.measured_ns() {
             self.outcome[tenant].sent(at_ns);
+            self.awaited += 1;
         }
         self.plan_arrival(stream, 0);
         self.draw(stream);
@@ -74,6 +76,7 @@ impl World<'_> {
             sent_at,
             left: drawn.len() as u32,
             operations: drawn.len() as u32,
+            refused: false,
         }) as u32;
         for op in &mut drawn {
             let place = self.choose(router, op.group, op.expected_ns, op.put);
@@ -102,6 +105,7 @@ impl World<'_> {
                     told: [Feedback::default(); 2],
                     away: 0,
                     answered: false,
+                    refused: false,
                 });
                 self.born = self.born.wrapping_add(1);
                 match drawn.place {
@@ -144,8 +148,10 @@ impl World<'_> {
             group.asked += 1;
             let permit_ns = alone_ns / f64::from(cluster.parallel());
             let uses = needs_ns.into_iter().chain([permit_ns]);
-            for (of_ns, ns) in group.asked_of_ns.iter_mut().zip(uses) {
+            let written = group.written_of_ns.iter_mut();
+            for ((of_ns, written_ns), ns) in group.asked_of_ns.iter_mut().zip(written).zip(uses) {
                 *of_ns += ns;
+                *written_ns += if put { ns } else { 0.0 };
             }
             drawn.push(Drawn {
                 group: first + partition as u32,
@@ -174,42 +180,22 @@ impl World<'_> {
             .iter()
             .map(|op| (op.group, self.cost_of(op.expected_ns)));
         split(costs, &mut opsets);
-        if scheduler.ahead == AheadKnown::All {
-            for opset in &mut opsets {
-                opset.ahead = self.ahead(opset);
+        let mut tags = std::mem::take(&mut self.scratch.tags);
+        match scheduler.ahead {
+            AheadKnown::All => self.look_ahead(&mut opsets, &mut tags),
+            AheadKnown::Nothing => {
+                let (now, levels) = (self.agenda.now(), &scheduler.levels);
+                tag(scheduler.strategy, now, &opsets, levels, &mut tags);
             }
         }
-        let (now, levels) = (self.agenda.now(), &scheduler.levels);
-        tag(
-            scheduler.strategy,
-            now,
-            &opsets,
-            levels,
-            &mut self.scratch.tags,
-        );
-        self.scratch.opsets = opsets;
+        (self.scratch.opsets, self.scratch.tags) = (opsets, tags);
     }
 
-    /// What an opset will find ahead of it, as a cost: the mean over its replicas.
-    fn ahead(&self, opset: &Opset) -> u64 {
-        let scheduler = &self.spec.scheduler;
-        let nodes = &self.groups[opset.group as usize].nodes;
-        let level = scheduler.levels.of(opset.cost);
-        let waits_ns: f64 = nodes.iter().map(|&node| self.oracle_ns(node, level)).sum();
-        let ahead_ns = waits_ns / nodes.len() as f64;
-        match scheduler.cost {
-            CostKnown::Expected => ahead_ns as u64,
-            CostKnown::Operations => {
-                (ahead_ns / self.spec.cluster.service.operation_ns.max(1.0)) as u64
-            }
-        }
-    }
-
-    /// What an operation of this level would wait for at a node if nothing else were sent there.
-    fn oracle_ns(&self, node: u32, level: usize) -> f64 {
+    /// What waits at a node or is on its way there.
+    fn oracle_ns(&self, node: u32) -> f64 {
         let node = &self.nodes[node as usize];
-        let ahead: f64 = node.promised_ns[..=level].iter().sum();
-        ahead * node.slowness / f64::from(self.spec.cluster.parallel())
+        let all_ns = node.promised.all_ns() as f64;
+        all_ns * node.slowness / f64::from(self.spec.cluster.parallel())
     }
 
     /// Chooses which replica of a group is asked, and counts on the operation to be there. `None`: it has to wait.
@@ -237,7 +223,7 @@ impl World<'_> {
                 let planned = |node: u32| self.scratch.planned_ns[node as usize];
                 let waits = nodes
                     .iter()
-                    .map(|&node| self.oracle_ns(node, LEVELS_MAX - 1) + planned(node));
+                    .map(|&node| self.oracle_ns(node) + planned(node));
                 let best = waits.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
                 best.map_or(0, |(place, _)| place)
             }
@@ -313,7 +299,7 @@ impl World<'_> {
         sent.sent_at[copy] = self.agenda.now();
         sent.away += 1;
         let at = &mut self.nodes[node as usize];
-        at.promised_ns[usize::from(sent.tag.level)] += f64::from(sent.expected_ns);
+        at.promised.add(sent.tag.priority, sent.expected_ns);
         let copy = Copied::new(op, copy);
         let last = &mut self.scratch.last[node as usize];
         match std::mem::replace(last, copy) {

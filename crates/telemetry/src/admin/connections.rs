@@ -10,11 +10,15 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{watch, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::Tls;
 
 /// Connections served at once; more wait to be accepted. A scraper and a few people need less.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a request's head may take, and an idle connection stay.
+/// How long a handshake or a request's head may take, and an idle connection stay.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// How long one connection may last, so that 64 slow readers cannot hold the address for ever.
@@ -29,6 +33,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Serves until told to stop, then finishes what is under way within the patience given.
 pub(super) async fn serve(
     listener: TcpListener,
+    tls: Option<Tls>,
     app: Router,
     mut stop: watch::Receiver<Option<Duration>>,
 ) {
@@ -41,18 +46,33 @@ pub(super) async fn serve(
                 let mut http = http1::Builder::new();
                 http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(BUFFER_MAX);
                 let service = TowerToHyperService::new(app.clone());
-                let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
-                tokio::spawn(async move {
-                    // A peer that breaks off or stays too long concerns nobody else.
-                    let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
-                    drop(permit);
-                });
+                // A peer that breaks off or stays too long concerns nobody else.
+                match &tls {
+                    None => {
+                        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+                        tokio::spawn(async move {
+                            let _ = timeout(CONNECTION_MAX, connection).await;
+                            drop(permit);
+                        });
+                    }
+                    Some(tls) => {
+                        let acceptor = TlsAcceptor::from(Arc::clone(&tls.read()));
+                        let watcher = graceful.watcher();
+                        tokio::spawn(async move {
+                            if let Ok(Ok(stream)) = timeout(HEAD_MAX, acceptor.accept(stream)).await {
+                                let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
+                                let _ = timeout(CONNECTION_MAX, connection).await;
+                            }
+                            drop(permit);
+                        });
+                    }
+                }
             }
             patience = told(&mut stop) => break patience,
         }
     };
     drop(listener);
-    let _ = tokio::time::timeout(patience, graceful.shutdown()).await;
+    let _ = timeout(patience, graceful.shutdown()).await;
 }
 
 async fn accept(

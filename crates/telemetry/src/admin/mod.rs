@@ -3,6 +3,7 @@
 mod connections;
 mod events;
 mod gather;
+mod guard;
 mod pages;
 mod routes;
 
@@ -12,16 +13,19 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
+use rustls::ServerConfig;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
+use self::guard::Guard;
 use crate::error::TelemetryError;
 use crate::live::{unix_ms, Past};
 use crate::model::AdminSource;
 use crate::registry::Registry;
 
 pub use gather::gather;
+pub use guard::{Access, Token};
 
 /// One turn of the window over which shares and rates are computed: they span one to two turns.
 pub(crate) const TURN: Duration = Duration::from_secs(5);
@@ -30,6 +34,10 @@ pub(crate) const TURN: Duration = Duration::from_secs(5);
 pub struct AdminOptions {
     /// Where to listen; port 0 takes any free one.
     pub address: SocketAddr,
+    /// What is asked of requests.
+    pub access: Access,
+    /// Requests come by TLS, with this.
+    pub tls: Option<Arc<ServerConfig>>,
     /// The cores' counters.
     pub registry: Arc<Registry>,
     /// The rest.
@@ -39,6 +47,8 @@ pub struct AdminOptions {
 /// The running admin server. Dropping it stops it within a second.
 pub struct AdminHandle {
     address: SocketAddr,
+    guard: Arc<Guard>,
+    tls: Option<Tls>,
     stop: watch::Sender<Option<Duration>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -47,6 +57,23 @@ impl AdminHandle {
     /// The address in use, with the real port.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Asks something else of requests from now on.
+    pub fn set_access(&self, access: Access) {
+        self.guard.set(access);
+    }
+
+    /// Serves connections that come from now on with another certificate, where it serves TLS.
+    pub fn set_tls(&self, config: Arc<ServerConfig>) {
+        if let Some(tls) = &self.tls {
+            *tls.write() = config;
+        }
+    }
+
+    /// Whether requests come by TLS.
+    pub fn tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Takes no new connections, waits at most `patience` for answers under way, and ends the thread.
@@ -68,6 +95,9 @@ impl Drop for AdminHandle {
         self.finish(Duration::from_secs(1));
     }
 }
+
+/// What new connections are served with; exchanged while it runs.
+type Tls = Arc<RwLock<Arc<ServerConfig>>>;
 
 /// What the routes share.
 pub(crate) struct Shared {
@@ -114,22 +144,24 @@ pub fn start(options: AdminOptions) -> Result<AdminHandle, TelemetryError> {
         let _inside = runtime.enter();
         tokio::net::TcpListener::from_std(listener).map_err(TelemetryError::Thread)?
     };
+    let guard = Arc::new(Guard::new(address.ip(), options.access));
+    let app = routes::router(Arc::clone(&shared), Arc::clone(&guard));
+    let tls: Option<Tls> = options.tls.map(|config| Arc::new(RwLock::new(config)));
+    let served = tls.clone();
     let thread = thread::Builder::new()
         .name("admin".into())
         .spawn(move || {
             let turns = runtime.spawn(turn(Arc::clone(&shared)));
             let feed = runtime.spawn(events::feed(Arc::clone(&shared)));
-            runtime.block_on(connections::serve(
-                listener,
-                routes::router(shared),
-                stopped,
-            ));
+            runtime.block_on(connections::serve(listener, served, app, stopped));
             turns.abort();
             feed.abort();
         })
         .map_err(|e: io::Error| TelemetryError::Thread(e))?;
     Ok(AdminHandle {
         address,
+        guard,
+        tls,
         stop,
         thread: Some(thread),
     })

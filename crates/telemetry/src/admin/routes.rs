@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State as Extract};
 use axum::http::{header, Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 
+use super::guard::{self, Guard};
 use super::{events, gather, pages, Shared};
 use crate::api::{ErrorText, ErrorView, HistogramsView, ServerView, TenantView};
 use crate::live::view::PastView;
@@ -19,7 +21,7 @@ type Source = Extract<Arc<Shared>>;
 /// Prometheus's text format, version 0.0.4.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(shared: Arc<Shared>, guard: Arc<Guard>) -> Router {
     Router::new()
         .route("/", get(pages::index))
         .route("/ui/{file}", get(pages::file))
@@ -38,6 +40,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/events/{name}", get(events::events_tenant))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(guard, guard::stand))
         .with_state(shared)
 }
 

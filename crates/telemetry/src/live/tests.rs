@@ -45,6 +45,8 @@ impl AdminSource for Said {
             capacities,
             listen: Vec::new(),
             connections: Connections::default(),
+            logins: crate::Logins::default(),
+            certificates: Vec::new(),
             memory: Memory::default(),
             largest_turn: crate::LargestTurn::default(),
             storage: Storage::default(),

@@ -44,9 +44,9 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("redis_up", Gauge, "1 or 0", "1 while the server serves requests.", |s| f64::from(s.state == State::Ready)),
     metric("redis_uptime_in_seconds", Gauge, "seconds", "Time since the start.", |s| s.server.uptime_s as f64),
     metric("redis_connected_clients", Gauge, "connections", "Client connections open now.", |s| s.server.connections.open as f64),
-    metric("redis_max_clients", Gauge, "connections", "Connections that may be open at once (max_connections).", |s| s.server.connections.max as f64),
+    metric("redis_max_clients", Gauge, "connections", "Connections that tenants may have together (max_connections).", |s| s.server.connections.max as f64),
     metric("redis_connections_received_total", Counter, "connections", "Connections accepted.", |s| s.server.connections.accepted as f64),
-    metric("redis_rejected_connections_total", Counter, "connections", "Connections refused because max_connections were open.", |s| s.server.connections.rejected as f64),
+    metric("redis_rejected_connections_total", Counter, "connections", "Connections refused, when they came or logged in, because too many were open.", |s| s.server.connections.rejected as f64),
     metric("redis_commands_processed_total", Counter, "requests", "Requests answered, all tenants.", |s| s.usage.requests as f64),
     metric("redis_net_input_bytes_total", Counter, "bytes", "Bytes of requests, all tenants.", |s| s.usage.bytes_in as f64),
     metric("redis_net_output_bytes_total", Counter, "bytes", "Bytes of replies, all tenants.", |s| s.usage.bytes_out as f64),
@@ -57,10 +57,21 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("redis_memory_used_bytes", Gauge, "bytes", "Memory in caches, memtables and uncommitted records.", |s| s.server.memory.used as f64),
     metric("redis_memory_max_bytes", Gauge, "bytes", "Bound of redis_memory_used_bytes.", |s| s.server.memory.max as f64),
     metric("redis_memory_used_rss_bytes", Gauge, "bytes", "Resident memory of the process.", |s| s.server.memory.resident as f64),
+    metric("entremet_memory_limit_bytes", Gauge, "bytes", "What the process may take of memory (server.max_memory).", |s| s.server.memory.process_max as f64),
+    metric("entremet_request_memory_bytes", Gauge, "bytes", "Memory that requests and replies hold, all tenants.", |s| s.server.memory.requests as f64),
+    metric("entremet_request_memory_max_bytes", Gauge, "bytes", "Bound of entremet_request_memory_bytes.", |s| s.server.memory.requests_max as f64),
     metric("redis_cpu_user_seconds_total", Counter, "seconds", "CPU time of the process in user mode.", |s| s.server.cpu_user_s),
     metric("redis_cpu_sys_seconds_total", Counter, "seconds", "CPU time of the process in the kernel.", |s| s.server.cpu_system_s),
     metric("redis_process_id", Gauge, "id", "Process id.", |s| f64::from(s.server.process_id)),
     metric("redis_slowlog_length", Gauge, "entries", "Entries in the slow log.", |s| s.server.slowlog_length as f64),
+    metric("entremet_newcomers", Gauge, "connections", "Connections that speak for no tenant yet.", |s| s.server.connections.newcomers as f64),
+    metric("entremet_newcomers_max", Gauge, "connections", "Most of those (max_newcomers).", |s| s.server.connections.newcomers_max as f64),
+    metric("entremet_newcomers_displaced_total", Counter, "connections", "Connections closed for others to come, before they spoke for a tenant.", |s| s.server.connections.displaced as f64),
+    metric("entremet_newcomers_late_total", Counter, "connections", "Connections closed because they did not log in in time (login_timeout).", |s| s.server.connections.late as f64),
+    metric("entremet_connections_hasty_total", Counter, "connections", "Connections refused because their address connected too often (connection_rate).", |s| s.server.connections.hasty as f64),
+    metric("entremet_logins_waiting", Gauge, "log-ins", "Passwords in line for the slow hash that tells whether they are right.", |s| s.server.logins.waiting as f64),
+    metric("entremet_login_hashes_total", Counter, "hashes", "Passwords hashed. Who asks the same as another waits for the same hash; the last right password of a tenant is known without one.", |s| s.server.logins.hashed as f64),
+    metric("entremet_logins_refused_total", Counter, "log-ins", "Log-ins refused because too many waited, most of them from the same peer or for the same tenant.", |s| s.server.logins.refused as f64),
     metric("entremet_cores", Gauge, "cores", "Cores that serve requests.", |s| f64::from(s.server.cores)),
     metric("entremet_tenants", Gauge, "tenants", "Tenants configured.", |s| s.tenants.len() as f64),
     metric("entremet_object_cache_bytes", Gauge, "bytes", "Object cache in use, all tenants.", |s| s.server.memory.object_cache as f64),
@@ -74,6 +85,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("entremet_largest_turn_words", Gauge, "words", "Words of requests that a core looked at in one turn, at most since the start.", |s| s.server.largest_turn.words as f64),
     metric("entremet_largest_turn_bytes", Gauge, "bytes", "Bytes that a core read or wrote in one turn, at most since the start.", |s| s.server.largest_turn.bytes as f64),
     metric("entremet_largest_turn_steps", Gauge, "steps", "Keys, records and KiB of values that a core looked at in one turn, at most since the start.", |s| s.server.largest_turn.steps as f64),
+    metric("entremet_largest_turn_cpu_seconds", Gauge, "seconds", "Processor time of one turn of a core, at most since the start.", |s| s.server.largest_turn.cpu_ns as f64 / 1e9),
     metric("entremet_commit_syncs_total", Counter, "syncs", "Syncs of tenants' logs to the disk.", |s| s.server.storage.syncs as f64),
     metric("entremet_commit_errors_total", Counter, "commits", "Group commits that failed; the tenant's writes are refused until one succeeds.", |s| s.server.storage.commit_errors as f64),
     metric("entremet_device_in_doubt", Gauge, "1 or 0", "1 while the device is not scheduled, or by a profile made elsewhere; /api/server says why.", |s| f64::from(s.server.device_doubt.is_some())),
@@ -89,6 +101,10 @@ pub(super) const TENANT: &[Metric<TenantScrape>] = &[
     metric("entremet_tenant_share_wanted_percent", Gauge, "percent", "Its weight's part of the weights of the tenants active in the last 5 to 10 s.", |t| t.share.wanted_percent),
     metric("entremet_tenant_share_got_percent", Gauge, "percent", "Its part of what was served in the last 5 to 10 s, by dominant resource.", |t| t.share.got_percent),
     metric("entremet_tenant_connections", Gauge, "connections", "Connections that speak for it.", |t| t.gauges.connections as f64),
+    metric("entremet_tenant_connections_max", Gauge, "connections", "Connections that it may have while the others have no more than is kept for them.", |t| t.gauges.connections_max as f64),
+    metric("entremet_tenant_connections_refused_total", Counter, "connections", "Log-ins refused because it, or all together, had as many connections as they may have.", |t| t.gauges.connections_refused as f64),
+    metric("entremet_tenant_request_memory_bytes", Gauge, "bytes", "Memory that its requests and replies hold.", |t| t.gauges.request_memory_bytes as f64),
+    metric("entremet_tenant_request_memory_max_bytes", Gauge, "bytes", "What they may hold, if others leave what can be lent.", |t| t.gauges.request_memory_max_bytes as f64),
     metric("entremet_tenant_waiting", Gauge, "connections", "Readable connections waiting at the request stage.", |t| t.gauges.waiting as f64),
     metric("entremet_tenant_occupied_seconds_total", Counter, "seconds", "Time with a request waiting at the request stage, summed over cores.", |t| t.totals.usage.occupied_ns as f64 / 1e9),
     metric("entremet_tenant_keys", Gauge, "keys", "Keys, estimated (fields and members of collections count as well); 0 while its database is closed.", |t| t.gauges.keys as f64),
@@ -128,6 +144,12 @@ pub(super) const CLASS: &[Metric<ClassTotals>] = &[
 pub(super) const THROTTLED: (&str, &str) = (
     "entremet_tenant_throttled_total",
     "Requests answered -THROTTLED, by the limit that was reached.",
+);
+
+/// Labelled by whom it is shown to.
+pub(super) const CERTIFICATE: (&str, &str) = (
+    "entremet_certificate_expires_seconds",
+    "When the certificate expires that is shown to `clients` or by `admin`, seconds since the Unix epoch; nothing without TLS.",
 );
 
 /// Histograms for each tenant and class.

@@ -1,6 +1,6 @@
 //! Writes a scrape as one page.
 
-use super::catalogue::{Metric, CLASS, SERVER, STAGE, TENANT, THROTTLED, TIMES};
+use super::catalogue::{Metric, CERTIFICATE, CLASS, SERVER, STAGE, TENANT, THROTTLED, TIMES};
 use super::{Scrape, TenantScrape};
 use crate::class::Class;
 use crate::exposition::{Kind, Page};
@@ -12,6 +12,7 @@ use crate::totals::ClassTotals;
 pub fn render(scrape: &Scrape) -> String {
     let mut page = Page::default();
     server(&mut page, scrape);
+    certificates(&mut page, scrape);
     for metric in TENANT {
         tenants(&mut page, metric, scrape);
     }
@@ -62,6 +63,15 @@ fn server(page: &mut Page, scrape: &Scrape) {
             &[]
         };
         page.sample(metric.name, labels, (metric.value)(scrape));
+    }
+}
+
+fn certificates(page: &mut Page, scrape: &Scrape) {
+    let (name, help) = CERTIFICATE;
+    page.family(name, Kind::Gauge, help);
+    for certificate in &scrape.server.certificates {
+        let labels = [("shown_to", certificate.shown_to.as_str())];
+        page.sample(name, &labels, certificate.expires_unix_s as f64);
     }
 }
 

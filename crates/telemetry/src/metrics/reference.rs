@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::catalogue::{Metric, CLASS, SERVER, STAGE, TENANT, THROTTLED, TIMES};
+use super::catalogue::{Metric, CERTIFICATE, CLASS, SERVER, STAGE, TENANT, THROTTLED, TIMES};
 use super::device::{COST, DEVICE, OPERATION, TENANT_DEVICE, USE};
 use crate::class::Class;
 use crate::exposition::BOUNDS;
@@ -27,6 +27,9 @@ pub fn reference() -> String {
     let info = "Always 1; labels `redis_version`, `entremet_version`, `redis_mode`, `role`, `scheduler` say what runs.";
     row(&mut text, "redis_instance_info", "gauge", "1", info);
     rows(&mut text, SERVER);
+    let about = "Label `shown_to` (`clients`, `admin`).";
+    section(&mut text, "Certificates", about);
+    row(&mut text, CERTIFICATE.0, "gauge", "seconds", CERTIFICATE.1);
     section(&mut text, "Tenants", "Label `tenant`.");
     rows(&mut text, TENANT);
     let classes: Vec<String> = Class::ALL

@@ -8,11 +8,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use telemetry::admin::{start, AdminHandle, AdminOptions};
+use telemetry::admin::{start, Access, AdminHandle, AdminOptions};
 use telemetry::{
-    AdminSource, Capacities, Class, Connections, DeviceOperation, DeviceSnapshot, DeviceUse,
-    Memory, PrincipalSnapshot, Registry, Request, RequestCost, ServerSnapshot, StageSnapshot,
-    State, Storage, TenantDevice, TenantSnapshot, TenantStage,
+    AdminSource, Capacities, CertificateSnapshot, Class, Connections, DeviceOperation,
+    DeviceSnapshot, DeviceUse, Logins, Memory, PrincipalSnapshot, Registry, Request, RequestCost,
+    ServerSnapshot, StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
 };
 
 /// Says what a server might say.
@@ -45,11 +45,17 @@ impl AdminSource for Fake {
                 max: 10_000,
                 ..Connections::default()
             },
+            logins: Logins::default(),
+            certificates: vec![CertificateSnapshot {
+                shown_to: "clients".into(),
+                expires_unix_s: 1_900_000_000,
+            }],
             memory: Memory::default(),
             largest_turn: telemetry::LargestTurn {
                 words: 7,
                 bytes: 64,
                 steps: 9,
+                cpu_ns: 11,
             },
             storage: Storage::default(),
             cpu_user_s: 1.5,
@@ -137,6 +143,14 @@ fn of_the_device() -> TenantDevice {
 
 /// An admin server on a free port of the loopback interface.
 pub fn serve() -> (AdminHandle, Arc<Fake>, Arc<Registry>) {
+    serve_with(Access::default(), None)
+}
+
+/// The same, that asks this of requests.
+pub fn serve_with(
+    access: Access,
+    tls: Option<Arc<rustls::ServerConfig>>,
+) -> (AdminHandle, Arc<Fake>, Arc<Registry>) {
     let fake = Arc::new(Fake {
         state: Mutex::new(State::Ready),
     });
@@ -144,6 +158,8 @@ pub fn serve() -> (AdminHandle, Arc<Fake>, Arc<Registry>) {
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
     let options = AdminOptions {
         address,
+        access,
+        tls,
         registry: Arc::clone(&registry),
         source: fake.clone(),
     };
@@ -180,7 +196,7 @@ pub struct Answer {
 pub fn get(at: SocketAddr, path: &str) -> Answer {
     exchange(
         at,
-        format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes(),
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),
     )
 }
 
@@ -215,7 +231,7 @@ impl Events {
     /// Asks for the stream and reads the head of the answer.
     pub fn open(at: SocketAddr, path: &str) -> Self {
         let mut stream = TcpStream::connect(at).expect("connect");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").expect("ask");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("ask");
         let mut lines = BufReader::new(stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {

@@ -1,16 +1,19 @@
 //! What a tenant was promised, as `entremet.toml` says it.
 
-use settings::units::Rate;
+use policy::dispatch::{Allocation, Limit};
+use settings::units::{ByteRate, Rate, Time};
 use settings::{Section, Value};
 
 /// The keys of a `[[tenant]]` of `entremet.toml` that a scenario gives, as they were written.
 ///
 /// The load client measures; keeping promises is the server's work. So it only hands them on: to a configuration that
-/// somebody writes (`table`), or to `ENTREMET TENANT SET` with `--provision`.
+/// somebody writes (`table`), to `ENTREMET TENANT SET` with `--provision`, or to the simulator (`allocation`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
     /// Its weight; 1 where the scenario says nothing.
     pub weight: f64,
+    /// Its share, permits and rates; where the scenario says nothing, as on a server whose configuration says nothing.
+    pub allocation: Allocation,
     /// Exactly the keys that were given (`weight`, `sync`, `cache`, `block_cache`, `write_buffers`, `reserved_permits`,
     /// `contract`, `reserve`, `limit`, `slo`), ready to be put into a `[[tenant]]` table.
     pub table: toml::Table,
@@ -20,12 +23,14 @@ impl Promise {
     /// REQUIRES: `written` is the tenant's table in the text that `section` reads.
     pub(super) fn read(section: &Section, written: Option<&toml::Table>) -> Self {
         check(section);
+        let allocation = allocation(section);
         let given = |key: &str| Some((key.to_string(), written?.get(key)?.clone()));
         let names = settings::promise::KEYS
             .iter()
             .filter(|key| key.section() == "tenant");
         Self {
-            weight: section.get_or_default("weight"),
+            weight: allocation.weight,
+            allocation,
             table: names.filter_map(|key| given(key.name())).collect(),
         }
     }
@@ -91,18 +96,35 @@ fn bytes(value: &toml::Value) -> Option<String> {
     Some(bytes.get().to_string())
 }
 
-/// Reads every key for the sake of what is wrong with it.
+fn allocation(section: &Section) -> Allocation {
+    let reserve = section.table("reserve");
+    let per_s = |section: &Section, name: &str| section.get(name).map(Rate::per_s);
+    let reserved = [per_s(&reserve, "get"), per_s(&reserve, "put")];
+    let limit = section.table("limit");
+    let bytes: Option<ByteRate> = limit.get("bytes");
+    let ns = |name: &str| limit.get_or_default::<Time>(name).ns();
+    Allocation {
+        weight: section.get_or_default("weight"),
+        reserved_permits: section.get_or_default("reserved_permits"),
+        reservation_per_s: match reserved {
+            [None, None] => None,
+            [get, put] => Some(get.unwrap_or(0.0) + put.unwrap_or(0.0)),
+        },
+        limit: Limit {
+            requests_per_s: per_s(&limit, "requests"),
+            bytes_per_s: bytes.map(ByteRate::per_s),
+            burst_ns: ns("burst"),
+            max_wait_ns: ns("max_wait"),
+        },
+        contract_per_s: per_s(section, "contract"),
+    }
+}
+
+/// Reads every other key for the sake of what is wrong with it.
 fn check(section: &Section) {
-    use settings::units::{ByteRate, Bytes, Time};
+    use settings::units::Bytes;
     ask::<String>(section, &["sync"]);
     ask::<Bytes>(section, &["cache", "block_cache", "write_buffers"]);
-    ask::<u32>(section, &["reserved_permits"]);
-    ask::<Rate>(section, &["contract"]);
-    ask::<Rate>(&section.table("reserve"), &["get", "put"]);
-    let limit = section.table("limit");
-    ask::<Rate>(&limit, &["requests"]);
-    ask::<ByteRate>(&limit, &["bytes"]);
-    ask::<Time>(&limit, &["burst", "max_wait"]);
     for slo in section.tables("slo", |_, place| format!("slo number {}", place + 1)) {
         ask::<String>(&slo, &["class"]);
         ask::<Rate>(&slo, &["throughput", "contract"]);

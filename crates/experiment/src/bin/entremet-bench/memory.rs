@@ -101,11 +101,11 @@ fn tenants(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
 }
 
 /// Connections that answer, and the memory that each adds.
-fn hold(server: &Server) -> Result<(f64, f64), ExperimentError> {
+fn hold(server: &Server, identity: &Identity) -> Result<(f64, f64), ExperimentError> {
     let before = resident(server);
     let mut held = Vec::new();
     for _ in 0..CONNECTIONS {
-        let mut control = Control::connect(server.address, &Identity::default(), PATIENCE)?;
+        let mut control = Control::connect(server.address, identity, PATIENCE)?;
         control.command(&[b"GET", b"key"])?;
         held.push(control);
     }
@@ -119,10 +119,10 @@ fn hold(server: &Server) -> Result<(f64, f64), ExperimentError> {
 
 fn connections(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let server = start(setup, 1)?;
-    let (alive, each) = hold(&server)?;
+    let (alive, each) = hold(&server, &identity("tenant0"))?;
     drop(server);
     let redis = Server::redis(setup.server_core)?;
-    let (redis_alive, redis_each) = hold(&redis)?;
+    let (redis_alive, redis_each) = hold(&redis, &Identity::default())?;
     let sides = format!("entremet {each:.1} KiB; redis {redis_each:.1} KiB");
     let row = Row::new("idle connection, KiB", Bound::AtMost(20.0), vec![each]);
     rows.add(row.sides(sides));

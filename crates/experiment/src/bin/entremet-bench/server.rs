@@ -65,11 +65,14 @@ impl Entremet {
         let mut config = Table::new();
         let scheduler = Table::from_iter([("request".to_string(), self.request.into())]);
         config.insert("scheduler".into(), Value::Table(scheduler));
-        let server = Table::from_iter([("max_connections".to_string(), 12_000.into())]);
+        let server = Table::from_iter([
+            ("max_connections".to_string(), 16_000.into()),
+            // All clients come from one address here, and as fast as they can.
+            ("connection_rate".to_string(), "1M/s".into()),
+        ]);
         config.insert("server".into(), Value::Table(server));
         if self.cache_mib > 0 {
-            // The default tenant has its part of the cache too.
-            let whole_mib = self.cache_mib * (self.tenants.len() as u64 + 1);
+            let whole_mib = self.cache_mib * self.tenants.len() as u64;
             let whole = format!("{whole_mib}MiB").into();
             let engine = Table::from_iter([("object_cache".to_string(), whole)]);
             config.insert("engine".into(), Value::Table(engine));

@@ -104,7 +104,8 @@ impl Maker {
             }
             Err(error) => {
                 output.rollback(empty);
-                Reply::new(&mut output, work.protocol).error(&error.reply());
+                let text = shared.told(&work.tenant, &error);
+                Reply::new(&mut output, work.protocol).error(&text);
                 Default::default()
             }
         };

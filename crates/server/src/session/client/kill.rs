@@ -1,12 +1,10 @@
 //! `CLIENT KILL`: closing connections of one's own tenant.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::{own, type_is_normal, unknown_type};
 use crate::commands::is;
 use crate::connection::client::Client;
-use crate::core::Message;
 use crate::resp::parse_i64;
 use crate::session::Visit;
 
@@ -63,11 +61,8 @@ pub(super) fn kill(visit: &mut Visit<'_>) {
             // The reply is still to be sent.
             visit.state.closing = true;
         } else {
-            client.killed.store(true, Ordering::Release);
+            visit.shared.kill(&client);
         }
-    }
-    if killed > 0 {
-        visit.shared.broadcast(|| Message::Kill);
     }
     match (old_form, killed) {
         (true, 0) => visit.error("ERR No such client"),

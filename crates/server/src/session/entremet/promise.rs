@@ -70,6 +70,10 @@ impl Promise {
                 let weight = weight.ok_or_else(|| wrong("a number from 0.001 to 1000"))?;
                 Box::new(move |settings| settings.weight = weight)
             }
+            "MAX-CONNECTIONS" => {
+                let max = count(value).ok_or_else(|| wrong("a whole number above 0, or AUTO"))?;
+                Box::new(move |settings| settings.connections_max = max)
+            }
             "RESERVED-PERMITS" => {
                 let permits: u32 = text(value)
                     .parse()
@@ -88,7 +92,7 @@ impl Promise {
                     .1;
                 Box::new(move |settings| settings.durability = durability)
             }
-            "CACHE" | "BLOCK-CACHE" | "WRITE-BUFFERS" => {
+            "CACHE" | "BLOCK-CACHE" | "WRITE-BUFFERS" | "REQUEST-MEMORY" => {
                 let bytes =
                     bytes(value).ok_or_else(|| wrong("a size in bytes, like 64mb, or AUTO"))?;
                 memory_edit(&name, bytes)
@@ -138,6 +142,7 @@ fn memory_edit(name: &str, bytes: Option<u64>) -> Edit {
     let field: fn(&mut Settings) -> &mut Option<u64> = match name {
         "CACHE" => |settings| &mut settings.cache_bytes,
         "BLOCK-CACHE" => |settings| &mut settings.block_cache_bytes,
+        "REQUEST-MEMORY" => |settings| &mut settings.request_bytes,
         _ => |settings| &mut settings.write_buffer_bytes,
     };
     Box::new(move |settings| *field(settings) = bytes)
@@ -162,6 +167,14 @@ fn rate(word: &[u8]) -> Option<Option<f64>> {
     number(word.strip_suffix(b"/s").unwrap_or(word))
         .filter(|rate| *rate > 0.0)
         .map(Some)
+}
+
+/// A number above 0, or `auto`.
+fn count(word: &[u8]) -> Option<Option<u32>> {
+    if is(word, "AUTO") {
+        return Some(None);
+    }
+    text(word).parse().ok().filter(|count| *count > 0).map(Some)
 }
 
 /// A size with Redis's units (`k` is 1000, `kb` is 1024, …), or `auto`: by weight.
@@ -199,7 +212,7 @@ mod tests {
         let words =
             "weight 2.5 RESERVED-PERMITS 2 reserve-get 2000/s RESERVE-PUT 500 limit-requests 5e4 \
                      LIMIT-BYTES 1000000/s CONTRACT 1500/s SYNC always CACHE 64mb BLOCK-CACHE 32mb \
-                     WRITE-BUFFERS 16mb ADMIN yes NOPASS";
+                     WRITE-BUFFERS 16mb REQUEST-MEMORY 8mb MAX-CONNECTIONS 50 ADMIN yes NOPASS";
         let promise = read(words).unwrap();
         assert_eq!(promise.password, Some(NewPassword::Known(Password::None)));
         let mut settings = Settings::default();
@@ -212,6 +225,7 @@ mod tests {
         let wanted = Settings {
             admin: true,
             weight: 2.5,
+            connections_max: Some(50),
             reserved_permits: 2,
             reserve_get_per_s: Some(2_000.0),
             reserve_put_per_s: Some(500.0),
@@ -221,7 +235,7 @@ mod tests {
             cache_bytes: Some(64 << 20),
             block_cache_bytes: Some(32 << 20),
             write_buffer_bytes: Some(16 << 20),
-            request_bytes: None,
+            request_bytes: Some(8 << 20),
             slos: Vec::new(),
         };
         assert_eq!(settings, wanted);
@@ -255,6 +269,10 @@ mod tests {
             (
                 "CACHE 5x",
                 "ERR CACHE must be a size in bytes, like 64mb, or AUTO",
+            ),
+            (
+                "MAX-CONNECTIONS 0",
+                "ERR MAX-CONNECTIONS must be a whole number above 0, or AUTO",
             ),
             ("ADMIN maybe", "ERR ADMIN must be YES or NO"),
             (

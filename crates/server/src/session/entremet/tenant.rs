@@ -59,8 +59,10 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
         .iter()
         .find(|(_, durability)| *durability == settings.durability)
         .map_or("", |(word, _)| word);
+    let connections_max = visit.shared.house.connections_max(tenant.id);
+    let changed = tenant.set_at_run_time();
     let mut reply = visit.reply();
-    reply.map(15);
+    reply.map(20);
     for (field, value) in [
         ("name", tenant.name.as_str()),
         ("password", if tenant.open() { "none" } else { "set" }),
@@ -86,6 +88,10 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
         }
     }
     for (field, value) in [
+        ("connections", i64::from(tenant.connections())),
+        ("max-connections", connections_max as i64),
+        ("request-memory", tenant.budget.held() as i64),
+        ("max-request-memory", tenant.budget.bytes_max() as i64),
         ("reserved-permits", i64::from(settings.reserved_permits)),
         ("cache", allotted.cache_bytes as i64),
         ("block-cache", allotted.memory.block_cache_bytes as i64),
@@ -94,6 +100,8 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
         reply.bulk(field.as_bytes());
         reply.int(value);
     }
+    reply.bulk(b"set-at-run-time");
+    reply.bulk(changed.join(" ").as_bytes());
 }
 
 fn set(visit: &Visit<'_>) -> Result<(), String> {

@@ -2,10 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{sync_directory, Change, StoreError};
+use super::private::{keep_private, PRIVATE};
+use super::{sync_directory, StoreError};
+use crate::tenants::overlay::Change;
 
 /// The file, open. What stands in it behind `bytes` was never acknowledged.
 pub(super) struct Journal {
@@ -106,7 +108,8 @@ impl Journal {
 fn read(path: &Path, directory: &Path) -> io::Result<(File, Vec<u8>)> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(path)?;
+    let mut file = options.mode(PRIVATE).open(path)?;
+    keep_private(&file, path)?;
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
     if text.is_empty() {
