@@ -1,6 +1,7 @@
 """One connection, what it has asked for, and what it must be answered: by a redis-server for each tenant, which is told the same."""
 
 import socket
+from collections import deque
 from dataclasses import dataclass, field
 
 from schedule import KEYS
@@ -13,6 +14,8 @@ from harness.resp import encode
 MISSING = object()
 # Nothing happens for so long only if something hangs, however busy the machine is.
 HANG_S = 60
+# Calls that are shown with one that was answered wrongly.
+REMEMBERED = 30
 ALL_KEYS = set(KEYS)
 
 
@@ -91,6 +94,7 @@ class Session:
         self.queued, self.watched, self.needs = None, set(), set()
         # A request of which a part was sent, and what is left of it; what was asked and is not told to the model yet.
         self.tail, self.asked = None, []
+        self.told = deque(maxlen=REMEMBERED)
         self.id = self.stream.ask("CLIENT", "ID")
         self.model, self.modelled = Stream(models["default"]), ("default", 2)
 
@@ -221,22 +225,32 @@ class Session:
         self.modelled = (tenant, protocol)
 
     def compare(self, call, theirs):
-        if call.reply is MISSING:
-            return
-        said = f"connection {self.number}: {brief(call.command)} was answered {brief(call.reply)}"
-        if call.wants:
-            assert call.wants(call.reply), said
-            return
-        if call.command[0] == b"EXEC" and isinstance(call.reply, list) and isinstance(theirs, list) and len(theirs) == len(call.parts):
-            for part, our, their in zip(call.parts, call.reply, theirs):
-                assert same(part, our, their), f"{said}; {brief(part)} in it {brief(our)}, by the model {brief(their)}"
-            assert len(call.reply) == len(theirs), said
-            return
-        assert same(call.command, call.reply, theirs), f"{said}, by the model {brief(theirs)}"
+        """Whether a reply is the one that there must be."""
+        wrong = call.reply is not MISSING and mistake(call, theirs)
+        before = "; ".join(f"{brief(known.command)}: {brief(known.reply)}" for known in self.told)
+        assert not wrong, f"connection {self.number}: {brief(call.command)}: {wrong}, after {before}"
+        self.told.append(call)
+
+
+def mistake(call, theirs):
+    """What is wrong with a reply, or None."""
+    if call.wants:
+        return None if call.wants(call.reply) else f"answered {brief(call.reply)}"
+    if call.command[0] == b"EXEC" and isinstance(call.reply, list) and isinstance(theirs, list) and len(call.reply) == len(call.parts):
+        for part, our, their in zip(call.parts, call.reply, theirs):
+            if not same(part, our, their):
+                return f"in it {brief(part)} was answered {brief(our)}, by the model {brief(their)}"
+        return None
+    return None if same(call.command, call.reply, theirs) else f"answered {brief(call.reply)}, by the model {brief(theirs)}"
 
 
 def brief(thing):
-    shown = repr(thing)
-    return shown if len(shown) < 300 else f"{shown[:200]}... {len(shown)} characters ...{shown[-80:]}"
+    """What it is, as far as one wants to read it."""
+    if isinstance(thing, (tuple, list)) and not isinstance(thing, str):
+        words = [brief(word) for word in thing[:12]]
+        return f"({' '.join(words)}{f' … {len(thing)} words' if len(thing) > 12 else ''})"
+    if isinstance(thing, bytes):
+        return f"{thing[:24].decode('latin-1')}… {len(thing)} bytes" if len(thing) > 24 else thing.decode("latin-1")
+    return "no reply" if thing is MISSING else repr(thing)[:200]
 
 

@@ -16,8 +16,8 @@ from harness.server import Server, Tenant
 from harness.waiting import eventually
 
 CHECK_EVERY = 10
-# One whose data nobody looks at: it sends what it likes.
-NOISE = Tenant("noise")
+# One whose data nobody looks at: it sends what it likes, and comes to the end of its memory.
+NOISE = Tenant("noise", extra='request_memory = "1MiB"')
 WHO = (Tenant("default"), Tenant("alpha", sync="always"), Tenant("beta", sync="never"), NOISE)
 PAIR = [b"~a", b"~b"]
 
@@ -184,7 +184,7 @@ class World:
                 reads[sock].stream.receive()
                 reads[sock].take()
             assert time.monotonic() - moved < HANG_S, "no reply: " + "; ".join(
-                f"connection {n} waits for {[brief(c.command) for c in s.asked if c.answered and c.reply is MISSING][:2]}" for n, s in going.items()
+                f"connection {n} waits for {brief([c.command for c in s.asked if c.answered and c.reply is MISSING][:2])}" for n, s in going.items()
             )
             assert self.server.running(), f"the server has ended:\n{self.server.said()[-3000:]}"
 
@@ -220,7 +220,7 @@ class World:
         pairs = [call for session in active for call in session.asked if call.pair]
         cut = [session for session in active if session.expected()]
         for session in active:
-            assert not session.expected() or self.cuts(session.number), f"it was closed: {brief([call for call in session.asked if call.reply is MISSING][:2])}"
+            assert not session.expected() or self.cuts(session.number), f"it was closed: {brief([call.command for call in session.asked if call.reply is MISSING])}"
             if session not in cut:
                 assert not session.stream.input, f"connection {session.number} was told more: {brief(bytes(session.stream.input))}"
                 session.advance(*session.asked)
@@ -228,17 +228,18 @@ class World:
         gone = [session for session in cut if not self.now.event]
         for session in gone:
             session.stream.close()
+        ended = []
         if self.now.event:
-            killed, self.kills = self.sessions, {}
+            # Their models are asked once more.
+            ended, self.sessions, self.kills = self.sessions, [], {}
             self.leave()
             self.begin()
-            for session in killed:
-                session.model.close()
-                session.model, session.modelled = Stream(self.models[session.modelled[0]]), session.modelled
         elif gone:
             eventually(lambda: self.has_gone(gone), HANG_S, "who is cut off is gone")
         for session in cut:
             self.reconcile(session)
+        for session in ended:
+            session.close()
         if not self.now.solo:
             self.count_pairs(pairs, base)
         self.see_off(gone)
@@ -278,7 +279,7 @@ class World:
     def reconcile(self, session):
         """Of what was sent and not answered a part may have been done: none of it before what came in front of it."""
         done = max((number for number, call in enumerate(session.asked) if call.reply is not MISSING), default=-1) + 1
-        sent, keys = [brief(call.command) for call in session.asked[done:]], self.packets[session.number].keys
+        sent, keys = brief([call.command for call in session.asked[done:]]), self.packets[session.number].keys
         session.advance(*session.asked[:done])
         for call in [*session.asked[done:], None]:
             difference = self.difference(keys)
@@ -358,9 +359,9 @@ class World:
     def left(self):
         """What is held for connections that are gone; an assertion, so that whoever waits in vain says what."""
         server, tenants = self.api("server"), self.api("tenants")
-        held = {"connections": server["connections"]["open"], "jobs": server["storage"]["handler_jobs"]}
+        held = {"connections": server["connections"]["open"], "jobs": server["storage"]["handler_jobs"], "requests": server["memory"]["requests"]}
         for tenant in tenants:
-            held[tenant["name"]] = sum(tenant[name] for name in ("connections", "waiting", "uncommitted_bytes"))
+            held[tenant["name"]] = sum(tenant[name] for name in ("connections", "waiting", "uncommitted_bytes", "request_memory_bytes"))
             held[f"{tenant['name']}'s stages"] = sum(stage["waiting"] + stage["permits_in_use"] for stage in tenant["stages"])
         assert not any(held.values()), held
         return False
