@@ -19,7 +19,7 @@ VENV_PY := $(BUILD)/venv/bin/python
 export ENTREMET_SERVER ?= $(ENTREMET)
 
 .PHONY: help setup setup-build setup-tests build run fmt lint test test-unit test-tidy \
-        test-operations test-browser test-experiments test-clients test-conformance test-crash soak fuzz bench experiments clean distclean
+        test-operations test-browser test-experiments test-clients test-conformance test-crash test-sessions soak fuzz bench experiments clean distclean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,13 +72,16 @@ test-browser: ## The dashboard in a headless Chromium
 test-crash: ## kill -9, full disks, hostile clients
 	@tools/test.sh crash
 
+test-sessions: ## Random sessions of several tenants, against a model of each
+	@tools/test.sh sessions
+
 test-experiments: ## Every experiment in its short form
 	@tools/test.sh experiments
 
-soak: ## Crash tests, random sequences and fuzzing for hours instead of minutes
-	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 \
+soak: ## Crash tests, random sessions and sequences, and fuzzing for hours instead of minutes
+	@ENTREMET_KILL_ROUNDS=1000 ENTREMET_SEQUENCES=1000 ENTREMET_SEED=$$RANDOM FUZZ_SECONDS=3600 ENTREMET_SESSION_SECONDS=7200 \
 		ENTREMET_HOSTILE_WORDS=1000000 ENTREMET_HOSTILE_BYTES=134217728 ENTREMET_HOSTILE_MEMBERS=1000000 ENTREMET_HOSTILE_MEMORY=1 \
-		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=7200 tools/test.sh crash conformance fuzz
+		ENTREMET_SUITE_TIMEOUT_S=7200 PYTEST_ARGS=--timeout=9000 tools/test.sh crash sessions conformance fuzz
 
 fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)
 	@tools/fuzz.sh

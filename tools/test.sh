@@ -5,13 +5,14 @@
 #
 #   ENTREMET_SERVER        another server to test (a redis-server proves the harness)
 #   ENTREMET_KILL_ROUNDS   rounds of kill -9 (50)          ENTREMET_SEED   of random tests (1)
-#   FUZZ_SECONDS           length of the fuzzing (120)     PYTEST_ARGS     further arguments, such as "-k disk -x"
+#   FUZZ_SECONDS           fuzzing the parser (120)        PYTEST_ARGS     further arguments, such as "-k disk -x"
+#   ENTREMET_SESSION_SECONDS   fuzzing whole sessions (40)
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
 
-ALL=(setup format lint tidy build unit debug experiments operations browser clients crash conformance fuzz)
+ALL=(setup format lint tidy build unit debug experiments operations browser clients crash sessions conformance fuzz)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry)
 
@@ -47,7 +48,7 @@ run_phase() (
             for crate in "${DEBUG_CRATES[@]}"; do packages+=(-p "$crate"); done
             cargo test --locked "${packages[@]}" --no-fail-fast
             ;;
-        experiments | operations | browser | clients | crash | conformance) pytest "$1" ;;
+        experiments | operations | browser | clients | crash | sessions | conformance) pytest "$1" ;;
         fuzz) tools/fuzz.sh ;;
         *) die "no phase is named $1; there are: ${ALL[*]}" ;;
     esac
