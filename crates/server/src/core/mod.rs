@@ -117,8 +117,9 @@ pub struct Core {
     /// were let in before, so they need no tokens and come in turns with those; the request stage is told what they
     /// cost.
     returns: Stage<ConnectionKey, RESOURCES>,
-    /// The last turn was one of those.
+    /// They have their turns now, until `stretch_ends`; then requests.
     returned: bool,
+    stretch_ends: Nanos,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
     waiting: Waiting,
@@ -182,6 +183,7 @@ impl Core {
             stage: Stage::new(shared.request_stage(), 1, ()),
             returns: Stage::new(shared.request_stage(), 1, ()),
             returned: false,
+            stretch_ends: now,
             handlers: Stage::new(shared.handler_stage(), telemetry::CLASSES, ()),
             waiting: Waiting::default(),
             decided: VecDeque::new(),
