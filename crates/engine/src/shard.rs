@@ -99,6 +99,15 @@ fn pinned<'p>(pins: &'p Pins, key: &[u8]) -> Option<&'p Cached> {
     (!pins.is_empty()).then(|| pins.get(key))?
 }
 
+/// A key that somebody watches, and that nobody has changed since.
+#[derive(Default)]
+pub(crate) struct Watched {
+    /// Shared by all who watch it.
+    pub changed: Arc<AtomicBool>,
+    /// Whether there was no such key when it was last looked at.
+    pub absent: bool,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Shard {
@@ -111,7 +120,7 @@ pub(crate) struct Shard {
     pins: Pins,
     pub latched: HashMap<Key, Vec<Waiter>, RandomState>,
     pub bar: Bar,
-    pub watched: HashMap<Key, Arc<AtomicBool>, RandomState>,
+    pub watched: HashMap<Key, Watched, RandomState>,
     pub hits: u64,
     pub misses: u64,
 }
@@ -186,22 +195,20 @@ impl Shard {
         if self.watched.is_empty() {
             return;
         }
-        if let Some(flag) = self.watched.remove(key) {
-            flag.store(true, Ordering::Release);
+        if let Some(watched) = self.watched.remove(key) {
+            watched.changed.store(true, Ordering::Release);
         }
     }
 
-    /// Every key was removed. Watches of keys known to be absent stay clean: nothing happened to those.
+    /// Every key was removed. Watches of keys that were absent stay clean: nothing happened to those.
     /// Returns what held the keys, to be dropped elsewhere.
     pub(crate) fn wipe(&mut self) -> impl Send {
-        let watched = std::mem::take(&mut self.watched);
-        for (key, flag) in watched {
-            if self.peek(&key).is_some_and(|known| known.entry.is_none()) {
-                self.watched.insert(key, flag);
-            } else {
-                flag.store(true, Ordering::Release);
-            }
-        }
+        self.watched.retain(|_, watched| {
+            watched
+                .changed
+                .fetch_or(!watched.absent, Ordering::Release);
+            watched.absent
+        });
         (self.cache.take(), std::mem::take(&mut self.pins))
     }
 

@@ -35,7 +35,11 @@ impl Access<'_> {
         // Nobody asked for its value.
         self.lookups = lookups;
         let (keyspace, index) = (self.keyspace, self.keyspace.shard_of(key));
-        let enter = |shard: &mut Shard| Arc::clone(shard.watched.entry(key.into()).or_default());
+        let enter = |shard: &mut Shard| {
+            let watched = shard.watched.entry(key.into()).or_default();
+            watched.absent = entry.is_none();
+            Arc::clone(&watched.changed)
+        };
         let flag = match &mut self.view {
             View::Memory { shards } => shard_mut(shards, index).map(enter),
             View::Latched(held) => held
@@ -80,8 +84,8 @@ impl Drop for Watch {
         let mut shard = self.keyspace.shards[index].lock();
         // Released under the lock, so that of two last watchers one sees that it is the last.
         drop(self.flag.take());
-        if let Some(flag) = shard.watched.get(&self.key) {
-            if Arc::strong_count(flag) == 1 {
+        if let Some(watched) = shard.watched.get(&self.key) {
+            if Arc::strong_count(&watched.changed) == 1 {
                 shard.watched.remove(&self.key);
             }
         }

@@ -268,6 +268,11 @@ fn watches_see_what_changes_their_key() {
     );
     run(&keyspace, &Keys::All, 1, |access| access.clear()).unwrap();
     assert!(wiped.dirty() && !absent.dirty() && !other.dirty());
+    // Nor does memory know any more that there was no such key.
+    keyspace.wait_commit(keyspace.last_seq()).unwrap();
+    assert!(keyspace.close());
+    run(&keyspace, &Keys::All, 1, |access| access.clear()).unwrap();
+    assert!(!absent.dirty() && !other.dirty());
     let timed = |access: &mut engine::Access| {
         let object = engine::Object::String(engine::Text::Whole(Bytes::from_static(b"v")));
         access.put(
