@@ -68,6 +68,7 @@ impl Engine {
                 options.handlers,
                 options.handlers,
             )),
+            first_handlers: Handlers(Pool::new("first", Duty::HandleFirst, 0, options.handlers)),
             streams: Handlers(Pool::new(
                 "stream",
                 Duty::Handle,
@@ -127,6 +128,17 @@ impl Engine {
         &self.shared.handlers
     }
 
+    /// The threads for blocking work of tenants that have had less than their share: where processors are short, they run
+    /// before the others.
+    pub fn first_handlers(&self) -> &Handlers {
+        &self.shared.first_handlers
+    }
+
+    /// Jobs on handlers of both kinds or waiting for one.
+    pub fn jobs(&self) -> usize {
+        self.shared.handlers.jobs() + self.shared.first_handlers.jobs()
+    }
+
     /// The threads for work that takes long, and waits between its pieces for its turn, or until somebody has taken the
     /// last one. REQUIRES: no more of it at a time than [`REPLIES_MAX`] and [`WORKS_MAX`] say.
     pub fn streams(&self) -> &Handlers {
@@ -176,6 +188,7 @@ impl Engine {
         self.shared.reclaimer.close();
         self.shared.streams.0.close();
         self.shared.handlers.0.close();
+        self.shared.first_handlers.0.close();
         for keyspace in &keyspaces {
             keyspace.shut(&EngineError::Shutdown);
         }

@@ -19,6 +19,7 @@ pub(crate) struct Shared {
     pub memory: Memory,
     pub pending: Arc<Pending>,
     pub handlers: Handlers,
+    pub first_handlers: Handlers,
     pub streams: Handlers,
     pub writers: Writers,
     /// For openings, which may have to read a long log.

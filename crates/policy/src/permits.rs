@@ -3,6 +3,9 @@
 //! A principal's reserved permits are its alone, even while it has no use for them: that is what keeps the
 //! front end's latency low at low load (Cake 6.1, fig. 8). The others are shared by everybody. A
 //! principal uses its reserved ones first.
+//!
+//! Beyond all these some may be extra: only for a principal that has had less than its share. What others have outstanding
+//! then holds up nobody who is within his share, and there is little of it: whoever uses more is not within his share for long.
 
 /// The permits of one dispatch. All numbers count units of outstanding work.
 #[derive(Clone, Debug)]
@@ -13,17 +16,21 @@ pub(crate) struct Permits {
     shared: u32,
     in_flight: u32,
     shared_in_use: u32,
+    extra: u32,
+    extra_in_use: u32,
 }
 
 impl Permits {
     /// `total` permits, at least 1: a stage without any would stand still.
-    pub(crate) fn new(total: u32) -> Self {
+    pub(crate) fn new(total: u32, extra: u32) -> Self {
         Permits {
             total: total.max(1),
             reserved: 0,
             shared: total.max(1),
             in_flight: 0,
             shared_in_use: 0,
+            extra,
+            extra_in_use: 0,
         }
     }
 
@@ -47,7 +54,21 @@ impl Permits {
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight
+        self.in_flight + self.extra_in_use
+    }
+
+    /// Whether one is free for a principal in credit.
+    #[inline]
+    pub(crate) fn extra(&self) -> bool {
+        self.extra_in_use < self.extra
+    }
+
+    pub(crate) fn take_extra(&mut self) {
+        self.extra_in_use += 1;
+    }
+
+    pub(crate) fn give_back_extra(&mut self) {
+        self.extra_in_use = self.extra_in_use.saturating_sub(1);
     }
 
     /// Whether anything at all can be granted.
@@ -95,7 +116,7 @@ mod tests {
 
     #[test]
     fn reserved_permits_stay_free_for_their_owner() {
-        let mut permits = Permits::new(3);
+        let mut permits = Permits::new(3, 0);
         permits.reserve(0, 0, 1);
         permits.take(0, 0);
         permits.take(1, 0);
@@ -108,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_is_reserved_beyond_the_total_is_said() {
-        let mut permits = Permits::new(4);
+        let mut permits = Permits::new(4, 0);
         permits.reserve(0, 0, 3);
         assert_eq!(permits.missing(), 0, "one is shared");
         permits.reserve(0, 0, 2);
@@ -122,7 +143,7 @@ mod tests {
 
     #[test]
     fn changing_reservations_recounts_what_is_held() {
-        let mut permits = Permits::new(4);
+        let mut permits = Permits::new(4, 0);
         permits.reserve(0, 0, 2);
         for held in 0..3 {
             permits.take(held, 2);

@@ -250,6 +250,7 @@ impl Shared {
         DispatchOptions {
             discipline: self.tuning().discipline,
             permits,
+            extra_permits: permits,
             queue_max: QUEUE_MAX,
             seed: self.options.seed,
             ..DispatchOptions::new(

@@ -198,7 +198,7 @@ impl telemetry::AdminSource for Source {
             largest_turn: self.largest_turn(),
             storage: Storage {
                 handlers: shared.options.engine.handlers as u64,
-                handler_jobs: shared.engine.handlers().jobs() as u64,
+                handler_jobs: shared.engine.jobs() as u64,
                 commits: sum(|s| s.commits),
                 syncs: sum(|s| s.syncs),
                 commit_errors: sum(|s| s.failures),

@@ -24,6 +24,8 @@ pub struct Admitted<T, const R: usize> {
     pub budget: Cost<R>,
     /// Serve or refuse.
     pub verdict: Verdict,
+    /// See [`policy::dispatch::Grant::in_credit`].
+    pub in_credit: bool,
     /// To be settled when the turn is over.
     pub permit: Permit,
 }
@@ -38,6 +40,7 @@ impl<T, const R: usize> Admitted<T, R> {
             waited_ns: self.waited_ns,
             budget: self.budget,
             verdict: self.verdict,
+            in_credit: self.in_credit,
             permit: self.permit,
         };
         (self.item, rest)
@@ -173,6 +176,7 @@ impl<T, const R: usize, O: Observer> Stage<T, R, O> {
             waited_ns: grant.waited_ns,
             budget: grant.budget,
             verdict: grant.verdict,
+            in_credit: grant.in_credit,
             permit: Permit::new(claim, home),
         }
     }

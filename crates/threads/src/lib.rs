@@ -30,6 +30,8 @@ pub enum Duty {
     Prompt,
     /// Makes writes durable: somebody waits for the reply, but a batch may be large.
     Commit,
+    /// The same as the next for a tenant that has had less than its share: it goes before the work of others.
+    HandleFirst,
     /// Blocking work of one request: mostly waits for the device, and may compute for long.
     Handle,
     /// What nobody waits for: flush, compaction, upkeep.
@@ -53,7 +55,7 @@ const SLICE_NS: u64 = 500_000;
 impl Duty {
     fn nice(self) -> i32 {
         match self {
-            Duty::Prompt => 0,
+            Duty::Prompt | Duty::HandleFirst => 0,
             Duty::Commit => NICE_COMMIT,
             Duty::Handle => NICE_HANDLE,
             Duty::Background => NICE_BACKGROUND,
@@ -62,7 +64,7 @@ impl Duty {
 
     fn slice_ns(self) -> u64 {
         match self {
-            Duty::Prompt | Duty::Commit => SLICE_SHORT_NS,
+            Duty::Prompt | Duty::Commit | Duty::HandleFirst => SLICE_SHORT_NS,
             Duty::Handle | Duty::Background => SLICE_NS,
         }
     }

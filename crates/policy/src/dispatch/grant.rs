@@ -29,6 +29,8 @@ pub struct Ticket {
     pub(super) aside: Charge,
     pub(super) rates: RatesAside,
     pub(super) refused: bool,
+    /// It holds an extra permit.
+    pub(super) extra: bool,
 }
 
 impl Ticket {
@@ -58,6 +60,9 @@ pub struct Grant<T, const R: usize> {
     pub budget: Cost<R>,
     /// Serve or refuse.
     pub verdict: Verdict,
+    /// Under [`Discipline::Fair`]: whether the principal has had less than its share, this turn included, and is within
+    /// its contract. What orders the work further down should let it go before that of others.
+    pub in_credit: bool,
     /// To be settled when the turn is over.
     pub ticket: Ticket,
 }
@@ -79,13 +84,23 @@ impl<T, const R: usize> Dispatch<T, R> {
         if self.demand.over(now) {
             self.turn_over(now);
         }
-        if !self.permits.any() {
+        let any = self.permits.any();
+        let extra = self.permits.extra() && self.ready.discipline() == Discipline::Fair;
+        if !any && !extra {
             return Next::Idle;
         }
         while let Some(index) = self.ready.woken(now) {
             self.place(now, index);
         }
         let shared = self.permits.shared();
+        if !shared && extra {
+            if let Some(index) = self.first_in_credit(now) {
+                return Next::Grant(self.grant(now, index, Verdict::Serve, true));
+            }
+        }
+        if !any {
+            return Next::Idle;
+        }
         loop {
             let due = if shared { self.ready.due(now) } else { None };
             let index = match due {
@@ -97,11 +112,29 @@ impl<T, const R: usize> Dispatch<T, R> {
                 },
             };
             if let Some(verdict) = self.verdict(now, index) {
-                return Next::Grant(self.grant(now, index, verdict));
+                return Next::Grant(self.grant(now, index, verdict, false));
             }
             // Consumption elsewhere has put it above its limit since it was placed.
             self.place(now, index);
         }
+    }
+
+    /// Who comes first of all that have work, if it is in credit and may go.
+    fn first_in_credit(&mut self, now: Nanos) -> Option<usize> {
+        loop {
+            let (key, index) = self.ready.choose(true)?;
+            if self.up_to_date(index, key) {
+                let serve = self.verdict(now, index) == Some(Verdict::Serve);
+                return (serve && self.in_credit(index)).then_some(index);
+            }
+        }
+    }
+
+    fn in_credit(&self, index: usize) -> bool {
+        let slot = &self.slots[index];
+        self.ready.discipline() == Discipline::Fair
+            && slot.tier == Tier::InContract
+            && slot.account.in_credit(&self.rounds[0])
     }
 
     /// Whether the principal that came first with `key` still belongs there; if not, it is moved.
@@ -161,14 +194,20 @@ impl<T, const R: usize> Dispatch<T, R> {
 
     #[inline]
     /// REQUIRES: `index` was just chosen, so its queue is not empty and a permit is free for it.
-    fn grant(&mut self, now: Nanos, index: usize, verdict: Verdict) -> Grant<T, R> {
+    fn grant(&mut self, now: Nanos, index: usize, verdict: Verdict, extra: bool) -> Grant<T, R> {
+        let in_credit = self.in_credit(index);
         let slot = &mut self.slots[index];
         let Some(queued) = slot.queue.pop_front() else {
             unreachable!("only principals with work are in the ready sets");
         };
         self.queued -= 1;
-        self.permits.take(slot.in_flight, slot.reserved);
-        slot.in_flight += 1;
+        if extra {
+            self.permits.take_extra();
+            slot.extra_in_flight += 1;
+        } else {
+            self.permits.take(slot.in_flight, slot.reserved);
+            slot.in_flight += 1;
+        }
         let (aside, start) = slot.account.set_aside();
         self.rounds[slot.tier as usize].advance(start);
 
@@ -198,6 +237,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             aside,
             rates,
             refused,
+            extra,
         };
         // One that is ordered by service or arrival and nothing else has a larger key now, and is moved
         // when it matters (`Ready::put_plain`).
@@ -210,6 +250,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             waited_ns,
             budget,
             verdict,
+            in_credit,
             ticket,
         }
     }

@@ -86,7 +86,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             slots: Vec::new(),
             ready: Ready::new(options.discipline, options.seed),
             rounds: [Rounds::new(options.round_ns), Rounds::new(options.round_ns)],
-            permits: Permits::new(options.permits),
+            permits: Permits::new(options.permits, options.extra_permits),
             demand: Demand::new(),
             arrivals: Arrivals::default(),
             queued: 0,
@@ -150,10 +150,12 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.permits.reserve(slot.in_flight, slot.reserved, 0);
         let items: Vec<T> = slot.queue.drain(..).map(|queued| queued.item).collect();
         let (in_flight, generation) = (slot.in_flight, slot.generation.wrapping_add(1));
+        let extra_in_flight = slot.extra_in_flight;
         // Its place in the list of unreported principals stays taken; it then reports nothing.
         let unreported = slot.unreported;
         *slot = Slot {
             in_flight,
+            extra_in_flight,
             generation,
             unreported,
             ..Slot::vacant(principal.0, &self.rounds[0])
@@ -266,7 +268,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         let slot = self.slots.get(principal.index()).filter(|s| s.configured)?;
         let rounds = &self.rounds[slot.tier as usize];
         let tally: &Tally<R> = &slot.tally;
-        let busy = !slot.queue.is_empty() || slot.in_flight > 0;
+        let in_flight = slot.in_flight + slot.extra_in_flight;
+        let busy = !slot.queue.is_empty() || in_flight > 0;
         let occupying = if slot.queue.is_empty() {
             0
         } else {
@@ -274,7 +277,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         };
         Some(Observation {
             queued: slot.queue.len(),
-            in_flight: slot.in_flight,
+            in_flight,
             granted: tally.granted,
             refused: tally.refused,
             rejected: tally.rejected,

@@ -31,6 +31,9 @@ pub struct DispatchOptions<const R: usize> {
     pub discipline: Discipline,
     /// Grants that may be unsettled at a time, at least 1. A core that serves one turn after the other has 1.
     pub permits: u32,
+    /// So many more for principals in credit ([`super::Grant::in_credit`]), who then do not wait for what others have
+    /// outstanding.
+    pub extra_permits: u32,
     /// Nominal capacity per second of each resource of ONE core (0 counts as 1). Only ratios matter
     /// for who gets how much; absolute values set how long a quantum and a round really last.
     pub capacity_per_s: [u64; R],
@@ -65,6 +68,7 @@ impl<const R: usize> DispatchOptions<R> {
         DispatchOptions {
             discipline: Discipline::Fair,
             permits: 1,
+            extra_permits: 0,
             capacity_per_s,
             meter,
             quantum_ns: 100_000,

@@ -22,8 +22,13 @@ impl<T, const R: usize> Dispatch<T, R> {
     fn end(&mut self, now: Nanos, ticket: Ticket, actual: Option<&Cost<R>>) {
         let index = ticket.index as usize;
         let slot = &mut self.slots[index];
-        self.permits.give_back(slot.in_flight, slot.reserved);
-        slot.in_flight -= 1;
+        if ticket.extra {
+            self.permits.give_back_extra();
+            slot.extra_in_flight -= 1;
+        } else {
+            self.permits.give_back(slot.in_flight, slot.reserved);
+            slot.in_flight -= 1;
+        }
         if slot.generation == ticket.generation {
             match actual {
                 Some(actual) => self.book(now, &ticket, actual),

@@ -32,6 +32,8 @@ pub(super) struct Slot<T, const R: usize> {
     /// In the list of those whose consumption the other cores have not been told.
     pub(super) unreported: bool,
     pub(super) in_flight: u32,
+    /// Beside them, with extra permits.
+    pub(super) extra_in_flight: u32,
     pub(super) reserved: u32,
     /// Told apart from a removed principal of the same number, whose tickets may still come back.
     pub(super) generation: u32,
@@ -52,6 +54,7 @@ impl<T, const R: usize> Slot<T, R> {
             configured: false,
             unreported: false,
             in_flight: 0,
+            extra_in_flight: 0,
             reserved: 0,
             generation: 0,
             reported: Charge::ZERO,

@@ -169,3 +169,83 @@ fn a_principal_is_small() {
     let size = size_of::<Slot<u64, 4>>();
     assert!(size <= 400, "{size}");
 }
+
+/// One that always has work and one that seldom has, before two permits and so many extra ones.
+fn greedy_and_modest(extra_permits: u32) -> (Dispatch<u32, 1>, PrincipalId, PrincipalId) {
+    let meter = Meter {
+        requests: 0,
+        bytes: [false],
+    };
+    let options = DispatchOptions {
+        permits: 2,
+        extra_permits,
+        ..DispatchOptions::new([1_000_000], meter)
+    };
+    let (mut dispatch, greedy, modest) = (Dispatch::new(options), PrincipalId(0), PrincipalId(1));
+    for id in [greedy, modest] {
+        dispatch.configure(0, id, &Allocation::share(1.0));
+    }
+    // Some turns each, so that what a turn costs is known.
+    for turn in 0..100 {
+        for (id, every) in [(greedy, 1), (modest, 10)] {
+            if turn % every == 0 {
+                dispatch.enqueue(turn * 1_000, id, 1).expect("room");
+            }
+        }
+        while let Next::Grant(grant) = dispatch.next(turn * 1_000) {
+            dispatch.settle(turn * 1_000, grant.ticket, Cost([100]));
+        }
+    }
+    for _ in 0..10 {
+        dispatch.enqueue(100_000, greedy, 1).expect("room");
+    }
+    (dispatch, greedy, modest)
+}
+
+fn granted(dispatch: &mut Dispatch<u32, 1>) -> Vec<Grant<u32, 1>> {
+    let grants = std::iter::from_fn(|| match dispatch.next(100_000) {
+        Next::Grant(grant) => Some(grant),
+        _ => None,
+    });
+    grants.collect()
+}
+
+#[test]
+fn who_is_in_credit_does_not_wait_for_what_others_have_outstanding() {
+    for extra_permits in [0, 3] {
+        let (mut dispatch, greedy, modest) = greedy_and_modest(extra_permits);
+        let of_greedy = granted(&mut dispatch);
+        assert_eq!(
+            of_greedy.len(),
+            2,
+            "extra permits are not for who has had its share"
+        );
+        for _ in 0..5 {
+            dispatch.enqueue(100_000, modest, 1).expect("room");
+        }
+        let extra = granted(&mut dispatch);
+        assert_eq!(extra.len(), extra_permits as usize);
+        assert!(extra
+            .iter()
+            .all(|grant| grant.principal == modest && grant.in_credit));
+        assert_eq!(dispatch.in_flight(), 2 + extra_permits);
+        // A usual permit comes free: it is still the first to have it. Then extra ones do.
+        let [one, _other] = <[_; 2]>::try_from(of_greedy).expect("two");
+        assert_eq!(one.principal, greedy);
+        dispatch.settle(100_000, one.ticket, Cost([100]));
+        assert_eq!(granted(&mut dispatch).len(), 1);
+        for grant in extra {
+            dispatch.settle(100_000, grant.ticket, Cost([100]));
+        }
+        assert_eq!(dispatch.in_flight(), 2);
+    }
+}
+
+#[test]
+fn who_has_had_more_than_its_share_gets_no_extra_permit() {
+    let (mut dispatch, _, modest) = greedy_and_modest(3);
+    assert_eq!(granted(&mut dispatch).len(), 2);
+    dispatch.charge(100_000, modest, Cost([1_000_000]));
+    dispatch.enqueue(100_000, modest, 1).expect("room");
+    assert!(granted(&mut dispatch).is_empty());
+}

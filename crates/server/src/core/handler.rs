@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::Handlers;
 use policy::{Cost, Nanos};
 use stage::{Admitted, Next};
 use telemetry::Class;
@@ -127,12 +128,13 @@ impl Core {
 
     fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
         let (permit, principal) = (admitted.permit, admitted.principal);
+        let in_credit = admitted.in_credit;
         let work = match admitted.item {
             Task::Run(work) => work,
             Task::GoOn(key) => return self.go_on(key, permit, now),
             Task::Job(job) => {
                 let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
-                return self.shared.engine.handlers().submit(Box::new(move || {
+                return threads_for(&self.shared, in_credit).submit(Box::new(move || {
                     let watch = Stopwatch::start(&shared);
                     let then = job(&shared);
                     let worked = watch.read(&shared);
@@ -167,7 +169,7 @@ impl Core {
             }
         }
         let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
-        self.shared.engine.handlers().submit(Box::new(move || {
+        threads_for(&self.shared, in_credit).submit(Box::new(move || {
             let (key, watch) = (work.key, Stopwatch::start(&shared));
             let ready = match work.attempt(latch, &watch, (&shared, &mailbox)) {
                 Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
@@ -253,5 +255,13 @@ impl Core {
             let took = self.shared.options.clock.now() - begin;
             self.count_call(connection, spec, took);
         }
+    }
+}
+
+/// The threads that run what was granted.
+fn threads_for(shared: &Shared, in_credit: bool) -> &Handlers {
+    match in_credit {
+        true => shared.engine.first_handlers(),
+        false => shared.engine.handlers(),
     }
 }

@@ -122,6 +122,13 @@ impl Account {
         self.service = rounds.now;
     }
 
+    /// Whether it will not be ahead of virtual time when it has had one more turn. Who always has work is as far as
+    /// virtual time when its turn comes; who asks for less than its share is behind.
+    #[inline]
+    pub(crate) fn in_credit(&self, rounds: &Rounds) -> bool {
+        self.service.saturating_add(self.ahead) <= rounds.now
+    }
+
     /// A turn begins: sets its estimated charge aside, and says how much that was and where on the
     /// axis the turn started.
     #[inline]
