@@ -3,12 +3,15 @@
 
 mod common;
 
-use common::{engine, get, key, set, small, value};
+use bytes::Bytes;
+use common::{commit, engine, get, key, run, set, small, value};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, FileKind, Op};
-use engine::{Access, Blocks, Engine, EngineError, Keyspace, KeyspaceOptions, Order, Place, Sync};
+use engine::{
+    Access, Blocks, Engine, EngineError, Entry, Keys, Keyspace, KeyspaceOptions, Order, Place, Sync,
+};
 use parking_lot::Mutex;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 use std::time::Duration;
@@ -353,4 +356,63 @@ fn a_reader_that_stays_does_not_keep_a_mended_device_from_being_tried() {
     }
     assert_eq!(reader.join().unwrap(), u64::from(world.before));
     world.mended(acknowledged);
+}
+
+/// Of a write that is put into memory in pieces, nobody sees a part, whatever becomes of it.
+#[test]
+fn a_write_in_pieces_is_seen_whole_or_not_at_all() {
+    const GENERATIONS: u32 = 40;
+    let world = Broken::new();
+    let keyspace = &world.keyspace;
+    let names: Vec<Vec<u8>> = (0..1_000)
+        .map(|number| format!("piece:{number}").into_bytes())
+        .collect();
+    let keys: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    let large = |generation: u32| Bytes::from(value(generation));
+    let write = |generation: u32| {
+        commit(keyspace, &keys, |access| {
+            for key in &keys {
+                access.put(key, Entry::string(large(generation)))?;
+            }
+            Ok(())
+        })
+    };
+    write(0).expect("written");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let seen = scope.spawn(|| {
+            let (ends, mut seen) = ([keys[0], keys[keys.len() - 1]], 0);
+            while !done.load(Ordering::SeqCst) {
+                let read = |access: &mut Access| Ok([access.get(ends[0])?, access.get(ends[1])?]);
+                let (found, _) = run(keyspace, &Keys::Some(&ends), 1, read).expect("read");
+                let [first, last] = found.map(|entry| entry.expect("it is there").object);
+                assert_eq!(format!("{first:?}"), format!("{last:?}"));
+                seen += 1;
+            }
+            seen
+        });
+        let append = |io: &DeviceIo| io.activity == Activity::Log && io.op == Op::Write;
+        let mut generation = 1;
+        while generation < GENERATIONS {
+            let breaks = generation % 10 == 5;
+            world.stage.set(breaks.then_some((append, Fault::Failed)));
+            if breaks {
+                write(generation).expect_err("it breaks");
+                world.stage.set(None);
+                assert_eq!(
+                    get(keyspace, keys[500]).unwrap(),
+                    Some(large(generation - 1))
+                );
+            }
+            while write(generation).is_err() {
+                std::thread::yield_now();
+            }
+            for key in [keys[0], keys[256], keys[999]] {
+                assert_eq!(get(keyspace, key).unwrap(), Some(large(generation)));
+            }
+            generation += 1;
+        }
+        done.store(true, Ordering::SeqCst);
+        assert!(seen.join().expect("a reader") > 0);
+    });
 }

@@ -1,0 +1,53 @@
+"""Transactions beside others, and over a restart: as Redis has them."""
+
+import time
+
+import pytest
+
+from harness.server import ALPHA
+from harness.waiting import eventually
+
+pytestmark = pytest.mark.ours
+
+
+def now_ms(wire):
+    seconds, micros = wire.ask("TIME")
+    return int(seconds) * 1_000 + int(micros) // 1_000
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["in memory", "after a restart"])
+def test_exec_is_refused_once_a_watched_key_has_expired(start, restart):
+    """Whether or not memory knows of the key when it is watched."""
+    server = start()
+    at_ms = int(time.time() * 1_000) + 4_000
+    with server.wire(ALPHA) as wire:
+        wire.ask("SET", "short", "1", "PXAT", at_ms)
+        wire.ask("SET", "long", "1", "PXAT", at_ms + 10_000_000)
+    if restart:
+        server.stop()
+        server.start()
+    with server.wire(ALPHA) as first, server.wire(ALPHA) as second, server.wire(ALPHA) as clock:
+        for wire, key in ((first, "short"), (second, "long")):
+            assert wire.ask("WATCH", key) == b"OK"
+        assert now_ms(clock) < at_ms, "this machine is too slow for this test"
+        eventually(lambda: now_ms(clock) > at_ms, 30, "its time has come")
+        for wire in (first, second):
+            wire.ask("MULTI")
+            wire.ask("SET", "written", "1")
+        assert first.ask("EXEC") is None
+        assert second.ask("EXEC") == [b"OK"]
+
+
+def test_session_commands_of_an_aborted_exec_do_not_run(start):
+    server = start()
+    with server.wire(ALPHA) as wire, server.wire(ALPHA) as other, server.wire(ALPHA) as victim:
+        number = victim.ask("CLIENT", "ID")
+        victim.ask("CLIENT", "SETNAME", "before")
+        wire.ask("WATCH", "key")
+        other.ask("SET", "key", "1")
+        wire.ask("MULTI")
+        for command in (("CLIENT", "KILL", "ID", number), ("CLIENT", "SETNAME", "after"), ("CLIENT", "REPLY", "OFF"), ("HELLO", "3")):
+            wire.attempt(*command)
+        assert wire.ask("EXEC") is None
+        assert wire.ask("CLIENT", "GETNAME") is None
+        assert victim.ask("CLIENT", "GETNAME") == b"before"
