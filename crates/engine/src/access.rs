@@ -46,6 +46,8 @@ pub struct Access<'a> {
     pub(crate) epoch: u64,
     /// What [`Access::get`] and [`Access::with`] were asked for so far.
     pub lookups: Lookups,
+    /// Of phase 1: whether memory knew what it was asked for. It counts when the command ends there.
+    pub(crate) in_memory: Lookups,
     /// Bytes of the values read so far.
     held: usize,
     held_max: usize,
@@ -64,6 +66,13 @@ pub struct Lookups {
 }
 
 impl Lookups {
+    /// One of them.
+    pub(crate) fn of(found: bool) -> Lookups {
+        let mut lookups = Lookups::default();
+        lookups.count(found);
+        lookups
+    }
+
     pub(crate) fn count(&mut self, found: bool) {
         self.found += u32::from(found);
         self.missed += u32::from(!found);
@@ -86,6 +95,7 @@ impl<'a> Access<'a> {
             seen: 0,
             epoch: keyspace.log.epoch(),
             lookups: Lookups::default(),
+            in_memory: Lookups::default(),
             held: 0,
             held_max: usize::MAX,
             work: Work::default(),

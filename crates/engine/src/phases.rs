@@ -40,10 +40,15 @@ impl Keyspace {
             Err(Stop::Disk | Stop::Large) => return Outcome::Disk,
             Err(Stop::Error(error)) => return Outcome::Failed(error),
         };
+        let lookups = access.in_memory;
         let (view, buffer, seen, epoch) = access.finish();
         let View::Memory { mut shards } = view else {
             return Outcome::Failed(EngineError::Misuse("phase 1 lost its shards"));
         };
+        // Only their sum over all shards means anything.
+        if let Some((_, shard)) = shards.first_mut() {
+            shard.count(lookups);
+        }
         if buffer.is_empty() {
             return Outcome::Done { reply, seq: seen };
         }

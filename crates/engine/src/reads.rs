@@ -1,6 +1,6 @@
 //! How an [`Access`] finds the state of a key: its own writes, memory, the database.
 
-use crate::access::{misuse, undeclared, Access, View};
+use crate::access::{misuse, undeclared, Access, Lookups, View};
 use crate::keyspace::{shard_mut, Keyspace};
 use crate::meter::DEVICE_STEPS;
 use crate::record::{self, RawKey};
@@ -33,6 +33,7 @@ impl Access<'_> {
                 let entry = entry.as_ref().filter(|entry| entry.live(now_ms));
                 let (seq, found, seen) = (*seq, entry.is_some(), look(entry));
                 let bytes = entry.map_or(0, Entry::value_bytes);
+                self.in_memory.count(true);
                 self.lookups.count(found);
                 self.see(seq);
                 self.hold(bytes)?;
@@ -92,7 +93,9 @@ impl Access<'_> {
             return Err(misuse("not in phase 1"));
         };
         let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
-        if let Some(Cached { seq, entry }) = shard.lookup(key).cloned() {
+        let known = shard.lookup(key).cloned();
+        self.in_memory.count(known.is_some());
+        if let Some(Cached { seq, entry }) = known {
             self.see(seq);
             return Ok(entry);
         }
@@ -118,7 +121,12 @@ impl Access<'_> {
             return Err(undeclared());
         }
         let shard = &self.keyspace.shards[index as usize];
-        let found = shard.lock().lookup(key).cloned();
+        let found = {
+            let mut shard = shard.lock();
+            let found = shard.lookup(key).cloned();
+            shard.count(Lookups::of(found.is_some()));
+            found
+        };
         if let Some(Cached { seq, entry }) = found {
             self.see(seq);
             return Ok(entry);

@@ -372,3 +372,32 @@ fn what_runs_twice_is_done_before_its_reply_begins() {
     assert_eq!(get(&keyspace, b"k").unwrap().as_deref(), Some(&b"7"[..]));
     engine.shutdown();
 }
+
+#[test]
+fn a_lookup_counts_once_wherever_its_command_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let names: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
+    for name in names {
+        set(&keyspace, name, b"1").unwrap();
+    }
+    assert!((0..100).any(|_| keyspace.close()), "nothing is in memory");
+    let counted = |keys: &[&[u8]]| {
+        let before = keyspace.stats();
+        let read =
+            |access: &mut engine::Access| keys.iter().try_for_each(|key| access.with(key, |_| ()));
+        run(&keyspace, &Keys::Some(keys), 1, read).unwrap();
+        let after = keyspace.stats();
+        (
+            after.cache_hits - before.cache_hits,
+            after.cache_misses - before.cache_misses,
+        )
+    };
+    assert_eq!(counted(&[b"a"]), (0, 1), "phase 1 and phase 2 looked");
+    assert_eq!(counted(&[b"a"]), (1, 0));
+    assert!(keyspace.close());
+    assert_eq!(counted(&names), (0, 4));
+    assert_eq!(counted(&names), (4, 0));
+    engine.shutdown();
+}

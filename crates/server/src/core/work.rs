@@ -81,10 +81,15 @@ impl Stopwatch {
         self.began
     }
 
+    /// Time since it began, waits for the device included, ns.
+    pub fn service_ns(&self, shared: &Shared) -> Nanos {
+        shared.options.clock.now() - self.began
+    }
+
     /// What it has used so far.
     pub fn read(&self, shared: &Shared) -> Worked {
         Worked {
-            service_ns: shared.options.clock.now() - self.began,
+            service_ns: self.service_ns(shared),
             cpu_ns: (shared.options.thread_time)().saturating_sub(self.cpu_began),
         }
     }
@@ -135,7 +140,7 @@ impl Work {
             }
         };
         drop(latch);
-        let service_ns = watch.read(shared).service_ns;
+        let service_ns = watch.service_ns(shared);
         self.note_if_slow(service_ns, shared);
         Attempt::Finished(Finished {
             ending: Ending::of(output.since(empty)),
