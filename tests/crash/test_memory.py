@@ -27,8 +27,6 @@ REQUESTS = 1_024 * MEBIBYTE
 ONE_TENANTS = REQUESTS // 2 // len(TENANTS) + REQUESTS // 4
 # Caches and memtables, what is being copied to larger buffers at the same time, and the heap's slack.
 BASE = 320 * MEBIBYTE
-# What a tenant's clients together hold while nothing of theirs is held as a whole: pieces of replies, buffers of sockets.
-PIECES = 96 * MEBIBYTE
 REFUSED = "holds as much memory in requests and replies as it may"
 
 pytestmark = pytest.mark.ours
@@ -37,6 +35,11 @@ pytestmark = pytest.mark.ours
 def size(whole, short):
     """The size of a trial."""
     return whole if WHOLE else short
+
+
+def pieces(clients):
+    """What they hold while nothing of theirs is held as a whole: pieces of replies of 64 KiB, their own buffers, the heap's slack."""
+    return 80 * MEBIBYTE + clients * MEBIBYTE // 8
 
 
 @contextlib.contextmanager
@@ -94,8 +97,9 @@ def begun(server, command):
 
 def test_deaf_readers_of_one_large_value(start):
     large = b"x" * size(64 * MEBIBYTE, 32 * MEBIBYTE)
-    with at_most(start, PIECES, ("SET", "large", large)) as (server, kept):
-        deaf(server, kept, size(70, 24), "GET", "large")
+    clients = size(70, 24)
+    with at_most(start, pieces(clients), ("SET", "large", large)) as (server, kept):
+        deaf(server, kept, clients, "GET", "large")
         eventually(lambda: begun(server, "get") == len(kept), 30, "all have asked")
         with server.wire(ALPHA, timeout=60) as wire:
             assert wire.ask("GETRANGE", "large", "7", "9") == b"xxx"
@@ -103,8 +107,9 @@ def test_deaf_readers_of_one_large_value(start):
 
 def test_deaf_readers_of_several_values(start):
     value = b"x" * (7 * MEBIBYTE // 8)
-    with at_most(start, PIECES, ("SET", "value", value)) as (server, kept):
-        deaf(server, kept, size(500, 100), "MGET", *["value"] * 8)
+    clients = size(500, 100)
+    with at_most(start, pieces(clients), ("SET", "value", value)) as (server, kept):
+        deaf(server, kept, clients, "MGET", *["value"] * 8)
         eventually(lambda: begun(server, "mget") == len(kept), 30, "all have asked")
         with server.wire(ALPHA, timeout=60) as wire:
             assert wire.ask("GETRANGE", "value", "0", "2") == b"xxx"
@@ -137,8 +142,9 @@ def test_half_sent_values_of_clients_that_never_logged_in(start):
 
 def test_requests_of_a_million_words_leave_nothing(start):
     request = b"*1000000\r\n$4\r\nPING\r\n" + b"$1\r\nx\r\n" * 999_999
-    with at_most(start, PIECES) as (server, kept):
-        for _ in range(size(50, 16)):
+    clients = size(50, 16)
+    with at_most(start, pieces(clients)) as (server, kept):
+        for _ in range(clients):
             wire = server.wire()
             wire.raw(request)
             assert isinstance(wire.read(), ServerError)
@@ -174,8 +180,9 @@ def test_one_value_named_often(start):
 def test_what_came_with_a_large_request_does_not_keep_its_buffer(start):
     """A few bytes behind a large request, of the next one: they are not charged for, so they hold no more than they are."""
     half = encode("GET", b"x" * (4 * MEBIBYTE)) + b"*1\r\n$4\r\nPI"
-    with at_most(start, PIECES) as (server, kept):
-        for _ in range(size(200, 60)):
+    clients = size(200, 60)
+    with at_most(start, pieces(clients)) as (server, kept):
+        for _ in range(clients):
             wire = server.wire(ALPHA, timeout=60)
             wire.raw(half)
             assert wire.read() is None
@@ -186,7 +193,7 @@ def test_a_queued_command_does_not_keep_the_buffer_that_it_came_in(start):
     """Bytes that ask for nothing arrive with it: they are dropped, and not kept with the queue."""
     chunk = b"NG\r\n" + b"*0\r\n" * (16_384 - 4) + b"*1\r\n$4\r\nPI"
     count = size(20_000, 4_000)  # 64 KiB each
-    with at_most(start, PIECES) as (server, kept), server.wire(ALPHA, timeout=120) as wire:
+    with at_most(start, pieces(1)) as (server, kept), server.wire(ALPHA, timeout=120) as wire:
         wire.ask("MULTI")
         wire.raw(b"*1\r\n$4\r\nPI")
         for _ in range(count):
