@@ -90,6 +90,17 @@ def test_a_client_that_wants_no_replies_gets_none(stocked):
         assert wire.ask("GET", "off") == b"done"
 
 
+def test_only_one_reply_is_skipped_wherever_the_command_runs(stocked):
+    """On its core, on a handler as all that report do, or apart."""
+    with stocked.wire(ALPHA, timeout=60) as wire:
+        for words in (["PING"], ["INFO"], ["SLOWLOG", "LEN"], ["CLIENT", "LIST"], ["MGET", *KEYS]):
+            wire.send("CLIENT", "REPLY", "SKIP")
+            wire.send(*words)
+            wire.send("ECHO", "not skipped")
+            assert wire.ask("ECHO", "nor this") == b"not skipped", words
+            assert wire.read() == b"nor this"
+
+
 @pytest.mark.parametrize("transaction", [False, True], ids=["mget", "exec"])
 def test_a_killed_client_gives_everything_back(stocked, transaction):
     """Whoever waits for one of the places that it and its like have taken goes on; no key stays taken."""
