@@ -27,7 +27,7 @@ class World:
     def __init__(self, folder, schedule, models):
         self.schedule, self.tenants = schedule, WHO
         self.models = {name: model.port for name, model in models.items()}
-        self.server = Server(folder, tenants=WHO, engine_options=schedule.options, server_options=f"cores = {schedule.cores}\nmax_value = '16MiB'")
+        self.server = Server(folder, tenants=WHO, engine_options=schedule.options, server_options=f"cores = {schedule.cores}\nmax_value = '16MiB'\ndrain = '1s'")
         self.sessions, self.noises, self.looks = [], {}, {}
         # Of a round: keys that expire soon, who is killed by which calls, whose connections the server closes.
         self.mortal, self.kills, self.ends, self.now = set(), {}, set(), None
@@ -82,11 +82,11 @@ class World:
         target = self.sessions[victim]
         if target is killer:
             return
-        certain = victim not in self.packets and victim not in self.kills
-        owns = int(target.tenant == killer.tenant)
-        wants = (lambda reply: reply == owns) if certain else (lambda reply: reply in (0, 1))
+        idle, owns, calls = victim not in self.packets, int(target.tenant == killer.tenant), self.kills.setdefault(victim, [])
+        # Of several who kill it, one is the first.
+        wants = lambda reply: reply == owns if idle and len(calls) == 1 else reply in (0, 1)  # noqa: E731
         killer.call((b"CLIENT", b"KILL", b"ID", b"%d" % target.id), (b"PING",), wants=wants)
-        self.kills.setdefault(victim, []).append(killer.asked[-1])
+        calls.append(killer.asked[-1])
 
     def cuts(self, number):
         """Whether a connection of this round may end before it has its replies."""
@@ -195,20 +195,18 @@ class World:
             return False
         try:
             sent = stream.sock.send(chunks[0])
+            chunks[0] = chunks[0][sent:]
+            if chunks[0]:
+                return True
+            del chunks[0]
+            if not chunks and self.packets[number].ending == "shut":
+                stream.sock.shutdown(1)
         except BlockingIOError:
             return False
         except OSError:
             # The server has closed it. What it said before is still to be read.
             chunks.clear()
-            return True
-        if sent < len(chunks[0]):
-            chunks[0] = chunks[0][sent:]
-            return True
-        del chunks[0]
-        ending = self.packets[number].ending
-        if not chunks and ending == "shut":
-            stream.sock.shutdown(1)
-        elif not chunks and ending == "close":
+        if not chunks and self.packets[number].ending == "close":
             stream.close()
             stream.ended = True
         return True
