@@ -204,9 +204,7 @@ impl Shard {
     /// Returns what held the keys, to be dropped elsewhere.
     pub(crate) fn wipe(&mut self) -> impl Send {
         self.watched.retain(|_, watched| {
-            watched
-                .changed
-                .fetch_or(!watched.absent, Ordering::Release);
+            watched.changed.fetch_or(!watched.absent, Ordering::Release);
             watched.absent
         });
         (self.cache.take(), std::mem::take(&mut self.pins))

@@ -279,10 +279,8 @@ mod tests {
         );
         all[0].queued(Some(3));
         labels.name.clear();
-        assert!(
-            describe(&all[0], &labels, &tenant("web"), 0)
-                .contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 ")
-        );
+        assert!(describe(&all[0], &labels, &tenant("web"), 0)
+            .contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 "));
     }
 
     #[test]
