@@ -222,7 +222,8 @@ class World:
         for session in active:
             assert not session.expected() or self.cuts(session.number), f"it was closed: {brief([call.command for call in session.asked if call.reply is MISSING])}"
             if session not in cut:
-                assert not session.stream.input, f"connection {session.number} was told more: {brief(bytes(session.stream.input))}"
+                more = session.stream.replies
+                assert not more.input and not more.begun, f"connection {session.number} was told more: {brief(more.begun)} {brief(bytes(more.input))}"
                 session.advance(*session.asked)
                 session.asked = []
         gone = [session for session in cut if not self.now.event]
