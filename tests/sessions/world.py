@@ -165,14 +165,13 @@ class World:
         """Sends and receives until everybody has what it asked for, or is cut off."""
         active = {number: self.sessions[number] for number in chunks}
         total = sum(session.expected() for session in active.values())
-        moved = time.monotonic()
+        quiet, at = 0, time.monotonic()
         while True:
             missing = sum(session.expected() for session in active.values())
             if self.now.event.endswith("in it") and total - missing >= self.now.part * total:
                 return
-            for number in sorted(active, key=lambda _: chance.random()):
-                if self.push(number, active[number].stream, chunks[number]):
-                    moved = time.monotonic()
+            order = sorted(active, key=lambda _: chance.random())
+            moved = [number for number in order if self.push(number, active[number].stream, chunks[number])]
             going = {n: s for n, s in active.items() if not s.stream.ended and (chunks[n] or s.expected())}
             if not going:
                 break
@@ -181,13 +180,22 @@ class World:
             writes = [s.stream.sock for n, s in going.items() if chunks[n]]
             readable, _, _ = select.select(list(reads), writes, [], 1)
             for sock in readable:
-                moved = time.monotonic()
                 reads[sock].stream.receive()
                 reads[sock].take()
-            assert time.monotonic() - moved < HANG_S, "no reply: " + "; ".join(
-                f"connection {n} waits for {brief([c.command for c in s.asked if c.answered and c.reply is MISSING][:2])}" for n, s in going.items()
-            )
+            # A machine that stands still for a while is no server that hangs.
+            now = time.monotonic()
+            quiet, at = 0 if moved or readable else quiet + min(now - at, 2), now
             assert self.server.running(), f"the server has ended:\n{self.server.said()[-3000:]}"
+            assert quiet < HANG_S, self.hanging(going)
+
+    def hanging(self, going):
+        """Who waits, and what the server says of them."""
+        waits = {number: [call.command for call in session.asked if call.answered and call.reply is MISSING][:2] for number, session in going.items()}
+        held = [(tenant["name"], tenant["connections"], tenant["waiting"], tenant["uncommitted_bytes"]) for tenant in self.api("tenants")]
+        stages = [{name: value for name, value in stage.items() if name != "policy"} for stage in self.api("stages")]
+        logins, clients = self.api("server")["logins"], [look.ask("CLIENT", "LIST").decode() for look in self.looks.values()]
+        said = "; ".join(f"connection {number} waits for {brief(commands)}" for number, commands in waits.items())
+        return f"no reply: {said}; tenants {held}; stages {stages}; log-ins {logins}; clients {clients}"
 
     def push(self, number, stream, chunks):
         """Sends one chunk, if the server takes it; what the packet ends with comes behind the last."""
