@@ -123,7 +123,8 @@ def test_a_killed_client_gives_everything_back(stocked, transaction):
             for line in other.ask("CLIENT", "LIST").splitlines():
                 facts = dict(fact.split(b"=", 1) for fact in line.split())
                 if facts[b"cmd"] in (b"mget", b"exec") and int(facts[b"id"]) != waiting:
-                    assert other.ask("CLIENT", "KILL", "ID", facts[b"id"]) == 1
+                    # On a busy machine the server may have cut it off first: somebody has waited for its place for a second.
+                    assert other.ask("CLIENT", "KILL", "ID", facts[b"id"]) in (0, 1)
         assert wire.read() == ALL
     eventually(lambda: alone(stocked), 20, "the killed are gone")
     for victim in victims:
