@@ -90,6 +90,17 @@ def test_a_client_that_wants_no_replies_gets_none(stocked):
         assert wire.ask("GET", "off") == b"done"
 
 
+def test_only_one_reply_is_skipped_wherever_the_command_runs(stocked):
+    """On its core, on a handler as all that report do, or apart."""
+    with stocked.wire(ALPHA, timeout=60) as wire:
+        for words in (["PING"], ["INFO"], ["SLOWLOG", "LEN"], ["CLIENT", "LIST"], ["MGET", *KEYS]):
+            wire.send("CLIENT", "REPLY", "SKIP")
+            wire.send(*words)
+            wire.send("ECHO", "not skipped")
+            assert wire.ask("ECHO", "nor this") == b"not skipped", words
+            assert wire.read() == b"nor this"
+
+
 @pytest.mark.parametrize("transaction", [False, True], ids=["mget", "exec"])
 def test_a_killed_client_gives_everything_back(stocked, transaction):
     """Whoever waits for one of the places that it and its like have taken goes on; no key stays taken."""
@@ -112,7 +123,8 @@ def test_a_killed_client_gives_everything_back(stocked, transaction):
             for line in other.ask("CLIENT", "LIST").splitlines():
                 facts = dict(fact.split(b"=", 1) for fact in line.split())
                 if facts[b"cmd"] in (b"mget", b"exec") and int(facts[b"id"]) != waiting:
-                    assert other.ask("CLIENT", "KILL", "ID", facts[b"id"]) == 1
+                    # On a busy machine the server may have cut it off first: somebody has waited for its place for a second.
+                    assert other.ask("CLIENT", "KILL", "ID", facts[b"id"]) in (0, 1)
         assert wire.read() == ALL
     eventually(lambda: alone(stocked), 20, "the killed are gone")
     for victim in victims:

@@ -1,6 +1,7 @@
 """Replies with their types, from a stream that may end anywhere; and which differences of two servers' replies mean nothing."""
 
 import re
+from typing import NamedTuple
 
 MORE = object()
 SLACK_S = 300
@@ -19,33 +20,66 @@ class Error(str):
     """An error reply."""
 
 
-def parse(data, at=0):
-    """(reply, where the next one begins), or (MORE, at) when it has not arrived whole."""
-    end = data.find(b"\r\n", at)
-    if end < 0:
-        return MORE, at
-    kind, rest, begin = data[at : at + 1], bytes(data[at + 1 : end]), end + 2
-    if kind in b"+,#(:_":
-        return (int(rest) if kind == b":" else None if kind == b"_" else (kind.decode(), rest)), begin
-    if kind == b"-":
-        return Error(rest.decode("utf-8", "replace")), begin
-    if kind in b"$=!":
-        if rest == b"-1":
-            return None, begin
-        after = begin + int(rest) + 2
-        whole = bytes(data[begin + 4 * (kind == b"=") : after - 2])
-        return (whole, after) if after <= len(data) else (MORE, at)
-    if kind not in b"*%~>":
-        raise AssertionError(f"not a reply: {bytes(data[at : at + 40])!r}")
-    if rest == b"-1":
-        return ("nil array",), begin
-    items = []
-    for _ in range(int(rest) * (2 if kind == b"%" else 1)):
-        item, begin = parse(data, begin)
-        if item is MORE:
-            return MORE, at
-        items.append(item)
-    return ([tuple(items[i : i + 2]) for i in range(0, len(items), 2)] if kind == b"%" else items), begin
+class Begun(NamedTuple):
+    """A list of which nothing has arrived yet."""
+
+    kind: bytes
+    count: int
+
+
+class Replies:
+    """What has arrived, taken apart word by word: a reply of 100 MB comes in pieces of 4 KiB where the client reads slowly."""
+
+    def __init__(self):
+        self.input = bytearray()
+        # Lists that have begun: (their kind, how many items they have, those that are there).
+        self.begun = []
+
+    def next(self):
+        """The next reply, or MORE when it has not arrived whole."""
+        while (word := self.word()) is not MORE:
+            if isinstance(word, Begun):
+                self.begun.append((word, []))
+                continue
+            while self.begun:
+                (kind, count), items = self.begun[-1]
+                items.append(word)
+                if len(items) < count:
+                    break
+                self.begun.pop()
+                word = pairs(items) if kind == b"%" else items
+            else:
+                return word
+        return MORE
+
+    def word(self):
+        """What stands for itself, or the beginning of a list that is not empty."""
+        end = self.input.find(b"\r\n")
+        if end < 0:
+            return MORE
+        kind, rest, begin = bytes(self.input[:1]), bytes(self.input[1:end]), end + 2
+        if kind in (b"$", b"=", b"!") and rest != b"-1":
+            end = begin + int(rest)
+            if len(self.input) < end + 2:
+                return MORE
+            word = bytes(self.input[begin + 4 * (kind == b"=") : end])
+            begin = end + 2
+        elif kind in (b"*", b"~", b">", b"%"):
+            count = int(rest) * (2 if kind == b"%" else 1)
+            word = Begun(kind, count) if count > 0 else [] if count == 0 else ("nil array",)
+        elif kind == b":":
+            word = int(rest)
+        elif kind == b"-":
+            word = Error(rest.decode("utf-8", "replace"))
+        else:
+            assert kind in (b"+", b",", b"#", b"(", b"_", b"$"), f"not a reply: {bytes(self.input[:40])!r}"
+            word = None if kind in (b"_", b"$") else (kind.decode(), rest)
+        del self.input[:begin]
+        return word
+
+
+def pairs(items):
+    return list(zip(items[::2], items[1::2]))
 
 
 def same(command, ours, theirs):

@@ -13,8 +13,19 @@ TENANTS = ("default", "alpha", "beta")
 CONNECTIONS = 7
 NOISES = 3
 KEYS = [b"s%d" % number for number in range(6)] + [b"h%d" % number for number in range(4)] + [b"z%d" % number for number in range(4)]
+# Two counters that everybody moves together.
+PAIR = [b"~a", b"~b"]
 ROUNDS = 40
 ITEMS_MAX = 12
+
+
+def own_key(connection):
+    """A key that is never another connection's."""
+    return b"s=%d" % connection
+
+
+# All keys that there may be.
+EVERY = [*KEYS, *PAIR, *(own_key(connection) for connection in range(CONNECTIONS))]
 
 
 @dataclass
@@ -31,8 +42,9 @@ class Packet:
 
 @dataclass
 class Round:
-    """Packets that are sent together, what strangers send, and what becomes of the server."""
+    """Packets that are sent together, what strangers send, and what becomes of the server. `number`: its place in the whole schedule."""
 
+    number: int
     packets: list
     noise: list
     event: str
@@ -92,7 +104,7 @@ def make(seed, forms, others):
         lines += ["[scheduler]", f'chunk = "{chance.choice(("4KiB", "64KiB"))}"']
     schedule = Schedule(seed, "\n".join(lines), chance.choice((1, 2, 3)))
     maker = Maker(chance, forms, others)
-    schedule.rounds = [maker.round() for _ in range(ROUNDS)]
+    schedule.rounds = [maker.round(number) for number in range(ROUNDS)]
     return schedule
 
 
@@ -104,25 +116,25 @@ class Maker:
         # Connections that rest while others may write what they watch, with the keys.
         self.watchers = {}
 
-    def round(self):
+    def round(self, number):
         chance = self.chance
         solo = chance.random() < 0.15
-        back = {} if solo else {number: keys for number, keys in self.watchers.items() if chance.random() < 0.5}
-        others = [number for number in range(CONNECTIONS) if number not in self.watchers]
+        back = {} if solo else {watcher: keys for watcher, keys in self.watchers.items() if chance.random() < 0.5}
+        others = [idle for idle in range(CONNECTIONS) if idle not in self.watchers]
         if not others:
             solo, back = False, dict(self.watchers)
         active = chance.sample(others, 1 if solo else chance.randint(1, len(others))) if others else []
         owner = {key: chance.choice(active or list(back)) for key in KEYS}
-        owner.update({key: number for number, keys in back.items() for key in keys})
-        for number in back:
-            del self.watchers[number]
+        owner.update({key: watcher for watcher, keys in back.items() for key in keys})
+        for watcher in back:
+            del self.watchers[watcher]
         packets = [
-            self.packet(number, [key for key in KEYS if owner[key] == number] + [b"s=%d" % number], solo, number in back)
-            for number in (*active, *back)
+            self.packet(sender, [key for key in KEYS if owner[key] == sender] + [own_key(sender)], solo, sender in back)
+            for sender in (*active, *back)
         ]
-        noise = [(number, [self.words.hostile(self.others) for _ in range(chance.randint(1, 6))]) for number in range(NOISES) if chance.random() < 0.3]
+        noise = [(noisy, [self.words.hostile(self.others) for _ in range(chance.randint(1, 6))]) for noisy in range(NOISES) if chance.random() < 0.3]
         event = chance.choices(("", "stop", "kill", "stop in it", "kill in it"), (91, 2, 2, 2, 3))[0]
-        return Round(packets, noise, event, chance.random(), solo)
+        return Round(number, packets, noise, event, chance.random(), solo)
 
     def packet(self, number, keys, solo, back):
         chance, items = self.chance, []

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from schedule import KEYS
-from replies import MORE, Error, parse, same
+from replies import MORE, Error, Replies, same
 
 from words import WHOLE
 
@@ -42,7 +42,7 @@ class Stream:
         self.sock.connect(("127.0.0.1", port))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.setblocking(False)
-        self.input, self.ended = bytearray(), False
+        self.replies, self.ended = Replies(), False
 
     def receive(self):
         """Takes what is there."""
@@ -53,13 +53,7 @@ class Stream:
         except ConnectionError:
             data = b""
         self.ended |= not data
-        self.input += data
-
-    def next(self):
-        """The next reply, or MORE."""
-        reply, end = parse(self.input)
-        del self.input[:end]
-        return reply
+        self.replies.input += data
 
     def ask(self, *command):
         """Sends a command and waits for its reply."""
@@ -71,7 +65,7 @@ class Stream:
         self.sock.sendall(b"".join(encode(*command) for command in commands))
         replies = []
         while len(replies) < len(commands):
-            if (reply := self.next()) is MORE:
+            if (reply := self.replies.next()) is MORE:
                 self.receive()
                 assert not self.ended, f"closed instead of answering {brief(commands[len(replies)])}"
             else:
@@ -193,7 +187,7 @@ class Session:
         """Gives what has arrived to the calls that it answers."""
         for call in self.asked:
             if call.answered and call.reply is MISSING:
-                reply = self.stream.next()
+                reply = self.stream.replies.next()
                 if reply is MORE:
                     return
                 call.reply = reply

@@ -224,8 +224,12 @@ impl<'a> Access<'a> {
             return Ok(false);
         };
         self.leave(key, Some(&old), None)?;
-        self.buffer.set(shard, key, None);
-        Ok(old.live(self.now_ms))
+        let live = old.live(self.now_ms);
+        match live {
+            true => self.buffer.set(shard, key, None),
+            false => self.buffer.sweep(shard, key),
+        }
+        Ok(live)
     }
 
     /// Moves what `from` holds to `to`, which loses what it held; a collection's records stay

@@ -2,9 +2,9 @@
 
 use crate::batch::RECORD_BYTES;
 use crate::record::{self, RawKey};
-use crate::shard::Key;
+use crate::shard::{Cached, Key, Shard};
 use crate::work::Work;
-use crate::{Entry, Table};
+use crate::{Entry, Seq, Table};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -21,6 +21,8 @@ pub(crate) struct ObjectWrite {
     pub shard: u32,
     pub key: Key,
     pub entry: Option<Entry>,
+    /// All that it changes had expired before: nobody can see a difference.
+    pub swept: bool,
 }
 
 /// See the module. A command that only reads costs nothing here, one that sets a string one
@@ -88,11 +90,30 @@ impl Buffer {
 
     pub(crate) fn set(&mut self, shard: u32, key: &[u8], entry: Option<Entry>) {
         if let Some(at) = self.position(key) {
-            self.objects[at].entry = entry;
+            let object = &mut self.objects[at];
+            (object.entry, object.swept) = (entry, false);
             return;
         }
+        self.add(shard, key, entry, false);
+    }
+
+    /// Removes what had expired before this command.
+    pub(crate) fn sweep(&mut self, shard: u32, key: &[u8]) {
+        match self.position(key) {
+            // It was put there by this command.
+            Some(_) => self.set(shard, key, None),
+            None => self.add(shard, key, None, true),
+        }
+    }
+
+    fn add(&mut self, shard: u32, key: &[u8], entry: Option<Entry>, swept: bool) {
         let key = Key::from_slice(key);
-        self.objects.push(ObjectWrite { shard, key, entry });
+        self.objects.push(ObjectWrite {
+            shard,
+            key,
+            entry,
+            swept,
+        });
         if self.objects.len() > LINEAR_MAX {
             self.index_from(LINEAR_MAX);
         }
@@ -158,6 +179,16 @@ impl Buffer {
 }
 
 impl ObjectWrite {
+    /// Puts it into memory; see [`Shard::write`].
+    pub(crate) fn apply(self, shard: &mut Shard, seq: Seq, decided: Seq) -> bool {
+        let entry = self.entry;
+        let cached = Cached { seq, entry };
+        match self.swept {
+            true => shard.sweep(self.key, cached, decided),
+            false => shard.write(self.key, cached, decided),
+        }
+    }
+
     fn bytes(&self) -> usize {
         let whole = self.entry.as_ref().and_then(Entry::whole);
         self.key.len() + whole.map_or(RECORD_BYTES, Bytes::len) + RECORD_BYTES

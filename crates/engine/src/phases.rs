@@ -8,7 +8,7 @@ use crate::keyspace::{shard_mut, stripe_of, Keyspace};
 use crate::latch::{Held, Latch, Locked};
 use crate::log::{Position, Refusal};
 use crate::meter::{Meter, Place};
-use crate::shard::{Bar, Cached};
+use crate::shard::Bar;
 use crate::{record, EngineError, Keys, Outcome, Seq, Stop};
 use std::sync::atomic::Ordering;
 
@@ -198,12 +198,9 @@ impl Keyspace {
         let decided = self.log.decided();
         for write in buffer.objects {
             if let Some(shard) = shard_mut(shards, write.shard) {
-                let cached = Cached {
-                    seq: at.seq,
-                    entry: write.entry,
-                };
-                if shard.write(write.key, cached, decided) {
-                    self.note_pins(write.shard as usize, shard, decided);
+                let index = write.shard as usize;
+                if write.apply(shard, at.seq, decided) {
+                    self.note_pins(index, shard, decided);
                 }
             }
         }
@@ -237,12 +234,12 @@ impl Keyspace {
             self.shards[index as usize].lock().touch(&key);
         }
         for (number, write) in (1..).zip(objects) {
-            let mut shard = self.shards[write.shard as usize].lock();
+            let index = write.shard as usize;
+            let mut shard = self.shards[index].lock();
             if self.log.epoch() == epoch {
-                let (seq, entry) = (at.seq, write.entry);
                 let decided = self.log.decided();
-                if shard.write(write.key, Cached { seq, entry }, decided) {
-                    self.note_pins(write.shard as usize, &mut shard, decided);
+                if write.apply(&mut shard, at.seq, decided) {
+                    self.note_pins(index, &mut shard, decided);
                 }
             }
             drop(shard);

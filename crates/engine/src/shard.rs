@@ -174,6 +174,18 @@ impl Shard {
     /// [`Shard::release`] is wanted after the next decision.
     pub(crate) fn write(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
         self.touch(&key);
+        self.keep(key, cached, decided)
+    }
+
+    /// A write that removes what had expired: nothing happened to those who watch the key since then.
+    pub(crate) fn sweep(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
+        if !self.watched.get(&key).is_some_and(|watched| watched.absent) {
+            self.touch(&key);
+        }
+        self.keep(key, cached, decided)
+    }
+
+    fn keep(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
         if !self.pins.is_empty() {
             self.pins.remove(key.as_slice());
         }

@@ -294,6 +294,48 @@ fn watches_see_what_changes_their_key() {
     engine.shutdown();
 }
 
+/// Whoever removes it: the walk, or a command.
+#[test]
+fn nothing_happens_to_a_watched_key_when_what_had_expired_before_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let put = |access: &mut engine::Access, key: &[u8], expire_at_ms| {
+        let object = engine::Object::String(engine::Text::Whole(Bytes::from_static(b"v")));
+        let entry = Entry {
+            object,
+            expire_at_ms,
+        };
+        access.put(key, entry)
+    };
+    let keys: [&[u8]; 3] = [b"walked", b"deleted", b"written"];
+    commit(&keyspace, &keys, |access| {
+        keys.iter().try_for_each(|key| put(access, key, Some(100)))
+    })
+    .unwrap();
+    let before = keys.map(|key| watch(&keyspace, key, 99));
+    let watches = keys.map(|key| watch(&keyspace, key, 100));
+    let at_200 = |keys: &[&[u8]], f: &mut dyn FnMut(&mut engine::Access) -> Result<bool, Stop>| {
+        run(&keyspace, &Keys::Some(keys), 200, f).unwrap().0
+    };
+    assert!(!at_200(&keys[1..2], &mut |access| access.delete(b"deleted")));
+    // There was something for a moment.
+    assert!(at_200(&keys[2..], &mut |access| {
+        access.delete(b"written")?;
+        put(access, b"written", None)?;
+        access.delete(b"written")
+    }));
+    assert_eq!(keyspace.expire_some(200, 10).unwrap().deleted, 1);
+    assert_eq!(
+        watches.each_ref().map(|watch| watch.dirty_at(200)),
+        [false, false, true]
+    );
+    assert!(before.iter().all(|watch| watch.dirty_at(200)));
+    set(&keyspace, b"walked", b"v").unwrap();
+    assert!(watches[0].dirty());
+    engine.shutdown();
+}
+
 #[test]
 fn a_command_that_breaks_the_rules_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();

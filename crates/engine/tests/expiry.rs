@@ -38,7 +38,10 @@ fn due_keys_go_in_portions_and_the_next_time_is_told() {
     let first = keyspace.expire_some(200, 2).unwrap();
     assert_eq!((first.deleted, first.examined), (2, 2));
     assert_eq!(first.next_due_ms, Some(120));
-    keyspace.close();
+    // The walk does not wait until the database is open again.
+    keyspace.wait_commit(keyspace.last_seq()).unwrap();
+    assert!(keyspace.close());
+    assert!(get(&keyspace, b"d").unwrap().is_some());
     let second = keyspace.expire_some(200, 2).unwrap();
     assert_eq!((second.deleted, second.next_due_ms), (1, Some(500)));
     let keys = keyspace.scan(keyspace.last_seq(), Place::Apart, 200, &mut |access| {

@@ -88,7 +88,7 @@ impl Client {
         (core, (key != NOWHERE).then(|| ConnectionKey::unpacked(key)))
     }
 
-    /// The tenant it speaks for.
+    /// The tenant it speaks for now.
     pub fn tenant(&self) -> Arc<Tenant> {
         Arc::clone(&self.tenant.lock())
     }
@@ -121,6 +121,12 @@ impl Client {
         self.queued.store(shown, Ordering::Relaxed);
     }
 
+    /// Does something while it speaks for this tenant, and cannot become another's; none: it speaks for another.
+    pub fn while_of<R>(&self, tenant: &Tenant, act: impl FnOnce() -> R) -> Option<R> {
+        let speaks_for = self.tenant.lock();
+        std::ptr::eq(Arc::as_ptr(&speaks_for), tenant).then(act)
+    }
+
     /// It has logged in as another tenant.
     pub fn belongs_to(self: &Arc<Self>, tenant: &Arc<Tenant>) {
         let before = std::mem::replace(&mut *self.tenant.lock(), Arc::clone(tenant));
@@ -145,7 +151,8 @@ impl OwnClients {
         self.0.lock().remove(&client.id);
     }
 
-    /// All of them, oldest first; one that comes or goes meanwhile may be among them or not.
+    /// All of them, oldest first; one that comes or goes meanwhile may be among them or not. Each may have become another
+    /// tenant's since it was looked at: [`Client::while_of`].
     pub fn all(&self) -> BTreeMap<u64, Arc<Client>> {
         let mut all = BTreeMap::new();
         let mut from = 0;

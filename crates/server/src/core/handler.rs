@@ -213,8 +213,9 @@ impl Core {
         connection.ending = Some(finished.ending);
         let spec = connection.last;
         self.count_call(connection, spec, finished.service_ns);
-        let suppressed = connection.session.state.reply_mode.suppresses();
         connection.take_note(finished.told);
+        // After what it has left behind: with `CLIENT REPLY SKIP` before it, that state still says to skip this one.
+        let suppressed = connection.session.state.reply_mode.suppresses();
         let start = connection.output.len();
         if !suppressed {
             connection.output.append(finished.output);

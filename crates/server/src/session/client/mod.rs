@@ -13,6 +13,7 @@ use super::{ReplyMode, Visit};
 use crate::commands::{is, ClientCommand};
 use crate::connection::client::{Client, Labels};
 use crate::resp::parse_i64;
+use crate::tenants::Tenant;
 
 /// Runs a `CLIENT` subcommand.
 pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
@@ -24,7 +25,8 @@ pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
             visit.reply().int(id);
         }
         ClientCommand::Info => {
-            let text = describe(visit.client, &visit.state.labels, visit.shared.steady_ms()) + "\n";
+            let now_ms = visit.shared.steady_ms();
+            let text = describe(visit.client, &visit.state.labels, visit.tenant, now_ms) + "\n";
             visit.reply().verbatim(&text);
         }
         ClientCommand::Kill => kill::kill(visit),
@@ -150,7 +152,7 @@ fn trackinginfo(visit: &mut Visit<'_>) {
 
 /// One line of `CLIENT LIST`, without its end. What Redis counts and we do not have (descriptor, database,
 /// channels, buffers) is 0, or -1 where Redis means "none" by that: clients parse the fields.
-fn describe(client: &Client, labels: &Labels, now_ms: u64) -> String {
+fn describe(client: &Client, labels: &Labels, tenant: &Tenant, now_ms: u64) -> String {
     let seconds_since = |then_ms: u64| now_ms.saturating_sub(then_ms) / 1_000;
     let multi = client.queued.load(Ordering::Relaxed);
     let flags = if multi >= 0 { 'x' } else { 'N' };
@@ -168,7 +170,7 @@ fn describe(client: &Client, labels: &Labels, now_ms: u64) -> String {
         " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r \
          cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}",
         client.last_command(),
-        client.tenant().name,
+        tenant.name,
         client.protocol.load(Ordering::Relaxed),
         labels.lib_name,
         labels.lib_ver,
@@ -221,11 +223,20 @@ fn list(visit: &mut Visit<'_>) {
     let mut clients = own(visit);
     clients.retain(|id, _| normal && wanted.as_ref().is_none_or(|wanted| wanted.contains(id)));
     let now_ms = visit.shared.steady_ms();
-    let lines: String = clients
-        .values()
-        .map(|client| describe(client, &client.labels(), now_ms) + "\n")
-        .collect();
+    let lines = lines(clients.values(), visit.tenant, now_ms);
     visit.reply().verbatim(&lines);
+}
+
+/// What the tenant may see of them: nothing of those that have become another's since they were listed.
+fn lines<'c>(
+    clients: impl Iterator<Item = &'c Arc<Client>>,
+    tenant: &Tenant,
+    now_ms: u64,
+) -> String {
+    let line = |client: &Client| describe(client, &client.labels(), tenant, now_ms) + "\n";
+    clients
+        .filter_map(|client| client.while_of(tenant, || line(client)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -261,16 +272,31 @@ mod tests {
         };
         all[0].active_ms.store(9_000, Ordering::Relaxed);
         assert_eq!(
-            describe(&all[0], &labels, 11_500),
+            describe(&all[0], &labels, &tenant("web"), 11_500),
             "id=1 addr=10.0.0.1:1 laddr=127.0.0.1:6380 fd=0 name=worker age=10 idle=2 flags=N db=0 sub=0 psub=0 \
              ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 \
              events=r cmd=NULL user=web redir=-1 resp=2 lib-name= lib-ver="
         );
         all[0].queued(Some(3));
         labels.name.clear();
-        assert!(
-            describe(&all[0], &labels, 0).contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 ")
-        );
+        assert!(describe(&all[0], &labels, &tenant("web"), 0)
+            .contains(" flags=x db=0 sub=0 psub=0 ssub=0 multi=3 "));
+    }
+
+    #[test]
+    fn a_list_tells_nothing_of_who_has_become_another_tenants() {
+        let all = clients();
+        let (web, batch) = (all[0].tenant(), all[1].tenant());
+        let ids = |tenant: &Tenant| -> Vec<String> {
+            let lines = lines(all.iter(), tenant, 0);
+            let word = |line: &str| line.split(' ').next().map(String::from);
+            lines.lines().filter_map(word).collect()
+        };
+        assert_eq!(ids(&web), ["id=1", "id=3"]);
+        // A list of all of them is still in somebody's hands.
+        all[2].belongs_to(&batch);
+        assert_eq!(ids(&web), ["id=1"]);
+        assert_eq!(ids(&batch), ["id=2", "id=3"]);
     }
 
     #[test]
