@@ -138,8 +138,9 @@ fn signal(pid: u32, name: &str) {
 fn a_met_target_is_status_0_and_everything_is_written() {
     let folder = Folder::new("500ms", ">= 1");
     let output = folder.run(&["tiny"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}{said}");
     assert!(
         printed.contains("pass") && printed.contains("1 of 1 targets met"),
         "{printed}"
