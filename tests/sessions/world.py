@@ -152,12 +152,13 @@ class World:
         if not quits:
             session.call((b"ECHO", b"%d of round of %d" % (packet.connection, chance.randrange(1 << 30))))
         data += b"".join(encode(*call.command) for call in session.asked[begin:])
-        if packet.ending in ("half", "shut"):
+        # Behind QUIT nothing follows: a server that closes a connection with bytes unread resets it, and what it has still to send is lost.
+        if packet.ending in ("half", "shut") and not quits:
             command = (b"SET", own_key(packet.connection), b"half" * chance.choice((1, 40_000)))
             request = encode(*command)
             cut = chance.randrange(1, len(request))
             data += request[:cut]
-            session.tail = (command, request[cut:]) if packet.ending == "half" and not quits else None
+            session.tail = (command, request[cut:]) if packet.ending == "half" else None
         places = sorted(chance.randrange(len(data) + 1) for _ in range(packet.cuts))
         return [data[begin:end] for begin, end in zip([0, *places], [*places, len(data)]) if begin < end]
 
