@@ -68,7 +68,13 @@ impl Engine {
                 options.handlers,
                 options.handlers,
             )),
-            first_handlers: Handlers(Pool::new("first", Duty::HandleFirst, 0, options.handlers)),
+            // Such work may have every usual permit and every extra one: it waits for them, and not for a thread.
+            first_handlers: Handlers(Pool::new(
+                "first",
+                Duty::HandleFirst,
+                0,
+                2 * options.handlers,
+            )),
             streams: Handlers(Pool::new(
                 "stream",
                 Duty::Handle,

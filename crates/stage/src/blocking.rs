@@ -191,12 +191,6 @@ where
         self.pump();
     }
 
-    /// Reserved permits that cannot be kept free; see [`policy::dispatch::Dispatch::permits_missing`].
-    #[must_use]
-    pub fn permits_missing(&self) -> u64 {
-        lock(&self.stage).permits_missing()
-    }
-
     /// Grants what can be granted now. Everything that changes an answer does so by itself; only time does not.
     pub fn pump(&self) {
         let mut stage = lock(&self.stage);

@@ -235,12 +235,6 @@ impl<T, const R: usize, O: Observer> Stage<T, R, O> {
         self.dispatch.set_permits(permits);
     }
 
-    /// See [`Dispatch::permits_missing`].
-    #[must_use]
-    pub fn permits_missing(&self) -> u64 {
-        self.dispatch.permits_missing()
-    }
-
     /// Items queued, of all principals.
     #[must_use]
     pub fn queued(&self) -> u64 {

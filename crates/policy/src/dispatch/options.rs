@@ -91,7 +91,8 @@ impl<const R: usize> DispatchOptions<R> {
 
     pub(super) fn debt_bounds(&self) -> DebtBounds {
         let quantum = Charge::from_ns(self.quantum_ns);
-        let turns = quantum.0.saturating_mul(u64::from(self.permits.max(1)) + 1);
+        let permits = u64::from(self.permits.max(1)) + u64::from(self.extra_permits);
+        let turns = quantum.0.saturating_mul(permits + 1);
         let turns = turns.max(Charge::from_ns(self.charge_max_ns).0);
         DebtBounds {
             debt_max: Charge::from_ns(self.debt_max_ns).max(Charge(turns)),
