@@ -51,3 +51,20 @@ def test_session_commands_of_an_aborted_exec_do_not_run(start):
         assert wire.ask("EXEC") is None
         assert wire.ask("CLIENT", "GETNAME") is None
         assert victim.ask("CLIENT", "GETNAME") == b"before"
+
+
+@pytest.mark.parametrize("write", [("SET", "known", "2"), ("DEL", "known")], ids=["there", "absent"])
+def test_watch_of_keys_of_which_memory_knows_only_the_first(start, write):
+    server = start()
+    # Each in a block of its own.
+    keys = ["known", *(f"key{number}" for number in range(20))]
+    with server.wire(ALPHA) as wire:
+        wire.ask("MSET", *(word for key in keys for word in (key, "1" * 8_000)))
+    server.stop()
+    server.start()
+    with server.wire(ALPHA) as wire, server.wire(ALPHA) as other:
+        wire.ask(*write)
+        assert wire.ask("WATCH", "known", "key10") == b"OK"
+        other.ask("SET", "key10", "2")
+        wire.ask("MULTI")
+        assert wire.ask("EXEC") is None

@@ -18,7 +18,7 @@ from harness.waiting import eventually
 CHECK_EVERY = 10
 # One whose data nobody looks at: it sends what it likes, and comes to the end of its memory.
 NOISE = Tenant("noise", extra='request_memory = "1MiB"')
-WHO = (Tenant("default"), Tenant("alpha", sync="always"), Tenant("beta", sync="never"), NOISE)
+WHO = (Tenant("default"), Tenant("alpha", sync="always"), Tenant("beta", sync="never", extra='cache = "0B"\nblock_cache = "0B"'), NOISE)
 
 
 class World:

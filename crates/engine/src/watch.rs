@@ -25,19 +25,43 @@ impl std::fmt::Debug for Watch {
 }
 
 impl Access<'_> {
-    /// Watches a key from now on, and its expiry.
+    /// Watches keys from now on, and their expiry: all of them, or none if one of them has to be looked up on disk.
     ///
     /// # Errors
     /// See [`Access`].
-    pub fn watch(&mut self, key: &[u8]) -> Result<Watch, Stop> {
+    pub fn watch<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+    ) -> Result<Vec<Watch>, Stop> {
         let lookups = self.lookups;
-        let entry = self.get(key)?;
-        // Nobody asked for its value.
+        // First what may stop the command: a watch that were made before would go while its shard is locked, which it needs.
+        let found: Result<Vec<_>, Stop> = keys
+            .clone()
+            .map(|key| Ok(self.get(key)?.map(|entry| entry.expire_at_ms)))
+            .collect();
+        let found = found?;
+        // Nobody asked for their values.
         self.lookups = lookups;
+        let keyspace = self.keyspace.me.upgrade();
+        let keyspace = keyspace.expect("a keyspace is used through its Arc");
+        keys.zip(found)
+            .map(|(key, found)| {
+                Ok(Watch {
+                    flag: Some(self.enter(key, found.is_none())?),
+                    keyspace: Arc::clone(&keyspace),
+                    key: key.into(),
+                    expire_at_ms: found.flatten(),
+                })
+            })
+            .collect()
+    }
+
+    /// What tells of changes of a key that was looked up.
+    fn enter(&mut self, key: &[u8], absent: bool) -> Result<Arc<AtomicBool>, Stop> {
         let (keyspace, index) = (self.keyspace, self.keyspace.shard_of(key));
         let enter = |shard: &mut Shard| {
             let watched = shard.watched.entry(key.into()).or_default();
-            watched.absent = entry.is_none();
+            watched.absent = absent;
             Arc::clone(&watched.changed)
         };
         let flag = match &mut self.view {
@@ -47,12 +71,7 @@ impl Access<'_> {
                 .then(|| enter(&mut keyspace.shards[index as usize].lock())),
             View::Snapshot { .. } => return Err(misuse("a snapshot never changes")),
         };
-        Ok(Watch {
-            keyspace: (keyspace.me.upgrade()).expect("a keyspace is used through its Arc"),
-            key: key.into(),
-            flag: Some(flag.ok_or_else(undeclared)?),
-            expire_at_ms: entry.and_then(|entry| entry.expire_at_ms),
-        })
+        flag.ok_or_else(undeclared)
     }
 }
 
@@ -78,6 +97,7 @@ impl Watch {
     }
 }
 
+/// REQUIRES: the thread has no shard locked.
 impl Drop for Watch {
     fn drop(&mut self) {
         let index = self.keyspace.shard_of(&self.key) as usize;

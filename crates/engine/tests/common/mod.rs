@@ -101,15 +101,6 @@ pub fn commit<R>(
     Ok(reply)
 }
 
-/// Watches a key.
-pub fn watch(keyspace: &Arc<Keyspace>, key: &[u8], now_ms: u64) -> engine::Watch {
-    let (watch, _) = run(keyspace, &Keys::Some(&[key]), now_ms, |access| {
-        access.watch(key)
-    })
-    .unwrap();
-    watch
-}
-
 pub fn set(keyspace: &Arc<Keyspace>, key: &[u8], value: &[u8]) -> Result<(), EngineError> {
     commit(keyspace, &[key], |access| {
         access.put(key, Entry::string(Bytes::copy_from_slice(value)))

@@ -348,9 +348,7 @@ impl Unit {
         let before = output.len();
         match (spec.handler, access) {
             (Handler::Session(SessionCommand::Watch), Some(access)) => {
-                for key in args.from(1).iter() {
-                    told.watches.push(access.watch(key)?);
-                }
+                told.watches = access.watch(args.from(1).iter())?;
                 Reply::new(output, protocol).ok();
             }
             (Handler::Session(command) | Handler::Report(command), access) => {

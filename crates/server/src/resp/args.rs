@@ -63,7 +63,7 @@ impl<'a> Args<'a> {
     }
 
     /// All words in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + 'a {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + 'a {
         let data = self.data;
         self.spans.iter().map(move |span| span.of(data))
     }
