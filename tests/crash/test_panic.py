@@ -1,4 +1,4 @@
-"""A thread that panics: the server ends, whole and at once, says why, and has all that it acknowledged when it starts again."""
+"""A thread that panics, or a core that stands still: the server ends, whole, says why, and has all that it acknowledged when it starts again."""
 
 import os
 import signal
@@ -17,6 +17,8 @@ TENANTS = (Tenant("alpha", sync="always"), Tenant("beta", sync="every 1s"))
 OPERATIONS = 300
 # The report may take two seconds, and the machine may be busy.
 END_TIMEOUT_S = 10
+# A core that stands still is given 20 s.
+STILL_TIMEOUT_S = 20 + END_TIMEOUT_S
 
 
 class Walker:
@@ -69,6 +71,27 @@ def test_a_panic_ends_the_server_and_loses_nothing(tmp_path, thread):
     finally:
         server.kill()
     assert crowd.acknowledged() >= 2 * OPERATIONS
+
+
+def test_a_core_that_stands_still_ends_the_server_and_loses_nothing(tmp_path):
+    environment = {"LD_PRELOAD": str(compiled("panic", tmp_path)), "PANIC_THREAD": "core-1", "PANIC_STILL": "yes"}
+    server = Server(tmp_path, tenants=TENANTS, environment=environment, server_options="cores = 2")
+    crowd = Crowd(TENANTS, 3, seed=4)
+
+    def stand_still():
+        os.kill(server.pid, signal.SIGUSR2)
+        server.process.wait(STILL_TIMEOUT_S)
+
+    server.start()
+    try:
+        crowd.write_until(server, OPERATIONS, then=stand_still)
+        assert server.process.returncode == -signal.SIGABRT, server.process.returncode
+        reason = eventually(lambda: [line for line in server.said().splitlines() if "panicked" in line], END_TIMEOUT_S)[0]
+        assert 'thread="watchdog"' in reason and "core 1 has stood still for 20 s" in reason, reason
+        server.start()
+        crowd.verify(server)
+    finally:
+        server.kill()
 
 
 def test_a_log_that_nobody_reads_does_not_keep_it_alive(tmp_path):

@@ -22,6 +22,7 @@ mod session;
 mod shared;
 mod source;
 pub mod tenants;
+mod watchdog;
 
 pub use connection::FREE_BYTES as CONNECTION_FREE_BYTES;
 pub use descriptors::{Descriptors, Plan};

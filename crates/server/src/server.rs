@@ -13,6 +13,7 @@ use crate::options::Options;
 use crate::provide::Provider;
 use crate::shared::{Phase, Shared};
 use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
+use crate::watchdog::Watchdog;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,7 @@ pub struct Server {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     provider: Option<Provider>,
+    watchdog: Watchdog,
 }
 
 impl Server {
@@ -60,6 +62,8 @@ impl Server {
             .map_err(ServerError::System)?;
         let shared = Arc::new(shared);
         let threads = start_cores(&shared).map_err(|e| ServerError::System(e.to_string()))?;
+        let watchdog = Watchdog::start(Arc::clone(&shared.beats))
+            .map_err(|e| ServerError::System(e.to_string()))?;
         let provider = Provider::start(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         shared.promise_the_device();
         shared.allot_memory();
@@ -67,6 +71,7 @@ impl Server {
             shared,
             threads,
             provider,
+            watchdog,
         })
     }
 
@@ -126,6 +131,7 @@ impl Server {
 
     /// Ends the cores, then the storage: every committed write is on the disk when it returns.
     pub fn stop(self) {
+        self.watchdog.stop();
         self.shared.enter_phase(Phase::Stopped);
         self.shared.broadcast(|| Message::Stop);
         for thread in self.threads {

@@ -18,6 +18,7 @@ use crate::core::{Board, LargestTurn, Load, Mailbox, Message, RESOURCES};
 use crate::descriptors::Plan;
 use crate::options::{Options, Tuning};
 use crate::tenants::{Doorkeeper, Registry, Seats, Tenant};
+use crate::watchdog::Beats;
 
 /// A queue holds each connection at most once, so that no queue can be longer than the descriptors allow.
 const QUEUE_MAX: usize = 1 << 20;
@@ -99,6 +100,8 @@ pub struct Shared {
     pub apart: Seats,
     /// What the cores show each other of their load.
     pub loads: Box<[Load]>,
+    /// Whether each core goes on.
+    pub beats: Arc<Beats>,
     /// The largest turns of each core.
     pub turns: Box<[LargestTurn]>,
     /// When the server started, ms since the Unix epoch.
@@ -143,6 +146,7 @@ impl Shared {
             board: Board::new(options.cores),
             apart: Seats::new(engine::REPLIES_MAX, engine::WORKS_MAX),
             loads: (0..options.cores).map(|_| Load::default()).collect(),
+            beats: Arc::new(Beats::new(options.cores)),
             turns: (0..options.cores).map(|_| LargestTurn::default()).collect(),
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),

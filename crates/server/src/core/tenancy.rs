@@ -131,6 +131,7 @@ impl Core {
 
     /// Once a second: connections that were silent too long, keys whose time has come.
     pub(super) fn tick(&mut self) {
+        self.shared.beats.beat(self.id);
         let now = self.shared.options.clock.now();
         self.post(now);
         self.close_late(now);
