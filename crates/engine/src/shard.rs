@@ -158,6 +158,13 @@ impl Shard {
         cached.or_else(|| pinned(&self.pins, key))
     }
 
+    /// Has the processor fetch what [`Shard::lookup`] will look at; returned is something that hangs on all of it.
+    pub(crate) fn glance(&self, key: &[u8]) -> u8 {
+        let entry = self.peek(key).and_then(|cached| cached.entry.as_ref());
+        let value = entry.and_then(Entry::whole);
+        value.and_then(|value| value.first()).copied().unwrap_or(0)
+    }
+
     /// The entry of a key, if memory knows it and it has an expiry.
     pub(crate) fn expiring(&self, key: &[u8]) -> Option<Entry> {
         let entry = self.peek(key)?.entry.as_ref()?;

@@ -329,5 +329,9 @@ fn a_lookup_counts_once_wherever_its_command_ends() {
     assert!(keyspace.close());
     assert_eq!(counted(&names), (0, 4));
     assert_eq!(counted(&names), (4, 0));
+    let looked = |stats: engine::KeyspaceStats| (stats.cache_hits, stats.cache_misses);
+    let before = looked(keyspace.stats());
+    keyspace.look_ahead(&[b"a", b"none", b"a", b"d"]);
+    assert_eq!(looked(keyspace.stats()), before, "nobody has asked yet");
     engine.shutdown();
 }

@@ -154,6 +154,8 @@ impl World {
             Step::Settle(..) | Step::Abandon(..) => {}
         }
         assert_eq!(self.d.queued(), self.queued.len() as u64);
+        let of_each = (0..=u32::from(u8::MAX)).map(|id| self.d.queued_of(PrincipalId(id)));
+        assert_eq!(of_each.sum::<u64>(), self.d.queued());
         assert_eq!(self.d.in_flight() as usize, self.tickets.len());
     }
 

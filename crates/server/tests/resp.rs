@@ -17,6 +17,14 @@ fn feed(input: &[u8], cuts: &[usize], limits: &Limits) -> (Vec<Words>, Option<Pr
         loop {
             match parser.parse(&buffer, limits) {
                 Ok(Parsed::Command(len)) => {
+                    if buffer.starts_with(b"*") {
+                        let args = parser.args(&buffer);
+                        for index in 0..=args.len() {
+                            assert_eq!(parser.word(&buffer, index), args.find(index));
+                        }
+                    } else {
+                        assert_eq!(parser.word(&buffer, 0), None, "its words lie elsewhere");
+                    }
                     found.push(parser.args(&buffer).iter().map(<[u8]>::to_vec).collect());
                     let owned = parser.owned(buffer.split_to(len).freeze());
                     let words: Words = owned.args().iter().map(<[u8]>::to_vec).collect();

@@ -241,6 +241,12 @@ impl<T, const R: usize, O: Observer> Stage<T, R, O> {
         self.dispatch.queued()
     }
 
+    /// Items of one principal that are queued.
+    #[must_use]
+    pub fn queued_of(&self, principal: PrincipalId) -> u64 {
+        self.dispatch.queued_of(principal)
+    }
+
     /// Permits out, of all principals; dropped ones count until the next decision.
     #[must_use]
     pub fn in_flight(&self) -> u32 {

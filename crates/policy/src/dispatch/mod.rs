@@ -256,6 +256,13 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.queued
     }
 
+    /// Items of one principal that are queued.
+    #[must_use]
+    pub fn queued_of(&self, principal: PrincipalId) -> u64 {
+        let slot = self.slots.get(principal.index());
+        slot.map_or(0, |slot| slot.queue.len() as u64)
+    }
+
     /// Rounds that have passed among principals in contract.
     #[must_use]
     pub fn round(&self) -> u64 {

@@ -132,6 +132,8 @@ pub struct Connection {
     pub queued: bool,
     /// It waits for a turn to see to what is ready.
     pub returning: bool,
+    /// What it was answered in this turn leaves in one of those.
+    pub leaves_later: bool,
     /// The socket may have bytes (notices come once per arrival).
     pub readable: bool,
     /// When the oldest of these came, in ns of the core's clock; 0: that is not known.
@@ -241,6 +243,7 @@ impl Connection {
             served: Served::default(),
             queued: false,
             returning: false,
+            leaves_later: false,
             readable: true,
             unread_since: 0,
             writable: true,
@@ -316,7 +319,7 @@ impl Connection {
 
     /// True when a turn would move it forward: bytes to read or parse, or output that the socket can take.
     pub fn wants_turn(&self) -> bool {
-        if self.queued || !self.may_send() {
+        if self.queued || self.returning || !self.may_send() {
             return false;
         }
         if !self.output.is_empty() || self.socket.wants_write() {

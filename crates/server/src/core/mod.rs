@@ -13,6 +13,7 @@
 //! charges it to the same tenants here.
 
 mod accept;
+mod ahead;
 mod answer;
 mod apart;
 mod arrival;
@@ -30,6 +31,7 @@ mod message;
 mod places;
 mod principal;
 mod processor;
+mod sending;
 mod serve;
 mod session;
 mod slow;
@@ -59,6 +61,7 @@ pub use processor::ThreadTime;
 pub use unit::{Told, Unit};
 
 use crate::connection::Connection;
+use crate::resp::Parser;
 use crate::shared::Shared;
 use crate::tenants::Tenant;
 use arrival::Look;
@@ -136,9 +139,10 @@ pub struct Core {
     /// What tenants used here since the last round; kept to be filled again.
     consumed: Vec<Consumed>,
     scratch: Box<[u8]>,
-    /// Where the next connection writes its replies: most of them leave within the turn, and one
-    /// allocation serves all.
-    room: Vec<u8>,
+    /// Where the next connections write their replies, which leave soon: the same few allocations serve all.
+    rooms: Vec<Vec<u8>>,
+    /// Reads the requests of a pipeline before their turn comes.
+    ahead: Parser,
     chunk: u64,
     value_bytes_max: u32,
     /// The clock at its last reading: a reading costs as much as parsing a small request.
@@ -194,7 +198,8 @@ impl Core {
             let_commit: HashSet::new(),
             consumed: Vec::new(),
             scratch: vec![0; options.chunk_bytes].into_boxed_slice(),
-            room: Vec::new(),
+            rooms: Vec::new(),
+            ahead: Parser::new(),
             chunk: options.chunk_bytes as u64,
             value_bytes_max: u32::try_from(options.value_bytes_max).unwrap_or(u32::MAX),
             now,
@@ -258,6 +263,9 @@ impl Core {
 
     /// Puts a connection back in its place, and in its tenant's queue if it has something to do.
     fn put_back(&mut self, key: ConnectionKey, mut connection: Box<Connection>, now: Nanos) {
+        if std::mem::take(&mut connection.leaves_later) {
+            self.returns_later(key, &mut connection, now);
+        }
         if connection.wants_turn() {
             if connection.tally.since == 0 {
                 // What came while the last request was under way has waited since then.

@@ -8,6 +8,7 @@ use super::answer::throttled;
 use super::message::{ConnectionKey, Ready};
 use super::turn::After;
 use super::{Core, Used, RESOURCES};
+use crate::connection::Connection;
 
 /// Turns are given for so long between two looks at the poll. A tenant with few connections can only use its
 /// share if they are noticed soon after they have been served and ask again; a look costs about a µs.
@@ -32,15 +33,25 @@ impl Core {
             return;
         };
         connection.ready.push(ready);
-        if !connection.returning {
-            connection.returning = true;
-            let principal = connection.tenant.id;
-            if self.returns.admit(now, principal, 0, key).is_err() {
-                tracing::error!(tenant = connection.tenant.name, "queue of returns is full");
-                connection.returning = false;
-            }
-        }
+        self.returns_later(key, &mut connection, now);
         self.places.back(key, connection);
+    }
+
+    /// Queues a connection to see to what has come back, or to send what it was answered.
+    pub(super) fn returns_later(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        now: Nanos,
+    ) {
+        if connection.returning {
+            return;
+        }
+        let principal = connection.tenant.id;
+        connection.returning = self.returns.admit(now, principal, 0, key).is_ok();
+        if !connection.returning {
+            tracing::error!(tenant = connection.tenant.name, "queue of returns is full");
+        }
     }
 
     /// Gives turns to those in line, in the order the stages decide.

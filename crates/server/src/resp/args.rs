@@ -15,7 +15,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    fn of<'a>(&self, data: &'a [u8]) -> &'a [u8] {
+    pub(super) fn of<'a>(&self, data: &'a [u8]) -> &'a [u8] {
         &data[self.start as usize..][..self.len as usize]
     }
 }

@@ -258,10 +258,10 @@ impl Output {
         self.is_empty().then(|| std::mem::take(self).tail)
     }
 
-    /// Writes into `room` from now on, unless it has room of its own.
-    pub fn borrow(&mut self, room: &mut Vec<u8>) {
+    /// Writes into one of `rooms` from now on, if there is any and it has no room of its own.
+    pub fn borrow(&mut self, rooms: &mut Vec<Vec<u8>>) {
         if self.tail.capacity() == 0 {
-            self.tail = std::mem::take(room);
+            self.tail = rooms.pop().unwrap_or_default();
         }
     }
 

@@ -199,6 +199,12 @@ impl Parser {
         )
     }
 
+    /// One of the words, if they lie in `buffer`: those of an inline request do not.
+    pub fn word<'b>(&self, buffer: &'b [u8], index: usize) -> Option<&'b [u8]> {
+        let span = self.spans.get(index).filter(|_| !self.is_inline);
+        span.map(|span| span.of(buffer))
+    }
+
     /// The same as a request that owns its bytes. `frame` is the bytes of [`Parsed::Command`], cut off the buffer.
     pub fn owned(&mut self, frame: Bytes) -> OwnedArgs {
         let frame = if self.is_inline {
@@ -221,7 +227,8 @@ impl Parser {
         }
     }
 
-    fn reset(&mut self) {
+    /// Forgets what was read of a request.
+    pub fn reset(&mut self) {
         self.state = State::Start;
         self.at = 0;
         self.scanned = 0;

@@ -1,0 +1,72 @@
+//! Replies on their way to the client.
+
+use std::io::IoSlice;
+
+use super::message::ConnectionKey;
+use super::turn::After;
+use super::{Core, Used};
+use crate::connection::{Connection, Progress};
+
+/// Parts of an output handed to one `writev`.
+const SLICES: usize = 16;
+
+/// Rooms that are kept for the next connections to write their replies in: as many as are answered in a stretch.
+const ROOMS_MAX: usize = 64;
+
+impl Core {
+    /// Whether its replies wait for those of the same tenant's connections behind it: a client is woken by the first of those that leave
+    /// one after the other, and to wake it costs more than several requests.
+    pub(super) fn leaves_with_others(&self, connection: &Connection) -> bool {
+        !connection.output.is_empty()
+            && connection.may_send()
+            && connection.apart.is_none()
+            && !connection.closing
+            && self.stage.queued_of(connection.tenant.id) > 0
+    }
+
+    /// Sends what may leave, and has a command that runs apart go on if that was what it waited for.
+    pub(super) fn send_settled(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        used: &mut Used,
+    ) -> After {
+        self.settle_replies(key, connection);
+        if connection.may_send() && self.send(connection, used) == After::Close {
+            return After::Close;
+        }
+        self.ask_on(key, connection);
+        After::Keep
+    }
+
+    /// Sends at most a chunk of what waits.
+    pub(super) fn send(&mut self, connection: &mut Connection, used: &mut Used) -> After {
+        let mut left = self.chunk;
+        while !connection.output.is_empty() && left > 0 {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = connection.output.io_slices(&mut slices, left as usize);
+            match connection.socket.write(&slices[..count]) {
+                Ok(Progress::Moved(sent)) => {
+                    connection.output.advance(sent);
+                    used.bytes_out += sent as u64;
+                    connection.moved_at = self.now;
+                    left -= sent as u64;
+                    if let Some(apart) = &mut connection.apart {
+                        apart.taken_at = self.now;
+                    }
+                }
+                Ok(Progress::Blocked) => {
+                    connection.writable = false;
+                    return After::Keep;
+                }
+                Ok(Progress::Closed) | Err(_) => return After::Close,
+            }
+        }
+        if let Some(room) = connection.output.release() {
+            if room.capacity() > 0 && self.rooms.len() < ROOMS_MAX {
+                self.rooms.push(room);
+            }
+        }
+        After::Keep
+    }
+}
