@@ -3,7 +3,7 @@
 mod common;
 
 use common::{options, out, request, Backlogged, MS, R, S, US};
-use policy::dispatch::{Allocation, Dispatch, Limit, Next, Verdict};
+use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Limit, Next, Verdict};
 use policy::{Cost, PrincipalId};
 use proptest::prelude::*;
 
@@ -33,9 +33,11 @@ proptest! {
         burst_ns in 0u64..50 * MS,
         pauses in prop::collection::vec(0u64..3 * MS, 300),
         asks in prop::collection::vec(1u64..200, 300),
+        least in prop::sample::select(vec![0, 32]),
     ) {
         let allocation = limited(per_s, burst_ns, S);
-        let mut world = allocations(&[allocation]);
+        let turn_least = Cost([least, 0, 0, 0]);
+        let mut world = Backlogged::new(DispatchOptions { turn_least, ..options() }, &[allocation]);
         world.now = S;
         let mut served: Vec<(u64, u64)> = Vec::new();
         for (pause, ask) in pauses.iter().zip(&asks) {

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use engine::{Engine, KeyspaceOptions};
 use parking_lot::RwLock;
+use policy::Cost;
 use stage::{DispatchOptions, Meter, Nanos};
 use telemetry::CertificateSnapshot;
 
@@ -30,6 +31,10 @@ const SHARDS_PER_CORE: usize = 4;
 /// (some ms where committer and core share a processor), and must not lose their share for that: Pisces
 /// 4.3.5 waits for I/O-bound connections before it ends a round, for the same reason.
 const ROUND_NS: Nanos = 10_000_000;
+
+/// Requests of a pipeline that are answered together, some tens of us of them: in halves they cost two replies, and their client is
+/// woken twice. It holds whatever capacity is configured for requests.
+const TOGETHER: u64 = 32;
 
 /// A reply of more values than one whose bytes exceed this is not made as a whole but streamed, piece by piece as the
 /// client takes it: clients that ask for much and read little would fill the memory.
@@ -241,6 +246,7 @@ impl Shared {
             discipline: self.tuning().discipline,
             queue_max: QUEUE_MAX,
             seed: self.options.seed,
+            turn_least: Cost([TOGETHER, 0, 0, 0]),
             round_ns: ROUND_NS,
             charge_max_ns: charge_max_ns(self.options.args_max, capacity.requests_per_s),
             ..DispatchOptions::new(per_s, meter)

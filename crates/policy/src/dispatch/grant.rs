@@ -211,7 +211,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         let (aside, start) = slot.account.set_aside();
         self.rounds[slot.tier as usize].advance(start);
 
-        let mut budget = self.quantum;
+        let mut budget = self.budget;
         let refused = verdict != Verdict::Serve;
         let waited_ns = now.saturating_sub(queued.since);
         if refused {

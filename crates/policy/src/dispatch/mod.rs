@@ -33,6 +33,8 @@ pub use options::{Allocation, Discipline, DispatchOptions, Limit, Meter};
 pub use ordered::Ordered;
 pub use rates::Limited;
 
+use std::array::from_fn;
+
 use crate::cost::{Cost, Nanos, PrincipalId};
 use crate::fairness::drf::{Capacity, Demand};
 use crate::fairness::drr::{Account, DebtBounds, Rounds, Weight};
@@ -50,8 +52,8 @@ use slot::{Queued, Slot, Tier};
 pub struct Dispatch<T, const R: usize> {
     options: DispatchOptions<R>,
     capacity: Capacity<R>,
-    /// Budget of a turn: what a quantum is of each resource.
-    quantum: Cost<R>,
+    /// What a turn may take: a quantum of each resource, or more by the options.
+    budget: Cost<R>,
     bounds: DebtBounds,
     slots: Vec<Slot<T, R>>,
     ready: Ready,
@@ -79,8 +81,9 @@ impl<T, const R: usize> Dispatch<T, R> {
             "requests must be one of the resources"
         );
         let capacity = Capacity::new(options.capacity_per_s);
+        let Cost(quantum) = capacity.within(options.quantum_ns);
         Dispatch {
-            quantum: capacity.within(options.quantum_ns),
+            budget: Cost(from_fn(|r| quantum[r].max(options.turn_least.0[r]))),
             capacity,
             bounds: options.debt_bounds(),
             slots: Vec::new(),

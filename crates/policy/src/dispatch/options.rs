@@ -42,6 +42,9 @@ pub struct DispatchOptions<const R: usize> {
     /// One turn's budget, in nanoseconds of each resource. Longer turns cost less switching, shorter ones
     /// less waiting.
     pub quantum_ns: Nanos,
+    /// So much of each resource a turn may take even if a quantum is less. It lengthens turns only of who asks for so much at once, and who has
+    /// a limit is held to that.
+    pub turn_least: Cost<R>,
     /// Length of a round in which everybody active uses up its quanta (Pisces 4.3.5: 1 ms). It is
     /// also the longest pause after which a principal still has its unused quanta, so it should exceed
     /// the time clients take to send their next request.
@@ -72,6 +75,7 @@ impl<const R: usize> DispatchOptions<R> {
             capacity_per_s,
             meter,
             quantum_ns: 100_000,
+            turn_least: Cost([0; R]),
             round_ns: 1_000_000,
             queue_max: 1024,
             debt_max_ns: 100_000_000,

@@ -249,3 +249,22 @@ fn who_has_had_more_than_its_share_gets_no_extra_permit() {
     dispatch.enqueue(100_000, modest, 1).expect("room");
     assert!(granted(&mut dispatch).is_empty());
 }
+
+#[test]
+fn a_turn_may_take_the_least_of_one_where_a_quantum_is_less() {
+    let meter = Meter {
+        requests: 0,
+        bytes: [false, true],
+    };
+    let turn_least = Cost([32, 0]);
+    let mut dispatch = Dispatch::new(DispatchOptions {
+        turn_least,
+        ..DispatchOptions::new([100_000, 1_000_000_000], meter)
+    });
+    dispatch.configure(0, PrincipalId(0), &Allocation::share(1.0));
+    dispatch.enqueue(0, PrincipalId(0), ()).expect("room");
+    let Next::Grant(grant) = dispatch.next(0) else {
+        panic!("work")
+    };
+    assert_eq!(grant.budget, Cost([32, 100_000]));
+}

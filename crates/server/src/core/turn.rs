@@ -20,10 +20,6 @@ use crate::tenants::Ending;
 /// the copy.
 pub(super) const COPIED_MAX: usize = 1 << 20;
 
-/// Requests of a pipeline that are answered together, whatever the stage's budget says of requests: some tens of µs. In halves they cost
-/// two replies, and their client is woken twice.
-const TOGETHER: u64 = 32;
-
 /// Requests of a newcomer in one turn: newcomers have one queue, so that each must be short to all others. To log in takes
 /// one or two.
 const NEWCOMER_REQUESTS: u64 = 8;
@@ -80,7 +76,7 @@ impl Core {
             false => NEWCOMER_REQUESTS,
         };
         let budget = Budget {
-            requests: budget.0[0].max(TOGETHER).min(requests_max),
+            requests: budget.0[0].clamp(1, requests_max),
             bytes_in: budget.0[1].clamp(1, self.chunk),
         };
         if connection.takes_requests() {
