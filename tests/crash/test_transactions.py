@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness.server import ALPHA
+from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
 
 pytestmark = pytest.mark.ours
@@ -51,6 +51,32 @@ def test_session_commands_of_an_aborted_exec_do_not_run(start):
         assert wire.ask("EXEC") is None
         assert wire.ask("CLIENT", "GETNAME") is None
         assert victim.ask("CLIENT", "GETNAME") == b"before"
+
+
+def test_every_command_that_can_be_queued_is_answered_by_exec(start):
+    """With as many words as it needs and no more: with others `UNWATCH`, for one, is never queued."""
+    server = start(tenants=(Tenant("root", extra="admin = true"),))
+    with server.wire(server.tenants[0]) as wire:
+        names = [name.decode() for name in wire.ask("COMMAND", "LIST")]
+        least = [(*name.split("|"), *["1"] * (abs(wire.ask("COMMAND", "INFO", name)[0][1]) - 1 - name.count("|"))) for name in names]
+    queued = []
+    for words in least:
+        with server.wire(server.tenants[0]) as wire:
+            wire.ask("MULTI")
+            if wire.attempt(*words) == b"QUEUED":
+                queued.append(words)
+                try:
+                    assert len(wire.ask("EXEC")) == 1, words
+                except (EOFError, ConnectionError):
+                    raise AssertionError(f"{words} ended the connection: {server.said()[-1500:]}") from None
+    assert ("UNWATCH",) in {tuple(word.upper() for word in words) for words in queued} and len(queued) > 150, len(queued)
+    with server.wire(server.tenants[0]) as wire:
+        wire.ask("WATCH", "key")
+        wire.ask("MULTI")
+        wire.ask("UNWATCH")
+        with server.wire(server.tenants[0]) as other:
+            other.ask("SET", "key", "1")
+        assert wire.ask("EXEC") is None, "in a transaction it undoes nothing, as in Redis"
 
 
 @pytest.mark.parametrize("write", [("SET", "known", "2"), ("DEL", "known")], ids=["there", "absent"])

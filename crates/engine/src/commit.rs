@@ -140,11 +140,10 @@ impl Keyspace {
         };
         tracing::error!(tenant = %self.name, %error, "writes failed");
         let decided = self.log.fail(error);
-        for shard in &self.shards {
-            shard.lock().forget_after(decided);
-        }
+        self.forget_after(decided);
         for stripe in &self.stripes {
-            stripe.lock().clear();
+            let gone = stripe.lock().clear();
+            drop(gone);
         }
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
         let room = self.log.decide_failed(error);
@@ -152,11 +151,17 @@ impl Keyspace {
         self.notify();
     }
 
+    fn forget_after(&self, decided: Seq) {
+        for shard in &self.shards {
+            // Unlocked before it is dropped.
+            let gone = shard.lock().forget_after(decided);
+            drop(gone);
+        }
+    }
+
     pub(crate) fn fail_quietly(&self, error: &EngineError) {
         let decided = self.log.fail(error);
-        for shard in &self.shards {
-            shard.lock().forget_after(decided);
-        }
+        self.forget_after(decided);
         tell(self.log.decide_failed(error));
         self.notify();
     }

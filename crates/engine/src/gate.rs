@@ -111,14 +111,13 @@ impl Gate {
 
     /// Remembers how an opening ended, and says so if in vain.
     pub(crate) fn tried(&self, error: Option<&EngineError>) {
-        let mut tries = self.tries.lock();
-        match error {
-            None => tries.succeeded(),
-            Some(error) => {
-                let pause_s = tries.failed(Instant::now()).as_secs();
-                tracing::error!(%error, pause_s, "a tenant's database was not opened again");
-            }
-        }
+        let Some(error) = error else {
+            return self.tries.lock().succeeded();
+        };
+        // Unlocked before it is said: cores ask whether another try is due.
+        let pause = self.tries.lock().failed(Instant::now());
+        let pause_s = pause.as_secs();
+        tracing::error!(%error, pause_s, "a tenant's database was not opened again");
     }
 
     /// For openers, handlers and committers: waits for transitions, opens what is closed.

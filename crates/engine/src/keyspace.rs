@@ -35,8 +35,7 @@ impl std::ops::Deref for Padded {
     }
 }
 
-/// One tenant's keys and values. Lock order: shards (ascending), then the latch book or the log,
-/// then stripes.
+/// One tenant's keys and values. Lock order: shards (ascending), then the latch book, the log or a stripe.
 pub struct Keyspace {
     pub(crate) me: Weak<Keyspace>,
     pub(crate) id: u64,
@@ -206,17 +205,26 @@ impl Keyspace {
         self.sync.store(sync as u8, Ordering::Relaxed);
     }
 
-    /// Changes the allotment of the object cache, bytes; evicts at once what no longer fits.
+    /// Changes the allotment of the object cache, bytes; evicts what no longer fits, a little at a time.
     pub fn set_cache_bytes(&self, bytes: u64) {
         self.cache_bytes.store(bytes, Ordering::Relaxed);
-        for (index, shard) in self.shards.iter().enumerate() {
-            let mut shard = shard.lock();
-            let share = bytes / self.shards.len() as u64;
-            let decided = self.log.decided();
-            if shard.resize(share, decided) {
-                self.note_pins(index, &mut shard, decided);
-            }
+        let share = bytes / self.shards.len() as u64;
+        for index in 0..self.shards.len() {
+            while !self.resize(index, share) {}
         }
+    }
+
+    /// A part of that, with the shard locked once. `true`: it was the last.
+    fn resize(&self, index: usize, share: u64) -> bool {
+        let mut shard = self.shards[index].lock();
+        let decided = self.log.decided();
+        let resized = shard.resize(share, decided);
+        if resized.pinned {
+            self.note_pins(index, &mut shard, decided);
+        }
+        drop(shard);
+        drop(resized.dropped);
+        resized.done
     }
 
     /// Position of the newest write.

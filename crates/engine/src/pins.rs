@@ -86,9 +86,9 @@ impl Stripe {
             .collect::<SmallVec<[_; 1]>>()
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        self.generations.clear();
+    /// Forgets everything, which is taken out to be dropped likewise.
+    pub(crate) fn clear(&mut self) -> impl Send {
+        std::mem::take(&mut self.generations)
     }
 }
 

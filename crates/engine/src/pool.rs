@@ -127,6 +127,12 @@ impl State {
             None => self.jobs.pop_front(),
         }
     }
+
+    /// Whether a thread that waited in vain may leave. What has come just then was to be seen to by it: whoever queued
+    /// that saw it idle.
+    fn may_spare_one(&self, keep: usize) -> bool {
+        self.jobs.is_empty() && self.later.is_empty() && self.threads > keep
+    }
 }
 
 impl Inner {
@@ -180,7 +186,7 @@ impl Inner {
                 }
             };
             state.idle -= 1;
-            if spare && timed_out && state.jobs.is_empty() && state.threads > self.keep {
+            if spare && timed_out && state.may_spare_one(self.keep) {
                 break;
             }
         }
@@ -213,5 +219,32 @@ impl Handlers {
     #[must_use]
     pub fn jobs(&self) -> usize {
         self.0.jobs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_waited_in_vain_stays_for_what_has_come_just_then() {
+        let mut state = State {
+            jobs: VecDeque::new(),
+            later: BTreeMap::new(),
+            numbered: 0,
+            idle: 0,
+            threads: 2,
+            closed: false,
+        };
+        assert!(state.may_spare_one(1) && !state.may_spare_one(2));
+        let job = || -> (Tag, Job) { (Tag::default(), Box::new(|| {})) };
+        state.later.insert((Instant::now(), 1), job());
+        assert!(
+            !state.may_spare_one(1),
+            "who else would know when to begin?"
+        );
+        state.later.clear();
+        state.jobs.push_back(job());
+        assert!(!state.may_spare_one(1));
     }
 }

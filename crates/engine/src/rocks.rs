@@ -96,6 +96,9 @@ impl Commons {
         options.set_max_log_file_size(LOG_FILE_BYTES);
         options.set_stats_dump_period_sec(0);
         options.set_stats_persist_period_sec(0);
+        // Whoever ends a read may be the last who needed files that a compaction has replaced. A core must not delete
+        // them, nor free a memtable: background threads do.
+        options.set_avoid_unnecessary_blocking_io(true);
         options
     }
 
@@ -278,5 +281,60 @@ impl Db {
             .ok()
             .flatten()
             .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op};
+    use crate::Sync;
+    use std::sync::mpsc::{channel, Sender};
+    use std::sync::Arc;
+    use std::thread::{current, ThreadId};
+    use std::time::Duration;
+
+    /// Tells who deletes files of data.
+    struct Deletions(Sender<ThreadId>);
+
+    impl DeviceStage for Deletions {
+        fn begin(&self, io: &DeviceIo) -> u64 {
+            if (io.op, io.file) == (Op::Delete, FileKind::Data) {
+                let _ = self.0.send(current().id());
+            }
+            0
+        }
+
+        fn end(&self, _: &DeviceIo, _: u64, _: Ended) {}
+    }
+
+    /// It may be a core.
+    #[test]
+    fn who_ends_a_read_deletes_no_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let (sender, deleted) = channel();
+        let mut tenant = KeyspaceOptions::new(Sync::Never, 0);
+        tenant.device = Some(DeviceHook {
+            stage: Arc::new(Deletions(sender)),
+            principal: 0,
+        });
+        let root = Directory::open(directory.path(), false).unwrap();
+        let commons = Commons::new(&EngineOptions::new(directory.path()), &root).unwrap();
+        let options = commons.options(&tenant, &Cache::new_lru_cache(0), 1 << 20);
+        let db = Db::open(&options, &directory.path().join("db")).unwrap();
+        // Each file begins before the other ends, or they would only change their level.
+        for value in [b"1", b"2"] {
+            db.rocks.put(b"oa", value).unwrap();
+            db.rocks.put(b"ob", value).unwrap();
+            db.rocks.flush().unwrap();
+        }
+        let mut iterator = db.rocks.raw_iterator();
+        iterator.seek_to_first();
+        // The files that it reads are replaced.
+        db.compact();
+        assert!(deleted.try_recv().is_err());
+        drop(iterator);
+        let who = deleted.recv_timeout(Duration::from_secs(60));
+        assert_ne!(who.expect("a deletion"), current().id());
     }
 }

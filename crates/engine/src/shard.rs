@@ -32,6 +32,10 @@ const PINS_KEPT: usize = 64;
 /// An object may take this part of a shard's allotment.
 const OBJECT_PART: u64 = 8;
 
+/// A cache is shrunk by no more than this while its shard is locked: in objects of 200 bytes, about a tenth of a
+/// millisecond.
+const SHRINK_BYTES: u64 = 256 << 10;
+
 /// The state of a key that was read or written: its entry (or its absence), expired or not.
 #[derive(Clone, Debug)]
 pub(crate) struct Cached {
@@ -72,6 +76,23 @@ impl Lifecycle<Key, Cached> for Collect {
 
 type ObjectCache = Cache<Key, Cached, Weigh, RandomState, Collect>;
 
+/// What a shard had cached. To drop a million objects takes a tenth of a second: REQUIRES that nobody's shard is locked.
+#[must_use = "it is dropped when the shard is not locked any more"]
+#[derive(Default)]
+pub(crate) struct Dropped(
+    #[allow(dead_code, reason = "only to be dropped")] Option<Box<ObjectCache>>,
+);
+
+/// How far [`Shard::resize`] has come.
+#[derive(Default)]
+pub(crate) struct Resized {
+    /// It has the new size. If not, it is to be called again, with others in between.
+    pub done: bool,
+    /// Something is pinned now.
+    pub pinned: bool,
+    pub dropped: Dropped,
+}
+
 /// Whether whole-keyspace work bars the way. All shards of a keyspace always show the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Bar {
@@ -99,6 +120,14 @@ fn pinned<'p>(pins: &'p Pins, key: &[u8]) -> Option<&'p Cached> {
     (!pins.is_empty()).then(|| pins.get(key))?
 }
 
+/// Pins what is cached and not decided yet; `newest`: the last write.
+fn pin_undecided(pins: &mut Pins, cache: &ObjectCache, (newest, decided): (Seq, Seq)) {
+    if newest > decided {
+        let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
+        pins.extend(undecided.map(|(key, cached)| (key.clone(), cached.clone())));
+    }
+}
+
 /// A key that somebody watches, and that nobody has changed since.
 #[derive(Default)]
 pub(crate) struct Watched {
@@ -121,6 +150,8 @@ pub(crate) struct Shard {
     pub latched: HashMap<Key, Vec<Waiter>, RandomState>,
     pub bar: Bar,
     pub watched: HashMap<Key, Watched, RandomState>,
+    /// Position of the newest write: once it is decided, the cache holds nothing that must be pinned.
+    newest: Seq,
     pub hits: u64,
     pub misses: u64,
 }
@@ -196,6 +227,7 @@ impl Shard {
         if !self.pins.is_empty() {
             self.pins.remove(key.as_slice());
         }
+        self.newest = self.newest.max(cached.seq);
         self.cache_insert(key, cached, decided)
     }
 
@@ -228,41 +260,58 @@ impl Shard {
         (self.cache.take(), std::mem::take(&mut self.pins))
     }
 
-    /// Forgets writes after `decided`: their batch failed.
-    pub(crate) fn forget_after(&mut self, decided: Seq) {
-        self.pins = HashMap::default();
-        if let Some(cache) = &mut self.cache {
-            cache.retain(|_, cached| cached.seq <= decided);
+    /// Forgets writes after `decided`: their batch failed. Returns what is left to drop.
+    pub(crate) fn forget_after(&mut self, decided: Seq) -> impl Send {
+        if self.newest > decided {
+            if let Some(cache) = &mut self.cache {
+                cache.retain(|_, cached| cached.seq <= decided);
+            }
         }
+        std::mem::take(&mut self.pins)
     }
 
     /// Gives the cache's memory back. `true`: something is pinned now.
-    pub(crate) fn drop_cache(&mut self, decided: Seq) -> bool {
-        let Some(cache) = self.cache.take() else {
-            return false;
-        };
-        let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
-        self.pins
-            .extend(undecided.map(|(key, cached)| (key.clone(), cached.clone())));
-        !self.pins.is_empty()
+    pub(crate) fn drop_cache(&mut self, decided: Seq) -> (bool, Dropped) {
+        let cache = self.cache.take();
+        if let Some(cache) = &cache {
+            pin_undecided(&mut self.pins, cache, (self.newest, decided));
+        }
+        (cache.is_some() && !self.pins.is_empty(), Dropped(cache))
     }
 
-    /// A new allotment. `true`: something is pinned now.
-    pub(crate) fn resize(&mut self, cache_bytes: u64, decided: Seq) -> bool {
+    /// A new allotment. What no longer fits is evicted, a part at each call, until [`Resized::done`].
+    pub(crate) fn resize(&mut self, cache_bytes: u64, decided: Seq) -> Resized {
         self.cache_bytes = cache_bytes;
-        let Some(cache) = &mut self.cache else {
-            return false;
-        };
         if cache_bytes == 0 {
-            return self.drop_cache(decided);
+            let (pinned, dropped) = self.drop_cache(decided);
+            return Resized {
+                done: true,
+                pinned,
+                dropped,
+            };
         }
-        // This evicts without telling whom: pin what must not be lost. What stays cached is
-        // pinned too then, to no harm: a write removes the pin.
-        let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
-        let undecided = undecided.map(|(key, cached)| (key.clone(), cached.clone()));
-        self.pins.extend(undecided);
-        cache.set_capacity(cache_bytes);
-        !self.pins.is_empty()
+        let mut resized = Resized {
+            done: true,
+            ..Resized::default()
+        };
+        let Some(cache) = &mut self.cache else {
+            return resized;
+        };
+        if cache.capacity() != cache_bytes {
+            let before = cache.weight();
+            let next = cache_bytes.max(before.saturating_sub(SHRINK_BYTES));
+            // This evicts without telling whom: pin what must not be lost. What stays cached is
+            // pinned too then, to no harm: a write removes the pin.
+            pin_undecided(&mut self.pins, cache, (self.newest, decided));
+            cache.set_capacity(next);
+            if cache.weight() == before {
+                // It fits, or nothing can be evicted.
+                cache.set_capacity(cache_bytes);
+            }
+            resized.done = cache.capacity() == cache_bytes;
+            resized.pinned = !self.pins.is_empty();
+        }
+        resized
     }
 
     /// How often it was asked for an object.
@@ -315,89 +364,4 @@ impl Shard {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-
-    fn written(seq: Seq, len: usize) -> Cached {
-        let entry = Some(Entry::string(Bytes::from(vec![seq as u8; len])));
-        Cached { seq, entry }
-    }
-
-    fn seq_of(shard: &mut Shard, key: &[u8]) -> Option<Seq> {
-        shard.lookup(key).map(|cached| cached.seq)
-    }
-
-    #[test]
-    fn an_undecided_write_is_never_evicted_from_memory() {
-        let mut shard = Shard::new(4096, 1 << 20);
-        for i in 0..100u8 {
-            shard.write(Key::from_slice(&[i]), written(u64::from(i) + 1, 300), 0);
-        }
-        for i in 0..100u8 {
-            assert_eq!(seq_of(&mut shard, &[i]), Some(u64::from(i) + 1));
-        }
-        // Decided up to 60: what the cache does not hold may go, the rest may not.
-        assert!(!shard.release(60));
-        for i in 60..100u8 {
-            assert_eq!(seq_of(&mut shard, &[i]), Some(u64::from(i) + 1));
-        }
-        assert!(shard.release(100));
-    }
-
-    #[test]
-    fn an_old_pin_does_not_outlive_a_newer_write() {
-        let mut shard = Shard::new(8192, 1 << 20);
-        let key = Key::from_slice(b"k");
-        // Too large for the cache: pinned.
-        assert!(shard.write(key.clone(), written(1, 5000), 0));
-        // Cached; then decided, evicted, and forgotten.
-        shard.write(key.clone(), written(2, 10), 0);
-        shard.drop_cache(2);
-        assert_eq!(seq_of(&mut shard, &key), None);
-    }
-
-    #[test]
-    fn a_cache_that_shrinks_or_goes_keeps_what_is_undecided() {
-        let mut shard = Shard::new(64 << 10, 1 << 20);
-        for i in 0..20u8 {
-            shard.write(Key::from_slice(&[i]), written(u64::from(i) + 1, 300), 0);
-        }
-        assert!(shard.resize(1024, 10));
-        assert!((10..20u8).all(|i| seq_of(&mut shard, &[i]).is_some()));
-        assert!(shard.resize(0, 10));
-        assert!((10..20u8).all(|i| seq_of(&mut shard, &[i]).is_some()));
-        assert_eq!(seq_of(&mut shard, &[3]), None);
-    }
-
-    #[test]
-    fn what_is_not_a_whole_string_is_not_lent() {
-        let mut shard = Shard::new(64 << 10, 1 << 20);
-        shard.write(Key::from_slice(b"string"), written(1, 10), 0);
-        let object = crate::Object::Collection(crate::Header {
-            kind: crate::Kind::Hash,
-            id: 1,
-            len: 1,
-        });
-        let entry = Some(Entry {
-            object,
-            expire_at_ms: None,
-        });
-        shard.write(Key::from_slice(b"hash"), Cached { seq: 2, entry }, 0);
-        let lent = [&b"string"[..], b"hash", b"none"].map(|key| shard.lend(key).is_some());
-        assert_eq!(lent, [true, false, false]);
-        assert!(shard.lookup(b"hash").is_some() && shard.lookup(b"none").is_none());
-    }
-
-    #[test]
-    fn a_failure_forgets_what_was_not_decided() {
-        let mut shard = Shard::new(64 << 10, 1 << 20);
-        shard.write(Key::from_slice(b"old"), written(1, 10), 0);
-        shard.write(Key::from_slice(b"new"), written(2, 10), 0);
-        shard.write(Key::from_slice(b"large"), written(3, 60_000), 0);
-        shard.forget_after(1);
-        assert_eq!(seq_of(&mut shard, b"old"), Some(1));
-        assert_eq!(seq_of(&mut shard, b"new"), None);
-        assert_eq!(seq_of(&mut shard, b"large"), None);
-    }
-}
+mod tests;

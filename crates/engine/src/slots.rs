@@ -86,6 +86,7 @@ impl Slots {
         let id = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
         let result = Keyspace::open(shared, id, name, options());
         let mut names = self.names.lock();
+        let mut pause = None;
         let slot = match &result {
             Ok(keyspace) => {
                 names.tries.remove(name);
@@ -93,14 +94,18 @@ impl Slots {
             }
             Err(error) => {
                 let tries = names.tries.entry(name.to_owned()).or_default();
-                let pause_s = tries.failed(Instant::now()).as_secs();
-                tracing::error!(tenant = name, %error, pause_s, "a tenant's database was not opened");
+                pause = Some(tries.failed(Instant::now()));
                 Slot::Broken(error.clone())
             }
         };
         let before = names.slots.insert(name.to_owned(), slot);
         self.changed.notify_all();
         drop(names);
+        // Not before: a log that nobody reads must not hold up all who open a database.
+        if let (Some(pause), Err(error)) = (pause, &result) {
+            let pause_s = pause.as_secs();
+            tracing::error!(tenant = name, %error, pause_s, "a tenant's database was not opened");
+        }
         opened(result.clone());
         if let Some(Slot::Busy(waiting)) = before {
             for (_, opened) in waiting {

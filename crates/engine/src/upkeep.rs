@@ -134,13 +134,18 @@ impl Keyspace {
         };
         let install = |install: &mut dyn FnMut()| {
             let mut shards = self.lock_all();
-            for (_, shard) in &mut shards {
-                shard.drop_cache(self.log.decided());
-            }
+            // All that was written is decided: nothing is pinned.
+            let decided = self.log.decided();
+            let dropped = shards
+                .iter_mut()
+                .map(|(_, shard)| shard.drop_cache(decided));
+            let dropped: Vec<_> = dropped.collect();
             install();
             if works.get() {
                 self.log.recover();
             }
+            drop(shards);
+            drop(dropped);
         };
         self.cancel_compaction();
         self.gate.send_away();
@@ -185,9 +190,12 @@ impl Keyspace {
             for (index, shard) in self.shards.iter().enumerate() {
                 let mut shard = shard.lock();
                 let decided = self.log.decided();
-                if shard.drop_cache(decided) {
+                let (pinned, dropped) = shard.drop_cache(decided);
+                if pinned {
                     self.note_pins(index, &mut shard, decided);
                 }
+                drop(shard);
+                drop(dropped);
             }
         }
         closed
@@ -214,5 +222,78 @@ impl Keyspace {
             }
         });
         self.shared.memory.leave(self.id, &self.buffers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, EngineOptions, Entry, Keys, KeyspaceOptions};
+    use bytes::Bytes;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::Weak;
+
+    /// A value that looks, as it goes, whether a shard is locked.
+    struct Value {
+        keyspace: Weak<Keyspace>,
+        locked: Arc<AtomicUsize>,
+        gone: Arc<AtomicUsize>,
+    }
+
+    impl AsRef<[u8]> for Value {
+        fn as_ref(&self) -> &[u8] {
+            b"a value"
+        }
+    }
+
+    impl Drop for Value {
+        fn drop(&mut self) {
+            self.gone.fetch_add(1, Ordering::Relaxed);
+            let Some(keyspace) = self.keyspace.upgrade() else {
+                return;
+            };
+            let mut shards = keyspace.shards.iter();
+            if shards.any(|shard| shard.try_lock().is_none()) {
+                self.locked.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Cores want the shards, and a cache of a million objects goes in a tenth of a second.
+    #[test]
+    fn caches_are_dropped_while_no_shard_is_locked() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = EngineOptions::new(directory.path());
+        options.idle_close = None;
+        let engine = Engine::open(options).unwrap();
+        let options = KeyspaceOptions::new(Sync::Never, 8 << 20);
+        let keyspace = engine.keyspace("t", options).unwrap();
+        let drops: [(&str, &dyn Fn()); 3] = [
+            ("closed", &|| assert!(keyspace.close())),
+            ("opened again", &|| keyspace.retry()),
+            ("without a cache", &|| keyspace.set_cache_bytes(0)),
+        ];
+        for (what, drop_it) in drops {
+            let (locked, gone) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+            for number in 0..100u32 {
+                let value = Value {
+                    keyspace: Arc::downgrade(&keyspace),
+                    locked: Arc::clone(&locked),
+                    gone: Arc::clone(&gone),
+                };
+                let mut value = Some(Bytes::from_owner(value));
+                let key = number.to_be_bytes();
+                keyspace.try_run(&Keys::Some(&[&key]), 1, &mut |access| {
+                    access.put(&key, Entry::string(value.take().unwrap_or_default()))
+                });
+            }
+            keyspace.settle();
+            assert!(keyspace.log.sleep_until_quiet());
+            assert_eq!(gone.load(Ordering::Relaxed), 0, "they are cached");
+            drop_it();
+            let seen = (gone.load(Ordering::Relaxed), locked.load(Ordering::Relaxed));
+            assert_eq!(seen, (100, 0), "{what}");
+        }
+        engine.shutdown();
     }
 }

@@ -55,14 +55,19 @@ impl Generations {
             .or_else(|| self.old.positions.get(&cursor))
     }
 
-    fn keep(&mut self, cursor: u64, walk: Walk, last: Bytes) {
+    /// Returns those that are forgotten for it, to be dropped when the table is not locked any more: a core may want it.
+    #[must_use]
+    fn keep(&mut self, cursor: u64, walk: Walk, last: Bytes) -> Generation {
+        let mut gone = Generation::default();
         if self.young.positions.len() >= ENTRIES_MAX || self.young.bytes >= BYTES_MAX {
-            self.old = std::mem::take(&mut self.young);
+            let young = std::mem::take(&mut self.young);
+            gone = std::mem::replace(&mut self.old, young);
         }
         let bytes = last.len();
         if self.young.positions.insert(cursor, (walk, last)).is_none() {
             self.young.bytes += bytes;
         }
+        gone
     }
 }
 
@@ -82,7 +87,9 @@ impl ScanCursors {
             cursor = (cursor + 1) & ((1 << CURSOR_BITS) - 1);
         }
         // A copy of its own: the engine's bytes may be a slice of something larger.
-        tables.keep(cursor, walk, Bytes::copy_from_slice(last));
+        let gone = tables.keep(cursor, walk, Bytes::copy_from_slice(last));
+        drop(tables);
+        drop(gone);
         cursor
     }
 
@@ -93,7 +100,9 @@ impl ScanCursors {
         }
         let mut tables = self.tables.lock();
         let (_, last) = tables.find(cursor).filter(|(of, _)| *of == walk)?.clone();
-        tables.keep(cursor, walk, last.clone());
+        let gone = tables.keep(cursor, walk, last.clone());
+        drop(tables);
+        drop(gone);
         Some(last)
     }
 }

@@ -122,9 +122,7 @@ pub fn run(command: SessionCommand, visit: &mut Visit<'_>) -> Option<Leftover> {
             visit.reply().ok();
             visit.state.closing = true;
         }
-        Is::Discard | Is::Exec | Is::Multi | Is::Unwatch | Is::Watch => {
-            unreachable!("the core runs them")
-        }
+        Is::Discard | Is::Exec | Is::Multi | Is::Watch => unreachable!("the core runs them"),
         Is::Client(command) => client::run(command, visit),
         Is::Cluster(command) => cluster::run(command, visit),
         Is::Config(command) => config::run(command, visit),
@@ -137,7 +135,8 @@ pub fn run(command: SessionCommand, visit: &mut Visit<'_>) -> Option<Leftover> {
         Is::Time => server::time(visit),
         Is::Lolwut => server::lolwut(visit),
         Is::Shutdown => server::shutdown(visit),
-        Is::FunctionFlush | Is::Readonly | Is::Readwrite => visit.reply().ok(),
+        // `UNWATCH` comes here from a transaction only, whose end forgets what was watched.
+        Is::FunctionFlush | Is::Readonly | Is::Readwrite | Is::Unwatch => visit.reply().ok(),
     }
     None
 }

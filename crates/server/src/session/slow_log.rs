@@ -1,6 +1,7 @@
 //! The slow commands of one tenant (`SLOWLOG`), in a bounded ring.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::Visit;
 use crate::commands::SlowlogCommand;
@@ -29,7 +30,7 @@ pub struct SlowCommand {
 /// The ring; newest first when read.
 #[derive(Default)]
 pub struct SlowLog {
-    entries: VecDeque<SlowCommand>,
+    entries: VecDeque<Arc<SlowCommand>>,
     next_id: u64,
 }
 
@@ -52,13 +53,13 @@ impl SlowLog {
             name: client.1.to_string(),
         };
         self.next_id += 1;
-        self.entries.push_front(entry);
+        self.entries.push_front(Arc::new(entry));
         self.entries.truncate(length_max);
     }
 
-    /// The newest `count` commands.
-    pub fn newest(&self, count: usize) -> impl ExactSizeIterator<Item = &SlowCommand> {
-        self.entries.iter().take(count)
+    /// The newest `count` commands, to be looked at when the log is not locked any more: cores want it, too.
+    pub fn newest(&self, count: usize) -> Vec<Arc<SlowCommand>> {
+        self.entries.iter().take(count).map(Arc::clone).collect()
     }
 
     /// How many are kept.
@@ -71,9 +72,9 @@ impl SlowLog {
         self.entries.is_empty()
     }
 
-    /// Forgets all of them; numbers go on.
-    pub fn reset(&mut self) {
-        self.entries.clear();
+    /// Forgets all of them, which are returned to be dropped elsewhere; numbers go on.
+    pub fn reset(&mut self) -> impl Send {
+        std::mem::take(&mut self.entries)
     }
 }
 
@@ -86,7 +87,8 @@ pub fn run(command: SlowlogCommand, visit: &mut Visit<'_>) {
             visit.reply().count(len);
         }
         SlowlogCommand::Reset => {
-            visit.tenant.slow_log.lock().reset();
+            let gone = visit.tenant.slow_log.lock().reset();
+            drop(gone);
             visit.reply().ok();
         }
     }
@@ -115,8 +117,7 @@ fn get(visit: &mut Visit<'_>) {
         return visit.error("ERR count should be greater than or equal to -1");
     };
     let tenant = std::sync::Arc::clone(visit.tenant);
-    let log = tenant.slow_log.lock();
-    let entries = log.newest(count);
+    let entries = tenant.slow_log.lock().newest(count);
     let mut reply = visit.reply();
     reply.array(entries.len());
     for entry in entries {
@@ -175,16 +176,17 @@ mod tests {
         for word in [&b"a"[..], b"b", b"c"] {
             push(&mut log, 2, &[word]);
         }
-        let kept: Vec<(u64, &[u8])> = log
+        let kept: Vec<(u64, Vec<u8>)> = log
             .newest(10)
-            .map(|entry| (entry.id, &entry.args[0][..]))
+            .iter()
+            .map(|entry| (entry.id, entry.args[0].clone()))
             .collect();
-        assert_eq!(kept, [(2, &b"c"[..]), (1, b"b")]);
+        assert_eq!(kept, [(2, b"c".to_vec()), (1, b"b".to_vec())]);
         assert_eq!(log.newest(1).len(), 1);
-        log.reset();
+        drop(log.reset());
         assert!(log.is_empty());
         push(&mut log, 2, &[b"d"]);
-        assert_eq!(log.newest(1).next().map(|entry| entry.id), Some(3));
+        assert_eq!(log.newest(1).first().map(|entry| entry.id), Some(3));
         push(&mut log, 0, &[b"e"]);
         assert_eq!(log.len(), 0);
     }
@@ -194,7 +196,7 @@ mod tests {
         let mut log = SlowLog::default();
         push(&mut log, 9, &[&b"x"[..]; 40]);
         push(&mut log, 9, &[&[b'y'; 130]]);
-        let entries: Vec<_> = log.newest(2).collect();
+        let entries = log.newest(2);
         assert_eq!(
             entries[0].args[0],
             [&[b'y'; 128][..], b"... (2 more bytes)"].concat()
