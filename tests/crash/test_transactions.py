@@ -22,7 +22,7 @@ def test_exec_is_refused_once_a_watched_key_has_expired(start, restart):
     at_ms = int(time.time() * 1_000) + 4_000
     with server.wire(ALPHA) as wire:
         # Each in a block of its own, so that memory does not get to know of it by the way.
-        wire.ask("MSET", *(word for number in range(200) for word in (f"{'lmst'[number % 4]}{number}", "1" * 8_000)))
+        wire.ask("MSET", *(word for number in range(200) for word in (f"{'lmst'[number % 4]}{number}", str(number) * 4_000)))
         wire.ask("SET", "short", "1" * 8_000, "PXAT", at_ms)
         wire.ask("SET", "long", "1" * 8_000, "PXAT", at_ms + 10_000_000)
     if restart:
@@ -61,7 +61,7 @@ def test_watch_of_keys_of_which_memory_knows_only_the_first(start, write):
     # Each in a block of its own.
     keys = ["known", *(f"key{number}" for number in range(20))]
     with server.wire(ALPHA) as wire:
-        wire.ask("MSET", *(word for key in keys for word in (key, "1" * 8_000)))
+        wire.ask("MSET", *(word for key in keys for word in (key, str(number) * 4_000)))
     server.stop()
     server.start()
     with server.wire(ALPHA) as wire, server.wire(ALPHA) as other:
