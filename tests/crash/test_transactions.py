@@ -61,7 +61,7 @@ def test_watch_of_keys_of_which_memory_knows_only_the_first(start, write):
     # Each in a block of its own.
     keys = ["known", *(f"key{number}" for number in range(20))]
     with server.wire(ALPHA) as wire:
-        wire.ask("MSET", *(word for key in keys for word in (key, str(number) * 4_000)))
+        wire.ask("MSET", *(word for key in keys for word in (key, "1" * 8_000)))
     server.stop()
     server.start()
     with server.wire(ALPHA) as wire, server.wire(ALPHA) as other:
