@@ -21,8 +21,10 @@ def test_exec_is_refused_once_a_watched_key_has_expired(start, restart):
     server = start()
     at_ms = int(time.time() * 1_000) + 4_000
     with server.wire(ALPHA) as wire:
-        wire.ask("SET", "short", "1", "PXAT", at_ms)
-        wire.ask("SET", "long", "1", "PXAT", at_ms + 10_000_000)
+        # Each in a block of its own, so that memory does not get to know of it by the way.
+        wire.ask("MSET", *(word for number in range(200) for word in (f"{'lmst'[number % 4]}{number}", str(number) * 4_000)))
+        wire.ask("SET", "short", "1" * 8_000, "PXAT", at_ms)
+        wire.ask("SET", "long", "1" * 8_000, "PXAT", at_ms + 10_000_000)
     if restart:
         server.stop()
         server.start()

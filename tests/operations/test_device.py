@@ -1,6 +1,7 @@
 """The device stage of a running server: what is seen of it, and what is promised of it."""
 
 import json
+import random
 import threading
 import urllib.request
 
@@ -26,9 +27,9 @@ def client(server, tenant):
     return redis.Redis(port=server.port, username=tenant.name, password=tenant.password, protocol=3)
 
 
-def emulated(start, more="", tenants=(OPERATOR, PROMISED)):
+def emulated(start, more="", tenants=(OPERATOR, PROMISED), handlers=16):
     """A server over an emulated SSD, with so small a cache that first reads need it."""
-    options = f"object_cache = '1MiB'\nblock_cache = '8MiB'\nmemtable = '1MiB'\n[device]\nmodel = 'ssd'\n{more}"
+    options = f"object_cache = '1MiB'\nblock_cache = '8MiB'\nmemtable = '1MiB'\nhandlers = {handlers}\n[device]\nmodel = 'ssd'\n{more}"
     return start(tenants=tenants, engine_options=options)
 
 
@@ -88,6 +89,38 @@ def test_more_than_the_floor_is_refused_or_scaled_down(start):
     # What does not promise more is taken, however much that is.
     for change in ("RESERVE-PUT", "40000/s"), ("WEIGHT", "3"):
         client(server, OPERATOR).execute_command("ENTREMET", "TENANT", "SET", "promised", *change)
+
+
+def test_handlers_that_are_kept_free_take_nothing_of_the_device(start):
+    """`reserved_permits` are handlers. With as many taken from the device's few, an idle tenant would leave one to all others."""
+    idle = Tenant("idle", extra="reserved_permits = 12")
+    server = emulated(start, tenants=(OPERATOR, idle, WRITER), handlers=64)
+    pipeline = client(server, WRITER).pipeline(transaction=False)
+    for number in range(8_000):
+        pipeline.set(f"key{number}", bytes(4_000))
+    pipeline.execute()
+    client(server, idle).set("its database", "is open")
+    stop = threading.Event()
+
+    def read(seed):
+        pick, connection = random.Random(seed), client(server, WRITER)
+        while not stop.is_set():
+            connection.get(f"key{pick.randrange(8_000)}")
+
+    readers = [threading.Thread(target=read, args=(seed,)) for seed in range(8)]
+    for reader in readers:
+        reader.start()
+    try:
+
+        def held():
+            device = next(stage for stage in api(server, "/api/stages") if stage["stage"] == "device")
+            return max((one["permits_in_use"] for one in device["principals"] if one["name"] == "writer"), default=0)
+
+        eventually(lambda: held() > 1, 20, "several reads are at the device at the same time")
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()
 
 
 def test_who_outruns_its_flushes_pauses_and_nobody_else(start):

@@ -100,7 +100,7 @@ fn contest(
     let begun = Instant::now();
     std::thread::scope(|scope| {
         for (tenant, (&kind, done)) in (0..).zip(tenants.iter().zip(&done)) {
-            stage.configure(tenant, 1.0, 0);
+            stage.configure(tenant, 1.0);
             for thread in 0..THREADS {
                 let stage = &stage;
                 scope.spawn(move || {

@@ -122,7 +122,7 @@ fn stage() -> Result<Arc<DeviceScheduler<Real>>, Box<dyn std::error::Error>> {
         doubt: None,
     };
     let stage = DeviceScheduler::new(options, Real(Instant::now()), None);
-    stage.configure(0, 1.0, 0);
+    stage.configure(0, 1.0);
     Ok(stage)
 }
 

@@ -362,7 +362,7 @@ impl Shared {
     pub(crate) fn device_hook(&self, tenant: &Tenant) -> Option<engine::device::DeviceHook> {
         let device = self.options.device.as_ref()?;
         let (principal, settings) = (device.number(&tenant.name), tenant.settings());
-        device.configure(principal, settings.weight, settings.reserved_permits);
+        device.configure(principal, settings.weight);
         device.promise(principal, settings.reservation());
         Some(engine::device::DeviceHook {
             stage: Arc::clone(device) as Arc<dyn engine::device::DeviceStage>,

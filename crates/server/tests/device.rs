@@ -43,7 +43,7 @@ fn until(done: impl Fn() -> bool) {
 #[test]
 fn everything_is_charged_by_its_price_and_use() {
     let stage = DeviceScheduler::new(options(4), ManualClock::new(1), None);
-    stage.configure(0, 1.0, 0);
+    stage.configure(0, 1.0);
     let run = |io: DeviceIo, ended| {
         let token = stage.begin(&io);
         stage.end(&io, token, ended);
@@ -100,7 +100,7 @@ fn everything_is_charged_by_its_price_and_use() {
 #[test]
 fn metadata_never_waits_and_data_does() {
     let stage = DeviceScheduler::new(options(1), ManualClock::new(1), None);
-    stage.configure(0, 1.0, 0);
+    stage.configure(0, 1.0);
     let held = stage.begin(&get());
     let manifest = io(Op::Write, 4 << 10, Activity::Compaction, FileKind::Metadata);
     let token = stage.begin(&manifest);
@@ -123,7 +123,7 @@ fn metadata_never_waits_and_data_does() {
 #[test]
 fn foreground_goes_before_background_that_has_had_its_part() {
     let stage = DeviceScheduler::new(options(1), ManualClock::new(1), None);
-    stage.configure(0, 1.0, 0);
+    stage.configure(0, 1.0);
     let compaction = io(Op::Read, 64 << 10, Activity::Compaction, FileKind::Data);
     let order = std::sync::Mutex::new(Vec::new());
     let held = stage.begin(&compaction);
@@ -175,7 +175,7 @@ fn foreground_goes_before_background_that_has_had_its_part() {
 fn the_capacity_is_followed_and_pauses_teach_nothing() {
     let clock = ManualClock::new(1);
     let stage = DeviceScheduler::new(options(4), clock.clone(), None);
-    stage.configure(0, 1.0, 0);
+    stage.configure(0, 1.0);
     let read = || {
         let token = stage.begin(&get());
         clock.advance(12_500);
@@ -230,7 +230,7 @@ fn a_database_works_over_an_emulated_device() {
     let clock = Real(Instant::now());
     let ssd = Emulated::new(&Model::Ssd(SsdParameters::default()), 1, clock.clone());
     let stage = DeviceScheduler::new(options(8), clock, Some(ssd));
-    stage.configure(0, 1.0, 0);
+    stage.configure(0, 1.0);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let engine = Engine::open(EngineOptions::new(folder.path())).expect("an engine");
     let mut options = KeyspaceOptions::new(Sync::Always, 1 << 20);

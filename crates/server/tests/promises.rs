@@ -26,7 +26,7 @@ fn stage(clock: &ManualClock, pricing: Pricing) -> Arc<Stage> {
     };
     let stage = DeviceScheduler::new(options, clock.clone(), None);
     for tenant in [0, 1] {
-        stage.configure(tenant, 1.0, 0);
+        stage.configure(tenant, 1.0);
     }
     stage
 }

@@ -81,7 +81,6 @@ struct Begun {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Place {
     weight: f64,
-    reserved_permits: u32,
     reserved: VopRate,
     /// What part of what it causes is done later.
     later_part: Option<f64>,
@@ -207,11 +206,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
     }
 
     /// A tenant's share, at any time. Tenants are numbered densely from 0, as [`DeviceScheduler::number`] does.
-    pub fn configure(&self, tenant: u32, weight: f64, reserved_permits: u32) {
+    pub fn configure(&self, tenant: u32, weight: f64) {
         self.ledger.open(tenant);
         let mut places = self.places.lock();
         let place = places.entry(tenant).or_default();
-        (place.weight, place.reserved_permits) = (weight, reserved_permits);
+        place.weight = weight;
         self.place(tenant, *place);
     }
 
@@ -299,7 +298,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         // The rest is for requests: who only writes must not have nothing left for a read.
         let later_part = place.later_part.unwrap_or(least).clamp(least, 1.0 - least);
         let requests = Allocation {
-            reserved_permits: place.reserved_permits,
             reservation_per_s: rate(place.reserved.foreground),
             ..Allocation::share(weight * (1.0 - later_part))
         };

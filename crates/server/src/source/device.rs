@@ -102,19 +102,14 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
     let (mut principals, mut admitted) = (Vec::new(), 0);
     let (mut charged_ns, mut forgiven_ns) = (0, 0);
     for tenant in shared.tenants.list() {
-        let reserved = tenant.settings().reserved_permits;
         let Some([requests, later]) = device.observe(device.number(&tenant.name)) else {
             continue;
         };
         admitted += requests.granted + later.granted;
         charged_ns += requests.charged_ns + later.charged_ns;
         forgiven_ns += requests.forgiven_ns + later.forgiven_ns;
-        principals.push(principal(tenant.name.clone(), &requests, reserved));
-        principals.push(principal(
-            format!("{} (background)", tenant.name),
-            &later,
-            0,
-        ));
+        principals.push(principal(tenant.name.clone(), &requests));
+        principals.push(principal(format!("{} (background)", tenant.name), &later));
     }
     principals.retain(|principal| principal.waiting > 0 || principal.permits_in_use > 0);
     Some(StageSnapshot {
@@ -134,12 +129,12 @@ fn discipline(device: &Device) -> &'static str {
     crate::session::discipline_word(device.options().discipline)
 }
 
-fn principal(name: String, seen: &Observation<1>, reserved_permits: u32) -> PrincipalSnapshot {
+fn principal(name: String, seen: &Observation<1>) -> PrincipalSnapshot {
     PrincipalSnapshot {
         name,
         waiting: seen.queued as u64,
         permits_in_use: seen.in_flight,
-        reserved_permits,
+        reserved_permits: 0,
         admitted: seen.granted,
         explanation: None,
     }

@@ -50,7 +50,7 @@ name = "web"
   what real ones have: a processor for which replies wait, turns between two looks at the network, and hosts and kernels that take the processor away.
 * With `device`, an operation that its node has served goes on to a second stage, before a modelled disk: I/Os are of the value's size, 4 KiB at least, reads
   anywhere in 64 GiB, writes one after the other. There are no syncs, flushes or compactions, nobody chooses what is in memory, reservations hold at
-  the first stage only, and reserved permits at this one. A pause does not stop the disk.
+  the first stage only, and reserved permits at this one (a server keeps handlers free instead). A pause does not stop the disk.
 * A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
 * Nothing is sent after the end. Replies are waited for as long as `drain` says, and their latencies count; a request without one has failed, as

@@ -1,0 +1,46 @@
+"""A scheduler that is chosen while the server runs is the one that runs."""
+
+import select
+
+import pytest
+
+from harness.server import ALPHA, BETA, Tenant
+
+pytestmark = pytest.mark.ours
+
+OPERATOR = Tenant("boss", extra="admin = true")
+CLIENTS, KEYS = 400, 20_000
+# It needs a handler, of which there is one.
+LONG = ("SCAN", "0", "COUNT", "1000")
+
+
+def ahead(wires, wire):
+    """How many of `wires` have their answer when `wire`, which asks after them, has its own."""
+    for other in wires:
+        other.send(*LONG)
+    wire.ask(*LONG)
+    poll = select.poll()
+    for other in wires:
+        poll.register(other.sock, select.POLLIN)
+    answered = len(poll.poll(0))
+    for other in wires:
+        other.read()
+    return answered
+
+
+@pytest.mark.parametrize(("first", "then"), [("fifo", "fair"), ("fair", "fifo")])
+def test_handlers_go_by_a_scheduler_that_is_set_at_run_time(start, first, then):
+    server = start(
+        tenants=(ALPHA, BETA, OPERATOR), server_options="cores = 1", engine_options=f'handlers = 1\n[scheduler]\nrequest = "{first}"'
+    )
+    for tenant in (ALPHA, BETA):
+        with server.wire(tenant) as wire:
+            for number in range(0, KEYS, 1000):
+                wire.ask("MSET", *(word for key in range(number, number + 1000) for word in (f"key{key}", "v")))
+    wires = [server.wire(ALPHA) for _ in range(CLIENTS)]
+    with server.wire(BETA) as wire, server.wire(OPERATOR) as operator:
+        answered = {}
+        for scheduler in (first, then):
+            operator.ask("CONFIG", "SET", "entremet-scheduler", scheduler)
+            answered[scheduler] = ahead(wires, wire)
+    assert answered["fifo"] > CLIENTS * 3 // 4 and answered["fair"] < CLIENTS // 2, answered
