@@ -35,6 +35,8 @@ const OBJECT_PART: u64 = 8;
 /// A cache is shrunk by no more than this while its shard is locked: in objects of 200 bytes, about a tenth of a
 /// millisecond.
 const SHRINK_BYTES: u64 = 256 << 10;
+/// Where each part costs a look at all objects, because some of them are undecided, it is by this part of them.
+const SHRINK_PART: u64 = 8;
 
 /// The state of a key that was read or written: its entry (or its absence), expired or not.
 #[derive(Clone, Debug)]
@@ -299,7 +301,11 @@ impl Shard {
         };
         if cache.capacity() != cache_bytes {
             let before = cache.weight();
-            let next = cache_bytes.max(before.saturating_sub(SHRINK_BYTES));
+            let part = match self.newest > decided {
+                true => SHRINK_BYTES.max(before / SHRINK_PART),
+                false => SHRINK_BYTES,
+            };
+            let next = cache_bytes.max(before.saturating_sub(part));
             // This evicts without telling whom: pin what must not be lost. What stays cached is
             // pinned too then, to no harm: a write removes the pin.
             pin_undecided(&mut self.pins, cache, (self.newest, decided));

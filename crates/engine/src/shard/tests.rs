@@ -81,6 +81,17 @@ fn a_large_cache_shrinks_a_little_at_a_time() {
 }
 
 #[test]
+fn a_large_cache_with_something_undecided_is_not_looked_through_often() {
+    let mut shard = Shard::new(4 << 20, 1 << 20);
+    for i in 0..20_000u64 {
+        shard.write(Key::from_slice(&i.to_be_bytes()), written(i + 1, 300), i);
+    }
+    let calls = (1..).find(|_| shard.resize(64 << 10, 19_999).done);
+    assert!(calls.is_some_and(|calls| (2..40).contains(&calls)));
+    assert_eq!(seq_of(&mut shard, &19_999u64.to_be_bytes()), Some(20_000));
+}
+
+#[test]
 fn what_is_not_a_whole_string_is_not_lent() {
     let mut shard = Shard::new(64 << 10, 1 << 20);
     shard.write(Key::from_slice(b"string"), written(1, 10), 0);
