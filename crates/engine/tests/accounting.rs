@@ -91,8 +91,10 @@ fn the_kernel_counts_what_was_charged() {
             continue;
         }
         let error = charged[at] as f64 / counted as f64 - 1.0;
+        // A page of a log that the kernel has written in the meantime and that is dirtied again counts again: on a busy disk, nearly
+        // one in a hundred.
         assert!(
-            error.abs() < 0.01,
+            (-0.03..0.01).contains(&error),
             "{what}: the kernel counted {counted} bytes, {} were charged",
             charged[at]
         );
