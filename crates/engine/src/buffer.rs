@@ -131,13 +131,16 @@ impl Buffer {
         }
     }
 
-    /// Starts again from an empty keyspace.
+    /// Starts again from an empty keyspace. What was written before is gone; those who watch it learn of it all the same.
     pub(crate) fn clear(&mut self) {
-        self.objects.clear();
-        let new_id = self.extra.take().and_then(|extra| extra.new_id);
+        let before = self.extra.take().unwrap_or_default();
+        let mut touched = before.touched;
+        let written = self.objects.drain(..).filter(|write| !write.swept);
+        touched.extend(written.map(|write| (write.shard, write.key)));
         let extra = self.extra();
         extra.clear = true;
-        extra.new_id = new_id;
+        extra.new_id = before.new_id;
+        extra.touched = touched;
     }
 
     /// Forgets what this command wrote to a table of an id; returns which records it deleted there.

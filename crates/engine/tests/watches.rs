@@ -147,3 +147,18 @@ fn a_watch_of_keys_of_which_memory_knows_only_the_first_goes_on_and_looks_at_the
     drop(watches);
     engine.shutdown();
 }
+
+#[test]
+fn a_key_that_was_there_for_a_moment_before_all_were_cleared_has_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let (written, absent) = (watch(&keyspace, b"a", 1), watch(&keyspace, b"b", 1));
+    let moment = |access: &mut engine::Access| {
+        access.put(b"a", Entry::string(Bytes::from_static(b"1")))?;
+        access.clear()
+    };
+    run(&keyspace, &Keys::All, 1, moment).unwrap();
+    assert!(written.dirty() && !absent.dirty());
+    engine.shutdown();
+}
