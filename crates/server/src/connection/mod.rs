@@ -130,10 +130,8 @@ pub struct Connection {
     pub served: Served,
     /// It waits for its turn in the stage.
     pub queued: bool,
-    /// It waits for a turn to see to what is ready.
+    /// It waits for a turn to see to what is ready, or to send what it was answered.
     pub returning: bool,
-    /// What it was answered in this turn leaves in one of those.
-    pub leaves_later: bool,
     /// The socket may have bytes (notices come once per arrival).
     pub readable: bool,
     /// When the oldest of these came, in ns of the core's clock; 0: that is not known.
@@ -243,7 +241,6 @@ impl Connection {
             served: Served::default(),
             queued: false,
             returning: false,
-            leaves_later: false,
             readable: true,
             unread_since: 0,
             writable: true,

@@ -263,9 +263,6 @@ impl Core {
 
     /// Puts a connection back in its place, and in its tenant's queue if it has something to do.
     fn put_back(&mut self, key: ConnectionKey, mut connection: Box<Connection>, now: Nanos) {
-        if std::mem::take(&mut connection.leaves_later) {
-            self.returns_later(key, &mut connection, now);
-        }
         if connection.wants_turn() {
             if connection.tally.since == 0 {
                 // What came while the last request was under way has waited since then.

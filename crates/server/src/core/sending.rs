@@ -12,6 +12,8 @@ const SLICES: usize = 16;
 
 /// Rooms that are kept for the next connections to write their replies in: as many as are answered in a stretch.
 const ROOMS_MAX: usize = 64;
+/// A larger room goes back to the allocator: nobody is charged for those that are kept.
+const ROOM_BYTES_MAX: usize = 64 << 10;
 
 impl Core {
     /// Whether its replies wait for those of the same tenant's connections behind it: a client is woken by the first of those that leave
@@ -24,7 +26,7 @@ impl Core {
             && self.stage.queued_of(connection.tenant.id) > 0
     }
 
-    /// Sends what may leave, and has a command that runs apart go on if that was what it waited for.
+    /// As [`Core::send_on`], once it is known which replies may leave.
     pub(super) fn send_settled(
         &mut self,
         key: ConnectionKey,
@@ -32,6 +34,16 @@ impl Core {
         used: &mut Used,
     ) -> After {
         self.settle_replies(key, connection);
+        self.send_on(key, connection, used)
+    }
+
+    /// Sends what may leave, and has a command that runs apart go on if that was what it waited for.
+    pub(super) fn send_on(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        used: &mut Used,
+    ) -> After {
         if connection.may_send() && self.send(connection, used) == After::Close {
             return After::Close;
         }
@@ -63,7 +75,7 @@ impl Core {
             }
         }
         if let Some(room) = connection.output.release() {
-            if room.capacity() > 0 && self.rooms.len() < ROOMS_MAX {
+            if (1..=ROOM_BYTES_MAX).contains(&room.capacity()) && self.rooms.len() < ROOMS_MAX {
                 self.rooms.push(room);
             }
         }

@@ -93,8 +93,8 @@ impl Core {
             }
             self.settle_replies(key, connection);
             if self.leaves_with_others(connection) {
-                connection.leaves_later = true;
-            } else if self.send_settled(key, connection, used) == After::Close {
+                self.returns_later(key, connection, self.now);
+            } else if self.send_on(key, connection, used) == After::Close {
                 return After::Close;
             }
         }
