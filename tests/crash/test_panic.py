@@ -1,6 +1,7 @@
 """A thread that panics, or a core that stands still: the server ends, whole, says why, and has all that it acknowledged when it starts again."""
 
 import contextlib
+import dataclasses
 import os
 import signal
 import subprocess
@@ -10,11 +11,12 @@ import pytest
 from preload import compiled
 from writers import Crowd
 
+from harness.resp import ServerError
 from harness.server import Server, Tenant
 from harness.waiting import eventually
 
 pytestmark = pytest.mark.ours
-TENANTS = (Tenant("alpha", sync="always"), Tenant("beta", sync="every 1s"))
+TENANTS = ALPHA, BETA = (Tenant("alpha", sync="always"), Tenant("beta", sync="every 1s"))
 OPERATIONS = 300
 REPORT_MAX_S = 2
 # The machine may be busy.
@@ -98,23 +100,38 @@ def test_a_core_that_stands_still_ends_the_server_and_loses_nothing(tmp_path):
         server.kill()
 
 
-def test_a_log_that_nobody_reads_does_not_keep_it_alive(tmp_path):
-    """Whoever reads its standard error has stopped: the report cannot be written, and the server ends all the same."""
-    environment = {"LD_PRELOAD": str(compiled("panic", tmp_path)), "PANIC_THREAD": "core-0"}
+@contextlib.contextmanager
+def unread(tmp_path, **options):
+    """A server whose standard error nobody reads any more, and which has no room left."""
     into_the_pipe = ("sh", "-c", 'exec "$@" 2>"$0"', str(tmp_path / "log.pipe"))
-    server = Server(tmp_path, tenants=TENANTS, environment=environment, wrapper=into_the_pipe)
+    server = Server(tmp_path, wrapper=into_the_pipe, **options)
     os.mkfifo(tmp_path / "log.pipe")
     pipe = os.open(tmp_path / "log.pipe", os.O_RDWR)
     try:
         server.start()
         os.set_blocking(pipe, False)
-        try:
+        with contextlib.suppress(BlockingIOError):
             while True:
                 os.write(pipe, b"." * 4096)  # as if it had said much that nobody read
-        except BlockingIOError:
-            pass
-        os.kill(server.pid, signal.SIGUSR2)
-        assert server.process.wait(END_TIMEOUT_S) == -signal.SIGABRT
+        yield server
     finally:
         server.kill()
         os.close(pipe)
+
+
+def test_a_log_that_nobody_reads_does_not_keep_it_alive(tmp_path):
+    """The report cannot be written, and the server ends all the same."""
+    environment = {"LD_PRELOAD": str(compiled("panic", tmp_path)), "PANIC_THREAD": "core-0"}
+    with unread(tmp_path, tenants=TENANTS, environment=environment) as server:
+        os.kill(server.pid, signal.SIGUSR2)
+        assert server.process.wait(END_TIMEOUT_S) == -signal.SIGABRT
+
+
+def test_a_log_that_nobody_reads_keeps_no_core_waiting(tmp_path):
+    crowded = dataclasses.replace(ALPHA, extra="max_connections = 1")
+    with unread(tmp_path, tenants=(crowded, BETA), server_options="cores = 1") as server:
+        with server.wire(crowded), server.wire(BETA) as other:
+            with pytest.raises(ServerError, match="max number of clients"):
+                server.wire(crowded)
+            assert other.ask("PING") == b"PONG", "the core said so in its log, and goes on"
+        assert server.stop() == 0

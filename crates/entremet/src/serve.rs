@@ -4,10 +4,11 @@ mod certificates;
 mod clocks;
 mod descriptors;
 mod device;
+mod log;
 mod options;
 
 use std::error::Error;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::thread;
@@ -19,6 +20,7 @@ use signal_hook::iterator::Signals;
 use telemetry::admin::{self, Access, AdminHandle, AdminOptions};
 
 use certificates::{config_of, Certificates};
+use log::Log;
 
 use crate::config::{self, Config, Overrides};
 
@@ -44,20 +46,15 @@ pub struct Source {
 /// # Errors
 /// What kept it from starting or from going on.
 pub fn run(config: Config, source: Source) -> Result<(), Failure> {
-    tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("ENTREMET_LOG")
-                .unwrap_or_else(|_| "info".into()),
-        )
-        .init();
+    let log = Log::start();
     threads::say_and_end(|thread, what| {
-        tracing::error!(
-            thread,
-            "a thread panicked, and the server ends with it, at once; nothing that was acknowledged is lost, and \
-             starting it again is safe: {what}"
-        );
+        log::at_once(|| {
+            tracing::error!(
+                thread,
+                "a thread panicked, and the server ends with it, at once; nothing that was acknowledged is lost, and \
+                 starting it again is safe: {what}"
+            );
+        });
     });
     // The allocator's threads, which give memory back to the system: it names and starts them itself.
     threads::Duty::Background.begin_for("jemalloc");
@@ -68,7 +65,7 @@ pub fn run(config: Config, source: Source) -> Result<(), Failure> {
     };
     let certificates = Certificates::load(&config)?;
     certificates.say();
-    let options = options::of(&config, &source, &certificates)?;
+    let options = options::of(&config, &source, &certificates, &log)?;
     let server = Server::start(options, Box::new(shutdown))?;
     server.certificates(certificates.snapshots());
     let admin = admin::start(AdminOptions {

@@ -155,6 +155,8 @@ pub struct Options {
     /// Time for which the calling thread was awake and had no processor since its start, in ns: what came meanwhile came
     /// before the thread saw it.
     pub thread_waited: crate::core::ThreadTime,
+    /// How many lines of the log were lost: shown.
+    pub log_lines_lost: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Version text for `INFO`.
     pub version: String,
     /// The configuration file, for `INFO`.

@@ -215,6 +215,7 @@ impl telemetry::AdminSource for Source {
                 .sum(),
             reloads: counted(&shared.counters.reloads),
             reloads_refused: counted(&shared.counters.reloads_refused),
+            log_lines_lost: (shared.options.log_lines_lost)(),
             device: device::server(shared),
             device_doubt: device::doubt(shared),
         }

@@ -96,6 +96,9 @@ pub struct ServerSnapshot {
     pub reloads: u64,
     /// Configuration reloads that were refused because of errors.
     pub reloads_refused: u64,
+    /// Lines of the log that were lost because standard error was not read in time.
+    #[serde(default)]
+    pub log_lines_lost: u64,
     /// The device stage, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceSnapshot>,

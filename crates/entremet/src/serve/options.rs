@@ -12,6 +12,7 @@ use super::certificates::Certificates;
 use super::clocks::{wall_ms, Monotonic};
 use super::descriptors;
 use super::device;
+use super::log::Log;
 use super::Source;
 use crate::config::{self, Config, Footprint, Pick};
 
@@ -26,6 +27,7 @@ pub fn of(
     config: &Config,
     source: &Source,
     certificates: &Certificates,
+    log: &Log,
 ) -> Result<Options, Box<dyn Error>> {
     let scheduler = &config.scheduler;
     let engine = &config.engine;
@@ -75,6 +77,7 @@ pub fn of(
         wall_ms: Arc::new(wall_ms),
         thread_time: threads::cpu_ns,
         thread_waited: threads::waited_ns,
+        log_lines_lost: log.lost(),
         version: crate::cli::VERSION.to_string(),
         config_file: source.file.clone(),
     })

@@ -55,6 +55,7 @@ impl AdminSource for Said {
             slowlog_length: 0,
             reloads: 0,
             reloads_refused: 0,
+            log_lines_lost: 0,
             device: None,
             device_doubt: None,
         }

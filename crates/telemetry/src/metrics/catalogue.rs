@@ -91,6 +91,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("entremet_device_in_doubt", Gauge, "1 or 0", "1 while the device is not scheduled, or by a profile made elsewhere; /api/server says why.", |s| f64::from(s.server.device_doubt.is_some())),
     metric("entremet_config_reloads_total", Counter, "reloads", "Configuration reloads that were taken.", |s| s.server.reloads as f64),
     metric("entremet_config_reloads_refused_total", Counter, "reloads", "Configuration reloads refused because of errors in the file.", |s| s.server.reloads_refused as f64),
+    metric("entremet_log_lines_lost_total", Counter, "lines", "Lines of the log that were lost because standard error was not read in time.", |s| s.server.log_lines_lost as f64),
 ];
 
 /// One sample for each tenant.

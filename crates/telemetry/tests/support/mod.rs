@@ -63,6 +63,7 @@ impl AdminSource for Fake {
             slowlog_length: 0,
             reloads: 0,
             reloads_refused: 0,
+            log_lines_lost: 0,
             device: Some(device()),
             device_doubt: Some("the profile was made elsewhere".into()),
         }
