@@ -20,7 +20,7 @@ from harness.waiting import eventually
 pytestmark = pytest.mark.ours
 
 # A command of a turn looks at 128 words and takes 512 steps at most, a turn has ten commands, or as many until 512 steps are
-# taken; it reads a chunk of 64 KiB, and writes one before and one after (crates/server/src/core/unit.rs, engine/src/meter.rs).
+# taken; it reads a chunk of 64 KiB, and writes one before and one after (crates/server/src/unit.rs, engine/src/meter.rs).
 WORDS_MAX, BYTES_MAX, STEPS_MAX = 11 * 128, 2 * 65_536, 2 * 512 + 1
 # `make soak` goes up to what a request may be: a million words, 128 MiB.
 WORDS = int(os.environ.get("ENTREMET_HOSTILE_WORDS", "3000"))

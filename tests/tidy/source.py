@@ -90,7 +90,7 @@ def closing(source, opening):
 def without_test_modules(path):
     """The code without `#[cfg(test)] mod … { … }`."""
     source = code(path)
-    for found in reversed(list(re.finditer(r"#\[cfg\(test\)\]\s*(?:pub )?mod \w+ \{", source))):
+    for found in reversed(list(re.finditer(r"#\[cfg\(test\)\]\s*(?:pub(?:\(\w+\))? )?mod \w+ \{", source))):
         end = closing(source, found.end() - 1)
         source = source[: found.start()] + re.sub(r"[^\n]", " ", source[found.start() : end + 1]) + source[end + 1 :]
     return source

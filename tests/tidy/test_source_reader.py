@@ -1,6 +1,7 @@
 """The tidy checks must see what a compiler sees: tricky code first goes through their reader."""
 
 import source
+from test_architecture import rooms_imported
 
 
 def read(tmp_path, text):
@@ -25,3 +26,11 @@ def test_test_modules_are_left_out(tmp_path):
     text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() { SystemTime }\n}\nfn c() {}\n"
     assert "SystemTime" not in source.without_test_modules(read(tmp_path, text))
     assert "fn c" in source.without_test_modules(read(tmp_path, text))
+
+
+def test_rooms_that_a_file_uses_are_seen_however_they_are_written(tmp_path, monkeypatch):
+    (tmp_path / "core").mkdir()
+    path = tmp_path / "core" / "turn.rs"
+    path.write_text("use crate::resp::Args;\nuse crate::{session::Visit, unit};\nuse super::work;\nuse super::super::shared;\n#[cfg(test)]\npub(crate) mod tests {\n    use crate::server;\n}\n")
+    monkeypatch.setattr(source, "ROOT", tmp_path)
+    assert [name for name, _ in rooms_imported(path, tmp_path)] == ["resp", "session", "unit", "shared"]

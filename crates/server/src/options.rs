@@ -1,5 +1,7 @@
 //! What the binary tells the server at its start, checked and in plain units.
 
+mod descriptors;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,8 +9,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use stage::{Clock, Discipline};
 
-use crate::descriptors::Descriptors;
 use crate::tenants::TenantSpec;
+pub use descriptors::{Descriptors, Plan};
 
 /// An address on which clients are accepted.
 #[derive(Clone)]
@@ -104,6 +106,12 @@ impl Default for Tuning {
     }
 }
 
+/// A time of the calling thread since its start, ns: on a processor, or waiting for one.
+pub type ThreadTime = fn() -> policy::Nanos;
+
+/// A peer that has vanished without a word is found out after this long (Redis's `tcp-keepalive`).
+pub const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(300);
+
 /// Everything the server is started with.
 pub struct Options {
     /// Where clients are accepted.
@@ -151,14 +159,25 @@ pub struct Options {
     /// Time of day, in ms since the Unix epoch, for expiry.
     pub wall_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Processor time of the calling thread, in ns, for what a long turn is charged.
-    pub thread_time: crate::core::ThreadTime,
+    pub thread_time: ThreadTime,
     /// Time for which the calling thread was awake and had no processor since its start, in ns: what came meanwhile came
     /// before the thread saw it.
-    pub thread_waited: crate::core::ThreadTime,
+    pub thread_waited: ThreadTime,
     /// How many lines of the log were lost: shown.
     pub log_lines_lost: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Version text for `INFO`.
     pub version: String,
     /// The configuration file, for `INFO`.
     pub config_file: Option<PathBuf>,
+}
+
+impl Options {
+    /// Bytes of the memories that tenants share, in the order of [`crate::tenants::MEMORIES`].
+    pub(crate) fn memory_budgets(&self) -> [u64; 3] {
+        [
+            self.object_cache_bytes,
+            self.engine.block_cache_bytes,
+            self.engine.write_buffer_bytes,
+        ]
+    }
 }

@@ -8,10 +8,10 @@ use std::thread::{self, JoinHandle};
 use mio::Poll;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::core::{Core, Door, Mailbox, Message};
-use crate::options::Options;
+use crate::core::{Core, Door, Mailbox};
+use crate::options::{Options, Tuning};
 use crate::provide::Provider;
-use crate::shared::{Phase, Shared};
+use crate::shared::{News, Phase, Shared};
 use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
 use crate::watchdog::Watchdog;
 
@@ -91,7 +91,7 @@ impl Server {
     }
 
     /// Takes over the tenants and tunings of a configuration read anew.
-    pub fn reload(&self, tenants: &[TenantSpec], tuning: crate::Tuning) {
+    pub fn reload(&self, tenants: &[TenantSpec], tuning: Tuning) {
         self.shared.tune(|now| *now = tuning);
         self.shared.reload(tenants);
     }
@@ -121,7 +121,7 @@ impl Server {
     /// Takes no new connection and no new request; what is under way is finished.
     pub fn drain(&self) {
         self.shared.enter_phase(Phase::Draining);
-        self.shared.broadcast(|| Message::Drain);
+        self.shared.tell_all(|| News::Drain);
     }
 
     /// True once no connection is left.
@@ -133,7 +133,7 @@ impl Server {
     pub fn stop(self) {
         self.watchdog.stop();
         self.shared.enter_phase(Phase::Stopped);
-        self.shared.broadcast(|| Message::Stop);
+        self.shared.tell_all(|| News::Stop);
         for thread in self.threads {
             // A panic would have ended the process.
             let _ = thread.join();
@@ -159,15 +159,16 @@ fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
         .addresses
         .set(addresses)
         .unwrap_or_else(|_| unreachable!("set once"));
-    shared.set_mailboxes(mailboxes.clone());
+    let mailboxes: Arc<[Mailbox]> = mailboxes.into();
+    shared.set_cores(Box::new(Arc::clone(&mailboxes)));
     let mut threads = Vec::new();
-    for (id, (poll, mailbox)) in polls.into_iter().zip(mailboxes).enumerate() {
-        let (shared, door) = (Arc::clone(shared), door.take());
+    for (id, poll) in polls.into_iter().enumerate() {
+        let (shared, mailboxes, door) = (Arc::clone(shared), Arc::clone(&mailboxes), door.take());
         let thread = thread::Builder::new().name(format!("core-{id}"));
         threads.push(thread.spawn(move || {
             threads::Duty::Prompt.begin();
             let _whole = threads::Whole;
-            Core::new(id, shared, poll, mailbox, door).run();
+            Core::new(id, shared, poll, mailboxes, door).run();
         })?);
     }
     Ok(threads)

@@ -1,40 +1,33 @@
 //! What all cores, handlers and the admin address look at.
 
+mod board;
+mod change;
+mod largest;
+mod load;
+mod news;
 mod seating;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use engine::{Engine, KeyspaceOptions};
+use engine::{Engine, EngineError, KeyspaceOptions};
 use parking_lot::RwLock;
-use policy::Cost;
-use stage::{DispatchOptions, Meter, Nanos};
+use policy::Nanos;
 use telemetry::CertificateSnapshot;
 
 use crate::commands::Context;
-use crate::connection::client::Clients;
-use crate::connection::{Connection, House};
-use crate::core::{Board, LargestTurn, Load, Mailbox, Message, RESOURCES};
-use crate::descriptors::Plan;
-use crate::options::{Options, Tuning};
-use crate::tenants::{Doorkeeper, Registry, Seats, Tenant};
+use crate::options::{Options, Plan, Tuning};
+use crate::tenants::{Clients, Doorkeeper, House, Registry, Seats, Tenant};
 use crate::watchdog::Beats;
 
-/// A queue holds each connection at most once, so that no queue can be longer than the descriptors allow.
-const QUEUE_MAX: usize = 1 << 20;
+pub use board::{Board, Entry, Seen};
+pub use largest::LargestTurn;
+pub use load::Load;
+pub use news::{Cores, News};
 
 /// Shards of a tenant's memory: enough that two cores seldom want the same.
 const SHARDS_PER_CORE: usize = 4;
-
-/// A tenant keeps what it has not used for this long. Its clients are silent while they wait for a commit
-/// (some ms where committer and core share a processor), and must not lose their share for that: Pisces
-/// 4.3.5 waits for I/O-bound connections before it ends a round, for the same reason.
-const ROUND_NS: Nanos = 10_000_000;
-
-/// Requests of a pipeline that are answered together, some tens of us of them: in halves they cost two replies, and their client is
-/// woken twice. It holds whatever capacity is configured for requests.
-const TOGETHER: u64 = 32;
 
 /// A reply of more values than one whose bytes exceed this is not made as a whole but streamed, piece by piece as the
 /// client takes it: clients that ask for much and read little would fill the memory.
@@ -44,9 +37,6 @@ const HELD_BYTES_MAX: usize = 8 << 20;
 const HELD_BYTES_LEAST: usize = 64 << 10;
 
 const NS_PER_MS: Nanos = 1_000_000;
-
-/// Why a tenant's database could not be opened.
-pub type OpenError = engine::EngineError;
 
 /// Counts of the whole server.
 #[derive(Default)]
@@ -121,8 +111,7 @@ pub struct Shared {
     pub on_shutdown: Box<dyn Fn() + Send + Sync>,
     tuning: RwLock<Tuning>,
     plan: RwLock<Plan>,
-    mailboxes: OnceLock<Vec<Mailbox>>,
-    next_core: AtomicU64,
+    cores: OnceLock<Box<dyn Cores>>,
     phase: AtomicU8,
 }
 
@@ -158,8 +147,7 @@ impl Shared {
             certificates: RwLock::default(),
             tuning: RwLock::new(options.tuning),
             plan: RwLock::new(plan),
-            mailboxes: OnceLock::new(),
-            next_core: AtomicU64::new(0),
+            cores: OnceLock::new(),
             phase: AtomicU8::new(Phase::Serving as u8),
             options,
         };
@@ -182,32 +170,25 @@ impl Shared {
         change(&mut tuning);
         drop(tuning);
         self.seat();
-        self.broadcast(|| Message::Tuned);
+        self.tell_all(|| News::Tuned);
     }
 
-    pub(crate) fn set_mailboxes(&self, mailboxes: Vec<Mailbox>) {
-        self.mailboxes
-            .set(mailboxes)
-            .unwrap_or_else(|_| unreachable!("the cores are started once"));
+    /// The cores are there.
+    pub(crate) fn set_cores(&self, cores: Box<dyn Cores>) {
+        let again = self.cores.set(cores).is_err();
+        assert!(!again, "the cores are started once");
     }
 
-    /// The mailbox of a core.
-    pub fn mailbox(&self, core: usize) -> &Mailbox {
-        &self.mailboxes.get().expect("set before the cores run")[core]
-    }
-
-    /// Sends every core a message of its own.
-    pub fn broadcast(&self, message: impl Fn() -> Message) {
-        for mailbox in self.mailboxes.get().into_iter().flatten() {
-            mailbox.send(message());
+    /// Tells a core; before they are there, nobody.
+    pub fn tell(&self, core: usize, news: News) {
+        if let Some(cores) = self.cores.get() {
+            cores.tell(core, news);
         }
     }
 
-    /// Gives a new connection to the cores in turn; after `AUTH` it may move once more, to where its
-    /// tenant has fewest.
-    pub(crate) fn hand_out(&self, connection: Box<Connection>) {
-        let core = self.next_core.fetch_add(1, Ordering::Relaxed) as usize % self.options.cores;
-        self.mailbox(core).send(Message::Adopt(connection));
+    /// Tells every core.
+    pub fn tell_all(&self, news: impl Fn() -> News) {
+        (0..self.options.cores).for_each(|core| self.tell(core, news()));
     }
 
     /// How far the server is.
@@ -226,51 +207,6 @@ impl Shared {
     /// Where the configuration file is, if there is one.
     pub fn config_file(&self) -> Option<&PathBuf> {
         self.options.config_file.as_ref()
-    }
-
-    /// The request stage of one core.
-    pub(crate) fn request_stage(&self) -> DispatchOptions<RESOURCES> {
-        let capacity = self.options.capacity;
-        let per_s = [
-            capacity.requests_per_s,
-            capacity.bytes_in_per_s,
-            capacity.bytes_out_per_s,
-            // One core has one second of CPU time a second.
-            1_000_000_000,
-        ];
-        let meter = Meter {
-            requests: 0,
-            bytes: [false, true, true, false],
-        };
-        DispatchOptions {
-            discipline: self.tuning().discipline,
-            queue_max: QUEUE_MAX,
-            seed: self.options.seed,
-            turn_least: Cost([TOGETHER, 0, 0, 0]),
-            round_ns: ROUND_NS,
-            charge_max_ns: charge_max_ns(self.options.args_max, capacity.requests_per_s),
-            ..DispatchOptions::new(per_s, meter)
-        }
-    }
-
-    /// The handler stage of one core: its part of the handler threads.
-    pub(crate) fn handler_stage(&self) -> DispatchOptions<1> {
-        let permits = (self.options.engine.handlers / self.options.cores).max(1) as u32;
-        let per_s = [u64::from(permits) * 1_000_000_000];
-        DispatchOptions {
-            discipline: self.tuning().discipline,
-            permits,
-            extra_permits: permits,
-            queue_max: QUEUE_MAX,
-            seed: self.options.seed,
-            ..DispatchOptions::new(
-                per_s,
-                Meter {
-                    requests: 0,
-                    bytes: [false],
-                },
-            )
-        }
     }
 
     /// Milliseconds by the clock that does not jump: for how long something has been so.
@@ -293,13 +229,13 @@ impl Shared {
 
     /// What a tenant is told of an error of its storage. Paths are for operators and the log; a fault that a client can
     /// meet with every request is logged once in a while.
-    pub(crate) fn told(&self, tenant: &Tenant, error: &OpenError) -> String {
+    pub(crate) fn told(&self, tenant: &Tenant, error: &EngineError) -> String {
         let of_files = matches!(
             error,
-            OpenError::Read { .. }
-                | OpenError::Open { .. }
-                | OpenError::Log { .. }
-                | OpenError::Io { .. }
+            EngineError::Read { .. }
+                | EngineError::Open { .. }
+                | EngineError::Log { .. }
+                | EngineError::Io { .. }
         );
         if of_files && tenant.faults.now(self.steady_ms()) {
             tracing::error!(tenant = tenant.name, %error, "the tenant's storage failed");
@@ -312,7 +248,7 @@ impl Shared {
     pub(crate) fn open_keyspace(
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
-        done: Box<dyn FnOnce(Option<OpenError>) + Send>,
+        done: Box<dyn FnOnce(Option<EngineError>) + Send>,
     ) {
         if tenant.keyspace().is_some() {
             return done(None);
@@ -376,25 +312,15 @@ impl Shared {
             return;
         };
         for core in (0..self.options.cores).filter(|core| cores >> core & 1 == 1) {
-            self.mailbox(core)
-                .send(Message::Committed(Arc::clone(&tenant)));
+            self.tell(core, News::Committed(Arc::clone(&tenant)));
         }
     }
-}
-
-/// What a request can be charged at most: one request for each of its words, and what else happens in its turn.
-fn charge_max_ns(args_max: u32, requests_per_s: u64) -> Nanos {
-    const TURN_NS: Nanos = 100_000_000;
-    let words_ns = u128::from(args_max) * 1_000_000_000 / u128::from(requests_per_s.max(1));
-    Nanos::try_from(words_ns)
-        .unwrap_or(Nanos::MAX)
-        .saturating_add(TURN_NS)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::descriptors::Descriptors;
+    use crate::options::Descriptors;
     use crate::tenants::{Pool, TenantSpec};
 
     /// A server's state without its threads, with these tenants besides `default`. Its clocks stand still.

@@ -13,8 +13,7 @@ use telemetry::{
     ServerSnapshot, StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
 };
 
-use crate::core::Seen;
-use crate::shared::{Phase, Shared};
+use crate::shared::{Phase, Seen, Shared};
 use crate::tenants::{Durability, Tenant};
 
 /// Reads the server's gauges; on the admin thread.
@@ -253,7 +252,7 @@ impl telemetry::AdminSource for Source {
             .chain([Arc::clone(self.shared.tenants.nobody())])
             .map(|tenant| (tenant.id, tenant))
             .collect();
-        let handlers = self.shared.handler_stage().permits;
+        let handlers = crate::core::handler_stage(&self.shared).permits;
         let mut stages = Vec::new();
         for (core, entries) in self.shared.board.cores().enumerate() {
             let at_request: Vec<_> = entries

@@ -1,27 +1,24 @@
 //! One client's connection, as the core that owns it keeps it.
 
-pub mod client;
-mod house;
-mod peer;
+mod apart;
+mod ready;
 mod socket;
 
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use engine::{Lookups, Seq};
+use engine::{EngineError, Lookups, Seq};
 use policy::Nanos;
 use smallvec::SmallVec;
 use telemetry::Class;
 
 use crate::commands::Spec;
-use crate::core::{Apart, Ready, Served, Told, Unit};
 use crate::resp::{Output, OwnedArgs, Parser};
 use crate::session::Session;
-use crate::shared::OpenError;
-use crate::tenants::{Ending, Tenant};
-use client::Client;
-pub use house::{Hold, House};
-pub use peer::Peer;
+use crate::tenants::{Client, Ending, Hold, Tenant};
+use crate::unit::{Told, Unit};
+pub use apart::{Apart, Piece, Then, Until};
+pub use ready::{Finished, Ready};
 pub use socket::{Progress, Socket};
 
 /// What a connection holds without being charged for it: that is planned for with the number of connections.
@@ -123,7 +120,7 @@ pub struct Connection {
     /// It was told that something it may have waited for is over, before it waited.
     pub told: bool,
     /// The database that it waited for could not be opened.
-    pub open_error: Option<OpenError>,
+    pub open_error: Option<EngineError>,
     /// The core it belongs on, when that is another.
     pub moves_to: Option<usize>,
     /// How much its core did for it of late.
@@ -152,6 +149,15 @@ pub struct Connection {
     pub ending: Option<Ending>,
     /// What the requests under way have cost so far.
     pub tally: Tally,
+}
+
+/// A connection's turns in the interval that is named; nothing in any other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Served {
+    /// Which; 0: none.
+    pub interval: u64,
+    /// Their time, ns.
+    pub ns: Nanos,
 }
 
 /// What requests have cost until their replies leave.

@@ -1,7 +1,6 @@
 //! The byte stream of one client: TCP, bare or under TLS, never blocking.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mio::event::Source;
@@ -43,28 +42,6 @@ impl Socket {
                     ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
                 Ok(Self::Tls(stream, Box::new(session)))
             }
-        }
-    }
-
-    /// The client's address.
-    ///
-    /// # Errors
-    /// The peer is already gone.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp().peer_addr()
-    }
-
-    /// The address of ours that the client reached.
-    ///
-    /// # Errors
-    /// The peer is already gone.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp().local_addr()
-    }
-
-    fn tcp(&self) -> &TcpStream {
-        match self {
-            Self::Plain(tcp) | Self::Tls(tcp, _) => tcp,
         }
     }
 
@@ -124,17 +101,6 @@ impl Socket {
                 }
                 Ok(Progress::Moved(taken))
             }
-        }
-    }
-
-    /// Sends what the TLS session holds back (handshake, alerts, sealed records).
-    ///
-    /// # Errors
-    /// A broken connection.
-    pub fn flush(&mut self) -> io::Result<Progress> {
-        match self {
-            Self::Plain(_) => Ok(Progress::Moved(0)),
-            Self::Tls(tcp, session) => flush_tls(tcp, session),
         }
     }
 

@@ -18,11 +18,11 @@ use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
 use stage::Admitted;
 
-use super::message::{ConnectionKey, Message, Ready};
+use super::message::Message;
 use super::{Core, Used, RESOURCES};
-use crate::connection::client::{Client, Newcomer};
-use crate::connection::{Connection, Peer, Socket};
-use crate::options::{Listen, Tls};
+use crate::connection::{Connection, Ready, Served, Socket};
+use crate::options::{Listen, Tls, KEEPALIVE};
+use crate::tenants::{Client, ConnectionKey, Newcomer, Peer};
 
 /// Tokens of listeners lie above any connection's and below the nudge.
 const DOOR_TOKENS: usize = usize::MAX - 1_024;
@@ -39,9 +39,6 @@ const ACCEPT_MAX: usize = 16;
 /// Pause when the system has no descriptor or memory for a connection. Those in line wait in the kernel meanwhile.
 const STARVED_NS: Nanos = 100_000_000;
 
-/// A peer that has vanished without a word is found out after this long (Redis's `tcp-keepalive`).
-pub const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(300);
-
 /// What Redis says to the connection that is one too many.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 
@@ -53,6 +50,8 @@ pub struct Door {
     listeners: Vec<(TcpListener, Option<Arc<Tls>>)>,
     /// Where the next look begins, so that none keeps another waiting.
     first: usize,
+    /// The core that the next connection goes to.
+    next_core: usize,
     /// It waits for its turn.
     queued: bool,
     /// There was no descriptor for the last who came, and nobody has come in since.
@@ -108,6 +107,7 @@ impl Door {
         Ok(Self {
             listeners,
             first: 0,
+            next_core: 0,
             queued: false,
             starved: false,
             starved_until: None,
@@ -146,6 +146,12 @@ impl Door {
             }
         }
         Look::Nobody
+    }
+
+    /// Gives new connections to the cores in turn; after `AUTH` one may move once more, to where its tenant has fewest.
+    fn next_core(&mut self, cores: usize) -> usize {
+        self.next_core = (self.next_core + 1) % cores;
+        self.next_core
     }
 
     /// When the door is to be looked at again though nobody has come.
@@ -211,7 +217,10 @@ impl Core {
             }
             used.requests += 1;
             match self.welcome(stream, addr, tls.as_ref(), now) {
-                Ok(Some(connection)) => self.shared.hand_out(connection),
+                Ok(Some(connection)) => {
+                    let core = door.next_core(self.mailboxes.len());
+                    self.mailboxes[core].send(Message::Adopt(connection));
+                }
                 Ok(None) => {}
                 Err(error) => tracing::debug!(%addr, %error, "connection lost while accepting it"),
             }
@@ -302,7 +311,7 @@ impl Core {
         self.enroll(&tenant, now);
         let key = self.places.reserve();
         // Its intervals were another core's.
-        connection.served = super::Served::default();
+        connection.served = Served::default();
         self.balance.rests(key);
         let registered = connection
             .socket
@@ -328,7 +337,7 @@ impl Core {
         // What arrived meanwhile was noticed here; the other core must look for itself.
         connection.readable = true;
         connection.writable = true;
-        self.shared.mailbox(core).send(Message::Adopt(connection));
+        self.mailboxes[core].send(Message::Adopt(connection));
     }
 
     /// Closes a lifted connection and frees its place.

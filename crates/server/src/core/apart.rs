@@ -18,78 +18,23 @@
 
 mod maker;
 
-use std::sync::mpsc::Sender;
-
-use engine::Seq;
 use policy::{Cost, Nanos};
 use stage::Permit;
 
 pub use maker::begin;
 
 use super::handler::Task;
-use super::message::{ConnectionKey, Message, Ready};
-use super::work::Finished;
+use super::message::Message;
 use super::Core;
-use crate::connection::{Connection, Parked, Pending};
-use crate::resp::Output;
+use crate::connection::{Apart, Connection, Parked, Pending, Piece, Ready, Then, Until};
+use crate::unit::Unit;
+
 use crate::session::ReplyMode;
-use crate::tenants::Place as Seat;
+use crate::tenants::{ConnectionKey, Place as Seat};
 
 /// Patience with a client that takes nothing while somebody waits for its place, of its tenant's or of all: enough for a
 /// packet that was lost to be sent again.
 const PATIENCE_WANTED_NS: Nanos = 1_000_000_000;
-
-/// What must be before a command goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Until {
-    /// Nothing but its turn.
-    Now,
-    /// This is committed.
-    Committed(Seq),
-    /// The client has taken what there is of the reply.
-    Taken,
-}
-
-/// A command that runs apart, as its connection knows it. Dropped, it ends the thread.
-pub struct Apart {
-    go: Sender<Permit>,
-    class: u8,
-    /// It only reads.
-    reads: bool,
-    /// It waits in the stage, or runs.
-    asked: bool,
-    until: Until,
-    /// When the client last took some of the reply: by the clock that does not jump.
-    pub taken_at: Nanos,
-}
-
-impl Apart {
-    /// Whether its client has taken nothing for longer than `limit_ns`, though something is there.
-    fn stalled(&self, now: Nanos, limit_ns: Nanos) -> bool {
-        !self.asked && self.until == Until::Taken && now.saturating_sub(self.taken_at) > limit_ns
-    }
-}
-
-/// What a command that runs apart has come to.
-pub struct Piece {
-    /// More of its reply.
-    output: Output,
-    /// With the first one: how the thread is told to go on.
-    go: Option<Sender<Permit>>,
-    class: u8,
-    reads: bool,
-    then: Then,
-}
-
-/// How a command goes on behind a piece.
-enum Then {
-    /// So, when this is the case.
-    GoOn(Until),
-    /// It has ended.
-    Finish(Box<Finished>),
-    /// It cannot be completed: the client must not take what it has for a reply.
-    Tear,
-}
 
 impl Core {
     /// A piece of a command is there. `false`: its connection is to be closed.
@@ -179,7 +124,7 @@ impl Core {
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
-        unit: Box<super::Unit>,
+        unit: Box<Unit>,
     ) {
         connection.away = 0;
         connection.pending = Some(Pending::Unit(unit));

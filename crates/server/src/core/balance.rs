@@ -4,33 +4,18 @@
 //! looks at the others' sums; if it is the busiest, it offers the connections that it served in the interval, and
 //! those that the policy picks move after their next turn. Nobody is asked and no lock is taken.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use policy::balance::{BalanceOptions, Balancer, CoreLoad, Movable};
 use policy::Nanos;
 
-use super::message::ConnectionKey;
 use super::Core;
+use crate::connection::Served;
+use crate::shared::Load;
+use crate::tenants::ConnectionKey;
 
 /// How often a core that is awake compares itself with the others.
 const INTERVAL_NS: Nanos = 100_000_000;
-
-/// What a core shows the others of its load; it alone writes. On a cache line of its own.
-#[derive(Default)]
-#[repr(align(64))]
-pub struct Load {
-    /// Time awake since the start, ns.
-    awake_ns: AtomicU64,
-    /// What its queue will take, ns, when it last went to its poll.
-    backlog_ns: AtomicU64,
-}
-
-/// A connection's turns in the interval that is named; nothing in any other.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Served {
-    interval: u64,
-    ns: Nanos,
-}
 
 /// One core's side of the balance.
 pub struct Balance {
@@ -84,10 +69,8 @@ impl Balance {
 
     /// The core goes to its poll with so much queued: shows its load.
     pub fn sleeps(&mut self, load: &Load, now: Nanos, queued: u64) {
-        let awake_ns = load.awake_ns.load(Ordering::Relaxed) + (now - self.awake_since);
-        load.awake_ns.store(awake_ns, Ordering::Relaxed);
         let backlog_ns = queued.saturating_mul(self.turns_ns / self.turns.max(1));
-        load.backlog_ns.store(backlog_ns, Ordering::Relaxed);
+        load.show(now - self.awake_since, backlog_ns);
     }
 
     /// The core is back from its poll.
@@ -104,10 +87,10 @@ impl Balance {
         }
         self.began = now;
         let cores = self.awake_ns.iter_mut().zip(loads).map(|(before, load)| {
-            let awake_ns = load.awake_ns.load(Ordering::Relaxed);
+            let (awake_ns, backlog_ns) = load.shown();
             CoreLoad {
                 busy_ns: awake_ns - std::mem::replace(before, awake_ns),
-                backlog_ns: load.backlog_ns.load(Ordering::Relaxed),
+                backlog_ns,
             }
         });
         let cores = cores.collect();

@@ -7,16 +7,16 @@ use smallvec::SmallVec;
 use telemetry::Class;
 
 use super::answer::{answered, fail, reject, reply_of, turn_away, Before};
-use super::message::{ConnectionKey, Message, Ready};
-use super::unit::{
-    fits_turn, Scope, Surroundings, Told, Trace, Unit, TURN_BYTES_MAX, TURN_WORDS_MAX,
-};
+use super::message::Message;
 use super::{touch, Core, Used};
 use crate::commands::{self, Flags, Handler, Spec};
-use crate::connection::{Connection, Parked, Pending};
+use crate::connection::{Connection, Parked, Pending, Ready};
 use crate::device::tag_of;
 use crate::resp::{Args, Reply};
-use crate::tenants::Ending;
+use crate::tenants::{ConnectionKey, Ending};
+use crate::unit::{
+    fits_turn, requests_of, Scope, Surroundings, Told, Trace, Unit, TURN_BYTES_MAX, TURN_WORDS_MAX,
+};
 
 /// What a connection does after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,9 +281,7 @@ impl Core {
         connection.pending = Some(Pending::Unit(unit));
         connection.parked = Some(Parked::Retry);
         if std::mem::take(&mut connection.told) {
-            self.shared
-                .mailbox(self.id)
-                .send(Message::Ready(key, Ready::Look));
+            self.mailbox.send(Message::Ready(key, Ready::Look));
         }
     }
 
@@ -322,11 +320,6 @@ impl Core {
         let mailbox = self.mailbox.clone();
         Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
     }
-}
-
-/// Requests a command is charged as: one, and one more for each further key.
-pub(super) fn requests_of(keys: usize) -> u64 {
-    keys.max(1) as u64
 }
 
 /// Why a command on the connection cannot be run with so many or so long words: a core would have to look at each.

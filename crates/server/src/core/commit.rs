@@ -5,11 +5,10 @@ use std::sync::Arc;
 use engine::Keyspace;
 use policy::Nanos;
 
-use super::message::{ConnectionKey, Ready};
 use super::{Core, Used};
-use crate::connection::{Connection, Parked};
+use crate::connection::{Connection, Parked, Ready};
 use crate::resp::{Output, Reply};
-use crate::tenants::{Ending, Tenant};
+use crate::tenants::{ConnectionKey, Ending, Tenant};
 
 /// Connections that are told of a commit before others get their turns.
 const TOLD_MAX: usize = 64;

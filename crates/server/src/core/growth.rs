@@ -2,10 +2,10 @@
 
 use bytes::BytesMut;
 
-use super::message::{ConnectionKey, Ready};
 use super::turn::COPIED_MAX;
 use super::Core;
-use crate::connection::{Connection, Parked};
+use crate::connection::{Connection, Parked, Ready};
+use crate::tenants::ConnectionKey;
 
 /// Room that is made at once for a word that was announced, before any of it is there: a header alone must not make the
 /// server take more.

@@ -9,13 +9,13 @@ use telemetry::Class;
 
 use super::apart;
 use super::command::Flow;
-use super::message::{ConnectionKey, Handled, Message, Ready};
-use super::unit::{Scope, Unit, TURN_WORDS_MAX};
-use super::work::{Attempt, Finished, Stopwatch, Work};
+use super::message::{Handled, Message};
+use super::work::{Attempt, Stopwatch, Work};
 use super::{Core, Used};
-use crate::connection::{Connection, Parked, Pending, Written};
+use crate::connection::{Connection, Finished, Parked, Pending, Ready, Written};
 use crate::shared::Shared;
-use crate::tenants::Tenant;
+use crate::tenants::{ConnectionKey, Tenant};
+use crate::unit::{Scope, Unit, TURN_WORDS_MAX};
 
 /// What waits in the handler stage.
 pub enum Task {

@@ -8,6 +8,7 @@ use crossbeam_queue::SegQueue;
 use mio::{Poll, Token, Waker};
 
 use super::message::Message;
+use crate::shared::{Cores, News};
 
 /// The poll token under which a core is nudged; connections never get it.
 pub const NUDGE: Token = Token(usize::MAX);
@@ -68,5 +69,12 @@ impl Mailbox {
     /// Takes the oldest message.
     pub(super) fn take(&self) -> Option<Message> {
         self.inner.queue.pop()
+    }
+}
+
+/// The mailboxes of all cores.
+impl Cores for Arc<[Mailbox]> {
+    fn tell(&self, core: usize, news: News) {
+        self[core].send(Message::News(news));
     }
 }

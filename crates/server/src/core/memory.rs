@@ -6,9 +6,10 @@
 use engine::Allowance;
 use policy::Nanos;
 
-use super::message::{ConnectionKey, Message, Ready};
+use super::message::Message;
 use super::Core;
-use crate::connection::{Connection, Parked};
+use crate::connection::{Connection, Parked, Ready};
+use crate::tenants::ConnectionKey;
 
 /// A connection that holds memory which its tenant is short of, and has moved nothing for so long, is closed: enough for a
 /// packet that was lost to be sent again.
@@ -40,7 +41,7 @@ impl Core {
             let budget = std::sync::Arc::clone(&connection.tenant.budget);
             if !budget.wait(more, self.look_again(key)) {
                 let look = Message::Ready(key, Ready::Look);
-                self.shared.mailbox(self.id).send(look);
+                self.mailbox.send(look);
             }
         }
     }

@@ -8,8 +8,8 @@
 //!   └───────────────── mailbox ◀───────────────────── handlers     committer ◀────────────┘
 //! ```
 //!
-//! Nothing here waits for anything but the poll. Cores share no lock on the way of a request; they tell
-//! each other what their tenants have used when a round of about a millisecond is over, and the stage
+//! Nothing here waits for anything but the poll, and for a lock that others hold for a look or a change (ARCHITECTURE.md,
+//! Locks). Cores tell each other what their tenants have used when a round of about a millisecond is over, and the stage
 //! charges it to the same tenants here.
 
 mod accept;
@@ -18,26 +18,25 @@ mod answer;
 mod apart;
 mod arrival;
 mod balance;
-mod board;
 mod command;
 mod commit;
 mod growth;
 mod handler;
 mod large;
-mod largest;
 mod mailbox;
 mod memory;
 mod message;
 mod places;
+mod post;
 mod principal;
 mod processor;
 mod sending;
 mod serve;
 mod session;
 mod slow;
+mod stages;
 mod tenancy;
 mod turn;
-mod unit;
 mod waiting;
 mod work;
 
@@ -50,26 +49,21 @@ use policy::{Cost, Nanos};
 use stage::{Consumed, Stage};
 
 pub use accept::Door;
-pub use accept::KEEPALIVE;
-pub use apart::Apart;
-pub use balance::{Load, Served};
-pub use board::{Board, Entry, Seen};
-pub use largest::LargestTurn;
 pub use mailbox::Mailbox;
-pub use message::{ConnectionKey, Message, Ready};
-pub use processor::ThreadTime;
-pub use unit::{Told, Unit};
+pub use message::Message;
+pub use stages::handler_stage;
 
 use crate::connection::Connection;
 use crate::resp::Parser;
-use crate::shared::Shared;
-use crate::tenants::Tenant;
+use crate::shared::{News, Shared};
+use crate::tenants::{ConnectionKey, Tenant};
 use arrival::Look;
 use balance::Balance;
 use handler::Task;
 use places::Places;
 use principal::Principals;
 use processor::Processor;
+use stages::request_stage;
 use waiting::Waiting;
 
 /// Messages that are read before others get their turns. Most take a tenth of a microsecond, some a few.
@@ -103,6 +97,12 @@ impl Used {
     fn cost(&self, cpu_ns: Nanos) -> Cost<RESOURCES> {
         Cost([self.requests, self.bytes_in, self.bytes_out, cpu_ns])
     }
+
+    /// For [`crate::shared::LargestTurn`].
+    fn largest(&self, cpu_ns: Nanos) -> [u64; 4] {
+        let bytes = self.bytes_in.max(self.bytes_out);
+        [self.words, bytes, self.steps, cpu_ns]
+    }
 }
 
 /// One core.
@@ -110,6 +110,8 @@ pub struct Core {
     id: usize,
     shared: Arc<Shared>,
     poll: Poll,
+    /// Those of all cores, and its own.
+    mailboxes: Arc<[Mailbox]>,
     mailbox: Mailbox,
     door: Option<Door>,
     places: Places,
@@ -172,7 +174,7 @@ impl Core {
         id: usize,
         shared: Arc<Shared>,
         poll: Poll,
-        mailbox: Mailbox,
+        mailboxes: Arc<[Mailbox]>,
         door: Option<Door>,
     ) -> Self {
         let options = &shared.options;
@@ -180,15 +182,16 @@ impl Core {
         Self {
             id,
             poll,
-            mailbox,
+            mailbox: mailboxes[id].clone(),
+            mailboxes,
             door,
             places: Places::default(),
             principals: Principals::new(id),
-            stage: Stage::new(shared.request_stage(), 1, ()),
-            returns: Stage::new(shared.request_stage(), 1, ()),
+            stage: Stage::new(request_stage(&shared), 1, ()),
+            returns: Stage::new(request_stage(&shared), 1, ()),
             returned: false,
             stretch_ends: now,
-            handlers: Stage::new(shared.handler_stage(), telemetry::CLASSES, ()),
+            handlers: Stage::new(handler_stage(&shared), telemetry::CLASSES, ()),
             waiting: Waiting::default(),
             decided: VecDeque::new(),
             leaving: Vec::new(),
@@ -318,19 +321,25 @@ impl Core {
             Message::Adopt(connection) => self.adopt(connection, now),
             Message::Ready(key, ready) => self.ready(key, ready, now),
             Message::Handled(handled) => self.handled(*handled, now),
-            Message::Committed(tenant) => self.committed(tenant, now),
-            Message::Configure(tenant) => self.configure(&tenant, now),
-            Message::Forget(tenant) => self.forget(tenant, now),
             Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
             Message::Spent(principal, cpu_ns) => {
                 let cost = Used::default().cost(cpu_ns);
                 self.stage.charge(now, principal, cost);
             }
             Message::Expire(tenant) => self.expire(tenant),
-            Message::Kill(key) => self.close_killed(key, now),
-            Message::Tuned => self.tuned(now),
-            Message::Drain => self.drain(),
-            Message::Stop => self.stopped = true,
+            Message::News(news) => self.hear(news, now),
+        }
+    }
+
+    fn hear(&mut self, news: News, now: Nanos) {
+        match news {
+            News::Committed(tenant) => self.committed(tenant, now),
+            News::Configure(tenant) => self.configure(&tenant, now),
+            News::Forget(tenant) => self.forget(tenant, now),
+            News::Kill(key) => self.close_killed(key, now),
+            News::Tuned => self.tuned(now),
+            News::Drain => self.drain(),
+            News::Stop => self.stopped = true,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Where a core keeps its connections: numbered places that are used again.
 
-use super::message::ConnectionKey;
 use crate::connection::Connection;
+use crate::tenants::ConnectionKey;
 
 /// The connections of one core.
 #[derive(Default)]

@@ -6,15 +6,14 @@
 
 use policy::Nanos;
 
+use crate::options::ThreadTime;
+
 /// Work that took longer is looked at: several turns' time, and a hundred readings'.
 const SUSPECT_NS: Nanos = 200_000;
 
 /// How old the reading that it is compared with may be. What is lost outside of turns meanwhile would be put
 /// down to the one that is looked at.
 const FRESH_NS: Nanos = 2_000_000;
-
-/// A time of the calling thread since its start, ns: on a processor, or waiting for one.
-pub type ThreadTime = fn() -> Nanos;
 
 /// The time of one core's thread, by two clocks.
 pub struct Processor {

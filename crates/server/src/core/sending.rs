@@ -2,10 +2,10 @@
 
 use std::io::IoSlice;
 
-use super::message::ConnectionKey;
 use super::turn::After;
 use super::{Core, Used};
 use crate::connection::{Connection, Progress};
+use crate::tenants::ConnectionKey;
 
 /// Parts of an output handed to one `writev`.
 const SLICES: usize = 16;

@@ -5,10 +5,10 @@ use stage::{Admitted, Next, Permit, Stage, Verdict};
 
 use super::accept::DOOR;
 use super::answer::throttled;
-use super::message::{ConnectionKey, Ready};
 use super::turn::After;
 use super::{Core, Used, RESOURCES};
-use crate::connection::Connection;
+use crate::connection::{Connection, Ready};
+use crate::tenants::ConnectionKey;
 
 /// Turns are given for so long between two looks at the poll. A tenant with few connections can only use its
 /// share if they are noticed soon after they have been served and ask again; a look costs about a µs.
@@ -159,7 +159,7 @@ impl Core {
         let cpu_ns = self.processor.used_ns(begin, end);
         let cost = used.cost(cpu_ns);
         self.end_turn(admitted.permit, admitted.principal, cost, end);
-        self.shared.turns[self.id].note(&used, cpu_ns);
+        self.shared.turns[self.id].note(used.largest(cpu_ns));
         self.principals.count(&mut connection, &cost, end);
         self.balance
             .served(key, &mut connection.served, end - begin);

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::answer::{answered, fail, refuse, reply_of, Before};
 use super::command::Flow;
-use super::message::{ConnectionKey, Message, Ready};
-use super::unit::Unit;
+use super::message::Message;
 use super::{Core, Used};
 use crate::commands::{SessionCommand, Spec};
-use crate::connection::{Connection, Parked, Peer};
+use crate::connection::{Connection, Parked, Ready};
 use crate::resp::Args;
 use crate::session::{self, Leftover, Transaction, Visit, Watches};
-use crate::tenants::{Question, Tenant};
+use crate::tenants::{ConnectionKey, Peer, Question, Tenant};
+use crate::unit::Unit;
 
 impl Core {
     /// Runs a session command.

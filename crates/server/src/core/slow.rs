@@ -4,10 +4,9 @@ use policy::Nanos;
 
 use super::Core;
 use crate::commands::{EntremetCommand, Flags, Handler, SessionCommand, Spec};
-use crate::connection::client::Client;
 use crate::resp::Args;
 use crate::shared::Shared;
-use crate::tenants::Tenant;
+use crate::tenants::{Client, Tenant};
 
 impl Core {
     /// A command has ended, in memory; it began when the one before it had ended, or its turn had begun.

@@ -10,12 +10,12 @@ use telemetry::Class;
 use super::answer::refuse;
 use super::command::Flow;
 use super::handler::Job;
-use super::message::{ConnectionKey, Message, Ready};
+use super::message::Message;
 use super::{Core, Used};
 use crate::commands::Spec;
-use crate::connection::{Connection, Parked};
+use crate::connection::{Connection, Parked, Ready};
 use crate::shared::Shared;
-use crate::tenants::Tenant;
+use crate::tenants::{ConnectionKey, Tenant};
 
 /// Unread consumption a core may be left with: beyond, it is told more at once later.
 const CONSUMPTION_MAIL_MAX: usize = 64;
@@ -122,10 +122,7 @@ impl Core {
             // A core that has not read so many is asleep: it competes with nobody, so that it would
             // have nothing to be fair about.
             let message = Message::Consumed(Arc::clone(&consumed));
-            let _ = self
-                .shared
-                .mailbox(core)
-                .send_lazily(message, CONSUMPTION_MAIL_MAX);
+            let _ = self.mailboxes[core].send_lazily(message, CONSUMPTION_MAIL_MAX);
         }
     }
 

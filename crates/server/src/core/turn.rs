@@ -10,12 +10,11 @@ use bytes::{Buf, Bytes, BytesMut};
 use policy::Cost;
 
 use super::command::Flow;
-use super::message::{ConnectionKey, Ready};
-use super::unit::TURN_WORDS_MAX;
 use super::{Core, Used, RESOURCES};
-use crate::connection::{Connection, Parked, Pending, Progress};
+use crate::connection::{Connection, Parked, Pending, Progress, Ready};
 use crate::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
-use crate::tenants::Ending;
+use crate::tenants::{ConnectionKey, Ending};
+use crate::unit::TURN_WORDS_MAX;
 
 /// So much of a request may be copied by the core when it needs more room: some 100 us. Of a longer one a handler makes
 /// the copy.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::Seq;
 use policy::PrincipalId;
 
-use super::message::ConnectionKey;
+use crate::tenants::ConnectionKey;
 
 /// Who waits for which commit on this core.
 #[derive(Default)]

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use engine::device::tagged;
 use engine::{EngineError, Keyspace, Latch, Place, Seq};
 use policy::Nanos;
-use telemetry::Class;
 
-use super::message::{ConnectionKey, Message, Ready, Worked};
+use super::message::{Message, Worked};
 use super::slow::{note_slow, slow_over_ns};
-use super::unit::{Surroundings, Told, Trace, Unit};
 use super::Mailbox;
-use crate::connection::client::Client;
+use crate::connection::{Finished, Ready};
 use crate::device::tag_of;
 use crate::resp::{Output, Protocol, Reply};
 use crate::shared::Shared;
-use crate::tenants::{Ending, Tenant};
+use crate::tenants::{Client, ConnectionKey, Ending, Tenant};
+use crate::unit::{Surroundings, Told, Trace, Unit};
 
 /// A unit on its way to a handler.
 pub struct Work {
@@ -27,18 +26,6 @@ pub struct Work {
     pub(super) unit: Box<Unit>,
     pub(super) protocol: Protocol,
     pub(super) client: Arc<Client>,
-}
-
-/// A unit that has come to its end.
-pub struct Finished {
-    pub(super) output: Output,
-    pub(super) seq: Seq,
-    pub(super) class: Class,
-    pub(super) service_ns: Nanos,
-    pub(super) ending: Ending,
-    /// Commands of a transaction that ended with an error.
-    pub(super) failed: u32,
-    pub(super) told: Told,
 }
 
 /// How a handler's attempt at a unit ended.

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use policy::dispatch::Discipline;
 
-use super::info::Counted;
 use super::Visit;
 use crate::commands::{glob_matches, ConfigCommand, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use crate::options::Tuning;
@@ -25,7 +24,8 @@ pub fn run(command: ConfigCommand, visit: &mut Visit<'_>) {
         ConfigCommand::Set => set(visit),
         ConfigCommand::Resetstat => {
             let tenant = visit.tenant;
-            *tenant.counted_from.lock() = Counted::of(visit.shared, tenant);
+            *tenant.counted_from.lock() =
+                crate::tenants::Counted::of(&visit.shared.metrics, tenant);
             tenant.calls.reset();
             visit.reply().ok();
         }
@@ -62,7 +62,7 @@ const PARAMETERS: &[Parameter] = &[
     ("save", |_| Some(String::new())),
     ("slowlog-log-slower-than", |v| Some(v.shared.tuning().slow_log_over_us.to_string())),
     ("slowlog-max-len", |v| Some(v.shared.tuning().slow_log_length.to_string())),
-    ("tcp-keepalive", |_| Some(crate::core::KEEPALIVE.as_secs().to_string())),
+    ("tcp-keepalive", |_| Some(crate::options::KEEPALIVE.as_secs().to_string())),
     ("timeout", |v| Some((v.shared.tuning().idle_timeout_ms / 1_000).to_string())),
 ];
 

@@ -11,51 +11,10 @@ use engine::{KeyspaceStats, Place};
 use super::Visit;
 use crate::commands::is;
 use crate::shared::Shared;
-use crate::tenants::Tenant;
+use crate::tenants::{Counted, Tenant};
 
 /// The version of Redis whose commands and replies are followed.
 pub const REDIS_VERSION: &str = "7.0.15";
-
-/// What a tenant has had since the start, or since its `CONFIG RESETSTAT`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Requests, bytes, CPU time.
-    pub usage: telemetry::Usage,
-    /// Requests answered with an error.
-    pub errors: u64,
-    /// Requests answered `-THROTTLED`.
-    pub throttled: u64,
-    /// Keys deleted because their time had come.
-    pub expired: u64,
-}
-
-impl Counted {
-    /// What was counted of a tenant since the start.
-    pub fn of(shared: &Shared, tenant: &Tenant) -> Self {
-        let Some(totals) = shared.metrics.totals(&tenant.name) else {
-            return Self::default();
-        };
-        Self {
-            usage: totals.usage,
-            errors: totals.classes.iter().map(|class| class.errors).sum(),
-            throttled: totals
-                .classes
-                .iter()
-                .flat_map(|class| class.throttled)
-                .sum(),
-            expired: tenant.expiry.deleted(),
-        }
-    }
-
-    fn since(&self, earlier: &Self) -> Self {
-        Self {
-            usage: self.usage.since(&earlier.usage),
-            errors: self.errors.saturating_sub(earlier.errors),
-            throttled: self.throttled.saturating_sub(earlier.throttled),
-            expired: self.expired.saturating_sub(earlier.expired),
-        }
-    }
-}
 
 /// Everything that the sections are written from.
 struct Facts<'a> {
@@ -108,7 +67,7 @@ pub fn run(visit: &mut Visit<'_>) {
         tenant,
         operator: visit.operator(),
         now_ms: visit.now_ms,
-        counted: Counted::of(visit.shared, tenant).since(&tenant.counted_from.lock()),
+        counted: Counted::of(&visit.shared.metrics, tenant).since(&tenant.counted_from.lock()),
         stored: tenant
             .keyspace()
             .map(|keyspace| keyspace.stats())
@@ -405,7 +364,7 @@ mod tests {
             tenant: &tenant,
             operator: false,
             now_ms: 0,
-            counted: Counted::of(&shared, &tenant),
+            counted: Counted::of(&shared.metrics, &tenant),
             stored: KeyspaceStats::default(),
         };
         let text = render(&facts, |_| true);

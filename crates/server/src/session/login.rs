@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use super::{Leftover, State, Visit};
 use crate::commands::AclCommand;
-use crate::connection::Hold;
 use crate::resp::Protocol;
 use crate::shared::Shared;
-use crate::tenants::{Answer, Checked, Tenant, DEFAULT};
+use crate::tenants::{Answer, Checked, Hold, Tenant, DEFAULT};
 
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 

@@ -15,14 +15,12 @@ mod visit;
 use std::sync::Arc;
 
 use crate::commands::SessionCommand;
-use crate::connection::client::{Client, Labels};
 use crate::resp::Protocol;
-use crate::tenants::{Checked, Question, Tenant};
+use crate::tenants::{Checked, Client, Labels, Question, Tenant};
 
 pub use config::discipline_word;
-pub use info::{Counted, REDIS_VERSION};
+pub use info::REDIS_VERSION;
 pub use login::{seat, FULL};
-pub use slow_log::SlowLog;
 pub use transaction::{Calls, Extent, Transaction, Watches};
 pub use visit::Visit;
 

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use crate::commands::is;
-use crate::connection::client::Client;
-use crate::connection::Hold;
 use crate::resp::{parse_i64, Args, Output, Reply};
 use crate::session::State;
 use crate::shared::Shared;
-use crate::tenants::Tenant;
+use crate::tenants::{Client, Hold, Tenant};
 
 /// What such a command has at hand. It writes exactly one reply. It may run on the connection's core or on a
 /// handler, so it has the connection's state and not the connection.

@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering;
 
 use policy::seats::SeatsOptions;
 
-use super::Shared;
-use crate::connection::client::Client;
-use crate::core::Message;
-use crate::descriptors::Plan;
+use super::{News, Shared};
+use crate::options::Plan;
+use crate::tenants::Client;
 
 impl Shared {
     /// Who may have how many connections and open files, now.
@@ -60,7 +59,7 @@ impl Shared {
         client.killed.store(true, Ordering::SeqCst);
         let (core, key) = client.place();
         if let Some(key) = key {
-            self.mailbox(core).send(Message::Kill(key));
+            self.tell(core, News::Kill(key));
         }
     }
 }

@@ -18,7 +18,7 @@ use stage::Clock;
 
 use super::password::{verify, Digest, PLAIN_MAX};
 use super::{Password, Quick, Registry, Tenant};
-use crate::connection::Peer;
+use crate::tenants::Peer;
 
 /// Slow checks that wait: at 13 ms each the last would be told in 13 s, about as long as clients wait.
 const LINE_MAX: usize = 1_024;

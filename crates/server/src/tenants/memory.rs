@@ -2,39 +2,33 @@
 
 use super::totals::Claimed;
 use super::{Settings, Totals};
-use crate::options::Options;
 
 /// A memory that tenants share by allotments.
-pub(super) struct Memory {
+pub struct Memory {
     /// As its allotments are called.
     pub name: &'static str,
     /// As it is called itself.
     pub has: &'static str,
     /// A tenant's part, if it is fixed.
     pub allotment: fn(&Settings) -> Option<u64>,
-    /// All of it, bytes.
-    pub budget: fn(&Options) -> u64,
 }
 
 /// All of them.
-pub(super) const MEMORIES: [Memory; 3] = [
+pub const MEMORIES: [Memory; 3] = [
     Memory {
         name: "cache",
         has: "object cache has",
         allotment: |settings| settings.cache_bytes,
-        budget: |options| options.object_cache_bytes,
     },
     Memory {
         name: "block cache",
         has: "block cache has",
         allotment: |settings| settings.block_cache_bytes,
-        budget: |options| options.engine.block_cache_bytes,
     },
     Memory {
         name: "write buffer",
         has: "write buffers have",
         allotment: |settings| settings.write_buffer_bytes,
-        budget: |options| options.engine.write_buffer_bytes,
     },
 ];
 
@@ -55,12 +49,13 @@ pub struct Allotted {
 }
 
 impl Allotments {
-    pub(super) fn new(options: &Options, totals: &Totals) -> Self {
-        let of = |memory: &Memory, claimed: &Claimed| {
+    /// Of memories of so many bytes, in the order of [`MEMORIES`].
+    pub fn new(budgets: [u64; MEMORIES.len()], totals: &Totals) -> Self {
+        let of = |budget: u64, claimed: &Claimed| {
             let claims = [(Some(claimed.fixed), 0.0), (None, claimed.weights)];
-            policy::memory::Allotments::new((memory.budget)(options), claims)
+            policy::memory::Allotments::new(budget, claims)
         };
-        let [objects, blocks, buffers] = &MEMORIES;
+        let [objects, blocks, buffers] = budgets;
         let [of_objects, of_blocks, of_buffers] = &totals.memories;
         Self {
             objects: of(objects, of_objects),

@@ -5,15 +5,19 @@
 
 mod budget;
 mod calls;
-mod change;
+mod clients;
+mod counted;
 mod doorkeeper;
 mod expiry;
+mod house;
 mod keys;
 mod memory;
 mod overlay;
 mod password;
+mod peer;
 mod registry;
 mod settings;
+mod slow_log;
 mod store;
 mod streams;
 mod totals;
@@ -28,20 +32,24 @@ use policy::PrincipalId;
 
 pub use budget::{Budget, Pool};
 pub use calls::{CommandStats, Ending};
+pub use clients::{Client, Clients, ConnectionKey, Labels, Newcomer, OwnClients};
+pub use counted::Counted;
 pub use doorkeeper::{Answer, Checked, Doorkeeper, Question};
 pub use expiry::Expiry;
+pub use house::{Hold, House};
 pub use keys::KeyCount;
+pub use memory::{Allotments, Allotted, MEMORIES};
 pub use password::{Gate, Password, Plain, Quick};
+pub use peer::Peer;
 pub use registry::{Registry, RegistryError};
 pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
+pub use slow_log::{SlowCommand, SlowLog};
 pub use store::StoreError;
 pub use streams::{Place, Places, Seats};
 pub use totals::Totals;
 
 use crate::commands::ScanCursors;
-use crate::connection::client::OwnClients;
 use crate::seldom::Seldom;
-use crate::session::{Counted, SlowLog};
 
 /// The tenant of connections that have not named one, where there is such a tenant.
 pub const DEFAULT: &str = "default";
@@ -153,7 +161,7 @@ impl Tenant {
     }
 
     /// Changes when its writes count as done, until the configuration is read anew.
-    fn set_durability(&self, durability: Durability) {
+    pub fn set_durability(&self, durability: Durability) {
         self.settings.write().durability = durability;
     }
 

@@ -16,12 +16,12 @@ pub struct Totals {
     /// Reserved permits.
     pub reserved_permits: u64,
     /// Of each of [`MEMORIES`].
-    pub(super) memories: [Claimed; MEMORIES.len()],
+    pub memories: [Claimed; MEMORIES.len()],
 }
 
 /// Of one memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Claimed {
+pub struct Claimed {
     /// Fixed allotments, bytes.
     pub fixed: u64,
     /// Weights of the tenants without one.

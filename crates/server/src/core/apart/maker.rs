@@ -9,15 +9,17 @@ use parking_lot::Mutex;
 use policy::{Nanos, PrincipalId};
 use stage::Permit;
 
-use super::{Piece, Then, Until};
-use crate::core::message::{ConnectionKey, Handled, Message, Ready, Worked};
-use crate::core::unit::{Told, Trace};
-use crate::core::work::{Finished, Stopwatch, Work};
-use crate::core::Mailbox;
+use crate::connection::{Finished, Piece, Ready, Then, Until};
+use crate::core::{
+    message::{Handled, Message, Worked},
+    work::{Stopwatch, Work},
+    Mailbox,
+};
 use crate::device::tag_of;
 use crate::resp::{Output, Reply};
 use crate::shared::Shared;
-use crate::tenants::{Ending, Places};
+use crate::tenants::{ConnectionKey, Ending, Places};
+use crate::unit::{Told, Trace};
 
 /// Work after which a command gives its permit back, for others to get in between: about what a piece takes, and a
 /// hundred times what going round the stage costs.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{own, type_is_normal, unknown_type};
 use crate::commands::is;
-use crate::connection::client::Client;
 use crate::resp::parse_i64;
 use crate::session::Visit;
+use crate::tenants::Client;
 
 /// Which connections `CLIENT KILL` means.
 struct Victims {

@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use super::{ReplyMode, Visit};
 use crate::commands::{is, ClientCommand};
-use crate::connection::client::{Client, Labels};
 use crate::resp::parse_i64;
-use crate::tenants::Tenant;
+use crate::tenants::{Client, Labels, Tenant};
 
 /// Runs a `CLIENT` subcommand.
 pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
@@ -242,8 +241,8 @@ fn lines<'c>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::client::{Clients, Newcomer};
     use crate::tenants::tests::tenant;
+    use crate::tenants::{Clients, Newcomer};
 
     /// A connection of `web`, one of `batch`, another of `web`.
     pub(super) fn clients() -> Vec<Arc<Client>> {

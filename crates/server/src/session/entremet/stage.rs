@@ -6,9 +6,9 @@ use engine::device::Activity;
 use policy::PrincipalId;
 
 use super::Visit;
-use crate::core::{Entry, Seen};
 use crate::device::Device;
 use crate::resp::Reply;
+use crate::shared::{Entry, Seen};
 use crate::tenants::Tenant;
 
 struct Row {

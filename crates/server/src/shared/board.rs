@@ -7,8 +7,6 @@ use parking_lot::{Mutex, MutexGuard};
 use policy::dispatch::Observation;
 use policy::{Nanos, PrincipalId};
 
-use super::Core;
-
 /// One principal before one stage of one core. Totals only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -79,31 +77,9 @@ impl Board {
     pub fn cores(&self) -> impl Iterator<Item = MutexGuard<'_, Vec<Entry>>> {
         self.cores.iter().map(Mutex::lock)
     }
-}
 
-impl Core {
-    /// Writes down what the stages of this core observe of everybody who was ever let through here.
-    pub(super) fn post(&mut self, now: Nanos) {
-        let Some(mut entries) = self.shared.board.cores[self.id].try_lock() else {
-            return;
-        };
-        entries.clear();
-        entries.extend(self.principals.ids().filter_map(|principal| {
-            let request: Seen = self.stage.observe(now, principal)?.into();
-            let handler = self
-                .handlers
-                .observe(now, principal)
-                .map(Seen::from)
-                .unwrap_or_default();
-            (request.admitted + request.waiting > 0).then_some(Entry {
-                principal,
-                request,
-                handler,
-            })
-        }));
-        for entry in entries.iter() {
-            let occupied_ns = entry.request.occupied_ns;
-            self.principals.occupied(entry.principal, occupied_ns);
-        }
+    /// Where a core writes down what it observes; none: somebody is reading.
+    pub fn of(&self, core: usize) -> Option<MutexGuard<'_, Vec<Entry>>> {
+        self.cores[core].try_lock()
     }
 }

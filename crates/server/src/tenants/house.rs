@@ -8,8 +8,7 @@ use parking_lot::Mutex;
 use policy::seats::{Arrivals, Claim, Newcomer, Newcomers, Seat, Seats, SeatsOptions, Welcome};
 use policy::{Nanos, PrincipalId};
 
-use super::client::Client;
-use super::Peer;
+use super::{Client, Peer};
 
 /// Peers whose rate is known: 100 bytes each.
 const PEERS_MAX: usize = 16_384;
@@ -184,8 +183,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::client::{self, Clients};
     use crate::tenants::tests::tenant;
+    use crate::tenants::{self, Clients};
 
     fn house(tenants: usize) -> Arc<House> {
         let house = Arc::new(House::default());
@@ -203,7 +202,7 @@ mod tests {
         let (clients, nobody) = (Clients::default(), tenant("nobody"));
         let enter = |number| {
             let addr = ([10, 0, 0, number], 1).into();
-            let who = client::Newcomer {
+            let who = tenants::Newcomer {
                 addr,
                 local_addr: addr,
                 tls: false,

@@ -10,10 +10,33 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::Tenant;
 use crate::commands::Spec;
-use crate::core::ConnectionKey;
 use crate::resp::Protocol;
-use crate::tenants::Tenant;
+
+/// Which connection of a core, safe against the place being used again for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionKey {
+    /// Its place in the core's slab.
+    pub index: u32,
+    /// How often that place had been used before.
+    pub generation: u32,
+}
+
+impl ConnectionKey {
+    /// The key as one number.
+    pub fn packed(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// The key that [`ConnectionKey::packed`] made this number of.
+    pub fn unpacked(packed: u64) -> Self {
+        Self {
+            index: packed as u32,
+            generation: (packed >> 32) as u32,
+        }
+    }
+}
 
 /// What a client has told of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +62,7 @@ pub struct Client {
     pub local_addr: SocketAddr,
     /// It speaks TLS.
     pub tls: bool,
-    /// When it came: [`crate::shared::Shared::steady_ms`].
+    /// When it came: ms by the clock that does not jump.
     pub created_ms: u64,
     /// When it last sent a command, by the same clock.
     pub active_ms: AtomicU64,

@@ -11,11 +11,10 @@ use stage::Clock;
 use telemetry::Class;
 
 use crate::commands::{self, Context, Handler, SessionCommand, Spec};
-use crate::connection::client::Client;
 use crate::resp::{Args, Output, OwnedArgs, Protocol, Reply};
 use crate::session::{self, Calls, Extent, State, Transaction, Visit, Watches};
 use crate::shared::Shared;
-use crate::tenants::{CommandStats, Ending, Places, Tenant};
+use crate::tenants::{Client, CommandStats, Ending, Places, Tenant};
 
 /// Words of a request that a core looks at in a turn: others wait for it meanwhile.
 pub const TURN_WORDS_MAX: usize = 128;
@@ -36,6 +35,11 @@ const SAID_BYTES_MAX: usize = 1 << 20;
 /// Whether a request is small enough for a core to look at each of its words.
 pub fn fits_turn(args: &Args<'_>) -> bool {
     args.len() <= TURN_WORDS_MAX && args.len_bytes() <= TURN_BYTES_MAX
+}
+
+/// Requests a command is charged as: one, and one more for each further key.
+pub fn requests_of(keys: usize) -> u64 {
+    keys.max(1) as u64
 }
 
 /// How one command of a transaction ended.
@@ -150,7 +154,7 @@ impl Unit {
         let mut extent = Extent::default();
         let call = (spec, args);
         extent.add(&call);
-        let requests = super::command::requests_of(extent.keys);
+        let requests = requests_of(extent.keys);
         let mut calls = Calls::default();
         calls.push(call);
         Self {
@@ -179,9 +183,7 @@ impl Unit {
         Self {
             spec,
             // A command that names many keys costs as much as alone.
-            requests: super::command::requests_of(
-                transaction.calls.len().max(transaction.extent.keys),
-            ),
+            requests: requests_of(transaction.calls.len().max(transaction.extent.keys)),
             calls: transaction.calls,
             extent: transaction.extent,
             transaction: true,

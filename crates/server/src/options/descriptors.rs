@@ -5,7 +5,7 @@
 //! connection keeps a descriptor above F - kept. The kernel gives the lowest number that is free, so those above are free
 //! for databases whatever connections do.
 
-use crate::options::Tuning;
+use super::Tuning;
 
 /// A database has about this many files open before it holds much data: log, manifest, lock, and a few of data.
 const DATABASE_MIN: u64 = 16;

@@ -2,10 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use policy::Nanos;
-
-use super::Used;
-
 /// The largest that was seen of each, since the start.
 #[derive(Debug, Default)]
 pub struct LargestTurn {
@@ -16,16 +12,11 @@ pub struct LargestTurn {
 }
 
 impl LargestTurn {
-    /// A turn has used so much, and so much of the processor. One core calls this.
+    /// A turn has used so much: as [`LargestTurn::figures`]. One core calls this.
     #[inline]
-    pub(super) fn note(&self, used: &Used, cpu_ns: Nanos) {
-        let bytes = used.bytes_in.max(used.bytes_out);
-        for (largest, seen) in [
-            (&self.words, used.words),
-            (&self.bytes, bytes),
-            (&self.steps, used.steps),
-            (&self.cpu_ns, cpu_ns),
-        ] {
+    pub fn note(&self, turn: [u64; 4]) {
+        let largest = [&self.words, &self.bytes, &self.steps, &self.cpu_ns];
+        for (largest, seen) in largest.into_iter().zip(turn) {
             if seen > largest.load(Ordering::Relaxed) {
                 largest.store(seen, Ordering::Relaxed);
             }

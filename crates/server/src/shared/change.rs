@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
-use super::memory::{Allotments, MEMORIES};
-use super::registry::RegistryError;
-use super::{Durability, Settings, Tenant, TenantSpec, Totals};
-use crate::core::Message;
-use crate::shared::Shared;
+use super::{News, Shared};
+use crate::tenants::{
+    Allotments, Durability, RegistryError, Settings, Tenant, TenantSpec, Totals, MEMORIES,
+};
 
 impl Shared {
     /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's defaults.
@@ -90,7 +89,7 @@ impl Shared {
         self.house.enter(tenant.id, tenant.claim());
         // Its database may be open since before it was removed and came back.
         let _ = self.device_hook(tenant);
-        self.broadcast(|| Message::Configure(Arc::clone(tenant)));
+        self.tell_all(|| News::Configure(Arc::clone(tenant)));
     }
 
     fn dismiss(&self, tenant: &Arc<Tenant>) {
@@ -105,12 +104,12 @@ impl Shared {
         self.house.remove(tenant.id);
         // Before a tenant of the same name can be added: it is to start from zero.
         self.metrics.remove(&tenant.name);
-        self.broadcast(|| Message::Forget(Arc::clone(tenant)));
+        self.tell_all(|| News::Forget(Arc::clone(tenant)));
     }
 
     /// What tenants are entitled to of the memories that they share, as they are now.
     pub fn allotments(&self) -> Allotments {
-        Allotments::new(&self.options, &self.tenants.totals())
+        Allotments::new(self.options.memory_budgets(), &self.tenants.totals())
     }
 
     pub(crate) fn allot_memory(&self) {
@@ -161,9 +160,9 @@ impl Shared {
                  could read from the disk"
             ));
         }
-        for (memory, claimed) in MEMORIES.iter().zip(&all.memories) {
+        let claims = MEMORIES.iter().zip(&all.memories);
+        for ((memory, claimed), bytes) in claims.zip(self.options.memory_budgets()) {
             let allotted = claimed.fixed;
-            let bytes = (memory.budget)(&self.options);
             if (memory.allotment)(settings).is_some() && allotted > bytes {
                 return refused(format!(
                     "{} allotments would come to {allotted} bytes, but the {} {bytes}",
