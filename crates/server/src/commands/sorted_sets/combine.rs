@@ -27,20 +27,38 @@ enum Aggregate {
 }
 
 impl Aggregate {
+    /// `b` may be no number, as infinity times 0 is.
     fn of(self, a: f64, b: f64) -> f64 {
         match self {
             // The sum of opposite infinities counts as nothing, as in Redis.
-            Aggregate::Sum if (a + b).is_nan() => 0.0,
-            Aggregate::Sum => a + b,
-            Aggregate::Min => a.min(b),
-            Aggregate::Max => a.max(b),
+            Aggregate::Sum => number(a + b),
+            Aggregate::Min if b < a => b,
+            Aggregate::Max if b > a => b,
+            Aggregate::Min | Aggregate::Max => a,
         }
     }
 }
 
+/// Nothing for what is no number.
+fn number(score: f64) -> f64 {
+    if score.is_nan() {
+        0.0
+    } else {
+        score
+    }
+}
+
+/// A set to combine.
+struct Source<'c> {
+    key: &'c [u8],
+    weight: f64,
+    members: u64,
+}
+
 /// What the words ask for.
 struct Query<'c> {
-    sources: Vec<(&'c [u8], f64)>,
+    /// In the order in which they are combined.
+    sources: Vec<Source<'c>>,
     aggregate: Aggregate,
     with_scores: bool,
     /// Members that `ZINTERCARD` counts at most; 0: all.
@@ -70,8 +88,8 @@ impl<'c> Query<'c> {
             limit: 0,
         };
         // Redis too looks at the keys before the words behind them.
-        for (key, _) in &query.sources {
-            check_type(call, key)?;
+        for source in &mut query.sources {
+            source.members = count(call, source.key)?;
         }
         let combines = operation != Operation::Difference && form != Form::Count;
         let mut index = at + 1 + query.sources.len();
@@ -79,9 +97,9 @@ impl<'c> Query<'c> {
             let following = call.args.len() - index - 1;
             match word {
                 _ if combines && is(word, "WEIGHTS") && following >= query.sources.len() => {
-                    for (_, weight) in &mut query.sources {
+                    for source in &mut query.sources {
                         index += 1;
-                        *weight = parse_score(call.arg(index))
+                        source.weight = parse_score(call.arg(index))
                             .map_err(|_| Fail::error("ERR weight value is not a float"))?;
                     }
                 }
@@ -105,23 +123,35 @@ impl<'c> Query<'c> {
             }
             index += 1;
         }
+        if operation != Operation::Difference {
+            // As Redis does: sums of fractions and of infinities depend on it.
+            query.sources.sort_by_key(|source| source.members);
+        }
         Ok(query)
     }
 
     fn run(&self, call: &mut Call, operation: Operation) -> Result<Vec<Scored>, Fail> {
         let mut members: HashMap<Bytes, f64> = HashMap::new();
-        for (place, &(key, weight)) in self.sources.iter().enumerate() {
-            let source = read(call, key, weight)?;
+        for (place, source) in self.sources.iter().enumerate() {
+            let source = read(call, source)?;
             match operation {
-                _ if place == 0 => members.extend(source),
+                _ if place == 0 => {
+                    members.extend(
+                        source
+                            .into_iter()
+                            .map(|(member, score)| (member, number(score))),
+                    );
+                }
                 Operation::Union => {
                     for (member, score) in source {
+                        let score = number(score);
                         members
                             .entry(member)
                             .and_modify(|sum| *sum = self.aggregate.of(*sum, score))
                             .or_insert(score);
                     }
                 }
+                // Redis adds what is no number as it is, but for the first one's, so that the sum is nothing.
                 Operation::Intersection => {
                     let mut both = HashMap::new();
                     for (member, score) in source {
@@ -152,7 +182,7 @@ impl<'c> Query<'c> {
     }
 }
 
-fn sources<'c>(call: &Call<'c, '_>, at: usize) -> Result<Vec<(&'c [u8], f64)>, Fail> {
+fn sources<'c>(call: &Call<'c, '_>, at: usize) -> Result<Vec<Source<'c>>, Fail> {
     let count = call.int(at)?;
     if count < 1 {
         let name = call.spec.name;
@@ -167,30 +197,32 @@ fn sources<'c>(call: &Call<'c, '_>, at: usize) -> Result<Vec<(&'c [u8], f64)>, F
     Ok(words
         .iter()
         .take(count as usize)
-        .map(|key| (key, 1.0))
+        .map(|key| Source {
+            key,
+            weight: 1.0,
+            members: 0,
+        })
         .collect())
 }
 
-fn check_type(call: &mut Call, key: &[u8]) -> Done {
+/// Members of the set under a key.
+fn count(call: &mut Call, key: &[u8]) -> Result<u64, Fail> {
     match call.access.get(key)? {
         Some(Entry {
             object: Object::Collection(header),
             ..
-        }) if header.kind == Kind::SortedSet => Ok(()),
-        None => Ok(()),
+        }) if header.kind == Kind::SortedSet => Ok(header.len),
+        None => Ok(0),
         Some(_) => Err(WRONG_TYPE),
     }
 }
 
-fn read(call: &mut Call, key: &[u8], weight: f64) -> Result<Vec<Scored>, Fail> {
+/// The members of a set; their weighted scores may be no numbers.
+fn read(call: &mut Call, source: &Source<'_>) -> Result<Vec<Scored>, Fail> {
     let mut members = Kept::default();
-    if let Some(set) = SortedSet::open(call, key)? {
+    if let Some(set) = SortedSet::open(call, source.key)? {
         set.by_score(call, &ScoreRange::ALL, Order::Up, |call, member, score| {
-            let weighted = score * weight;
-            members.push(
-                call,
-                (member, if weighted.is_nan() { 0.0 } else { weighted }),
-            )
+            members.push(call, (member, score * source.weight))
         })?;
     }
     members.all()
