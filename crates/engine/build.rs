@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 fn main() {
     for source in ["file_system.cc", "files.h", "hook.h"] {
-        println!("cargo:rerun-if-changed=src/shim/{source}");
+        println!("cargo:rerun-if-changed=src/files/shim/{source}");
     }
     println!("cargo:rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
     // A prebuilt RocksDB may have its headers elsewhere; librocksdb-sys looks at the same variable. Otherwise they
@@ -34,6 +34,6 @@ fn main() {
     }
     build.flag_if_supported("-Wno-unused-parameter");
     build
-        .file("src/shim/file_system.cc")
+        .file("src/files/shim/file_system.cc")
         .compile("entremet_shim");
 }

@@ -216,7 +216,7 @@ def test_a_place_passes_by_those_who_have_gone(stocked):
     stays.close()
 
 
-# As many as the whole server may have under way (crates/engine/src/engine.rs).
+# As many as the whole server may have under way (crates/engine/src/engine/mod.rs).
 PLACES_OF_ALL = 256
 
 

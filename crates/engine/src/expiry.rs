@@ -5,6 +5,7 @@
 //! either. Keys that somebody works on are remembered. An entry that is committed after the walk has passed its time (its
 //! write waited long) is found by a second walk, which follows a minute later and has little to do.
 
+use crate::keyspace::walks::{at, Due, Walks, BEHIND_MS, STRETCH_MS};
 use crate::record::{self, RawKey, EXPIRY};
 use crate::{Access, EngineError, Expired, Keys, Keyspace, Outcome, Place, Stop};
 use rocksdb::ReadOptions;
@@ -12,29 +13,10 @@ use std::sync::Arc;
 
 /// Keys that are deleted together: their shards are locked for some 20 us.
 const GROUP: usize = 16;
-/// The second walk follows the first after this time: longer than a write waits for its commit, even beside a slow disk.
-const BEHIND_MS: u64 = 60_000;
-/// It goes so far at a time: through at most as many tombstones as keys expire in this time.
-const STRETCH_MS: u64 = 1_000;
 /// A part of the index ends behind so many bytes of keys.
 const PART_BYTES: usize = 1 << 20;
 /// Keys that somebody works on, of which so many are remembered; the walk waits for them then.
 const LEFT_MAX: usize = 1_024;
-
-/// How far the walks are. They begin anew when the log has failed, and deletions with it, and when the clock is set back.
-#[derive(Default)]
-pub(crate) struct Walks {
-    epoch: u64,
-    now_ms: u64,
-    /// Everything before these was looked at.
-    first: RawKey,
-    second: RawKey,
-    /// But for these.
-    left: Vec<Due>,
-}
-
-/// An entry of the index.
-type Due = (u64, Vec<u8>);
 
 /// A part of the index.
 #[derive(Default)]
@@ -237,29 +219,4 @@ impl Keyspace {
             Err(error) => Err(self.read_error(error.into_string())),
         }
     }
-}
-
-impl Walks {
-    /// Begins anew, if what was looked at does not count any more.
-    fn start(&mut self, now_ms: u64, epoch: u64) {
-        if self.first.is_empty() || self.epoch != epoch || now_ms < self.now_ms {
-            self.left.clear();
-            self.epoch = epoch;
-            self.first = record::expiry_key(0, b"");
-            // What is long before now, the first has not passed yet.
-            self.second = record::expiry_key(now_ms.saturating_sub(BEHIND_MS), b"");
-        }
-        self.now_ms = now_ms;
-    }
-
-    /// When the second walk has something to do: until it has come as far as the first.
-    fn look_back_at(&self) -> Option<u64> {
-        let second_ms = at(&self.second);
-        (second_ms <= at(&self.first)).then_some(second_ms + BEHIND_MS + STRETCH_MS)
-    }
-}
-
-/// The time that a key of the index begins with.
-fn at(raw: &[u8]) -> u64 {
-    record::parse_expiry_key(raw).map_or(0, |(at_ms, _)| at_ms)
 }

@@ -14,64 +14,47 @@
 //!
 //! Every I/O of a database can be scheduled and charged from outside ([`device`]).
 //!
+//! Rooms, each of which uses those before it: `types`, `record`, `device` and `options` are words; `files` is what lies on the
+//! disk; `memory` shards and budgets; `log` what waits for its commit; `keyspace` all of a tenant's, with gate, latches,
+//! commits and upkeep; `access` what a command sees; `phases` how one runs; `expiry`; `engine` all keyspaces.
+//!
 //! The mechanism is described in `docs/mechanisms/storage.md`; why there is a database for each
 //! tenant in `docs/decisions/0003-one-database-per-tenant.md`.
 
 mod access;
-mod batch;
-mod buffer;
-mod commit;
 pub mod device;
-mod directory;
 mod engine;
 mod error;
 mod expiry;
-mod gate;
+mod files;
 mod keyspace;
-mod latch;
-mod leave;
 mod log;
 mod memory;
 mod meter;
 mod options;
-mod pace;
 mod phases;
-mod pins;
 mod pool;
-mod ranges;
-mod reads;
-mod reclaim;
 mod record;
-mod rocks;
-mod shard;
-mod shared;
-mod shim;
-mod slots;
-mod stats;
-mod strings;
 mod tries;
 mod types;
-mod upkeep;
-mod wal;
-mod watch;
 mod work;
 
-pub use access::{Access, Lookups};
-pub use directory::create_directory;
+pub use access::strings::{Parts, PIECE_BYTES, WHOLE_BYTES_MAX};
+pub use access::watch::Watch;
+pub use access::Access;
 pub use engine::{Engine, REPLIES_MAX, WORKS_MAX};
 pub use error::EngineError;
+pub use files::directory::create_directory;
+pub use keyspace::latch::Latch;
+pub use keyspace::stats::KeyspaceStats;
 pub use keyspace::Keyspace;
-pub use latch::Latch;
-pub use memory::Allotments;
 pub use meter::{GoOn, Place, HANDLER_STEPS, TURN_STEPS};
-pub use options::{EngineOptions, KeyspaceOptions, Notify, Sync, PENDING_BYTES};
+pub use options::{
+    Allotments, Allowance, EngineOptions, KeyspaceOptions, Notify, Sync, PENDING_BYTES,
+};
 pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
-pub use stats::KeyspaceStats;
-pub use strings::{Parts, PIECE_BYTES, WHOLE_BYTES_MAX};
 pub use types::{
-    Blocks, Committed, Entry, Expired, Header, Keys, Kind, Object, Order, Outcome, Page, Seq, Stop,
-    Table, Text, Waiter,
+    Blocks, Committed, Entry, Expired, Header, Keys, Kind, Lookups, Object, Order, Outcome, Page,
+    Seq, Stop, Table, Text, Waiter,
 };
-pub use watch::Watch;
-pub use work::Allowance;

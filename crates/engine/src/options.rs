@@ -1,7 +1,7 @@
 //! What can be chosen, with units and defaults.
 
 use crate::device::DeviceHook;
-use crate::{Allotments, Allowance, Committed};
+use crate::Committed;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +77,37 @@ pub enum Sync {
 
 /// Called after each decided batch for which a core waits, on a committer thread: must not block.
 pub type Notify = Arc<dyn Fn(Committed) + Send + std::marker::Sync>;
+
+/// What a tenant is entitled to of memories that are shared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allotments {
+    /// Of the block cache, bytes.
+    pub block_cache_bytes: u64,
+    /// Of the write buffers, bytes.
+    pub write_buffer_bytes: u64,
+    /// Its part of what others leave, > 0.
+    pub weight: f64,
+}
+
+impl Default for Allotments {
+    /// Nothing of its own, and an ordinary part of what is left.
+    fn default() -> Self {
+        Allotments {
+            block_cache_bytes: 0,
+            write_buffer_bytes: 0,
+            weight: 1.0,
+        }
+    }
+}
+
+/// Memory that the commands of a tenant may work with together, whoever else takes of it.
+pub trait Allowance: Send + std::marker::Sync {
+    /// Takes so many bytes; `false`: there are not so many left, and none were taken.
+    fn take(&self, bytes: u64) -> bool;
+
+    /// Gives bytes back that were taken.
+    fn give(&self, bytes: u64);
+}
 
 /// Options of one keyspace.
 #[derive(Clone)]

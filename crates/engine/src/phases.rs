@@ -2,13 +2,13 @@
 //! it wrote is put into log and memory.
 
 use crate::access::{Access, View};
-use crate::batch::Batch;
-use crate::buffer::Buffer;
+use crate::keyspace::latch::{Held, Latch, Locked};
 use crate::keyspace::{shard_mut, stripe_of, Keyspace};
-use crate::latch::{Held, Latch, Locked};
+use crate::log::batch::Batch;
+use crate::log::buffer::Buffer;
 use crate::log::{Position, Refusal};
+use crate::memory::shard::Bar;
 use crate::meter::{Meter, Place};
-use crate::shard::Bar;
 use crate::{record, EngineError, Keys, Outcome, Seq, Stop};
 use std::sync::atomic::Ordering;
 

@@ -257,3 +257,26 @@ pub struct Expired {
     /// The tenant's log is full: more can be done when there is room ([`crate::Keyspace::wait_room`]).
     pub full: bool,
 }
+
+/// Keys that a command looked up, by what came of it; expired ones are absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lookups {
+    /// Keys that were there.
+    pub found: u32,
+    /// Keys that were not.
+    pub missed: u32,
+}
+
+impl Lookups {
+    /// One of them.
+    pub(crate) fn of(found: bool) -> Lookups {
+        let mut lookups = Lookups::default();
+        lookups.count(found);
+        lookups
+    }
+
+    pub(crate) fn count(&mut self, found: bool) {
+        self.found += u32::from(found);
+        self.missed += u32::from(!found);
+    }
+}

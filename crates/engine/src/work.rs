@@ -1,16 +1,7 @@
 //! Memory that a command works with beside its request and its reply.
 
-use crate::{EngineError, KeyspaceOptions, Stop};
+use crate::{Allowance, EngineError, KeyspaceOptions, Stop};
 use std::sync::Arc;
-
-/// Memory that the commands of a tenant may work with together, whoever else takes of it.
-pub trait Allowance: Send + Sync {
-    /// Takes so many bytes; `false`: there are not so many left, and none were taken.
-    fn take(&self, bytes: u64) -> bool;
-
-    /// Gives bytes back that were taken.
-    fn give(&self, bytes: u64);
-}
 
 /// What a command works with before it takes of the allowance: most never do.
 const FREE_BYTES: u64 = 64 << 10;
@@ -70,7 +61,7 @@ impl Drop for Work {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Buffer;
+    use crate::log::buffer::Buffer;
     use crate::log::{Log, Pending};
     use crate::Sync;
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,13 +1,15 @@
 //! The engine: opens, shares, closes.
 
-use crate::directory::Directory;
+mod slots;
+
+use crate::engine::slots::Slots;
+use crate::files::directory::Directory;
+use crate::files::rocks::Commons;
+use crate::keyspace::shared::Shared;
 use crate::keyspace::Keyspace;
 use crate::log::Pending;
-use crate::memory::Memory;
+use crate::memory::budgets::Memory;
 use crate::pool::{Handlers, Pool};
-use crate::rocks::Commons;
-use crate::shared::{Shared, Writers};
-use crate::slots::Slots;
 use crate::{EngineError, EngineOptions, KeyspaceOptions};
 use parking_lot::{Condvar, Mutex};
 use std::sync::mpsc::channel;
@@ -81,12 +83,12 @@ impl Engine {
                 0,
                 REPLIES_MAX + WORKS_MAX,
             )),
-            writers: Writers(Pool::new(
+            committers: Pool::new(
                 "committer",
                 Duty::Commit,
                 options.committers,
                 COMMITTERS_MAX,
-            )),
+            ),
             openers: Pool::new("opener", Duty::Handle, 0, OPENERS_MAX),
             keepers: Pool::new("keeper", Duty::Background, 1, KEEPERS_MAX),
             reclaimer: Pool::new("reclaimer", Duty::Background, 0, 1),
@@ -199,7 +201,7 @@ impl Engine {
             keyspace.shut(&EngineError::Shutdown);
         }
         self.shared.openers.close();
-        self.shared.writers.0.close();
+        self.shared.committers.close();
     }
 
     fn tick(&self) {

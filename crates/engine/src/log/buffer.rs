@@ -1,8 +1,7 @@
 //! What a command wants to write: collected while it runs, applied as a whole or not at all.
 
-use crate::batch::RECORD_BYTES;
+use crate::memory::shard::{Cached, Key, Shard};
 use crate::record::{self, RawKey};
-use crate::shard::{Cached, Key, Shard};
 use crate::work::Work;
 use crate::{Entry, Seq, Table};
 use bytes::Bytes;
@@ -12,6 +11,9 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+
+/// What a record costs in a batch beyond its key and value.
+pub(crate) const RECORD_BYTES: usize = 16;
 
 /// Up to so many objects are searched one by one; more get an index.
 const LINEAR_MAX: usize = 12;

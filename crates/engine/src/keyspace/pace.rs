@@ -4,8 +4,10 @@
 //! back later: it keeps its tenant's log, and no thread. So nobody waits for a tenant that is slowed but who writes to it,
 //! and what they write queues in its own log, up to its own bound.
 
+use crate::files::rocks::{
+    Db, LEVEL0_SLOWDOWN_FILES, MEMTABLES_MAX, MEMTABLE_PARTS, PENDING_SOFT_BYTES,
+};
 use crate::keyspace::Keyspace;
-use crate::rocks::{Db, LEVEL0_SLOWDOWN_FILES, MEMTABLES_MAX, MEMTABLE_PARTS, PENDING_SOFT_BYTES};
 use policy::stall::{pressure, promised_pause_ns, Debt, Pressure};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,14 +1,20 @@
 //! What a command sees: the keyspace through its declared keys, with its own writes on top.
 
-use crate::buffer::Buffer;
+mod leave;
+mod ranges;
+mod reads;
+pub(crate) mod strings;
+pub(crate) mod watch;
+
+use crate::files::rocks::Db;
+use crate::keyspace::latch::{Held, Locked};
 use crate::keyspace::Keyspace;
-use crate::latch::{Held, Locked};
+use crate::log::buffer::Buffer;
+use crate::memory::shard::Key;
 use crate::meter::{GoOn, Meter};
 use crate::record;
-use crate::rocks::Db;
-use crate::shard::Key;
 use crate::work::Work;
-use crate::{EngineError, Entry, Header, Kind, Object, Seq, Stop, Table};
+use crate::{EngineError, Entry, Header, Kind, Lookups, Object, Seq, Stop, Table};
 use bytes::Bytes;
 use rocksdb::Snapshot;
 use smallvec::SmallVec;
@@ -54,29 +60,6 @@ pub struct Access<'a> {
     /// What it works with: see [`Access::work`].
     work: Work,
     pub(crate) meter: Meter,
-}
-
-/// Keys that a command looked up, by what came of it; expired ones are absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lookups {
-    /// Keys that were there.
-    pub found: u32,
-    /// Keys that were not.
-    pub missed: u32,
-}
-
-impl Lookups {
-    /// One of them.
-    pub(crate) fn of(found: bool) -> Lookups {
-        let mut lookups = Lookups::default();
-        lookups.count(found);
-        lookups
-    }
-
-    pub(crate) fn count(&mut self, found: bool) {
-        self.found += u32::from(found);
-        self.missed += u32::from(!found);
-    }
 }
 
 impl<'a> Access<'a> {

@@ -5,8 +5,8 @@
 //! others a place among the openings and nothing else. If it does not open, the error is kept and answered at once until
 //! it is tried again ([`crate::tries`]).
 
+use crate::keyspace::shared::Shared;
 use crate::keyspace::Keyspace;
-use crate::shared::Shared;
 use crate::tries::Tries;
 use crate::{EngineError, KeyspaceOptions};
 use parking_lot::{Condvar, Mutex};

@@ -2,7 +2,7 @@
 
 use crate::access::{misuse, undeclared, Access, View};
 use crate::keyspace::shard_mut;
-use crate::shard::{Key, Shard};
+use crate::memory::shard::{Key, Shard};
 use crate::{Keyspace, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;

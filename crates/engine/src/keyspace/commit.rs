@@ -10,15 +10,15 @@
 //! the database again (RocksDB stays in its error state until then) and drops the whole cache
 //! with it: a batch whose sync failed may still be found in the log, and then it counts.
 
-use crate::batch::Batch;
 use crate::device::tagged;
-use crate::latch::tell;
-use crate::rocks::Db;
-use crate::shard::Shard;
+use crate::files::rocks::Db;
+use crate::keyspace::latch::tell;
+use crate::log::batch::Batch;
+use crate::memory::shard::Shard;
 use crate::{Committed, EngineError, Keyspace, Seq, Sync};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// After so many bytes a committer lets other tenants' batches go first.
 const TURN_BYTES: usize = 16 << 20;
@@ -59,19 +59,34 @@ impl Keyspace {
                 .fetch_add(used_ns, Ordering::Relaxed);
             self.publish(&batch, &db);
             if let Some(pause) = pause {
-                return self.shared.writers.commit_after(pause, Arc::clone(&self));
+                return self.commit_after(pause);
             }
-            if turn > TURN_BYTES && self.shared.writers.0.waiting() > 0 {
-                let me = Arc::clone(&self);
-                return self.shared.writers.commit(me);
+            if turn > TURN_BYTES && self.shared.committers.waiting() > 0 {
+                return self.commit_soon();
             }
         }
+    }
+
+    /// Has a committer begin. REQUIRES: the caller has made the log busy.
+    pub(crate) fn commit_soon(self: Arc<Self>) {
+        let (due, me) = (Instant::now(), Arc::clone(&self));
+        self.shared
+            .committers
+            .submit(Box::new(move || me.commit(due)));
+    }
+
+    /// The same after a pause.
+    fn commit_after(self: Arc<Self>, pause: Duration) {
+        let (due, me) = (Instant::now() + pause, Arc::clone(&self));
+        self.shared
+            .committers
+            .submit_at(due, Box::new(move || me.commit(due)));
     }
 
     /// An opening may take long, and others' commits wait for committers.
     fn commit_once_open(self: Arc<Self>) {
         let me = Arc::clone(&self);
-        let commit = Box::new(move || me.shared.writers.commit(Arc::clone(&me)));
+        let commit = Box::new(move || me.commit_soon());
         if let Some(commit) = self.await_open(commit) {
             commit();
         }

@@ -1,17 +1,16 @@
 //! What the keyspaces of an engine have in common.
 
-use crate::directory::Directory;
-use crate::keyspace::Keyspace;
+use crate::files::directory::Directory;
+use crate::files::rocks::{Commons, Db};
+use crate::files::wal;
 use crate::log::Pending;
-use crate::memory::{Buffers, Memory};
+use crate::memory::budgets::{Buffers, Memory};
 use crate::pool::{Handlers, Pool};
 use crate::record::{FORMAT, FORMATS_BEFORE, FORMAT_VERSION};
-use crate::rocks::{Commons, Db};
-use crate::{wal, EngineError, KeyspaceOptions};
+use crate::{EngineError, KeyspaceOptions};
 use rocksdb::Options;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 pub(crate) struct Shared {
     pub directory: Directory,
@@ -21,32 +20,15 @@ pub(crate) struct Shared {
     pub handlers: Handlers,
     pub first_handlers: Handlers,
     pub streams: Handlers,
-    pub writers: Writers,
+    /// Committers. A write may stall for seconds on one tenant's slow device or full level; then more threads are started,
+    /// so that it stalls nobody else.
+    pub committers: Pool,
     /// For openings, which may have to read a long log.
     pub openers: Pool,
-    /// For what nobody waits for: see [`crate::upkeep`].
+    /// For what nobody waits for: see [`crate::keyspace::upkeep`].
     pub keepers: Pool,
-    /// One thread: see [`crate::reclaim`].
+    /// One thread: see [`crate::keyspace::reclaim`].
     pub reclaimer: Pool,
-}
-
-/// The committer threads. A write may stall for seconds on one tenant's slow device or full
-/// level; then more threads are started, so that it stalls nobody else.
-pub(crate) struct Writers(pub Pool);
-
-impl Writers {
-    /// REQUIRES: the caller has made the keyspace's log busy.
-    pub(crate) fn commit(&self, keyspace: Arc<Keyspace>) {
-        let due = Instant::now();
-        self.0.submit(Box::new(move || keyspace.commit(due)));
-    }
-
-    /// REQUIRES: the same.
-    pub(crate) fn commit_after(&self, pause: Duration, keyspace: Arc<Keyspace>) {
-        let due = Instant::now() + pause;
-        self.0
-            .submit_at(due, Box::new(move || keyspace.commit(due)));
-    }
 }
 
 impl Shared {

@@ -1,7 +1,7 @@
 //! What a keyspace counts.
 
-use crate::batch::Batch;
 use crate::device::TAGS;
+use crate::log::batch::Batch;
 use crate::{Allotments, EngineError, Keyspace};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};

@@ -5,7 +5,7 @@
 //! ([`Gate::await_open`]), and is told once the database is open: a long log keeps no handler. Only
 //! those that were at work when a transition began wait for it on their threads.
 
-use crate::rocks::Db;
+use crate::files::rocks::Db;
 use crate::tries::Tries;
 use crate::{EngineError, Waiter};
 use parking_lot::{Mutex, RwLock};

@@ -1,7 +1,7 @@
 //! What a power failure may do to a log is no damage; what it cannot do is.
 
 use super::*;
-use crate::rocks::Db;
+use crate::files::rocks::Db;
 use rocksdb::{Options, WriteBatch};
 use tempfile::TempDir;
 

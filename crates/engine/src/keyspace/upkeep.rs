@@ -5,9 +5,9 @@
 //! commits of everybody whose log is on the same device.
 
 use crate::device::{tagged, Tag};
-use crate::directory::check_writable;
-use crate::gate::Patience;
-use crate::rocks::Db;
+use crate::files::directory::check_writable;
+use crate::files::rocks::Db;
+use crate::keyspace::gate::Patience;
 use crate::{EngineError, Keyspace, Sync};
 use rocksdb::FlushOptions;
 use std::cell::Cell;

@@ -7,7 +7,7 @@
 //! Why files are not just deleted (`DeleteFilesInRange`): that removes every file in the range, the ones with newer data
 //! too, and those that snapshots still read. It would be right only while nothing is written or compacted.
 
-use crate::rocks::Db;
+use crate::files::rocks::Db;
 use crate::Keyspace;
 use std::sync::atomic::Ordering;
 

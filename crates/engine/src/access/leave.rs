@@ -5,8 +5,8 @@
 //! every read is slow. So a range is written only where it stands for much that was written before it, and as a memtable
 //! holds so much only a few times, there are few ranges in it. Decision 0020 has the figures.
 
+use crate::access::strings::piece_keys;
 use crate::access::{Access, RECORD_WORK_BYTES};
-use crate::strings::piece_keys;
 use crate::{record, Entry, Header, Object, Stop, Text};
 
 /// The largest collection whose records are named one by one: about where that begins to cost more than what reads

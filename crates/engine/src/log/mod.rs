@@ -15,10 +15,13 @@
 //!   so may each command that writes so much that it prepares its batch itself: it waited for room
 //!   before it began, and to wait again would keep its keys from others.
 
+pub(crate) mod batch;
+pub(crate) mod buffer;
+
 mod waiting;
 
-use crate::batch::Batch;
-use crate::buffer::Buffer;
+use crate::log::batch::Batch;
+use crate::log::buffer::Buffer;
 use crate::record;
 use crate::{EngineError, Seq, Waiter};
 use bytes::Bytes;

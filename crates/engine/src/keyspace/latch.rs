@@ -13,7 +13,7 @@
 //!
 //! Lock order: shards (ascending), then the book. Waiters run outside all locks.
 
-use crate::shard::{Bar, Key, Shard};
+use crate::memory::shard::{Bar, Key, Shard};
 use crate::{Keys, Keyspace, Waiter};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;

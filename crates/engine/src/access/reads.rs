@@ -1,12 +1,12 @@
 //! How an [`Access`] finds the state of a key: its own writes, memory, the database.
 
-use crate::access::{misuse, undeclared, Access, Lookups, View};
+use crate::access::{misuse, undeclared, Access, View};
+use crate::files::rocks::InMemory;
 use crate::keyspace::{shard_mut, Keyspace};
+use crate::memory::shard::{Cached, Shard};
 use crate::meter::DEVICE_STEPS;
 use crate::record::{self, RawKey};
-use crate::rocks::InMemory;
-use crate::shard::{Cached, Shard};
-use crate::{Entry, Object, Stop};
+use crate::{Entry, Lookups, Object, Stop};
 use bytes::Bytes;
 use rocksdb::ReadOptions;
 use std::ops::Range;
@@ -252,7 +252,7 @@ impl Access<'_> {
 }
 
 impl Keyspace {
-    /// Caches what the database says of a key. REQUIRES: see [`crate::shard`].
+    /// Caches what the database says of a key. REQUIRES: see [`crate::memory::shard`].
     fn fill(&self, index: u32, shard: &mut Shard, key: &[u8], entry: &Option<Entry>) {
         let decided = self.log.decided();
         if shard.fill(key, entry.clone(), decided) {

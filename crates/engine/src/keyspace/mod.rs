@@ -1,16 +1,26 @@
 //! One tenant's data: its memory, its log, its database.
 
-use crate::directory::create_directory;
-use crate::expiry::Walks;
-use crate::gate::{Gate, Ready};
-use crate::latch::{tell, Book, Locked};
+mod commit;
+pub(crate) mod gate;
+pub(crate) mod latch;
+mod memory;
+mod pace;
+mod reclaim;
+pub(crate) mod shared;
+pub(crate) mod stats;
+mod upkeep;
+pub(crate) mod walks;
+
+use crate::files::directory::create_directory;
+use crate::files::rocks::Db;
+use crate::keyspace::gate::{Gate, Ready};
+use crate::keyspace::latch::{tell, Book, Locked};
+use crate::keyspace::pace::Pace;
+use crate::keyspace::shared::Shared;
 use crate::log::Log;
-use crate::memory::Buffers;
-use crate::pace::Pace;
-use crate::pins::Stripe;
-use crate::rocks::Db;
-use crate::shard::Shard;
-use crate::shared::Shared;
+use crate::memory::budgets::Buffers;
+use crate::memory::pins::Stripe;
+use crate::memory::shard::Shard;
 use crate::{record, EngineError, KeyspaceOptions, Seq, Sync, Waiter};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
@@ -18,6 +28,7 @@ use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
+use walks::Walks;
 
 /// Stripes of record pins; sets of them are bits of a word.
 const STRIPES: usize = 16;
@@ -61,7 +72,7 @@ pub struct Keyspace {
     pub(crate) expiring: AtomicBool,
     pub(crate) cache_bytes: AtomicU64,
     pub(crate) walks: Mutex<Walks>,
-    pub(crate) counters: crate::stats::Counters,
+    pub(crate) counters: crate::keyspace::stats::Counters,
 }
 
 impl std::fmt::Debug for Keyspace {
@@ -128,7 +139,7 @@ impl Keyspace {
             expiring: AtomicBool::new(false),
             cache_bytes: AtomicU64::new(options.cache_bytes),
             walks: Mutex::default(),
-            counters: crate::stats::Counters::default(),
+            counters: crate::keyspace::stats::Counters::default(),
             options,
         }))
     }
@@ -182,7 +193,7 @@ impl Keyspace {
     pub fn kick(&self) {
         if self.log.wants_committer() {
             if let Some(me) = self.me.upgrade() {
-                self.shared.writers.commit(me);
+                me.commit_soon();
             }
         }
     }

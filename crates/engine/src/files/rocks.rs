@@ -1,9 +1,9 @@
 //! RocksDB's options and the few calls made of it.
 
-use crate::directory::Directory;
+use crate::files::directory::Directory;
+use crate::files::shim::hooked_env;
+use crate::files::wal::{boot, Mark};
 use crate::record;
-use crate::shim::hooked_env;
-use crate::wal::{boot, Mark};
 use crate::{EngineError, EngineOptions, KeyspaceOptions};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions,

@@ -4,12 +4,12 @@
 //! stripe and the command's own writes. Pins are collected **before** the iterator is made: a
 //! batch is in the database before its pins go, so what is in neither was never written.
 
+use crate::access::strings::PIECE_BYTES;
 use crate::access::{misuse, Access, View};
-use crate::latch::Held;
+use crate::files::rocks::Db;
+use crate::keyspace::latch::Held;
 use crate::meter::Meter;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
-use crate::rocks::Db;
-use crate::strings::PIECE_BYTES;
 use crate::{Blocks, Entry, Order, Page, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};

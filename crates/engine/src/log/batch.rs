@@ -6,19 +6,16 @@
 //! previous batch was on its way costs one record, and sorted inserts walk the same path of the
 //! memtable's skip list (measured: docs/decisions/0003).
 
-use crate::buffer::{Buffer, Extra};
+use super::buffer::{Buffer, Extra};
 use crate::device::{tag, Tag, TAGS};
+use crate::memory::shard::Key;
 use crate::record::{self, RawKey, OBJECT};
-use crate::shard::Key;
 use crate::work::Work;
 use crate::{Entry, Seq};
 use bytes::Bytes;
 use rocksdb::WriteBatch;
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// What a record costs in a batch beyond its key and value.
-pub(crate) const RECORD_BYTES: usize = 16;
 
 enum Op {
     Object(Key, Option<Entry>),
