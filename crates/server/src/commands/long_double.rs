@@ -8,6 +8,8 @@ use std::f64::consts::LOG10_2;
 
 use num_bigint::BigUint;
 
+/// Bytes of such numbers that are read, added and printed in about a microsecond.
+const BYTES_PER_STEP: usize = 64;
 /// Words longer than this are refused unread, as in Redis.
 const TEXT_BYTES_MAX: usize = 5 * 1024 - 1;
 /// Exponent of the last bit of the smallest normal number.
@@ -18,6 +20,12 @@ const EXPONENT_MAX: i64 = 16383 - 63;
 const DIGITS_MAX: f64 = 4_940.0;
 /// Half the smallest number has its first digit in place 4951 behind the point: what begins behind this one vanishes.
 const PLACES_MAX: f64 = 4_960.0;
+
+/// Steps ([`engine::TURN_STEPS`]) that it takes to read or print a number of so many bytes: a request of a few may ask for
+/// the sum of two of thousands.
+pub fn steps(bytes: usize) -> u64 {
+    (bytes.min(TEXT_BYTES_MAX) / BYTES_PER_STEP) as u64
+}
 
 /// An extended-precision number that is not NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
