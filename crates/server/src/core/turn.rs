@@ -198,7 +198,6 @@ impl Core {
                 Ok(Progress::Moved(count)) => {
                     used.bytes_in += count as u64;
                     connection.moved_at = self.now;
-                    // Of an emptied socket the next arrival brings a new notice.
                     let emptied = connection.socket.is_emptied(count, scratch.len());
                     connection.readable = !emptied || connection.hung_up;
                     if !connection.readable {
