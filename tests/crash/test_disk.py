@@ -10,7 +10,7 @@ import pytest
 from bystander import Bystander
 from places import fill, read_only, small_disk
 
-from harness.resp import ServerError
+from harness.resp import ServerError, encode
 from harness.server import ALPHA, BETA, SERVER, Server, StartFailed, Tenant
 from harness.waiting import eventually
 
@@ -58,6 +58,22 @@ def test_full_disk(tmp_path, start):
         server.start()
         with server.wire(ALWAYS[0]) as alpha:
             assert alpha.ask("GET", f"fill:{acknowledged - 1}") == VALUE
+
+
+def test_who_wants_no_replies_is_told_nothing_of_a_full_disk(tmp_path, start):
+    """Replies that are taken back when their commit fails are those that were given."""
+    with small_disk(tmp_path, 96) as disk:
+        server = start(data=disk / "data", tenants=ALWAYS)
+        with server.wire(ALWAYS[0], timeout=60) as quiet, server.wire(ALWAYS[0], timeout=60) as other:
+            other.ask("SET", "before", "kept")
+            fill(disk, leave_bytes=4 << 20)
+            quiet.send("CLIENT", "REPLY", "OFF")
+            for number in range(1_000):
+                quiet.send("SET", f"quiet:{number}", VALUE)
+            write_until_refused(other)
+            quiet.raw(encode("CLIENT", "REPLY", "SKIP") + encode("SET", "quiet", VALUE))
+            assert quiet.ask("CLIENT", "REPLY", "ON") == b"OK"
+            assert quiet.ask("ECHO", "in step") == b"in step"
 
 
 def tenant_folder(server, tenant):

@@ -1,12 +1,10 @@
 """What clients do with replies that are made as they take them, other than take them."""
 
-import ssl
-import subprocess
-
 import pytest
 from bystander import Bystander
 
-from harness.resp import ServerError, Wire, encode
+from harness.encrypted import Encrypted, listening
+from harness.resp import ServerError, encode
 from harness.server import ALPHA, BETA, Server, Tenant, free_port
 from harness.waiting import eventually
 
@@ -291,27 +289,11 @@ def test_a_tenant_that_goes_and_comes_back(start):
                 assert wire.ask("MGET", *KEYS) == ALL
 
 
-class Encrypted(Wire):
-    """A connection over TLS to a server whose certificate nobody checks."""
-
-    def __init__(self, port):
-        super().__init__(port, timeout=60, receive_buffer=65536)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        self.input.close()
-        self.sock = context.wrap_socket(self.sock)
-        self.input = self.sock.makefile("rb")
-
-
 def test_over_tls(start, tmp_path):
-    key, certificate, port = tmp_path / "key.pem", tmp_path / "certificate.pem", free_port()
-    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost"]
-    subprocess.run([*make, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    tls = f'[server.tls]\nlisten = "127.0.0.1:{port}"\ncert = "{certificate}"\nkey = "{key}"'
-    server = stock(start(server_options=tls))
-    with Bystander(server, BETA), Encrypted(port) as wire:
-        wire.ask("AUTH", ALPHA.name, ALPHA.password)
-        wire.send("MGET", *KEYS)
-        wire.send("ECHO", "after")
-        assert wire.read() == ALL
-        assert wire.read() == b"after"
+    port = free_port()
+    server = stock(start(server_options=listening(port, tmp_path)))
+    with Bystander(server, BETA), Encrypted(port, ALPHA) as wire:
+        for _ in range(3):
+            wire.send("MGET", *KEYS)
+            assert wire.read() == ALL
+        assert wire.ask("ECHO", "after") == b"after"

@@ -249,6 +249,29 @@ def test_pipelines_of_the_largest_that_a_core_runs_itself_end_a_turn(start):
     assert turn["steps"] > 400 and turn["words"] > 128, f"the test asks for too little: {turn}"
 
 
+@pytest.mark.parametrize("words", [("INCRBYFLOAT", "number"), ("HINCRBYFLOAT", "numbers", "number")], ids=["string", "hash"])
+def test_sums_of_long_numbers_end_a_turn(start, words):
+    """Thousands of digits are read, added and printed for a request of a few bytes."""
+    server = start(tenants=(BETA, ROOT), server_options="cores = 1")
+    with server.wire(ROOT, timeout=60) as wire, Bystander(server, BETA):
+        assert len(wire.ask(*words, "1e4931")) > 4_900
+        wire.raw(encode(*words, "1") * 200)
+        assert {len(wire.read()) for _ in range(200)} == {4_932}
+    turn = largest_turn(server)
+    assert 400 < turn["steps"] <= STEPS_MAX, turn
+
+
+def test_parameters_are_asked_for_by_few_patterns(start):
+    """Each is compared with every parameter, without a pause: 10,000 long ones took a handler's thread seconds."""
+    server = start(tenants=(BETA, ROOT))
+    with server.wire(ROOT, timeout=60) as wire:
+        for patterns in (["*"] * WORDS, [b"*[" + b"\\~" * 2_000] * 20):
+            for words in (("CONFIG", "GET", *patterns), ("CONFIG", "SET", *patterns)):
+                with pytest.raises(ServerError, match="takes at most 128 words and 65536 bytes"):
+                    wire.ask(*words)
+        assert wire.ask("CONFIG", "GET", *["timeout"] * 100) == [b"timeout", b"0"]
+
+
 def test_a_thousand_queued_commands_are_dropped_and_run_elsewhere(start):
     """MULTI, WATCH and what ends them, with more than a core would look at."""
     server = start(tenants=(BETA, ROOT), server_options="cores = 1")

@@ -9,23 +9,13 @@ import urllib.request
 
 import pytest
 
+from harness.encrypted import certificate
 from harness.paths import SERVER
 from harness.server import ALPHA, BETA, StartFailed, Tenant, free_port
 from harness.waiting import eventually
 
 pytestmark = pytest.mark.ours
 TOKEN = "a-token-that-nobody-guesses"
-
-
-def certificate(folder, name, days=30):
-    """A certificate of 127.0.0.1 with its key, valid for so many days."""
-    cert, key, request, extensions = (folder / f"{name}.{kind}" for kind in ("crt", "key", "csr", "ext"))
-    extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=critical,CA:FALSE\n")
-    new = ["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}"]
-    sign = ["x509", "-req", "-in", request, "-signkey", key, "-days", days, "-extfile", extensions, "-out", cert]
-    for words in ([*new, "-keyout", key, "-out", request], sign):
-        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
-    return cert, key
 
 
 def put(pair, cert, key):

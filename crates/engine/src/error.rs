@@ -22,6 +22,12 @@ pub enum EngineError {
         /// The data directory.
         directory: PathBuf,
     },
+    /// What lies at the data directory's path is not what this server opened when it started.
+    #[error("the data directory {} is no longer the one that this server started with: it was moved, replaced or unmounted. Put it back, or start the server anew; databases that are open go on", directory.display())]
+    Moved {
+        /// The data directory.
+        directory: PathBuf,
+    },
     /// The data directory was written by a version that this one does not know.
     #[error("{} says \"{found}\", this version reads only \"{expected}\": use the version that wrote it", path.display())]
     Format {
@@ -138,7 +144,7 @@ impl EngineError {
             EngineError::Io { source, .. } => {
                 format!("ERR a file of the server cannot be used: {}", cause(&source.to_string()))
             }
-            EngineError::Locked { .. } | EngineError::Format { .. } => {
+            EngineError::Locked { .. } | EngineError::Moved { .. } | EngineError::Format { .. } => {
                 "ERR the server's data cannot be used. Its log says why".into()
             }
             EngineError::Log { .. } => {

@@ -50,6 +50,37 @@ fn names_that_cannot_be_directories_are_refused() {
 }
 
 #[test]
+fn where_the_directory_is_another_no_database_is_created() {
+    let base = tempfile::tempdir().unwrap();
+    let [data, away] = ["data", "away"].map(|name| base.path().join(name));
+    let engine = engine(&data);
+    let open = engine.keyspace("open", small(Sync::Always)).unwrap();
+    set(&open, b"k", b"v").unwrap();
+    fs::rename(&data, &away).unwrap();
+    let refused = || {
+        let error = engine.keyspace("other", small(Sync::Always)).unwrap_err();
+        assert!(matches!(&error, EngineError::Moved { .. }), "{error}");
+        assert!(!error.reply(false).contains("data/"), "{error}");
+    };
+    refused();
+    assert!(!data.exists(), "something was created");
+    fs::create_dir(&data).unwrap();
+    for file in ["LOCK", "FORMAT"] {
+        fs::copy(away.join(file), data.join(file)).unwrap();
+    }
+    refused();
+    assert!(!data.join("tenants").exists(), "something was created");
+    set(&open, b"k", b"w").unwrap();
+    fs::remove_dir_all(&data).unwrap();
+    fs::rename(&away, &data).unwrap();
+    // Who was refused is tried again in a second; others are at once.
+    let third = engine.keyspace("third", small(Sync::Always)).unwrap();
+    set(&third, b"k", b"v").unwrap();
+    assert_eq!(get(&open, b"k").unwrap().unwrap(), "w");
+    engine.shutdown();
+}
+
+#[test]
 fn a_damaged_tenant_harms_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let first = engine(dir.path());

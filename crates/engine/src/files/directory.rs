@@ -4,7 +4,7 @@ use crate::EngineError;
 use rustix::fs::{flock, FlockOperation, OFlags};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "entremet data directory, format 1";
@@ -18,7 +18,7 @@ pub(crate) struct Directory {
     root: PathBuf,
     /// Whether files can be opened with O_DIRECT here (tmpfs before Linux 6.6 cannot).
     pub direct_io: bool,
-    _lock: File,
+    lock: File,
 }
 
 impl Directory {
@@ -31,8 +31,27 @@ impl Directory {
         Ok(Directory {
             root: root.to_owned(),
             direct_io: direct_io && takes_direct_io(root),
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// Whether the path still leads to the directory that was locked. If it does not, a database that is opened there would
+    /// be created: empty, somewhere else, and taken for the tenant's.
+    pub(crate) fn is_there(&self) -> Result<(), EngineError> {
+        let path = self.root.join("LOCK");
+        let mine = (self.lock.metadata()).map_err(EngineError::io("look at", &path))?;
+        match fs::metadata(&path) {
+            Ok(found) if (found.dev(), found.ino()) == (mine.dev(), mine.ino()) => Ok(()),
+            Ok(_) => Err(self.moved()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.moved()),
+            Err(error) => Err(EngineError::io("look at", &path)(error)),
+        }
+    }
+
+    fn moved(&self) -> EngineError {
+        EngineError::Moved {
+            directory: self.root.clone(),
+        }
     }
 
     pub(crate) fn tenant(&self, name: &str) -> Result<PathBuf, EngineError> {

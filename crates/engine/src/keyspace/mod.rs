@@ -92,6 +92,7 @@ impl Keyspace {
         options: KeyspaceOptions,
     ) -> Result<Arc<Keyspace>, EngineError> {
         let directory = shared.directory.tenant(name)?;
+        shared.directory.is_there()?;
         // RocksDB would create it, and sync what is in it, but not its name.
         create_directory(&directory)?;
         // Before the database is opened: what stays for long lies together then, not one block a page among what the

@@ -40,6 +40,7 @@ impl Shared {
         options: &KeyspaceOptions,
         buffers: &Buffers,
     ) -> Result<Db, EngineError> {
+        self.directory.is_there()?;
         wal::check(tenant, directory, wal::boot())?;
         let part_bytes = self.memory.enter(id, buffers);
         let options = self.commons.options(options, &buffers.cache(), part_bytes);

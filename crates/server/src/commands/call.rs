@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use engine::{Access, Entry, Header, Kind, Object, Stop, Text};
 
 use super::cursors::ScanCursors;
+use super::long_double::{self, LongDouble};
 use super::spec::Spec;
 use crate::resp::{Args, Output, Reply};
 
@@ -82,6 +84,19 @@ impl<'c> Call<'c, '_> {
     /// Word `index` as an integer.
     pub fn int(&self, index: usize) -> Result<i64, Fail> {
         crate::resp::parse_i64(self.arg(index)).ok_or(NOT_AN_INTEGER)
+    }
+
+    /// The number that `text` is, if it is one.
+    pub fn long_double(&mut self, text: &[u8]) -> Result<Option<LongDouble>, Stop> {
+        self.access.steps(long_double::steps(text.len()))?;
+        Ok(LongDouble::parse(text))
+    }
+
+    /// A number as it is stored and told.
+    pub fn printed(&mut self, value: LongDouble) -> Result<Bytes, Stop> {
+        let text = value.to_text();
+        self.access.steps(long_double::steps(text.len()))?;
+        Ok(Bytes::from(text))
     }
 
     /// The string under `key`, if there is one, with its expiry.

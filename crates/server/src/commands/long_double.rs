@@ -4,16 +4,28 @@
 //! A finite number is `mantissa * 2^exponent` with a mantissa of at most 64 bits. Decimal text is converted through
 //! exact integers and rounded once, to nearest even, as `strtold` and `printf` do.
 
+use std::f64::consts::LOG10_2;
+
 use num_bigint::BigUint;
 
+/// Bytes of such numbers that are read, added and printed in about a microsecond.
+const BYTES_PER_STEP: usize = 64;
 /// Words longer than this are refused unread, as in Redis.
 const TEXT_BYTES_MAX: usize = 5 * 1024 - 1;
 /// Exponent of the last bit of the smallest normal number.
 const EXPONENT_MIN: i64 = -16445;
 /// Exponent of the last bit of the largest number.
 const EXPONENT_MAX: i64 = 16383 - 63;
-/// Decimal exponents beyond this overflow or vanish whatever their (at most `TEXT_BYTES_MAX`) digits are.
-const DECIMAL_EXPONENT_MAX: i64 = 20_000;
+/// The largest number has 4933 digits before the point: what has more than these overflows.
+const DIGITS_MAX: f64 = 4_940.0;
+/// Half the smallest number has its first digit in place 4951 behind the point: what begins behind this one vanishes.
+const PLACES_MAX: f64 = 4_960.0;
+
+/// Steps ([`engine::TURN_STEPS`]) that it takes to read or print a number of so many bytes: a request of a few may ask for
+/// the sum of two of thousands.
+pub fn steps(bytes: usize) -> u64 {
+    (bytes.min(TEXT_BYTES_MAX) / BYTES_PER_STEP) as u64
+}
 
 /// An extended-precision number that is not NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,11 +149,15 @@ fn parse_exponent(text: &str) -> Option<i64> {
 }
 
 /// `digits * 10^exponent`, rounded; `None` when it overflows.
+///
+/// What overflows or vanishes is known from its length alone, and no power is made for it: a client writes an exponent of
+/// any size in a few bytes.
 fn decimal(digits: &BigUint, exponent: i64) -> Option<(u64, i64)> {
-    if *digits == BigUint::ZERO || exponent < -DECIMAL_EXPONENT_MAX {
+    let length = digits.bits() as f64 * LOG10_2 + exponent as f64;
+    if *digits == BigUint::ZERO || length < -PLACES_MAX {
         return Some((0, 0));
     }
-    if exponent > DECIMAL_EXPONENT_MAX {
+    if length > DIGITS_MAX {
         return None;
     }
     let power = BigUint::from(10u8).pow(exponent.unsigned_abs() as u32);
@@ -158,6 +174,14 @@ fn round(numerator: &BigUint, denominator: &BigUint, exponent: i64) -> Option<(u
         return Some((0, 0));
     }
     let bits = numerator.bits() as i64 - denominator.bits() as i64;
+    // The number is between 2^(bits + exponent - 1) and 2^(bits + exponent + 1). Outside of the range it is not shifted:
+    // the words of the result would be as many as the exponent says.
+    if bits + exponent > EXPONENT_MAX + 64 {
+        return None;
+    }
+    if bits + exponent < EXPONENT_MIN - 1 {
+        return Some((0, 0));
+    }
     let shifted = |shift: i64| {
         let (up, down) = (shift.max(0), (-shift).max(0));
         (numerator << up, denominator << down)
@@ -238,11 +262,38 @@ mod tests {
             "1e",
             "0x",
             "1e99999999999999",
+            "1e-9223372036854775808",
+            "0x1p-99999999999",
+            "-0x1p-9223372036854775808",
+            "0x1p99999999999",
+            "1.2e4932",
+            "1e-4951",
+            "0x1p-16446",
+            "0x1p16384",
         ] {
             assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text}");
         }
         assert_eq!(sum("inf", "1"), None);
         assert_eq!(sum("1e4932", "1e4932"), None);
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_known_however_they_are_written() {
+        let parse = |text: &str| LongDouble::parse(text.as_bytes());
+        let (fives, zeros) = ("5".repeat(4_900), "0".repeat(4_900));
+        for (one, other) in [
+            ("2e-4951", "3e-4951"),
+            ("0x1p-16445", "0x.8p-16444"),
+            ("0x1.8p-16446", "0x1p-16445"),
+            ("0xffffffffffffffffp16320", "0x1.fffffffffffffffep16383"),
+            (&format!("{fives}e-4900"), &format!(".{fives}")),
+            (&format!("1{zeros}e-9800"), "1e-4900"),
+            (&format!(".{zeros}1e9800"), "1e4899"),
+            (&format!("0x{zeros}1p000"), "1"),
+        ] {
+            assert!(parse(one).is_some(), "{one}");
+            assert_eq!(parse(one), parse(other), "{one} {other}");
+        }
     }
 
     #[test]

@@ -267,6 +267,7 @@ impl Connection {
             && self.parked.is_none()
             && self.pending.is_none()
             && self.output.is_empty()
+            && !self.socket.wants_write()
             && (self.starved || self.input.is_empty())
     }
 

@@ -104,6 +104,27 @@ impl Socket {
         }
     }
 
+    /// Whether there is nothing more to be read until the next arrival brings a notice, after a read of `count` bytes into
+    /// `room`: a short one has emptied a TCP stream (epoll(7)). Under TLS a read gives what was in a record or a few,
+    /// however much lies behind them.
+    pub fn is_emptied(&self, count: usize, room: usize) -> bool {
+        match self {
+            Self::Plain(_) => count < room,
+            Self::Tls(..) => false,
+        }
+    }
+
+    /// Sends what the TLS session holds back (handshake, alerts, sealed records).
+    ///
+    /// # Errors
+    /// A broken connection.
+    pub fn flush(&mut self) -> io::Result<Progress> {
+        match self {
+            Self::Plain(_) => Ok(Progress::Moved(0)),
+            Self::Tls(tcp, session) => flush_tls(tcp, session),
+        }
+    }
+
     /// True when sealed bytes wait for the socket to take them.
     pub fn wants_write(&self) -> bool {
         match self {

@@ -322,14 +322,16 @@ impl Core {
     }
 }
 
-/// Why a command on the connection cannot be run with so many or so long words: a core would have to look at each.
+/// Why a command on the connection cannot be run with so many or so long words: a core would have to look at each, or a
+/// handler to compare each with every parameter, without a pause.
 fn too_long(spec: &Spec, args: &Args<'_>) -> Option<String> {
-    use crate::commands::SessionCommand::{Auth, Echo, Ping, Watch};
-    let Handler::Session(command) = spec.handler else {
-        return None;
+    use crate::commands::SessionCommand::{Auth, Config, Echo, Ping, Watch};
+    let looks = match spec.handler {
+        // Of these it needs none: it repeats them, looks at their length, or leaves them to a handler.
+        Handler::Session(command) => !matches!(command, Auth | Echo | Ping | Watch),
+        Handler::Report(command) => matches!(command, Config(_)),
+        _ => false,
     };
-    // Of these it needs none: it repeats them, looks at their length, or leaves them to a handler.
-    let looks = !matches!(command, Auth | Echo | Ping | Watch);
     (looks && !fits_turn(args)).then(|| {
         format!(
             "ERR '{}' takes at most {TURN_WORDS_MAX} words and {TURN_BYTES_MAX} bytes",

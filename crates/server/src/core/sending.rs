@@ -51,8 +51,21 @@ impl Core {
         After::Keep
     }
 
-    /// Sends at most a chunk of what waits.
+    /// Sends at most a chunk of what waits, and what the socket has taken and not passed on: under TLS that may be all
+    /// there is.
     pub(super) fn send(&mut self, connection: &mut Connection, used: &mut Used) -> After {
+        if self.write_output(connection, used) == After::Close {
+            return After::Close;
+        }
+        match connection.socket.flush() {
+            Ok(Progress::Moved(_)) => {}
+            Ok(Progress::Blocked) => connection.writable = false,
+            Ok(Progress::Closed) | Err(_) => return After::Close,
+        }
+        After::Keep
+    }
+
+    fn write_output(&mut self, connection: &mut Connection, used: &mut Used) -> After {
         let mut left = self.chunk;
         while !connection.output.is_empty() && left > 0 {
             let mut slices = [IoSlice::new(&[]); SLICES];

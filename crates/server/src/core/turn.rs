@@ -197,8 +197,8 @@ impl Core {
                 Ok(Progress::Moved(count)) => {
                     used.bytes_in += count as u64;
                     connection.moved_at = self.now;
-                    // A short read has emptied the socket: the next arrival brings a new notice (epoll(7)).
-                    connection.readable = count == scratch.len() || connection.hung_up;
+                    let emptied = connection.socket.is_emptied(count, scratch.len());
+                    connection.readable = !emptied || connection.hung_up;
                     if !connection.readable {
                         connection.unread_since = 0;
                     }

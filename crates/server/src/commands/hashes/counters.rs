@@ -28,21 +28,21 @@ pub(in crate::commands) fn hincrby(call: &mut Call) -> Done {
 /// `HINCRBYFLOAT key field increment`
 pub(in crate::commands) fn hincrbyfloat(call: &mut Call) -> Done {
     let (key, field) = (call.arg(1), call.arg(2));
-    let increment = LongDouble::parse(call.arg(3)).ok_or(NOT_A_FLOAT)?;
+    let increment = call.long_double(call.arg(3))?.ok_or(NOT_A_FLOAT)?;
     if !increment.is_finite() {
         return Err(Fail::error("ERR value is NaN or Infinity"));
     }
     let mut hash = Hash::open_or_new(call, key)?;
     let old = match hash.get(call, field)? {
-        Some(text) => {
-            LongDouble::parse(&text).ok_or(Fail::error("ERR hash value is not a float"))?
-        }
+        Some(text) => call
+            .long_double(&text)?
+            .ok_or(Fail::error("ERR hash value is not a float"))?,
         None => LongDouble::ZERO,
     };
     let value = old
         .checked_add(increment)
         .ok_or(Fail::error("ERR increment would produce NaN or Infinity"))?;
-    let text = Bytes::from(value.to_text());
+    let text = call.printed(value)?;
     hash.set(call, field, text.clone())?;
     hash.close(call)?;
     call.reply.bulk(&text);

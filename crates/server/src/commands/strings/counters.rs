@@ -57,16 +57,16 @@ pub(in crate::commands) fn incrbyfloat(call: &mut Call) -> Done {
     let key = call.arg(1);
     let (old, expire_at_ms) = match call.string(key)? {
         Some((text, expire_at_ms)) => {
-            let number = text.whole().and_then(|text| LongDouble::parse(text));
-            (number.ok_or(NOT_A_FLOAT)?, expire_at_ms)
+            let text = text.whole().ok_or(NOT_A_FLOAT)?;
+            (call.long_double(text)?.ok_or(NOT_A_FLOAT)?, expire_at_ms)
         }
         None => (LongDouble::ZERO, None),
     };
-    let increment = LongDouble::parse(call.arg(2)).ok_or(NOT_A_FLOAT)?;
+    let increment = call.long_double(call.arg(2))?.ok_or(NOT_A_FLOAT)?;
     let value = old
         .checked_add(increment)
         .ok_or(Fail::error("ERR increment would produce NaN or Infinity"))?;
-    let text = Bytes::from(value.to_text());
+    let text = call.printed(value)?;
     store(call, key, Text::Whole(text.clone()), expire_at_ms)?;
     call.reply.bulk(&text);
     Ok(())
