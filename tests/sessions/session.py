@@ -4,7 +4,7 @@ import socket
 from collections import deque
 from dataclasses import dataclass, field
 
-from schedule import KEYS
+from schedule import EVERY, KEYS
 from replies import MORE, Error, Replies, same
 
 from words import WHOLE
@@ -108,7 +108,7 @@ class Session:
         made = Call(command, mirror or command, answered, **more)
         if self.queued is not None and command[0] not in (b"MULTI", b"EXEC", b"DISCARD", b"RESET", b"WATCH", b"QUIT"):
             self.queued.append(command)
-            self.needs |= set(ALL_KEYS if command[0].decode().lower() in WHOLE | {"flushall"} else ALL_KEYS & set(command[1:]))
+            self.needs |= set(EVERY if command[0].decode().lower() in WHOLE | {"flushall"} else ALL_KEYS & set(command[1:]))
         self.asked.append(made)
 
     def forget(self):

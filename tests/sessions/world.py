@@ -8,7 +8,7 @@ import urllib.request
 from collections import defaultdict
 
 from replies import SLACK_S
-from schedule import CONNECTIONS, EVERY, KEYS, PAIR, TENANTS, own_key
+from schedule import CONNECTIONS, EVERY, PAIR, TENANTS, own_key
 from session import HANG_S, MISSING, Session, Stream, brief
 
 from harness.resp import encode
@@ -135,7 +135,7 @@ class World:
 
     def ask(self, packet):
         """What a connection sends, in chunks."""
-        session, keys, chance = self.sessions[packet.connection], set(KEYS if self.now.solo else packet.keys), self.chance(packet.connection)
+        session, keys, chance = self.sessions[packet.connection], set(EVERY if self.now.solo else packet.keys), self.chance(packet.connection)
         data, goes_on = b"", True
         if session.tail:
             command, data = session.tail

@@ -33,8 +33,13 @@ impl Core {
                 self.forget_watches(connection);
                 succeeded(connection, spec, used)
             }
-            // What was written for one tenant is settled before the connection speaks for another.
-            Is::Auth | Is::Hello | Is::Reset if !connection.written.is_empty() => Flow::Again,
+            // What was written for one tenant is settled before the connection speaks for another; and it stands in no line of
+            // the one that it leaves, which is dropped if that one is removed.
+            Is::Auth | Is::Hello | Is::Reset
+                if !connection.written.is_empty() || connection.returning =>
+            {
+                Flow::Again
+            }
             _ => self.visit(key, connection, (spec, command), args, used),
         }
     }
