@@ -256,20 +256,11 @@ impl Shared {
     /// The handler stage of one core: its part of the handler threads.
     pub(crate) fn handler_stage(&self) -> DispatchOptions<1> {
         let permits = (self.options.engine.handlers / self.options.cores).max(1) as u32;
-        let per_s = [u64::from(permits) * 1_000_000_000];
         DispatchOptions {
             discipline: self.tuning().discipline,
-            permits,
-            extra_permits: permits,
             queue_max: QUEUE_MAX,
             seed: self.options.seed,
-            ..DispatchOptions::new(
-                per_s,
-                Meter {
-                    requests: 0,
-                    bytes: [false],
-                },
-            )
+            ..DispatchOptions::handlers(permits)
         }
     }
 
@@ -363,7 +354,7 @@ impl Shared {
         let device = self.options.device.as_ref()?;
         let (principal, settings) = (device.number(&tenant.name), tenant.settings());
         device.configure(principal, settings.weight);
-        device.promise(principal, settings.reservation());
+        device.promise(principal, settings.promise().reserved_per_s);
         Some(engine::device::DeviceHook {
             stage: Arc::clone(device) as Arc<dyn engine::device::DeviceStage>,
             principal,
