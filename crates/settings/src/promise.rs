@@ -125,10 +125,11 @@ pub struct Slo {
 }
 
 impl Terms {
-    /// Reads a tenant's table. What is wrong is reported, and stands for its default or for nothing.
-    #[must_use]
-    pub fn read(tenant: &Section) -> Self {
+    /// Reads a tenant's table. What is wrong is reported, and stands for its default or for nothing; none where that is no
+    /// terms at all, because an SLO is wrong.
+    pub fn read(tenant: &Section) -> Option<Self> {
         let (reserve, limit) = (tenant.table("reserve"), tenant.table("limit"));
+        let slos = slos(tenant);
         let gives = |path: &str| match path.split_once('.') {
             None => tenant.gives(path),
             Some(("reserve", name)) => reserve.gives(name),
@@ -138,7 +139,7 @@ impl Terms {
         let paths = KEYS
             .iter()
             .filter_map(|key| key.path.strip_prefix("tenant."));
-        Self {
+        let terms = Self {
             weight: tenant.get_or_default("weight"),
             sync: tenant
                 .word("sync", &Durability::WORDS)
@@ -158,9 +159,10 @@ impl Terms {
                 burst: limit.get_or_default("burst"),
                 max_wait: limit.get_or_default("max_wait"),
             },
-            slos: slos(tenant),
             given: paths.filter(|path| gives(path)).collect(),
-        }
+            slos: slos.into_iter().collect::<Option<_>>()?,
+        };
+        Some(terms)
     }
 
     /// Whether the text gives the key itself; `path` is without `tenant.`.
@@ -170,16 +172,19 @@ impl Terms {
     }
 }
 
-fn slos(tenant: &Section) -> Vec<Slo> {
+/// One for each table of the list; none for what is wrong.
+fn slos(tenant: &Section) -> Vec<Option<Slo>> {
     let titled = |slo: &Section, place: usize| match slo.raw_text("class") {
         Some(class) => format!("slo {class:?}"),
         None => format!("slo number {}", place + 1),
     };
-    tenant
-        .tables("slo", titled)
-        .iter()
-        .filter_map(slo)
-        .collect()
+    let slos = tenant.tables("slo", titled);
+    if !slos.is_empty() {
+        let what = "SLOs are recorded and shown but not yet enforced: there is no controller in this version";
+        let advice = "keep promises with weight, reserve and reserved_permits until then";
+        tenant.warn("slo", what, advice);
+    }
+    slos.iter().map(slo).collect()
 }
 
 fn slo(section: &Section) -> Option<Slo> {
@@ -189,18 +194,20 @@ fn slo(section: &Section) -> Option<Slo> {
         let advice = "add latency = { p = 99.0, at_most = \"20ms\" } or throughput = \"40/s\"";
         section.error("class", "promises nothing", advice);
     }
-    let slo = Slo {
-        class: section.get("class")?,
-        latency: None,
-        throughput: section.get("throughput"),
-        contract: section.get("contract"),
-        importance: section.get_or_default("importance"),
+    let (class, throughput) = (section.get("class"), section.get("throughput"));
+    let (contract, importance) = (
+        section.get("contract"),
+        section.get_or_default("importance"),
+    );
+    let latency = match latency.present() {
+        true => Some((percentile?, at_most?)),
+        false => None,
     };
-    Some(match latency.present() {
-        true => Slo {
-            latency: Some((percentile?, at_most?)),
-            ..slo
-        },
-        false => slo,
+    Some(Slo {
+        class: class?,
+        latency,
+        throughput,
+        contract,
+        importance,
     })
 }

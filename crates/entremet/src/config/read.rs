@@ -191,23 +191,16 @@ fn control(section: &Section) -> Control {
 fn tenant(section: &Section) -> Option<Tenant> {
     let name = name(section);
     let terms = Terms::read(section);
-    if terms.gives("slo") {
-        let what = "SLOs are recorded and shown but not yet enforced: there is no controller in this version";
-        section.warn(
-            "slo",
-            what,
-            "keep promises with weight, reserve and reserved_permits until then",
-        );
-    }
     let (password, plain) = password(section);
+    // What may be missing comes last, so that all that is wrong is found.
     Some(Tenant {
-        name: name?,
         password,
         plain,
         admin: section.get_or_default("admin"),
         max_connections: section.get("max_connections"),
         request_memory: section.get("request_memory"),
-        terms,
+        name: name?,
+        terms: terms?,
     })
 }
 

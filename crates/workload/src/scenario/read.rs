@@ -126,7 +126,7 @@ fn group(section: &Section) -> Option<Vec<Tenant>> {
             );
         }
     }
-    let group = group?;
+    let (group, terms) = (group?, terms?);
     let one = |name: String| Tenant {
         name,
         group: group.clone(),
