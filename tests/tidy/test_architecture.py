@@ -159,3 +159,61 @@ def test_policy_depends_on_little():
     allowed = {"rand", "rand_xoshiro", "foldhash", "hashbrown", "smallvec", "thiserror", "serde", "slab"}
     extra = set(MANIFESTS["policy"].get("dependencies", {})) - allowed
     assert not extra, f"crates/policy: {sorted(extra)} must first be argued for"
+
+
+# What a server links, and what the simulator does. Multi-level queues for pools are a library: only experiments use them.
+PLAYERS = {"server": ("server", "engine", "stage"), "simulator": ("sim",)}
+NOT_OF_A_SERVER = source.CRATES / "stage" / "src" / "levels.rs"
+SHARED_ROW = re.compile(r"^\| `(\w+)` \| (yes|no) \| (yes|no) \|", re.MULTILINE)
+
+
+def grouped(code, position):
+    """The items at the top of the braces that open at a position."""
+    inside = code[position + 1 : source.closing(code, position)]
+    while re.search(r"\{[^{}]*\}", inside):
+        inside = re.sub(r"\{[^{}]*\}", "", inside)
+    return re.findall(r"(?:^|,)\s*(\w+)", inside)
+
+
+def names_after(prefix, code):
+    """The names that stand behind a path: `policy::name` and `policy::{name, name::other}`."""
+    for found in re.finditer(rf"\b{prefix}\s*::\s*(\{{|\w+)", code):
+        yield from grouped(code, found.start(1)) if found[1] == "{" else [found[1]]
+
+
+def policy_modules():
+    """The modules of `policy`, and which of them each name at its top belongs to."""
+    code = source.code(source.CRATES / "policy" / "src" / "lib.rs")
+    modules = re.findall(r"^pub mod (\w+);", code, re.MULTILINE)
+    home = {module: module for module in modules}
+    for module in modules:
+        home |= dict.fromkeys(names_after(rf"pub use {module}", code), module)
+    return modules, home
+
+
+def run_by(crates):
+    """The modules of `policy` that the crates name outside of tests."""
+    _, home = policy_modules()
+    files = [path for path in source.rust_files(*(f"crates/{crate}/src" for crate in crates)) if not source.is_test(path)]
+    files = [path for path in files if path != NOT_OF_A_SERVER]
+    return {home[name] for path in files for name in names_after("policy", source.without_test_modules(path))}
+
+
+def test_the_table_of_what_is_shared_is_true():
+    rows = SHARED_ROW.findall((source.ROOT / "ARCHITECTURE.md").read_text("utf-8"))
+    told = {module: {"server": server == "yes", "simulator": simulator == "yes"} for module, server, simulator in rows}
+    runs = {player: run_by(crates) for player, crates in PLAYERS.items()}
+    modules, _ = policy_modules()
+    assert told == {module: {player: module in runs[player] for player in PLAYERS} for module in modules}
+
+
+def test_no_server_has_queues_of_levels():
+    """What the table leaves out is not linked."""
+    crates = ("server", "engine", "entremet")
+    users = [path for crate in crates for path in source.rust_files(f"crates/{crate}/src") if "levels" in names_after("stage", source.code(path))]
+    assert not users
+
+
+def test_imports_are_found_however_they_are_written():
+    code = "use policy::{dispatch::{Limit, Next}, Nanos}; use policy::cost::device::Op; fn f(a: policy::Cost) {}"
+    assert sorted(names_after("policy", code)) == ["Cost", "Nanos", "cost", "dispatch"]

@@ -14,6 +14,7 @@
 //!   * `permits`: how much may be outstanding, and what of it is kept for whom;
 //!
 //!   which know nothing of each other.
+//! * [`promise`] says what a tenant's promise comes to at each stage;
 //! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels;
 //! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
@@ -40,6 +41,7 @@ pub mod memory;
 pub mod multiget;
 pub mod placement;
 pub mod profile;
+pub mod promise;
 pub mod provision;
 pub mod replica;
 pub mod seats;
@@ -52,3 +54,4 @@ mod permits;
 mod rate;
 
 pub use cost::{Charge, Cost, Nanos, PrincipalId};
+pub use promise::Promise;

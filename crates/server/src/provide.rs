@@ -105,10 +105,11 @@ impl Shared {
         let Some(device) = &self.options.device else {
             return Ok(());
         };
-        if settings.reserved_per_s() == 0.0 {
+        let promise = settings.promise();
+        if promise.requests_per_s() == 0.0 {
             return Ok(());
         }
-        let wanted = device.would_want_per_s(Some(device.number(name)), settings.reservation());
+        let wanted = device.would_want_per_s(Some(device.number(name)), promise.reserved_per_s);
         // What is promised already stays promised, and may be lowered, whatever requests have come to cost.
         if wanted <= device.would_want_per_s(None, [0.0; 2]) {
             return Ok(());

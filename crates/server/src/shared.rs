@@ -299,7 +299,7 @@ impl Shared {
         let device = self.options.device.as_ref()?;
         let (principal, settings) = (device.number(&tenant.name), tenant.settings());
         device.configure(principal, settings.weight);
-        device.promise(principal, settings.reservation());
+        device.promise(principal, settings.promise().reserved_per_s);
         Some(engine::device::DeviceHook {
             stage: Arc::clone(device) as Arc<dyn engine::device::DeviceStage>,
             principal,

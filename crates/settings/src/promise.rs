@@ -1,4 +1,5 @@
-//! What a tenant is promised: the keys of `[[tenant]]` that the server's configuration and scenarios share.
+//! What a tenant is promised: the keys of `[[tenant]]` that the server's configuration and scenarios share, and their one
+//! reader.
 
 use crate::schema::Otherwise::{Required, Unset, Value};
 use crate::schema::Takeover::{NotYet, Reload};
@@ -6,6 +7,8 @@ use crate::schema::Takes::{
     self, ByteRate, Bytes, Integer, Number, Rate, Table, Tables, Time, Word,
 };
 use crate::schema::{key, Key};
+use crate::units;
+use crate::Section;
 
 const RATE: Takes = Rate("1/h", "100M/s");
 
@@ -36,3 +39,175 @@ pub const KEYS: &[Key] = &[
     key("tenant.slo.contract", RATE, Unset("all it offers"), NotYet, "Offered rate of the class up to which the target holds."),
     key("tenant.slo.importance", Integer(1, 100), Value("50"), NotYet, "Who gives way when not all targets can be met; 100 last."),
 ];
+
+/// What a text says of a tenant; defaults where it says nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    /// Its weight.
+    pub weight: f64,
+    /// When a write is safe.
+    pub sync: Durability,
+    /// Its allotment of the object cache; none: by weight, of what the others leave.
+    pub cache: Option<units::Bytes>,
+    /// Its allotment of the block cache; none: by weight, of what the others leave.
+    pub block_cache: Option<units::Bytes>,
+    /// Its allotment of the write buffers; none: by weight, of what the others leave.
+    pub write_buffers: Option<units::Bytes>,
+    /// Handler threads kept free for it.
+    pub reserved_permits: u32,
+    /// Offered rate up to which its promises hold.
+    pub contract: Option<units::Rate>,
+    /// Rates promised.
+    pub reserve: Reserve,
+    /// Rates not exceeded.
+    pub limit: Limit,
+    /// What classes of requests should get: recorded only.
+    pub slos: Vec<Slo>,
+    /// The keys that the text gives itself, without `tenant.`, in the order of [`KEYS`].
+    pub given: Vec<&'static str>,
+}
+
+/// When a write is safe from a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Before its reply.
+    Always,
+    /// Within a second of its reply.
+    EverySecond,
+    /// When the system writes it.
+    Never,
+}
+
+impl Durability {
+    /// The words of the key.
+    const WORDS: [(&'static str, Self); 3] = [
+        ("always", Self::Always),
+        ("every 1s", Self::EverySecond),
+        ("never", Self::Never),
+    ];
+}
+
+/// `tenant.reserve`: normalised to 1 KiB a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reserve {
+    /// Reads.
+    pub get: Option<units::Rate>,
+    /// Writes.
+    pub put: Option<units::Rate>,
+}
+
+/// `tenant.limit`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Requests.
+    pub requests: Option<units::Rate>,
+    /// Bytes, in and out together.
+    pub bytes: Option<units::ByteRate>,
+    /// After a pause so much time's worth may come at once.
+    pub burst: units::Time,
+    /// Longest wait before -THROTTLED.
+    pub max_wait: units::Time,
+}
+
+/// `[[tenant.slo]]`: recorded only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slo {
+    /// The word for the class of requests.
+    pub class: String,
+    /// Percentile and what it should not exceed.
+    pub latency: Option<(f64, units::Time)>,
+    /// Rate that should be served.
+    pub throughput: Option<units::Rate>,
+    /// Offered rate up to which it holds.
+    pub contract: Option<units::Rate>,
+    /// 1 to 100.
+    pub importance: u32,
+}
+
+impl Terms {
+    /// Reads a tenant's table. What is wrong is reported, and stands for its default or for nothing; none where that is no
+    /// terms at all, because an SLO is wrong.
+    pub fn read(tenant: &Section) -> Option<Self> {
+        let (reserve, limit) = (tenant.table("reserve"), tenant.table("limit"));
+        let slos = slos(tenant);
+        let gives = |path: &str| match path.split_once('.') {
+            None => tenant.gives(path),
+            Some(("reserve", name)) => reserve.gives(name),
+            Some(("limit", name)) => limit.gives(name),
+            Some(_) => false,
+        };
+        let paths = KEYS
+            .iter()
+            .filter_map(|key| key.path.strip_prefix("tenant."));
+        let terms = Self {
+            weight: tenant.get_or_default("weight"),
+            sync: tenant
+                .word("sync", &Durability::WORDS)
+                .unwrap_or(Durability::EverySecond),
+            cache: tenant.get("cache"),
+            block_cache: tenant.get("block_cache"),
+            write_buffers: tenant.get("write_buffers"),
+            reserved_permits: tenant.get_or_default("reserved_permits"),
+            contract: tenant.get("contract"),
+            reserve: Reserve {
+                get: reserve.get("get"),
+                put: reserve.get("put"),
+            },
+            limit: Limit {
+                requests: limit.get("requests"),
+                bytes: limit.get("bytes"),
+                burst: limit.get_or_default("burst"),
+                max_wait: limit.get_or_default("max_wait"),
+            },
+            given: paths.filter(|path| gives(path)).collect(),
+            slos: slos.into_iter().collect::<Option<_>>()?,
+        };
+        Some(terms)
+    }
+
+    /// Whether the text gives the key itself; `path` is without `tenant.`.
+    #[must_use]
+    pub fn gives(&self, path: &str) -> bool {
+        self.given.contains(&path)
+    }
+}
+
+/// One for each table of the list; none for what is wrong.
+fn slos(tenant: &Section) -> Vec<Option<Slo>> {
+    let titled = |slo: &Section, place: usize| match slo.raw_text("class") {
+        Some(class) => format!("slo {class:?}"),
+        None => format!("slo number {}", place + 1),
+    };
+    let slos = tenant.tables("slo", titled);
+    if !slos.is_empty() {
+        let what = "SLOs are recorded and shown but not yet enforced: there is no controller in this version";
+        let advice = "keep promises with weight, reserve and reserved_permits until then";
+        tenant.warn("slo", what, advice);
+    }
+    slos.iter().map(slo).collect()
+}
+
+fn slo(section: &Section) -> Option<Slo> {
+    let latency = section.table("latency");
+    let (percentile, at_most) = (latency.get("p"), latency.get("at_most"));
+    if !latency.present() && !section.gives("throughput") {
+        let advice = "add latency = { p = 99.0, at_most = \"20ms\" } or throughput = \"40/s\"";
+        section.error("class", "promises nothing", advice);
+    }
+    let (class, throughput) = (section.get("class"), section.get("throughput"));
+    let (contract, importance) = (
+        section.get("contract"),
+        section.get_or_default("importance"),
+    );
+    let latency = match latency.present() {
+        true => Some((percentile?, at_most?)),
+        false => None,
+    };
+    Some(Slo {
+        class: class?,
+        latency,
+        throughput,
+        contract,
+        importance,
+    })
+}

@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release -p entremet-sim --example events`
 
-use policy::dispatch::{Allocation, Discipline};
+use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
+use policy::Promise;
 use sim::{
     run, AheadKnown, Arrivals, Cluster, Control, CostKnown, KeyCount, Noise, Redundancy, Requests,
     Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
@@ -55,7 +56,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
         tenants: vec![Tenant {
             name: "all".into(),
             group: "all".into(),
-            allocation: Allocation::share(1.0),
+            promise: Promise::share(1.0),
             partitions: 128,
             streams: vec![Stream {
                 arrivals: Arrivals::Poisson { per_s },

@@ -1,10 +1,10 @@
 //! What is simulated.
 
 use policy::device::Model;
-use policy::dispatch::{Allocation, Discipline};
+use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Strategy};
 use policy::replica::Rule;
-use policy::Nanos;
+use policy::{Nanos, Promise};
 use workload::draw::{Alias, Popularity, Sizes};
 
 /// One run.
@@ -68,6 +68,8 @@ pub struct Disk {
     pub model: Model,
     /// I/Os outstanding at it, at least 1.
     pub depth: u32,
+    /// Operations that may wait for it at a time, at least 1, and as many more of tenants in credit; `None`: any number.
+    pub handlers: Option<u32>,
     /// Share of the gets whose value is in memory, 0 to 1. The others read it; a put writes it to a log.
     pub cached: f64,
     /// No I/O is larger, bytes.
@@ -254,8 +256,8 @@ pub struct Tenant {
     pub name: String,
     /// Its name in the scenario, before a `count` made several of it.
     pub group: String,
-    /// What it is entitled to at every node.
-    pub allocation: Allocation,
+    /// What it was promised at every node; where tenants' weights follow their demand, over all nodes together.
+    pub promise: Promise,
     /// Partitions of its keyspace, at least 1.
     pub partitions: u32,
     /// What it sends.

@@ -117,7 +117,7 @@ fn figures_of(tenant: &TenantOutcome, spec: &Tenant, elapsed_s: f64) -> TenantFi
     let [bytes_in, bytes_out] = tenant.bytes.map(|bytes| bytes as f64 / elapsed_s);
     TenantFigures {
         name: tenant.name.clone(),
-        weight: spec.allocation.weight,
+        weight: spec.promise.weight,
         errors: errors_of(tenant),
         total: LoadFigures {
             offered_per_s: tenant.offered as f64 / elapsed_s,

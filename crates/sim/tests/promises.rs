@@ -34,14 +34,14 @@ name = "other"
 
 #[test]
 fn a_limit_is_read_with_its_burst_and_its_longest_wait() {
-    let limit = plan(LIMITED).spec.tenants[0].allocation.limit;
+    let limit = plan(LIMITED).spec.tenants[0].promise.limit;
     assert_eq!(limit.requests_per_s, Some(1_000.0));
     assert_eq!(
         (limit.burst_ns, limit.max_wait_ns),
         (20_000_000, 10_000_000)
     );
     let default = policy::dispatch::Limit::default();
-    let other = plan(LIMITED).spec.tenants[1].allocation.limit;
+    let other = plan(LIMITED).spec.tenants[1].promise.limit;
     assert_eq!(other, default, "what is not given is as on a server");
 }
 
@@ -110,22 +110,25 @@ name = "other"
     );
 }
 
-fn seeking(reserved_permits: u32) -> f64 {
+/// A tenant of little weight that reserves handlers and reads at a rate, beside one that has all others at work.
+fn beside_many(reserved_permits: u32, rate: &str, handlers: u32, depth: u32) -> Summary {
     let (summary, _) = play(&format!(
         r#"
-name = "seeking"
+name = "beside-many"
 duration = "30s"
 warm_up = "1s"
 [cluster]
 permits = 64
 operation = "10us"
-device = "hdd"
-depth = 4
+device = "ssd"
+depth = {depth}
+handlers = {handlers}
 [[tenant]]
-name = "rare"
+name = "light"
+weight = 0.01
 reserved_permits = {reserved_permits}
   [[tenant.load]]
-  rate = "10/s"
+  rate = "{rate}"
 [[tenant]]
 name = "many"
   [[tenant.load]]
@@ -133,38 +136,126 @@ name = "many"
   connections = 32
 "#
     ));
-    summary.tenants[0].total.latency_ms.mean
+    summary
 }
 
 #[test]
-fn reserved_permits_are_kept_free_at_the_device() {
-    // As on a server: what is outstanding below is what a rare read waits for.
-    let (without, with) = (seeking(0), seeking(3));
-    assert!(with < 0.8 * without, "{with} ms with, {without} ms without");
+fn reserved_permits_are_handlers_kept_free() {
+    let mean_ms = |reserved| {
+        let light = &beside_many(reserved, "200/s", 4, 32).tenants[0];
+        light.total.latency_ms.mean
+    };
+    let (without, with) = (mean_ms(0), mean_ms(2));
+    assert!(with < 0.5 * without, "{with} ms with, {without} ms without");
 }
 
 #[test]
-fn reserved_permits_without_a_stage_to_keep_them_are_refused() {
-    let text = LIMITED.replace("name = \"other\"", "name = \"other\"\nreserved_permits = 1");
-    let error = Plan::from_text(&text, "promises.toml").expect_err("nothing to reserve");
-    let error = error.to_string();
+fn reserved_permits_keep_nothing_of_the_device_free() {
+    // As on a server: its permits are few, and those of a tenant that wants nothing would be missing to all others.
+    let rate = |reserved| {
+        beside_many(reserved, "0/s", 64, 4).tenants[1]
+            .total
+            .rate_per_s
+    };
+    let (without, with) = (rate(0), rate(3));
     assert!(
-        error.contains("reserved_permits") && error.contains("cluster.device"),
-        "{error}"
+        with >= 0.99 * without,
+        "{with}/s beside, {without}/s before"
     );
 }
 
 #[test]
+fn reserved_permits_without_handlers_are_refused() {
+    for device in ["", "device = \"ssd\"\n"] {
+        let text = LIMITED.replace("name = \"other\"", "name = \"other\"\nreserved_permits = 1");
+        let text = text.replace("[cluster]\n", &format!("[cluster]\n{device}"));
+        let error = Plan::from_text(&text, "promises.toml").expect_err("nothing to reserve");
+        let error = error.to_string();
+        assert!(
+            error.contains("reserved_permits") && error.contains("cluster.handlers"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn more_reserved_permits_than_there_are_are_refused() {
-    let text = |depth: u32| {
-        let device = format!("device = \"ssd\"\ndepth = {depth}\n[[tenant]]\nname = \"limited\"\nreserved_permits = 4");
+    let text = |handlers: u32| {
+        let device = format!("device = \"ssd\"\nhandlers = {handlers}\n[[tenant]]\nname = \"limited\"\nreserved_permits = 4");
         LIMITED.replacen("[[tenant]]\nname = \"limited\"", &device, 1)
     };
     plan(&text(5));
     let error = Plan::from_text(&text(4), "promises.toml").expect_err("one is shared");
     let error = error.to_string();
     assert!(
-        error.contains("come to 4") && error.contains("depth of 4"),
+        error.contains("come to 4") && error.contains("of 4 handlers"),
         "{error}"
     );
+}
+
+#[test]
+fn who_sends_twice_takes_the_copy_that_was_served() {
+    // Reads of one key use up the limit at the two nodes of its partition. Reads of most other keys find room at one of
+    // their two nodes at least.
+    let (_, outcome) = play(
+        r#"
+name = "twice"
+duration = "5s"
+warm_up = "1s"
+[cluster]
+nodes = 6
+replicas = 2
+partitions = 6
+permits = 8
+operation = "1ms"
+noise = "none"
+again = "at-once"
+[[tenant]]
+name = "twice"
+limit = { requests = "500/s", burst = "20ms", max_wait = "0s" }
+  [[tenant.load]]
+  name = "one"
+  rate = "2000/s"
+  keys = { count = 1 }
+  [[tenant.load]]
+  name = "all"
+  rate = "600/s"
+"#,
+    );
+    let tenant = &outcome.tenants[0];
+    // What a reply carries has been served: it took a millisecond, and 50 us on either way.
+    let least = tenant.latency_ns.min();
+    assert!(least >= 1_098_000, "answered after {least} ns");
+    // 884/s were answered when the copy that a node had looked at last spoke for both.
+    let per_s = tenant.answered as f64 / 5.0;
+    assert!(per_s >= 980.0, "{per_s}/s");
+}
+
+#[test]
+fn a_limit_of_tenants_whose_weights_are_exchanged_is_one_of_all_nodes() {
+    let played = play(
+        r#"
+name = "whole"
+duration = "6s"
+warm_up = "3s"
+[cluster]
+nodes = 4
+partitions = 16
+permits = 2
+operation = "100us"
+weights = "exchange"
+interval = "500ms"
+[[tenant]]
+name = "limited"
+limit = { requests = "2000/s", burst = "20ms", max_wait = "10ms" }
+  [[tenant.load]]
+  rate = "8000/s"
+[[tenant]]
+name = "other"
+  [[tenant.load]]
+  rate = "4000/s"
+"#,
+    );
+    let served = played.0.tenants[0].total.rate_per_s;
+    assert!((1_700.0..=2_100.0).contains(&served), "{served} of 2,000/s");
 }

@@ -68,10 +68,10 @@ fn a_scenario_becomes_a_spec() {
         panic!("two tenants")
     };
     assert_eq!(
-        (open.allocation.weight, open.allocation.reservation_per_s),
-        (3.0, Some(100.0))
+        (open.promise.weight, open.promise.requests_per_s()),
+        (3.0, 100.0)
     );
-    assert_eq!(open.allocation.limit.requests_per_s, Some(5_000.0));
+    assert_eq!(open.promise.limit.requests_per_s, Some(5_000.0));
     assert_eq!(open.streams.len(), 2);
     assert!((open.streams[0].requests.keys.mean() - 2.0).abs() < 1e-9);
     assert_eq!(open.streams[0].until_ns, open.streams[1].from_ns);

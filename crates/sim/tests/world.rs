@@ -1,8 +1,9 @@
 //! Runs whose outcome is known beforehand: from queueing theory, from shares, from arithmetic.
 
-use policy::dispatch::{Allocation, Discipline};
+use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
+use policy::Promise;
 use sim::{
     run, AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, KeyCount, Noise,
     Outcome, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream,
@@ -31,7 +32,7 @@ fn tenant(name: &str, weight: f64, arrivals: Arrivals, keys: &[(u32, f64)]) -> T
     Tenant {
         name: name.into(),
         group: name.into(),
-        allocation: Allocation::share(weight),
+        promise: Promise::share(weight),
         partitions: 16,
         streams: vec![stream(arrivals, keys)],
     }

@@ -134,7 +134,8 @@ fn names(config: &Config, reader: &Reader) {
 
 /// What is promised must be there to give.
 fn reservations(config: &Config, reader: &Reader) {
-    let promised = |tenant: &Tenant| rate(tenant.reserve.get) + rate(tenant.reserve.put);
+    let promised =
+        |tenant: &Tenant| rate(tenant.terms.reserve.get) + rate(tenant.terms.reserve.put);
     let sum: f64 = config.tenants.iter().map(promised).sum();
     let cores = config.server.cores_or_all();
     let capacity = config.scheduler.requests.per_s() * cores as f64;
@@ -160,10 +161,12 @@ fn reservations(config: &Config, reader: &Reader) {
     let permits: u64 = config
         .tenants
         .iter()
-        .map(|tenant| u64::from(tenant.reserved_permits))
+        .map(|tenant| u64::from(tenant.terms.reserved_permits))
         .sum();
     if permits > 0 && permits >= u64::from(config.engine.handlers) {
-        let biggest = largest(&config.tenants, |tenant| f64::from(tenant.reserved_permits));
+        let biggest = largest(&config.tenants, |tenant| {
+            f64::from(tenant.terms.reserved_permits)
+        });
         let what = format!(
             "reserved permits come to {permits}, and with {} handlers nobody else could read from the disk",
             config.engine.handlers
@@ -197,8 +200,8 @@ fn memory(config: &Config, reader: &Reader) {
     let lends = config.engine.memory == Memory::Allotted;
     for (index, tenant) in config.tenants.iter().enumerate() {
         let given = [
-            ("block_cache", tenant.block_cache),
-            ("write_buffers", tenant.write_buffers),
+            ("block_cache", tenant.terms.block_cache),
+            ("write_buffers", tenant.terms.write_buffers),
         ];
         for (key, _) in given.iter().filter(|(_, bytes)| bytes.is_some() && !lends) {
             let span = reader.place(&format!("tenant[{index}].{key}"));
@@ -224,19 +227,19 @@ const MEMORIES: [Allotted; 3] = [
     Allotted {
         key: "cache",
         all: "object_cache",
-        of: |tenant| tenant.cache,
+        of: |tenant| tenant.terms.cache,
         total: |engine| engine.object_cache,
     },
     Allotted {
         key: "block_cache",
         all: "block_cache",
-        of: |tenant| tenant.block_cache,
+        of: |tenant| tenant.terms.block_cache,
         total: |engine| engine.block_cache,
     },
     Allotted {
         key: "write_buffers",
         all: "write_buffers",
-        of: |tenant| tenant.write_buffers,
+        of: |tenant| tenant.terms.write_buffers,
         total: |engine| engine.write_buffers,
     },
 ];
@@ -268,8 +271,8 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
             .warn(at("max_connections"), &key("max_connections"), what)
             .advice("raise server.max_connections or leave it out");
     }
-    if let Some(limit) = tenant.limit.requests {
-        let promised = rate(tenant.reserve.get) + rate(tenant.reserve.put);
+    if let Some(limit) = tenant.terms.limit.requests {
+        let promised = rate(tenant.terms.reserve.get) + rate(tenant.terms.reserve.put);
         if promised > limit.per_s() {
             let what =
                 format!("promises {promised}/s, more than limit.requests = {limit} lets through");
@@ -278,6 +281,7 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
                 .advice("raise the limit or promise less");
         }
         if let Some(contract) = tenant
+            .terms
             .contract
             .filter(|contract| contract.per_s() > limit.per_s())
         {
@@ -291,12 +295,12 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
         let problem = report.error(at("limit"), &key("limit"), "limits nothing");
         problem.advice("add requests = \"5000/s\" or bytes = \"100MB/s\"");
     }
-    for (number, slo) in tenant.slos.iter().enumerate() {
-        if tenant.slos[..number]
+    for (number, slo) in tenant.terms.slos.iter().enumerate() {
+        if tenant.terms.slos[..number]
             .iter()
             .any(|earlier| earlier.class == slo.class)
         {
-            let what = format!("there is another SLO for {:?}", slo.class.name());
+            let what = format!("there is another SLO for {:?}", slo.class);
             let span = at(&format!("slo[{number}].class"));
             report
                 .error(span, &key("slo"), what)

@@ -156,8 +156,8 @@ fn check_on(config: &Config, reader: &Reader, machine: Option<u64>) {
         };
         report.warn(place, key, what).advice(advice);
     }
-    let weights: f64 = config.tenants.iter().map(|tenant| tenant.weight).sum();
-    let weight_min = config.tenants.iter().map(|t| t.weight).reduce(f64::min);
+    let each = config.tenants.iter().map(|tenant| tenant.terms.weight);
+    let (weights, weight_min) = (each.clone().sum::<f64>(), each.reduce(f64::min));
     let part = weight_min.map_or(1.0, |weight| weight / weights);
     let needed = config.server.max_value.get() * VALUE_COPIES;
     let has = footprint.of_tenant(part);
@@ -173,7 +173,7 @@ fn check_on(config: &Config, reader: &Reader, machine: Option<u64>) {
         report.warn(place, key, what).advice(advice);
     }
     for (index, tenant) in config.tenants.iter().enumerate() {
-        let has = footprint.of_tenant(tenant.weight / weights);
+        let has = footprint.of_tenant(tenant.terms.weight / weights);
         if let Some(wanted) = tenant.request_memory.filter(|bytes| bytes.get() > has) {
             let what = format!(
                 "{wanted} is more than it can have: {}, by its weight and server.max_memory",

@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 
 use server::tenants::{Password, Plain};
 use telemetry::admin::Token;
-use telemetry::Class;
 use toml::de::DeTable;
 
+use settings::promise::Terms;
 use settings::units::{ByteRate, Bytes, Rate, Time};
 use settings::{Reader, Report};
 
@@ -259,88 +259,8 @@ pub struct Tenant {
     pub max_connections: Option<u32>,
     /// What its requests may hold in memory.
     pub request_memory: Option<Bytes>,
-    /// Its weight.
-    pub weight: f64,
-    /// When a write is safe.
-    pub sync: Durability,
-    /// Its allotment of the object cache; none: by weight, of what the others leave.
-    pub cache: Option<Bytes>,
-    /// Its allotment of the block cache; none: by weight, of what the others leave.
-    pub block_cache: Option<Bytes>,
-    /// Its allotment of the write buffers; none: by weight, of what the others leave.
-    pub write_buffers: Option<Bytes>,
-    /// Handler threads kept free for it.
-    pub reserved_permits: u32,
-    /// Offered rate up to which its promises hold.
-    pub contract: Option<Rate>,
-    /// Rates promised.
-    pub reserve: Reserve,
-    /// Rates not exceeded.
-    pub limit: Limit,
-    /// SLOs: recorded only.
-    pub slos: Vec<Slo>,
-}
-
-/// When a write is safe from a power cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Before its reply.
-    Always,
-    /// Within a second of its reply.
-    EverySecond,
-    /// When the system writes it.
-    Never,
-}
-
-impl Durability {
-    /// The words of the configuration.
-    pub const WORDS: [(&'static str, Self); 3] = [
-        ("always", Self::Always),
-        ("every 1s", Self::EverySecond),
-        ("never", Self::Never),
-    ];
-
-    /// The word of the configuration.
-    pub const fn name(self) -> &'static str {
-        Self::WORDS[self as usize].0
-    }
-}
-
-/// `tenant.reserve`: normalised to 1 KiB a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reserve {
-    /// Reads.
-    pub get: Option<Rate>,
-    /// Writes.
-    pub put: Option<Rate>,
-}
-
-/// `tenant.limit`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
-    /// Requests.
-    pub requests: Option<Rate>,
-    /// Bytes, in and out together.
-    pub bytes: Option<ByteRate>,
-    /// After a pause so much time's worth may come at once.
-    pub burst: Time,
-    /// Longest wait before -THROTTLED.
-    pub max_wait: Time,
-}
-
-/// `[[tenant.slo]]`: recorded only.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Slo {
-    /// The class of requests.
-    pub class: Class,
-    /// Percentile and what it should not exceed.
-    pub latency: Option<(f64, Time)>,
-    /// Rate that should be served.
-    pub throughput: Option<Rate>,
-    /// Offered rate up to which it holds.
-    pub contract: Option<Rate>,
-    /// 1 to 100.
-    pub importance: u32,
+    /// What it is promised and held to.
+    pub terms: Terms,
 }
 
 /// What the command line says instead of the file.

@@ -1,22 +1,14 @@
 //! From sections to structs: the one place that knows which key fills which field.
 
 use server::tenants::{Password, Plain};
+use settings::promise::Terms;
 use settings::{Section, TimeOrNever};
-use telemetry::Class;
 
 use super::admin;
 use super::{
-    Config, Control, Device, Durability, Engine, Limit, Memory, Overrides, Pick, Reserve,
-    Scheduler, Server, Slo, Tenant, Tls, TlsFiles,
+    Config, Control, Device, Engine, Memory, Overrides, Pick, Scheduler, Server, Tenant, Tls,
+    TlsFiles,
 };
-
-/// The classes that an SLO may be about.
-const SLO_CLASSES: [(&str, Class); 4] = [
-    ("get", Class::Get),
-    ("put", Class::Put),
-    ("multiget", Class::Multiget),
-    ("scan", Class::Scan),
-];
 
 /// The whole configuration; none when a part that has no default is missing or wrong.
 pub(super) fn config(root: &Section, overrides: &Overrides) -> Option<Config> {
@@ -198,29 +190,18 @@ fn control(section: &Section) -> Control {
 
 fn tenant(section: &Section) -> Option<Tenant> {
     let name = name(section);
-    let slos = slos(section);
+    let terms = Terms::read(section);
     let (password, plain) = password(section);
-    let tenant = Tenant {
-        name: name.clone().unwrap_or_default(),
+    // What may be missing comes last, so that all that is wrong is found.
+    Some(Tenant {
         password,
         plain,
         admin: section.get_or_default("admin"),
         max_connections: section.get("max_connections"),
         request_memory: section.get("request_memory"),
-        weight: section.get_or_default("weight"),
-        sync: section
-            .word("sync", &Durability::WORDS)
-            .unwrap_or(Durability::EverySecond),
-        cache: section.get("cache"),
-        block_cache: section.get("block_cache"),
-        write_buffers: section.get("write_buffers"),
-        reserved_permits: section.get_or_default("reserved_permits"),
-        contract: section.get("contract"),
-        reserve: reserve(&section.table("reserve")),
-        limit: limit(&section.table("limit")),
-        slos: slos.clone().unwrap_or_default(),
-    };
-    (name.is_some() && slos.is_some()).then_some(tenant)
+        name: name?,
+        terms: terms?,
+    })
 }
 
 fn name(section: &Section) -> Option<String> {
@@ -234,67 +215,6 @@ fn name(section: &Section) -> Option<String> {
         );
     }
     Some(name)
-}
-
-fn reserve(section: &Section) -> Reserve {
-    Reserve {
-        get: section.get("get"),
-        put: section.get("put"),
-    }
-}
-
-fn limit(section: &Section) -> Limit {
-    Limit {
-        requests: section.get("requests"),
-        bytes: section.get("bytes"),
-        burst: section.get_or_default("burst"),
-        max_wait: section.get_or_default("max_wait"),
-    }
-}
-
-fn slos(section: &Section) -> Option<Vec<Slo>> {
-    let titled = |slo: &Section, place: usize| match slo.raw_text("class") {
-        Some(class) => format!("slo {class:?}"),
-        None => format!("slo number {}", place + 1),
-    };
-    let slos: Vec<Option<Slo>> = section.tables("slo", titled).iter().map(slo).collect();
-    if !slos.is_empty() {
-        let what = "SLOs are recorded and shown but not yet enforced: there is no controller in this version";
-        section.warn(
-            "slo",
-            what,
-            "keep promises with weight, reserve and reserved_permits until then",
-        );
-    }
-    slos.into_iter().collect()
-}
-
-fn slo(section: &Section) -> Option<Slo> {
-    let latency_section = section.table("latency");
-    let percentile = latency_section.get("p");
-    let at_most = latency_section.get("at_most");
-    let throughput = section.get("throughput");
-    if !latency_section.present() && !section.gives("throughput") {
-        let advice = "add latency = { p = 99.0, at_most = \"20ms\" } or throughput = \"40/s\"";
-        section.error("class", "promises nothing", advice);
-    }
-    let (contract, importance) = (
-        section.get("contract"),
-        section.get_or_default("importance"),
-    );
-    let class = section.word("class", &SLO_CLASSES);
-    let latency = if latency_section.present() {
-        Some((percentile?, at_most?))
-    } else {
-        None
-    };
-    Some(Slo {
-        class: class?,
-        latency,
-        throughput,
-        contract,
-        importance,
-    })
 }
 
 /// A tenant's password, whichever way it is given.

@@ -3,9 +3,10 @@
 use std::fmt::{Display, Write};
 
 use server::tenants::Password;
+use settings::promise::Durability;
 
 use super::footprint::{whole, Footprint};
-use super::{Config, Durability, Memory, Pick, Server, Tenant};
+use super::{Config, Memory, Pick, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
@@ -203,10 +204,14 @@ fn tenants(text: &mut String, config: &Config) {
     if config.tenants.is_empty() {
         return;
     }
-    let total: f64 = config.tenants.iter().map(|tenant| tenant.weight).sum();
+    let total: f64 = config
+        .tenants
+        .iter()
+        .map(|tenant| tenant.terms.weight)
+        .sum();
     line(text, "When all tenants want more than there is, they get:");
     for tenant in &config.tenants {
-        one(text, tenant, 100.0 * tenant.weight / total);
+        one(text, tenant, 100.0 * tenant.terms.weight / total);
     }
 }
 
@@ -239,14 +244,14 @@ fn one(text: &mut String, tenant: &Tenant, percent: f64) {
         text,
         format_args!(
             "  {percent:5.1} %  {} (weight {}), {password}.",
-            tenant.name, tenant.weight
+            tenant.name, tenant.terms.weight
         ),
     );
     let mut said = Vec::new();
     if tenant.admin {
         said.push("It may administer the server.".into());
     }
-    said.push(match tenant.sync {
+    said.push(match tenant.terms.sync {
         Durability::Always => "Writes are on the disk before they are answered.".into(),
         Durability::EverySecond => {
             "Writes are safe within a second; a power cut can cost the last second's.".into()
@@ -266,8 +271,8 @@ fn one(text: &mut String, tenant: &Tenant, percent: f64) {
 /// What it gets whatever the others want.
 fn promises(said: &mut Vec<String>, tenant: &Tenant) {
     let rates = [
-        (tenant.reserve.get, "reads"),
-        (tenant.reserve.put, "writes"),
+        (tenant.terms.reserve.get, "reads"),
+        (tenant.terms.reserve.put, "writes"),
     ];
     let promised: Vec<String> = rates
         .into_iter()
@@ -279,12 +284,12 @@ fn promises(said: &mut Vec<String>, tenant: &Tenant) {
             list(&promised)
         ));
     }
-    match tenant.reserved_permits {
+    match tenant.terms.reserved_permits {
         0 => {}
         1 => said.push("1 handler is kept free for it.".into()),
         permits => said.push(format!("{permits} handlers are kept free for it.")),
     }
-    if let Some(contract) = tenant.contract {
+    if let Some(contract) = tenant.terms.contract {
         said.push(format!(
             "Promises hold while it offers at most {contract}; beyond, best effort."
         ));
@@ -296,9 +301,9 @@ fn promises(said: &mut Vec<String>, tenant: &Tenant) {
         said.push(format!("Its requests and replies may hold {bytes}."));
     }
     for (what, bytes) in [
-        ("object cache", tenant.cache),
-        ("block cache", tenant.block_cache),
-        ("write buffers", tenant.write_buffers),
+        ("object cache", tenant.terms.cache),
+        ("block cache", tenant.terms.block_cache),
+        ("write buffers", tenant.terms.write_buffers),
     ] {
         if let Some(bytes) = bytes {
             said.push(format!("Its part of the {what} is {bytes}."));
@@ -308,13 +313,21 @@ fn promises(said: &mut Vec<String>, tenant: &Tenant) {
 
 /// What it is held to.
 fn limits(said: &mut Vec<String>, tenant: &Tenant) {
-    let requests = tenant.limit.requests.map(|rate| format!("{rate} requests"));
-    let bytes = tenant.limit.bytes.map(|rate| format!("{rate} in and out"));
+    let requests = tenant
+        .terms
+        .limit
+        .requests
+        .map(|rate| format!("{rate} requests"));
+    let bytes = tenant
+        .terms
+        .limit
+        .bytes
+        .map(|rate| format!("{rate} in and out"));
     let limits: Vec<String> = requests.into_iter().chain(bytes).collect();
     if limits.is_empty() {
         return;
     }
-    let (burst, wait) = (tenant.limit.burst, tenant.limit.max_wait);
+    let (burst, wait) = (tenant.terms.limit.burst, tenant.terms.limit.max_wait);
     said.push(format!(
         "Never more than {}; {burst} of that may come at once; a request that would wait",
         list(&limits)
@@ -324,7 +337,7 @@ fn limits(said: &mut Vec<String>, tenant: &Tenant) {
 
 /// What is recorded and not enforced.
 fn wishes(said: &mut Vec<String>, tenant: &Tenant) {
-    for slo in &tenant.slos {
+    for slo in &tenant.terms.slos {
         let latency = slo
             .latency
             .map(|(p, time)| format!("{p} % of requests within {time}"));
@@ -332,7 +345,7 @@ fn wishes(said: &mut Vec<String>, tenant: &Tenant) {
         let targets: Vec<String> = latency.into_iter().chain(throughput).collect();
         said.push(format!(
             "Wished for {}, not yet enforced: {}.",
-            slo.class.name(),
+            slo.class,
             list(&targets)
         ));
     }

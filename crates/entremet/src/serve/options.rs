@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use server::tenants::{Durability, Limit, Settings, Slo, TenantSpec, DEFAULT};
 use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning};
-use settings::units;
+use settings::{promise, units};
 use stage::Discipline;
+use telemetry::Class;
 
 use super::certificates::Certificates;
 use super::clocks::{wall_ms, Monotonic};
@@ -122,31 +123,31 @@ pub fn tenants(config: &Config) -> Vec<TenantSpec> {
 }
 
 fn tenant(tenant: &config::Tenant) -> TenantSpec {
-    let limit = &tenant.limit;
+    let terms = &tenant.terms;
     let settings = Settings {
         admin: tenant.admin,
         connections_max: tenant.max_connections,
-        weight: tenant.weight,
-        reserved_permits: tenant.reserved_permits,
-        reserve_get_per_s: tenant.reserve.get.map(units::Rate::per_s),
-        reserve_put_per_s: tenant.reserve.put.map(units::Rate::per_s),
+        weight: terms.weight,
+        reserved_permits: terms.reserved_permits,
+        reserve_get_per_s: terms.reserve.get.map(units::Rate::per_s),
+        reserve_put_per_s: terms.reserve.put.map(units::Rate::per_s),
         limit: Limit {
-            requests_per_s: limit.requests.map(units::Rate::per_s),
-            bytes_per_s: limit.bytes.map(units::ByteRate::per_s),
-            burst_ns: Some(limit.burst.ns()),
-            wait_ns_max: Some(limit.max_wait.ns()),
+            requests_per_s: terms.limit.requests.map(units::Rate::per_s),
+            bytes_per_s: terms.limit.bytes.map(units::ByteRate::per_s),
+            burst_ns: Some(terms.limit.burst.ns()),
+            wait_ns_max: Some(terms.limit.max_wait.ns()),
         },
-        contract_per_s: tenant.contract.map(units::Rate::per_s),
-        durability: match tenant.sync {
-            config::Durability::Always => Durability::Always,
-            config::Durability::EverySecond => Durability::EverySecond,
-            config::Durability::Never => Durability::Never,
+        contract_per_s: terms.contract.map(units::Rate::per_s),
+        durability: match terms.sync {
+            promise::Durability::Always => Durability::Always,
+            promise::Durability::EverySecond => Durability::EverySecond,
+            promise::Durability::Never => Durability::Never,
         },
-        cache_bytes: tenant.cache.map(units::Bytes::get),
-        block_cache_bytes: tenant.block_cache.map(units::Bytes::get),
-        write_buffer_bytes: tenant.write_buffers.map(units::Bytes::get),
+        cache_bytes: terms.cache.map(units::Bytes::get),
+        block_cache_bytes: terms.block_cache.map(units::Bytes::get),
+        write_buffer_bytes: terms.write_buffers.map(units::Bytes::get),
         request_bytes: tenant.request_memory.map(units::Bytes::get),
-        slos: tenant.slos.iter().map(slo).collect(),
+        slos: terms.slos.iter().filter_map(slo).collect(),
     };
     TenantSpec {
         name: tenant.name.clone(),
@@ -156,16 +157,17 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
     }
 }
 
-fn slo(slo: &config::Slo) -> Slo {
-    Slo {
-        class: slo.class,
+/// None for a class that is not known: the language knows no such word.
+fn slo(slo: &promise::Slo) -> Option<Slo> {
+    Some(Slo {
+        class: Class::from_name(&slo.class)?,
         latency: slo
             .latency
             .map(|(percentile, at_most)| (percentile, at_most.ns())),
         throughput_per_s: slo.throughput.map(units::Rate::per_s),
         contract_per_s: slo.contract.map(units::Rate::per_s),
         importance: slo.importance,
-    }
+    })
 }
 
 fn listen(config: &Config, certificates: &Certificates) -> Vec<Listen> {
@@ -182,4 +184,38 @@ fn listen(config: &Config, certificates: &Certificates) -> Vec<Listen> {
         }));
     }
     listen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{parse, Overrides};
+    use workload::scenario::{promise::promise, Scenario};
+
+    /// What a server and what the simulator make of the same keys.
+    fn promised(keys: &str) -> [policy::Promise; 2] {
+        let tenant = format!("[[tenant]]\nname = 'web'\n{keys}\n");
+        let loaded = parse("test.toml", &tenant, &Overrides::default()).expect("good");
+        let served = tenants(&loaded.config)[0].settings.promise();
+        let scenario = format!("{tenant}[[tenant.load]]\nloop = 'closed'\n");
+        let loaded = Scenario::from_text(&scenario, "test.toml").expect("good");
+        [served, promise(&loaded.scenario.tenants[0].terms)]
+    }
+
+    #[test]
+    fn a_server_and_the_simulator_keep_the_same_promise() {
+        let everything = "
+            weight = 2.5
+            reserved_permits = 3
+            contract = '900/s'
+            reserve = { get = '60/min', put = '2/s' }
+            limit = { requests = '1k/s', bytes = '1MB/s', burst = '20ms', max_wait = '10ms' }";
+        let [served, simulated] = promised(everything);
+        assert_eq!(served, simulated);
+        assert_eq!(served.reserved_per_s, [1.0, 2.0]);
+        assert_eq!(served.limit.max_wait_ns, 10_000_000);
+        let [served, simulated] = promised("");
+        assert_eq!(served, simulated);
+        assert_eq!(served, policy::Promise::share(1.0));
+    }
 }

@@ -112,6 +112,22 @@ const DEVICE_QUEUE_MAX: usize = 4096;
 const DEVICE_QUANTA_PER_ROUND: u64 = 8;
 
 impl DispatchOptions<1> {
+    /// Threads that work for whoever is next, `permits` of them; their one resource is their time. Who has had less than
+    /// its share may use as many again.
+    #[must_use]
+    pub fn handlers(permits: u32) -> Self {
+        let meter = Meter {
+            requests: 0,
+            bytes: [false],
+        };
+        let per_s = [u64::from(permits) * 1_000_000_000];
+        DispatchOptions {
+            permits,
+            extra_permits: permits,
+            ..DispatchOptions::new(per_s, meter)
+        }
+    }
+
     /// One device, its one resource counted as prices are, in millionths of a VOP. `floor_per_s` (VOPs a second)
     /// sets the length of quanta and rounds only; no I/O is larger than `chunk_bytes`.
     #[must_use]
@@ -204,25 +220,6 @@ impl Allocation {
         Allocation {
             weight,
             ..Allocation::default()
-        }
-    }
-
-    /// At the stage where requests come in: rates are counted there, and nowhere else. A turn there ends before the next
-    /// begins, so there is no permit to keep free.
-    #[must_use]
-    pub fn of_requests(&self) -> Self {
-        Allocation {
-            reserved_permits: 0,
-            ..*self
-        }
-    }
-
-    /// At a stage behind it, of which permits are what is outstanding below: the share and the reserved permits.
-    #[must_use]
-    pub fn of_permits(&self) -> Self {
-        Allocation {
-            reserved_permits: self.reserved_permits,
-            ..Allocation::share(self.weight)
         }
     }
 }

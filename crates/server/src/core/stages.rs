@@ -46,20 +46,11 @@ pub fn request_stage(shared: &Shared) -> DispatchOptions<RESOURCES> {
 /// The handler stage of one core: its part of the handler threads.
 pub fn handler_stage(shared: &Shared) -> DispatchOptions<1> {
     let permits = (shared.options.engine.handlers / shared.options.cores).max(1) as u32;
-    let per_s = [u64::from(permits) * 1_000_000_000];
     DispatchOptions {
         discipline: shared.tuning().discipline,
-        permits,
-        extra_permits: permits,
         queue_max: QUEUE_MAX,
         seed: shared.options.seed,
-        ..DispatchOptions::new(
-            per_s,
-            Meter {
-                requests: 0,
-                bytes: [false],
-            },
-        )
+        ..DispatchOptions::handlers(permits)
     }
 }
 

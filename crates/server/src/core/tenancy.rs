@@ -35,16 +35,18 @@ impl Core {
 
     /// Takes over a tenant's settings.
     pub(super) fn configure(&mut self, tenant: &Tenant, now: Nanos) {
-        let settings = tenant.settings();
+        let promise = tenant.settings().promise();
         let cores = self.shared.options.cores;
         // Tenants begin at different cores, or the first would hold all that are reserved singly.
         let seat = (self.id + tenant.id.0 as usize) % cores;
-        self.stage
-            .configure(now, tenant.id, &settings.request_allocation());
-        let share = policy::dispatch::Allocation::share(settings.weight);
+        self.stage.configure(now, tenant.id, &promise.at_requests());
+        let share = policy::dispatch::Allocation::share(promise.weight);
         self.returns.configure(now, tenant.id, &share);
-        self.handlers
-            .configure(now, tenant.id, &settings.handler_allocation(seat, cores));
+        self.handlers.configure(
+            now,
+            tenant.id,
+            &promise.at_handlers(seat as u32, cores as u32),
+        );
     }
 
     /// A tenant is gone: its connections are closed, each in a turn, and then it is forgotten.

@@ -136,19 +136,16 @@ impl Shared {
     fn feasible(&self, settings: &Settings, others: &Totals) -> Result<(), RegistryError> {
         let all = others.with(settings);
         let refused = |text: String| Err(RegistryError::Infeasible(text));
-        if let Some(limit) = settings
-            .limit
-            .requests_per_s
-            .filter(|limit| settings.reserved_per_s() > *limit)
-        {
-            let reserved = settings.reserved_per_s();
+        let promised = settings.promise().requests_per_s();
+        let limit = settings.limit.requests_per_s;
+        if let Some(limit) = limit.filter(|limit| promised > *limit) {
             return refused(format!(
-                "reservations come to {reserved}/s, more than the limit of {limit}/s lets through"
+                "reservations come to {promised}/s, more than the limit of {limit}/s lets through"
             ));
         }
         let reserved = all.reserved_per_s;
         let capacity = self.options.capacity.requests_per_s * self.options.cores as u64;
-        if settings.reserved_per_s() > 0.0 && reserved > capacity as f64 {
+        if promised > 0.0 && reserved > capacity as f64 {
             let text = format!("reservations of all tenants would come to {reserved}/s, but the cores serve {capacity}/s");
             return refused(text);
         }

@@ -1,6 +1,6 @@
 //! What a tenant is promised and held to, as the server uses it.
 
-use policy::dispatch::Allocation;
+use policy::Promise;
 use serde::{Deserialize, Serialize};
 use telemetry::Class;
 
@@ -114,26 +114,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Requests per second promised, reads and writes together, normalised to 1 KiB.
-    pub fn reserved_per_s(&self) -> f64 {
-        self.reserve_get_per_s.unwrap_or(0.0) + self.reserve_put_per_s.unwrap_or(0.0)
-    }
-
-    /// Normalised requests per second promised, in the order of [`policy::profile::Request::ALL`]; 0: none.
-    pub fn reservation(&self) -> policy::provision::Reservation {
-        [self.reserve_get_per_s, self.reserve_put_per_s].map(Option::unwrap_or_default)
-    }
-
-    /// What the tenant is entitled to at the request stage, the same on every core: rates count what other cores
-    /// serve too.
-    pub fn request_allocation(&self) -> Allocation {
+    /// What these settings promise, and what they hold the tenant to; `policy` says what that comes to at each stage.
+    pub fn promise(&self) -> Promise {
         let default = policy::dispatch::Limit::default();
-        let reserved_per_s = self.reserved_per_s();
-        Allocation {
+        Promise {
             weight: self.weight,
-            // A core serves one turn at a time: there is no permit to keep free.
-            reserved_permits: 0,
-            reservation_per_s: (reserved_per_s > 0.0).then_some(reserved_per_s),
+            reserved_permits: self.reserved_permits,
+            reserved_per_s: [self.reserve_get_per_s, self.reserve_put_per_s]
+                .map(Option::unwrap_or_default),
             limit: policy::dispatch::Limit {
                 requests_per_s: self.limit.requests_per_s,
                 bytes_per_s: self.limit.bytes_per_s,
@@ -141,19 +129,6 @@ impl Settings {
                 max_wait_ns: self.limit.wait_ns_max.unwrap_or(default.max_wait_ns),
             },
             contract_per_s: self.contract_per_s,
-        }
-    }
-
-    /// What the tenant is entitled to at the handler stage of one of `cores` cores, counted from `seat` (0 for the
-    /// one that gets the first of the reserved permits): its weight, and its part of the reserved permits, which
-    /// come to exactly their number over all cores. Rates were counted at the request stage.
-    pub fn handler_allocation(&self, seat: usize, cores: usize) -> Allocation {
-        let (cores, seat) = (cores as u32, seat as u32);
-        let reserved_permits =
-            self.reserved_permits / cores + u32::from(seat < self.reserved_permits % cores);
-        Allocation {
-            reserved_permits,
-            ..Allocation::share(self.weight)
         }
     }
 }
@@ -200,36 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserved_permits_are_divided_without_loss() {
-        for reserved_permits in 0..9 {
-            for cores in 1..5 {
-                let settings = Settings {
-                    reserved_permits,
-                    ..Settings::default()
-                };
-                let parts: Vec<u32> = (0..cores)
-                    .map(|seat| settings.handler_allocation(seat, cores).reserved_permits)
-                    .collect();
-                assert_eq!(parts.iter().sum::<u32>(), reserved_permits);
-                assert!(reserved_permits == 0 || parts[0] >= 1);
-            }
-        }
-    }
-
-    #[test]
-    fn reservations_for_reads_and_writes_are_one_rate() {
-        let settings = Settings {
-            reserve_get_per_s: Some(2_000.0),
-            reserve_put_per_s: Some(500.0),
-            ..Settings::default()
-        };
-        assert_eq!(
-            settings.request_allocation().reservation_per_s,
-            Some(2_500.0)
-        );
-        assert_eq!(
-            Settings::default().request_allocation(),
-            Allocation::default()
-        );
+    fn what_was_not_set_promises_nothing_but_a_share() {
+        assert_eq!(Settings::default().promise(), Promise::share(1.0));
     }
 }

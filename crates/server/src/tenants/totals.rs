@@ -34,7 +34,7 @@ impl Totals {
     pub fn with(mut self, settings: &Settings) -> Self {
         self.operators += u64::from(settings.admin);
         self.weight += settings.weight;
-        self.reserved_per_s += settings.reserved_per_s();
+        self.reserved_per_s += settings.promise().requests_per_s();
         self.reserved_permits += u64::from(settings.reserved_permits);
         for (claimed, memory) in self.memories.iter_mut().zip(&MEMORIES) {
             match (memory.allotment)(settings) {
@@ -50,7 +50,7 @@ impl Totals {
     pub fn without(mut self, settings: &Settings) -> Self {
         self.operators -= u64::from(settings.admin);
         self.weight -= settings.weight;
-        self.reserved_per_s -= settings.reserved_per_s();
+        self.reserved_per_s -= settings.promise().requests_per_s();
         self.reserved_permits -= u64::from(settings.reserved_permits);
         for (claimed, memory) in self.memories.iter_mut().zip(&MEMORIES) {
             match (memory.allotment)(settings) {

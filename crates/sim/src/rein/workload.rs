@@ -4,10 +4,11 @@ use crate::spec::{
     AheadKnown, Arrivals, Cluster, Control, CostKnown, KeyCount, Noise, Redundancy, Requests,
     Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
 };
-use policy::dispatch::{Allocation, Discipline};
+use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
 use policy::Nanos;
+use policy::Promise;
 use workload::draw::{Popularity, Sizes};
 use workload::rng::{mix64, Rng};
 use workload::trace::multiget::Lists;
@@ -203,7 +204,7 @@ impl Setting {
             tenants: vec![Tenant {
                 name: "all".into(),
                 group: "all".into(),
-                allocation: Allocation::share(1.0),
+                promise: Promise::share(1.0),
                 partitions: self.nodes,
                 streams: vec![Stream {
                     arrivals: Arrivals::Poisson { per_s: 1.0 },

@@ -119,9 +119,10 @@ fn device(section: &Section) -> Option<Disk> {
     let found = models.into_iter().find(|(name, _)| *name == word);
     let model = found.and_then(|(_, model)| model);
     let (cached, depth) = (section.get("cached"), section.get("depth"));
+    let handlers = section.get("handlers");
     if model.is_none() {
-        for (key, set) in [("cached", cached.is_some()), ("depth", depth.is_some())] {
-            if set {
+        for key in ["cached", "depth", "handlers"] {
+            if section.gives(key) {
                 let advice = "set cluster.device to \"ssd\" or \"hdd\", or leave it out";
                 section.error(key, "is of a device, and nodes have none", advice);
             }
@@ -130,6 +131,7 @@ fn device(section: &Section) -> Option<Disk> {
     Some(Disk {
         model: model?,
         depth: depth.unwrap_or(32),
+        handlers,
         cached: cached.unwrap_or(0.0),
         largest_bytes: LARGEST_BYTES,
     })

@@ -37,20 +37,24 @@ name = "web"
 
 * Keys, popularity, sizes, phases, weights, reservations, limits and contracts are those of the scenario. `connections` times `depth`
   of a closed loop are as many clients with one request outstanding each.
+* Each node keeps a tenant's reservation, limit and contract whole, as a server does: four nodes let four times the limit through.
+  With `weights = "exchange"` these rates are those of the whole cluster. From the controller's first step on, each node has a part
+  of them, as of the tenant's share.
 * `get`, `put` and `multiget` only; a `put` goes to a partition's first replica, and copying it to the others costs nothing; `poisson` and
   `constant` arrivals and closed loops only; no traces, no spikes. A scenario that asks for more is refused, with everything that it
   asks for.
 * An operation takes a time drawn around its mean, and what it needs of `bandwidth_in`, `requests` and `bandwidth_out`, one after
   the other, each first come, first served. What a limit refuses has failed, as `THROTTLED`; it has used bytes in and a request all the
-  same, and no processor.
+  same, and no processor. Who sends an operation twice (`again`) takes the copy that was served.
 * `placement`, `weights`, `replica = "windows"` and `scheduler = "fair"` are the four mechanisms of Pisces
   ([theory](../theory/placement.md)); each can be played without the others. The controller has only what nodes measured: it
   knows no popularity, no rate and no load of the scenario. A partition that moves is at once where it goes.
 * Where nothing is said, senders take no time, nodes see at once what comes, and machines never pause. `reply`, `look` and `[[pause]]` give them
   what real ones have: a processor for which replies wait, turns between two looks at the network, and hosts and kernels that take the processor away.
-* With `device`, an operation that its node has served goes on to a second stage, before a modelled disk: I/Os are of the value's size, 4 KiB at least, reads
-  anywhere in 64 GiB, writes one after the other. There are no syncs, flushes or compactions, nobody chooses what is in memory, reservations hold at
-  the first stage only, and reserved permits at this one (a server keeps handlers free instead). A pause does not stop the disk.
+* With `device`, an operation that its node has served waits for a handler, and the handler for a modelled disk; a stage stands before each. `handlers`
+  says how many there are, and `reserved_permits` are kept free of them, as on a server. I/Os are of the value's size, 4 KiB at least, reads anywhere in
+  64 GiB, writes one after the other. There are no syncs, flushes or compactions, nobody chooses what is in memory, and reservations hold at the first
+  stage only: nothing is priced for the device. A pause does not stop the disk.
 * A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
 * Nothing is sent after the end. Replies are waited for as long as `drain` says, and their latencies count; a request without one has failed, as

@@ -13,11 +13,16 @@ pub(super) fn tenants(
     cluster: &cluster::Read,
     problems: &mut Vec<String>,
 ) -> Vec<Tenant> {
+    let handlers = cluster
+        .cluster
+        .device
+        .as_ref()
+        .and_then(|device| device.handlers);
     let mut one = |tenant: &scenario::Tenant| {
-        let allocation = tenant.promise.allocation;
-        if allocation.reserved_permits > 0 && cluster.cluster.device.is_none() {
+        let promise = scenario::promise::promise(&tenant.terms);
+        if promise.reserved_permits > 0 && handlers.is_none() {
             problems.push(format!(
-                "tenant {:?}: `reserved_permits` are kept free before a device, and there is none; give `cluster.device`, or leave them out",
+                "tenant {:?}: `reserved_permits` are handlers kept free, and there are none; give `cluster.device` and `cluster.handlers`, or leave them out",
                 tenant.name
             ));
         }
@@ -36,7 +41,7 @@ pub(super) fn tenants(
         Tenant {
             name: tenant.name.clone(),
             group: tenant.group.clone(),
-            allocation,
+            promise,
             partitions: cluster.partitions,
             streams,
         }
@@ -44,12 +49,11 @@ pub(super) fn tenants(
     let tenants: Vec<Tenant> = scenario.tenants.iter().map(&mut one).collect();
     let reserved = tenants
         .iter()
-        .map(|t| u64::from(t.allocation.reserved_permits));
+        .map(|t| u64::from(t.promise.reserved_permits));
     let reserved: u64 = reserved.sum();
-    let depth = cluster.cluster.device.as_ref().map(|device| device.depth);
-    if let Some(depth) = depth.filter(|depth| reserved > 0 && reserved >= u64::from(*depth)) {
+    if let Some(handlers) = handlers.filter(|all| reserved > 0 && reserved >= u64::from(*all)) {
         problems.push(format!(
-            "`reserved_permits` of all tenants come to {reserved}, and of a depth of {depth} one is shared; reserve less, or give `cluster.depth` more"
+            "`reserved_permits` of all tenants come to {reserved}, and of {handlers} handlers one is shared; reserve less, or give `cluster.handlers` more"
         ));
     }
     tenants

@@ -104,10 +104,10 @@ impl World<'_> {
                 continue;
             }
             group.nodes = partition.nodes.iter().copied().filter(alive).collect();
-            let allocation = &self.spec.tenants[group.tenant as usize].allocation;
+            let promise = &self.spec.tenants[group.tenant as usize].promise;
             let homes = &mut self.controller.homes[group.tenant as usize];
             let (nodes, admit) = (&mut self.nodes, |node: &mut Node| {
-                node.admit(now, group.tenant, allocation)
+                node.admit(now, group.tenant, promise)
             });
             group.served_ns = vec![0.0; group.nodes.len()];
             group.principals.clear();
@@ -149,8 +149,8 @@ impl World<'_> {
         let tenants = spec.tenants.iter().zip(&takers);
         let tenants: Vec<TenantSeen> = tenants
             .map(|(tenant, taker)| TenantSeen {
-                weight: tenant.allocation.weight,
-                reserved: tenant.allocation.reservation_per_s.unwrap_or(0.0) * operation_ns,
+                weight: tenant.promise.weight,
+                reserved: tenant.promise.requests_per_s() * operation_ns,
                 wants_more: taker.wants_more,
                 dominant: taker.used.into_iter().fold(0.0, f64::max),
             })
@@ -210,7 +210,7 @@ impl World<'_> {
         (served, takers)
     }
 
-    /// Tells nodes what tenants may have there. A reservation of the whole system is divided like the shares.
+    /// Tells nodes what tenants may have there. Rates are of the whole system, and divided like the shares.
     fn entitle(&mut self, decided: &placement::Decided) {
         let now = self.agenda.now();
         let mut sums = vec![0.0; self.spec.tenants.len()];
@@ -218,11 +218,10 @@ impl World<'_> {
             sums[local.tenant as usize] += local.share;
         }
         for local in &decided.shares {
-            let mut allocation = self.spec.tenants[local.tenant as usize].allocation;
-            allocation.weight = local.share * WHOLE;
+            let promise = &self.spec.tenants[local.tenant as usize].promise;
             let part = local.share / sums[local.tenant as usize].max(f64::MIN_POSITIVE);
-            allocation.reservation_per_s = allocation.reservation_per_s.map(|rate| rate * part);
-            self.nodes[local.node as usize].entitle(now, local.tenant, &allocation);
+            let here = promise.part(local.share * WHOLE, part);
+            self.nodes[local.node as usize].entitle(now, local.tenant, &here);
         }
     }
 }

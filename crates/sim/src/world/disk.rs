@@ -1,29 +1,49 @@
-//! The device under a node: a stage of its own before a modelled disk.
+//! The device under a node: handlers that wait for it, a stage of its own, and a modelled disk.
 
 use super::{Copied, Event, World};
 use crate::prices::{place, Prices, PAGE_BYTES};
-use crate::spec::Disk as Wanted;
+use crate::spec::{Disk as Wanted, Spec};
 use policy::cost::device::Op;
 use policy::device::{self, Device, Io};
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Ticket};
-use policy::{Cost, Nanos, PrincipalId};
+use policy::{Cost, Nanos, PrincipalId, Promise};
 use workload::rng::Rng;
+
+/// More handlers than any run has operations under way.
+const HANDLERS_ANY: u32 = 1 << 20;
+
+/// A handler at work, from when on.
+#[derive(Debug)]
+struct Handling {
+    ticket: Ticket,
+    since: Nanos,
+}
+
+/// An operation that a handler has, and which.
+#[derive(Debug)]
+struct Asked {
+    copy: Copied,
+    handler: usize,
+}
 
 /// An I/O at the device.
 #[derive(Debug)]
 struct Moving {
     /// `None`: the node died meanwhile.
     copy: Option<Copied>,
+    handler: usize,
     principal: PrincipalId,
     ticket: Ticket,
     io: Io,
     since: Nanos,
 }
 
-/// A stage and the disk behind it.
+/// Handlers, a stage, and the disk behind it.
 #[derive(Debug)]
 pub(super) struct Disk {
-    stage: Dispatch<Copied, 1>,
+    handlers: Dispatch<Copied, 1>,
+    handling: slab::Slab<Handling>,
+    stage: Dispatch<Asked, 1>,
     device: Device,
     moving: slab::Slab<Moving>,
     /// Where its log goes on.
@@ -33,11 +53,24 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn new(wanted: &Wanted, prices: &Prices, queue_max: usize, seed: u64) -> Self {
+    pub(super) fn new(
+        wanted: &Wanted,
+        prices: &Prices,
+        queue_max: usize,
+        (spec, seed): (&Spec, u64),
+    ) -> Self {
         let (costs, floor) = (&prices.costs, prices.floor_per_s);
         let mut options = DispatchOptions::device(costs, floor, wanted.depth, wanted.largest_bytes);
         options.queue_max = queue_max;
+        let handlers = DispatchOptions {
+            discipline: spec.scheduler.discipline,
+            queue_max,
+            seed,
+            ..DispatchOptions::handlers(wanted.handlers.unwrap_or(HANDLERS_ANY))
+        };
         Disk {
+            handlers: Dispatch::new(handlers),
+            handling: slab::Slab::new(),
             stage: Dispatch::new(options),
             device: Device::new(&wanted.model, seed),
             moving: slab::Slab::new(),
@@ -47,19 +80,42 @@ impl Disk {
     }
 
     /// A tenant shares the device as it shares the node; what it reserved of requests is not known in I/Os.
-    pub(super) fn configure(
-        &mut self,
-        now: Nanos,
-        principal: PrincipalId,
-        allocation: &Allocation,
-    ) {
-        let here = allocation.of_permits();
-        self.stage.configure(now, principal, &here);
+    pub(super) fn configure(&mut self, now: Nanos, principal: PrincipalId, promise: &Promise) {
+        self.handlers
+            .configure(now, principal, &promise.at_handlers(0, 1));
+        let share = Allocation::share(promise.weight);
+        self.stage.configure(now, principal, &share);
+    }
+
+    /// Lets operations have handlers, each of which asks the device at once.
+    fn hand_out(&mut self, now: Nanos) {
+        while let Next::Grant(grant) = self.handlers.next(now) {
+            let handler = self.handling.insert(Handling {
+                ticket: grant.ticket,
+                since: now,
+            });
+            let asked = Asked {
+                copy: grant.item,
+                handler,
+            };
+            // Its queue is as long as the one it came from.
+            let _ = self.stage.enqueue(now, grant.principal, asked);
+        }
+    }
+
+    /// A handler is done: it is charged for its time, as a server's is.
+    fn hand_back(&mut self, now: Nanos, handler: usize) {
+        let Handling { ticket, since } = self.handling.remove(handler);
+        self.handlers.settle(now, ticket, Cost([now - since]));
     }
 
     /// All of a principal's that is here is lost; what the device has begun it ends, for nobody.
     pub(super) fn lose(&mut self, now: Nanos, principal: PrincipalId) -> Vec<Copied> {
-        let mut lost = self.stage.remove(now, principal);
+        let mut lost = self.handlers.remove(now, principal);
+        for asked in self.stage.remove(now, principal) {
+            self.hand_back(now, asked.handler);
+            lost.push(asked.copy);
+        }
         for (_, moving) in &mut self.moving {
             if moving.principal == principal {
                 lost.extend(moving.copy.take());
@@ -89,13 +145,13 @@ impl World<'_> {
         device.is_some_and(|device| put || self.noise.unit() >= device.cached)
     }
 
-    /// An operation waits for its node's device.
+    /// An operation waits for a handler of its node's, who waits for the device.
     pub(super) fn ask_device(&mut self, node: u32, copy: Copied) {
         let now = self.agenda.now();
         let principal = self.ops[copy.op()].principals[copy.copy()];
         if let Some(disk) = &mut self.nodes[node as usize].disk {
             // Its queue is as long as the one it came from.
-            let _ = disk.stage.enqueue(now, principal, copy);
+            let _ = disk.handlers.enqueue(now, principal, copy);
         }
         self.work_device(node);
     }
@@ -108,12 +164,15 @@ impl World<'_> {
         };
         let prices = self.prices.as_ref();
         loop {
+            disk.hand_out(now);
             while let Next::Grant(grant) = disk.stage.next(now) {
-                let op = &self.ops[grant.item.op()];
+                let Asked { copy, handler } = grant.item;
+                let op = &self.ops[copy.op()];
                 let io = disk.io(op.put, op.bytes, &mut self.noise);
                 let moving = Moving {
-                    copy: Some(grant.item),
-                    principal: op.principals[grant.item.copy()],
+                    copy: Some(copy),
+                    handler,
+                    principal: grant.principal,
                     ticket: grant.ticket,
                     io,
                     since: now,
@@ -127,6 +186,7 @@ impl World<'_> {
                     let price =
                         prices.map_or(0, |prices| prices.costs.cost(moved.io.op, moved.io.bytes).0);
                     disk.stage.settle(now, moved.ticket, Cost([price]));
+                    disk.hand_back(now, moved.handler);
                     done.extend(moved.copy.map(|copy| (copy, now - moved.since)));
                 }
                 device::Event::At(at) => {

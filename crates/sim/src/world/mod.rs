@@ -120,7 +120,8 @@ struct Op {
     /// Copies not yet back.
     away: u8,
     answered: bool,
-    refused: bool,
+    /// By copy: its node did not serve it, for a limit.
+    refused: [bool; 2],
 }
 
 /// Where a partition is.

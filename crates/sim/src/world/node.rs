@@ -6,10 +6,10 @@ use super::promised::Promised;
 use super::{Copied, Event, World};
 use crate::prices::Prices;
 use crate::spec::{Noise, Service, Spec};
-use policy::dispatch::{Allocation, DispatchOptions, Grant, Meter, Next, Ordered, Ticket, Verdict};
+use policy::dispatch::{DispatchOptions, Grant, Meter, Next, Ordered, Ticket, Verdict};
 use policy::multiget::Options;
 use policy::replica::Feedback;
-use policy::{Cost, Nanos, PrincipalId};
+use policy::{Cost, Nanos, PrincipalId, Promise};
 use std::collections::BTreeMap;
 use workload::rng::{mix64, Rng};
 
@@ -109,7 +109,7 @@ impl Node {
         };
         Node {
             stage: Ordered::new(options, order),
-            disk: device.map(|(device, prices)| Disk::new(device, prices, QUEUE_MAX, seed)),
+            disk: device.map(|(device, prices)| Disk::new(device, prices, QUEUE_MAX, (spec, seed))),
             tenants: BTreeMap::new(),
             before: Vec::new(),
             capacity_per_s: capacity,
@@ -142,33 +142,27 @@ impl Node {
     }
 
     /// A tenant has something here from now on.
-    pub(super) fn admit(
-        &mut self,
-        now: Nanos,
-        tenant: u32,
-        allocation: &Allocation,
-    ) -> PrincipalId {
+    pub(super) fn admit(&mut self, now: Nanos, tenant: u32, promise: &Promise) -> PrincipalId {
         let next = PrincipalId(self.tenants.len() as u32);
         let principal = *self.tenants.entry(tenant).or_insert(next);
         if principal == next {
-            self.configure(now, principal, allocation);
+            self.configure(now, principal, promise);
             self.before.push(Account::default());
         }
         principal
     }
 
-    /// A tenant is entitled to something else here.
-    pub(super) fn entitle(&mut self, now: Nanos, tenant: u32, allocation: &Allocation) {
+    /// A tenant is promised something else here.
+    pub(super) fn entitle(&mut self, now: Nanos, tenant: u32, promise: &Promise) {
         if let Some(principal) = self.tenants.get(&tenant).copied() {
-            self.configure(now, principal, allocation);
+            self.configure(now, principal, promise);
         }
     }
 
-    fn configure(&mut self, now: Nanos, principal: PrincipalId, allocation: &Allocation) {
-        self.stage
-            .configure(now, principal, &allocation.of_requests());
+    fn configure(&mut self, now: Nanos, principal: PrincipalId, promise: &Promise) {
+        self.stage.configure(now, principal, &promise.at_requests());
         if let Some(disk) = &mut self.disk {
-            disk.configure(now, principal, allocation);
+            disk.configure(now, principal, promise);
         }
     }
 
@@ -204,8 +198,8 @@ impl Node {
             if let Some(disk) = &mut self.disk {
                 lost.extend(disk.lose(now, principal));
             }
-            let allocation = &spec.tenants[tenant as usize].allocation;
-            self.configure(now, principal, allocation);
+            let promise = &spec.tenants[tenant as usize].promise;
+            self.configure(now, principal, promise);
             self.before[principal.index()] = Account::default();
         }
         for (_, serving) in &mut self.serving {
@@ -327,10 +321,11 @@ impl World<'_> {
         let now = self.agenda.now();
         let at = &mut self.nodes[node as usize];
         let op = &mut self.ops[grant.item.op()];
-        op.refused = grant.verdict != Verdict::Serve;
+        let refused = grant.verdict != Verdict::Serve;
+        op.refused[grant.item.copy()] = refused;
         at.promised.begin(op.tag.priority, op.expected_ns);
         let service = &self.spec.cluster.service;
-        let work_ns = match op.refused {
+        let work_ns = match refused {
             true => 0,
             false => {
                 // What it needs of the shared resources comes on top.
@@ -343,7 +338,7 @@ impl World<'_> {
             ticket: grant.ticket,
             began_at: now,
             work_ns,
-            refused: op.refused,
+            refused,
             lost: false,
         }) as u32;
         match &mut at.processors {
@@ -410,7 +405,9 @@ impl World<'_> {
         let op = &mut self.ops[copy.op()];
         at.in_flight -= 1;
         let group = &mut self.groups[op.group as usize];
-        if let Some(place) = group.nodes.iter().position(|other| *other == node) {
+        let here = group.nodes.iter().position(|other| *other == node);
+        // The controller is told what was served.
+        if let Some(place) = here.filter(|_| !op.refused[copy.copy()]) {
             group.served_ns[place] += f64::from(op.expected_ns);
         }
         let expected_ns = f64::from(op.expected_ns);

@@ -16,10 +16,13 @@ impl World<'_> {
         let (copy, request) = (copied.copy(), op.request as usize);
         let (node, response_ns) = (op.nodes[copy], now - op.sent_at[copy]);
         op.away -= 1;
-        let first = !std::mem::replace(&mut op.answered, true);
+        let refused = op.refused[copy];
+        // One copy that is refused is no answer while the other may be served.
+        let first = !op.answered && (!refused || op.away == 0);
+        op.answered |= first;
         let (told, gone, since_ns) = (op.told[copy], op.away == 0, now - op.sent_at[0]);
         let (number, home) = (op.router, op.homes[copy]);
-        let (bytes, put, refused) = (op.bytes, op.put, op.refused);
+        let (bytes, put) = (op.bytes, op.put);
         let tenant = self.groups[op.group as usize].tenant;
         let router = &mut self.routers[number as usize];
         router.selector.replied(now, node, response_ns, told);

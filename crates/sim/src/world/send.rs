@@ -105,7 +105,7 @@ impl World<'_> {
                     told: [Feedback::default(); 2],
                     away: 0,
                     answered: false,
-                    refused: false,
+                    refused: [false; 2],
                 });
                 self.born = self.born.wrapping_add(1);
                 match drawn.place {

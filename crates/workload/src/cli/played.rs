@@ -51,7 +51,7 @@ fn play(args: &LoadArgs, scenario: &Scenario) -> Result<(), WorkloadError> {
     let outcome = outcome?;
     let weight = |name: &str| {
         let tenant = scenario.tenants.iter().find(|tenant| tenant.name == name);
-        tenant.map_or(1.0, |tenant| tenant.promise.weight)
+        tenant.map_or(1.0, |tenant| tenant.terms.weight)
     };
     let output = Output {
         folder: args.out.as_deref(),
@@ -96,7 +96,7 @@ fn left_alone(args: &LoadArgs, scenario: &Scenario) {
             args.target
         );
     }
-    let promised = |tenant: &&scenario::Tenant| !tenant.promise.table.is_empty();
+    let promised = |tenant: &&scenario::Tenant| !tenant.terms.given.is_empty();
     let count = scenario.tenants.iter().filter(promised).count();
     if !args.provision && count > 0 {
         println!(

@@ -13,7 +13,7 @@ mod behaviour;
 pub mod build;
 mod drawn;
 pub mod misbehave;
-mod promise;
+pub mod promise;
 mod provision;
 mod read;
 pub mod reference;
@@ -26,13 +26,13 @@ mod words;
 use std::path::Path;
 use std::time::Duration;
 
+use settings::promise::Terms;
 use settings::Report;
 
 pub use behaviour::{
     Arrivals, Behaviour, Counts, CurveFrom, Curved, Favour, Handshake, Keys, Pace, Replayed, Scale,
     Spike, Values,
 };
-pub use promise::Promise;
 pub use provision::provision;
 pub use run::{run, Event, RunOptions};
 pub use words::words;
@@ -75,8 +75,8 @@ pub struct Tenant {
     pub password: Option<String>,
     /// Workload tag; may be empty.
     pub tag: String,
-    /// What it was promised.
-    pub promise: Promise,
+    /// What it was promised, as it was written.
+    pub terms: Terms,
     /// What it asks, all at once; at least one.
     pub loads: Vec<Load>,
 }

@@ -1,142 +1,63 @@
-//! What a tenant was promised, as `entremet.toml` says it.
+//! What a tenant was promised, as `entremet.toml` says it, for whoever keeps it.
+//!
+//! The load client measures; keeping promises is the work of the server, or of the simulator. So it only hands them on.
 
-use policy::dispatch::{Allocation, Limit};
-use settings::units::{ByteRate, Rate, Time};
-use settings::{Section, Value};
+use policy::dispatch::Limit;
+use policy::Promise;
+use settings::promise::{Durability, Terms};
+use settings::units::{ByteRate, Bytes, Rate};
 
-/// The keys of a `[[tenant]]` of `entremet.toml` that a scenario gives, as they were written.
-///
-/// The load client measures; keeping promises is the server's work. So it only hands them on: to a configuration that
-/// somebody writes (`table`), to `ENTREMET TENANT SET` with `--provision`, or to the simulator (`allocation`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Promise {
-    /// Its weight; 1 where the scenario says nothing.
-    pub weight: f64,
-    /// Its share, permits and rates; where the scenario says nothing, as on a server whose configuration says nothing.
-    pub allocation: Allocation,
-    /// Exactly the keys that were given (`weight`, `sync`, `cache`, `block_cache`, `write_buffers`, `reserved_permits`,
-    /// `contract`, `reserve`, `limit`, `slo`), ready to be put into a `[[tenant]]` table.
-    pub table: toml::Table,
-}
-
-impl Promise {
-    /// REQUIRES: `written` is the tenant's table in the text that `section` reads.
-    pub(super) fn read(section: &Section, written: Option<&toml::Table>) -> Self {
-        check(section);
-        let allocation = allocation(section);
-        let given = |key: &str| Some((key.to_string(), written?.get(key)?.clone()));
-        let names = settings::promise::KEYS
-            .iter()
-            .filter(|key| key.section() == "tenant");
-        Self {
-            weight: allocation.weight,
-            allocation,
-            table: names.filter_map(|key| given(key.name())).collect(),
-        }
-    }
-
-    /// The words of `ENTREMET TENANT SET name …`, and the keys that the command has no option for.
-    pub fn options(&self) -> (Vec<String>, Vec<&'static str>) {
-        let mut words = Vec::new();
-        let mut add = |option: &str, path: &[&str], show: fn(&toml::Value) -> Option<String>| {
-            let mut value = self.table.get(path[0]);
-            for name in &path[1..] {
-                value = value.and_then(|table| table.get(name));
-            }
-            if let Some(word) = value.and_then(show) {
-                words.extend([option.to_string(), word]);
-            }
-        };
-        add("WEIGHT", &["weight"], number);
-        add("RESERVED-PERMITS", &["reserved_permits"], number);
-        add("RESERVE-GET", &["reserve", "get"], rate);
-        add("RESERVE-PUT", &["reserve", "put"], rate);
-        add("LIMIT-REQUESTS", &["limit", "requests"], rate);
-        add("LIMIT-BYTES", &["limit", "bytes"], |value| {
-            let rate: settings::units::ByteRate = value.as_str()?.parse().ok()?;
-            Some(rate.per_s().to_string())
-        });
-        add("CONTRACT", &["contract"], rate);
-        add("CACHE", &["cache"], bytes);
-        add("BLOCK-CACHE", &["block_cache"], bytes);
-        add("WRITE-BUFFERS", &["write_buffers"], bytes);
-        add("SYNC", &["sync"], |value| match value.as_str()? {
-            "every 1s" => Some("EVERYSEC".into()),
-            word => Some(word.to_ascii_uppercase()),
-        });
-        let mut left = Vec::new();
-        let limit = self.table.get("limit");
-        for (key, name) in [("limit.burst", "burst"), ("limit.max_wait", "max_wait")] {
-            if limit.is_some_and(|limit| limit.get(name).is_some()) {
-                left.push(key);
-            }
-        }
-        if self.table.contains_key("slo") {
-            left.push("slo");
-        }
-        (words, left)
-    }
-}
-
-fn number(value: &toml::Value) -> Option<String> {
-    match value {
-        toml::Value::Integer(n) => Some(n.to_string()),
-        toml::Value::Float(n) => Some(n.to_string()),
-        _ => None,
-    }
-}
-
-fn rate(value: &toml::Value) -> Option<String> {
-    let rate: Rate = value.as_str()?.parse().ok()?;
-    Some(rate.per_s().to_string())
-}
-
-fn bytes(value: &toml::Value) -> Option<String> {
-    let bytes: settings::units::Bytes = value.as_str()?.parse().ok()?;
-    Some(bytes.get().to_string())
-}
-
-fn allocation(section: &Section) -> Allocation {
-    let reserve = section.table("reserve");
-    let per_s = |section: &Section, name: &str| section.get(name).map(Rate::per_s);
-    let reserved = [per_s(&reserve, "get"), per_s(&reserve, "put")];
-    let limit = section.table("limit");
-    let bytes: Option<ByteRate> = limit.get("bytes");
-    let ns = |name: &str| limit.get_or_default::<Time>(name).ns();
-    Allocation {
-        weight: section.get_or_default("weight"),
-        reserved_permits: section.get_or_default("reserved_permits"),
-        reservation_per_s: match reserved {
-            [None, None] => None,
-            [get, put] => Some(get.unwrap_or(0.0) + put.unwrap_or(0.0)),
-        },
+/// For the simulator: the same as a server makes of the same keys.
+#[must_use]
+pub fn promise(terms: &Terms) -> Promise {
+    let (reserve, limit) = (&terms.reserve, &terms.limit);
+    Promise {
+        weight: terms.weight,
+        reserved_permits: terms.reserved_permits,
+        reserved_per_s: [reserve.get, reserve.put].map(|rate| rate.map_or(0.0, Rate::per_s)),
         limit: Limit {
-            requests_per_s: per_s(&limit, "requests"),
-            bytes_per_s: bytes.map(ByteRate::per_s),
-            burst_ns: ns("burst"),
-            max_wait_ns: ns("max_wait"),
+            requests_per_s: limit.requests.map(Rate::per_s),
+            bytes_per_s: limit.bytes.map(ByteRate::per_s),
+            burst_ns: limit.burst.ns(),
+            max_wait_ns: limit.max_wait.ns(),
         },
-        contract_per_s: per_s(section, "contract"),
+        contract_per_s: terms.contract.map(Rate::per_s),
     }
 }
 
-/// Reads every other key for the sake of what is wrong with it.
-fn check(section: &Section) {
-    use settings::units::Bytes;
-    ask::<String>(section, &["sync"]);
-    ask::<Bytes>(section, &["cache", "block_cache", "write_buffers"]);
-    for slo in section.tables("slo", |_, place| format!("slo number {}", place + 1)) {
-        ask::<String>(&slo, &["class"]);
-        ask::<Rate>(&slo, &["throughput", "contract"]);
-        ask::<u32>(&slo, &["importance"]);
-        let latency = slo.table("latency");
-        ask::<f64>(&latency, &["p"]);
-        ask::<Time>(&latency, &["at_most"]);
-    }
-}
-
-fn ask<T: Value>(section: &Section, names: &[&str]) {
-    for name in names {
-        let _: Option<T> = section.get(name);
-    }
+/// For a server that runs: the words of `ENTREMET TENANT SET name …`, and the keys given that the command has no option
+/// for. What is not given is left as it is there.
+#[must_use]
+pub fn options(terms: &Terms) -> (Vec<String>, Vec<&'static str>) {
+    let rate = |rate: Option<Rate>| rate.map(|rate| rate.per_s().to_string());
+    let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.get().to_string());
+    let given = |path: &str, word: String| terms.gives(path).then_some(word);
+    let sync = match terms.sync {
+        Durability::Always => "ALWAYS",
+        Durability::EverySecond => "EVERYSEC",
+        Durability::Never => "NEVER",
+    };
+    let limit_bytes = terms.limit.bytes.map(|rate| rate.per_s().to_string());
+    let options = [
+        ("WEIGHT", given("weight", terms.weight.to_string())),
+        (
+            "RESERVED-PERMITS",
+            given("reserved_permits", terms.reserved_permits.to_string()),
+        ),
+        ("RESERVE-GET", rate(terms.reserve.get)),
+        ("RESERVE-PUT", rate(terms.reserve.put)),
+        ("LIMIT-REQUESTS", rate(terms.limit.requests)),
+        ("LIMIT-BYTES", limit_bytes),
+        ("CONTRACT", rate(terms.contract)),
+        ("CACHE", bytes(terms.cache)),
+        ("BLOCK-CACHE", bytes(terms.block_cache)),
+        ("WRITE-BUFFERS", bytes(terms.write_buffers)),
+        ("SYNC", given("sync", sync.into())),
+    ];
+    let words = options
+        .into_iter()
+        .filter_map(|(option, word)| Some([option.to_string(), word?]));
+    let left = ["limit.burst", "limit.max_wait", "slo"];
+    let left = left.into_iter().filter(|path| terms.gives(path));
+    (words.flatten().collect(), left.collect())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Scenario;
+use super::{promise, Scenario};
 use crate::client::control::Control;
 use crate::client::{Identity, Target};
 use crate::error::WorkloadError;
@@ -30,7 +30,7 @@ pub fn provision(
                 "--provision makes tenants, and --anonymous uses none: leave one of them out";
             return Err(WorkloadError::Usage(what.into()));
         };
-        let (options, unset) = tenant.promise.options();
+        let (options, unset) = promise::options(&tenant.terms);
         left.extend(
             unset
                 .iter()

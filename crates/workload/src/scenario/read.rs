@@ -6,12 +6,13 @@ mod pace;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use settings::promise::Terms;
 use settings::units::Time;
 use settings::{Foreign, Reader, Report, Section};
 use toml::de::DeTable;
 
 use super::schema::LANGUAGE;
-use super::{Load, Loaded, Phase, Promise, Scenario, Tenant};
+use super::{Load, Loaded, Phase, Scenario, Tenant};
 use crate::error::WorkloadError;
 
 /// Longest name of several tenants: a number of five digits and a hyphen come behind it.
@@ -34,7 +35,7 @@ pub(super) fn read_all(text: &str, mut report: Report) -> (Option<Scenario>, Rea
         report.error(error.span(), "", format!("not TOML: {}", error.message()));
     }
     let reader = Reader::new(&LANGUAGE, report, !errors.is_empty());
-    // What other languages say is handed on as it was written.
+    // What `[server]` says in another language is handed on as it was written.
     let written: toml::Table = text.parse().unwrap_or_default();
     let scenario = scenario(&reader.root(document.get_ref()), &written);
     (scenario, reader)
@@ -45,13 +46,8 @@ fn scenario(root: &Section, written: &toml::Table) -> Option<Scenario> {
         Some(name) => format!("tenant {name:?}"),
         None => format!("tenant number {}", place + 1),
     };
-    let tables = |place: usize| written.get("tenant")?.get(place)?.as_table();
-    let groups: Vec<Option<Vec<Tenant>>> = root
-        .tables("tenant", titled)
-        .iter()
-        .enumerate()
-        .map(|(place, section)| group(section, tables(place)))
-        .collect();
+    let tenants = root.tables("tenant", titled);
+    let groups: Vec<Option<Vec<Tenant>>> = tenants.iter().map(group).collect();
     let _: Option<Foreign> = root.get("server");
     let server = written.get("server").and_then(toml::Value::as_table);
     let scenario = Scenario {
@@ -82,7 +78,7 @@ fn scenario(root: &Section, written: &toml::Table) -> Option<Scenario> {
 }
 
 /// Tenants alike.
-fn group(section: &Section, written: Option<&toml::Table>) -> Option<Vec<Tenant>> {
+fn group(section: &Section) -> Option<Vec<Tenant>> {
     let group = name(section, "name", GROUP_LENGTH_MAX);
     let count: u32 = section.get_or_default("count");
     let tag: String = section.get_or_default("tag");
@@ -101,7 +97,7 @@ fn group(section: &Section, written: Option<&toml::Table>) -> Option<Vec<Tenant>
             "use 1 to 512 characters",
         );
     }
-    let promise = Promise::read(section, written);
+    let terms = Terms::read(section);
     let titled = |load: &Section, place: usize| match load.raw_text("name") {
         Some(name) => format!("load {name:?}"),
         None => format!("load {}", place + 1),
@@ -130,13 +126,13 @@ fn group(section: &Section, written: Option<&toml::Table>) -> Option<Vec<Tenant>
             );
         }
     }
-    let group = group?;
+    let (group, terms) = (group?, terms?);
     let one = |name: String| Tenant {
         name,
         group: group.clone(),
         password: password.clone(),
         tag: tag.clone(),
-        promise: promise.clone(),
+        terms: terms.clone(),
         loads: loads.clone(),
     };
     Some(match count {

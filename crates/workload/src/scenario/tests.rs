@@ -78,7 +78,7 @@ fn the_example_of_the_reference_is_good() {
     let names: Vec<&str> = scenario.tenants.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(names, ["web-1", "web-2", "web-3", "web-4"]);
     let web = &scenario.tenants[3];
-    assert_eq!((web.group.as_str(), web.promise.weight), ("web", 10.0));
+    assert_eq!((web.group.as_str(), web.terms.weight), ("web", 10.0));
     let (first, phase) = (&web.loads[0].first, &web.loads[0].phases[0]);
     assert_eq!(phase.at, Duration::from_secs(10));
     let rate = |behaviour: &Behaviour| match &behaviour.pace {
@@ -274,9 +274,9 @@ fn promises_are_handed_on() {
         scenario.server["scheduler"]["request"].as_str(),
         Some("fifo")
     );
-    let promise = &scenario.tenants[0].promise;
-    assert_eq!(promise.table.len(), 7);
-    let (words, left) = promise.options();
+    let terms = &scenario.tenants[0].terms;
+    assert_eq!(terms.given.len(), 10);
+    let (words, left) = promise::options(terms);
     assert_eq!(
         words.join(" "),
         "WEIGHT 2.5 RESERVE-GET 1 LIMIT-BYTES 1000 CACHE 1048576 BLOCK-CACHE 2097152 WRITE-BUFFERS 3145728 SYNC EVERYSEC"

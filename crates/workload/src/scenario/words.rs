@@ -55,7 +55,7 @@ pub fn words(scenario: &Scenario) -> String {
             "" => String::new(),
             tag => format!(", tagged {tag}"),
         };
-        let _ = writeln!(text, "\n{title} (weight {}{tag}):", tenant.promise.weight);
+        let _ = writeln!(text, "\n{title} (weight {}{tag}):", tenant.terms.weight);
         for load in &tenant.loads {
             said(&mut text, load);
         }

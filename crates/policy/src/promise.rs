@@ -1,0 +1,87 @@
+//! What a tenant was promised and is held to, and what that comes to at each stage.
+//!
+//! A server makes promises of its configuration, the simulator of a scenario; both take from here what each of their
+//! stages is told. Rates are counted once, where requests come in. Permits are kept free where threads wait for a disk.
+//! A device keeps none free, because its permits are few; it shares by weight, and what was reserved of requests is
+//! priced for it ([`crate::provision`]).
+
+use crate::dispatch::{Allocation, Limit};
+use crate::provision::Reservation;
+
+/// What a tenant was promised and is held to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Promise {
+    /// Share relative to other tenants, 0.001 to 1000.
+    pub weight: f64,
+    /// Handlers kept free for this tenant.
+    pub reserved_permits: u32,
+    /// Reads and writes a second promised, normalised to 1 KiB; 0: none.
+    pub reserved_per_s: Reservation,
+    /// Rates not exceeded.
+    pub limit: Limit,
+    /// Normalised requests a second up to which the rest is kept; `None`: any number.
+    pub contract_per_s: Option<f64>,
+}
+
+impl Promise {
+    /// A share and nothing else.
+    #[must_use]
+    pub fn share(weight: f64) -> Self {
+        Promise {
+            weight,
+            reserved_permits: 0,
+            reserved_per_s: Reservation::default(),
+            limit: Limit::default(),
+            contract_per_s: None,
+        }
+    }
+
+    /// Requests a second promised, reads and writes together.
+    #[must_use]
+    pub fn requests_per_s(&self) -> f64 {
+        self.reserved_per_s.iter().sum()
+    }
+
+    /// At the stage where requests come in, the same on every core: rates count what other cores serve too. A turn there
+    /// ends before the next begins, so there is no permit to keep free.
+    #[must_use]
+    pub fn at_requests(&self) -> Allocation {
+        let reserved = self.requests_per_s();
+        Allocation {
+            weight: self.weight,
+            reserved_permits: 0,
+            reservation_per_s: (reserved > 0.0).then_some(reserved),
+            limit: self.limit,
+            contract_per_s: self.contract_per_s,
+        }
+    }
+
+    /// At the handlers of one of `cores` cores, counted from `seat`: 0 for the one that gets the first of the reserved
+    /// permits. Over all cores they come to exactly their number. Rates were counted where requests came in.
+    #[must_use]
+    pub fn at_handlers(&self, seat: u32, cores: u32) -> Allocation {
+        let (each, over) = (self.reserved_permits / cores, self.reserved_permits % cores);
+        Allocation {
+            reserved_permits: each + u32::from(seat < over),
+            ..Allocation::share(self.weight)
+        }
+    }
+
+    /// At one of several nodes that keep a promise together: this weight there, and this part of the rates, 0 to 1.
+    /// Permits are kept free at every node.
+    #[must_use]
+    pub fn part(&self, weight: f64, part: f64) -> Self {
+        let of = |per_s: Option<f64>| per_s.map(|per_s| per_s * part);
+        Promise {
+            weight,
+            reserved_per_s: self.reserved_per_s.map(|per_s| per_s * part),
+            limit: Limit {
+                requests_per_s: of(self.limit.requests_per_s),
+                bytes_per_s: of(self.limit.bytes_per_s),
+                ..self.limit
+            },
+            contract_per_s: of(self.contract_per_s),
+            ..*self
+        }
+    }
+}
