@@ -1,7 +1,6 @@
 //! Admission that blocks: for threads that do the work themselves, many of them before one resource.
 //!
-//! [`Admission`](crate::admission) is for tasks of one thread; here the callers are RocksDB's threads and the
-//! handlers, and the resource is a device: one dispatch for all of them, because many queues before one
+//! The callers are RocksDB's threads and the handlers, and the resource is a device: one dispatch for all of them, because many queues before one
 //! device defeat scheduling. So the stage is behind a mutex, held for a decision (some hundred nanoseconds beside
 //! I/Os of ten microseconds and more).
 //!
@@ -12,8 +11,7 @@
 
 use crate::stage::{Next, Stage};
 use crate::{
-    admission::Rejected, Allocation, ClassTotals, Clock, Cost, DispatchOptions, Nanos, Observation,
-    Observer, Permit, PrincipalId, Verdict,
+    Allocation, Clock, Cost, DispatchOptions, Nanos, Observation, Permit, PrincipalId, Verdict,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,6 +19,26 @@ use std::time::Duration;
 
 /// A parked thread asks again after this time, for what changes with time alone (limits, reservations).
 const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Why a thread was not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// Its principal's queue is full, or the principal is unknown.
+    Full,
+    /// The principal was removed while it waited.
+    Removed,
+}
+
+impl std::fmt::Display for Rejected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Rejected::Full => "the principal's queue is full",
+            Rejected::Removed => "the principal was removed",
+        })
+    }
+}
+
+impl std::error::Error for Rejected {}
 
 /// A turn that was granted.
 #[derive(Debug)]
@@ -69,23 +87,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A stage that many threads share.
 #[derive(Debug)]
-pub struct Blocking<const R: usize, C, O = ()> {
-    stage: Mutex<Stage<Arc<Seat>, R, O>>,
+pub struct Blocking<const R: usize, C> {
+    stage: Mutex<Stage<Arc<Seat>, R>>,
     clock: C,
     parked: AtomicU64,
 }
 
-impl<const R: usize, C, O> Blocking<R, C, O>
+impl<const R: usize, C> Blocking<R, C>
 where
     C: Clock + Send + Sync + 'static,
-    O: Observer + Send + 'static,
 {
     /// A stage as by [`Stage::new`].
     ///
     /// # Panics
     /// As [`Stage::new`] does.
     #[must_use]
-    pub fn new(options: DispatchOptions<R>, classes: usize, clock: C, observer: O) -> Arc<Self> {
+    pub fn new(options: DispatchOptions<R>, clock: C) -> Arc<Self> {
         Arc::new_cyclic(|me: &std::sync::Weak<Self>| {
             let me = me.clone();
             // A permit that was dropped may be what somebody waits for. Never under the lock: nothing drops one there.
@@ -95,7 +112,7 @@ where
                 }
             };
             Blocking {
-                stage: Mutex::new(Stage::new(options, classes, observer).with_wake(Box::new(wake))),
+                stage: Mutex::new(Stage::new(options).with_wake(Box::new(wake))),
                 clock,
                 parked: AtomicU64::new(0),
             }
@@ -224,21 +241,14 @@ where
         let now = self.clock.now();
         lock(&self.stage).observe(now, principal)
     }
-
-    /// See [`Stage::observe_class`].
-    #[must_use]
-    pub fn observe_class(&self, principal: PrincipalId, class: u8) -> Option<ClassTotals> {
-        let now = self.clock.now();
-        lock(&self.stage).observe_class(now, principal, class)
-    }
 }
 
 /// Turns for others, to be handed over when the stage is free again.
 type Others = Vec<(Arc<Seat>, Entry)>;
 
 /// Takes everything that can be granted; what is for `mine` comes back by itself.
-fn grant<const R: usize, O: Observer>(
-    stage: &mut Stage<Arc<Seat>, R, O>,
+fn grant<const R: usize>(
+    stage: &mut Stage<Arc<Seat>, R>,
     now: Nanos,
     mine: Option<&Arc<Seat>>,
 ) -> (Option<Entry>, Others) {

@@ -4,10 +4,8 @@
 //!
 //! * a [`Permit`] that gives itself back: settle it with [`Stage::settle`], or drop it and what was set aside
 //!   is charged. It may travel to another thread while the work goes on there;
-//! * observations per principal and class: queue wait, service time, occupancy ([`ClassTotals`], and an
-//!   [`Observer`] that is told each single one);
-//! * three faces with one implementation: [`Stage::next`] for a loop that asks, [`admission`] for tasks that
-//!   await and [`blocking`] for threads that block, adapters over the first.
+//! * two faces with one implementation: [`Stage::next`] for a loop that asks, and [`blocking`] for threads that block,
+//!   an adapter over the first.
 //!
 //! [`levels`] is something else: a multi-level queue that many threads share, for pools before one resource.
 //!
@@ -15,14 +13,12 @@
 //! shared with other threads is the list to which permits dropped elsewhere return. The clock is the
 //! caller's: methods take `now`, and [`Clock`] exists for those who must be able to ask.
 
-pub mod admission;
 pub mod blocking;
 pub mod levels;
 
 mod clock;
 mod permit;
 mod stage;
-mod totals;
 
 pub use clock::{Clock, ManualClock};
 pub use permit::{Permit, Wake};
@@ -31,4 +27,3 @@ pub use policy::dispatch::{
 };
 pub use policy::{Cost, Nanos, PrincipalId};
 pub use stage::{Admitted, Next, Stage};
-pub use totals::{ClassTotals, Observer};

@@ -1,7 +1,6 @@
 //! Permits that cannot be lost.
 
 use policy::dispatch::Ticket;
-use policy::{Nanos, PrincipalId};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Claim {
     pub(crate) ticket: Ticket,
     pub(crate) class: u8,
-    pub(crate) granted_at: Nanos,
 }
 
 /// Called when a permit was dropped, on whatever thread that happened; must not block.
@@ -80,24 +78,10 @@ impl Permit {
         }
     }
 
-    /// Whose turn it is.
-    #[must_use]
-    pub fn principal(&self) -> PrincipalId {
-        self.inner
-            .as_ref()
-            .map_or(PrincipalId(0), |(claim, _)| claim.ticket.principal())
-    }
-
     /// The class of the work, as given to [`crate::Stage::admit`].
     #[must_use]
     pub fn class(&self) -> u8 {
         self.inner.as_ref().map_or(0, |(claim, _)| claim.class)
-    }
-
-    /// When it was granted.
-    #[must_use]
-    pub fn granted_at(&self) -> Nanos {
-        self.inner.as_ref().map_or(0, |(claim, _)| claim.granted_at)
     }
 
     /// Takes it apart if it belongs to `home`; otherwise it is dropped, and so returns to its own.

@@ -1,7 +1,6 @@
 //! A dispatch with permits and observations.
 
 use crate::permit::{Claim, Returns, Wake};
-use crate::totals::{ClassTotals, Observer};
 use crate::Permit;
 use policy::dispatch::{
     Allocation, Consumed, Discipline, Dispatch, DispatchOptions, Grant, Observation, Verdict,
@@ -30,23 +29,6 @@ pub struct Admitted<T, const R: usize> {
     pub permit: Permit,
 }
 
-impl<T, const R: usize> Admitted<T, R> {
-    /// The item, and everything else.
-    pub(crate) fn split(self) -> (T, Admitted<(), R>) {
-        let rest = Admitted {
-            principal: self.principal,
-            class: self.class,
-            item: (),
-            waited_ns: self.waited_ns,
-            budget: self.budget,
-            verdict: self.verdict,
-            in_credit: self.in_credit,
-            permit: self.permit,
-        };
-        (self.item, rest)
-    }
-}
-
 /// The answer to "who is next?".
 #[derive(Debug)]
 pub enum Next<T, const R: usize> {
@@ -64,15 +46,10 @@ struct Waiting<T> {
     class: u8,
 }
 
-/// The stage before one resource, on one thread. `T` is what waits, `R` the number of resources in a cost,
-/// `O` who is told each wait and service time.
+/// The stage before one resource, on one thread. `T` is what waits, `R` the number of resources in a cost.
 #[derive(Debug)]
-pub struct Stage<T, const R: usize, O = ()> {
+pub struct Stage<T, const R: usize> {
     dispatch: Dispatch<Waiting<T>, R>,
-    observer: O,
-    classes: usize,
-    /// By principal, then class.
-    totals: Vec<ClassTotals>,
     home: Arc<Returns>,
     /// References to `home` for the next permits, so that a turn that ends well counts no references.
     homes: Vec<Arc<Returns>>,
@@ -80,19 +57,15 @@ pub struct Stage<T, const R: usize, O = ()> {
     dropped: Vec<Claim>,
 }
 
-impl<T, const R: usize, O: Observer> Stage<T, R, O> {
-    /// A stage for work of classes `0..classes` (1 to 256).
+impl<T, const R: usize> Stage<T, R> {
+    /// A stage in which nobody waits.
     ///
     /// # Panics
-    /// If `classes` is out of range, or `options` as [`Dispatch::new`] says.
+    /// If `options` are as [`Dispatch::new`] says.
     #[must_use]
-    pub fn new(options: DispatchOptions<R>, classes: usize, observer: O) -> Self {
-        assert!((1..=256).contains(&classes), "1 to 256 classes");
+    pub fn new(options: DispatchOptions<R>) -> Self {
         Stage {
             dispatch: Dispatch::new(options),
-            observer,
-            classes,
-            totals: Vec::new(),
             home: Arc::new(Returns::new(None)),
             homes: Vec::new(),
             dropped: Vec::new(),
@@ -110,23 +83,15 @@ impl<T, const R: usize, O: Observer> Stage<T, R, O> {
     /// See [`Dispatch::configure`].
     pub fn configure(&mut self, now: Nanos, principal: PrincipalId, allocation: &Allocation) {
         self.dispatch.configure(now, principal, allocation);
-        let needed = (principal.0 as usize + 1) * self.classes;
-        if self.totals.len() < needed {
-            self.totals.resize(needed, ClassTotals::default());
-        }
     }
 
     /// Forgets a principal and returns its queued items, oldest first.
     pub fn remove(&mut self, now: Nanos, principal: PrincipalId) -> Vec<T> {
         let waiting = self.dispatch.remove(now, principal);
-        let from = principal.0 as usize * self.classes;
-        if let Some(totals) = self.totals.get_mut(from..from + self.classes) {
-            totals.fill(ClassTotals::default());
-        }
         waiting.into_iter().map(|waiting| waiting.item).collect()
     }
 
-    /// Queues an item. Classes beyond the last count as the last.
+    /// Queues an item; its class goes with its permit.
     ///
     /// # Errors
     /// Gives the item back if the principal's queue is full or the principal unknown.
@@ -140,33 +105,28 @@ impl<T, const R: usize, O: Observer> Stage<T, R, O> {
         let waiting = Waiting { item, class };
         self.dispatch
             .enqueue(now, principal, waiting)
-            .map_err(|waiting| waiting.item)?;
-        self.totals(principal, class).admitted(now);
-        Ok(())
+            .map_err(|waiting| waiting.item)
     }
 
     /// Who is next. Permits that were dropped since the last call are taken back first.
     pub fn next(&mut self, now: Nanos) -> Next<T, R> {
         self.reclaim(now);
         match self.dispatch.next(now) {
-            policy::dispatch::Next::Grant(grant) => Next::Admitted(self.admitted(now, grant)),
+            policy::dispatch::Next::Grant(grant) => Next::Admitted(self.admitted(grant)),
             policy::dispatch::Next::At(at) => Next::At(at),
             policy::dispatch::Next::Idle => Next::Idle,
         }
     }
 
-    fn admitted(&mut self, now: Nanos, grant: Grant<Waiting<T>, R>) -> Admitted<T, R> {
+    fn admitted(&mut self, grant: Grant<Waiting<T>, R>) -> Admitted<T, R> {
         let Grant {
             principal,
             item: Waiting { item, class },
             ..
         } = grant;
-        self.totals(principal, class).granted(now, grant.waited_ns);
-        self.observer.waited(principal, class, grant.waited_ns);
         let claim = Claim {
             ticket: grant.ticket,
             class,
-            granted_at: now,
         };
         let home = self.homes.pop().unwrap_or_else(|| Arc::clone(&self.home));
         Admitted {
@@ -188,7 +148,6 @@ impl<T, const R: usize, O: Observer> Stage<T, R, O> {
             return;
         };
         self.homes.push(home);
-        self.ended(now, &claim);
         self.dispatch.settle(now, claim.ticket, actual);
     }
 
@@ -197,17 +156,9 @@ impl<T, const R: usize, O: Observer> Stage<T, R, O> {
         let mut dropped = std::mem::take(&mut self.dropped);
         self.home.take(&mut dropped);
         for claim in dropped.drain(..) {
-            self.ended(now, &claim);
             self.dispatch.abandon(now, claim.ticket);
         }
         self.dropped = dropped;
-    }
-
-    fn ended(&mut self, now: Nanos, claim: &Claim) {
-        let (principal, class) = (claim.ticket.principal(), claim.class);
-        let service_ns = now.saturating_sub(claim.granted_at);
-        self.totals(principal, class).settled(service_ns);
-        self.observer.served(principal, class, service_ns);
     }
 
     /// See [`Dispatch::charge`].
@@ -257,31 +208,5 @@ impl<T, const R: usize, O: Observer> Stage<T, R, O> {
     #[must_use]
     pub fn observe(&self, now: Nanos, principal: PrincipalId) -> Option<Observation<R>> {
         self.dispatch.observe(now, principal)
-    }
-
-    /// Totals of one class of a principal at `now`; `None` if the principal is unknown.
-    #[must_use]
-    pub fn observe_class(
-        &self,
-        now: Nanos,
-        principal: PrincipalId,
-        class: u8,
-    ) -> Option<ClassTotals> {
-        if !self.dispatch.is_configured(principal) {
-            return None;
-        }
-        let at = principal.0 as usize * self.classes + usize::from(class).min(self.classes - 1);
-        self.totals.get(at).map(|totals| totals.at(now))
-    }
-
-    /// Who is told each wait and service time.
-    pub fn observer(&mut self) -> &mut O {
-        &mut self.observer
-    }
-
-    /// REQUIRES: the principal was configured once.
-    fn totals(&mut self, principal: PrincipalId, class: u8) -> &mut ClassTotals {
-        let class = usize::from(class).min(self.classes - 1);
-        &mut self.totals[principal.0 as usize * self.classes + class]
     }
 }

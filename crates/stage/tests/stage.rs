@@ -1,6 +1,6 @@
-//! Permits that are never lost, and what is observed.
+//! Permits that are never lost.
 
-use stage::{Allocation, Cost, DispatchOptions, Meter, Nanos, Next, Observer, PrincipalId, Stage};
+use stage::{Allocation, Cost, DispatchOptions, Meter, Nanos, Next, PrincipalId, Stage};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -18,65 +18,18 @@ fn options(permits: u32) -> DispatchOptions<2> {
     options
 }
 
-/// Keeps everything it is told.
-#[derive(Debug, Default)]
-struct Seen {
-    waits: Vec<(PrincipalId, u8, Nanos)>,
-    services: Vec<(PrincipalId, u8, Nanos)>,
-}
-
-impl Observer for Seen {
-    fn waited(&mut self, principal: PrincipalId, class: u8, wait_ns: Nanos) {
-        self.waits.push((principal, class, wait_ns));
-    }
-    fn served(&mut self, principal: PrincipalId, class: u8, service_ns: Nanos) {
-        self.services.push((principal, class, service_ns));
-    }
-}
-
-fn stage(permits: u32) -> Stage<u32, 2, Seen> {
-    let mut stage = Stage::new(options(permits), 3, Seen::default());
+fn stage(permits: u32) -> Stage<u32, 2> {
+    let mut stage = Stage::new(options(permits));
     stage.configure(0, A, &Allocation::default());
     stage.configure(0, B, &Allocation::default());
     stage
 }
 
-fn granted<O: Observer>(stage: &mut Stage<u32, 2, O>, now: Nanos) -> stage::Admitted<u32, 2> {
+fn granted(stage: &mut Stage<u32, 2>, now: Nanos) -> stage::Admitted<u32, 2> {
     match stage.next(now) {
         Next::Admitted(admitted) => admitted,
         other => panic!("{other:?}"),
     }
-}
-
-#[test]
-fn waits_service_and_occupancy_by_class() {
-    let mut stage = stage(1);
-    stage.admit(100, A, 0, 1).expect("room");
-    stage.admit(200, A, 2, 2).expect("room");
-    let first = granted(&mut stage, 300);
-    assert_eq!(
-        (first.principal, first.class, first.item, first.waited_ns),
-        (A, 0, 1, 200)
-    );
-    stage.settle(800, first.permit, Cost([1, 100]));
-    let second = granted(&mut stage, 900);
-    let waiting = stage.observe_class(950, A, 0).expect("known");
-    assert_eq!(
-        (waiting.granted, waiting.settled, waiting.occupied_ns),
-        (1, 1, 200)
-    );
-    stage.settle(1000, second.permit, Cost([1, 100]));
-    let other = stage.observe_class(1000, A, 2).expect("known");
-    assert_eq!(
-        (other.waited_ns, other.service_ns, other.occupied_ns),
-        (700, 100, 700)
-    );
-    assert_eq!(stage.observer().waits, [(A, 0, 200), (A, 2, 700)]);
-    assert_eq!(stage.observer().services, [(A, 0, 500), (A, 2, 100)]);
-    // A wait that goes on counts, and a class that does not exist is the last.
-    stage.admit(2000, B, 9, 3).expect("room");
-    let now = stage.observe_class(2500, B, 2).expect("known");
-    assert_eq!((now.queued, now.occupied_ns), (1, 500));
 }
 
 #[test]
@@ -89,7 +42,7 @@ fn queues_are_bounded() {
     assert_eq!(stage.admit(0, PrincipalId(7), 0, 5), Err(5));
     assert_eq!(stage.queued(), 4);
     assert_eq!(stage.remove(0, A), [0, 1, 2, 3]);
-    assert_eq!(stage.observe_class(0, A, 0), None);
+    assert_eq!(stage.observe(0, A), None);
 }
 
 #[test]
@@ -105,7 +58,6 @@ fn a_dropped_permit_is_charged_its_estimate_and_free_again() {
     assert_eq!((seen.in_flight, seen.charged_ns), (1, 100_000));
     stage.settle(1000, second.permit, Cost([0, 5000]));
     assert_eq!(stage.observe(1000, A).map(|o| o.charged_ns), Some(105_000));
-    assert_eq!(stage.observer().services, [(A, 0, 1000), (A, 0, 0)]);
 }
 
 #[test]
@@ -129,7 +81,7 @@ fn a_permit_goes_to_another_thread_and_comes_back() {
     let wake = Box::new(move || {
         count.fetch_add(1, Ordering::SeqCst);
     });
-    let mut stage: Stage<u32, 2> = Stage::new(options(2), 1, ()).with_wake(wake);
+    let mut stage: Stage<u32, 2> = Stage::new(options(2)).with_wake(wake);
     stage.configure(0, A, &Allocation::default());
     for item in 0..3 {
         stage.admit(0, A, 0, item).expect("room");
@@ -153,10 +105,7 @@ fn a_permit_of_another_stage_goes_home() {
     mine.admit(0, A, 0, 1).expect("room");
     mine.admit(0, A, 0, 2).expect("room");
     let permit = granted(&mut mine, 0).permit;
-    assert_eq!(
-        (permit.principal(), permit.class(), permit.granted_at()),
-        (A, 0, 0)
-    );
+    assert_eq!(permit.class(), 0);
     other.settle(0, permit, Cost([1, 1]));
     assert_eq!(other.in_flight(), 0);
     assert_eq!(granted(&mut mine, 0).item, 2);

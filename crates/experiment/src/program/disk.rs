@@ -24,7 +24,7 @@ impl Arena for RealDisk {
         let contest = Contest {
             disk: &self.0,
             stage,
-            queue: &Blocking::new(stage.dispatch(), 1, clock, ()),
+            queue: &Blocking::new(stage.dispatch(), clock),
             from: clock.0 + slice / WARM_UP,
             until: clock.0 + slice / WARM_UP + slice,
         };

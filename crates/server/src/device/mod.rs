@@ -19,7 +19,7 @@ pub use ledger::{tag_of, Done, Sum, Used};
 pub use policy::provision::Pricing;
 pub use promises::{Booked, Promised, Served};
 
-use engine::device::{Activity, DeviceIo, DeviceStage, Ended, Op};
+use engine::device::{DeviceIo, DeviceStage, Ended, Op};
 use ledger::Ledger;
 use parking_lot::Mutex;
 use policy::cost::device::{CostModel, Vop};
@@ -184,7 +184,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             below: false,
         };
         Arc::new(DeviceScheduler {
-            queue: Blocking::new(dispatch, Activity::ALL.len(), clock.clone(), ()),
+            queue: Blocking::new(dispatch, clock.clone()),
             ledger: Ledger::default(),
             numbers: Mutex::default(),
             places: Mutex::default(),
