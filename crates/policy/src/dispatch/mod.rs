@@ -25,7 +25,7 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
-pub use crate::fairness::drr::State;
+pub use crate::fairness::sfq::State;
 pub use exchange::Consumed;
 pub use grant::{Grant, Next, Ticket, Verdict};
 pub use observation::Observation;
@@ -37,8 +37,8 @@ use std::array::from_fn;
 
 use crate::cost::{Cost, Nanos, PrincipalId};
 use crate::fairness::drf::{Capacity, Demand};
-use crate::fairness::drr::{Account, DebtBounds, Rounds, Weight};
 use crate::fairness::fifo::Arrivals;
+use crate::fairness::sfq::{Account, DebtBounds, Rounds, Weight};
 use crate::permits::Permits;
 use observation::Tally;
 use rates::Rates;

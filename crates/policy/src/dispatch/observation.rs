@@ -1,7 +1,7 @@
 //! What a dispatch reports about a principal.
 
 use crate::cost::{Charge, Cost, Nanos};
-use crate::fairness::drr::State;
+use crate::fairness::sfq::State;
 
 /// Running totals of one principal.
 #[derive(Clone, Debug, Default)]

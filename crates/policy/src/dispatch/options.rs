@@ -2,7 +2,7 @@
 
 use crate::cost::device::{CostModel, Op, Vop};
 use crate::cost::{Charge, Cost, Nanos};
-use crate::fairness::drr::DebtBounds;
+use crate::fairness::sfq::DebtBounds;
 
 /// The rule by which the next principal is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::options::Units;
 use super::{Discipline, Dispatch, Ticket};
 use crate::cost::{Charge, Cost, Nanos, PrincipalId};
-use crate::fairness::drr::DebtBounds;
+use crate::fairness::sfq::DebtBounds;
 
 impl<T, const R: usize> Dispatch<T, R> {
     /// Ends a turn: gives its permit back, and refunds or charges the difference between `actual` and

@@ -4,7 +4,7 @@ use super::observation::Tally;
 use super::rates::Rates;
 use crate::cost::{Charge, Nanos};
 use crate::fairness::drf::Profile;
-use crate::fairness::drr::{Account, Rounds, Weight};
+use crate::fairness::sfq::{Account, Rounds, Weight};
 use std::collections::VecDeque;
 
 /// A queued item: when it came, and its place among all arrivals.

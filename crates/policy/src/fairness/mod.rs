@@ -3,6 +3,6 @@
 //! [`crate::dispatch`] composes them.
 
 pub(crate) mod drf;
-pub(crate) mod drr;
 pub(crate) mod fifo;
 pub(crate) mod lottery;
+pub(crate) mod sfq;

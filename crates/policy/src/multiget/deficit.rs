@@ -2,7 +2,7 @@
 //!
 //! A round that visits each level in turn makes the slow ones a nuisance: with rates of 4^7 to 1 a visit of
 //! the second lasts 4,096 operations, and whoever comes to the first meanwhile waits for its end. So, as for
-//! tenants (`fairness::drr`), each level carries its service divided by its rate, and the least goes first: the
+//! tenants (`fairness::sfq`), each level carries its service divided by its rate, and the least goes first: the
 //! same shares of every round, spread as evenly as they can be.
 
 use super::levels::Levels;

@@ -1,4 +1,4 @@
-//! Deficit weighted round robin, kept in virtual time (Pisces 4.3.4, algorithm 4).
+//! Start-time fair queueing (Pisces 2.2.2) with the rounds of deficit weighted round robin (Pisces 4.3.4, algorithm 4).
 //!
 //! A round gives each principal `weight * length` of its dominant resource. Instead of walking a ring
 //! and topping up counters, every principal carries `service`: all it was charged so far, divided by its
