@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use stage::{Clock, Discipline};
 
-use crate::tenants::TenantSpec;
+use crate::tenants::{TenantSpec, MEMORIES};
 pub use descriptors::{Descriptors, Plan};
 
 /// An address on which clients are accepted.
@@ -172,8 +172,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Bytes of the memories that tenants share, in the order of [`crate::tenants::MEMORIES`].
-    pub(crate) fn memory_budgets(&self) -> [u64; 3] {
+    /// Bytes of the memories that tenants share, in the order of [`MEMORIES`].
+    pub(crate) fn memory_budgets(&self) -> [u64; MEMORIES.len()] {
         [
             self.object_cache_bytes,
             self.engine.block_cache_bytes,

@@ -27,10 +27,9 @@ use super::handler::Task;
 use super::message::Message;
 use super::Core;
 use crate::connection::{Apart, Connection, Parked, Pending, Piece, Ready, Then, Until};
-use crate::unit::Unit;
-
 use crate::session::ReplyMode;
 use crate::tenants::{ConnectionKey, Place as Seat};
+use crate::unit::Unit;
 
 /// Patience with a client that takes nothing while somebody waits for its place, of its tenant's or of all: enough for a
 /// packet that was lost to be sent again.
@@ -141,7 +140,7 @@ impl Core {
             connection.tenant.apart.of(reads),
             self.shared.apart.of(reads),
         );
-        let mailbox = self.mailbox.clone();
+        let mailbox = self.mailbox().clone();
         let taker = move |place| mailbox.send(Message::Ready(key, Ready::Placed(place)));
         unit.places.queue(own, common, Box::new(taker));
     }

@@ -281,7 +281,7 @@ impl Core {
         connection.pending = Some(Pending::Unit(unit));
         connection.parked = Some(Parked::Retry);
         if std::mem::take(&mut connection.told) {
-            self.mailbox.send(Message::Ready(key, Ready::Look));
+            self.mailbox().send(Message::Ready(key, Ready::Look));
         }
     }
 
@@ -317,7 +317,7 @@ impl Core {
 
     /// What is called when the thing that `key` waits for may be over.
     pub(super) fn look_again(&self, key: ConnectionKey) -> engine::Waiter {
-        let mailbox = self.mailbox.clone();
+        let mailbox = self.mailbox().clone();
         Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
     }
 }

@@ -133,7 +133,7 @@ impl Core {
             Task::Run(work) => work,
             Task::GoOn(key) => return self.go_on(key, permit, now),
             Task::Job(job) => {
-                let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
+                let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
                 return threads_for(&self.shared, in_credit).submit(Box::new(move || {
                     let watch = Stopwatch::start(&shared);
                     let then = job(&shared);
@@ -152,7 +152,7 @@ impl Core {
             return apart::begin(
                 (work, permit, None),
                 now,
-                (&self.shared, self.mailbox.clone()),
+                (&self.shared, self.mailbox().clone()),
             );
         }
         let mut latch = None;
@@ -168,7 +168,7 @@ impl Core {
                 return;
             }
         }
-        let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox.clone());
+        let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
         threads_for(&self.shared, in_credit).submit(Box::new(move || {
             let (key, watch) = (work.key, Stopwatch::start(&shared));
             let ready = match work.attempt(latch, &watch, (&shared, &mailbox)) {

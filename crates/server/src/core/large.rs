@@ -54,7 +54,7 @@ impl Core {
     /// It goes round the handler stage: the tenant's budget has it back already, so it must not wait behind whatever else
     /// the tenant has in line. It takes a tenth of the time in which the request was received.
     fn elsewhere(&self, principal: PrincipalId) -> Elsewhere {
-        let (shared, mailbox) = (std::sync::Arc::clone(&self.shared), self.mailbox.clone());
+        let (shared, mailbox) = (std::sync::Arc::clone(&self.shared), self.mailbox().clone());
         Box::new(move |memory| {
             let (inner, mailbox) = (std::sync::Arc::clone(&shared), mailbox.clone());
             shared.engine.handlers().submit(Box::new(move || {

@@ -41,7 +41,7 @@ impl Core {
             let budget = std::sync::Arc::clone(&connection.tenant.budget);
             if !budget.wait(more, self.look_again(key)) {
                 let look = Message::Ready(key, Ready::Look);
-                self.mailbox.send(look);
+                self.mailbox().send(look);
             }
         }
     }

@@ -110,9 +110,8 @@ pub struct Core {
     id: usize,
     shared: Arc<Shared>,
     poll: Poll,
-    /// Those of all cores, and its own.
+    /// Those of all cores.
     mailboxes: Arc<[Mailbox]>,
-    mailbox: Mailbox,
     door: Option<Door>,
     places: Places,
     principals: Principals,
@@ -182,7 +181,6 @@ impl Core {
         Self {
             id,
             poll,
-            mailbox: mailboxes[id].clone(),
             mailboxes,
             door,
             places: Places::default(),
@@ -223,6 +221,11 @@ impl Core {
             stopped: false,
             shared,
         }
+    }
+
+    /// Its own mailbox.
+    fn mailbox(&self) -> &Mailbox {
+        &self.mailboxes[self.id]
     }
 
     /// Serves until it is told to stop.
@@ -303,10 +306,10 @@ impl Core {
 
     /// Reads what others have left, so much at a time: reading only queues what they say.
     fn read_mail(&mut self) {
-        self.mailbox.open();
+        self.mailbox().open();
         let now = self.shared.options.clock.now();
         for _ in 0..MAIL_MAX {
-            let Some(message) = self.mailbox.take() else {
+            let Some(message) = self.mailbox().take() else {
                 self.mail_waits = self.tell_committed(now);
                 return;
             };

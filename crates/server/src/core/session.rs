@@ -150,7 +150,7 @@ impl Core {
     ) -> Flow {
         connection.parked = Some(Parked::Login);
         connection.hold.checked(true);
-        let mailbox = self.mailbox.clone();
+        let mailbox = self.mailbox().clone();
         let told = Box::new(move |checked| {
             mailbox.send(Message::Ready(key, Ready::LoggedIn(checked)));
         });

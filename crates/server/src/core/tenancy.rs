@@ -87,7 +87,7 @@ impl Core {
             return self.failed(connection, spec.class, &error, used);
         }
         connection.parked = Some(Parked::Opening);
-        let mailbox = self.mailbox.clone();
+        let mailbox = self.mailbox().clone();
         let tenant = Arc::clone(&connection.tenant);
         self.shared.open_keyspace(
             &tenant,
@@ -150,7 +150,7 @@ impl Core {
 
     /// Has a handler delete keys whose time has come: as many as it can in a go, and then more, in the line of the tenant.
     pub(super) fn expire(&mut self, tenant: Arc<Tenant>) {
-        let (owner, mailbox) = (Arc::clone(&tenant), self.mailbox.clone());
+        let (owner, mailbox) = (Arc::clone(&tenant), self.mailbox().clone());
         let job: Job = Box::new(move |shared| {
             match expire_some(&tenant, shared) {
                 true => mailbox.send(Message::Expire(tenant)),
