@@ -49,7 +49,8 @@ def snapshot(name):
     """A tenant as /api/tenants tells it."""
     return {
         "name": name, "weight": 1.0, "reserved_permits": 0, "sync": "every 1s", "connections": 1, "waiting": 0, "keys": 1000,
-        "cache_hits": 90, "cache_misses": 10, "cache_bytes": 5e6, "cache_allotment_bytes": 9e6,
+        "cache_hits": 90, "cache_misses": 10, "cache_bytes": 5e6, "cache_granted_bytes": 8e6,
+        "cache_allotment_bytes": 9e6,
         "block_cache_hits": 5, "block_cache_misses": 5, "block_cache_bytes": 2e6, "block_cache_granted_bytes": 4e6,
         "block_cache_allotment_bytes": 3e6, "write_buffer_bytes": 1e6, "write_buffer_granted_bytes": 8e6,
         "write_buffer_allotment_bytes": 8e6, "uncommitted_bytes": 0, "disk_bytes": 7e8,

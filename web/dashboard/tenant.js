@@ -185,7 +185,7 @@ function held(tenant) {
   const reads = tenant.cache_hits + tenant.cache_misses;
   return [
     ["keys, about", number(tenant.keys)],
-    ["object cache", `${bytes(tenant.cache_bytes)} of ${bytes(tenant.cache_allotment_bytes)}`],
+    ["object cache", lent(tenant.cache_bytes, tenant.cache_granted_bytes, tenant.cache_allotment_bytes)],
     ["found there", reads === 0 ? "–" : `${percent((100 * tenant.cache_hits) / reads)} % of ${number(reads)} reads since the start`],
     ["block cache", lent(tenant.block_cache_bytes, tenant.block_cache_granted_bytes, tenant.block_cache_allotment_bytes)],
     ["write buffers", lent(tenant.write_buffer_bytes, tenant.write_buffer_granted_bytes, tenant.write_buffer_allotment_bytes)],

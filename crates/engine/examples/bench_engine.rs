@@ -6,7 +6,9 @@
 //! ```
 
 use bytes::Bytes;
-use engine::{Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome, Sync};
+use engine::{
+    Allotments, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome, Sync,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +49,10 @@ fn open(
 ) -> Result<(Arc<Engine>, Arc<Keyspace>), Box<dyn std::error::Error>> {
     let _ = std::fs::remove_dir_all(directory);
     let engine = Engine::open(EngineOptions::new(directory))?;
-    let keyspace = engine.keyspace("bench", KeyspaceOptions::new(sync, 512 << 20))?;
+    let keyspace = engine.keyspace(
+        "bench",
+        KeyspaceOptions::new(sync, Allotments::objects(512 << 20)),
+    )?;
     Ok((engine, keyspace))
 }
 
@@ -164,7 +169,10 @@ fn report_memory(directory: &Path, tenants: u64) -> Result<(), Box<dyn std::erro
 
 fn idle(engine: &Arc<Engine>, i: u64) -> Result<Arc<Keyspace>, engine::EngineError> {
     let name = format!("tenant-{i}");
-    let keyspace = engine.keyspace(&name, KeyspaceOptions::new(Sync::EverySecond, 64 << 20))?;
+    let keyspace = engine.keyspace(
+        &name,
+        KeyspaceOptions::new(Sync::EverySecond, Allotments::objects(64 << 20)),
+    )?;
     let seq = put(&keyspace, b"key", b"value");
     keyspace.wait_commit(seq)?;
     Ok(keyspace)

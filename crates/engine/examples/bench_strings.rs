@@ -8,8 +8,8 @@
 
 use bytes::Bytes;
 use engine::{
-    Access, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object,
-    Outcome, Place, Stop, Sync, Text,
+    Access, Allotments, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
+    Object, Outcome, Place, Stop, Sync, Text,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,8 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let directory = root.join("strings");
         let _ = std::fs::remove_dir_all(&directory);
         let engine = Engine::open(EngineOptions::new(&directory))?;
-        let keyspace =
-            engine.keyspace("bench", KeyspaceOptions::new(Sync::EverySecond, 64 << 20))?;
+        let keyspace = engine.keyspace(
+            "bench",
+            KeyspaceOptions::new(Sync::EverySecond, Allotments::objects(64 << 20)),
+        )?;
         report(&keyspace, bytes)?;
         drop(keyspace);
         engine.shutdown();

@@ -11,12 +11,15 @@ use std::time::Duration;
 pub struct EngineOptions {
     /// The data directory; created if absent.
     pub data: PathBuf,
+    /// Object cache of all keyspaces together, bytes, overheads included.
+    pub object_cache_bytes: u64,
     /// Block cache of all keyspaces together, bytes.
     pub block_cache_bytes: u64,
     /// Memtables of all keyspaces together, bytes. While flushes are under way they may be more.
     pub write_buffer_bytes: u64,
-    /// Each keyspace has a block cache and write buffers of its own, by [`Allotments`]. Else the block cache is one for
-    /// all, who asks most has most of it, and memtables are only limited one by one.
+    /// Each keyspace has a block cache and write buffers of its own, by [`Allotments`], and what one does not need of
+    /// its memories is lent. Else the block cache is one for all, who asks most has most of it, memtables are only
+    /// limited one by one, and the object cache is by allotments that are not lent.
     pub allotted_memory: bool,
     /// Handler threads: how many blocking jobs (disk reads, scans) run at once.
     pub handlers: usize,
@@ -43,12 +46,13 @@ pub struct EngineOptions {
 pub const PENDING_BYTES: u64 = 256 << 20;
 
 impl EngineOptions {
-    /// Defaults for a data directory: 256 MiB block cache, 512 MiB memtables, both by allotments, 16 handlers, 2 committers, 4 flush and
+    /// Defaults for a data directory: 256 MiB object cache, 256 MiB block cache, 512 MiB memtables, all by allotments, 16 handlers, 2 committers, 4 flush and
     /// 2 compaction threads, direct I/O, a tick a second, 256 MiB pending, idle databases closed after 60 s.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> EngineOptions {
         EngineOptions {
             data: data.into(),
+            object_cache_bytes: 256 << 20,
             block_cache_bytes: 256 << 20,
             write_buffer_bytes: 512 << 20,
             allotted_memory: true,
@@ -81,6 +85,8 @@ pub type Notify = Arc<dyn Fn(Committed) + Send + std::marker::Sync>;
 /// What a tenant is entitled to of memories that are shared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allotments {
+    /// Of the object cache, bytes. With 0 it has none, lent or not.
+    pub object_cache_bytes: u64,
     /// Of the block cache, bytes.
     pub block_cache_bytes: u64,
     /// Of the write buffers, bytes.
@@ -89,10 +95,22 @@ pub struct Allotments {
     pub weight: f64,
 }
 
+impl Allotments {
+    /// So many bytes of the object cache, and nothing else of its own.
+    #[must_use]
+    pub fn objects(object_cache_bytes: u64) -> Allotments {
+        Allotments {
+            object_cache_bytes,
+            ..Allotments::default()
+        }
+    }
+}
+
 impl Default for Allotments {
     /// Nothing of its own, and an ordinary part of what is left.
     fn default() -> Self {
         Allotments {
+            object_cache_bytes: 0,
             block_cache_bytes: 0,
             write_buffer_bytes: 0,
             weight: 1.0,
@@ -114,10 +132,7 @@ pub trait Allowance: Send + std::marker::Sync {
 pub struct KeyspaceOptions {
     /// Durability of its writes.
     pub sync: Sync,
-    /// Allotment of the object cache, bytes, overheads included. Changed at run time by
-    /// [`crate::Keyspace::set_cache_bytes`].
-    pub cache_bytes: u64,
-    /// What it is entitled to of block cache and write buffers. Changed at run time by
+    /// What it is entitled to of the memories that are shared. Changed at run time by
     /// [`crate::Keyspace::set_allotments`].
     pub allotments: Allotments,
     /// Objects above this many bytes are not cached (nor above 1/8 of a shard's allotment).
@@ -144,14 +159,13 @@ pub struct KeyspaceOptions {
 }
 
 impl KeyspaceOptions {
-    /// Defaults: no allotments, 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 1 GiB
+    /// Defaults: 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 1 GiB
     /// for a command, 256 files, nobody told, unscheduled I/O.
     #[must_use]
-    pub fn new(sync: Sync, cache_bytes: u64) -> KeyspaceOptions {
+    pub fn new(sync: Sync, allotments: Allotments) -> KeyspaceOptions {
         KeyspaceOptions {
             sync,
-            cache_bytes,
-            allotments: Allotments::default(),
+            allotments,
             cached_object_bytes_max: 1 << 20,
             shards: 16,
             memtable_bytes: 64 << 20,

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::log::buffer::Buffer;
     use crate::log::{Log, Pending};
-    use crate::Sync;
+    use crate::{Allotments, Sync};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     struct Left(AtomicU64);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn commands_share_an_allowance_and_give_back_what_they_took() {
         let left = Arc::new(Left(AtomicU64::new(3 << 20)));
-        let mut options = KeyspaceOptions::new(Sync::Never, 0);
+        let mut options = KeyspaceOptions::new(Sync::Never, Allotments::default());
         options.allowance = Some(Arc::clone(&left) as Arc<dyn Allowance>);
         options.work_bytes_max = 8 << 20;
         let (mut one, mut other) = (Work::default(), Work::default());
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn what_waits_for_its_commit_keeps_its_part() {
         let left = Arc::new(Left(AtomicU64::new(1 << 20)));
-        let mut options = KeyspaceOptions::new(Sync::Never, 0);
+        let mut options = KeyspaceOptions::new(Sync::Never, Allotments::default());
         options.allowance = Some(Arc::clone(&left) as Arc<dyn Allowance>);
         let mut work = Work::default();
         work.count(1 << 20, &options).unwrap();

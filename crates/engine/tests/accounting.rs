@@ -44,7 +44,7 @@ const WRITES: u32 = 20_000;
 fn open(engine: &Arc<Engine>, stage: &Arc<Charged>, name: &str, sync: Sync) -> Arc<Keyspace> {
     let mut options = small(sync);
     options.memtable_bytes = 1 << 20;
-    options.cache_bytes = 4 << 10;
+    options.allotments.object_cache_bytes = 0;
     options.device = Some(DeviceHook {
         stage: Arc::clone(stage) as Arc<dyn DeviceStage>,
         principal: 0,

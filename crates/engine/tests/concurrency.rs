@@ -4,7 +4,7 @@ mod common;
 
 use bytes::Bytes;
 use common::{engine, get, increment, run, set, small, string};
-use engine::{Access, Entry, Keys, KeyspaceOptions, Outcome, Place, Stop, Sync};
+use engine::{Access, Allotments, Entry, Keys, KeyspaceOptions, Outcome, Place, Stop, Sync};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -34,9 +34,10 @@ fn increments_from_many_threads_all_count() {
                     }
                     // Everything out of memory now and then: phase 2, latches, fills.
                     if i % 100 == 50 + thread {
-                        keyspace.set_cache_bytes(0);
+                        let allotments = keyspace.stats().allotments;
+                        keyspace.set_allotments(Allotments::default());
                         keyspace.close();
-                        keyspace.set_cache_bytes(64 << 10);
+                        keyspace.set_allotments(allotments);
                     }
                 }
             });
@@ -56,7 +57,7 @@ fn writes_that_arrive_during_a_commit_share_the_next_one() {
     let engine = engine(dir.path());
     let (held, hold) = sync_channel::<()>(0);
     let hold = Mutex::new(hold);
-    let options = KeyspaceOptions::new(Sync::Always, 1 << 20)
+    let options = KeyspaceOptions::new(Sync::Always, Allotments::objects(1 << 20))
         .notify(move |_| hold.lock().unwrap().recv().unwrap_or(()));
     let keyspace = engine.keyspace("t", options).unwrap();
     let put = |key: &[u8]| match keyspace.try_run(&Keys::Some(&[key]), 1, &mut |access| {

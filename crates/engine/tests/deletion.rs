@@ -5,8 +5,8 @@ mod common;
 use bytes::Bytes;
 use common::{commit, engine_options, run};
 use engine::{
-    Access, Engine, Entry, Header, Keys, Keyspace, KeyspaceOptions, Kind, Object, Outcome, Stop,
-    Sync, Table, PIECE_BYTES,
+    Access, Allotments, Engine, Entry, Header, Keys, Keyspace, KeyspaceOptions, Kind, Object,
+    Outcome, Stop, Sync, Table, PIECE_BYTES,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const K: &[u8] = b"k";
 
 fn open(folder: &Path) -> (Arc<Engine>, Arc<Keyspace>) {
     let engine = Engine::open(engine_options(folder)).expect("an engine");
-    let options = KeyspaceOptions::new(Sync::EverySecond, 1 << 20);
+    let options = KeyspaceOptions::new(Sync::EverySecond, Allotments::objects(1 << 20));
     let keyspace = engine.keyspace("t", options).expect("a keyspace");
     (engine, keyspace)
 }

@@ -55,8 +55,8 @@ impl Recorder {
 
 fn open(engine: &Arc<Engine>, stage: Arc<dyn DeviceStage>, sync: Sync) -> Arc<Keyspace> {
     let mut options = small(sync);
-    // Nothing but the newest fits, so that reads go to the database.
-    options.cache_bytes = 4 << 10;
+    // Reads go to the database.
+    options.allotments.object_cache_bytes = 0;
     options.allotments.block_cache_bytes = 1 << 20;
     options.device = Some(DeviceHook {
         stage,

@@ -58,7 +58,7 @@ impl DeviceStage for Breaking {
 fn options(stage: &Arc<Breaking>) -> KeyspaceOptions {
     let mut options = small(Sync::Always);
     // Reads go to the database.
-    options.cache_bytes = 4 << 10;
+    options.allotments.object_cache_bytes = 0;
     options.device = Some(DeviceHook {
         stage: Arc::clone(stage) as Arc<dyn DeviceStage>,
         principal: 1,

@@ -1,4 +1,4 @@
-//! Block cache and write buffers by allotments: lent, and regained.
+//! Object cache, block cache and write buffers by allotments: lent, and regained.
 
 mod common;
 
@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 
-/// Half of everything, and next to no objects: what is read again comes from the block cache.
+/// Half of everything, and no objects: what is read again comes from the block cache.
 fn half(write_buffer_bytes: u64) -> KeyspaceOptions {
     let mut options = small(Sync::Never);
-    options.cache_bytes = 4 << 10;
     options.memtable_bytes = write_buffer_bytes as usize / 2;
     options.allotments = Allotments {
+        object_cache_bytes: 0,
         block_cache_bytes: 2 * MIB,
         write_buffer_bytes: write_buffer_bytes / 2,
         weight: 1.0,
@@ -98,6 +98,47 @@ fn a_cache_grows_into_what_others_leave_and_gives_it_back() {
     closed(&victim);
     read_until(&[&greedy], |stats| stats[0].block_cache_bytes > 3 * MIB);
     assert_eq!(victim.stats().block_cache_bytes, 0);
+    engine.shutdown();
+}
+
+#[test]
+fn objects_grow_into_what_others_leave_and_give_it_back() {
+    let directory = tempfile::tempdir().expect("directory");
+    let mut options = engine_options(directory.path());
+    options.object_cache_bytes = 4 * MIB;
+    let engine = Engine::open(options).expect("engine");
+    let [greedy, victim] = ["greedy", "victim"].map(|name| {
+        let mut options = small(Sync::Never);
+        options.allotments = Allotments::objects(2 * MIB);
+        let keyspace = engine.keyspace(name, options).expect("keyspace");
+        fill(&keyspace);
+        keyspace
+    });
+    read_until(&[&greedy], |stats| {
+        stats[0].cache_granted_bytes == 4 * MIB && stats[0].cache_bytes > 3 * MIB
+    });
+    assert_eq!(victim.stats().cache_granted_bytes, 0, "it is closed");
+    read_until(&[&greedy, &victim], |stats| {
+        let within = |at: usize| stats[at].cache_bytes <= 2 * MIB;
+        stats[1].cache_granted_bytes == 2 * MIB && within(0) && within(1)
+    });
+    // Whatever the other reads, what fits the victim's share stays in memory.
+    let read = |keyspace, numbers: u32| {
+        for number in 0..numbers {
+            assert!(get(keyspace, &key(number)).expect("get").is_some());
+        }
+    };
+    read(&victim, 256);
+    read(&victim, 256);
+    let missed = victim.stats().cache_misses;
+    read(&greedy, KEYS);
+    read(&victim, 256);
+    assert_eq!(victim.stats().cache_misses, missed);
+    // Who has none of its own borrows none.
+    victim.set_allotments(Allotments::default());
+    assert_eq!(victim.stats().cache_bytes, 0);
+    read_until(&[&greedy, &victim], |stats| stats[0].cache_bytes > 3 * MIB);
+    assert_eq!(victim.stats().cache_bytes, 0);
     engine.shutdown();
 }
 

@@ -5,8 +5,8 @@ mod common;
 use bytes::Bytes;
 use common::{commit, engine, engine_options, run, small, string};
 use engine::{
-    Access, Engine, Entry, Keys, Keyspace, KeyspaceOptions, Object, Outcome, Stop, Sync, Text,
-    PIECE_BYTES, WHOLE_BYTES_MAX,
+    Access, Allotments, Engine, Entry, Keys, Keyspace, KeyspaceOptions, Object, Outcome, Stop,
+    Sync, Text, PIECE_BYTES, WHOLE_BYTES_MAX,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ const K: &[u8] = b"k";
 
 fn open(folder: &Path) -> (Arc<Engine>, Arc<Keyspace>) {
     let engine = Engine::open(engine_options(folder)).expect("an engine");
-    let options = KeyspaceOptions::new(Sync::EverySecond, 1 << 20);
+    let options = KeyspaceOptions::new(Sync::EverySecond, Allotments::objects(1 << 20));
     let keyspace = engine.keyspace("t", options).expect("a keyspace");
     (engine, keyspace)
 }
@@ -316,7 +316,7 @@ fn a_format_of_a_later_version_is_refused() {
     database.put(b"!format", b"3").unwrap();
     drop(database);
     let engine = Engine::open(engine_options(folder.path())).expect("an engine");
-    let options = KeyspaceOptions::new(Sync::EverySecond, 1 << 20);
+    let options = KeyspaceOptions::new(Sync::EverySecond, Allotments::objects(1 << 20));
     let error = engine.keyspace("t", options).unwrap_err().to_string();
     assert!(
         error.contains("format 3, this version reads only up to 2"),

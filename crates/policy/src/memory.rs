@@ -1,4 +1,4 @@
-//! Who has how much of a memory that tenants share: the block cache, the write buffers.
+//! Who has how much of a memory that tenants share: the object cache, the block cache, the write buffers.
 //!
 //! Each tenant has an **allotment**, what it is entitled to ([`Allotments`]). What it is **granted** may be less, while
 //! it needs less, or more, while others leave some. Once in a while [`lend`] is told what each needs and says what
@@ -71,15 +71,17 @@ pub struct CacheUse {
     pub hits: u64,
     /// Lookups that it did not.
     pub misses: u64,
+    /// What it threw away, or did not take, for want of room, where that is known.
+    pub lost: u64,
 }
 
 impl CacheUse {
-    /// The bytes that the cache needs. All it gets, if it is full and was not enough; else what it holds and some
-    /// headroom, but nothing beyond its allotment if nobody asked: what nobody asks for is not worth borrowed memory.
+    /// The bytes that the cache needs. All it gets, if it is full or lost something, and was not enough; else what it
+    /// holds and some headroom, but nothing beyond its allotment if nobody asked: what nobody asks for is not worth borrowed memory.
     /// (Without headroom those parts of a cache that hold more than others would have to throw blocks away.)
     #[must_use]
     pub fn need(&self, allotment: u64, granted: u64) -> u64 {
-        let full = self.used.saturating_add(granted / FULL_PART) >= granted;
+        let full = self.lost > 0 || self.used.saturating_add(granted / FULL_PART) >= granted;
         let held = self.used + (self.used / HEADROOM_PART).max(HEADROOM_BYTES);
         match (self.hits, self.misses) {
             (0, 0) => held.min(allotment),

@@ -63,11 +63,21 @@ fn what_others_leave_goes_by_weight() {
 
 #[test]
 fn a_cache_needs_more_when_it_is_full_and_misses() {
-    let cache = |used, hits, misses| CacheUse { used, hits, misses };
+    let cache = |used, hits, misses| CacheUse {
+        used,
+        hits,
+        misses,
+        lost: 0,
+    };
     let (allotment, granted) = (64 * MIB, 100 * MIB);
     let need = |cache: CacheUse| cache.need(allotment, granted);
     assert_eq!(need(cache(99 * MIB, 5, 1)), ALL_IT_GETS);
     assert_eq!(need(cache(80 * MIB, 5, 1)), 90 * MIB, "not full");
+    let uneven = CacheUse {
+        lost: 1,
+        ..cache(80 * MIB, 5, 1)
+    };
+    assert_eq!(need(uneven), ALL_IT_GETS, "a part of it is full");
     assert_eq!(
         need(cache(99 * MIB, 5, 0)),
         99 * MIB + 99 * MIB / 8,

@@ -12,7 +12,8 @@
 
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
 use engine::{
-    Access, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome, Stop, Sync,
+    Access, Allotments, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome,
+    Stop, Sync,
 };
 use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule};
 use server::device::{DeviceOptions, DeviceScheduler, Pricing};
@@ -184,7 +185,7 @@ fn keyspaces(
     let mut keyspaces = BTreeMap::new();
     for &at in order {
         // An object cache of nothing: every get goes to RocksDB.
-        let mut options = KeyspaceOptions::new(Sync::Never, 4 << 10);
+        let mut options = KeyspaceOptions::new(Sync::Never, Allotments::objects(4 << 10));
         options.allotments.block_cache_bytes = block_cache_bytes;
         options.device = hooks[at].clone().map(|stage| DeviceHook {
             stage,

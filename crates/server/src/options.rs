@@ -134,8 +134,6 @@ pub struct Options {
     pub range_count_max: usize,
     /// Bytes read or written in one turn before the connection goes to the back of its queue.
     pub chunk_bytes: usize,
-    /// Object cache of all tenants together, in bytes.
-    pub object_cache_bytes: u64,
     /// Size of one memtable of a tenant at most, in bytes.
     pub memtable_bytes: usize,
     /// Uncommitted bytes of a tenant at which further writes wait.
@@ -175,7 +173,7 @@ impl Options {
     /// Bytes of the memories that tenants share, in the order of [`MEMORIES`].
     pub(crate) fn memory_budgets(&self) -> [u64; MEMORIES.len()] {
         [
-            self.object_cache_bytes,
+            self.engine.object_cache_bytes,
             self.engine.block_cache_bytes,
             self.engine.write_buffer_bytes,
         ]

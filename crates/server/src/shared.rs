@@ -263,10 +263,9 @@ impl Shared {
                     if tenant.keyspace().is_none() {
                         // It may be open still from a tenant of this name that was removed.
                         let settings = tenant.settings();
-                        let allotted = shared.allotments().of(&settings);
+                        let allotments = shared.allotments().of(&settings);
                         keyspace.set_sync(settings.durability.into());
-                        keyspace.set_cache_bytes(allotted.cache_bytes);
-                        keyspace.set_allotments(allotted.memory);
+                        keyspace.set_allotments(allotments);
                         tenant.opened(keyspace);
                     }
                     done(None);
@@ -277,7 +276,7 @@ impl Shared {
 
     fn keyspace_options(self: &Arc<Self>, tenant: &Tenant) -> KeyspaceOptions {
         let settings = tenant.settings();
-        let allotted = self.allotments().of(&settings);
+        let allotments = self.allotments().of(&settings);
         let (notified, name) = (Arc::clone(self), tenant.name.clone());
         let limits = &self.options;
         let options = KeyspaceOptions {
@@ -288,8 +287,7 @@ impl Shared {
             max_open_files: i32::try_from(self.plan().data_files).unwrap_or(i32::MAX),
             shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
             device: self.device_hook(tenant),
-            allotments: allotted.memory,
-            ..KeyspaceOptions::new(settings.durability.into(), allotted.cache_bytes)
+            ..KeyspaceOptions::new(settings.durability.into(), allotments)
         };
         options.notify(move |committed| notified.tell_committed(&name, committed.cores))
     }
@@ -334,7 +332,6 @@ pub(crate) mod tests {
             args_max: 1 << 20,
             range_count_max: 1_000,
             chunk_bytes: 64 << 10,
-            object_cache_bytes: 64 << 20,
             memtable_bytes: 1 << 20,
             pending_bytes: 1 << 20,
             work_bytes_max: 1 << 30,

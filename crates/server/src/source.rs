@@ -164,7 +164,7 @@ impl telemetry::AdminSource for Source {
             requests: self.requests_bytes(),
             requests_max: shared.options.request_bytes_max,
             process_max: shared.options.memory_max,
-            max: shared.options.object_cache_bytes
+            max: shared.options.engine.object_cache_bytes
                 + shared.options.engine.block_cache_bytes
                 + shared.options.engine.write_buffer_bytes,
             ..Memory::default()
@@ -310,7 +310,8 @@ fn snapshot(
         cache_hits: stored.cache_hits,
         cache_misses: stored.cache_misses,
         cache_bytes: stored.cache_bytes,
-        cache_allotment_bytes: stored.cache_bytes_max,
+        cache_granted_bytes: stored.cache_granted_bytes,
+        cache_allotment_bytes: stored.allotments.object_cache_bytes,
         block_cache_hits: stored.block_hits,
         block_cache_misses: stored.block_misses,
         block_cache_bytes: stored.block_cache_bytes,

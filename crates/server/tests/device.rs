@@ -6,7 +6,8 @@ mod common;
 use common::{costs, io, DONE};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op};
 use engine::{
-    Access, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object, Outcome, Sync,
+    Access, Allotments, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object,
+    Outcome, Sync,
 };
 use policy::cost::device::Vop;
 use policy::device::{Model, SsdParameters};
@@ -233,7 +234,7 @@ fn a_database_works_over_an_emulated_device() {
     stage.configure(0, 1.0);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let engine = Engine::open(EngineOptions::new(folder.path())).expect("an engine");
-    let mut options = KeyspaceOptions::new(Sync::Always, 1 << 20);
+    let mut options = KeyspaceOptions::new(Sync::Always, Allotments::objects(1 << 20));
     options.memtable_bytes = 256 << 10;
     let hook: Arc<dyn DeviceStage> = stage.clone();
     options.device = Some(DeviceHook {

@@ -17,7 +17,7 @@ const RATE: Takes = Rate("1/h", "100M/s");
 pub const KEYS: &[Key] = &[
     key("tenant.weight", Number(0.001, 1_000.0), Value("1"), Reload, "Its share is its weight's part of the weights of all tenants that want something."),
     key("tenant.sync", Word(&["always", "every 1s", "never"]), Value("\"every 1s\""), Reload, "When a write is safe from a power cut: before its reply, within a second, or when the system writes it."),
-    key("tenant.cache", Bytes("0B", "64TiB"), Unset("by weight, of what the others leave"), Reload, "Its allotment of the object cache."),
+    key("tenant.cache", Bytes("0B", "64TiB"), Unset("by weight, of what the others leave"), Reload, "Its allotment of the object cache: what it leaves is lent, and its own again within about a second. With 0B it has none, lent or not."),
     key("tenant.block_cache", Bytes("0B", "64TiB"), Unset("by weight, of what the others leave"), Reload, "Its allotment of the block cache: what it leaves is lent, and its own again within about a second."),
     key("tenant.write_buffers", Bytes("0B", "64TiB"), Unset("by weight, of what the others leave"), Reload, "Its allotment of the write buffers, lent likewise."),
     key("tenant.reserved_permits", Integer(0, 1_024), Value("0"), Reload, "Handler threads kept free for it; more shorten its waits, and idle while it wants nothing."),

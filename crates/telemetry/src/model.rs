@@ -254,6 +254,8 @@ pub struct TenantSnapshot {
     pub cache_misses: u64,
     /// Object cache: bytes held.
     pub cache_bytes: u64,
+    /// Object cache: bytes that it may hold now; beyond the allotment they are lent.
+    pub cache_granted_bytes: u64,
     /// Object cache: its allotment in bytes.
     pub cache_allotment_bytes: u64,
     /// Block cache: reads that the object cache did not answer, answered from it or from memtables.

@@ -206,8 +206,19 @@ impl Engine {
 
     fn tick(&self) {
         let keyspaces = self.slots.list();
-        for keyspace in self.shared.memory.step(&keyspaces) {
+        let moves = self.shared.memory.step(&keyspaces);
+        for keyspace in moves.memtables {
             let fit = move || keyspace.fit_memtables();
+            self.shared.keepers.submit(Box::new(fit));
+        }
+        if !moves.objects.is_empty() {
+            // One after the other: those who give come first.
+            let fit = move || {
+                moves
+                    .objects
+                    .iter()
+                    .for_each(|keyspace| keyspace.fit_objects())
+            };
             self.shared.keepers.submit(Box::new(fit));
         }
         let now = Instant::now();

@@ -288,7 +288,7 @@ impl Db {
 mod tests {
     use super::*;
     use crate::device::{DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op};
-    use crate::Sync;
+    use crate::{Allotments, Sync};
     use std::sync::mpsc::{channel, Sender};
     use std::sync::Arc;
     use std::thread::{current, ThreadId};
@@ -313,7 +313,7 @@ mod tests {
     fn who_ends_a_read_deletes_no_files() {
         let directory = tempfile::tempdir().unwrap();
         let (sender, deleted) = channel();
-        let mut tenant = KeyspaceOptions::new(Sync::Never, 0);
+        let mut tenant = KeyspaceOptions::new(Sync::Never, Allotments::default());
         tenant.device = Some(DeviceHook {
             stage: Arc::new(Deletions(sender)),
             principal: 0,

@@ -70,7 +70,6 @@ pub struct Keyspace {
     pub(crate) collections: AtomicBool,
     /// A key with an expiry was written since the start: overwrites look for old index entries.
     pub(crate) expiring: AtomicBool,
-    pub(crate) cache_bytes: AtomicU64,
     pub(crate) walks: Mutex<Walks>,
     pub(crate) counters: crate::keyspace::stats::Counters,
 }
@@ -98,9 +97,8 @@ impl Keyspace {
         // Before the database is opened: what stays for long lies together then, not one block a page among what the
         // database will give back when it is closed.
         let count = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
-        let per_shard = options.cache_bytes / count as u64;
         let object_bytes_max = options.cached_object_bytes_max;
-        let shard = || Shard::new(per_shard, object_bytes_max);
+        let shard = || Shard::new(0, object_bytes_max);
         let shards = (0..count).map(|_| Padded(Mutex::new(shard()))).collect();
         let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
         let buffers = shared.memory.buffers(&options);
@@ -115,7 +113,7 @@ impl Keyspace {
         let ids = read(record::NEXT_ID)?;
         let ids = ids.as_deref().and_then(record::decode_u64).unwrap_or(1);
         let collections = read(record::COLLECTIONS)?.is_some();
-        Ok(Arc::new_cyclic(|me| Keyspace {
+        let keyspace = Arc::new_cyclic(|me| Keyspace {
             me: Weak::clone(me),
             id,
             name: name.to_owned(),
@@ -138,11 +136,12 @@ impl Keyspace {
             next_id: AtomicU64::new(ids),
             collections: AtomicBool::new(collections),
             expiring: AtomicBool::new(false),
-            cache_bytes: AtomicU64::new(options.cache_bytes),
             walks: Mutex::default(),
             counters: crate::keyspace::stats::Counters::default(),
             options,
-        }))
+        });
+        keyspace.fit_objects();
+        Ok(keyspace)
     }
 
     /// Unique among the keyspaces of this engine, for as long as it runs.
@@ -217,28 +216,6 @@ impl Keyspace {
         self.sync.store(sync as u8, Ordering::Relaxed);
     }
 
-    /// Changes the allotment of the object cache, bytes; evicts what no longer fits, a little at a time.
-    pub fn set_cache_bytes(&self, bytes: u64) {
-        self.cache_bytes.store(bytes, Ordering::Relaxed);
-        let share = bytes / self.shards.len() as u64;
-        for index in 0..self.shards.len() {
-            while !self.resize(index, share) {}
-        }
-    }
-
-    /// A part of that, with the shard locked once. `true`: it was the last.
-    fn resize(&self, index: usize, share: u64) -> bool {
-        let mut shard = self.shards[index].lock();
-        let decided = self.log.decided();
-        let resized = shard.resize(share, decided);
-        if resized.pinned {
-            self.note_pins(index, &mut shard, decided);
-        }
-        drop(shard);
-        drop(resized.dropped);
-        resized.done
-    }
-
     /// Position of the newest write.
     pub fn last_seq(&self) -> Seq {
         self.log.last_seq()
@@ -284,8 +261,11 @@ impl Keyspace {
 
     pub(crate) fn open_db(&self) -> Result<Db, EngineError> {
         let tenant = (self.id, self.name.as_str());
-        self.shared
-            .open_db(tenant, &self.directory, &self.options, &self.buffers)
+        let opened = self
+            .shared
+            .open_db(tenant, &self.directory, &self.options, &self.buffers);
+        self.fit_objects();
+        opened
     }
 
     /// What a read of something that `seq` wrote adds to its reply. A reply shows only what is decided, whatever the

@@ -58,8 +58,8 @@ pub struct KeyspaceStats {
     pub cache_entries: u64,
     /// Bytes in the cache, overheads included.
     pub cache_bytes: u64,
-    /// Its allotment, bytes.
-    pub cache_bytes_max: u64,
+    /// Bytes that it may have in the cache now.
+    pub cache_granted_bytes: u64,
     /// Lookups that the object cache did not answer, and memory of the database did.
     pub block_hits: u64,
     /// Reads of records that memory of the database did not answer, or was not asked.
@@ -68,7 +68,7 @@ pub struct KeyspaceStats {
     pub block_cache_bytes: u64,
     /// Bytes that its block cache may have now.
     pub block_cache_granted_bytes: u64,
-    /// What it is entitled to of block cache and write buffers.
+    /// What it is entitled to of the memories that are shared.
     pub allotments: Allotments,
     /// Bytes that its memtables may have now.
     pub write_buffer_granted_bytes: u64,
@@ -125,7 +125,7 @@ impl Keyspace {
             block_cache_granted_bytes: granted.block_cache,
             allotments: buffers.allotments(),
             write_buffer_granted_bytes: granted.write_buffers,
-            cache_bytes_max: self.cache_bytes.load(Ordering::Relaxed),
+            cache_granted_bytes: granted.object_cache,
             write_paused_ns: self.paused_ns(),
             pending_bytes: self.log.pending() as u64,
             commits: counters.commits.load(Ordering::Relaxed),
@@ -138,11 +138,11 @@ impl Keyspace {
         };
         for shard in &self.shards {
             let shard = shard.lock();
-            let (entries, bytes) = shard.cache_use();
-            stats.cache_entries += entries;
-            stats.cache_bytes += bytes;
-            stats.cache_hits += shard.hits;
-            stats.cache_misses += shard.misses;
+            let usage = shard.usage();
+            stats.cache_entries += shard.len();
+            stats.cache_bytes += usage.used;
+            stats.cache_hits += usage.hits;
+            stats.cache_misses += usage.misses;
         }
         if let Some(db) = self.gate.peek() {
             stats.open = true;

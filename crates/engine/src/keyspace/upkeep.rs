@@ -187,16 +187,7 @@ impl Keyspace {
             close
         });
         if closed {
-            for (index, shard) in self.shards.iter().enumerate() {
-                let mut shard = shard.lock();
-                let decided = self.log.decided();
-                let (pinned, dropped) = shard.drop_cache(decided);
-                if pinned {
-                    self.note_pins(index, &mut shard, decided);
-                }
-                drop(shard);
-                drop(dropped);
-            }
+            self.fit_objects();
         }
         closed
     }
@@ -228,7 +219,7 @@ impl Keyspace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Engine, EngineOptions, Entry, Keys, KeyspaceOptions};
+    use crate::{Allotments, Engine, EngineOptions, Entry, Keys, KeyspaceOptions};
     use bytes::Bytes;
     use std::sync::atomic::AtomicUsize;
     use std::sync::Weak;
@@ -266,14 +257,17 @@ mod tests {
         let mut options = EngineOptions::new(directory.path());
         options.idle_close = None;
         let engine = Engine::open(options).unwrap();
-        let options = KeyspaceOptions::new(Sync::Never, 8 << 20);
+        let options = KeyspaceOptions::new(Sync::Never, Allotments::objects(8 << 20));
         let keyspace = engine.keyspace("t", options).unwrap();
         let drops: [(&str, &dyn Fn()); 3] = [
             ("closed", &|| assert!(keyspace.close())),
             ("opened again", &|| keyspace.retry()),
-            ("without a cache", &|| keyspace.set_cache_bytes(0)),
+            ("without a cache", &|| {
+                keyspace.set_allotments(Allotments::default())
+            }),
         ];
         for (what, drop_it) in drops {
+            keyspace.db().unwrap();
             let (locked, gone) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
             for number in 0..100u32 {
                 let value = Value {

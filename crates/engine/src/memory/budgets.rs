@@ -1,4 +1,4 @@
-//! Block cache and write buffers of every open database: granted by `policy::memory`, steered once a tick.
+//! Object cache, block cache and write buffers of every open database: granted by `policy::memory`, steered once a tick.
 //!
 //! The books are the truth about what is granted: a database that opens between two ticks gets at once what is free,
 //! up to its allotment, so that the grants never come to more than the budgets.
@@ -6,6 +6,7 @@
 use crate::files::rocks::{MEMTABLES_MAX, MEMTABLE_PARTS};
 use crate::{Allotments, EngineOptions, KeyspaceOptions};
 use parking_lot::Mutex;
+use policy::memory::CacheUse;
 use rocksdb::{Cache, LruCacheOptions};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What a tenant was granted, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Granted {
+    pub object_cache: u64,
     pub block_cache: u64,
     pub write_buffers: u64,
 }
@@ -31,7 +33,7 @@ const PART_BYTES_MIN: u64 = 64 << 10;
 pub(crate) struct Buffers {
     /// The tenant's own while its database is open, or everybody's.
     cache: Mutex<Option<Cache>>,
-    own: bool,
+    pub own: bool,
     pub allotments: Mutex<Allotments>,
     /// Reads of records that memory of RocksDB answered.
     pub hits: AtomicU64,
@@ -44,6 +46,7 @@ pub(crate) struct Buffers {
 /// Up to where the counters were taken into account.
 #[derive(Default)]
 pub(crate) struct Seen {
+    pub objects: CacheUse,
     pub hits: u64,
     pub misses: u64,
     pub written: u64,
@@ -59,9 +62,19 @@ pub(crate) struct Memory {
     pub granted: Mutex<BTreeMap<u64, Granted>>,
 }
 
+impl Granted {
+    /// Somebody else has so much.
+    pub(crate) fn less(&mut self, other: Granted) {
+        self.object_cache = self.object_cache.saturating_sub(other.object_cache);
+        self.block_cache = self.block_cache.saturating_sub(other.block_cache);
+        self.write_buffers = self.write_buffers.saturating_sub(other.write_buffers);
+    }
+}
+
 impl Memory {
     pub(crate) fn new(options: &EngineOptions) -> Memory {
         let budget = Granted {
+            object_cache: options.object_cache_bytes,
             block_cache: options.block_cache_bytes,
             write_buffers: options.write_buffer_bytes,
         };
@@ -89,26 +102,26 @@ impl Memory {
     /// A database is about to open: it gets what is free, up to its allotment; if it has been granted something, that
     /// stays. Returns the bytes of a part of its memtables.
     pub(crate) fn enter(&self, id: u64, buffers: &Buffers) -> u64 {
-        if !buffers.own {
-            return buffers.part_bytes(u64::MAX);
-        }
         let allotments = *buffers.allotments.lock();
         let mut all = self.granted.lock();
         let granted = match all.get(&id) {
             Some(granted) => *granted,
             None => {
-                let free = |budget: u64, of: fn(&Granted) -> u64| {
-                    budget.saturating_sub(all.values().map(of).sum())
-                };
+                let free = |of| self.free(&all, of);
                 Granted {
-                    block_cache: free(self.budget.block_cache, |granted| granted.block_cache)
+                    object_cache: free(|granted| granted.object_cache)
+                        .min(allotments.object_cache_bytes),
+                    block_cache: free(|granted| granted.block_cache)
                         .min(allotments.block_cache_bytes),
-                    write_buffers: free(self.budget.write_buffers, |granted| granted.write_buffers)
+                    write_buffers: free(|granted| granted.write_buffers)
                         .min(allotments.write_buffer_bytes),
                 }
             }
         };
         all.insert(id, granted);
+        if !buffers.own {
+            return buffers.part_bytes(u64::MAX);
+        }
         buffers.cache();
         buffers.hold(granted.block_cache);
         let part_bytes = buffers.part_bytes(granted.write_buffers);
@@ -116,9 +129,28 @@ impl Memory {
         part_bytes
     }
 
+    /// What nobody was granted of one memory.
+    fn free(&self, all: &BTreeMap<u64, Granted>, of: fn(&Granted) -> u64) -> u64 {
+        of(&self.budget).saturating_sub(all.values().map(of).sum())
+    }
+
+    /// An allotment of the object cache has changed: a larger one is granted as far as there is room, none takes what is
+    /// there; the next step does the rest.
+    pub(crate) fn allot_objects(&self, id: u64, allotment: u64) {
+        let mut all = self.granted.lock();
+        let free = self.free(&all, |granted| granted.object_cache);
+        if let Some(granted) = all.get_mut(&id) {
+            let has = granted.object_cache;
+            granted.object_cache = match allotment {
+                0 => 0,
+                more => has.max(more.min(has.saturating_add(free))),
+            };
+        }
+    }
+
     /// A database was closed: others may have what it was granted.
     pub(crate) fn leave(&self, id: u64, buffers: &Buffers) {
-        if self.granted.lock().remove(&id).is_some() {
+        if self.granted.lock().remove(&id).is_some() && buffers.own {
             *buffers.cache.lock() = None;
         }
     }
@@ -176,9 +208,9 @@ impl Buffers {
         used > granted.max(PART_BYTES_MIN * MEMTABLE_PARTS as u64)
     }
 
-    /// Sets the size of the tenant's cache.
+    /// Sets the size of the tenant's cache, if it has one of its own.
     pub(crate) fn hold(&self, bytes: u64) {
-        let Some(mut cache) = self.cache.lock().clone() else {
+        let Some(mut cache) = self.cache.lock().clone().filter(|_| self.own) else {
             return;
         };
         let mut now = self.used();

@@ -12,6 +12,8 @@
 use crate::{Entry, Lookups, Seq, Waiter};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use parking_lot::Mutex;
+use policy::memory::CacheUse;
 use quick_cache::unsync::Cache;
 use quick_cache::{Lifecycle, Weighter};
 use smallvec::SmallVec;
@@ -32,11 +34,8 @@ const PINS_KEPT: usize = 64;
 /// An object may take this part of a shard's allotment.
 const OBJECT_PART: u64 = 8;
 
-/// A cache is shrunk by no more than this while its shard is locked: in objects of 200 bytes, about a tenth of a
-/// millisecond.
-const SHRINK_BYTES: u64 = 256 << 10;
-/// Where each part costs a look at all objects, because some of them are undecided, it is by this part of them.
-const SHRINK_PART: u64 = 8;
+/// A cache is shrunk by no more than this while its shard is locked: in objects of 200 bytes, some 30 us.
+const SHRINK_BYTES: u64 = 64 << 10;
 
 /// The state of a key that was read or written: its entry (or its absence), expired or not.
 #[derive(Clone, Debug)]
@@ -63,16 +62,38 @@ impl Weighter<Key, Cached> for Weigh {
     }
 }
 
-/// Collects what an insert pushed out: the cache's old value of the same key, evicted ones, or
-/// the new one itself.
-#[derive(Clone)]
-pub(crate) struct Collect;
+/// Collects what was pushed out: by an insert the cache's old value of the same key, evicted ones, or
+/// the new one itself; by a smaller size what no longer fits, of which the cache says nothing to its caller.
+#[derive(Clone, Default)]
+pub(crate) struct Collect {
+    shrunk: Arc<Shrunk>,
+}
+
+#[derive(Default)]
+struct Shrunk {
+    on: AtomicBool,
+    out: Mutex<Vec<(Key, Cached)>>,
+}
 
 impl Lifecycle<Key, Cached> for Collect {
     type RequestState = SmallVec<[(Key, Cached); 2]>;
 
     fn on_evict(&self, out: &mut Self::RequestState, key: Key, cached: Cached) {
-        out.push((key, cached));
+        if self.shrunk.on.load(Ordering::Relaxed) {
+            self.shrunk.out.lock().push((key, cached));
+        } else {
+            out.push((key, cached));
+        }
+    }
+}
+
+impl Shrunk {
+    /// What `shrink` has the cache throw away. REQUIRES: the cache is locked by the caller.
+    fn by(&self, shrink: impl FnOnce()) -> Vec<(Key, Cached)> {
+        self.on.store(true, Ordering::Relaxed);
+        shrink();
+        self.on.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *self.out.lock())
     }
 }
 
@@ -81,9 +102,8 @@ type ObjectCache = Cache<Key, Cached, Weigh, RandomState, Collect>;
 /// What a shard had cached. To drop a million objects takes a tenth of a second: REQUIRES that nobody's shard is locked.
 #[must_use = "it is dropped when the shard is not locked any more"]
 #[derive(Default)]
-pub(crate) struct Dropped(
-    #[allow(dead_code, reason = "only to be dropped")] Option<Box<ObjectCache>>,
-);
+#[allow(dead_code, reason = "only to be dropped")]
+pub(crate) struct Dropped(Option<Box<ObjectCache>>, Vec<(Key, Cached)>);
 
 /// How far [`Shard::resize`] has come.
 #[derive(Default)]
@@ -122,14 +142,6 @@ fn pinned<'p>(pins: &'p Pins, key: &[u8]) -> Option<&'p Cached> {
     (!pins.is_empty()).then(|| pins.get(key))?
 }
 
-/// Pins what is cached and not decided yet; `newest`: the last write.
-fn pin_undecided(pins: &mut Pins, cache: &ObjectCache, (newest, decided): (Seq, Seq)) {
-    if newest > decided {
-        let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
-        pins.extend(undecided.map(|(key, cached)| (key.clone(), cached.clone())));
-    }
-}
-
 /// A key that somebody watches, and that nobody has changed since.
 #[derive(Default)]
 pub(crate) struct Watched {
@@ -144,6 +156,7 @@ pub(crate) struct Watched {
 pub(crate) struct Shard {
     /// Built at the first fill: an idle tenant pays for no tables.
     cache: Option<Box<ObjectCache>>,
+    shrunk: Arc<Shrunk>,
     cache_bytes: u64,
     object_bytes_max: u64,
     hasher: RandomState,
@@ -156,6 +169,8 @@ pub(crate) struct Shard {
     newest: Seq,
     pub hits: u64,
     pub misses: u64,
+    /// Objects that went, or were not taken, for want of room.
+    lost: u64,
 }
 
 impl Shard {
@@ -275,13 +290,15 @@ impl Shard {
     /// Gives the cache's memory back. `true`: something is pinned now.
     pub(crate) fn drop_cache(&mut self, decided: Seq) -> (bool, Dropped) {
         let cache = self.cache.take();
-        if let Some(cache) = &cache {
-            pin_undecided(&mut self.pins, cache, (self.newest, decided));
+        if let Some(cache) = cache.as_ref().filter(|_| self.newest > decided) {
+            let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
+            (self.pins).extend(undecided.map(|(key, cached)| (key.clone(), cached.clone())));
         }
-        (cache.is_some() && !self.pins.is_empty(), Dropped(cache))
+        let pinned = cache.is_some() && !self.pins.is_empty();
+        (pinned, Dropped(cache, Vec::new()))
     }
 
-    /// A new allotment. What no longer fits is evicted, a part at each call, until [`Resized::done`].
+    /// Another size. What no longer fits is evicted, a part at each call, until [`Resized::done`].
     pub(crate) fn resize(&mut self, cache_bytes: u64, decided: Seq) -> Resized {
         self.cache_bytes = cache_bytes;
         if cache_bytes == 0 {
@@ -292,32 +309,28 @@ impl Shard {
                 dropped,
             };
         }
-        let mut resized = Resized {
-            done: true,
-            ..Resized::default()
-        };
         let Some(cache) = &mut self.cache else {
-            return resized;
-        };
-        if cache.capacity() != cache_bytes {
-            let before = cache.weight();
-            let part = match self.newest > decided {
-                true => SHRINK_BYTES.max(before / SHRINK_PART),
-                false => SHRINK_BYTES,
+            return Resized {
+                done: true,
+                ..Resized::default()
             };
-            let next = cache_bytes.max(before.saturating_sub(part));
-            // This evicts without telling whom: pin what must not be lost. What stays cached is
-            // pinned too then, to no harm: a write removes the pin.
-            pin_undecided(&mut self.pins, cache, (self.newest, decided));
-            cache.set_capacity(next);
+        };
+        let (before, shrunk) = (cache.weight(), Arc::clone(&self.shrunk));
+        let evicted = shrunk.by(|| {
+            cache.set_capacity(cache_bytes.max(before.saturating_sub(SHRINK_BYTES)));
             if cache.weight() == before {
                 // It fits, or nothing can be evicted.
                 cache.set_capacity(cache_bytes);
             }
-            resized.done = cache.capacity() == cache_bytes;
-            resized.pinned = !self.pins.is_empty();
+        });
+        let done = cache.capacity() == cache_bytes;
+        let undecided = evicted.iter().filter(|(_, cached)| cached.seq > decided);
+        (self.pins).extend(undecided.map(|(key, cached)| (key.clone(), cached.clone())));
+        Resized {
+            done,
+            pinned: !self.pins.is_empty(),
+            dropped: Dropped(None, evicted),
         }
-        resized
     }
 
     /// How often it was asked for an object.
@@ -325,33 +338,44 @@ impl Shard {
         self.hits + self.misses
     }
 
-    /// Entries and bytes in the cache.
-    pub(crate) fn cache_use(&self) -> (u64, u64) {
-        match &self.cache {
-            Some(cache) => (cache.len() as u64, cache.weight()),
-            None => (0, 0),
+    /// Objects in the cache.
+    pub(crate) fn len(&self) -> u64 {
+        self.cache.as_ref().map_or(0, |cache| cache.len() as u64)
+    }
+
+    /// Bytes in the cache now, and what it saw from the start.
+    pub(crate) fn usage(&self) -> CacheUse {
+        CacheUse {
+            used: self.cache.as_ref().map_or(0, |cache| cache.weight()),
+            hits: self.hits,
+            misses: self.misses,
+            lost: self.lost,
         }
     }
 
     fn cache_insert(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
-        let largest = self.object_bytes_max.min(self.cache_bytes / OBJECT_PART);
-        if cached.bytes() + key.len() as u64 > largest {
+        let bytes = cached.bytes() + key.len() as u64;
+        if bytes > self.object_bytes_max.min(self.cache_bytes / OBJECT_PART) {
+            self.lost += u64::from(bytes <= self.object_bytes_max);
             // The old value must go all the same, or it would be served.
             if let Some(cache) = &mut self.cache {
                 cache.remove(key.as_slice());
             }
             return self.pin(key, cached, decided);
         }
-        let (bytes, hasher) = (self.cache_bytes, &self.hasher);
+        let (bytes, hasher, shrunk) = (self.cache_bytes, &self.hasher, &self.shrunk);
         let cache = self.cache.get_or_insert_with(|| {
             let items = usize::try_from(bytes / BYTES_PER_ITEM).unwrap_or(usize::MAX);
-            Box::new(Cache::with(items, bytes, Weigh, hasher.clone(), Collect))
+            let shrunk = Arc::clone(shrunk);
+            let collect = Collect { shrunk };
+            Box::new(Cache::with(items, bytes, Weigh, hasher.clone(), collect))
         });
         let (inserted, seq) = (key.clone(), cached.seq);
         let mut out = SmallVec::new();
         cache.insert_with_lifecycle(key, cached, &mut out);
         let mut pinned = false;
         for (key, cached) in out {
+            self.lost += u64::from(key != inserted);
             // Of the key just written only the new state counts, should the cache refuse it.
             if cached.seq > decided && (cached.seq == seq || key != inserted) {
                 pinned |= self.pin(key, cached, decided);

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended};
 use engine::{
-    Access, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object,
-    Outcome, Place, Seq, Stop, Sync,
+    Access, Allotments, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
+    Object, Outcome, Place, Seq, Stop, Sync,
 };
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -33,7 +33,7 @@ impl DeviceStage for Pass {
 /// Small everything, so that limits are met: cache 64 KiB in 4 shards, batches of 4 KiB; under a hook that cuts
 /// larger I/Os into two pages.
 pub fn small(sync: Sync) -> KeyspaceOptions {
-    let mut options = KeyspaceOptions::new(sync, 64 << 10);
+    let mut options = KeyspaceOptions::new(sync, Allotments::objects(64 << 10));
     options.shards = 4;
     options.memtable_bytes = 256 << 10;
     options.batch_bytes = 4 << 10;
@@ -51,6 +51,7 @@ pub fn engine(directory: &Path) -> Arc<Engine> {
 
 pub fn engine_options(directory: &Path) -> EngineOptions {
     let mut options = EngineOptions::new(directory);
+    options.object_cache_bytes = 128 << 10;
     options.block_cache_bytes = 4 << 20;
     options.handlers = 4;
     options.tick = Duration::from_millis(20);

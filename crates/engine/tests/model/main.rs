@@ -10,7 +10,7 @@ mod execute;
 mod reference;
 
 use common::{engine, run, small};
-use engine::{Engine, Keys, Keyspace, Sync, PIECE_BYTES};
+use engine::{Allotments, Engine, Keys, Keyspace, Sync, PIECE_BYTES};
 use execute::execute;
 use proptest::prelude::*;
 use reference::Model;
@@ -198,8 +198,9 @@ impl System {
             Op::Restart => self.restart(),
             Op::Commit => self.keyspace().wait_commit(self.last).unwrap(),
             Op::Evict => {
-                self.keyspace().set_cache_bytes(0);
-                self.keyspace().set_cache_bytes(64 << 10);
+                let allotments = self.keyspace().stats().allotments;
+                self.keyspace().set_allotments(Allotments::default());
+                self.keyspace().set_allotments(allotments);
             }
             Op::Close => {
                 self.keyspace().wait_commit(self.last).unwrap();

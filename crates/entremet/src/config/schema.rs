@@ -58,7 +58,7 @@ const KEYS: &[Key] = &[
     key("engine.block_cache", Bytes("8MiB", "64TiB"), Value("\"256MiB\""), Start, "RocksDB's cache of file blocks, all tenants together."),
     key("engine.write_buffers", Bytes("8MiB", "64TiB"), Value("\"512MiB\""), Start, "Writes in memory that are not in files yet, all tenants together."),
     key("engine.memtable", Bytes("1MiB", "4GiB"), Value("\"64MiB\""), Start, "Size at which a tenant's writes in memory become a file, smaller where it has less of the write buffers; at most four exist at once for each tenant."),
-    key("engine.memory", Word(&["allotted", "shared"]), Value("\"allotted\""), Start, "Who has how much of block cache and write buffers: each tenant its allotment, and what others leave; or, to compare, whoever asks most."),
+    key("engine.memory", Word(&["allotted", "shared"]), Value("\"allotted\""), Start, "Who has how much of the caches and write buffers: each tenant its allotment, and what others leave; or, to compare, whoever asks most, and of the object cache its allotment alone."),
     key("engine.pending", Bytes("64KiB", "1GiB"), Value("\"32MiB\""), Start, "Writes of one tenant that may wait for their commit; further ones wait unread."),
     key("engine.handlers", Integer(1, 1_024), Value("16"), Start, "Threads that read from the disk; reserved permits are taken from these. Reads of tenants that have had less than their share may use as many again."),
     key("engine.committers", Integer(1, 64), Value("2"), Start, "Threads that commit writes."),

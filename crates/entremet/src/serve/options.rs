@@ -50,7 +50,6 @@ pub fn of(
         args_max: config.server.max_arguments,
         range_count_max: RANGE_COUNT_MAX,
         chunk_bytes: scheduler.chunk.get() as usize,
-        object_cache_bytes: engine.object_cache.get(),
         memtable_bytes: engine.memtable.get() as usize,
         pending_bytes: engine.pending.get() as usize,
         seed,
@@ -61,6 +60,7 @@ pub fn of(
         tuning: tuning(config),
         tenants: tenants(config),
         engine: engine::EngineOptions {
+            object_cache_bytes: engine.object_cache.get(),
             block_cache_bytes: engine.block_cache.get(),
             write_buffer_bytes: engine.write_buffers.get(),
             allotted_memory: engine.memory == config::Memory::Allotted,

@@ -182,7 +182,7 @@ fn promised(detail: &TenantDetail) -> Vec<Line> {
         "about {} keys, cache {} of {}, blocks {} of {}, files {}, not committed {}",
         number(tenant.keys as f64),
         bytes(tenant.cache_bytes as f64),
-        bytes(tenant.cache_allotment_bytes as f64),
+        bytes(tenant.cache_granted_bytes as f64),
         bytes(tenant.block_cache_bytes as f64),
         bytes(tenant.block_cache_granted_bytes as f64),
         bytes(tenant.disk_bytes as f64),

@@ -304,7 +304,7 @@ fn entremet(facts: &Facts<'_>, lines: &mut Lines) {
     );
     lines.line("throttled_requests", facts.counted.throttled);
     lines.line("cache_bytes", facts.stored.cache_bytes);
-    lines.line("cache_bytes_max", facts.stored.cache_bytes_max);
+    lines.line("cache_bytes_max", facts.stored.cache_granted_bytes);
     lines.line("cache_hits", facts.stored.cache_hits);
     lines.line("cache_misses", facts.stored.cache_misses);
 }

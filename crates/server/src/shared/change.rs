@@ -93,9 +93,8 @@ impl Shared {
     }
 
     fn dismiss(&self, tenant: &Arc<Tenant>) {
-        // The database is closed when it has been idle; what it holds in memory others may use now.
+        // The database is closed when it has been idle; what it holds in memory others may use.
         if let Some(keyspace) = tenant.keyspace() {
-            keyspace.set_cache_bytes(0);
             keyspace.set_allotments(engine::Allotments::default());
         }
         if let Some(device) = &self.options.device {
@@ -125,9 +124,7 @@ impl Shared {
             .list_where(|tenant| tenant.keyspace().is_some())
         {
             if let Some(keyspace) = tenant.keyspace() {
-                let allotted = allotments.of(&tenant.settings());
-                keyspace.set_cache_bytes(allotted.cache_bytes);
-                keyspace.set_allotments(allotted.memory);
+                keyspace.set_allotments(allotments.of(&tenant.settings()));
             }
         }
     }

@@ -40,14 +40,6 @@ pub struct Allotments {
     buffers: policy::memory::Allotments,
 }
 
-/// One tenant's allotments.
-pub struct Allotted {
-    /// Of the object cache, bytes.
-    pub cache_bytes: u64,
-    /// Of block cache and write buffers.
-    pub memory: engine::Allotments,
-}
-
 impl Allotments {
     /// Of memories of so many bytes, in the order of [`MEMORIES`].
     pub fn new(budgets: [u64; MEMORIES.len()], totals: &Totals) -> Self {
@@ -65,15 +57,13 @@ impl Allotments {
     }
 
     /// Of the tenant with these settings.
-    pub fn of(&self, settings: &Settings) -> Allotted {
+    pub fn of(&self, settings: &Settings) -> engine::Allotments {
         let of = |rule: &policy::memory::Allotments, fixed| rule.of(fixed, settings.weight);
-        Allotted {
-            cache_bytes: of(&self.objects, settings.cache_bytes),
-            memory: engine::Allotments {
-                block_cache_bytes: of(&self.blocks, settings.block_cache_bytes),
-                write_buffer_bytes: of(&self.buffers, settings.write_buffer_bytes),
-                weight: settings.weight,
-            },
+        engine::Allotments {
+            object_cache_bytes: of(&self.objects, settings.cache_bytes),
+            block_cache_bytes: of(&self.blocks, settings.block_cache_bytes),
+            write_buffer_bytes: of(&self.buffers, settings.write_buffer_bytes),
+            weight: settings.weight,
         }
     }
 }

@@ -38,7 +38,7 @@ pub use doorkeeper::{Answer, Checked, Doorkeeper, Question};
 pub use expiry::Expiry;
 pub use house::{Hold, House};
 pub use keys::KeyCount;
-pub use memory::{Allotments, Allotted, MEMORIES};
+pub use memory::{Allotments, MEMORIES};
 pub use password::{Gate, Password, Plain, Quick};
 pub use peer::Peer;
 pub use registry::{Registry, RegistryError};

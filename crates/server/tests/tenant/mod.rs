@@ -4,7 +4,9 @@
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 
-use engine::{Access, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Place, Stop, Sync};
+use engine::{
+    Access, Allotments, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Place, Stop, Sync,
+};
 use server::commands::{self, Context, Flags, Handler, ScanCursors, Spec};
 use server::resp::{Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
 
@@ -51,7 +53,7 @@ pub struct Tenant {
 impl Tenant {
     /// Opens the keyspace `name`.
     pub fn new(engine: &Arc<Engine>, name: &str, way: Way) -> Tenant {
-        let options = KeyspaceOptions::new(Sync::Never, 16 << 20);
+        let options = KeyspaceOptions::new(Sync::Never, Allotments::objects(16 << 20));
         Tenant {
             keyspace: engine.keyspace(name, options).unwrap(),
             cursors: ScanCursors::default(),

@@ -66,9 +66,9 @@ fn a_large_cache_shrinks_a_little_at_a_time() {
     }
     let mut calls = 0;
     loop {
-        let (_, before) = shard.cache_use();
+        let before = shard.usage().used;
         let resized = shard.resize(1 << 20, 20_000);
-        let (_, after) = shard.cache_use();
+        let after = shard.usage().used;
         assert!(before - after <= SHRINK_BYTES + 1_024 && !resized.pinned);
         calls += 1;
         if resized.done {
@@ -76,19 +76,42 @@ fn a_large_cache_shrinks_a_little_at_a_time() {
         }
     }
     assert!(calls > 10, "{calls}");
-    assert!(shard.cache_use().1 <= 1 << 20);
+    assert!(shard.usage().used <= 1 << 20);
     assert!(shard.resize(8 << 20, 20_000).done, "it grows at once");
 }
 
 #[test]
-fn a_large_cache_with_something_undecided_is_not_looked_through_often() {
+fn what_is_undecided_outlives_a_cache_that_shrinks() {
     let mut shard = Shard::new(4 << 20, 1 << 20);
     for i in 0..20_000u64 {
-        shard.write(Key::from_slice(&i.to_be_bytes()), written(i + 1, 300), i);
+        let decided = i.min(18_000);
+        shard.write(
+            Key::from_slice(&i.to_be_bytes()),
+            written(i + 1, 300),
+            decided,
+        );
     }
-    let calls = (1..).find(|_| shard.resize(64 << 10, 19_999).done);
-    assert!(calls.is_some_and(|calls| (2..40).contains(&calls)));
-    assert_eq!(seq_of(&mut shard, &19_999u64.to_be_bytes()), Some(20_000));
+    while !shard.resize(1 << 10, 18_000).done {}
+    for i in 18_000..20_000u64 {
+        assert_eq!(seq_of(&mut shard, &i.to_be_bytes()), Some(i + 1));
+    }
+    assert_eq!(seq_of(&mut shard, &17_000u64.to_be_bytes()), None);
+    assert!(shard.release(20_000));
+}
+
+#[test]
+fn what_there_was_no_room_for_is_counted() {
+    let mut shard = Shard::new(64 << 10, 1 << 20);
+    shard.fill(b"fits", written(1, 100).entry, 0);
+    assert_eq!(shard.usage().lost, 0);
+    shard.fill(b"large", written(1, 60_000).entry, 0);
+    assert_eq!(shard.usage().lost, 1, "with more memory it would be cached");
+    shard.fill(b"never", written(1, 2 << 20).entry, 0);
+    assert_eq!(shard.usage().lost, 1);
+    for i in 0..200u8 {
+        shard.fill(&[i], written(1, 1_000).entry, 0);
+    }
+    assert!(shard.usage().lost > 100, "evicted");
 }
 
 #[test]

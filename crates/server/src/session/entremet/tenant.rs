@@ -54,7 +54,7 @@ fn list(visit: &mut Visit<'_>) {
 fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     let settings = tenant.settings();
     let share_percent = 100.0 * settings.weight / visit.shared.tenants.totals().weight;
-    let allotted = visit.shared.allotments().of(&settings);
+    let allotments = visit.shared.allotments().of(&settings);
     let sync = SYNC
         .iter()
         .find(|(_, durability)| *durability == settings.durability)
@@ -93,9 +93,9 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
         ("request-memory", tenant.budget.held() as i64),
         ("max-request-memory", tenant.budget.bytes_max() as i64),
         ("reserved-permits", i64::from(settings.reserved_permits)),
-        ("cache", allotted.cache_bytes as i64),
-        ("block-cache", allotted.memory.block_cache_bytes as i64),
-        ("write-buffers", allotted.memory.write_buffer_bytes as i64),
+        ("cache", allotments.object_cache_bytes as i64),
+        ("block-cache", allotments.block_cache_bytes as i64),
+        ("write-buffers", allotments.write_buffer_bytes as i64),
     ] {
         reply.bulk(field.as_bytes());
         reply.int(value);
