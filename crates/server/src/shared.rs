@@ -5,6 +5,7 @@ mod change;
 mod largest;
 mod load;
 mod news;
+mod outstanding;
 mod seating;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub use board::{Board, Entry, Seen};
 pub use largest::LargestTurn;
 pub use load::Load;
 pub use news::{Cores, News};
+pub use outstanding::Outstanding;
 
 /// Shards of a tenant's memory: enough that two cores seldom want the same.
 const SHARDS_PER_CORE: usize = 4;
@@ -91,6 +93,8 @@ pub struct Shared {
     pub counters: Counters,
     /// What the cores' stages last looked like.
     pub board: Board,
+    /// How much the cores may have outstanding at the handlers.
+    pub outstanding: Outstanding,
     /// Places for commands that run apart, of all tenants together.
     pub apart: Seats,
     /// What the cores show each other of their load.
@@ -138,6 +142,7 @@ impl Shared {
             metrics: Arc::new(telemetry::Registry::new(options.cores)),
             counters: Counters::default(),
             board: Board::new(options.cores),
+            outstanding: Outstanding::new(options.engine.handlers, options.cores),
             apart: Seats::new(engine::REPLIES_MAX, engine::WORKS_MAX),
             loads: (0..options.cores).map(|_| Load::default()).collect(),
             beats: Arc::new(Beats::new(options.cores)),

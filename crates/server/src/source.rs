@@ -252,7 +252,6 @@ impl telemetry::AdminSource for Source {
             .chain([Arc::clone(self.shared.tenants.nobody())])
             .map(|tenant| (tenant.id, tenant))
             .collect();
-        let handlers = crate::core::handler_stage(&self.shared).permits;
         let mut stages = Vec::new();
         for (core, entries) in self.shared.board.cores().enumerate() {
             let at_request: Vec<_> = entries
@@ -265,7 +264,8 @@ impl telemetry::AdminSource for Source {
                 .collect();
             drop(entries);
             stages.push(self.stage(("request", 1), core, &at_request, &names));
-            stages.push(self.stage(("handler", handlers), core, &at_handler, &names));
+            let permits = self.shared.outstanding.of(core);
+            stages.push(self.stage(("handler", permits), core, &at_handler, &names));
         }
         stages.extend(device::stage(&self.shared));
         stages

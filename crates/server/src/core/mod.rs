@@ -51,7 +51,6 @@ use stage::{Consumed, Stage};
 pub use accept::Door;
 pub use mailbox::Mailbox;
 pub use message::Message;
-pub use stages::handler_stage;
 
 use crate::connection::Connection;
 use crate::resp::Parser;
@@ -63,7 +62,7 @@ use handler::Task;
 use places::Places;
 use principal::Principals;
 use processor::Processor;
-use stages::request_stage;
+use stages::{handler_stage, request_stage};
 use waiting::Waiting;
 
 /// Messages that are read before others get their turns. Most take a tenth of a microsecond, some a few.
@@ -126,6 +125,10 @@ pub struct Core {
     stretch_ends: Nanos,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
+    /// Its permits, but for those that are reserved.
+    permits: u32,
+    /// Something waits there since then, as far as that is not told.
+    backlogged: Option<Nanos>,
     waiting: Waiting,
     /// Tenants with commits that those who wait for them have not all been told of.
     decided: VecDeque<Arc<Tenant>>,
@@ -189,7 +192,9 @@ impl Core {
             returns: Stage::new(request_stage(&shared)),
             returned: false,
             stretch_ends: now,
-            handlers: Stage::new(handler_stage(&shared)),
+            handlers: Stage::new(handler_stage(&shared, id)),
+            permits: 0,
+            backlogged: None,
             waiting: Waiting::default(),
             decided: VecDeque::new(),
             leaving: Vec::new(),
@@ -346,12 +351,29 @@ impl Core {
         }
     }
 
+    /// Takes over the bound of what may be outstanding at the handlers; what tenants have reserved stays free for them.
+    fn bound_outstanding(&mut self, now: Nanos) {
+        self.shared.outstanding.step(now);
+        let permits = self.shared.outstanding.of(self.id);
+        if permits != self.permits {
+            self.permits = permits;
+            self.handlers.set_permits(permits);
+            let missing = u32::try_from(self.handlers.permits_missing()).unwrap_or(u32::MAX);
+            if missing > 0 {
+                let most = self.shared.outstanding.most_of(self.id);
+                self.handlers
+                    .set_permits(permits.saturating_add(missing).min(most));
+            }
+        }
+    }
+
     /// The end of a round: tell the other cores what was used here, look after idle things.
     fn end_round(&mut self) {
         let now = self.shared.options.clock.now();
         if now >= self.round_ends {
             self.round_ends = now + ROUND_NS;
             self.tell_consumption();
+            self.bound_outstanding(now);
             self.forget_left(now);
         }
         if self.shared.options.cores > 1 {
