@@ -149,6 +149,8 @@ pub struct Engine {
     pub pending: Bytes,
     /// Threads that read from the disk.
     pub handlers: u32,
+    /// How many of them are at work.
+    pub at_work: AtWork,
     /// Threads that commit.
     pub committers: u32,
     /// Threads that flush.
@@ -163,7 +165,21 @@ pub struct Engine {
     pub idle_close: Option<Time>,
 }
 
-/// Who may have how much of the block cache and the write buffers.
+/// How many handlers are at work at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtWork {
+    /// As few as keep processors or disk busy.
+    Found,
+    /// As many as there are.
+    All,
+}
+
+impl AtWork {
+    /// The words of the configuration.
+    pub const WORDS: [(&'static str, Self); 2] = [("found", Self::Found), ("all", Self::All)];
+}
+
+/// Who may have how much of the caches and the write buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// Its allotment, and what others leave.

@@ -6,7 +6,7 @@ use server::tenants::Password;
 use settings::promise::Durability;
 
 use super::footprint::{whole, Footprint};
-use super::{Config, Memory, Pick, Server, Tenant};
+use super::{AtWork, Config, Memory, Pick, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
@@ -164,10 +164,14 @@ fn storage(text: &mut String, config: &Config) {
             engine.object_cache, engine.block_cache, engine.write_buffers, engine.memtable, engine.pending
         ),
     );
+    let how = match engine.at_work {
+        AtWork::Found => " at most",
+        AtWork::All => "",
+    };
     line(
         text,
         format_args!(
-            "Threads: {} handlers, {} committers, {} for flushes, {} for compaction.",
+            "Threads: {} handlers{how}, {} committers, {} for flushes, {} for compaction.",
             engine.handlers, engine.committers, engine.flush_threads, engine.compaction_threads
         ),
     );

@@ -101,7 +101,8 @@ impl Check<'_> {
             .chain(query.other_points());
         all.for_each(|point| self.point(place, point));
         if let Some(side) = &query.against {
-            let named = side.variant.iter().chain(&side.lowest_of);
+            let swept = side.best_of.iter().flat_map(|best| &best.variants);
+            let named = side.variant.iter().chain(swept);
             named.for_each(|variant| self.variant(place, variant));
         }
     }

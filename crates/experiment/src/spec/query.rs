@@ -55,11 +55,23 @@ pub struct Side {
     pub point: Option<String>,
     /// Other tenants or another figure.
     pub choice: Option<Choice>,
-    /// Instead of one variant and point: the lowest of these variants at these points, as of a sweep.
-    pub lowest_of: Vec<String>,
-    /// Where they are looked at.
-    pub points: Vec<String>,
+    /// Instead of one variant and point.
+    pub best_of: Option<BestOf>,
 }
+
+/// The best of a sweep: of some variants at some points.
+#[derive(Clone, Debug)]
+pub struct BestOf {
+    /// These variants.
+    pub variants: Vec<String>,
+    /// At these points; at the one that is asked for, if there are none.
+    pub points: Vec<String>,
+    /// The better of two.
+    pub better: Better,
+}
+
+/// Chooses one of two figures.
+pub type Better = fn(f64, f64) -> f64;
 
 /// A measure and what it needs to know.
 #[derive(Clone, Debug)]
@@ -82,8 +94,11 @@ impl Query {
     /// The points, besides the one it is asked at, that an answer needs.
     pub fn other_points(&self) -> impl Iterator<Item = &str> {
         let against = self.against.iter().flat_map(|side| {
-            let listed = side.points.iter().map(String::as_str);
-            side.point.as_deref().into_iter().chain(listed)
+            let listed = side.best_of.iter().flat_map(|best| &best.points);
+            side.point
+                .as_deref()
+                .into_iter()
+                .chain(listed.map(String::as_str))
         });
         against.chain(self.alone.iter().map(|(_, point)| point.as_str()))
     }
@@ -111,18 +126,25 @@ impl Query {
             return Ok(above);
         };
         let choice = side.choice.as_ref().unwrap_or(&self.choice);
-        let below = if side.lowest_of.is_empty() {
-            let variant = side.variant.as_deref().unwrap_or(variant);
-            let point = side.point.as_deref().unwrap_or(point);
-            self.one_side(run, variant, point, choice)?
-        } else {
-            let mut lowest = f64::INFINITY;
-            for variant in &side.lowest_of {
-                for point in &side.points {
-                    lowest = lowest.min(self.one_side(run, variant, point, choice)?);
-                }
+        let point = side.point.as_deref().unwrap_or(point);
+        let below = match &side.best_of {
+            None => {
+                let variant = side.variant.as_deref().unwrap_or(variant);
+                self.one_side(run, variant, point, choice)?
             }
-            lowest
+            Some(best) => {
+                let here = [point.to_owned()];
+                let points = match &best.points[..] {
+                    [] => &here[..],
+                    some => some,
+                };
+                let all = (best.variants.iter())
+                    .flat_map(|variant| points.iter().map(move |point| (variant, point)))
+                    .map(|(variant, point)| self.one_side(run, variant, point, choice));
+                let all = all.collect::<Result<Vec<f64>, _>>()?;
+                let best = all.into_iter().reduce(best.better);
+                best.ok_or("it is compared with the best of none")?
+            }
         };
         if below == 0.0 {
             return Err("what it is compared with is zero".into());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::Table;
 
-use super::query::{Measure, Query, Side};
+use super::query::{BestOf, Better, Measure, Query, Side};
 use super::reader::{Problems, Reader};
 use super::{
     Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Reading, Variant, Verdict,
@@ -220,6 +220,30 @@ fn choice(reader: &Reader, usual: &Choice) -> Choice {
     }
 }
 
+/// `lowest_of` or `highest_of`, with `points`.
+fn best_of(reader: &Reader) -> Option<BestOf> {
+    let points = reader.texts("points");
+    let best = |key, better: Better| Some((key, reader.texts(key)?, better));
+    let (lowest, highest) = (best("lowest_of", f64::min), best("highest_of", f64::max));
+    if lowest.is_some() && highest.is_some() {
+        reader.wrong("highest_of", "cannot stand beside `lowest_of`");
+    }
+    let Some((key, variants, better)) = lowest.or(highest) else {
+        if points.is_some() {
+            reader.wrong("points", "is for `lowest_of` or `highest_of`");
+        }
+        return None;
+    };
+    if variants.is_empty() {
+        reader.wrong(key, "names no variant");
+    }
+    Some(BestOf {
+        variants,
+        points: points.unwrap_or_default(),
+        better,
+    })
+}
+
 fn query(reader: &Reader) -> Query {
     let measure = word(reader, "measure", Measure::WORDS.into_iter());
     if !reader.has("measure") {
@@ -231,12 +255,8 @@ fn query(reader: &Reader) -> Query {
             variant: inner.text("variant"),
             point: inner.text("point"),
             choice: Some(self::choice(&inner, &choice)),
-            lowest_of: inner.texts("lowest_of").unwrap_or_default(),
-            points: inner.texts("points").unwrap_or_default(),
+            best_of: best_of(&inner),
         };
-        if side.lowest_of.is_empty() != side.points.is_empty() {
-            inner.wrong("lowest_of", "takes variants there and points in `points`");
-        }
         inner.finish();
         side
     });

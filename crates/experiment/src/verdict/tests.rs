@@ -209,3 +209,25 @@ fn what_cannot_run_yet_says_why() {
     assert_eq!(judged[1].judgement, later);
     assert!(judged[1].measured.is_none());
 }
+
+#[test]
+fn the_best_of_a_sweep_is_what_a_figure_is_divided_by() {
+    let measured = |best: &str| {
+        let text = format!(
+            "[[verdict]]\ntarget = \"as much\"\nvariant = \"fair\"\npoint = \"a\"\nmeasure = \"value\"\n\
+             against = {{ {best} }}\nbound = \">= 0.8\"\n"
+        );
+        let experiment = crate::spec::made(&["fifo", "fair"], &["a", "b"], &text);
+        let judged = judge(&experiment, &runs(&[(60.0, 60.0)]), Extent::default());
+        let judged = judged.expect("judged");
+        judged[0].measured.as_ref().expect("measured").median
+    };
+    // 120 of ours; of `fifo` 150 at each point.
+    for (best, ratio) in [
+        ("highest_of = [\"fifo\", \"fair\"]", 0.8),
+        ("lowest_of = [\"fifo\", \"fair\"]", 1.0),
+        ("highest_of = [\"fair\"], points = [\"b\"]", 1.0),
+    ] {
+        assert_eq!(measured(best), ratio, "{best}");
+    }
+}

@@ -39,11 +39,12 @@ struct Found {
 }
 
 impl Outstanding {
-    /// At most `most`, the threads there are, for so many cores. It begins in the middle.
-    pub fn new(most: usize, cores: usize) -> Self {
+    /// At most `most`, the threads there are, for so many cores; or always as many. Else it begins in the middle.
+    pub fn new(most: usize, cores: usize, always: bool) -> Self {
         let cores = u32::try_from(cores).unwrap_or(u32::MAX).max(1);
         let most = u32::try_from(most).unwrap_or(u32::MAX).max(cores);
-        let depth = Depth::new(most / 2, cores..=most);
+        let least = if always { most } else { cores };
+        let depth = Depth::new(most / 2, least..=most);
         Self {
             cores,
             most,
@@ -116,16 +117,17 @@ mod tests {
 
     #[test]
     fn all_cores_together_have_the_bound() {
-        let outstanding = Outstanding::new(20, 4);
+        let outstanding = Outstanding::new(20, 4, false);
         let parts: Vec<u32> = (0..4).map(|core| outstanding.of(core)).collect();
         assert_eq!(parts, [3, 3, 2, 2]);
-        assert_eq!(Outstanding::new(1, 4).of(3), 1);
+        assert_eq!(Outstanding::new(1, 4, false).of(3), 1);
+        assert_eq!(Outstanding::new(20, 4, true).of(3), 5);
     }
 
     /// Processors that give handlers no more than so much, however many are outstanding.
     #[test]
     fn it_comes_down_to_what_keeps_processors_busy() {
-        let outstanding = Outstanding::new(32, 2);
+        let outstanding = Outstanding::new(32, 2, false);
         let mut now = 0;
         let mut permits = Vec::new();
         for _ in 0..400 {
