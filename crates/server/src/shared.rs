@@ -21,7 +21,7 @@ use crate::options::{Options, Plan, Tuning};
 use crate::tenants::{Clients, Doorkeeper, House, Registry, Seats, Tenant};
 use crate::watchdog::Beats;
 
-pub use board::{Board, Entry, Seen};
+pub use board::{Board, Posted, Seen};
 pub use largest::LargestTurn;
 pub use load::Load;
 pub use news::{Cores, News};

@@ -2,11 +2,12 @@
 
 use std::fmt::{Display, Write};
 
+use policy::words::Words;
 use server::tenants::Password;
 use settings::promise::Durability;
 
 use super::footprint::{whole, Footprint};
-use super::{Config, Memory, Pick, Server, Tenant};
+use super::{Config, Memory, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
@@ -182,14 +183,7 @@ fn storage(text: &mut String, config: &Config) {
 
 fn scheduling(text: &mut String, config: &Config) {
     let scheduler = &config.scheduler;
-    line(
-        text,
-        match scheduler.request {
-            Pick::Fair => "\nTenants share by weight, whatever resource each uses most (requests, bytes or CPU time).",
-            Pick::Lottery => "\nTenants share by weight, on average: each turn is drawn by lottery.",
-            Pick::Fifo => "\nRequests are served first come first served: TENANTS ARE NOT KEPT APART, weights do nothing.",
-        },
-    );
+    line(text, format_args!("\n{}", scheduler.request.meaning()));
     line(
         text,
         format_args!(

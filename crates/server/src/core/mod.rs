@@ -51,7 +51,6 @@ use stage::{Consumed, Stage};
 pub use accept::Door;
 pub use mailbox::Mailbox;
 pub use message::Message;
-pub use stages::handler_stage;
 
 use crate::connection::Connection;
 use crate::resp::Parser;
@@ -63,7 +62,7 @@ use handler::Task;
 use places::Places;
 use principal::Principals;
 use processor::Processor;
-use stages::request_stage;
+use stages::{handler_stage, request_stage};
 use waiting::Waiting;
 
 /// Messages that are read before others get their turns. Most take a tenth of a microsecond, some a few.
@@ -231,6 +230,7 @@ impl Core {
     /// Serves until it is told to stop.
     pub fn run(mut self) {
         let mut events = Events::with_capacity(1_024);
+        self.post(self.now);
         while !self.stopped {
             self.wait(&mut events);
             let looks_at = self.door.as_ref().and_then(Door::looks_at);
