@@ -117,10 +117,10 @@ fn at_the_device(device: &Device, name: &str, owed: Vec<(String, u64)>) -> Vec<R
         whole(allocated.background),
     )];
     later.extend(owed);
-    let name = StageKind::Device.name();
+    let kind = StageKind::Device.name();
     let parts = [
-        (name.to_string(), of_requests),
-        (format!("{name}-background"), later),
+        (kind.to_string(), of_requests),
+        (format!("{kind}-background"), later),
     ];
     let rows = parts.into_iter().zip(observed);
     let rows = rows.map(|((stage, device), seen)| Row {
