@@ -4,6 +4,8 @@ use crate::device::DeviceHook;
 use crate::Committed;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use policy::Durability as Sync;
 use std::time::Duration;
 
 /// Options of the whole engine.
@@ -62,17 +64,6 @@ impl EngineOptions {
             idle_close: Some(Duration::from_secs(60)),
         }
     }
-}
-
-/// When a write counts as committed, so that its reply may go out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// When its log record is on the device (fdatasync).
-    Always,
-    /// When its log record is with the kernel; the log is synced once a second.
-    EverySecond,
-    /// When its log record is with the kernel.
-    Never,
 }
 
 /// Called after each decided batch for which a core waits, on a committer thread: must not block.

@@ -56,4 +56,4 @@ mod permits;
 mod rate;
 
 pub use cost::{Charge, Cost, Nanos, PrincipalId};
-pub use promise::Promise;
+pub use promise::{Durability, Promise};

@@ -264,7 +264,7 @@ impl Shared {
                         // It may be open still from a tenant of this name that was removed.
                         let settings = tenant.settings();
                         let allotted = shared.allotments().of(&settings);
-                        keyspace.set_sync(settings.durability.into());
+                        keyspace.set_sync(settings.durability);
                         keyspace.set_cache_bytes(allotted.cache_bytes);
                         keyspace.set_allotments(allotted.memory);
                         tenant.opened(keyspace);
@@ -289,7 +289,7 @@ impl Shared {
             shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
             device: self.device_hook(tenant),
             allotments: allotted.memory,
-            ..KeyspaceOptions::new(settings.durability.into(), allotted.cache_bytes)
+            ..KeyspaceOptions::new(settings.durability, allotted.cache_bytes)
         };
         options.notify(move |committed| notified.tell_committed(&name, committed.cores))
     }

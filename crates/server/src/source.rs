@@ -16,7 +16,7 @@ use telemetry::{
 };
 
 use crate::shared::{Phase, Posted, Seen, Shared};
-use crate::tenants::{Durability, Tenant};
+use crate::tenants::Tenant;
 
 /// Reads the server's gauges; on the admin thread.
 pub struct Source {
@@ -309,7 +309,7 @@ fn snapshot(
         limit_requests_per_s: settings.limit.requests_per_s,
         limit_bytes_per_s: settings.limit.bytes_per_s,
         contract_per_s: settings.contract_per_s,
-        sync: sync_word(settings.durability).to_string(),
+        sync: settings.durability.word().to_string(),
         connections: u64::from(tenant.connections()),
         waiting: requests,
         keys: stored.records_estimate,
@@ -332,14 +332,5 @@ fn snapshot(
         write_error: stored.error.map(|error| error.to_string()),
         device,
         stages,
-    }
-}
-
-/// As the configuration says it.
-fn sync_word(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Always => "always",
-        Durability::EverySecond => "every 1s",
-        Durability::Never => "never",
     }
 }

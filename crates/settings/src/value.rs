@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use policy::dispatch::Discipline;
 use policy::words::Words;
+use policy::Durability;
 use toml::de::DeValue;
 
 use crate::schema::Takes;
@@ -98,6 +99,12 @@ fn chosen<T: Words>(value: &DeValue, takes: &Takes) -> Result<T, String> {
 }
 
 impl Value for Discipline {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        chosen(value, takes)
+    }
+}
+
+impl Value for Durability {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
         chosen(value, takes)
     }

@@ -4,7 +4,6 @@ use std::fmt::{Display, Write};
 
 use policy::words::Words;
 use server::tenants::Password;
-use settings::promise::Durability;
 
 use super::footprint::{whole, Footprint};
 use super::{Config, Memory, Server, Tenant};
@@ -245,15 +244,7 @@ fn one(text: &mut String, tenant: &Tenant, percent: f64) {
     if tenant.admin {
         said.push("It may administer the server.".into());
     }
-    said.push(match tenant.terms.sync {
-        Durability::Always => "Writes are on the disk before they are answered.".into(),
-        Durability::EverySecond => {
-            "Writes are safe within a second; a power cut can cost the last second's.".into()
-        }
-        Durability::Never => {
-            "Writes reach the disk when the system pleases; a power cut can cost many.".into()
-        }
-    });
+    said.push(tenant.terms.sync.meaning().into());
     promises(&mut said, tenant);
     limits(&mut said, tenant);
     wishes(&mut said, tenant);

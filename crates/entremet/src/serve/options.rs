@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use server::tenants::{Durability, Limit, Settings, Slo, TenantSpec, DEFAULT};
+use server::tenants::{Limit, Settings, Slo, TenantSpec, DEFAULT};
 use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning};
 use settings::{promise, units};
 use telemetry::Class;
@@ -133,11 +133,7 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
             wait_ns_max: Some(terms.limit.max_wait.ns()),
         },
         contract_per_s: terms.contract.map(units::Rate::per_s),
-        durability: match terms.sync {
-            promise::Durability::Always => Durability::Always,
-            promise::Durability::EverySecond => Durability::EverySecond,
-            promise::Durability::Never => Durability::Never,
-        },
+        durability: terms.sync,
         cache_bytes: terms.cache.map(units::Bytes::get),
         block_cache_bytes: terms.block_cache.map(units::Bytes::get),
         write_buffer_bytes: terms.write_buffers.map(units::Bytes::get),

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 
 use policy::dispatch::Discipline;
 use policy::words::Words;
+use policy::Durability;
 
 use super::Visit;
 use crate::commands::{glob_matches, ConfigCommand, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use crate::options::Tuning;
 use crate::resp::parse_i64;
-use crate::tenants::Durability;
 
 /// Slow commands that a log may keep, each of at most about 4 KiB.
 const SLOW_LOG_LENGTH_MAX: i64 = 100_000;
