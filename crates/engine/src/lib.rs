@@ -49,8 +49,9 @@ pub use keyspace::latch::Latch;
 pub use keyspace::stats::KeyspaceStats;
 pub use keyspace::Keyspace;
 pub use meter::{GoOn, Place, HANDLER_STEPS, TURN_STEPS};
-pub use options::{Allotments, Allowance, EngineOptions, KeyspaceOptions, Notify, PENDING_BYTES};
-pub use policy::Durability as Sync;
+pub use options::{
+    Allotments, Allowance, EngineOptions, KeyspaceOptions, Notify, Sync, PENDING_BYTES,
+};
 pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
 pub use types::{

@@ -4,9 +4,10 @@ use crate::device::DeviceHook;
 use crate::Committed;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-use policy::Durability as Sync;
 use std::time::Duration;
+
+/// When a write counts as committed, so that its reply may go out.
+pub use policy::Durability as Sync;
 
 /// Options of the whole engine.
 #[derive(Clone, Debug)]
