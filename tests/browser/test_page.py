@@ -145,7 +145,7 @@ def test_it_follows_the_system_and_the_switch(browser, stand_in, scheme):
 def test_a_phone_needs_no_sideways_scrolling(browser, stand_in, place):
     size(browser, PHONE)
     names = many(30) + [tenant("a-name-of-sixty-four-characters-as-long-as-a-name-may-be-in-here1", rate=9.0, got=1, throttled_per_s=4.0)]
-    page = Page(browser, stand_in(names, [stage("request", 0, [("tenant-001", 5), ("tenant-002", 900)])]).url, place)
+    page = Page(browser, stand_in(names, [stage("request", 0, [("tenant-001", 5), ("tenant-002", 900)]), stage("handler", 0), stage("device", 0)]).url, place)
     eventually(lambda: page.drawn(0) > 0)
     assert page.overflow() == 0
     wider = "return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .queue')).length"

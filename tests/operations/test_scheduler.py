@@ -1,10 +1,13 @@
 """A scheduler that is chosen while the server runs is the one that runs."""
 
+import json
 import select
+import urllib.request
 
 import pytest
 
 from harness.server import ALPHA, BETA, Tenant
+from harness.waiting import eventually
 
 pytestmark = pytest.mark.ours
 
@@ -44,3 +47,21 @@ def test_handlers_go_by_a_scheduler_that_is_set_at_run_time(start, first, then):
             operator.ask("CONFIG", "SET", "entremet-scheduler", scheduler)
             answered[scheduler] = ahead(wires, wire)
     assert answered["fifo"] > CLIENTS * 3 // 4 and answered["fair"] < CLIENTS // 2, answered
+
+
+def test_every_stage_shows_the_scheduler_that_it_goes_by(start):
+    """Each core's stages say what they do themselves, and not what they were told."""
+    server = start(tenants=(ALPHA, OPERATOR), server_options="cores = 2")
+
+    def shown():
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/stages", timeout=10) as answer:
+            return sorted((stage["stage"], stage["core"], stage["policy"]) for stage in json.load(answer))
+
+    def of_all(scheduler):
+        return [(stage, core, scheduler) for stage in ("handler", "request") for core in (0, 1)]
+
+    assert shown() == of_all("fair")
+    with server.wire(OPERATOR) as operator:
+        for scheduler in ("lottery", "fifo", "fair"):
+            operator.ask("CONFIG", "SET", "entremet-scheduler", scheduler)
+            eventually(lambda: shown() == of_all(scheduler), 10, f"all stages go by {scheduler}")

@@ -5,7 +5,7 @@ import { isIdle, rows, wait, waiting } from "./state.js";
 import { ms, number, percent, plural, rare } from "./text.js";
 
 // `wide`: from which width on a column is shown (0 always, 1 tablet, 2 desk). `text` writes a cell, `value` sorts.
-const COLUMNS = [
+const FIRST = [
   { key: "name", label: "tenant", wide: 0, value: (t) => t.name, ascending: true },
   { key: "weight", label: "weight", wide: 2, value: (t) => t.weight, text: (t) => number(t.weight) },
   { key: "rate", label: "rate", unit: "req/s", wide: 0, value: (t) => t.requests_per_s, text: (t) => rare(t.requests_per_s) },
@@ -13,25 +13,31 @@ const COLUMNS = [
   { key: "p99", label: "p99", unit: "ms", wide: 0, value: (t) => t.p99_ms, text: (t) => ms(t.p99_ms) },
   { key: "class", label: "of", wide: 2, value: (t) => t.class, text: (t) => t.class ?? "", about: "Latencies are those of the tenant's busiest class" },
   { key: "share", label: "share got | wanted", unit: "%", wide: 0, value: (t) => t.share.got_percent },
-  { key: "turn", label: "wait request", unit: "ms", wide: 1, value: (t) => wait(t, "request"), text: (t) => ms(wait(t, "request")), about: "Mean wait for a turn at the request stage" },
-  { key: "handler", label: "wait handler", unit: "ms", wide: 1, value: (t) => wait(t, "handler"), text: (t) => ms(wait(t, "handler")), about: "Mean wait for a handler, of requests that need the disk" },
-  { key: "device", label: "wait device", unit: "ms", wide: 2, value: (t) => wait(t, "device"), text: (t) => ms(wait(t, "device")), about: "Mean wait of an I/O for its turn at the device" },
+];
+const LAST = [
   { key: "waiting", label: "queue", wide: 1, value: waiting, text: (t) => rare(waiting(t)), about: "Waiting now, at all stages" },
   { key: "throttled", label: "throttled", unit: "/s", wide: 1, value: (t) => t.throttled_per_s, text: (t) => rare(t.throttled_per_s) },
   { key: "errors", label: "errors", unit: "/s", wide: 2, value: (t) => t.errors_per_s, text: (t) => rare(t.errors_per_s) },
   { key: "connections", label: "conns", wide: 2, value: (t) => t.connections, text: (t) => rare(t.connections) },
 ];
+// The mean wait before each kind of stage that the server has stands between them.
+function waitColumn(stage, place) {
+  const mean = (t) => wait(t, stage);
+  return { key: stage, label: `wait ${stage}`, unit: "ms", wide: place < 2 ? 1 : 2, value: mean, text: (t) => ms(mean(t)), about: `Mean wait at the ${stage} stage` };
+}
+
 // The order changes this often, and not while a hand is on the table: rows that jump cannot be read.
 const REORDER_FRAMES = 3;
 
 class Row {
-  constructor() {
+  constructor(columns) {
+    this.columns = columns;
     this.swatch = h("i.swatch", { "aria-hidden": "true" });
     this.link = h("a.tenant-link", {});
     this.badges = h("span.badges");
     this.meter = meter();
     this.share = h("span.share-text");
-    this.cells = COLUMNS.map((column) => {
+    this.cells = columns.map((column) => {
       if (column.key === "name") return h("th", { scope: "row" }, h("div.who", {}, this.swatch, this.link, this.badges));
       if (column.key === "share") return h("td.share", {}, this.meter.element, this.share);
       return h(`td.wide-${column.wide}.col-${column.key}`);
@@ -49,7 +55,7 @@ class Row {
     const { got_percent: got, wanted_percent: wanted } = tenant.share;
     this.meter.set(got, shareMax, wanted);
     write(this.share, `${percent(got)} | ${percent(wanted)}`);
-    COLUMNS.forEach((column, place) => column.text && write(this.cells[place], column.text(tenant)));
+    this.columns.forEach((column, place) => column.text && write(this.cells[place], column.text(tenant)));
     toggle(this.element, "idle", isIdle(tenant));
     toggle(this.element, "refused", tenant.throttled_per_s > 0);
   }
@@ -69,39 +75,55 @@ export function badges(element, tenant) {
 
 export class Table {
   constructor() {
-    this.by = COLUMNS.findIndex((column) => column.key === "rate");
+    this.by = "rate";
     this.descending = true;
     this.hideIdle = false;
     this.known = new Map();
     this.frames = 0;
-    this.heads = COLUMNS.map((column, place) => this.head(column, place));
+    this.headRow = h("tr");
     this.body = h("tbody");
     this.filter = h("input", { type: "search", placeholder: "Filter (/)", "aria-label": "Filter tenants by name", "aria-keyshortcuts": "/", on: { input: () => this.draw(true) } });
     this.count = h("span.count", { role: "status" });
     this.idle = h("button", { type: "button", "aria-pressed": "false", "aria-keyshortcuts": "i", title: "Idle tenants (i)", on: { click: () => this.toggleIdle() } }, "Hide idle");
     this.empty = h("p.none");
-    this.table = h("table.tenants", { "aria-label": "Tenants" }, h("thead", {}, h("tr", {}, ...this.heads)), this.body);
+    this.table = h("table.tenants", { "aria-label": "Tenants" }, h("thead", {}, this.headRow), this.body);
     this.element = h("section.panel.tenants-panel", { "aria-label": "Tenants" }, h("div.panel-head", {}, h("h2", {}, "Tenants"), this.count, h("span.gap"), this.filter, this.idle), this.table, this.empty);
+    this.setStages([]);
+  }
+
+  // One column for each kind of stage.
+  setStages(stages) {
+    if (stages.join() === this.stages?.join()) return;
+    this.stages = stages;
+    this.columns = [...FIRST, ...stages.map(waitColumn), ...LAST];
+    this.heads = this.columns.map((column) => this.head(column));
+    this.headRow.replaceChildren(...this.heads);
+    this.known.clear();
     this.mark();
   }
 
-  head(column, place) {
+  head(column) {
     const unit = column.unit ? h("small", {}, ` ${column.unit}`) : null;
-    const button = h("button", { type: "button", title: column.about, on: { click: () => this.sort(place) } }, column.label, unit);
+    const button = h("button", { type: "button", title: column.about, on: { click: () => this.sort(column.key) } }, column.label, unit);
     return h(`th.wide-${column.wide}.col-${column.key}`, { scope: "col" }, button);
   }
 
-  sort(place) {
-    if (this.by === place) this.descending = !this.descending;
-    else [this.by, this.descending] = [place, !COLUMNS[place].ascending];
+  column() {
+    return this.columns.find((column) => column.key === this.by) ?? this.columns[0];
+  }
+
+  sort(key) {
+    const again = this.by === key;
+    this.by = key;
+    this.descending = again ? !this.descending : !this.column().ascending;
     this.mark();
     this.draw(true);
   }
 
   sortNext(step) {
-    const shown = this.heads.map((head, place) => place).filter((place) => this.heads[place].offsetParent !== null);
-    const at = shown.indexOf(this.by);
-    this.sort(shown[(at + step + shown.length) % shown.length]);
+    const shown = this.columns.filter((column, place) => this.heads[place].offsetParent !== null);
+    const at = shown.indexOf(this.column());
+    this.sort(shown[(at + step + shown.length) % shown.length].key);
   }
 
   reverse() {
@@ -123,11 +145,12 @@ export class Table {
   }
 
   mark() {
-    this.heads.forEach((head, place) => head.setAttribute("aria-sort", place === this.by ? (this.descending ? "descending" : "ascending") : "none"));
+    this.heads.forEach((head, place) => head.setAttribute("aria-sort", this.columns[place].key === this.by ? (this.descending ? "descending" : "ascending") : "none"));
   }
 
   update(live, looks) {
     this.live = live;
+    this.setStages([...new Set(live.stages.map((stage) => stage.stage))]);
     this.looks = looks;
     this.frames += 1;
     const held = this.table.matches(":hover") || this.table.contains(document.activeElement);
@@ -138,12 +161,12 @@ export class Table {
     if (!this.live) return;
     const { tenants, tenants_total: total } = this.live;
     const shareMax = Math.max(1, ...tenants.flatMap((t) => [t.share.got_percent, t.share.wanted_percent]));
-    const shown = rows(tenants, { filter: this.filter.value, hideIdle: this.hideIdle, value: COLUMNS[this.by].value, descending: this.descending });
+    const shown = rows(tenants, { filter: this.filter.value, hideIdle: this.hideIdle, value: this.column().value, descending: this.descending });
     const names = new Set(shown.map((tenant) => tenant.name));
     for (const name of this.known.keys()) if (!names.has(name)) this.known.delete(name);
     for (const tenant of shown) {
       if (!this.known.has(tenant.name)) {
-        this.known.set(tenant.name, new Row());
+        this.known.set(tenant.name, new Row(this.columns));
         reorder = true;
       }
       this.known.get(tenant.name).update(tenant, this.looks.of(tenant.name), shareMax);

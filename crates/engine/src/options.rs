@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// When a write counts as committed, so that its reply may go out.
+pub use policy::Durability as Sync;
+
 /// Options of the whole engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -66,17 +69,6 @@ impl EngineOptions {
             idle_close: Some(Duration::from_secs(60)),
         }
     }
-}
-
-/// When a write counts as committed, so that its reply may go out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// When its log record is on the device (fdatasync).
-    Always,
-    /// When its log record is with the kernel; the log is synced once a second.
-    EverySecond,
-    /// When its log record is with the kernel.
-    Never,
 }
 
 /// Called after each decided batch for which a core waits, on a committer thread: must not block.

@@ -26,7 +26,8 @@
 //! * [`stall`] says how long writes pause so that a database never stalls them;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
-//! * [`balance`] says which connections should move to another core.
+//! * [`balance`] says which connections should move to another core;
+//! * [`words`] are what people write for what they choose.
 //!
 //! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
 //! dispatch, in docs/decisions/0004-core-owned-dispatch.md.
@@ -46,6 +47,7 @@ pub mod provision;
 pub mod replica;
 pub mod seats;
 pub mod stall;
+pub mod words;
 
 mod fairness;
 mod generator;
@@ -54,4 +56,4 @@ mod permits;
 mod rate;
 
 pub use cost::{Charge, Cost, Nanos, PrincipalId};
-pub use promise::Promise;
+pub use promise::{Durability, Promise};

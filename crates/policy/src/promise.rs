@@ -7,6 +7,27 @@
 
 use crate::dispatch::{Allocation, Limit};
 use crate::provision::Reservation;
+use crate::words::{Choice, Words};
+
+/// When a write counts as done, so that its reply may go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// When its log record is on the device (fdatasync).
+    Always,
+    /// When its log record is with the kernel; the log is synced once a second.
+    EverySecond,
+    /// When its log record is with the kernel.
+    Never,
+}
+
+impl Words for Durability {
+    #[rustfmt::skip]
+    const ALL: &'static [(Self, Choice)] = &[
+        (Self::Always, ("always", "Writes are on the disk before they are answered.")),
+        (Self::EverySecond, ("every 1s", "Writes are safe within a second; a power cut can cost the last second's.")),
+        (Self::Never, ("never", "Writes reach the disk when the system pleases; a power cut can cost many.")),
+    ];
+}
 
 /// What a tenant was promised and is held to.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,6 +6,7 @@ use common::{options, out, Backlogged, MS, R, US};
 use policy::dispatch::{
     Allocation, Discipline, Dispatch, DispatchOptions, Limit, Next, Ticket, Verdict,
 };
+use policy::words::Words;
 use policy::{Charge, Cost, PrincipalId};
 use proptest::prelude::*;
 
@@ -20,7 +21,7 @@ enum Step {
     Charge(u32, u64),
     Absorb(u32, u64),
     Wait(u64),
-    Discipline(u8),
+    Discipline(usize),
     Permits(u32),
 }
 
@@ -36,7 +37,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (who.clone(), 0u64..1_000_000).prop_map(|(p, c)| Step::Charge(p, c)),
         1 => (who, 0u64..1_000_000).prop_map(|(p, c)| Step::Absorb(p, c)),
         3 => (0u64..2_000_000).prop_map(Step::Wait),
-        1 => (0u8..3).prop_map(Step::Discipline),
+        1 => (0..Discipline::ALL.len()).prop_map(Step::Discipline),
         1 => (1u32..6).prop_map(Step::Permits),
     ];
     prop::collection::vec(step, 1..300)
@@ -144,8 +145,8 @@ impl World {
             }
             Step::Wait(ns) => self.now += ns,
             Step::Discipline(rule) => {
-                let rules = [Discipline::Fair, Discipline::Lottery, Discipline::Fifo];
-                self.d.set_discipline(now, rules[usize::from(rule)]);
+                let (rule, _) = Discipline::ALL[rule];
+                self.d.set_discipline(now, rule);
             }
             Step::Permits(n) => {
                 self.permits = n;
@@ -214,13 +215,13 @@ proptest! {
     /// Work conservation: with a shared permit free and no limits, something queued is something granted.
     #[test]
     fn no_permit_is_idle_while_there_is_work(
-        rule in 0usize..3,
+        rule in 0..Discipline::ALL.len(),
         permits in 1u32..5,
         moves in prop::collection::vec((0u32..5, 0u8..3, 0u64..100_000), 1..300),
     ) {
         let mut options = options();
         options.permits = permits;
-        options.discipline = [Discipline::Fair, Discipline::Lottery, Discipline::Fifo][rule];
+        options.discipline = Discipline::ALL[rule].0;
         let mut dispatch = Dispatch::<(), R>::new(options);
         for id in 0..5 {
             dispatch.configure(0, PrincipalId(id), &Allocation::share(f64::from(id) + 0.5));

@@ -4,6 +4,7 @@
 use policy::dispatch::{
     Allocation, Discipline, Dispatch, DispatchOptions, Grant, Meter, Next, Ticket, Verdict,
 };
+use policy::words::Words as _;
 use policy::{Cost, Nanos, PrincipalId};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -68,11 +69,7 @@ fn duration(text: &str) -> Nanos {
 }
 
 fn discipline(text: &str) -> Discipline {
-    match text {
-        "lottery" => Discipline::Lottery,
-        "fifo" => Discipline::Fifo,
-        _ => Discipline::Fair,
-    }
+    Discipline::from_word(text).expect("a discipline")
 }
 
 impl World {

@@ -22,7 +22,7 @@ use crate::options::{Options, Plan, Tuning};
 use crate::tenants::{Clients, Doorkeeper, House, Registry, Seats, Tenant};
 use crate::watchdog::Beats;
 
-pub use board::{Board, Entry, Seen};
+pub use board::{Board, Posted, Seen};
 pub use largest::LargestTurn;
 pub use load::Load;
 pub use news::{Cores, News};
@@ -273,7 +273,7 @@ impl Shared {
                         // It may be open still from a tenant of this name that was removed.
                         let settings = tenant.settings();
                         let allotments = shared.allotments().of(&settings);
-                        keyspace.set_sync(settings.durability.into());
+                        keyspace.set_sync(settings.durability);
                         keyspace.set_allotments(allotments);
                         tenant.opened(keyspace);
                     }
@@ -296,7 +296,7 @@ impl Shared {
             max_open_files: i32::try_from(self.plan().data_files).unwrap_or(i32::MAX),
             shards: (SHARDS_PER_CORE * limits.cores).clamp(8, 64),
             device: self.device_hook(tenant),
-            ..KeyspaceOptions::new(settings.durability.into(), allotments)
+            ..KeyspaceOptions::new(settings.durability, allotments)
         };
         options.notify(move |committed| notified.tell_committed(&name, committed.cores))
     }

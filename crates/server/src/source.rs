@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use engine::KeyspaceStats;
+use policy::words::Words;
 use policy::PrincipalId;
 use telemetry::{
     Capacities, Connections, LargestTurn, Logins, Memory, PrincipalSnapshot, ProcessUsage,
-    ServerSnapshot, StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
+    ServerSnapshot, StageKind, StageSnapshot, State, Storage, TenantDevice, TenantSnapshot,
+    TenantStage,
 };
 
-use crate::shared::{Phase, Seen, Shared};
-use crate::tenants::{Durability, Tenant};
+use crate::shared::{Phase, Posted, Seen, Shared};
+use crate::tenants::Tenant;
 
 /// Reads the server's gauges; on the admin thread.
 pub struct Source {
@@ -32,10 +34,6 @@ impl Source {
     /// A source that looks at `shared`.
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
-    }
-
-    fn discipline(&self) -> String {
-        crate::session::discipline_word(self.shared.tuning().discipline).to_string()
     }
 
     fn capacities(&self) -> Capacities {
@@ -92,34 +90,35 @@ impl Source {
             moved: counted(&shared.counters.moved),
         }
     }
+}
 
-    /// What one stage of one core looks like.
-    fn stage(
-        &self,
-        (stage, permits): (&str, u32),
-        core: usize,
-        seen: &[(PrincipalId, Seen)],
-        names: &BTreeMap<PrincipalId, Arc<Tenant>>,
-    ) -> StageSnapshot {
-        let busy = seen
-            .iter()
-            .filter(|(_, seen)| seen.waiting > 0 || seen.permits_in_use > 0);
-        let principals = busy.filter_map(|(id, seen)| Some(principal(names.get(id)?, stage, seen)));
-        StageSnapshot {
-            stage: stage.to_string(),
-            core: core as u32,
-            policy: self.discipline(),
-            permits,
-            permits_in_use: seen.iter().map(|(_, seen)| seen.permits_in_use).sum(),
-            admitted: seen.iter().map(|(_, seen)| seen.admitted).sum(),
-            charged_ns: seen.iter().map(|(_, seen)| seen.charged_ns).sum(),
-            forgiven_ns: seen.iter().map(|(_, seen)| seen.forgiven_ns).sum(),
-            principals: principals.collect(),
-        }
+/// What one stage of one core looks like.
+fn stage(
+    core: usize,
+    posted: &Posted,
+    names: &BTreeMap<PrincipalId, Arc<Tenant>>,
+) -> StageSnapshot {
+    let seen = || posted.seen.iter().map(|(_, seen)| seen);
+    let busy = posted
+        .seen
+        .iter()
+        .filter(|(_, seen)| seen.waiting > 0 || seen.permits_in_use > 0);
+    let principals =
+        busy.filter_map(|(id, seen)| Some(principal(names.get(id)?, posted.kind, seen)));
+    StageSnapshot {
+        stage: posted.kind.name().to_string(),
+        core: core as u32,
+        policy: posted.discipline.word().to_string(),
+        permits: posted.permits,
+        permits_in_use: seen().map(|seen| seen.permits_in_use).sum(),
+        admitted: seen().map(|seen| seen.admitted).sum(),
+        charged_ns: seen().map(|seen| seen.charged_ns).sum(),
+        forgiven_ns: seen().map(|seen| seen.forgiven_ns).sum(),
+        principals: principals.collect(),
     }
 }
 
-fn principal(tenant: &Tenant, stage: &str, seen: &Seen) -> PrincipalSnapshot {
+fn principal(tenant: &Tenant, stage: StageKind, seen: &Seen) -> PrincipalSnapshot {
     let reserved = tenant.settings().reserved_permits;
     let debt_ms = seen.debt_ns as f64 / 1e6;
     let explanation = match (seen.best_effort, seen.debt_ns) {
@@ -135,7 +134,10 @@ fn principal(tenant: &Tenant, stage: &str, seen: &Seen) -> PrincipalSnapshot {
         name: tenant.name.clone(),
         waiting: seen.waiting,
         permits_in_use: seen.permits_in_use,
-        reserved_permits: if stage == "handler" { reserved } else { 0 },
+        reserved_permits: match stage {
+            StageKind::Handler => reserved,
+            _ => 0,
+        },
         admitted: seen.admitted,
         explanation,
     }
@@ -177,7 +179,7 @@ impl telemetry::AdminSource for Source {
             process_id: std::process::id(),
             uptime_s: shared.steady_ms().saturating_sub(shared.started_ms) / 1_000,
             cores: shared.options.cores as u32,
-            scheduler: self.discipline(),
+            scheduler: shared.tuning().discipline.word().to_string(),
             capacities: self.capacities(),
             listen: shared
                 .addresses
@@ -221,12 +223,12 @@ impl telemetry::AdminSource for Source {
     }
 
     fn tenants(&self) -> Vec<TenantSnapshot> {
-        let mut stages: BTreeMap<PrincipalId, [TenantStage; 2]> = BTreeMap::new();
-        for entries in self.shared.board.cores() {
-            for entry in entries.iter() {
-                let [request, handler] = stages.entry(entry.principal).or_default();
-                add(request, &entry.request);
-                add(handler, &entry.handler);
+        let mut stages: BTreeMap<PrincipalId, Vec<TenantStage>> = BTreeMap::new();
+        for core in self.shared.board.cores() {
+            for posted in core.iter() {
+                for (principal, seen) in &posted.seen {
+                    add(stages.entry(*principal).or_default(), posted.kind, seen);
+                }
             }
         }
         let tenants = self.shared.tenants.list();
@@ -253,26 +255,25 @@ impl telemetry::AdminSource for Source {
             .map(|tenant| (tenant.id, tenant))
             .collect();
         let mut stages = Vec::new();
-        for (core, entries) in self.shared.board.cores().enumerate() {
-            let at_request: Vec<_> = entries
-                .iter()
-                .map(|entry| (entry.principal, entry.request))
-                .collect();
-            let at_handler: Vec<_> = entries
-                .iter()
-                .map(|entry| (entry.principal, entry.handler))
-                .collect();
-            drop(entries);
-            stages.push(self.stage(("request", 1), core, &at_request, &names));
-            let permits = self.shared.outstanding.of(core);
-            stages.push(self.stage(("handler", permits), core, &at_handler, &names));
+        for (core, posted) in self.shared.board.cores().enumerate() {
+            stages.extend(posted.iter().map(|posted| stage(core, posted, &names)));
         }
         stages.extend(device::stage(&self.shared));
         stages
     }
 }
 
-fn add(stage: &mut TenantStage, seen: &Seen) {
+/// Adds what one core saw of a tenant at one stage to what all saw.
+fn add(stages: &mut Vec<TenantStage>, kind: StageKind, seen: &Seen) {
+    let at = stages.iter().position(|stage| stage.stage == kind.name());
+    let at = at.unwrap_or_else(|| {
+        stages.push(TenantStage {
+            stage: kind.name().to_string(),
+            ..TenantStage::default()
+        });
+        stages.len() - 1
+    });
+    let stage = &mut stages[at];
     stage.waiting += seen.waiting;
     stage.permits_in_use += seen.permits_in_use;
     stage.admitted += seen.admitted;
@@ -281,10 +282,15 @@ fn add(stage: &mut TenantStage, seen: &Seen) {
 
 fn snapshot(
     tenant: &Tenant,
-    [request, handler]: [TenantStage; 2],
+    mut stages: Vec<TenantStage>,
     device: Option<(TenantDevice, TenantStage)>,
 ) -> TenantSnapshot {
     let (device, before_it) = device.unzip();
+    let mut all = stages.iter();
+    let requests = all.find(|stage| stage.stage == StageKind::Request.name());
+    let requests = requests.map_or(0, |stage| stage.waiting);
+    stages.extend(before_it);
+    stages.retain(|stage| stage.admitted + stage.waiting > 0);
     let settings = tenant.settings();
     let stored = tenant
         .keyspace()
@@ -303,9 +309,9 @@ fn snapshot(
         limit_requests_per_s: settings.limit.requests_per_s,
         limit_bytes_per_s: settings.limit.bytes_per_s,
         contract_per_s: settings.contract_per_s,
-        sync: sync_word(settings.durability).to_string(),
+        sync: settings.durability.word().to_string(),
         connections: u64::from(tenant.connections()),
-        waiting: request.waiting,
+        waiting: requests,
         keys: stored.records_estimate,
         cache_hits: stored.cache_hits,
         cache_misses: stored.cache_misses,
@@ -326,23 +332,6 @@ fn snapshot(
         disk_bytes: stored.disk_bytes,
         write_error: stored.error.map(|error| error.to_string()),
         device,
-        stages: [("request", request), ("handler", handler)]
-            .map(|(name, stage)| TenantStage {
-                stage: name.to_string(),
-                ..stage
-            })
-            .into_iter()
-            .chain(before_it)
-            .filter(|stage| stage.admitted + stage.waiting > 0)
-            .collect(),
-    }
-}
-
-/// As the configuration says it.
-fn sync_word(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Always => "always",
-        Durability::EverySecond => "every 1s",
-        Durability::Never => "never",
+        stages,
     }
 }

@@ -6,9 +6,10 @@ use crate::schema::Takeover::{NotYet, Reload};
 use crate::schema::Takes::{
     self, ByteRate, Bytes, Integer, Number, Rate, Table, Tables, Time, Word,
 };
-use crate::schema::{key, Key};
+use crate::schema::{choices, key, Key};
 use crate::units;
 use crate::Section;
+use policy::Durability;
 
 const RATE: Takes = Rate("1/h", "100M/s");
 
@@ -16,7 +17,7 @@ const RATE: Takes = Rate("1/h", "100M/s");
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     key("tenant.weight", Number(0.001, 1_000.0), Value("1"), Reload, "Its share is its weight's part of the weights of all tenants that want something."),
-    key("tenant.sync", Word(&["always", "every 1s", "never"]), Value("\"every 1s\""), Reload, "When a write is safe from a power cut: before its reply, within a second, or when the system writes it."),
+    key("tenant.sync", choices::<Durability>(), Value("\"every 1s\""), Reload, "When a write is safe from a power cut."),
     key("tenant.cache", Bytes("0B", "64TiB"), Unset("by weight, of what the others leave"), Reload, "Its allotment of the object cache: what it leaves is lent, and its own again within about a second. With 0B it has none, lent or not."),
     key("tenant.block_cache", Bytes("0B", "64TiB"), Unset("by weight, of what the others leave"), Reload, "Its allotment of the block cache: what it leaves is lent, and its own again within about a second."),
     key("tenant.write_buffers", Bytes("0B", "64TiB"), Unset("by weight, of what the others leave"), Reload, "Its allotment of the write buffers, lent likewise."),
@@ -65,26 +66,6 @@ pub struct Terms {
     pub slos: Vec<Slo>,
     /// The keys that the text gives itself, without `tenant.`, in the order of [`KEYS`].
     pub given: Vec<&'static str>,
-}
-
-/// When a write is safe from a power cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Before its reply.
-    Always,
-    /// Within a second of its reply.
-    EverySecond,
-    /// When the system writes it.
-    Never,
-}
-
-impl Durability {
-    /// The words of the key.
-    const WORDS: [(&'static str, Self); 3] = [
-        ("always", Self::Always),
-        ("every 1s", Self::EverySecond),
-        ("never", Self::Never),
-    ];
 }
 
 /// `tenant.reserve`: normalised to 1 KiB a request.
@@ -141,9 +122,7 @@ impl Terms {
             .filter_map(|key| key.path.strip_prefix("tenant."));
         let terms = Self {
             weight: tenant.get_or_default("weight"),
-            sync: tenant
-                .word("sync", &Durability::WORDS)
-                .unwrap_or(Durability::EverySecond),
+            sync: tenant.get_or_default("sync"),
             cache: tenant.get("cache"),
             block_cache: tenant.get("block_cache"),
             write_buffers: tenant.get("write_buffers"),

@@ -61,7 +61,13 @@ fn table(text: &mut String, language: &Language, section: &str, takeover: bool) 
             (_, Takeover::Start) => " start |",
             (_, Takeover::NotYet) => " not yet |",
         };
-        let (name, takes, effect) = (key.name(), key.takes.describe(), key.effect);
+        let (name, takes) = (key.name(), key.takes.describe());
+        let mut effect = key.effect.to_string();
+        if let Takes::Choice(choices) = key.takes {
+            for (word, meaning) in choices() {
+                let _ = write!(effect, " `{word}`: {meaning}");
+            }
+        }
         let _ = writeln!(text, "| `{name}` | {takes} | {default} |{when} {effect} |");
     }
 }

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use policy::words::{Choice, Words};
+
 /// What a key's value must be.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
@@ -14,6 +16,8 @@ pub enum Takes {
     Text(&'static str),
     /// One of these words.
     Word(&'static [&'static str]),
+    /// One of the words that stand for some values, each with what it means.
+    Choice(fn() -> Vec<Choice>),
     /// `true` or `false`.
     Flag,
     /// A whole number.
@@ -53,14 +57,10 @@ impl Takes {
             Self::Table => "a table".into(),
             Self::Tables => "a list of tables".into(),
             Self::Text(shape) => (*shape).into(),
-            Self::Word(words) => match words {
-                [word] => format!("{word:?}"),
-                [first @ .., last] => {
-                    let first: Vec<String> = first.iter().map(|word| format!("{word:?}")).collect();
-                    format!("{} or {last:?}", first.join(", "))
-                }
-                [] => String::new(),
-            },
+            Self::Word(words) => one_of(words),
+            Self::Choice(choices) => {
+                one_of(&choices().iter().map(|(word, _)| *word).collect::<Vec<_>>())
+            }
             Self::Flag => "true or false".into(),
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
             Self::Number(min, max) => format!("a number from {min} to {max}"),
@@ -81,6 +81,22 @@ impl Takes {
             Self::Path => "a path; relative ones count from the working directory".into(),
         }
     }
+}
+
+fn one_of(words: &[&str]) -> String {
+    match words {
+        [word] => format!("{word:?}"),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(|word| format!("{word:?}")).collect();
+            format!("{} or {last:?}", first.join(", "))
+        }
+        [] => String::new(),
+    }
+}
+
+/// The choices that a type offers, for a key that takes one of its words.
+pub const fn choices<T: Words>() -> Takes {
+    Takes::Choice(|| T::ALL.iter().map(|(_, choice)| *choice).collect())
 }
 
 /// What holds when a key is absent.

@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use policy::dispatch::Discipline;
+use policy::words::Words;
+use policy::Durability;
 use toml::de::DeValue;
 
 use crate::schema::Takes;
@@ -82,6 +85,28 @@ impl Value for String {
             Takes::Text(_) => Ok(text(value, "\"text\"")?.to_string()),
             _ => mismatch(takes),
         }
+    }
+}
+
+/// A value that has a word.
+fn chosen<T: Words>(value: &DeValue, takes: &Takes) -> Result<T, String> {
+    let Takes::Choice(choices) = takes else {
+        return mismatch(takes);
+    };
+    let example = choices().first().map_or("", |(word, _)| *word);
+    let word = text(value, &format!("{example:?}"))?;
+    T::from_word(word).ok_or_else(|| format!("{word:?} is not known"))
+}
+
+impl Value for Discipline {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        chosen(value, takes)
+    }
+}
+
+impl Value for Durability {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        chosen(value, takes)
     }
 }
 

@@ -181,6 +181,18 @@ impl<T, const R: usize> Stage<T, R> {
         self.dispatch.set_discipline(now, discipline);
     }
 
+    /// The rule in force.
+    #[must_use]
+    pub fn discipline(&self) -> Discipline {
+        self.dispatch.discipline()
+    }
+
+    /// Units of work that may be outstanding, beside those of principals in credit.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.dispatch.permits()
+    }
+
     /// See [`Dispatch::set_permits`].
     pub fn set_permits(&mut self, permits: u32) {
         self.dispatch.set_permits(permits);

@@ -24,6 +24,7 @@ mod recorder;
 mod registry;
 mod shares;
 mod snapshot;
+mod stage;
 mod totals;
 
 pub use class::{Class, CLASSES};
@@ -39,4 +40,5 @@ pub use recorder::{Limit, Recorder, Request};
 pub use registry::Registry;
 pub use shares::{shares, Capacities, Recent, Share};
 pub use snapshot::HistogramSnapshot;
+pub use stage::{StageKind, WaitColumn};
 pub use totals::{Answered, ClassTotals, TenantTotals, Usage};

@@ -67,7 +67,7 @@ pub struct ServerSnapshot {
     pub uptime_s: u64,
     /// Cores that serve requests.
     pub cores: u32,
-    /// Request-stage policy: `fair`, `lottery` or `fifo`.
+    /// Who is next where requests come in: a word of `scheduler.request`.
     pub scheduler: String,
     /// What one second of the server holds.
     pub capacities: Capacities,
@@ -295,7 +295,7 @@ pub struct TenantSnapshot {
 /// One tenant before one kind of stage, all cores together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TenantStage {
-    /// `request`, `handler` or `device`.
+    /// [`StageKind::name`](crate::StageKind::name).
     pub stage: String,
     /// Waiting.
     pub waiting: u64,
@@ -310,11 +310,11 @@ pub struct TenantStage {
 /// One stage of one core.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSnapshot {
-    /// `request`, `handler` or `device`.
+    /// [`StageKind::name`](crate::StageKind::name).
     pub stage: String,
     /// The core it belongs to; 0 for the device's, which is one for all.
     pub core: u32,
-    /// `fair`, `lottery` or `fifo`.
+    /// The rule in force, a word of `scheduler.request`.
     pub policy: String,
     /// Units of work that may be outstanding below it.
     pub permits: u32,

@@ -20,6 +20,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use policy::dispatch::Discipline;
 use server::tenants::{Password, Plain};
 use telemetry::admin::Token;
 use toml::de::DeTable;
@@ -198,9 +199,9 @@ impl Memory {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scheduler {
     /// At the request stage.
-    pub request: Pick,
+    pub request: Discipline,
     /// At the device stage, if there is one.
-    pub device: Pick,
+    pub device: Discipline,
     /// One core's requests per second.
     pub requests: Rate,
     /// One core's bytes in per second.
@@ -211,31 +212,6 @@ pub struct Scheduler {
     pub chunk: Bytes,
     /// Seed of the lottery; none: another at each start.
     pub seed: Option<u64>,
-}
-
-/// Who is next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pick {
-    /// Deficit round robin over dominant shares.
-    Fair,
-    /// Lottery tickets by weight.
-    Lottery,
-    /// First come first served.
-    Fifo,
-}
-
-impl Pick {
-    /// The words of the configuration.
-    pub const WORDS: [(&'static str, Self); 3] = [
-        ("fair", Self::Fair),
-        ("lottery", Self::Lottery),
-        ("fifo", Self::Fifo),
-    ];
-
-    /// The word of the configuration.
-    pub const fn name(self) -> &'static str {
-        Self::WORDS[self as usize].0
-    }
 }
 
 /// `[device]`: what is under the databases.

@@ -6,8 +6,8 @@ use settings::{Section, TimeOrNever};
 
 use super::admin;
 use super::{
-    AtWork, Config, Control, Device, Engine, Memory, Overrides, Pick, Scheduler, Server, Tenant,
-    Tls, TlsFiles,
+    AtWork, Config, Control, Device, Engine, Memory, Overrides, Scheduler, Server, Tenant, Tls,
+    TlsFiles,
 };
 
 /// The whole configuration; none when a part that has no default is missing or wrong.
@@ -133,14 +133,9 @@ fn scheduler(section: &Section, below: &Device) -> Scheduler {
             "run `entremet calibrate` and set device.profile, or leave it out",
         );
     }
-    let (request, device) = (
-        section.word("request", &Pick::WORDS),
-        section.word("device", &Pick::WORDS),
-    );
     Scheduler {
-        // Words that are wrong have been reported and stand for their defaults.
-        request: request.unwrap_or(Pick::Fair),
-        device: device.unwrap_or(Pick::Fair),
+        request: section.get_or_default("request"),
+        device: section.get_or_default("device"),
         requests: section.get_or_default("requests"),
         bandwidth_in: section.get_or_default("bandwidth_in"),
         bandwidth_out: section.get_or_default("bandwidth_out"),

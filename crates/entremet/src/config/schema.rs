@@ -1,7 +1,8 @@
 //! Every key of the configuration, declared once: the reader takes types, ranges and defaults from here,
 //! error texts and docs/reference/config.md are written from here.
 
-use settings::schema::key;
+use policy::dispatch::Discipline;
+use settings::schema::{choices, key};
 use settings::Otherwise::{Required, Unset, Value};
 use settings::Takeover::{NotYet, Reload, Start};
 use settings::Takes::{
@@ -10,7 +11,8 @@ use settings::Takes::{
 };
 use settings::{Key, Language};
 
-const PICKS: Takes = Word(&["fair", "lottery", "fifo"]);
+/// Who is next.
+const DISCIPLINE: Takes = choices::<Discipline>();
 
 /// `entremet.toml`.
 pub static LANGUAGE: Language = Language {
@@ -70,8 +72,8 @@ const KEYS: &[Key] = &[
     key("engine.idle_close", TimeOrNever("1s", "365d"), Value("\"1min\""), Start, "Closes a tenant's database that was not used for so long; the next request opens it again."),
 
     key("scheduler", Table, Unset("defaults"), Start, "How the server is divided among tenants."),
-    key("scheduler.request", PICKS, Value("\"fair\""), Reload, "Who is next at the request stage: by weighted dominant share, by lottery tickets, or first come first served (no isolation)."),
-    key("scheduler.device", PICKS, Value("\"fair\""), Start, "Who is next at the device, where [device] has a stage before it."),
+    key("scheduler.request", DISCIPLINE, Value("\"fair\""), Reload, "Who is next where requests come in, and for handlers."),
+    key("scheduler.device", DISCIPLINE, Value("\"fair\""), Start, "Who is next at the device, where [device] has a stage before it."),
     key("scheduler.requests", Rate("100/s", "100M/s"), Value("\"100000/s\""), Start, "Requests that one core serves in a second: the yardstick that request counts are compared with bandwidth by, not a limit."),
     key("scheduler.bandwidth_in", ByteRate("1MB/s", "1TB/s"), Value("\"1250MB/s\""), Start, "Bytes of requests that one core takes in a second: a yardstick, not a limit."),
     key("scheduler.bandwidth_out", ByteRate("1MB/s", "1TB/s"), Value("\"1250MB/s\""), Start, "Bytes of replies that one core sends in a second: a yardstick, not a limit."),

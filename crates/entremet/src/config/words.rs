@@ -2,11 +2,11 @@
 
 use std::fmt::{Display, Write};
 
+use policy::words::Words;
 use server::tenants::Password;
-use settings::promise::Durability;
 
 use super::footprint::{whole, Footprint};
-use super::{AtWork, Config, Memory, Pick, Server, Tenant};
+use super::{AtWork, Config, Memory, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
@@ -186,14 +186,7 @@ fn storage(text: &mut String, config: &Config) {
 
 fn scheduling(text: &mut String, config: &Config) {
     let scheduler = &config.scheduler;
-    line(
-        text,
-        match scheduler.request {
-            Pick::Fair => "\nTenants share by weight, whatever resource each uses most (requests, bytes or CPU time).",
-            Pick::Lottery => "\nTenants share by weight, on average: each turn is drawn by lottery.",
-            Pick::Fifo => "\nRequests are served first come first served: TENANTS ARE NOT KEPT APART, weights do nothing.",
-        },
-    );
+    line(text, format_args!("\n{}", scheduler.request.meaning()));
     line(
         text,
         format_args!(
@@ -255,15 +248,7 @@ fn one(text: &mut String, tenant: &Tenant, percent: f64) {
     if tenant.admin {
         said.push("It may administer the server.".into());
     }
-    said.push(match tenant.terms.sync {
-        Durability::Always => "Writes are on the disk before they are answered.".into(),
-        Durability::EverySecond => {
-            "Writes are safe within a second; a power cut can cost the last second's.".into()
-        }
-        Durability::Never => {
-            "Writes reach the disk when the system pleases; a power cut can cost many.".into()
-        }
-    });
+    said.push(tenant.terms.sync.meaning().into());
     promises(&mut said, tenant);
     limits(&mut said, tenant);
     wishes(&mut said, tenant);

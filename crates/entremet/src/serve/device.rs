@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use device::{EmulatedDisk, Machine, Measured, Profile};
 use server::device::{Device, DeviceOptions, Emulated, Pricing};
-use stage::{Clock, Discipline};
+use stage::Clock;
 
-use crate::config::{Config, Pick};
+use crate::config::Config;
 
 type SharedClock = Arc<dyn Clock + Send + Sync>;
 
@@ -73,10 +73,6 @@ fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Box<dy
         },
         overbook: config.device.overbook,
         doubt: None,
-        discipline: match config.scheduler.device {
-            Pick::Fair => Discipline::Fair,
-            Pick::Lottery => Discipline::Lottery,
-            Pick::Fifo => Discipline::Fifo,
-        },
+        discipline: config.scheduler.device,
     })
 }

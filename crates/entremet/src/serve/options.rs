@@ -3,10 +3,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use server::tenants::{Durability, Limit, Settings, Slo, TenantSpec, DEFAULT};
+use server::tenants::{Limit, Settings, Slo, TenantSpec, DEFAULT};
 use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning};
 use settings::{promise, units};
-use stage::Discipline;
 use telemetry::Class;
 
 use super::certificates::Certificates;
@@ -15,7 +14,7 @@ use super::descriptors;
 use super::device;
 use super::log::Log;
 use super::Source;
-use crate::config::{self, Config, Footprint, Pick};
+use crate::config::{self, Config, Footprint};
 
 /// Most elements of one `ENTREMET.RANGE`: a reply of 1 KiB values stays near 100 MiB.
 const RANGE_COUNT_MAX: usize = 100_000;
@@ -89,11 +88,7 @@ pub fn of(
 pub fn tuning(config: &Config) -> Tuning {
     let server = &config.server;
     Tuning {
-        discipline: match config.scheduler.request {
-            Pick::Fair => Discipline::Fair,
-            Pick::Lottery => Discipline::Lottery,
-            Pick::Fifo => Discipline::Fifo,
-        },
+        discipline: config.scheduler.request,
         slow_log_over_us: server
             .slow_log_over
             .map_or(-1, |time| (time.ns() / 1_000) as i64),
@@ -139,11 +134,7 @@ fn tenant(tenant: &config::Tenant) -> TenantSpec {
             wait_ns_max: Some(terms.limit.max_wait.ns()),
         },
         contract_per_s: terms.contract.map(units::Rate::per_s),
-        durability: match terms.sync {
-            promise::Durability::Always => Durability::Always,
-            promise::Durability::EverySecond => Durability::EverySecond,
-            promise::Durability::Never => Durability::Never,
-        },
+        durability: terms.sync,
         cache_bytes: terms.cache.map(units::Bytes::get),
         block_cache_bytes: terms.block_cache.map(units::Bytes::get),
         write_buffer_bytes: terms.write_buffers.map(units::Bytes::get),

@@ -2,44 +2,52 @@
 
 use std::cmp::Ordering;
 
+use clap::builder::PossibleValue;
 use clap::ValueEnum;
 use telemetry::live::view::TenantLive;
+use telemetry::StageKind;
 
 use super::numbers::{maybe, number, percent, rare};
 
 /// A column; also the word after `--sort`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// Name of the tenant
+    /// Name of the tenant.
     Tenant,
-    /// Weight
+    /// Weight.
     Weight,
-    /// Requests answered per second
+    /// Requests answered per second.
     Rate,
-    /// Median latency of its busiest class
+    /// Median latency of its busiest class.
     P50,
-    /// 99th percentile of its latency
+    /// 99th percentile of its latency.
     P99,
-    /// The class that the latencies are of
+    /// The class that the latencies are of.
     Class,
-    /// Share got of what was served
+    /// Share got of what was served.
     Got,
-    /// Share wanted by its weight
+    /// Share wanted by its weight.
     Wanted,
-    /// Mean wait at the request stage
-    Turn,
-    /// Mean wait at the handler stage
-    Handler,
-    /// Mean wait of an I/O at the device stage
-    Device,
-    /// Waiting now
+    /// Mean wait at a stage.
+    Wait(StageKind),
+    /// Waiting now.
     Queue,
-    /// Requests throttled per second
+    /// Requests throttled per second.
     Throttled,
-    /// Errors per second
+    /// Errors per second.
     Errors,
-    /// Connections
+    /// Connections.
     Conns,
+}
+
+/// What a column is called.
+struct Words {
+    /// After `--sort`.
+    word: &'static str,
+    /// In `--help`.
+    about: &'static str,
+    /// Above it.
+    heading: &'static str,
 }
 
 /// What a column sorts by.
@@ -48,45 +56,84 @@ enum Key<'a> {
     Number(Option<f64>),
 }
 
+impl ValueEnum for Column {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let Words { word, about, .. } = self.words();
+        Some(PossibleValue::new(word).help(about))
+    }
+}
+
 impl Column {
     /// All of them, from left to right.
-    pub const ALL: [Self; 15] = [
-        Self::Tenant,
-        Self::Weight,
-        Self::Rate,
-        Self::P50,
-        Self::P99,
-        Self::Class,
-        Self::Got,
-        Self::Wanted,
-        Self::Turn,
-        Self::Handler,
-        Self::Device,
-        Self::Queue,
-        Self::Throttled,
-        Self::Errors,
-        Self::Conns,
-    ];
+    pub const ALL: [Self; 12 + StageKind::ALL.len()] = {
+        use Column::{
+            Class, Conns, Errors, Got, Queue, Rate, Tenant, Throttled, Wanted, Weight, P50, P99,
+        };
+        let before = [Tenant, Weight, Rate, P50, P99, Class, Got, Wanted];
+        let after = [Queue, Throttled, Errors, Conns];
+        let (mut all, waits) = ([Tenant; 12 + StageKind::ALL.len()], StageKind::ALL.len());
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = if at < before.len() {
+                before[at]
+            } else if at < before.len() + waits {
+                Self::Wait(StageKind::ALL[at - before.len()])
+            } else {
+                after[at - before.len() - waits]
+            };
+            at += 1;
+        }
+        all
+    };
+
+    const fn words(self) -> Words {
+        let (word, about, heading) = match self {
+            Self::Tenant => ("tenant", "Name of the tenant", "tenant"),
+            Self::Weight => ("weight", "Weight", "weight"),
+            Self::Rate => ("rate", "Requests answered per second", "req/s"),
+            Self::P50 => ("p50", "Median latency of its busiest class", "p50 ms"),
+            Self::P99 => ("p99", "99th percentile of its latency", "p99 ms"),
+            Self::Class => ("class", "The class that the latencies are of", "of"),
+            Self::Got => ("got", "Share got of what was served", "got %"),
+            Self::Wanted => ("wanted", "Share wanted by its weight", "wants %"),
+            Self::Wait(stage) => {
+                let column = stage.column();
+                (column.word, column.about, column.heading)
+            }
+            Self::Queue => ("queue", "Waiting now", "queue"),
+            Self::Throttled => ("throttled", "Requests throttled per second", "thrott/s"),
+            Self::Errors => ("errors", "Errors per second", "err/s"),
+            Self::Conns => ("conns", "Connections", "conns"),
+        };
+        Words {
+            word,
+            about,
+            heading,
+        }
+    }
 
     /// Heading, width in characters, and rank: columns of a low rank stay when the terminal is narrow.
     pub const fn shape(self) -> (&'static str, usize, u8) {
-        match self {
-            Self::Tenant => ("tenant", 16, 0),
-            Self::Rate => ("req/s", 7, 1),
-            Self::P99 => ("p99 ms", 7, 2),
-            Self::Got => ("got %", 6, 3),
-            Self::Wanted => ("wants %", 7, 4),
-            Self::Throttled => ("thrott/s", 8, 5),
-            Self::Queue => ("queue", 6, 6),
-            Self::Turn => ("turn ms", 7, 7),
-            Self::P50 => ("p50 ms", 7, 8),
-            Self::Handler => ("handl ms", 8, 9),
-            Self::Device => ("dev ms", 6, 14),
-            Self::Errors => ("err/s", 6, 10),
-            Self::Weight => ("weight", 6, 11),
-            Self::Class => ("of", 8, 12),
-            Self::Conns => ("conns", 6, 13),
-        }
+        let (width, rank) = match self {
+            Self::Tenant => (16, 0),
+            Self::Rate => (7, 1),
+            Self::P99 => (7, 2),
+            Self::Got => (6, 3),
+            Self::Wanted => (7, 4),
+            Self::Throttled => (8, 5),
+            Self::Queue => (6, 6),
+            Self::Wait(stage) => (stage.column().heading.len(), stage.column().rank),
+            Self::P50 => (7, 8),
+            Self::Errors => (6, 10),
+            Self::Weight => (6, 11),
+            Self::Class => (8, 12),
+            Self::Conns => (6, 13),
+        };
+        (self.words().heading, width, rank)
     }
 
     /// The text of a cell.
@@ -100,9 +147,7 @@ impl Column {
             Self::Class => tenant.class.map_or("", |class| class.name()).to_string(),
             Self::Got => percent(tenant.share.got_percent),
             Self::Wanted => percent(tenant.share.wanted_percent),
-            Self::Turn => maybe(wait(tenant, "request")),
-            Self::Handler => maybe(wait(tenant, "handler")),
-            Self::Device => maybe(wait(tenant, "device")),
+            Self::Wait(stage) => maybe(wait(tenant, stage)),
             Self::Queue => rare(waiting(tenant) as f64),
             Self::Throttled => rare(tenant.rates.throttled_per_s),
             Self::Errors => tenant.errors_per_s.map_or_else(|| "–".into(), rare),
@@ -120,9 +165,7 @@ impl Column {
             Self::P99 => tenant.p99_ms,
             Self::Got => Some(tenant.share.got_percent),
             Self::Wanted => Some(tenant.share.wanted_percent),
-            Self::Turn => wait(tenant, "request"),
-            Self::Handler => wait(tenant, "handler"),
-            Self::Device => wait(tenant, "device"),
+            Self::Wait(stage) => wait(tenant, stage),
             Self::Queue => Some(waiting(tenant) as f64),
             Self::Throttled => Some(tenant.rates.throttled_per_s),
             Self::Errors => tenant.errors_per_s,
@@ -167,9 +210,9 @@ impl Column {
     }
 }
 
-fn wait(tenant: &TenantLive, stage: &str) -> Option<f64> {
+fn wait(tenant: &TenantLive, stage: StageKind) -> Option<f64> {
     let mut stages = tenant.stages.iter();
-    stages.find(|one| one.stage == stage)?.wait_mean_ms
+    stages.find(|one| one.stage == stage.name())?.wait_mean_ms
 }
 
 /// Waiting now, at all stages.

@@ -8,6 +8,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use policy::dispatch::Discipline;
+use policy::words::Words as _;
 use serde_json::Value;
 use toml::Table;
 use workload::client::control::Control;
@@ -176,7 +178,8 @@ impl Request {
 
 fn prepare(parameters: &Parameters) -> Work {
     let name = parameters.word("request", &REQUESTS);
-    let scheduler = parameters.word_or("scheduler", &["fair", "lottery", "fifo"]);
+    let disciplines: Vec<&str> = Discipline::ALL.iter().map(|(_, (word, _))| *word).collect();
+    let scheduler = parameters.word_or("scheduler", &disciplines);
     let times = parameters.count("times", 5);
     let size = Size {
         words: parameters.count("words", 1_000_000),

@@ -2,7 +2,7 @@
 
 use super::rates::{Limited, RatesAside};
 use super::slot::Tier;
-use super::{Discipline, Dispatch};
+use super::Dispatch;
 use crate::cost::{Charge, Cost, Nanos, PrincipalId};
 
 /// What to do with a granted item.
@@ -60,7 +60,7 @@ pub struct Grant<T, const R: usize> {
     pub budget: Cost<R>,
     /// Serve or refuse.
     pub verdict: Verdict,
-    /// Under [`Discipline::Fair`]: whether the principal has had less than its share, this turn included, and is within
+    /// Where the discipline keeps shares: whether the principal has had less than its share, this turn included, and is within
     /// its contract. What orders the work further down should let it go before that of others.
     pub in_credit: bool,
     /// To be settled when the turn is over.
@@ -85,7 +85,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             self.turn_over(now);
         }
         let any = self.permits.any();
-        let extra = self.permits.extra() && self.ready.discipline() == Discipline::Fair;
+        let extra = self.permits.extra() && self.ready.discipline().keeps_shares();
         if !any && !extra {
             return Next::Idle;
         }
@@ -132,7 +132,7 @@ impl<T, const R: usize> Dispatch<T, R> {
 
     fn in_credit(&self, index: usize) -> bool {
         let slot = &self.slots[index];
-        self.ready.discipline() == Discipline::Fair
+        self.ready.discipline().keeps_shares()
             && slot.tier == Tier::InContract
             && slot.account.in_credit(&self.rounds[0])
     }
@@ -241,7 +241,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         };
         // One that is ordered by service or arrival and nothing else has a larger key now, and is moved
         // when it matters (`Ready::put_plain`).
-        if !slot.plain() || self.ready.discipline() == Discipline::Lottery {
+        if !slot.plain() || self.ready.discipline().draws() {
             self.place(now, index);
         }
         Grant {

@@ -13,6 +13,7 @@
 //! Cost: O(log n) in the number n of principals *with work*; principals without any are not looked at.
 //! Nothing is allocated once queues have reached their usual length.
 
+mod discipline;
 mod exchange;
 mod grant;
 mod observation;
@@ -26,10 +27,11 @@ mod slot;
 mod tests;
 
 pub use crate::fairness::sfq::State;
+pub use discipline::Discipline;
 pub use exchange::Consumed;
 pub use grant::{Grant, Next, Ticket, Verdict};
 pub use observation::Observation;
-pub use options::{Allocation, Discipline, DispatchOptions, Limit, Meter};
+pub use options::{Allocation, DispatchOptions, Limit, Meter};
 pub use ordered::Ordered;
 pub use rates::Limited;
 
@@ -238,6 +240,12 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.permits.resize(permits);
         self.options.permits = permits;
         self.bounds = self.options.debt_bounds();
+    }
+
+    /// Grants that may be unsettled at a time, beside those of principals in credit.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.options.permits
     }
 
     /// Permits that are reserved and cannot be kept free: one of all is always shared. While there are any, nobody's reserved

@@ -1,19 +1,9 @@
 //! What a dispatch is told: its options at the start, and an allocation for each principal.
 
+use super::Discipline;
 use crate::cost::device::{CostModel, Op, Vop};
 use crate::cost::{Charge, Cost, Nanos};
 use crate::fairness::sfq::DebtBounds;
-
-/// The rule by which the next principal is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Discipline {
-    /// Weighted fair shares of the dominant resource (Pisces 4.3.4).
-    Fair,
-    /// A lottery with tickets by weight among queues with work; ignores cost (Frosting 2.2.2).
-    Lottery,
-    /// Arrival order, for comparison.
-    Fifo,
-}
 
 /// Which entries of a [`Cost`] the rates count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The principals with work that may go now, in the order of the discipline, and those that may go later.
 
-use super::options::Discipline;
 use super::slot::Tier;
+use super::Discipline;
 use crate::cost::Nanos;
 use crate::fairness::lottery::Tickets;
 use crate::generator::Generator;
@@ -16,24 +16,24 @@ struct Set {
 
 impl Set {
     fn put(&mut self, discipline: Discipline, member: usize, key: u64, tickets: u32) {
-        match discipline {
-            Discipline::Fair | Discipline::Fifo => self.ordered.set(member, key),
-            Discipline::Lottery => self.tickets.set(member, tickets),
+        match discipline.draws() {
+            false => self.ordered.set(member, key),
+            true => self.tickets.set(member, tickets),
         }
     }
 
     fn remove(&mut self, discipline: Discipline, member: usize) {
-        match discipline {
-            Discipline::Fair | Discipline::Fifo => self.ordered.remove(member),
-            Discipline::Lottery => self.tickets.set(member, 0),
+        match discipline.draws() {
+            false => self.ordered.remove(member),
+            true => self.tickets.set(member, 0),
         }
     }
 
     #[inline]
     fn choose(&self, discipline: Discipline, generator: &mut Generator) -> Option<(u64, usize)> {
-        match discipline {
-            Discipline::Fair | Discipline::Fifo => self.ordered.first(),
-            Discipline::Lottery => self.tickets.draw(generator).map(|member| (0, member)),
+        match discipline.draws() {
+            false => self.ordered.first(),
+            true => self.tickets.draw(generator).map(|member| (0, member)),
         }
     }
 
@@ -94,9 +94,9 @@ impl Ready {
     /// ([`Ready::renew`]), which happens at most once a turn.
     #[inline]
     pub(super) fn put_plain(&mut self, member: usize, key: u64, tickets: u32) {
-        match self.discipline {
-            Discipline::Fair | Discipline::Fifo => self.all[0].ordered.lower(member, key),
-            Discipline::Lottery => self.all[0].tickets.set(member, tickets),
+        match self.discipline.draws() {
+            false => self.all[0].ordered.lower(member, key),
+            true => self.all[0].tickets.set(member, tickets),
         }
     }
 
@@ -104,7 +104,7 @@ impl Ready {
     /// have work again before that.
     #[inline]
     pub(super) fn remove_plain(&mut self, member: usize) {
-        if self.discipline == Discipline::Lottery {
+        if self.discipline.draws() {
             self.all[0].tickets.set(member, 0);
         }
     }

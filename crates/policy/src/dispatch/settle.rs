@@ -1,7 +1,7 @@
 //! What a turn really cost.
 
 use super::options::Units;
-use super::{Discipline, Dispatch, Ticket};
+use super::{Dispatch, Ticket};
 use crate::cost::{Charge, Cost, Nanos, PrincipalId};
 use crate::fairness::sfq::DebtBounds;
 
@@ -114,6 +114,6 @@ impl<T, const R: usize> Dispatch<T, R> {
     }
 
     fn orders_by_charge(&self) -> bool {
-        self.ready.discipline() == Discipline::Fair
+        self.ready.discipline().keeps_shares()
     }
 }

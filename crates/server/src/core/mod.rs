@@ -236,6 +236,7 @@ impl Core {
     /// Serves until it is told to stop.
     pub fn run(mut self) {
         let mut events = Events::with_capacity(1_024);
+        self.post(self.now);
         while !self.stopped {
             self.wait(&mut events);
             let looks_at = self.door.as_ref().and_then(Door::looks_at);

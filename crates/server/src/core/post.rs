@@ -1,33 +1,48 @@
 //! What a core writes down for those who ask from elsewhere.
 
-use policy::Nanos;
+use policy::{Nanos, PrincipalId};
+use stage::Stage;
+use telemetry::StageKind;
 
 use super::Core;
-use crate::shared::{Entry, Seen};
+use crate::shared::{Posted, Seen};
 
 impl Core {
     /// Writes down what the stages of this core observe of everybody who was ever let through here.
     pub(super) fn post(&mut self, now: Nanos) {
-        let Some(mut entries) = self.shared.board.of(self.id) else {
+        let Some(mut board) = self.shared.board.of(self.id) else {
             return;
         };
-        entries.clear();
-        entries.extend(self.principals.ids().filter_map(|principal| {
-            let request: Seen = self.stage.observe(now, principal)?.into();
-            let handler = self
-                .handlers
-                .observe(now, principal)
-                .map(Seen::from)
-                .unwrap_or_default();
-            (request.admitted + request.waiting > 0).then_some(Entry {
-                principal,
-                request,
-                handler,
-            })
-        }));
-        for entry in entries.iter() {
-            let occupied_ns = entry.request.occupied_ns;
-            self.principals.occupied(entry.principal, occupied_ns);
+        let mut lists = board.drain(..).map(|old| old.seen).collect::<Vec<_>>();
+        let mut list = || lists.pop().unwrap_or_default();
+        let ids = || self.principals.ids();
+        board.extend([
+            posted(now, StageKind::Request, &self.stage, ids(), list()),
+            posted(now, StageKind::Handler, &self.handlers, ids(), list()),
+        ]);
+        for (principal, seen) in &board[0].seen {
+            self.principals.occupied(*principal, seen.occupied_ns);
         }
+    }
+}
+
+/// One stage, written over an old `list`.
+fn posted<T, const R: usize>(
+    now: Nanos,
+    kind: StageKind,
+    stage: &Stage<T, R>,
+    principals: impl Iterator<Item = PrincipalId>,
+    mut list: Vec<(PrincipalId, Seen)>,
+) -> Posted {
+    list.clear();
+    list.extend(principals.filter_map(|principal| {
+        let seen = Seen::from(stage.observe(now, principal)?);
+        (seen.admitted + seen.waiting > 0).then_some((principal, seen))
+    }));
+    Posted {
+        kind,
+        discipline: stage.discipline(),
+        permits: stage.permits(),
+        seen: list,
     }
 }

@@ -26,6 +26,7 @@ impl Core {
         self.returns.set_discipline(now, tuning.discipline);
         self.handlers.set_discipline(now, tuning.discipline);
         self.slow_over_ns = slow_over_ns(tuning.slow_log_over_us);
+        self.post(now);
     }
 }
 

@@ -7,12 +7,13 @@
 use std::collections::BTreeSet;
 
 use policy::dispatch::Discipline;
+use policy::words::Words;
+use policy::Durability;
 
 use super::Visit;
 use crate::commands::{glob_matches, ConfigCommand, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use crate::options::Tuning;
 use crate::resp::parse_i64;
-use crate::tenants::Durability;
 
 /// Slow commands that a log may keep, each of at most about 4 KiB.
 const SLOW_LOG_LENGTH_MAX: i64 = 100_000;
@@ -49,7 +50,7 @@ const PARAMETERS: &[Parameter] = &[
     ("cluster-enabled", |_| Some("no".into())),
     ("databases", |_| Some("1".into())),
     ("dir", |v| v.operator().then(|| v.shared.options.data.display().to_string())),
-    ("entremet-scheduler", |v| Some(discipline_word(v.shared.tuning().discipline).into())),
+    ("entremet-scheduler", |v| Some(v.shared.tuning().discipline.word().into())),
     ("io-threads", |v| Some(v.shared.options.cores.to_string())),
     ("latency-monitor-threshold", |_| Some("0".into())),
     ("maxclients", |v| Some(connections_max(v).to_string())),
@@ -80,6 +81,11 @@ fn bind(visit: &Visit<'_>) -> String {
     distinct.into_iter().collect::<Vec<_>>().join(" ")
 }
 
+fn disciplines() -> Vec<(&'static str, Discipline)> {
+    let rows = Discipline::ALL.iter();
+    rows.map(|(value, (word, _))| (*word, *value)).collect()
+}
+
 const FSYNC: [(&str, Durability); 3] = [
     ("everysec", Durability::EverySecond),
     ("always", Durability::Always),
@@ -91,21 +97,6 @@ fn fsync_word(durability: Durability) -> &'static str {
         .iter()
         .find(|(_, other)| *other == durability)
         .expect("every durability has a word")
-        .0
-}
-
-const DISCIPLINES: [(&str, Discipline); 3] = [
-    ("fair", Discipline::Fair),
-    ("lottery", Discipline::Lottery),
-    ("fifo", Discipline::Fifo),
-];
-
-/// The word of the configuration for a discipline.
-pub fn discipline_word(discipline: Discipline) -> &'static str {
-    DISCIPLINES
-        .iter()
-        .find(|(_, other)| *other == discipline)
-        .expect("every discipline has a word")
         .0
 }
 
@@ -224,7 +215,7 @@ fn failed(name: &str, why: &str) -> String {
 fn edit(name: &str, now: &str, wanted: &[u8], limit: usize) -> Result<Edit, String> {
     Ok(match name {
         "appendfsync" => Edit::Durability(word(wanted, &FSYNC)?),
-        "entremet-scheduler" => Edit::Discipline(word(wanted, &DISCIPLINES)?),
+        "entremet-scheduler" => Edit::Discipline(word(wanted, &disciplines())?),
         "maxclients" => Edit::ConnectionsMax(connections(wanted, limit)?),
         "slowlog-log-slower-than" => Edit::SlowLogOverUs(number(wanted, -1, i64::MAX)?),
         "slowlog-max-len" => Edit::SlowLogLength(number(wanted, 0, SLOW_LOG_LENGTH_MAX)? as usize),

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use engine::{KeyspaceStats, Place};
+use policy::words::Words;
 
 use super::Visit;
 use crate::commands::is;
@@ -298,10 +299,7 @@ fn entremet(facts: &Facts<'_>, lines: &mut Lines) {
         "share_percent",
         format_args!("{:.2}", 100.0 * settings.weight / total),
     );
-    lines.line(
-        "scheduler",
-        super::config::discipline_word(shared.tuning().discipline),
-    );
+    lines.line("scheduler", shared.tuning().discipline.word());
     lines.line("throttled_requests", facts.counted.throttled);
     lines.line("cache_bytes", facts.stored.cache_bytes);
     lines.line("cache_bytes_max", facts.stored.cache_granted_bytes);

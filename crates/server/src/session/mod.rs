@@ -18,7 +18,6 @@ use crate::commands::SessionCommand;
 use crate::resp::Protocol;
 use crate::tenants::{Checked, Client, Labels, Question, Tenant};
 
-pub use config::discipline_word;
 pub use info::REDIS_VERSION;
 pub use login::{seat, FULL};
 pub use transaction::{Calls, Extent, Transaction, Watches};

@@ -1,11 +1,12 @@
 //! What each core last said of its stages, for those who ask from elsewhere.
 //!
-//! A stage belongs to its core's thread. Once a second the core writes down what it observes, unless somebody is
-//! reading just then; readers see the state of up to a second ago and never make a core wait.
+//! A stage belongs to its core's thread. Once a second, and when its rule is changed, the core writes down what it observes,
+//! unless somebody is reading just then; readers see the state of up to a second ago and never make a core wait.
 
 use parking_lot::{Mutex, MutexGuard};
-use policy::dispatch::Observation;
+use policy::dispatch::{Discipline, Observation};
 use policy::{Nanos, PrincipalId};
+use telemetry::StageKind;
 
 /// One principal before one stage of one core. Totals only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,20 +50,22 @@ impl<const R: usize> From<Observation<R>> for Seen {
     }
 }
 
-/// A principal at both stages of a core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Who.
-    pub principal: PrincipalId,
-    /// At the request stage.
-    pub request: Seen,
-    /// At the handler stage.
-    pub handler: Seen,
+/// One stage of a core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Posted {
+    /// Which.
+    pub kind: StageKind,
+    /// The rule in force.
+    pub discipline: Discipline,
+    /// Units of work that may be outstanding below it.
+    pub permits: u32,
+    /// Everybody who was ever seen there.
+    pub seen: Vec<(PrincipalId, Seen)>,
 }
 
-/// The entries of all cores.
+/// The stages of all cores.
 pub struct Board {
-    cores: Box<[Mutex<Vec<Entry>>]>,
+    cores: Box<[Mutex<Vec<Posted>>]>,
 }
 
 impl Board {
@@ -73,13 +76,13 @@ impl Board {
         }
     }
 
-    /// Each core's entries, in the order of cores. A core skips its posting while its guard is held.
-    pub fn cores(&self) -> impl Iterator<Item = MutexGuard<'_, Vec<Entry>>> {
+    /// Each core's stages, in the order of cores. A core skips its posting while its guard is held.
+    pub fn cores(&self) -> impl Iterator<Item = MutexGuard<'_, Vec<Posted>>> {
         self.cores.iter().map(Mutex::lock)
     }
 
     /// Where a core writes down what it observes; none: somebody is reading.
-    pub fn of(&self, core: usize) -> Option<MutexGuard<'_, Vec<Entry>>> {
+    pub fn of(&self, core: usize) -> Option<MutexGuard<'_, Vec<Posted>>> {
         self.cores[core].try_lock()
     }
 }

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use policy::Durability;
+
 use super::{News, Shared};
-use crate::tenants::{
-    Allotments, Durability, RegistryError, Settings, Tenant, TenantSpec, Totals, MEMORIES,
-};
+use crate::tenants::{Allotments, RegistryError, Settings, Tenant, TenantSpec, Totals, MEMORIES};
 
 impl Shared {
     /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's defaults.
@@ -77,14 +77,14 @@ impl Shared {
     pub fn set_durability(&self, tenant: &Tenant, durability: Durability) {
         tenant.set_durability(durability);
         if let Some(keyspace) = tenant.keyspace() {
-            keyspace.set_sync(durability.into());
+            keyspace.set_sync(durability);
         }
     }
 
     /// The cores and the open database take over a tenant's settings.
     fn take_over(&self, tenant: &Arc<Tenant>) {
         if let Some(keyspace) = tenant.keyspace() {
-            keyspace.set_sync(tenant.settings().durability.into());
+            keyspace.set_sync(tenant.settings().durability);
         }
         self.house.enter(tenant.id, tenant.claim());
         // Its database may be open since before it was removed and came back.

@@ -3,12 +3,13 @@
 use engine::device::{Activity, Op};
 use policy::dispatch::Observation;
 use policy::profile::Request;
+use policy::words::Words;
 use telemetry::{
-    Class, DeviceOperation, DeviceSnapshot, DeviceUse, PrincipalSnapshot, RequestCost,
+    Class, DeviceOperation, DeviceSnapshot, DeviceUse, PrincipalSnapshot, RequestCost, StageKind,
     StageSnapshot, TenantDevice, TenantStage,
 };
 
-use crate::device::{Device, Used, NO_PROFILE};
+use crate::device::{Used, NO_PROFILE};
 use crate::shared::Shared;
 
 /// The stage under this server, if there is one.
@@ -71,7 +72,7 @@ pub(super) fn tenant(shared: &Shared, name: &str) -> Option<(TenantDevice, Tenan
         used: uses(&device.used(number)?),
     };
     let stage = TenantStage {
-        stage: "device".into(),
+        stage: StageKind::Device.name().into(),
         waiting: (requests.queued + later.queued) as u64,
         permits_in_use: requests.in_flight + later.in_flight,
         admitted: requests.granted + later.granted,
@@ -113,9 +114,9 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
     }
     principals.retain(|principal| principal.waiting > 0 || principal.permits_in_use > 0);
     Some(StageSnapshot {
-        stage: "device".into(),
+        stage: StageKind::Device.name().into(),
         core: 0,
-        policy: discipline(device).to_string(),
+        policy: device.options().discipline.word().to_string(),
         permits: state.permits,
         permits_in_use: state.in_flight,
         admitted,
@@ -123,10 +124,6 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
         forgiven_ns,
         principals,
     })
-}
-
-fn discipline(device: &Device) -> &'static str {
-    crate::session::discipline_word(device.options().discipline)
 }
 
 fn principal(name: String, seen: &Observation<1>) -> PrincipalSnapshot {

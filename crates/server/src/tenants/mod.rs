@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 use engine::Keyspace;
 use parking_lot::{Mutex, RwLock};
 use policy::seats::Claim;
-use policy::PrincipalId;
+use policy::{Durability, PrincipalId};
 
 pub use budget::{Budget, Pool};
 pub use calls::{CommandStats, Ending};
@@ -42,7 +42,7 @@ pub use memory::{Allotments, MEMORIES};
 pub use password::{Gate, Password, Plain, Quick};
 pub use peer::Peer;
 pub use registry::{Registry, RegistryError};
-pub use settings::{Durability, Limit, Settings, Slo, TenantSpec};
+pub use settings::{Limit, Settings, Slo, TenantSpec};
 pub use slow_log::{SlowCommand, SlowLog};
 pub use store::StoreError;
 pub use streams::{Place, Places, Seats};

@@ -1,31 +1,18 @@
 //! What a tenant is promised and held to, as the server uses it.
 
-use policy::Promise;
+use policy::{Durability, Promise};
 use serde::{Deserialize, Serialize};
 use telemetry::Class;
 
 use super::{Password, Plain};
 
-/// When a write counts as done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Durability {
-    /// On the disk before the reply.
+/// How the data directory keeps it, whatever users call it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Durability", rename_all = "kebab-case")]
+enum Kept {
     Always,
-    /// In the operating system's hands before the reply, on the disk within a second.
     EverySecond,
-    /// In the operating system's hands; it decides when the disk gets it.
     Never,
-}
-
-impl From<Durability> for engine::Sync {
-    fn from(durability: Durability) -> Self {
-        match durability {
-            Durability::Always => Self::Always,
-            Durability::EverySecond => Self::EverySecond,
-            Durability::Never => Self::Never,
-        }
-    }
 }
 
 /// A rate that is not exceeded.
@@ -63,6 +50,7 @@ pub struct Settings {
     /// Requests per second beyond which the tenant is served best effort.
     pub contract_per_s: Option<f64>,
     /// When a write counts as done.
+    #[serde(with = "Kept")]
     pub durability: Durability,
     /// Bytes of the object cache; none: a share by weight.
     pub cache_bytes: Option<u64>,

@@ -73,11 +73,6 @@ pub(super) fn read(root: &Section) -> Read {
 }
 
 fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
-    let disciplines = [
-        ("fair", Discipline::Fair),
-        ("lottery", Discipline::Lottery),
-        ("fifo", Discipline::Fifo),
-    ];
     // Four times the bottleneck suits sizes that vary, whatever their tail; see policy::multiget::Tuner::deadline.
     let stretched = Strategy::Deadline {
         stretch_quarters: 16,
@@ -94,9 +89,7 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
     let (strategy, order) = section.word("order", &orders).unwrap_or(orders[0].1);
     let first = cluster.service.operation_ns as u64;
     Scheduler {
-        discipline: section
-            .word("scheduler", &disciplines)
-            .unwrap_or(Discipline::Fair),
+        discipline: section.get_or_default("scheduler"),
         order,
         strategy,
         levels: Levels::exponential(8, 1.5, first, Rates::Geometric(4)),
@@ -146,9 +139,9 @@ fn control(section: &Section) -> Control {
         weighs: section.word("weights", &weights).unwrap_or(false),
     };
     if control.weighs
-        && section
-            .get::<String>("scheduler")
-            .is_some_and(|word| word != "fair")
+        && !section
+            .get_or_default::<Discipline>("scheduler")
+            .keeps_shares()
     {
         let advice = "set cluster.scheduler to \"fair\", or leave `weights` out";
         section.error("weights", "needs a scheduler that follows weights", advice);

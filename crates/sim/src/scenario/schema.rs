@@ -1,6 +1,7 @@
 //! The keys that a scenario has for the simulator alone, declared once.
 
-use settings::schema::{key as declared, Key};
+use policy::dispatch::Discipline;
+use settings::schema::{choices, key as declared, Key};
 use settings::Otherwise::{self, Required, Unset, Value};
 use settings::Takes::{self, ByteRate, Flag, Integer, Number, Rate, Table, Tables, Time, Word};
 use settings::{Language, Takeover};
@@ -32,7 +33,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.kib", Time("0s", "10s"), Value("\"0s\""), "Mean time on top for each KiB of the value."),
     key("cluster.noise", Word(&["none", "exponential", "log-normal"]), Value("\"exponential\""), "How the time of an operation varies around its mean."),
     key("cluster.sigma", Number(0.0, 5.0), Value("0.5"), "`log-normal`: standard deviation of the logarithm."),
-    key("cluster.scheduler", Word(&["fair", "lottery", "fifo"]), Value("\"fair\""), "Between tenants, at each node."),
+    key("cluster.scheduler", choices::<Discipline>(), Value("\"fair\""), "Between tenants, at each node."),
     key("cluster.order", Word(&["stretched", "rein", "rein-sbf", "rein-sds", "arrival"]), Value("\"stretched\""), "Inside a tenant: arrival stretched by the bottleneck, Rein's levels, one of its two rules in exact order, or arrival."),
     key("cluster.guard", Time("1us", "1h"), Unset("none"), "An operation that has waited longer is boosted."),
     key("cluster.replica", Word(&["least-finish", "least-outstanding", "hot-cold", "c3", "in-turn", "random", "windows"]), Value("\"least-finish\""), "Which replica is asked. `windows`: the one with the emptiest window for this tenant (Pisces RS); what finds none open waits with its sender."),

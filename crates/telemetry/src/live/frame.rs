@@ -13,6 +13,7 @@ use crate::api::TimesView;
 use crate::class::Class;
 use crate::model::{ServerSnapshot, StageSnapshot, State, TenantSnapshot, TenantStage};
 use crate::shares::{shares, Recent, Share};
+use crate::stage::StageKind;
 use crate::totals::{ClassTotals, Usage};
 
 /// Tenants in one [`LiveView`]; a person reads no more, and a browser draws no more.
@@ -216,7 +217,8 @@ fn time_spent(spent: &Spent) -> TimeSpent {
     }
     let latency = sum(|totals| totals.latency.sum_ns());
     let on_disk = sum(|totals| totals.disk.count());
-    let handler = spent.stages.iter().find(|stage| stage.stage == "handler");
+    let mut stages = spent.stages.iter();
+    let handler = stages.find(|stage| stage.stage == StageKind::Handler.name());
     let wait = handler.map_or(0.0, |s| s.waited_ns as f64 / s.admitted.max(1) as f64);
     // The parts come from counters that are read one after the other and, at the stages, up to a second
     // late: each is bounded by what those before it left.

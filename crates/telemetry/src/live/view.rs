@@ -89,7 +89,7 @@ pub struct ServerLive {
     pub version: String,
     /// Seconds since the start.
     pub uptime_s: u64,
-    /// `fair`, `lottery` or `fifo`.
+    /// As in [`crate::ServerSnapshot::scheduler`].
     pub scheduler: String,
     /// Cores that serve requests.
     pub cores: u32,
@@ -166,7 +166,7 @@ pub struct TenantLive {
 /// One tenant before one kind of stage in the last seconds, all cores together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitLive {
-    /// `request` or `handler`.
+    /// [`StageKind::name`](crate::StageKind::name).
     pub stage: String,
     /// Waiting now.
     pub waiting: u64,
@@ -224,7 +224,7 @@ pub struct StageLive {
     pub stage: String,
     /// The core it belongs to.
     pub core: u32,
-    /// `fair`, `lottery` or `fifo`.
+    /// As in [`crate::ServerSnapshot::scheduler`].
     pub policy: String,
     /// Units of work that may be outstanding below it.
     pub permits: u32,
@@ -243,7 +243,7 @@ pub struct StageLive {
 /// One tenant before one stage of one core.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlaceLive {
-    /// `request` or `handler`.
+    /// [`StageKind::name`](crate::StageKind::name).
     pub stage: String,
     /// The core.
     pub core: u32,

@@ -3,8 +3,9 @@
 //! The load client measures; keeping promises is the work of the server, or of the simulator. So it only hands them on.
 
 use policy::dispatch::Limit;
+use policy::words::Words;
 use policy::Promise;
-use settings::promise::{Durability, Terms};
+use settings::promise::Terms;
 use settings::units::{ByteRate, Bytes, Rate};
 
 /// For the simulator: the same as a server makes of the same keys.
@@ -32,11 +33,6 @@ pub fn options(terms: &Terms) -> (Vec<String>, Vec<&'static str>) {
     let rate = |rate: Option<Rate>| rate.map(|rate| rate.per_s().to_string());
     let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.get().to_string());
     let given = |path: &str, word: String| terms.gives(path).then_some(word);
-    let sync = match terms.sync {
-        Durability::Always => "ALWAYS",
-        Durability::EverySecond => "EVERYSEC",
-        Durability::Never => "NEVER",
-    };
     let limit_bytes = terms.limit.bytes.map(|rate| rate.per_s().to_string());
     let options = [
         ("WEIGHT", given("weight", terms.weight.to_string())),
@@ -52,7 +48,7 @@ pub fn options(terms: &Terms) -> (Vec<String>, Vec<&'static str>) {
         ("CACHE", bytes(terms.cache)),
         ("BLOCK-CACHE", bytes(terms.block_cache)),
         ("WRITE-BUFFERS", bytes(terms.write_buffers)),
-        ("SYNC", given("sync", sync.into())),
+        ("SYNC", given("sync", terms.sync.word().into())),
     ];
     let words = options
         .into_iter()

@@ -279,7 +279,7 @@ fn promises_are_handed_on() {
     let (words, left) = promise::options(terms);
     assert_eq!(
         words.join(" "),
-        "WEIGHT 2.5 RESERVE-GET 1 LIMIT-BYTES 1000 CACHE 1048576 BLOCK-CACHE 2097152 WRITE-BUFFERS 3145728 SYNC EVERYSEC"
+        "WEIGHT 2.5 RESERVE-GET 1 LIMIT-BYTES 1000 CACHE 1048576 BLOCK-CACHE 2097152 WRITE-BUFFERS 3145728 SYNC every 1s"
     );
     assert_eq!(left, ["limit.burst"]);
     let wrong = "[[tenant]]\nname = 'web'\nweight = 0\nlimit = { request = '1/s' }\n[[tenant.load]]\nloop = 'closed'";

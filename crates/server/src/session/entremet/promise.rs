@@ -1,8 +1,11 @@
 //! The options of `ENTREMET TENANT SET`, checked one by one; whether they go together is checked with the change.
 
+use policy::words::Words;
+use policy::Durability;
+
 use crate::commands::is;
 use crate::resp::Args;
-use crate::tenants::{Durability, Password, Settings};
+use crate::tenants::{Password, Settings};
 
 /// Weights that the scheduler tells apart (`policy::dispatch::Allocation`).
 const WEIGHTS: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
@@ -86,10 +89,8 @@ impl Promise {
                 rate_edit(&name, rate)
             }
             "SYNC" => {
-                let durability = SYNC.iter().find(|(word, _)| is(value, word));
-                let durability = durability
-                    .ok_or_else(|| wrong("ALWAYS, EVERYSEC or NEVER"))?
-                    .1;
+                let durability = durability(value)
+                    .ok_or_else(|| wrong("ALWAYS, \"EVERY 1S\" (or EVERYSEC) or NEVER"))?;
                 Box::new(move |settings| settings.durability = durability)
             }
             "CACHE" | "BLOCK-CACHE" | "WRITE-BUFFERS" | "REQUEST-MEMORY" => {
@@ -118,12 +119,14 @@ impl Promise {
     }
 }
 
-/// The words for `SYNC`.
-pub const SYNC: [(&str, Durability); 3] = [
-    ("always", Durability::Always),
-    ("everysec", Durability::EverySecond),
-    ("never", Durability::Never),
-];
+/// The word of the configuration, or as `appendfsync` has it.
+fn durability(word: &[u8]) -> Option<Durability> {
+    let known = Durability::ALL
+        .iter()
+        .find(|(_, (known, _))| is(word, known));
+    let redis = is(word, "EVERYSEC").then_some(Durability::EverySecond);
+    known.map(|(durability, _)| *durability).or(redis)
+}
 
 /// REQUIRES: `name` is one of the rates.
 fn rate_edit(name: &str, rate: Option<f64>) -> Edit {
@@ -265,7 +268,10 @@ mod tests {
                 "CONTRACT 0",
                 "ERR CONTRACT must be a rate above 0 per second, like 2000/s, or NONE",
             ),
-            ("SYNC often", "ERR SYNC must be ALWAYS, EVERYSEC or NEVER"),
+            (
+                "SYNC often",
+                "ERR SYNC must be ALWAYS, \"EVERY 1S\" (or EVERYSEC) or NEVER",
+            ),
             (
                 "CACHE 5x",
                 "ERR CACHE must be a size in bytes, like 64mb, or AUTO",
@@ -282,6 +288,13 @@ mod tests {
         ] {
             assert_eq!(read(words).err().as_deref(), Some(error), "{words}");
         }
+        for (durability, (word, _)) in Durability::ALL {
+            assert_eq!(super::durability(word.as_bytes()), Some(*durability));
+        }
+        assert_eq!(
+            super::durability(b"everysec"),
+            Some(Durability::EverySecond)
+        );
         assert!(read("PASSWORDHASH secret")
             .err()
             .unwrap()

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use engine::device::Activity;
 use policy::PrincipalId;
+use telemetry::StageKind;
 
 use super::Visit;
 use crate::device::Device;
 use crate::resp::Reply;
-use crate::shared::{Entry, Seen};
+use crate::shared::Seen;
 use crate::tenants::Tenant;
 
 struct Row {
     core: usize,
-    stage: &'static str,
+    stage: String,
     tenant: String,
     seen: Seen,
     /// What the device stage adds: its numbers by name.
@@ -40,27 +41,22 @@ pub fn run(visit: &mut Visit<'_>) {
         names.insert(tenant.id, tenant.name.clone());
     }
     let mut rows = Vec::new();
-    for (core, entries) in visit.shared.board.cores().enumerate() {
-        for Entry {
-            principal,
-            request,
-            handler,
-        } in entries.iter()
-        {
-            let Some(tenant) = names.get(principal) else {
-                continue;
-            };
-            for (stage, seen) in [("request", request), ("handler", handler)] {
-                if seen.admitted + seen.waiting > 0 {
-                    rows.push(Row {
+    for (core, posted) in visit.shared.board.cores().enumerate() {
+        for posted in posted.iter() {
+            let named = |(id, seen): &(PrincipalId, Seen)| Some((names.get(id)?.clone(), *seen));
+            rows.extend(
+                posted
+                    .seen
+                    .iter()
+                    .filter_map(named)
+                    .map(|(tenant, seen)| Row {
                         core,
-                        stage,
-                        tenant: tenant.clone(),
-                        seen: *seen,
+                        stage: posted.kind.name().to_string(),
+                        tenant,
+                        seen,
                         device: Vec::new(),
-                    });
-                }
-            }
+                    }),
+            );
         }
     }
     if let Some(device) = &visit.shared.options.device {
@@ -121,7 +117,11 @@ fn at_the_device(device: &Device, name: &str, owed: Vec<(String, u64)>) -> Vec<R
         whole(allocated.background),
     )];
     later.extend(owed);
-    let parts = [("device", of_requests), ("device-background", later)];
+    let kind = StageKind::Device.name();
+    let parts = [
+        (kind.to_string(), of_requests),
+        (format!("{kind}-background"), later),
+    ];
     let rows = parts.into_iter().zip(observed);
     let rows = rows.map(|((stage, device), seen)| Row {
         core: 0,

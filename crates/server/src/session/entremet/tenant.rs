@@ -3,7 +3,9 @@
 //! `SET` and `DEL` write the list of tenants to the disk before they are answered, and a plain password takes tens of
 //! milliseconds to hash.
 
-use super::promise::{NewPassword, Promise, SYNC};
+use policy::words::Words;
+
+use super::promise::{NewPassword, Promise};
 use super::Visit;
 use crate::tenants::{Password, Tenant};
 
@@ -55,10 +57,7 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     let settings = tenant.settings();
     let share_percent = 100.0 * settings.weight / visit.shared.tenants.totals().weight;
     let allotments = visit.shared.allotments().of(&settings);
-    let sync = SYNC
-        .iter()
-        .find(|(_, durability)| *durability == settings.durability)
-        .map_or("", |(word, _)| word);
+    let sync = settings.durability.word();
     let connections_max = visit.shared.house.connections_max(tenant.id);
     let changed = tenant.set_at_run_time();
     let mut reply = visit.reply();

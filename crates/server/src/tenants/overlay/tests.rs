@@ -1,5 +1,6 @@
 use super::*;
-use crate::tenants::{Durability, Limit};
+use crate::tenants::Limit;
+use policy::Durability;
 
 fn spec(weight: f64, password: &str) -> TenantSpec {
     let mut spec = TenantSpec::new("beta");
