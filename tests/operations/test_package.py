@@ -2,6 +2,7 @@
 
 import configparser
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -150,6 +151,24 @@ def test_systemd_starts_it_restarts_it_at_an_upgrade_and_stops_it(booted):
     assert booted.run("systemctl", "is-active", "entremet").returncode != 0
     assert "refused" in booted.run("redis-cli", "-p", "6380", "PING").stdout
     assert booted.run("getent", "passwd", "entremet").returncode == 2
+
+
+def containerfile():
+    """What the last stage of the Containerfile says, by instruction; lists as lists."""
+    lines = (ROOT / "Containerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    pairs = (line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
+    said = {instruction: re.sub(r"^(--\S+\s+)*CMD\s+", "", value.strip()) for instruction, value in pairs}
+    return {name: json.loads(value) if value.startswith("[") else value for name, value in said.items()}
+
+
+def test_a_container_starts_and_tells_its_health(spare):
+    install(spare)
+    image = containerfile()
+    assert spare.run(*image["HEALTHCHECK"], user=image["USER"]).returncode != 0
+    server = Service(spare, image["ENTRYPOINT"] + image["CMD"], image["USER"], READY)
+    spare.ask(*image["HEALTHCHECK"], user=image["USER"])
+    assert redis(spare, "CONFIG", "GET", "dir").splitlines()[-1].startswith(image["VOLUME"])
+    assert server.stop() == 0, "".join(server.said)
 
 
 def test_a_purge_leaves_a_directory_that_the_operator_made_a_link(spare):
