@@ -18,7 +18,7 @@ VENV_PY := $(BUILD)/venv/bin/python
 # The server under test; any redis-server can stand in for it (see tests/README.md).
 export ENTREMET_SERVER ?= $(ENTREMET)
 
-.PHONY: help setup setup-build setup-tests build run fmt lint test test-unit test-tidy \
+.PHONY: help setup setup-build setup-tests setup-package build package run fmt lint test test-unit test-tidy \
         test-operations test-browser test-experiments test-clients test-conformance test-crash test-sessions soak fuzz bench experiments clean distclean
 
 help: ## List the targets
@@ -33,8 +33,14 @@ setup-build: ## Install only what is missing to build and run
 setup-tests:
 	@tools/setup.sh tests
 
+setup-package:
+	@tools/setup.sh package
+
 build: setup-build ## Build the release binary
 	cargo build --release --locked -p entremet
+
+package: setup-package build ## Make a Debian package of it, with unit, user, manual and completions
+	@tools/package.sh
 
 run: ## Build if needed, then start the server with two demo tenants
 	@tools/run.sh

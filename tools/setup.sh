@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing and says what. `setup.sh build` suffices for `make run`; `tests` adds what the tests
-# need; `all` does both. Running it again when nothing is missing takes about a second.
+# Installs what is missing and says what. `setup.sh build` suffices for `make run`, `package` for `make package`;
+# `tests` adds what the tests need; `all` does all. Running it again when nothing is missing takes about a second.
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -37,7 +37,14 @@ list_build_packages() {
     has_libclang || missing+=(libclang)
 }
 
+list_package_packages() {
+    need debhelper have dh
+    need python3 have "$PYTHON"
+}
+
 list_test_packages() {
+    need adduser have adduser
+    need iproute2 have ip
     need python3 have "$PYTHON"
     need python3-venv has_venv
     need openssl have openssl
@@ -163,14 +170,14 @@ setup_suites() {
 what=${1:-all}
 case $what in
     build) list_build_packages ;;
-    tests) list_build_packages; list_test_packages ;;
-    all) list_build_packages; list_test_packages ;;
-    *) die "usage: setup.sh [build|tests|all]" ;;
+    package) list_build_packages; list_package_packages ;;
+    tests | all) list_build_packages; list_package_packages; list_test_packages ;;
+    *) die "usage: setup.sh [build|package|tests|all]" ;;
 esac
 install_packages
 need_rust
 mkdir -p "$BUILD"
-if [[ $what != build ]]; then
+if [[ $what == tests || $what == all ]]; then
     setup_python
     setup_node
     setup_go

@@ -61,6 +61,13 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages, one for each subcommand
+    #[command(after_help = MAN)]
+    Man {
+        /// The directory for them
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
 }
 
 const SERVE: &str = "\
@@ -111,6 +118,10 @@ Examples:
   entremet completions bash > /etc/bash_completion.d/entremet
   entremet completions zsh > \"${fpath[1]}/_entremet\"
   entremet completions fish > ~/.config/fish/completions/entremet.fish";
+
+const MAN: &str = "\
+Example:
+  entremet man ~/.local/share/man/man1 && man entremet-serve";
 
 /// `entremet serve`.
 #[derive(Args, Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -10,7 +11,7 @@ use server::tenants::Password;
 use crate::calibrate;
 use crate::cli::{CheckArgs, Cli, Command, ServeArgs};
 use crate::config::{self, words, Overrides};
-use crate::{serve, top};
+use crate::{manual, serve, top};
 
 /// Failures are shown as they are: each says what is wrong, where, and what to do.
 type Failure = Box<dyn Error>;
@@ -29,6 +30,7 @@ pub fn run(cli: Cli) -> ExitCode {
         }
         Command::HashPassword => hash_password(),
         Command::Completions { shell } => completions(shell),
+        Command::Man { directory } => man(&directory),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -107,6 +109,14 @@ fn hash_password() -> Result<(), Failure> {
         Ok(Password::None) => unreachable!("what was hashed has a hash"),
         Err(why) => Err(format!("the password {why}; use 1 to 512 characters").into()),
     }
+}
+
+fn man(directory: &Path) -> Result<(), Failure> {
+    manual::write(directory).map_err(|cause| {
+        let place = directory.display();
+        format!("cannot write the manual pages to {place}: {cause}")
+    })?;
+    Ok(())
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {

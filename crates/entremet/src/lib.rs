@@ -5,6 +5,7 @@ mod calibrate;
 pub mod cli;
 mod commands;
 pub mod config;
+mod manual;
 pub mod serve;
 pub mod top;
 

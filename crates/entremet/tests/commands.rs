@@ -126,3 +126,23 @@ fn shells_get_their_completions() {
         assert!(out(&output).contains("hash-password"), "{shell}");
     }
 }
+
+#[test]
+fn the_manual_is_written_where_one_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("man1");
+    let output = entremet(&["man", place.to_str().expect("UTF-8")], "");
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let page = std::fs::read_to_string(place.join("entremet-serve.1")).expect("a page");
+    assert!(page.contains("drain"), "{page}");
+
+    std::fs::write(folder.path().join("file"), "").expect("written");
+    let nowhere = folder.path().join("file/man1");
+    let output = entremet(&["man", nowhere.to_str().expect("UTF-8")], "");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        err(&output).contains("cannot write the manual pages to"),
+        "{}",
+        err(&output)
+    );
+}
