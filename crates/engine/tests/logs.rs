@@ -6,6 +6,7 @@ mod common;
 use common::{engine, get, key, set, small, value};
 use engine::{Engine, EngineError, Keyspace, Sync};
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -122,17 +123,26 @@ fn fill(keyspace: &Arc<Keyspace>) {
     }
 }
 
+/// As it is at one moment: anew, if RocksDB has removed a file in the middle.
 fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
+    while let Err(error) = try_copy(from, to) {
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        fs::remove_dir_all(to).unwrap();
+    }
+}
+
+fn try_copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
         let target = to.join(path.file_name().unwrap());
         if path.is_dir() {
-            copy(&path, &target);
+            try_copy(&path, &target)?;
         } else {
-            fs::copy(&path, target).unwrap();
+            fs::copy(&path, target)?;
         }
     }
+    Ok(())
 }
 
 fn flip(at: usize) -> impl Fn(&mut Vec<u8>) {
