@@ -335,7 +335,7 @@ impl Core {
         connection.tenant.left(self.id);
         self.places.give_up(key);
         // What arrived meanwhile was noticed here; the other core must look for itself.
-        connection.readable = true;
+        connection.inbound.look_again();
         connection.writable = true;
         self.mailboxes[core].send(Message::Adopt(connection));
     }
@@ -348,7 +348,7 @@ impl Core {
         self.places.give_up(key);
         Self::give_back_memory(&mut connection);
         let (tenant, parts) = (Arc::clone(&connection.tenant), connection.parts());
-        self.free(std::mem::take(&mut connection.input), &tenant);
+        self.free(std::mem::take(&mut connection.input.bytes), &tenant);
         self.drop_later(&tenant, parts, connection);
     }
 

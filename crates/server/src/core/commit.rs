@@ -6,7 +6,7 @@ use engine::Keyspace;
 use policy::Nanos;
 
 use super::{Core, Used};
-use crate::connection::{Connection, Parked, Ready};
+use crate::connection::{Connection, Ready};
 use crate::resp::{Output, Reply};
 use crate::tenants::{ConnectionKey, Ending, Tenant};
 
@@ -16,11 +16,12 @@ const TOLD_MAX: usize = 64;
 impl Core {
     /// Holds the replies back if one of them tells of a write that is not committed yet.
     pub(super) fn settle_replies(&mut self, key: ConnectionKey, connection: &mut Connection) {
-        if connection.awaits.is_some() || !matches!(connection.parked, None | Some(Parked::Apart)) {
+        if connection.uncommitted.awaits.is_some() || connection.is_kept() {
             // It is away for another reason; its return settles these replies too.
             return;
         }
-        let Some(seq) = connection.written.iter().map(|written| written.seq).max() else {
+        let written = connection.uncommitted.written.iter();
+        let Some(seq) = written.map(|written| written.seq).max() else {
             return;
         };
         let Some(keyspace) = connection.tenant.keyspace().cloned() else {
@@ -29,7 +30,7 @@ impl Core {
         if keyspace.await_commit(self.id, seq) {
             confirm(connection, &keyspace, self.id);
         } else {
-            connection.awaits = Some(seq);
+            connection.uncommitted.awaits = Some(seq);
             self.waiting.enter(connection.tenant.id, seq, key);
         }
     }
@@ -78,7 +79,7 @@ impl Core {
 
 /// The commits are decided: replies of those that failed become errors.
 fn confirm(connection: &mut Connection, keyspace: &Keyspace, core: usize) {
-    let written = std::mem::take(&mut connection.written);
+    let written = std::mem::take(&mut connection.uncommitted.written);
     let operator = connection.tenant.operator();
     let text = |seq| Some(keyspace.commit_error(seq)?.reply(operator));
     let failed: Vec<_> = written

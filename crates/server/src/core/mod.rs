@@ -253,12 +253,9 @@ impl Core {
             return;
         };
         if event.is_readable() || event.is_read_closed() || event.is_error() {
-            connection.readable = true;
-            if connection.unread_since == 0 {
-                connection.unread_since = came;
-            }
+            let last = event.is_read_closed() || event.is_error();
+            connection.inbound.notice(came, last);
             connection.hold.heard();
-            connection.hung_up |= event.is_read_closed() || event.is_error();
         }
         if event.is_writable() {
             connection.writable = true;
@@ -272,17 +269,14 @@ impl Core {
         if connection.wants_turn() {
             if connection.tally.since == 0 {
                 // What came while the last request was under way has waited since then.
-                connection.tally.since = match connection.unread_since {
-                    0 => now,
-                    came => came,
-                };
+                connection.tally.since = connection.inbound.came().unwrap_or(now);
             }
-            connection.queued = true;
+            connection.in_line.requests = true;
             let principal = connection.tenant.id;
             if self.stage.admit(now, principal, 0, key).is_err() {
                 // The queue is as long as connections are allowed: it cannot be full of others.
                 tracing::error!(tenant = connection.tenant.name, "request queue is full");
-                connection.queued = false;
+                connection.in_line.requests = false;
             }
         }
         if self.draining && connection.idle() {

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use super::turn::After;
 use super::{Core, Used};
-use crate::connection::{Connection, Progress};
+use crate::connection::{Connection, Parked, Progress};
 use crate::tenants::ConnectionKey;
 
 /// Parts of an output handed to one `writev`.
@@ -21,7 +21,7 @@ impl Core {
     pub(super) fn leaves_with_others(&self, connection: &Connection) -> bool {
         !connection.output.is_empty()
             && connection.may_send()
-            && connection.apart.is_none()
+            && connection.apart().is_none()
             && !connection.closing
             && self.stage.queued_of(connection.tenant.id) > 0
     }
@@ -76,7 +76,7 @@ impl Core {
                     used.bytes_out += sent as u64;
                     connection.moved_at = self.now;
                     left -= sent as u64;
-                    if let Some(apart) = &mut connection.apart {
+                    if let Some(Parked::Apart(apart)) = &mut connection.parked {
                         apart.taken_at = self.now;
                     }
                 }

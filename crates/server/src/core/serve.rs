@@ -44,12 +44,12 @@ impl Core {
         connection: &mut Connection,
         now: Nanos,
     ) {
-        if connection.returning {
+        if connection.in_line.returns {
             return;
         }
         let principal = connection.tenant.id;
-        connection.returning = self.returns.admit(now, principal, 0, key).is_ok();
-        if !connection.returning {
+        connection.in_line.returns = self.returns.admit(now, principal, 0, key).is_ok();
+        if !connection.in_line.returns {
             tracing::error!(tenant = connection.tenant.name, "queue of returns is full");
         }
     }
@@ -137,11 +137,11 @@ impl Core {
         };
         let budget = match self.returned {
             true => {
-                connection.returning = false;
+                connection.in_line.returns = false;
                 None
             }
             false => {
-                connection.queued = false;
+                connection.in_line.requests = false;
                 connection.tally.queue_ns += admitted.waited_ns;
                 Some(&admitted.budget)
             }
