@@ -171,7 +171,7 @@ impl Core {
             return;
         };
         door.starved_until = None;
-        door.queued = self.stage.admit(now, nobody.id, 0, DOOR).is_ok();
+        door.queued = self.lines.requests.admit(now, nobody.id, 0, DOOR).is_ok();
     }
 
     /// The door's turn: takes some connections and hands each to the core with the fewest.
@@ -190,7 +190,7 @@ impl Core {
         let end = self.shared.options.clock.now();
         self.now = end;
         let cost = used.cost(self.processor.used_ns(begin, end));
-        self.stage.settle(end, admitted.permit, cost);
+        self.lines.requests.settle(end, admitted.permit, cost);
         if more {
             self.door_rings(end);
         }

@@ -8,7 +8,7 @@ use telemetry::Class;
 
 use super::answer::{answered, fail, reject, reply_of, turn_away, Before};
 use super::message::Message;
-use super::{touch, Core, Used};
+use super::{Core, Used};
 use crate::commands::{self, Flags, Handler, Spec};
 use crate::connection::{Connection, LastCommand, Parked, Pending, Ready};
 use crate::device::tag_of;
@@ -152,7 +152,7 @@ impl Core {
         match outcome {
             Outcome::Done { seq, reply } => {
                 connection.tally.looked_up(reply);
-                touch(&mut self.touched, keyspace, seq);
+                self.committers.touch(keyspace, seq);
                 answered(
                     connection,
                     spec.class,
@@ -209,7 +209,7 @@ impl Core {
             };
             let registered = match outcome {
                 Outcome::Done { seq, reply } => {
-                    touch(&mut self.touched, keyspace, seq);
+                    self.committers.touch(keyspace, seq);
                     connection.take_note(reply);
                     let (class, requests) = (unit.class, unit.take_requests());
                     return answered(connection, class, requests, before, seq, used);

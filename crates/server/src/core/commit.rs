@@ -43,37 +43,42 @@ impl Core {
         // The committer is a thread of its own; what it used of the processors was used for this tenant.
         let committer_ns = keyspace.take_commit_cpu_ns();
         let cost = Used::default().cost(committer_ns);
-        self.stage.charge(now, tenant.id, cost);
-        if !self.decided.iter().any(|other| Arc::ptr_eq(other, &tenant)) {
-            self.decided.push_back(tenant);
+        self.lines.requests.charge(now, tenant.id, cost);
+        if !self
+            .waiting
+            .decided
+            .iter()
+            .any(|other| Arc::ptr_eq(other, &tenant))
+        {
+            self.waiting.decided.push_back(tenant);
         }
     }
 
     /// Lets go some of the connections that waited for commits; `true`: there are more.
     pub(super) fn tell_committed(&mut self, now: Nanos) -> bool {
         for _ in 0..TOLD_MAX {
-            let Some(tenant) = self.decided.front().cloned() else {
+            let Some(tenant) = self.waiting.decided.front().cloned() else {
                 return false;
             };
             let Some(keyspace) = tenant.keyspace() else {
-                self.decided.pop_front();
+                self.waiting.decided.pop_front();
                 continue;
             };
             if let Some(key) = self.waiting.next(tenant.id, keyspace.committed()) {
                 self.ready(key, Ready::Look, now);
                 // Another tenant's are next.
-                self.decided.rotate_left(1);
+                self.waiting.decided.rotate_left(1);
                 continue;
             }
             // It may have been decided since the look above; then nobody would tell again.
             match self.waiting.first(tenant.id) {
                 Some(seq) if keyspace.await_commit(self.id, seq) => {}
                 _ => {
-                    self.decided.pop_front();
+                    self.waiting.decided.pop_front();
                 }
             }
         }
-        !self.decided.is_empty()
+        !self.waiting.decided.is_empty()
     }
 }
 

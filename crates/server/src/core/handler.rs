@@ -120,7 +120,7 @@ impl Core {
             match self.handlers.next(now) {
                 Next::Admitted(admitted) => self.dispatch(admitted, now),
                 Next::At(at) => {
-                    self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+                    self.agenda.wake_by(at);
                     return;
                 }
                 Next::Idle => return,
@@ -197,7 +197,7 @@ impl Core {
         self.handlers
             .settle(now, handled.permit, Cost([worked.service_ns]));
         let cost = Used::default().cost(worked.cpu_ns);
-        self.stage.charge(now, handled.principal, cost);
+        self.lines.requests.charge(now, handled.principal, cost);
         if let Some((key, ready)) = handled.then {
             self.ready(key, ready, now);
         }

@@ -13,7 +13,7 @@ impl Core {
         };
         entries.clear();
         entries.extend(self.principals.ids().filter_map(|principal| {
-            let request: Seen = self.stage.observe(now, principal)?.into();
+            let request: Seen = self.lines.requests.observe(now, principal)?.into();
             let handler = self
                 .handlers
                 .observe(now, principal)

@@ -83,10 +83,10 @@ impl Core {
         };
         let budget = Budget {
             requests: budget.0[0].clamp(1, requests_max),
-            bytes_in: budget.0[1].clamp(1, self.chunk),
+            bytes_in: budget.0[1].clamp(1, self.wire.chunk_bytes),
         };
         if connection.takes_requests() {
-            connection.output.borrow(&mut self.rooms);
+            connection.output.borrow(&mut self.wire.rooms);
             if self.read_and_run(key, connection, budget, used) == After::Close {
                 return After::Close;
             }
@@ -157,9 +157,9 @@ impl Core {
         budget: Budget,
         used: &mut Used,
     ) -> After {
-        let mut scratch = mem::take(&mut self.scratch);
+        let mut scratch = mem::take(&mut self.wire.scratch);
         let after = self.read_and_run_with(key, connection, budget, used, &mut scratch);
-        self.scratch = scratch;
+        self.wire.scratch = scratch;
         after
     }
 
@@ -373,7 +373,7 @@ impl Core {
         };
         Limits {
             args_max: limits.args_max.min(self.shared.options.args_max),
-            bulk_bytes_max: limits.bulk_bytes_max.min(self.value_bytes_max),
+            bulk_bytes_max: limits.bulk_bytes_max.min(self.wire.value_bytes_max),
             ..limits
         }
     }
