@@ -57,43 +57,43 @@ pub enum Find {
     Count,
 }
 
+/// One key at `at`.
+pub const fn one(access: KeyAccess, at: u8) -> KeySpec {
+    KeySpec {
+        access,
+        at,
+        find: Find::Range { last: 0, step: 1 },
+    }
+}
+
+/// Two keys, at `at` and next to it.
+pub const fn pair(access: KeyAccess, at: u8) -> KeySpec {
+    KeySpec {
+        access,
+        at,
+        find: Find::Range { last: 1, step: 1 },
+    }
+}
+
+/// Keys from `at` to the last word, every `step` words.
+pub const fn rest(access: KeyAccess, at: u8, step: u8) -> KeySpec {
+    KeySpec {
+        access,
+        at,
+        find: Find::Range { last: -1, step },
+    }
+}
+
+/// A number at `at` and so many keys after it.
+pub const fn counted(access: KeyAccess, at: u8) -> KeySpec {
+    KeySpec {
+        access,
+        at,
+        find: Find::Count,
+    }
+}
+
 impl KeySpec {
-    /// One key at `at`.
-    pub const fn one(access: KeyAccess, at: u8) -> KeySpec {
-        KeySpec {
-            access,
-            at,
-            find: Find::Range { last: 0, step: 1 },
-        }
-    }
-
-    /// Two keys, at `at` and next to it.
-    pub const fn pair(access: KeyAccess, at: u8) -> KeySpec {
-        KeySpec {
-            access,
-            at,
-            find: Find::Range { last: 1, step: 1 },
-        }
-    }
-
-    /// Keys from `at` to the last word, every `step` words.
-    pub const fn rest(access: KeyAccess, at: u8, step: u8) -> KeySpec {
-        KeySpec {
-            access,
-            at,
-            find: Find::Range { last: -1, step },
-        }
-    }
-
-    /// A number at `at` and so many keys after it.
-    pub const fn counted(access: KeyAccess, at: u8) -> KeySpec {
-        KeySpec {
-            access,
-            at,
-            find: Find::Count,
-        }
-    }
-
     /// What is done to the keys in `args`. The one command whose options decide is `SET`: its old value is read only
     /// with `GET`, which Redis looks for in every word behind the value.
     pub(super) fn access_in(&self, args: &Args) -> KeyAccess {

@@ -189,12 +189,18 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A command without keys and properties, to be completed by the builders below.
-    pub const fn new(name: &'static str, arity: i8, group: Group, handler: Handler) -> Spec {
+    /// A command without keys, to be completed by the builders below.
+    pub const fn new(
+        name: &'static str,
+        arity: i8,
+        group: Group,
+        flags: Flags,
+        handler: Handler,
+    ) -> Spec {
         Spec {
             name,
             arity,
-            flags: Flags::NONE,
+            flags,
             group,
             keys: &[],
             categories: &[],

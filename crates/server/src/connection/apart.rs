@@ -6,7 +6,7 @@ use engine::Seq;
 use policy::Nanos;
 use stage::Permit;
 
-use super::Finished;
+use super::{Away, Finished};
 use crate::resp::Output;
 
 /// What must be before a command goes on.
@@ -22,6 +22,8 @@ pub enum Until {
 
 /// A command that runs apart, as its connection knows it. Dropped, it ends the thread.
 pub struct Apart {
+    /// Its request.
+    pub away: Away,
     /// Has its thread go on.
     pub go: Sender<Permit>,
     /// Of its work in the handler stage.

@@ -1,23 +1,26 @@
 //! One client's connection, as the core that owns it keeps it.
 
 mod apart;
+mod inbound;
+mod input;
 mod ready;
 mod socket;
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
 use engine::{EngineError, Lookups, Seq};
 use policy::Nanos;
 use smallvec::SmallVec;
 use telemetry::Class;
 
 use crate::commands::Spec;
-use crate::resp::{Output, OwnedArgs, Parser};
+use crate::resp::{Output, OwnedArgs};
 use crate::session::Session;
 use crate::tenants::{Client, Ending, Hold, Tenant};
 use crate::unit::{Told, Unit};
 pub use apart::{Apart, Piece, Then, Until};
+pub use inbound::Inbound;
+pub use input::Input;
 pub use ready::{Finished, Ready};
 pub use socket::{Progress, Socket};
 
@@ -28,12 +31,11 @@ pub const FREE_BYTES: u64 = 8 << 10;
 const WATCH_BYTES: usize = 200;
 
 /// Why a connection takes no turn although it may have requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
     /// A key it wants is latched, its tenant's commit log is full, or what it is to see is not committed yet.
     Retry,
     /// Its work is queued for a handler or on one.
-    Handler,
+    Handler(Away),
     /// Its tenant's database is being opened.
     Opening,
     /// Its password is being checked.
@@ -43,7 +45,60 @@ pub enum Parked {
     /// Its tenant holds as much memory in requests as it may.
     Memory,
     /// Its command runs apart, in pieces; what there is of the reply may leave meanwhile.
-    Apart,
+    Apart(Box<Apart>),
+}
+
+/// A request that is with a handler, as its connection knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Away {
+    /// Its bytes, which the connection still answers for.
+    pub bytes: u64,
+    /// Something that it may have waited for is over, before it waited.
+    pub told: bool,
+}
+
+/// Writes that were answered and are not committed yet.
+#[derive(Default)]
+pub struct Uncommitted {
+    /// Writes whose replies are held back. All are of the tenant that the connection speaks for: while there are some, it
+    /// speaks for no other.
+    pub written: SmallVec<[Written; 4]>,
+    /// The commit that it waits for before a reply may leave.
+    pub awaits: Option<Seq>,
+}
+
+/// What a connection has of its tenant's memory for requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory {
+    /// Bytes that its tenant's budget was told it holds.
+    pub charged: u64,
+    /// Since when it waits for more; 0: it does not.
+    pub short_since: Nanos,
+}
+
+/// The lines that a connection stands in. It may be in both: what it waited for can come while a request waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InLine {
+    /// It waits for its turn in the request stage.
+    pub requests: bool,
+    /// It waits for a turn to see to what is ready, or to send what it was answered.
+    pub returns: bool,
+}
+
+impl InLine {
+    /// True when it stands in one of them.
+    pub fn any(self) -> bool {
+        self.requests || self.returns
+    }
+}
+
+/// A connection's last command.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastCommand {
+    /// None: it has had none.
+    pub spec: Option<&'static Spec>,
+    /// When it was noted in the connection's public face, ms of the core's clock.
+    pub noted_ms: u64,
 }
 
 /// A write whose reply is not sent yet, so that a failed commit can take the reply back.
@@ -86,65 +141,38 @@ pub struct Connection {
     pub tenant: Arc<Tenant>,
     /// What commands left behind: protocol, login, transaction.
     pub session: Session,
-    /// Bytes read and not yet parsed.
-    pub input: BytesMut,
-    /// Where parsing stopped.
-    pub parser: Parser,
-    /// `input` holds no whole request: it needs more bytes.
-    pub starved: bool,
-    /// At least so many.
-    pub missing: usize,
+    /// What it has said and was not run yet.
+    pub input: Input,
     /// Replies not yet sent.
     pub output: Output,
-    /// Writes whose replies are held back. All are of the tenant that it speaks for: while there are some, it speaks
-    /// for no other.
-    pub written: SmallVec<[Written; 4]>,
-    /// Bytes that its tenant's budget was told it holds.
-    pub charged: u64,
-    /// Bytes of requests of its that are away: queued for a handler, or on one.
-    pub away: u64,
-    /// Since when it waits for memory; 0: it does not.
-    pub short_since: Nanos,
+    /// Writes that were answered and are not committed yet.
+    pub uncommitted: Uncommitted,
+    /// What it has of its tenant's memory.
+    pub memory: Memory,
     /// When bytes last moved between it and its client.
     pub moved_at: Nanos,
-    /// The commit that it waits for before a reply may leave.
-    pub awaits: Option<Seq>,
     /// Why it takes no turn.
     pub parked: Option<Parked>,
-    /// The command that runs apart.
-    pub apart: Option<Box<Apart>>,
     /// Work to begin again when what it waits for is over.
     pub pending: Option<Pending>,
     /// What it has got of what it waited for; it sees to that in its next turn.
     pub ready: SmallVec<[Ready; 1]>,
-    /// It was told that something it may have waited for is over, before it waited.
-    pub told: bool,
     /// The database that it waited for could not be opened.
     pub open_error: Option<EngineError>,
     /// The core it belongs on, when that is another.
     pub moves_to: Option<usize>,
     /// How much its core did for it of late.
     pub served: Served,
-    /// It waits for its turn in the stage.
-    pub queued: bool,
-    /// It waits for a turn to see to what is ready, or to send what it was answered.
-    pub returning: bool,
-    /// The socket may have bytes (notices come once per arrival).
-    pub readable: bool,
-    /// When the oldest of these came, in ns of the core's clock; 0: that is not known.
-    pub unread_since: Nanos,
+    /// The lines that it stands in.
+    pub in_line: InLine,
+    /// What its client sends.
+    pub inbound: Inbound,
     /// The socket may take bytes.
     pub writable: bool,
-    /// The peer has closed or broken its side; what it had sent is still read.
-    pub hung_up: bool,
-    /// There is nothing more to read.
-    pub ended: bool,
     /// Close it once the output is sent.
     pub closing: bool,
     /// Its last command.
-    pub last: Option<&'static Spec>,
-    /// When that was noted in its public face, ms since the Unix epoch.
-    pub noted_ms: u64,
+    pub last: LastCommand,
     /// How the command that was just answered ended, until that is counted.
     pub ending: Option<Ending>,
     /// What the requests under way have cost so far.
@@ -226,35 +254,22 @@ impl Connection {
             hold,
             tenant: nobody,
             session: Session::default(),
-            input: BytesMut::new(),
-            parser: Parser::default(),
-            starved: true,
-            missing: 0,
+            input: Input::default(),
             output: Output::default(),
-            written: SmallVec::new(),
-            charged: 0,
-            away: 0,
-            short_since: 0,
+            uncommitted: Uncommitted::default(),
+            memory: Memory::default(),
             moved_at: 0,
-            awaits: None,
             parked: None,
-            apart: None,
             pending: None,
             ready: SmallVec::new(),
-            told: false,
             open_error: None,
             moves_to: None,
             served: Served::default(),
-            queued: false,
-            returning: false,
-            readable: true,
-            unread_since: 0,
+            in_line: InLine::default(),
+            inbound: Inbound::unknown(),
             writable: true,
-            hung_up: false,
-            ended: false,
             closing: false,
-            last: None,
-            noted_ms: 0,
+            last: LastCommand::default(),
             ending: None,
             tally: Tally::default(),
         }
@@ -262,13 +277,12 @@ impl Connection {
 
     /// True when nothing of it is under way.
     pub fn idle(&self) -> bool {
-        !self.queued
-            && !self.returning
+        !self.in_line.any()
             && self.parked.is_none()
             && self.pending.is_none()
             && self.output.is_empty()
             && !self.socket.wants_write()
-            && (self.starved || self.input.is_empty())
+            && !self.input.may_hold_request()
     }
 
     /// Bytes that it holds of requests and replies; nothing, if they are few.
@@ -279,13 +293,12 @@ impl Connection {
             None => 0,
         };
         let transaction = self.session.transaction.as_ref();
-        let held = self.input.len()
-            + self.parser.capacity()
+        let held = self.input.held_bytes()
             + self.output.len()
             + waits
             + transaction.map_or(0, |transaction| transaction.bytes())
             + self.session.watches.len() * WATCH_BYTES;
-        match held as u64 + self.away {
+        match held as u64 + self.away().map_or(0, |away| away.bytes) {
             ..FREE_BYTES => 0,
             bytes => bytes,
         }
@@ -300,16 +313,37 @@ impl Connection {
     /// True when nothing of it is under way anywhere, so that another core can take it over.
     pub fn rests(&self) -> bool {
         self.parked.is_none()
-            && self.awaits.is_none()
+            && self.uncommitted.awaits.is_none()
             && self.pending.is_none()
             && self.ready.is_empty()
-            && !self.returning
-            && !self.queued
+            && !self.in_line.any()
+    }
+
+    /// True when it is parked, and nothing of what lies in its output may leave until it is back.
+    pub fn is_kept(&self) -> bool {
+        !matches!(self.parked, None | Some(Parked::Apart(_)))
+    }
+
+    /// The command that runs apart.
+    pub fn apart(&self) -> Option<&Apart> {
+        match &self.parked {
+            Some(Parked::Apart(apart)) => Some(apart),
+            _ => None,
+        }
+    }
+
+    /// Its request that is with a handler, or runs apart.
+    pub fn away(&self) -> Option<&Away> {
+        match &self.parked {
+            Some(Parked::Handler(away)) => Some(away),
+            Some(Parked::Apart(apart)) => Some(&apart.away),
+            _ => None,
+        }
     }
 
     /// True when what lies in its output may leave.
     pub fn may_send(&self) -> bool {
-        matches!(self.parked, None | Some(Parked::Apart)) && self.awaits.is_none()
+        !self.is_kept() && self.uncommitted.awaits.is_none()
     }
 
     /// True when it may begin a request: nothing of an earlier one is under way.
@@ -317,13 +351,13 @@ impl Connection {
         self.output.is_empty()
             && !self.closing
             && self.parked.is_none()
-            && self.awaits.is_none()
-            && self.written.is_empty()
+            && self.uncommitted.awaits.is_none()
+            && self.uncommitted.written.is_empty()
     }
 
     /// True when a turn would move it forward: bytes to read or parse, or output that the socket can take.
     pub fn wants_turn(&self) -> bool {
-        if self.queued || self.returning || !self.may_send() {
+        if self.in_line.any() || !self.may_send() {
             return false;
         }
         if !self.output.is_empty() || self.socket.wants_write() {
@@ -334,7 +368,7 @@ impl Connection {
         }
         self.closing
             || self.pending.is_some()
-            || self.readable
-            || !(self.starved || self.input.is_empty())
+            || self.inbound.wants_turn()
+            || self.input.may_hold_request()
     }
 }

@@ -171,7 +171,7 @@ impl Core {
             return;
         };
         door.starved_until = None;
-        door.queued = self.stage.admit(now, nobody.id, 0, DOOR).is_ok();
+        door.queued = self.lines.requests.admit(now, nobody.id, 0, DOOR).is_ok();
     }
 
     /// The door's turn: takes some connections and hands each to the core with the fewest.
@@ -190,7 +190,7 @@ impl Core {
         let end = self.shared.options.clock.now();
         self.now = end;
         let cost = used.cost(self.processor.used_ns(begin, end));
-        self.stage.settle(end, admitted.permit, cost);
+        self.lines.requests.settle(end, admitted.permit, cost);
         if more {
             self.door_rings(end);
         }
@@ -335,7 +335,7 @@ impl Core {
         connection.tenant.left(self.id);
         self.places.give_up(key);
         // What arrived meanwhile was noticed here; the other core must look for itself.
-        connection.readable = true;
+        connection.inbound.look_again();
         connection.writable = true;
         self.mailboxes[core].send(Message::Adopt(connection));
     }
@@ -348,7 +348,7 @@ impl Core {
         self.places.give_up(key);
         Self::give_back_memory(&mut connection);
         let (tenant, parts) = (Arc::clone(&connection.tenant), connection.parts());
-        self.free(std::mem::take(&mut connection.input), &tenant);
+        self.free(std::mem::take(&mut connection.input.bytes), &tenant);
         self.drop_later(&tenant, parts, connection);
     }
 

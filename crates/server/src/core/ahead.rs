@@ -28,11 +28,11 @@ impl Core {
         let (mut at, mut keys) = (0, SmallVec::<[&[u8]; AHEAD_MAX]>::new());
         while keys.len() < AHEAD_MAX {
             // What is wrong, or not whole, is seen when its turn comes.
-            let Ok(Parsed::Command(len)) = self.ahead.parse(&bytes[at..], &limits) else {
-                self.ahead.reset();
+            let Ok(Parsed::Command(len)) = self.wire.ahead.parse(&bytes[at..], &limits) else {
+                self.wire.ahead.reset();
                 break;
             };
-            keys.push(self.ahead.word(&bytes[at..], 1).unwrap_or_default());
+            keys.push(self.wire.ahead.word(&bytes[at..], 1).unwrap_or_default());
             at += len;
         }
         if keys.len() > 1 {

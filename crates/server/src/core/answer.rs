@@ -52,7 +52,7 @@ pub(super) fn answered(
     }
     if seq > 0 {
         let end = connection.output.len();
-        connection.written.push(Written {
+        connection.uncommitted.written.push(Written {
             seq,
             start: before.start,
             end,

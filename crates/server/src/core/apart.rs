@@ -39,24 +39,30 @@ impl Core {
     /// A piece of a command is there. `false`: its connection is to be closed.
     pub(super) fn piece(&mut self, connection: &mut Connection, piece: Piece) -> bool {
         let now = self.now;
-        if let Some(go) = piece.go {
-            connection.apart = Some(Box::new(Apart {
-                go,
-                class: piece.class,
-                reads: piece.reads,
-                asked: false,
-                until: Until::Now,
-                taken_at: now,
-            }));
-        }
         match piece.then {
             Then::GoOn(until) => {
-                connection.parked = Some(Parked::Apart);
+                let apart = match (connection.parked.take(), piece.go) {
+                    (Some(Parked::Apart(apart)), _) => Apart {
+                        asked: false,
+                        until,
+                        taken_at: now,
+                        ..*apart
+                    },
+                    (Some(Parked::Handler(away)), Some(go)) => Apart {
+                        away,
+                        go,
+                        class: piece.class,
+                        reads: piece.reads,
+                        asked: false,
+                        until,
+                        taken_at: now,
+                    },
+                    // The connection has let go of it.
+                    _ => return false,
+                };
+                connection.parked = Some(Parked::Apart(Box::new(apart)));
                 if connection.session.state.reply_mode == ReplyMode::On {
                     connection.output.append(piece.output);
-                }
-                if let Some(apart) = &mut connection.apart {
-                    (apart.asked, apart.until, apart.taken_at) = (false, until, now);
                 }
             }
             Then::Finish(finished) => self.finish(connection, *finished),
@@ -67,9 +73,11 @@ impl Core {
 
     /// What the command waits for, if it does, is the case: it goes on, behind what else its tenant has in line.
     pub(super) fn ask_on(&mut self, key: ConnectionKey, connection: &mut Connection) {
-        let (settled, taken) = (connection.awaits.is_none(), connection.output.is_empty());
-        let Some(apart) = connection.apart.as_mut().filter(|apart| !apart.asked) else {
-            return;
+        let awaits = &mut connection.uncommitted.awaits;
+        let (settled, taken) = (awaits.is_none(), connection.output.is_empty());
+        let apart = match &mut connection.parked {
+            Some(Parked::Apart(apart)) if !apart.asked => apart,
+            _ => return,
         };
         let due = match apart.until {
             Until::Now => true,
@@ -78,7 +86,7 @@ impl Core {
                 let keyspace = connection.tenant.keyspace();
                 let committed = keyspace.is_none_or(|k| k.await_commit(self.id, seq));
                 if settled && !committed {
-                    connection.awaits = Some(seq);
+                    *awaits = Some(seq);
                     self.waiting.enter(connection.tenant.id, seq, key);
                 }
                 committed
@@ -96,7 +104,6 @@ impl Core {
         let task = Task::GoOn(key);
         if self.handlers.admit(now, tenant, class, task).is_err() {
             tracing::error!(tenant = connection.tenant.name, "handler queue is full");
-            connection.apart = None;
             connection.parked = None;
             connection.closing = true;
         }
@@ -105,7 +112,7 @@ impl Core {
     /// Lets the thread go on.
     pub(super) fn go_on(&mut self, key: ConnectionKey, permit: Permit, now: Nanos) {
         let connection = self.places.lift(key);
-        let apart = connection.as_ref().and_then(|c| c.apart.as_ref());
+        let apart = connection.as_ref().and_then(|c| c.apart());
         let refused = match apart {
             Some(apart) => apart.go.send(permit).err().map(|unsent| unsent.0),
             None => Some(permit),
@@ -125,7 +132,6 @@ impl Core {
         connection: &mut Connection,
         unit: Box<Unit>,
     ) {
-        connection.away = 0;
         connection.pending = Some(Pending::Unit(unit));
         connection.parked = Some(Parked::Retry);
         self.await_place(key, connection);
@@ -168,7 +174,7 @@ impl Core {
         let limit_ns = self.shared.tuning().stalled_timeout_ms * 1_000_000;
         let all_wanted = [false, true].map(|reads| self.shared.apart.of(reads).wanted());
         self.close_where(|connection| {
-            let Some(apart) = connection.apart.as_deref() else {
+            let Some(apart) = connection.apart() else {
                 return false;
             };
             let wanted = all_wanted[usize::from(apart.reads)]
@@ -190,12 +196,18 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Away;
     use std::sync::mpsc::channel;
 
     #[test]
     fn who_takes_nothing_for_long_has_stalled_unless_nothing_is_there_to_take() {
         let (go, _gone_on) = channel();
+        let away = Away {
+            bytes: 0,
+            told: false,
+        };
         let mut apart = Apart {
+            away,
             go,
             class: 0,
             reads: true,

@@ -46,16 +46,13 @@ impl Core {
     /// Looks at the poll, and sleeps there if there is nothing to do. What it finds is noticed.
     pub(super) fn wait(&mut self, events: &mut Events) {
         let began = self.shared.options.clock.now();
-        let until = match self.wake_at {
-            _ if self.mail_waits => began,
-            Some(at) => at.min(self.tick_at),
-            None => self.tick_at,
-        };
+        let until = self.agenda.sleeps_until(began);
         let looks_at = self.door.as_ref().and_then(accept::Door::looks_at);
         let until = looks_at.map_or(until, |at| at.min(until));
         let timeout = Duration::from_nanos(until.saturating_sub(began));
         let load = &self.shared.loads[self.id];
-        self.balance.sleeps(load, began, self.stage.queued());
+        self.balance
+            .sleeps(load, began, self.lines.requests.queued());
         // What is there is found without sleeping, so that it is known which look slept.
         self.look(events, began, Duration::ZERO);
         let mut since = began;

@@ -8,9 +8,9 @@ use telemetry::Class;
 
 use super::answer::{answered, fail, reject, reply_of, turn_away, Before};
 use super::message::Message;
-use super::{touch, Core, Used};
+use super::{Core, Used};
 use crate::commands::{self, Flags, Handler, Spec};
-use crate::connection::{Connection, Parked, Pending, Ready};
+use crate::connection::{Connection, LastCommand, Parked, Pending, Ready};
 use crate::device::tag_of;
 use crate::resp::{Args, Reply};
 use crate::tenants::{ConnectionKey, Ending};
@@ -152,7 +152,7 @@ impl Core {
         match outcome {
             Outcome::Done { seq, reply } => {
                 connection.tally.looked_up(reply);
-                touch(&mut self.touched, keyspace, seq);
+                self.committers.touch(keyspace, seq);
                 answered(
                     connection,
                     spec.class,
@@ -209,7 +209,7 @@ impl Core {
             };
             let registered = match outcome {
                 Outcome::Done { seq, reply } => {
-                    touch(&mut self.touched, keyspace, seq);
+                    self.committers.touch(keyspace, seq);
                     connection.take_note(reply);
                     let (class, requests) = (unit.class, unit.take_requests());
                     return answered(connection, class, requests, before, seq, used);
@@ -277,10 +277,10 @@ impl Core {
         connection: &mut Connection,
         unit: Box<Unit>,
     ) {
-        connection.away = 0;
+        let told = connection.away().is_some_and(|away| away.told);
         connection.pending = Some(Pending::Unit(unit));
         connection.parked = Some(Parked::Retry);
-        if std::mem::take(&mut connection.told) {
+        if told {
             self.mailbox().send(Message::Ready(key, Ready::Look));
         }
     }
@@ -306,12 +306,15 @@ impl Core {
 
     /// Remembers the connection's last command, where it differs from the one before.
     fn note(&self, connection: &mut Connection, spec: &'static Spec) {
-        let same = connection.last.is_some_and(|last| std::ptr::eq(last, spec));
+        let last = connection.last;
+        let same = last.spec.is_some_and(|last| std::ptr::eq(last, spec));
         let now_ms = self.now / 1_000_000;
-        if !same || connection.noted_ms != now_ms {
+        if !same || last.noted_ms != now_ms {
             connection.client.note(spec, now_ms);
-            connection.last = Some(spec);
-            connection.noted_ms = now_ms;
+            connection.last = LastCommand {
+                spec: Some(spec),
+                noted_ms: now_ms,
+            };
         }
     }
 

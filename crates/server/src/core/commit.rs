@@ -6,7 +6,7 @@ use engine::Keyspace;
 use policy::Nanos;
 
 use super::{Core, Used};
-use crate::connection::{Connection, Parked, Ready};
+use crate::connection::{Connection, Ready};
 use crate::resp::{Output, Reply};
 use crate::tenants::{ConnectionKey, Ending, Tenant};
 
@@ -16,11 +16,12 @@ const TOLD_MAX: usize = 64;
 impl Core {
     /// Holds the replies back if one of them tells of a write that is not committed yet.
     pub(super) fn settle_replies(&mut self, key: ConnectionKey, connection: &mut Connection) {
-        if connection.awaits.is_some() || !matches!(connection.parked, None | Some(Parked::Apart)) {
+        if connection.uncommitted.awaits.is_some() || connection.is_kept() {
             // It is away for another reason; its return settles these replies too.
             return;
         }
-        let Some(seq) = connection.written.iter().map(|written| written.seq).max() else {
+        let written = connection.uncommitted.written.iter();
+        let Some(seq) = written.map(|written| written.seq).max() else {
             return;
         };
         let Some(keyspace) = connection.tenant.keyspace().cloned() else {
@@ -29,7 +30,7 @@ impl Core {
         if keyspace.await_commit(self.id, seq) {
             confirm(connection, &keyspace, self.id);
         } else {
-            connection.awaits = Some(seq);
+            connection.uncommitted.awaits = Some(seq);
             self.waiting.enter(connection.tenant.id, seq, key);
         }
     }
@@ -42,43 +43,48 @@ impl Core {
         // The committer is a thread of its own; what it used of the processors was used for this tenant.
         let committer_ns = keyspace.take_commit_cpu_ns();
         let cost = Used::default().cost(committer_ns);
-        self.stage.charge(now, tenant.id, cost);
-        if !self.decided.iter().any(|other| Arc::ptr_eq(other, &tenant)) {
-            self.decided.push_back(tenant);
+        self.lines.requests.charge(now, tenant.id, cost);
+        if !self
+            .waiting
+            .decided
+            .iter()
+            .any(|other| Arc::ptr_eq(other, &tenant))
+        {
+            self.waiting.decided.push_back(tenant);
         }
     }
 
     /// Lets go some of the connections that waited for commits; `true`: there are more.
     pub(super) fn tell_committed(&mut self, now: Nanos) -> bool {
         for _ in 0..TOLD_MAX {
-            let Some(tenant) = self.decided.front().cloned() else {
+            let Some(tenant) = self.waiting.decided.front().cloned() else {
                 return false;
             };
             let Some(keyspace) = tenant.keyspace() else {
-                self.decided.pop_front();
+                self.waiting.decided.pop_front();
                 continue;
             };
             if let Some(key) = self.waiting.next(tenant.id, keyspace.committed()) {
                 self.ready(key, Ready::Look, now);
                 // Another tenant's are next.
-                self.decided.rotate_left(1);
+                self.waiting.decided.rotate_left(1);
                 continue;
             }
             // It may have been decided since the look above; then nobody would tell again.
             match self.waiting.first(tenant.id) {
                 Some(seq) if keyspace.await_commit(self.id, seq) => {}
                 _ => {
-                    self.decided.pop_front();
+                    self.waiting.decided.pop_front();
                 }
             }
         }
-        !self.decided.is_empty()
+        !self.waiting.decided.is_empty()
     }
 }
 
 /// The commits are decided: replies of those that failed become errors.
 fn confirm(connection: &mut Connection, keyspace: &Keyspace, core: usize) {
-    let written = std::mem::take(&mut connection.written);
+    let written = std::mem::take(&mut connection.uncommitted.written);
     let operator = connection.tenant.operator();
     let text = |seq| Some(keyspace.commit_error(seq)?.reply(operator));
     let failed: Vec<_> = written

@@ -37,7 +37,7 @@ impl Core {
         if len == 0 || input.capacity() - len >= more {
             return true;
         }
-        let room = room_for(len, connection.missing, more);
+        let room = room_for(len, connection.input.missing.unwrap_or(0), more);
         if len <= COPIED_MAX {
             input.reserve(room - len);
             return true;

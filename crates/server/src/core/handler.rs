@@ -12,7 +12,7 @@ use super::command::Flow;
 use super::message::{Handled, Message};
 use super::work::{Attempt, Stopwatch, Work};
 use super::{Core, Used};
-use crate::connection::{Connection, Finished, Parked, Pending, Ready, Written};
+use crate::connection::{Away, Connection, Finished, Parked, Pending, Ready, Written};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::unit::{Scope, Unit, TURN_WORDS_MAX};
@@ -66,8 +66,10 @@ impl Core {
             protocol: connection.session.state.protocol,
             client: Arc::clone(&connection.client),
         };
-        connection.away = work.unit.bytes() as u64;
-        connection.parked = Some(Parked::Handler);
+        connection.parked = Some(Parked::Handler(Away {
+            bytes: work.unit.bytes() as u64,
+            told: false,
+        }));
         let tenant = connection.tenant.id;
         let now = self.shared.options.clock.now();
         if self
@@ -118,7 +120,7 @@ impl Core {
             match self.handlers.next(now) {
                 Next::Admitted(admitted) => self.dispatch(admitted, now),
                 Next::At(at) => {
-                    self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+                    self.agenda.wake_by(at);
                     return;
                 }
                 Next::Idle => return self.note_backlog(now),
@@ -204,7 +206,7 @@ impl Core {
             .settle(now, handled.permit, Cost([worked.service_ns]));
         self.shared.outstanding.worked(worked.cpu_ns);
         let cost = Used::default().cost(worked.cpu_ns);
-        self.stage.charge(now, handled.principal, cost);
+        self.lines.requests.charge(now, handled.principal, cost);
         if let Some((key, ready)) = handled.then {
             self.ready(key, ready, now);
         }
@@ -213,14 +215,11 @@ impl Core {
     /// A unit is back: its reply joins its connection's.
     pub(super) fn finish(&mut self, connection: &mut Connection, finished: Finished) {
         connection.parked = None;
-        connection.apart = None;
-        connection.away = 0;
-        connection.told = false;
         connection.tally.disk_ns = connection.tally.disk_ns.max(finished.service_ns);
         connection.tally.count(finished.class);
         connection.tally.failed += u32::from(finished.ending.is_error()) + finished.failed;
         connection.ending = Some(finished.ending);
-        let spec = connection.last;
+        let spec = connection.last.spec;
         self.count_call(connection, spec, finished.service_ns);
         connection.take_note(finished.told);
         // After what it has left behind: with `CLIENT REPLY SKIP` before it, that state still says to skip this one.
@@ -231,7 +230,7 @@ impl Core {
         }
         if finished.seq > 0 {
             let end = connection.output.len();
-            connection.written.push(Written {
+            connection.uncommitted.written.push(Written {
                 seq: finished.seq,
                 start,
                 end,
@@ -246,13 +245,11 @@ impl Core {
         connection: &mut Connection,
         used: &mut Used,
     ) {
-        match connection.parked {
+        match &mut connection.parked {
             Some(Parked::Retry | Parked::Memory) => connection.parked = None,
             // It does not wait yet; a handler is about to say that it must.
-            Some(Parked::Handler | Parked::Apart) => {
-                connection.told = true;
-                return;
-            }
+            Some(Parked::Handler(away)) => return away.told = true,
+            Some(Parked::Apart(apart)) => return apart.away.told = true,
             _ => return,
         }
         if let Some(Pending::Unit(_)) = &connection.pending {
@@ -261,7 +258,7 @@ impl Core {
             };
             let begin = self.now;
             self.start(key, connection, unit, used);
-            let spec = connection.last;
+            let spec = connection.last.spec;
             let took = self.shared.options.clock.now() - begin;
             self.count_call(connection, spec, took);
         }

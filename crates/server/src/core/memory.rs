@@ -23,20 +23,23 @@ impl Core {
     /// holds what its client only has to take.
     pub(super) fn account(&mut self, key: ConnectionKey, connection: &mut Connection) {
         let held = connection.held_bytes();
-        if held <= connection.charged {
-            connection.tenant.budget.give(connection.charged - held);
-            connection.charged = held;
+        if held <= connection.memory.charged {
+            connection
+                .tenant
+                .budget
+                .give(connection.memory.charged - held);
+            connection.memory.charged = held;
             return;
         }
-        let more = held - connection.charged;
+        let more = held - connection.memory.charged;
         if connection.tenant.budget.take(more) {
-            connection.charged = held;
+            connection.memory.charged = held;
             return;
         }
         if connection.parked.is_none() && connection.output.is_empty() {
             connection.parked = Some(Parked::Memory);
-            if connection.short_since == 0 {
-                connection.short_since = self.now;
+            if connection.memory.short_since == 0 {
+                connection.memory.short_since = self.now;
             }
             let budget = std::sync::Arc::clone(&connection.tenant.budget);
             if !budget.wait(more, self.look_again(key)) {
@@ -48,7 +51,7 @@ impl Core {
 
     /// A connection holds nothing of its tenant's memory any more.
     pub(super) fn give_back_memory(connection: &mut Connection) {
-        let bytes = std::mem::take(&mut connection.charged);
+        let bytes = std::mem::take(&mut connection.memory.charged);
         connection.tenant.budget.give(bytes);
     }
 
@@ -76,8 +79,8 @@ impl Core {
 /// What is done with a connection of a tenant that is short of memory.
 fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
     let held = connection.held_bytes();
-    if connection.parked == Some(Parked::Memory) {
-        let waited = now.saturating_sub(connection.short_since);
+    if matches!(connection.parked, Some(Parked::Memory)) {
+        let waited = now.saturating_sub(connection.memory.short_since);
         let text = || {
             format!(
                 "ERR tenant '{}' holds as much memory in requests and replies as it may ({} bytes, request_memory): \
@@ -97,7 +100,10 @@ fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
         );
         return Some(Ready::Refused(text()));
     }
-    let works = matches!(connection.parked, Some(Parked::Handler | Parked::Growing));
+    let works = matches!(
+        connection.parked,
+        Some(Parked::Handler(_) | Parked::Growing)
+    );
     let stalled = now.saturating_sub(connection.moved_at) > STALLED_NS;
     if held == 0 || works || !stalled {
         return None;

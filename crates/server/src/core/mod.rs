@@ -13,16 +13,20 @@
 //! charges it to the same tenants here.
 
 mod accept;
+mod agenda;
 mod ahead;
 mod answer;
 mod apart;
 mod arrival;
 mod balance;
+
 mod command;
 mod commit;
+mod committers;
 mod growth;
 mod handler;
 mod large;
+mod lines;
 mod mailbox;
 mod memory;
 mod message;
@@ -38,12 +42,11 @@ mod stages;
 mod tenancy;
 mod turn;
 mod waiting;
+mod wire;
 mod work;
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use engine::{Keyspace, Seq};
 use mio::{Events, Poll, Token};
 use policy::{Cost, Nanos};
 use stage::{Consumed, Stage};
@@ -53,26 +56,23 @@ pub use mailbox::Mailbox;
 pub use message::Message;
 
 use crate::connection::Connection;
-use crate::resp::Parser;
 use crate::shared::{News, Shared};
 use crate::tenants::{ConnectionKey, Tenant};
+use agenda::Agenda;
 use arrival::Look;
 use balance::Balance;
+use committers::Committers;
 use handler::Task;
+use lines::Lines;
 use places::Places;
 use principal::Principals;
 use processor::Processor;
 use stages::{handler_stage, request_stage};
 use waiting::Waiting;
+use wire::Wire;
 
 /// Messages that are read before others get their turns. Most take a tenth of a microsecond, some a few.
 const MAIL_MAX: usize = 256;
-
-/// How often cores tell each other what was used.
-const ROUND_NS: Nanos = 1_000_000;
-
-/// How often a core without work looks around (idle connections, expiry).
-const TICK_NS: Nanos = 1_000_000_000;
 
 /// Resources of the request stage: requests, bytes in, bytes out, CPU ns.
 pub const RESOURCES: usize = 4;
@@ -114,15 +114,8 @@ pub struct Core {
     door: Option<Door>,
     places: Places,
     principals: Principals,
-    /// The request stage: connections that have something to say.
-    stage: Stage<ConnectionKey, RESOURCES>,
-    /// Before the same resource, beside the request stage: connections that have got what they waited for. Their requests
-    /// were let in before, so they need no tokens and come in turns with those; the request stage is told what they
-    /// cost.
-    returns: Stage<ConnectionKey, RESOURCES>,
-    /// They have their turns now, until `stretch_ends`; then requests.
-    returned: bool,
-    stretch_ends: Nanos,
+    /// Who waits for a turn.
+    lines: Lines,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
     /// Its permits, but for those that are reserved.
@@ -130,25 +123,14 @@ pub struct Core {
     /// Something waits there since then, as far as that is not told.
     backlogged: Option<Nanos>,
     waiting: Waiting,
-    /// Tenants with commits that those who wait for them have not all been told of.
-    decided: VecDeque<Arc<Tenant>>,
     /// Tenants that are gone, and have connections here still.
     leaving: Vec<Arc<Tenant>>,
     balance: Balance,
     processor: Processor,
-    /// Keyspaces written in these turns, whose committers are started when the turns are over.
-    touched: Vec<Arc<Keyspace>>,
-    /// Whose committers were let run since the last time that all could be again, `steps_back_at`.
-    let_commit: HashSet<u64>,
+    committers: Committers,
     /// What tenants used here since the last round; kept to be filled again.
     consumed: Vec<Consumed>,
-    scratch: Box<[u8]>,
-    /// Where the next connections write their replies, which leave soon: the same few allocations serve all.
-    rooms: Vec<Vec<u8>>,
-    /// Reads the requests of a pipeline before their turn comes.
-    ahead: Parser,
-    chunk: u64,
-    value_bytes_max: u32,
+    wire: Wire,
     /// The clock at its last reading: a reading costs as much as parsing a small request.
     now: Nanos,
     /// Time of day at the last look at the poll.
@@ -157,17 +139,19 @@ pub struct Core {
     look: Look,
     /// Every request of this turn is answered so: its tenant is over a limit.
     refusal: Option<(telemetry::Limit, String)>,
-    /// Nothing is runnable before this time.
-    wake_at: Option<Nanos>,
-    /// There is more mail than was read, or more to do for what was.
-    mail_waits: bool,
-    round_ends: Nanos,
-    steps_back_at: Nanos,
-    tick_at: Nanos,
+    agenda: Agenda,
     /// Commands that take longer go to the slow log.
     slow_over_ns: Nanos,
-    draining: bool,
-    stopped: bool,
+    phase: Phase,
+}
+
+/// Where a core is between its start and its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Serves,
+    /// It takes no new connection, and closes each as soon as it has nothing under way.
+    Drains,
+    Stopped,
 }
 
 impl Core {
@@ -188,26 +172,17 @@ impl Core {
             door,
             places: Places::default(),
             principals: Principals::new(id),
-            stage: Stage::new(request_stage(&shared)),
-            returns: Stage::new(request_stage(&shared)),
-            returned: false,
-            stretch_ends: now,
+            lines: Lines::new(|| request_stage(&shared), now),
             handlers: Stage::new(handler_stage(&shared, id)),
             permits: 0,
             backlogged: None,
             waiting: Waiting::default(),
-            decided: VecDeque::new(),
             leaving: Vec::new(),
             balance: Balance::new(options.cores, now),
             processor: Processor::new(options.thread_time),
-            touched: Vec::new(),
-            let_commit: HashSet::new(),
+            committers: Committers::new(now),
             consumed: Vec::new(),
-            scratch: vec![0; options.chunk_bytes].into_boxed_slice(),
-            rooms: Vec::new(),
-            ahead: Parser::new(),
-            chunk: options.chunk_bytes as u64,
-            value_bytes_max: u32::try_from(options.value_bytes_max).unwrap_or(u32::MAX),
+            wire: Wire::new(options),
             now,
             now_ms: (options.wall_ms)(),
             look: Look {
@@ -216,14 +191,9 @@ impl Core {
                 woken: false,
             },
             refusal: None,
-            wake_at: None,
-            mail_waits: false,
-            round_ends: now + ROUND_NS,
-            steps_back_at: now,
-            tick_at: now + TICK_NS,
+            agenda: Agenda::new(now),
             slow_over_ns: slow::slow_over_ns(shared.tuning().slow_log_over_us),
-            draining: false,
-            stopped: false,
+            phase: Phase::Serves,
             shared,
         }
     }
@@ -237,7 +207,7 @@ impl Core {
     pub fn run(mut self) {
         let mut events = Events::with_capacity(1_024);
         self.post(self.now);
-        while !self.stopped {
+        while self.phase != Phase::Stopped {
             self.wait(&mut events);
             let looks_at = self.door.as_ref().and_then(Door::looks_at);
             if looks_at.is_some_and(|at| self.now >= at) {
@@ -259,12 +229,9 @@ impl Core {
             return;
         };
         if event.is_readable() || event.is_read_closed() || event.is_error() {
-            connection.readable = true;
-            if connection.unread_since == 0 {
-                connection.unread_since = came;
-            }
+            let last = event.is_read_closed() || event.is_error();
+            connection.inbound.notice(came, last);
             connection.hold.heard();
-            connection.hung_up |= event.is_read_closed() || event.is_error();
         }
         if event.is_writable() {
             connection.writable = true;
@@ -278,20 +245,17 @@ impl Core {
         if connection.wants_turn() {
             if connection.tally.since == 0 {
                 // What came while the last request was under way has waited since then.
-                connection.tally.since = match connection.unread_since {
-                    0 => now,
-                    came => came,
-                };
+                connection.tally.since = connection.inbound.came().unwrap_or(now);
             }
-            connection.queued = true;
+            connection.in_line.requests = true;
             let principal = connection.tenant.id;
-            if self.stage.admit(now, principal, 0, key).is_err() {
+            if self.lines.requests.admit(now, principal, 0, key).is_err() {
                 // The queue is as long as connections are allowed: it cannot be full of others.
                 tracing::error!(tenant = connection.tenant.name, "request queue is full");
-                connection.queued = false;
+                connection.in_line.requests = false;
             }
         }
-        if self.draining && connection.idle() {
+        if self.phase == Phase::Drains && connection.idle() {
             self.close(key, connection);
         } else {
             self.places.back(key, connection);
@@ -301,7 +265,7 @@ impl Core {
     /// Takes no new connection, and closes each as soon as it has nothing under way.
     fn drain(&mut self) {
         self.door = None;
-        self.draining = true;
+        self.phase = Phase::Drains;
         let now = self.shared.options.clock.now();
         for key in self.places.keys() {
             if let Some(connection) = self.places.lift(key) {
@@ -316,13 +280,13 @@ impl Core {
         let now = self.shared.options.clock.now();
         for _ in 0..MAIL_MAX {
             let Some(message) = self.mailbox().take() else {
-                self.mail_waits = self.tell_committed(now);
+                self.agenda.mail_waits = self.tell_committed(now);
                 return;
             };
             self.read(message, now);
         }
         self.tell_committed(now);
-        self.mail_waits = true;
+        self.agenda.mail_waits = true;
     }
 
     fn read(&mut self, message: Message, now: Nanos) {
@@ -330,10 +294,10 @@ impl Core {
             Message::Adopt(connection) => self.adopt(connection, now),
             Message::Ready(key, ready) => self.ready(key, ready, now),
             Message::Handled(handled) => self.handled(*handled, now),
-            Message::Consumed(consumption) => self.stage.absorb(now, &consumption),
+            Message::Consumed(consumption) => self.lines.requests.absorb(now, &consumption),
             Message::Spent(principal, cpu_ns) => {
                 let cost = Used::default().cost(cpu_ns);
-                self.stage.charge(now, principal, cost);
+                self.lines.requests.charge(now, principal, cost);
             }
             Message::Expire(tenant) => self.expire(tenant),
             Message::News(news) => self.hear(news, now),
@@ -348,7 +312,7 @@ impl Core {
             News::Kill(key) => self.close_killed(key, now),
             News::Tuned => self.tuned(now),
             News::Drain => self.drain(),
-            News::Stop => self.stopped = true,
+            News::Stop => self.phase = Phase::Stopped,
         }
     }
 
@@ -371,8 +335,7 @@ impl Core {
     /// The end of a round: tell the other cores what was used here, look after idle things.
     fn end_round(&mut self) {
         let now = self.shared.options.clock.now();
-        if now >= self.round_ends {
-            self.round_ends = now + ROUND_NS;
+        if self.agenda.round_is_over(now) {
             self.tell_consumption();
             self.bound_outstanding(now);
             self.forget_left(now);
@@ -380,16 +343,8 @@ impl Core {
         if self.shared.options.cores > 1 {
             self.rebalance(now);
         }
-        if now >= self.tick_at {
-            self.tick_at = now + TICK_NS;
+        if self.agenda.ticks(now) {
             self.tick();
         }
-    }
-}
-
-/// Remembers that a keyspace has a write whose commit must be started.
-fn touch(touched: &mut Vec<Arc<Keyspace>>, keyspace: &Arc<Keyspace>, seq: Seq) {
-    if seq > 0 && !touched.iter().any(|other| Arc::ptr_eq(other, keyspace)) {
-        touched.push(Arc::clone(keyspace));
     }
 }

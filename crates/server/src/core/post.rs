@@ -17,7 +17,7 @@ impl Core {
         let mut list = || lists.pop().unwrap_or_default();
         let ids = || self.principals.ids();
         board.extend([
-            posted(now, StageKind::Request, &self.stage, ids(), list()),
+            posted(now, StageKind::Request, &self.lines.requests, ids(), list()),
             posted(now, StageKind::Handler, &self.handlers, ids(), list()),
         ]);
         for (principal, seen) in &board[0].seen {

@@ -81,12 +81,12 @@ impl Principals {
         tally.bytes_in += bytes_in;
         tally.bytes_out += bytes_out;
         tally.cpu_ns += cpu_ns;
-        let waits = connection.parked.is_some() || connection.awaits.is_some();
+        let waits = connection.parked.is_some() || connection.uncommitted.awaits.is_some();
         if tally.answered.is_empty() || !connection.output.is_empty() || waits {
             return;
         }
         let tally = std::mem::take(tally);
-        if !connection.starved && !connection.input.is_empty() {
+        if connection.input.may_hold_request() {
             // What its turn left over came with what it answered.
             connection.tally.since = tally.since;
         }

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use super::turn::After;
 use super::{Core, Used};
-use crate::connection::{Connection, Progress};
+use crate::connection::{Connection, Parked, Progress};
 use crate::tenants::ConnectionKey;
 
 /// Parts of an output handed to one `writev`.
@@ -21,9 +21,9 @@ impl Core {
     pub(super) fn leaves_with_others(&self, connection: &Connection) -> bool {
         !connection.output.is_empty()
             && connection.may_send()
-            && connection.apart.is_none()
+            && connection.apart().is_none()
             && !connection.closing
-            && self.stage.queued_of(connection.tenant.id) > 0
+            && self.lines.requests.queued_of(connection.tenant.id) > 0
     }
 
     /// As [`Core::send_on`], once it is known which replies may leave.
@@ -66,7 +66,7 @@ impl Core {
     }
 
     fn write_output(&mut self, connection: &mut Connection, used: &mut Used) -> After {
-        let mut left = self.chunk;
+        let mut left = self.wire.chunk_bytes;
         while !connection.output.is_empty() && left > 0 {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = connection.output.io_slices(&mut slices, left as usize);
@@ -76,7 +76,7 @@ impl Core {
                     used.bytes_out += sent as u64;
                     connection.moved_at = self.now;
                     left -= sent as u64;
-                    if let Some(apart) = &mut connection.apart {
+                    if let Some(Parked::Apart(apart)) = &mut connection.parked {
                         apart.taken_at = self.now;
                     }
                 }
@@ -88,8 +88,9 @@ impl Core {
             }
         }
         if let Some(room) = connection.output.release() {
-            if (1..=ROOM_BYTES_MAX).contains(&room.capacity()) && self.rooms.len() < ROOMS_MAX {
-                self.rooms.push(room);
+            if (1..=ROOM_BYTES_MAX).contains(&room.capacity()) && self.wire.rooms.len() < ROOMS_MAX
+            {
+                self.wire.rooms.push(room);
             }
         }
         After::Keep

@@ -36,7 +36,7 @@ impl Core {
             // What was written for one tenant is settled before the connection speaks for another; and it stands in no line of
             // the one that it leaves, which is dropped if that one is removed.
             Is::Auth | Is::Hello | Is::Reset
-                if !connection.written.is_empty() || connection.returning =>
+                if !connection.uncommitted.written.is_empty() || connection.in_line.returns =>
             {
                 Flow::Again
             }

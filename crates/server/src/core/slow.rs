@@ -22,8 +22,7 @@ impl Core {
     /// Reads anew what [`crate::Tuning`] says.
     pub(super) fn tuned(&mut self, now: Nanos) {
         let tuning = self.shared.tuning();
-        self.stage.set_discipline(now, tuning.discipline);
-        self.returns.set_discipline(now, tuning.discipline);
+        self.lines.set_discipline(now, tuning.discipline);
         self.handlers.set_discipline(now, tuning.discipline);
         self.slow_over_ns = slow_over_ns(tuning.slow_log_over_us);
         self.post(now);

@@ -39,9 +39,8 @@ impl Core {
         let cores = self.shared.options.cores;
         // Tenants begin at different cores, or the first would hold all that are reserved singly.
         let seat = (self.id + tenant.id.0 as usize) % cores;
-        self.stage.configure(now, tenant.id, &promise.at_requests());
-        let share = policy::dispatch::Allocation::share(promise.weight);
-        self.returns.configure(now, tenant.id, &share);
+        self.lines
+            .configure(now, tenant.id, &promise.at_requests(), promise.weight);
         self.handlers.configure(
             now,
             tenant.id,
@@ -66,8 +65,7 @@ impl Core {
             .partition(|tenant| tenant.connections_on(self.id) > 0);
         self.leaving = stay;
         for tenant in gone {
-            self.stage.remove(now, tenant.id);
-            self.returns.remove(now, tenant.id);
+            self.lines.remove(now, tenant.id);
             self.handlers.remove(now, tenant.id);
             self.waiting.forget(tenant.id);
             self.principals.leave(&tenant);
@@ -115,7 +113,7 @@ impl Core {
             return;
         }
         self.consumed.clear();
-        self.stage.report(&mut self.consumed);
+        self.lines.requests.report(&mut self.consumed);
         if self.consumed.is_empty() {
             return;
         }

@@ -83,10 +83,10 @@ impl Core {
         };
         let budget = Budget {
             requests: budget.0[0].clamp(1, requests_max),
-            bytes_in: budget.0[1].clamp(1, self.chunk),
+            bytes_in: budget.0[1].clamp(1, self.wire.chunk_bytes),
         };
         if connection.takes_requests() {
-            connection.output.borrow(&mut self.rooms);
+            connection.output.borrow(&mut self.wire.rooms);
             if self.read_and_run(key, connection, budget, used) == After::Close {
                 return After::Close;
             }
@@ -110,7 +110,7 @@ impl Core {
     ) -> After {
         match ready {
             Ready::Look => {
-                connection.awaits = None;
+                connection.uncommitted.awaits = None;
                 self.begin_again(key, connection, used);
             }
             Ready::Finished(finished) => self.finish(connection, *finished),
@@ -119,10 +119,7 @@ impl Core {
                     return After::Close;
                 }
             }
-            Ready::Waits(unit) => {
-                connection.apart = None;
-                self.wait_with(key, connection, unit);
-            }
+            Ready::Waits(unit) => self.wait_with(key, connection, unit),
             Ready::Crowded(unit) => self.crowded(key, connection, unit),
             Ready::Placed(place) => {
                 if self.placed(key, connection, place) {
@@ -141,11 +138,11 @@ impl Core {
             }
             Ready::Grown(input) => {
                 connection.parked = None;
-                connection.input = input;
+                connection.input.bytes = input;
             }
             Ready::Refused(text) => {
                 connection.parked = None;
-                connection.input.clear();
+                connection.input.bytes.clear();
                 self.refuse_connection(connection, &text);
             }
             Ready::Killed => return After::Close,
@@ -160,9 +157,9 @@ impl Core {
         budget: Budget,
         used: &mut Used,
     ) -> After {
-        let mut scratch = mem::take(&mut self.scratch);
+        let mut scratch = mem::take(&mut self.wire.scratch);
         let after = self.read_and_run_with(key, connection, budget, used, &mut scratch);
-        self.scratch = scratch;
+        self.wire.scratch = scratch;
         after
     }
 
@@ -184,12 +181,12 @@ impl Core {
                 Flow::Next => {}
             }
         }
-        let mut input = mem::take(&mut connection.input);
+        let mut input = mem::take(&mut connection.input.bytes);
         // Requests that were left over from the last turn come before new bytes.
-        let mut more = connection.starved
+        let mut more = connection.input.missing.is_some()
             || input.is_empty()
             || self.run_all(key, connection, &mut input, budget, used);
-        while more && connection.readable && !connection.ended && used.bytes_in < budget.bytes_in {
+        while more && connection.inbound.may_read() && used.bytes_in < budget.bytes_in {
             if !self.has_room(key, connection, &mut input, scratch.len()) {
                 return After::Keep;
             }
@@ -197,12 +194,10 @@ impl Core {
                 Ok(Progress::Moved(count)) => {
                     used.bytes_in += count as u64;
                     connection.moved_at = self.now;
-                    let emptied = connection.socket.is_emptied(count, scratch.len());
-                    connection.readable = !emptied || connection.hung_up;
-                    if !connection.readable {
-                        connection.unread_since = 0;
+                    if connection.socket.is_emptied(count, scratch.len()) {
+                        connection.inbound.emptied();
                     }
-                    connection.starved = false;
+                    connection.input.missing = None;
                     more = if input.is_empty() {
                         self.run_borrowed(
                             key,
@@ -217,22 +212,19 @@ impl Core {
                         self.run_all(key, connection, &mut input, budget, used)
                     };
                 }
-                Ok(Progress::Blocked) => {
-                    connection.readable = false;
-                    connection.unread_since = 0;
-                }
-                Ok(Progress::Closed) => connection.ended = true,
+                Ok(Progress::Blocked) => connection.inbound.blocked(),
+                Ok(Progress::Closed) => connection.inbound.end(),
                 Err(_) => {
-                    connection.input = input;
+                    connection.input.bytes = input;
                     return After::Close;
                 }
             }
         }
         if input.is_empty() {
-            connection.parser.rest();
+            connection.input.parser.rest();
             self.free(input, &connection.tenant);
         } else {
-            connection.input = input;
+            connection.input.bytes = input;
         }
         After::Keep
     }
@@ -247,7 +239,7 @@ impl Core {
         budget: Budget,
         used: &mut Used,
     ) -> bool {
-        let mut parser = mem::take(&mut connection.parser);
+        let mut parser = mem::take(&mut connection.input.parser);
         let (mut at, mut looked_at) = (0, 1);
         let more = loop {
             if at == bytes.len() {
@@ -271,8 +263,8 @@ impl Core {
                     }
                 }
                 Ok(Parsed::Skip(len)) => at += len,
-                Ok(Parsed::More(_)) => {
-                    connection.starved = true;
+                Ok(Parsed::More(missing)) => {
+                    connection.input.missing = Some(missing);
                     break true;
                 }
                 Err(error) => {
@@ -287,7 +279,7 @@ impl Core {
                 }
             }
         };
-        connection.parser = parser;
+        connection.input.parser = parser;
         rest.extend_from_slice(&bytes[at..]);
         more
     }
@@ -301,7 +293,7 @@ impl Core {
         budget: Budget,
         used: &mut Used,
     ) -> bool {
-        let mut parser = mem::take(&mut connection.parser);
+        let mut parser = mem::take(&mut connection.input.parser);
         let mut looked_at = 1;
         let more = loop {
             if input.is_empty() {
@@ -333,8 +325,7 @@ impl Core {
                 }
                 Ok(Parsed::Skip(len)) => input.advance(len),
                 Ok(Parsed::More(missing)) => {
-                    connection.starved = true;
-                    connection.missing = missing;
+                    connection.input.missing = Some(missing);
                     break true;
                 }
                 Err(error) => {
@@ -349,7 +340,7 @@ impl Core {
                 }
             }
         };
-        connection.parser = parser;
+        connection.input.parser = parser;
         more
     }
 
@@ -382,7 +373,7 @@ impl Core {
         };
         Limits {
             args_max: limits.args_max.min(self.shared.options.args_max),
-            bulk_bytes_max: limits.bulk_bytes_max.min(self.value_bytes_max),
+            bulk_bytes_max: limits.bulk_bytes_max.min(self.wire.value_bytes_max),
             ..limits
         }
     }
@@ -399,8 +390,8 @@ impl Core {
 
 fn finished(connection: &Connection) -> After {
     let sent = connection.output.is_empty() && !connection.socket.wants_write();
-    let over = connection.closing || (connection.ended && !has_work(connection));
-    if over && sent && connection.parked.is_none() && connection.awaits.is_none() {
+    let over = connection.closing || (connection.inbound.ended() && !has_work(connection));
+    if over && sent && connection.parked.is_none() && connection.uncommitted.awaits.is_none() {
         After::Close
     } else {
         After::Keep
@@ -408,7 +399,7 @@ fn finished(connection: &Connection) -> After {
 }
 
 fn has_work(connection: &Connection) -> bool {
-    matches!(connection.parked, Some(Parked::Handler | Parked::Apart))
+    connection.away().is_some()
         || connection.pending.is_some()
-        || (!connection.input.is_empty() && !connection.starved)
+        || connection.input.may_hold_request()
 }

@@ -1,16 +1,19 @@
 //! Connections whose replies wait for a commit, by tenant, in the order of the commits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use engine::Seq;
 use policy::PrincipalId;
 
-use crate::tenants::ConnectionKey;
+use crate::tenants::{ConnectionKey, Tenant};
 
 /// Who waits for which commit on this core.
 #[derive(Default)]
 pub struct Waiting {
     by_tenant: BTreeMap<PrincipalId, BTreeSet<(Seq, u64)>>,
+    /// Tenants with commits that those who wait for them have not all been told of.
+    pub decided: VecDeque<Arc<Tenant>>,
 }
 
 impl Waiting {

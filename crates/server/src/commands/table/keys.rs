@@ -1,385 +1,102 @@
 //! Keys of any type, and whole keyspaces.
 
-use telemetry::Class;
+use telemetry::Class::{Get, Multiget, Put};
 
-use crate::commands::keyspec::{KeySpec, DELETE, INSERT, OVERWRITE, PROBE, READ, TAKE, UPDATE};
-use crate::commands::spec::{Flags, Group, Handler, Spec};
-use crate::commands::{introspect, keys, keyspace};
+use crate::commands::keyspec::{one, rest, DELETE, INSERT, OVERWRITE, PROBE, READ, TAKE, UPDATE};
+use crate::commands::spec::Group::{Generic, Server};
+use crate::commands::spec::Spec;
+use crate::commands::{keys, keyspace};
+
+use super::shapes::{
+    container, data, help, keyspace_reader, keyspace_writer, ALL_SHARDS, GROWS, READS, READS_FAST,
+    SUM_OF_SHARDS, VARIES, WRITES, WRITES_FAST,
+};
 
 /// Commands on keys of any type and on whole keyspaces.
+#[rustfmt::skip]
 pub(super) const KEYS: &[Spec] = &[
-    Spec::new("copy", -3, Group::Generic, Handler::Data(keys::copy))
-        .flags(Flags::WRITE.and(Flags::DENYOOM))
-        .keys(&[KeySpec::one(READ, 1), KeySpec::one(OVERWRITE, 2)])
-        .class(Class::Put)
-        .doc(
-            "6.2.0",
-            "O(elements)",
-            "source destination [DB 0] [REPLACE]",
-            "Copies a key.",
-        ),
-    Spec::new(
-        "dbsize",
-        1,
-        Group::Server,
-        Handler::Keyspace(keyspace::dbsize),
-    )
-    .flags(Flags::READONLY.and(Flags::FAST))
-    .categories(&["@keyspace"])
-    .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
-    .class(Class::Scan)
-    .doc(
-        "1.0.0",
-        "O(keys) up to 100,000, an estimate beyond",
-        "",
-        "Returns the number of keys.",
-    ),
-    Spec::new("del", -2, Group::Generic, Handler::Data(keys::del))
-        .flags(Flags::WRITE)
-        .keys(&[KeySpec::rest(DELETE, 1, 1)])
-        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
-        .class(Class::Put)
-        .doc(
-            "1.0.0",
-            "O(number of keys, and of elements up to 128 of each)",
-            "key [key ...]",
-            "Deletes keys.",
-        ),
-    Spec::new(
-        "entremet.range",
-        -3,
-        Group::Generic,
-        Handler::Keyspace(keyspace::range),
-    )
-    .flags(Flags::READONLY)
-    .class(Class::Scan)
-    .doc(
-        "Entremet 0.1",
-        "O(COUNT)",
-        "start end [COUNT count] [KEYS | VALUES]",
-        "Returns keys in byte order, with their values.",
-    ),
-    Spec::new("exists", -2, Group::Generic, Handler::Data(keys::exists))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .keys(&[KeySpec::rest(PROBE, 1, 1)])
-        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
-        .class(Class::Multiget)
-        .doc(
-            "1.0.0",
-            "O(number of keys)",
-            "key [key ...]",
-            "Counts how many of the keys exist.",
-        ),
-    Spec::new("expire", -3, Group::Generic, Handler::Data(keys::expire))
-        .flags(Flags::WRITE.and(Flags::FAST))
-        .keys(&[KeySpec::one(UPDATE, 1)])
-        .class(Class::Put)
-        .doc(
-            "1.0.0",
-            "O(1)",
-            "key seconds [NX | XX | GT | LT]",
-            "Lets a key expire after so many seconds.",
-        ),
-    Spec::new(
-        "expireat",
-        -3,
-        Group::Generic,
-        Handler::Data(keys::expireat),
-    )
-    .flags(Flags::WRITE.and(Flags::FAST))
-    .keys(&[KeySpec::one(UPDATE, 1)])
-    .class(Class::Put)
-    .doc(
-        "1.2.0",
-        "O(1)",
-        "key unix-time-seconds [NX | XX | GT | LT]",
-        "Lets a key expire at a time.",
-    ),
-    Spec::new(
-        "expiretime",
-        2,
-        Group::Generic,
-        Handler::Data(keys::expiretime),
-    )
-    .flags(Flags::READONLY.and(Flags::FAST))
-    .keys(&[KeySpec::one(READ, 1)])
-    .class(Class::Get)
-    .doc(
-        "7.0.0",
-        "O(1)",
-        "key",
-        "Returns the time at which a key expires, in seconds.",
-    ),
-    Spec::new(
-        "flushall",
-        -1,
-        Group::Server,
-        Handler::KeyspaceWriter(keyspace::flush),
-    )
-    .flags(Flags::WRITE)
-    .categories(&["@keyspace", "@dangerous"])
-    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
-    .class(Class::Put)
-    .doc(
-        "1.0.0",
-        "O(1)",
-        "[ASYNC | SYNC]",
-        "Deletes every key of the tenant.",
-    ),
-    Spec::new(
-        "flushdb",
-        -1,
-        Group::Server,
-        Handler::KeyspaceWriter(keyspace::flush),
-    )
-    .flags(Flags::WRITE)
-    .categories(&["@keyspace", "@dangerous"])
-    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
-    .class(Class::Put)
-    .doc(
-        "1.0.0",
-        "O(1)",
-        "[ASYNC | SYNC]",
-        "Deletes every key of the tenant.",
-    ),
-    Spec::new("keys", 2, Group::Generic, Handler::Keyspace(keyspace::keys))
-        .flags(Flags::READONLY)
-        .categories(&["@dangerous"])
-        .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
-        .class(Class::Scan)
-        .doc(
-            "1.0.0",
-            "O(keys with the literal start of the pattern)",
-            "pattern",
-            "Returns the keys that match a pattern.",
-        ),
-    Spec::new("memory", -2, Group::Server, Handler::Container)
-        .subcommands(MEMORY)
-        .doc("4.0.0", "", "", "Commands about memory."),
-    Spec::new("object", -2, Group::Generic, Handler::Container)
-        .subcommands(OBJECT)
-        .doc("2.2.3", "", "", "Commands about objects."),
-    Spec::new("persist", 2, Group::Generic, Handler::Data(keys::persist))
-        .flags(Flags::WRITE.and(Flags::FAST))
-        .keys(&[KeySpec::one(UPDATE, 1)])
-        .class(Class::Put)
+    data("copy",        -3, Generic, GROWS,       Put,      &[one(READ, 1), one(OVERWRITE, 2)], keys::copy)
+        .doc("6.2.0", "O(elements)", "source destination [DB 0] [REPLACE]", "Copies a key."),
+    keyspace_reader("dbsize",          1, Server,  READS_FAST, keyspace::dbsize)
+        .doc("1.0.0", "O(keys) up to 100,000, an estimate beyond", "", "Returns the number of keys.")
+        .categories(&["@keyspace"]).tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
+    data("del",         -2, Generic, WRITES,      Put,      &[rest(DELETE, 1, 1)],              keys::del)
+        .doc("1.0.0", "O(number of keys, and of elements up to 128 of each)", "key [key ...]", "Deletes keys.")
+        .tips(SUM_OF_SHARDS),
+    keyspace_reader("entremet.range", -3, Generic, READS,      keyspace::range)
+        .doc("Entremet 0.1", "O(COUNT)", "start end [COUNT count] [KEYS | VALUES]",
+             "Returns keys in byte order, with their values."),
+    data("exists",      -2, Generic, READS_FAST,  Multiget, &[rest(PROBE, 1, 1)],               keys::exists)
+        .doc("1.0.0", "O(number of keys)", "key [key ...]", "Counts how many of the keys exist.")
+        .tips(SUM_OF_SHARDS),
+    data("expire",      -3, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  keys::expire)
+        .doc("1.0.0", "O(1)", "key seconds [NX | XX | GT | LT]", "Lets a key expire after so many seconds."),
+    data("expireat",    -3, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  keys::expireat)
+        .doc("1.2.0", "O(1)", "key unix-time-seconds [NX | XX | GT | LT]", "Lets a key expire at a time."),
+    data("expiretime",   2, Generic, READS_FAST,  Get,      &[one(READ, 1)],                    keys::expiretime)
+        .doc("7.0.0", "O(1)", "key", "Returns the time at which a key expires, in seconds."),
+    keyspace_writer("flushall", -1, Server, WRITES, keyspace::flush)
+        .doc("1.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes every key of the tenant.")
+        .categories(&["@keyspace", "@dangerous"]).tips(ALL_SHARDS),
+    keyspace_writer("flushdb",  -1, Server, WRITES, keyspace::flush)
+        .doc("1.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes every key of the tenant.")
+        .categories(&["@keyspace", "@dangerous"]).tips(ALL_SHARDS),
+    keyspace_reader("keys",            2, Generic, READS,      keyspace::keys)
+        .doc("1.0.0", "O(keys with the literal start of the pattern)", "pattern",
+             "Returns the keys that match a pattern.")
+        .categories(&["@dangerous"]).tips(&["request_policy:all_shards", "nondeterministic_output_order"]),
+    container("memory", Server,  MEMORY, "4.0.0", "Commands about memory."),
+    container("object", Generic, OBJECT, "2.2.3", "Commands about objects."),
+    data("persist",      2, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  keys::persist)
         .doc("2.2.0", "O(1)", "key", "Removes the expiry of a key."),
-    Spec::new("pexpire", -3, Group::Generic, Handler::Data(keys::pexpire))
-        .flags(Flags::WRITE.and(Flags::FAST))
-        .keys(&[KeySpec::one(UPDATE, 1)])
-        .class(Class::Put)
-        .doc(
-            "2.6.0",
-            "O(1)",
-            "key milliseconds [NX | XX | GT | LT]",
-            "Lets a key expire after so many milliseconds.",
-        ),
-    Spec::new(
-        "pexpireat",
-        -3,
-        Group::Generic,
-        Handler::Data(keys::pexpireat),
-    )
-    .flags(Flags::WRITE.and(Flags::FAST))
-    .keys(&[KeySpec::one(UPDATE, 1)])
-    .class(Class::Put)
-    .doc(
-        "2.6.0",
-        "O(1)",
-        "key unix-time-milliseconds [NX | XX | GT | LT]",
-        "Lets a key expire at a time given in milliseconds.",
-    ),
-    Spec::new(
-        "pexpiretime",
-        2,
-        Group::Generic,
-        Handler::Data(keys::pexpiretime),
-    )
-    .flags(Flags::READONLY.and(Flags::FAST))
-    .keys(&[KeySpec::one(READ, 1)])
-    .class(Class::Get)
-    .doc(
-        "7.0.0",
-        "O(1)",
-        "key",
-        "Returns the time at which a key expires, in milliseconds.",
-    ),
-    Spec::new("pttl", 2, Group::Generic, Handler::Data(keys::pttl))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .keys(&[KeySpec::one(READ, 1)])
-        .tips(&["nondeterministic_output"])
-        .class(Class::Get)
-        .doc(
-            "2.6.0",
-            "O(1)",
-            "key",
-            "Returns the milliseconds until a key expires.",
-        ),
-    Spec::new(
-        "randomkey",
-        1,
-        Group::Generic,
-        Handler::Keyspace(keyspace::randomkey),
-    )
-    .flags(Flags::READONLY)
-    .tips(&["request_policy:all_shards", "nondeterministic_output"])
-    .class(Class::Scan)
-    .doc("1.0.0", "O(1)", "", "Returns a random key."),
-    Spec::new("rename", 3, Group::Generic, Handler::Data(keys::rename))
-        .flags(Flags::WRITE)
-        .keys(&[KeySpec::one(TAKE, 1), KeySpec::one(OVERWRITE, 2)])
-        .class(Class::Put)
+    data("pexpire",     -3, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  keys::pexpire)
+        .doc("2.6.0", "O(1)", "key milliseconds [NX | XX | GT | LT]",
+             "Lets a key expire after so many milliseconds."),
+    data("pexpireat",   -3, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  keys::pexpireat)
+        .doc("2.6.0", "O(1)", "key unix-time-milliseconds [NX | XX | GT | LT]",
+             "Lets a key expire at a time given in milliseconds."),
+    data("pexpiretime",  2, Generic, READS_FAST,  Get,      &[one(READ, 1)],                    keys::pexpiretime)
+        .doc("7.0.0", "O(1)", "key", "Returns the time at which a key expires, in milliseconds."),
+    data("pttl",         2, Generic, READS_FAST,  Get,      &[one(READ, 1)],                    keys::pttl)
+        .doc("2.6.0", "O(1)", "key", "Returns the milliseconds until a key expires.").tips(VARIES),
+    keyspace_reader("randomkey",       1, Generic, READS,      keyspace::randomkey)
+        .doc("1.0.0", "O(1)", "", "Returns a random key.")
+        .tips(&["request_policy:all_shards", "nondeterministic_output"]),
+    data("rename",       3, Generic, WRITES,      Put,      &[one(TAKE, 1), one(OVERWRITE, 2)], keys::rename)
         .doc("1.0.0", "O(1)", "key newkey", "Gives a key another name."),
-    Spec::new("renamenx", 3, Group::Generic, Handler::Data(keys::renamenx))
-        .flags(Flags::WRITE.and(Flags::FAST))
-        .keys(&[KeySpec::one(TAKE, 1), KeySpec::one(INSERT, 2)])
-        .class(Class::Put)
-        .doc(
-            "1.0.0",
-            "O(1)",
-            "key newkey",
-            "Gives a key another name, if that is free.",
-        ),
-    Spec::new(
-        "scan",
-        -2,
-        Group::Generic,
-        Handler::Keyspace(keyspace::scan),
-    )
-    .flags(Flags::READONLY)
-    .tips(&["nondeterministic_output", "request_policy:special"])
-    .class(Class::Scan)
-    .doc(
-        "2.8.0",
-        "O(COUNT) a call",
-        "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-        "Walks over the keys.",
-    ),
-    Spec::new("touch", -2, Group::Generic, Handler::Data(keys::exists))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .keys(&[KeySpec::rest(PROBE, 1, 1)])
-        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
-        .class(Class::Multiget)
-        .doc(
-            "3.2.1",
-            "O(number of keys)",
-            "key [key ...]",
-            "Counts how many of the keys exist, and counts as a use of them.",
-        ),
-    Spec::new("ttl", 2, Group::Generic, Handler::Data(keys::ttl))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .keys(&[KeySpec::one(READ, 1)])
-        .tips(&["nondeterministic_output"])
-        .class(Class::Get)
-        .doc(
-            "1.0.0",
-            "O(1)",
-            "key",
-            "Returns the seconds until a key expires.",
-        ),
-    Spec::new("type", 2, Group::Generic, Handler::Data(keys::type_of))
-        .flags(Flags::READONLY.and(Flags::FAST))
-        .keys(&[KeySpec::one(PROBE, 1)])
-        .class(Class::Get)
+    data("renamenx",     3, Generic, WRITES_FAST, Put,      &[one(TAKE, 1), one(INSERT, 2)],    keys::renamenx)
+        .doc("1.0.0", "O(1)", "key newkey", "Gives a key another name, if that is free."),
+    keyspace_reader("scan",           -2, Generic, READS,      keyspace::scan)
+        .doc("2.8.0", "O(COUNT) a call", "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+             "Walks over the keys.").tips(&["nondeterministic_output", "request_policy:special"]),
+    data("touch",       -2, Generic, READS_FAST,  Multiget, &[rest(PROBE, 1, 1)],               keys::exists)
+        .doc("3.2.1", "O(number of keys)", "key [key ...]",
+             "Counts how many of the keys exist, and counts as a use of them.").tips(SUM_OF_SHARDS),
+    data("ttl",          2, Generic, READS_FAST,  Get,      &[one(READ, 1)],                    keys::ttl)
+        .doc("1.0.0", "O(1)", "key", "Returns the seconds until a key expires.").tips(VARIES),
+    data("type",         2, Generic, READS_FAST,  Get,      &[one(PROBE, 1)],                   keys::type_of)
         .doc("1.0.0", "O(1)", "key", "Returns the type of a key."),
-    Spec::new("unlink", -2, Group::Generic, Handler::Data(keys::del))
-        .flags(Flags::WRITE.and(Flags::FAST))
-        .keys(&[KeySpec::rest(DELETE, 1, 1)])
-        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
-        .class(Class::Put)
-        .doc(
-            "4.0.0",
-            "O(number of keys, and of elements up to 128 of each)",
-            "key [key ...]",
-            "Deletes keys.",
-        ),
+    data("unlink",      -2, Generic, WRITES_FAST, Put,      &[rest(DELETE, 1, 1)],              keys::del)
+        .doc("4.0.0", "O(number of keys, and of elements up to 128 of each)", "key [key ...]", "Deletes keys.")
+        .tips(SUM_OF_SHARDS),
 ];
+
+#[rustfmt::skip]
 const OBJECT: &[Spec] = &[
-    Spec::new(
-        "object|encoding",
-        3,
-        Group::Generic,
-        Handler::Data(keys::encoding),
-    )
-    .flags(Flags::READONLY)
-    .keys(&[KeySpec::one(PROBE, 2)])
-    .tips(&["nondeterministic_output"])
-    .class(Class::Get)
-    .doc(
-        "2.2.3",
-        "O(1)",
-        "key",
-        "Names the encoding that Redis would choose.",
-    ),
-    Spec::new("object|freq", 3, Group::Generic, Handler::Data(keys::freq))
-        .flags(Flags::READONLY)
-        .keys(&[KeySpec::one(PROBE, 2)])
-        .tips(&["nondeterministic_output"])
-        .class(Class::Get)
-        .doc(
-            "4.0.0",
-            "O(1)",
-            "key",
-            "Refused: access frequencies are not tracked.",
-        ),
-    Spec::new(
-        "object|help",
-        2,
-        Group::Generic,
-        Handler::Table(introspect::help),
-    )
-    .flags(Flags::LOADING.and(Flags::STALE))
-    .doc("6.2.0", "O(1)", "", "Lists the subcommands of OBJECT."),
-    Spec::new(
-        "object|idletime",
-        3,
-        Group::Generic,
-        Handler::Data(keys::idletime),
-    )
-    .flags(Flags::READONLY)
-    .keys(&[KeySpec::one(PROBE, 2)])
-    .tips(&["nondeterministic_output"])
-    .class(Class::Get)
-    .doc(
-        "2.2.3",
-        "O(1)",
-        "key",
-        "Always 0: nothing depends on how long a key was idle.",
-    ),
-    Spec::new(
-        "object|refcount",
-        3,
-        Group::Generic,
-        Handler::Data(keys::refcount),
-    )
-    .flags(Flags::READONLY)
-    .keys(&[KeySpec::one(PROBE, 2)])
-    .tips(&["nondeterministic_output"])
-    .class(Class::Get)
-    .doc("2.2.3", "O(1)", "key", "Always 1."),
+    data("object|encoding", 3, Generic, READS, Get, &[one(PROBE, 2)], keys::encoding)
+        .doc("2.2.3", "O(1)", "key", "Names the encoding that Redis would choose.").tips(VARIES),
+    data("object|freq",     3, Generic, READS, Get, &[one(PROBE, 2)], keys::freq)
+        .doc("4.0.0", "O(1)", "key", "Refused: access frequencies are not tracked.").tips(VARIES),
+    help("object|help", Generic, "6.2.0", "Lists the subcommands of OBJECT."),
+    data("object|idletime", 3, Generic, READS, Get, &[one(PROBE, 2)], keys::idletime)
+        .doc("2.2.3", "O(1)", "key", "Always 0: nothing depends on how long a key was idle.").tips(VARIES),
+    data("object|refcount", 3, Generic, READS, Get, &[one(PROBE, 2)], keys::refcount)
+        .doc("2.2.3", "O(1)", "key", "Always 1.").tips(VARIES),
 ];
+
+#[rustfmt::skip]
 const MEMORY: &[Spec] = &[
-    Spec::new(
-        "memory|help",
-        2,
-        Group::Server,
-        Handler::Table(introspect::help),
-    )
-    .flags(Flags::LOADING.and(Flags::STALE))
-    .doc("4.0.0", "O(1)", "", "Lists the subcommands of MEMORY."),
-    Spec::new(
-        "memory|usage",
-        -3,
-        Group::Server,
-        Handler::Data(keys::memory_usage),
-    )
-    .flags(Flags::READONLY)
-    .keys(&[KeySpec::one(PROBE, 2)])
-    .class(Class::Get)
-    .doc(
-        "4.0.0",
-        "O(samples)",
-        "key [SAMPLES count]",
-        "Estimates the bytes that a key takes.",
-    ),
+    help("memory|help", Server, "4.0.0", "Lists the subcommands of MEMORY."),
+    data("memory|usage", -3, Server, READS, Get, &[one(PROBE, 2)], keys::memory_usage)
+        .doc("4.0.0", "O(samples)", "key [SAMPLES count]", "Estimates the bytes that a key takes."),
 ];

@@ -8,6 +8,7 @@ mod hashes;
 mod keys;
 mod requests;
 mod server;
+mod shapes;
 mod sorted_set_ranges;
 mod sorted_sets;
 mod strings;

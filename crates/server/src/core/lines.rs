@@ -1,0 +1,123 @@
+//! The two lines before a core's turns: requests, and what came back.
+
+use policy::{Cost, Nanos, PrincipalId};
+use stage::{Allocation, Discipline, DispatchOptions, Next, Permit, Stage};
+
+use super::RESOURCES;
+use crate::tenants::ConnectionKey;
+
+/// What came back and new requests take turns in stretches of so long: replies that leave one after the other find their
+/// client awake, and waking it costs more than a reply.
+const STRETCH_NS: Nanos = 50_000;
+
+/// Both lines, and which of them has its turns now.
+pub struct Lines {
+    /// The request stage: connections that have something to say.
+    pub requests: Stage<ConnectionKey, RESOURCES>,
+    /// Before the same resource, beside the request stage: connections that have got what they waited for. Their requests
+    /// were let in before, so they need no tokens and come in turns with those; the request stage is told what they
+    /// cost.
+    pub returns: Stage<ConnectionKey, RESOURCES>,
+    turn: Line,
+    stretch_ends: Nanos,
+}
+
+/// One of the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    Requests,
+    Returns,
+}
+
+impl Lines {
+    /// Two empty lines before one resource.
+    pub fn new(options: impl Fn() -> DispatchOptions<RESOURCES>, now: Nanos) -> Self {
+        Self {
+            requests: Stage::new(options()),
+            returns: Stage::new(options()),
+            turn: Line::Requests,
+            stretch_ends: now,
+        }
+    }
+
+    /// The line that has its turns now.
+    pub fn turn(&self) -> Line {
+        self.turn
+    }
+
+    /// Who has the next turn. If the line whose stretch it is has nobody, the other has its stretch.
+    pub fn next(&mut self, now: Nanos) -> Next<ConnectionKey, RESOURCES> {
+        if now >= self.stretch_ends {
+            self.change(now);
+        }
+        let next = self.line().next(now);
+        if matches!(next, Next::Admitted(_)) {
+            return next;
+        }
+        self.change(now);
+        let other = self.line().next(now);
+        // Only requests can have to wait for a time.
+        match (&next, &other) {
+            (Next::At(_), Next::Idle) => next,
+            _ => other,
+        }
+    }
+
+    fn line(&mut self) -> &mut Stage<ConnectionKey, RESOURCES> {
+        match self.turn {
+            Line::Requests => &mut self.requests,
+            Line::Returns => &mut self.returns,
+        }
+    }
+
+    /// The other line has its turns from now on.
+    fn change(&mut self, now: Nanos) {
+        self.turn = match self.turn {
+            Line::Requests => Line::Returns,
+            Line::Returns => Line::Requests,
+        };
+        self.stretch_ends = now + STRETCH_NS;
+    }
+
+    /// A turn of the line that has its turns now is over.
+    pub fn settle(
+        &mut self,
+        end: Nanos,
+        permit: Permit,
+        principal: PrincipalId,
+        cost: Cost<RESOURCES>,
+    ) {
+        match self.turn {
+            Line::Requests => self.requests.settle(end, permit, cost),
+            Line::Returns => {
+                self.returns.settle(end, permit, cost);
+                self.requests.charge(end, principal, cost);
+            }
+        }
+    }
+
+    /// Gives a principal its allocation; of what came back it has its share, whatever its requests are held to.
+    pub fn configure(
+        &mut self,
+        now: Nanos,
+        principal: PrincipalId,
+        requests: &Allocation,
+        weight: f64,
+    ) {
+        self.requests.configure(now, principal, requests);
+        self.returns
+            .configure(now, principal, &Allocation::share(weight));
+    }
+
+    /// A principal is gone.
+    pub fn remove(&mut self, now: Nanos, principal: PrincipalId) {
+        self.requests.remove(now, principal);
+        self.returns.remove(now, principal);
+    }
+
+    /// Both go by another discipline.
+    pub fn set_discipline(&mut self, now: Nanos, discipline: Discipline) {
+        self.requests.set_discipline(now, discipline);
+        self.returns.set_discipline(now, discipline);
+    }
+}
