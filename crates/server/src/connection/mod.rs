@@ -73,7 +73,30 @@ pub struct Memory {
     /// Bytes that its tenant's budget was told it holds.
     pub charged: u64,
     /// Since when it waits for more; 0: it does not.
-    pub short_since: Nanos,
+    short_since: Nanos,
+}
+
+impl Memory {
+    /// It holds so many bytes, and its tenant has them for it.
+    pub fn holds(&mut self, bytes: u64) {
+        self.charged = bytes;
+        self.short_since = 0;
+    }
+
+    /// Its tenant has none left for it.
+    pub fn falls_short(&mut self, now: Nanos) {
+        if self.short_since == 0 {
+            self.short_since = now;
+        }
+    }
+
+    /// For how long it has waited for more, ns.
+    pub fn waited_ns(&self, now: Nanos) -> Nanos {
+        match self.short_since {
+            0 => 0,
+            since => now.saturating_sub(since),
+        }
+    }
 }
 
 /// The lines that a connection stands in. It may be in both: what it waited for can come while a request waits.
@@ -370,5 +393,22 @@ impl Connection {
             || self.pending.is_some()
             || self.inbound.wants_turn()
             || self.input.may_hold_request()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_found_memory_waits_anew_when_there_is_none_again() {
+        let mut memory = Memory::default();
+        memory.falls_short(10);
+        memory.falls_short(15);
+        assert_eq!(memory.waited_ns(30), 20);
+        memory.holds(5);
+        assert_eq!((memory.charged, memory.waited_ns(1_000)), (5, 0));
+        memory.falls_short(2_000);
+        assert_eq!(memory.waited_ns(2_001), 1);
     }
 }

@@ -28,19 +28,17 @@ impl Core {
                 .tenant
                 .budget
                 .give(connection.memory.charged - held);
-            connection.memory.charged = held;
+            connection.memory.holds(held);
             return;
         }
         let more = held - connection.memory.charged;
         if connection.tenant.budget.take(more) {
-            connection.memory.charged = held;
+            connection.memory.holds(held);
             return;
         }
         if connection.parked.is_none() && connection.output.is_empty() {
             connection.parked = Some(Parked::Memory);
-            if connection.memory.short_since == 0 {
-                connection.memory.short_since = self.now;
-            }
+            connection.memory.falls_short(self.now);
             let budget = std::sync::Arc::clone(&connection.tenant.budget);
             if !budget.wait(more, self.look_again(key)) {
                 let look = Message::Ready(key, Ready::Look);
@@ -80,7 +78,6 @@ impl Core {
 fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
     let held = connection.held_bytes();
     if matches!(connection.parked, Some(Parked::Memory)) {
-        let waited = now.saturating_sub(connection.memory.short_since);
         let text = || {
             format!(
                 "ERR tenant '{}' holds as much memory in requests and replies as it may ({} bytes, request_memory): \
@@ -89,7 +86,7 @@ fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
                 connection.tenant.budget.bytes_max()
             )
         };
-        if waited <= PATIENCE_NS {
+        if connection.memory.waited_ns(now) <= PATIENCE_NS {
             return None;
         }
         // Its client may still send, and lose the reply with the connection.
