@@ -1,5 +1,4 @@
-//! How much to keep outstanding below a stage: I/Os at a device, reads at the handlers; and how much a device is worth at
-//! present.
+//! How many I/Os to keep outstanding at a device, and how much it is worth at present.
 //!
 //! **Depth.** Too few outstanding and dies or arms idle; too many and they wait in the device, where no policy reaches
 //! them. Cake (4.1) moves its bound up by one and down by half between two latencies set by hand. Here no
@@ -10,8 +9,7 @@
 //! e = d ln x / d ln n,      and that of latency is 1 - e.
 //! ```
 //!
-//! It does not matter what is short below, a device or the processors that its users share: what is beyond the depth only
-//! waits there. At e = 1 more depth costs no latency, at e = 0 it brings nothing else. [`Depth`] compares two depths in turns
+//! At e = 1 more depth costs no latency, at e = 0 it brings nothing else. [`Depth`] compares two depths in turns
 //! (low, high, high, low, so that drift cancels) while somebody waits, goes up while `e` is above
 //! [`WORTH`], and down by a part when it is below [`WORTHLESS`].
 //!
@@ -22,8 +20,8 @@
 //! **Capacity.** [`Capacity`] follows the VOPs a second that the device does while somebody waits (iocost's vrate and
 //! Gimbal do so by latency; here the depth keeps latency where it should be). The calibrated floor is the start.
 
+use crate::cost::device::Vop;
 use crate::cost::Nanos;
-use std::ops::RangeInclusive;
 
 /// A deeper queue is worth its latency above this elasticity: twice the depth, 11 % more throughput.
 pub const WORTH: f64 = 0.15;
@@ -46,14 +44,14 @@ const REST: u32 = 32;
 /// No device takes more at a time through one queue (NVMe: 1023 commands).
 const DEPTH_MAX: u32 = 1023;
 
-/// What was done in one slice of time. A slice should see some hundred I/Os, or as much of something else.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a device did in one slice of time. A slice should see some hundred I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Work done, in any unit: VOPs, ns of handlers. The same in all slices.
-    pub done: f64,
+    /// Work done.
+    pub done: Vop,
     /// In this time, nanoseconds.
     pub ns: Nanos,
-    /// Whether something waited for a permit all the time: otherwise what was done is what was asked for, not what can be.
+    /// Whether I/Os waited for a permit all the time: otherwise the device did what it was asked, not what it can.
     pub limited: bool,
 }
 
@@ -70,7 +68,7 @@ pub struct Trial {
     pub low: u32,
     /// The larger depth tried.
     pub high: u32,
-    /// Work a second at each.
+    /// VOPs a second at each.
     pub per_s: (f64, f64),
     /// Elasticity of throughput between them, as each half of the trial has it.
     pub elasticity: [f64; 2],
@@ -87,34 +85,29 @@ pub struct Step {
     pub trial: Option<Trial>,
 }
 
-/// Finds the depth below one stage.
+/// Finds the depth of one device.
 #[derive(Clone, Debug)]
 pub struct Depth {
     depth: u32,
     /// Never less than this.
     least: u32,
-    /// Never more.
-    most: u32,
     /// A depth that was seen to be too small.
     too_small: u32,
     /// Work and time at the lower and the higher depth, in each half of the trial so far.
-    seen: [[(f64, Nanos); 2]; 2],
+    seen: [[(Vop, Nanos); 2]; 2],
     slices: usize,
     rest: u32,
 }
 
 impl Depth {
-    /// Starts at a depth, and stays within bounds, all 1 to 1023. At a device the least is the depth at which prices and floor were
-    /// calibrated: with fewer outstanding it does less of some kinds of I/O than they are priced by, though twice the depth brings
-    /// little.
+    /// Starts at a depth, and never goes below `least`, both 1 to 1023: the depth at which prices and floor were calibrated. With
+    /// fewer outstanding a device does less of some kinds of I/O than they are priced by, though twice the depth brings little.
     #[must_use]
-    pub fn new(start: u32, bounds: RangeInclusive<u32>) -> Depth {
-        let least = (*bounds.start()).clamp(1, DEPTH_MAX);
-        let most = (*bounds.end()).clamp(least, DEPTH_MAX);
+    pub fn new(start: u32, least: u32) -> Depth {
+        let least = least.clamp(1, DEPTH_MAX);
         Depth {
-            depth: start.clamp(least, most),
+            depth: start.clamp(least, DEPTH_MAX),
             least,
-            most,
             too_small: 0,
             seen: Default::default(),
             slices: 0,
@@ -124,13 +117,7 @@ impl Depth {
 
     fn high(&self) -> u32 {
         let wide = self.depth * APART.0 / APART.1;
-        wide.max(self.depth + APART_MIN).min(self.most)
-    }
-
-    /// The depth itself, but near the upper bound: what is compared must be apart.
-    fn low(&self) -> u32 {
-        let apart = self.high() * APART.1 / APART.0;
-        self.depth.min(apart.max(self.least))
+        wide.max(self.depth + APART_MIN).min(DEPTH_MAX)
     }
 
     /// Whether the slice with this number is one at the higher depth.
@@ -141,10 +128,10 @@ impl Depth {
     /// Permits in the slice that comes.
     #[must_use]
     pub fn permits(&self) -> u32 {
-        match (self.rest, Depth::is_high(self.slices)) {
-            (0, true) => self.high(),
-            (0, false) => self.low(),
-            _ => self.depth,
+        if self.rest == 0 && Depth::is_high(self.slices) {
+            self.high()
+        } else {
+            self.depth
         }
     }
 
@@ -159,7 +146,7 @@ impl Depth {
         } else {
             let half = &mut self.seen[self.slices / HALF];
             let (done, ns) = &mut half[usize::from(Depth::is_high(self.slices))];
-            *done += slice.done;
+            *done = done.plus(slice.done);
             *ns = ns.saturating_add(slice.ns);
             self.slices += 1;
             if self.slices == TRIAL {
@@ -179,7 +166,7 @@ impl Depth {
     }
 
     fn decide(&mut self) -> Trial {
-        let (low, high) = (self.low(), self.high());
+        let (low, high) = (self.depth, self.high());
         let apart = (f64::from(high) / f64::from(low)).ln();
         let elasticity = self.seen.map(|half| {
             let [low, high] = half.map(per_s);
@@ -194,7 +181,7 @@ impl Depth {
         let (least, mean) = (one.min(other), (one + other) / 2.0);
         let step = self.depth.div_ceil(STEP);
         let back = self.depth - step;
-        if least > WORTH && self.depth < self.most {
+        if least > WORTH {
             self.too_small = self.depth;
             self.depth = if least > FAR {
                 high
@@ -220,12 +207,12 @@ impl Depth {
     }
 }
 
-fn both(one: (f64, Nanos), other: (f64, Nanos)) -> (f64, Nanos) {
-    (one.0 + other.0, one.1.saturating_add(other.1))
+fn both(one: (Vop, Nanos), other: (Vop, Nanos)) -> (Vop, Nanos) {
+    (one.0.plus(other.0), one.1.saturating_add(other.1))
 }
 
-fn per_s((done, ns): (f64, Nanos)) -> f64 {
-    done * 1e9 / ns.max(1) as f64
+fn per_s((done, ns): (Vop, Nanos)) -> f64 {
+    done.get() * 1e9 / ns.max(1) as f64
 }
 
 /// How much of a new slice the estimate takes: 1 / this.
@@ -248,7 +235,7 @@ impl Capacity {
         }
     }
 
-    /// A slice, in VOPs, has ended. One in which the device was not busy can show that it does more, never that it does less.
+    /// A slice has ended. One in which the device was not busy can show that it does more, never that it does less.
     pub fn step(&mut self, slice: &Slice) {
         let seen = slice.per_s();
         if slice.limited || seen > self.per_s {

@@ -4,14 +4,12 @@
 mod closed;
 
 use closed::Dice;
-use policy::cost::device::Op;
+use policy::cost::device::{Op, Vop};
 use policy::depth::{Capacity, Depth, Slice, Step, WORTH};
 use policy::device::{Device, Event, HddParameters, Io, Model, SsdParameters};
 use policy::Nanos;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-
-const ANY: std::ops::RangeInclusive<u32> = 1..=1023;
 
 /// A device that always has I/Os waiting for a permit.
 struct Backlogged<'a> {
@@ -81,11 +79,11 @@ fn found(model: &Model, start: u32, slice: Nanos, slices: u32) -> (u32, [f64; 2]
     let io = |dice: &mut Dice| dice.io(Op::Read, 4 << 10, 64 << 30);
     let mut dice = Dice(5);
     let mut world = Backlogged::new(model, start, || io(&mut dice));
-    let mut depth = Depth::new(start, ANY);
+    let mut depth = Depth::new(start, 1);
     for _ in 0..slices {
         world.permits = depth.permits();
         let seen = world.run(slice);
-        let done = seen.done as f64;
+        let done = Vop(seen.done * Vop::ONE.0);
         let Step { permits, .. } = depth.step(&Slice {
             done,
             ns: slice,
@@ -108,7 +106,7 @@ fn found(model: &Model, start: u32, slice: Nanos, slices: u32) -> (u32, [f64; 2]
     let least = (0..40)
         .map(|_| {
             held.step(&Slice {
-                done: 1.0,
+                done: Vop::ONE,
                 ns: slice,
                 limited: false,
             })
@@ -145,7 +143,7 @@ fn an_arm_is_given_a_choice() {
 
 fn slice(per_s: f64, limited: bool) -> Slice {
     Slice {
-        done: per_s / 10.0,
+        done: Vop::new(per_s / 10.0),
         ns: 100 * MS,
         limited,
     }
@@ -153,7 +151,7 @@ fn slice(per_s: f64, limited: bool) -> Slice {
 
 #[test]
 fn a_trial_says_why() {
-    let mut depth = Depth::new(8, ANY);
+    let mut depth = Depth::new(8, 1);
     let mut trials = Vec::new();
     for _ in 0..8 {
         // Twice the depth, 41 % more.
@@ -172,7 +170,7 @@ fn a_trial_says_why() {
 /// The permits over time on a device that does as much at any depth of `enough` and more, and in each slice up to a fifth more or less
 /// than that by chance.
 fn in_noise(start: u32, enough: f64, slices: usize) -> Vec<u32> {
-    let (mut depth, mut dice) = (Depth::new(start, ANY), Dice(7));
+    let (mut depth, mut dice) = (Depth::new(start, 1), Dice(7));
     let one = |_| {
         let noise = 0.8 + 0.4 * dice.below(1 << 20) as f64 / (1 << 20) as f64;
         let per_s = 20e3 * noise * (f64::from(depth.permits()) / enough).min(1.0);
@@ -199,15 +197,15 @@ fn what_is_far_too_small_is_left_in_seconds() {
 
 #[test]
 fn it_stays_where_prices_hold() {
-    let mut depth = Depth::new(4, 4..=1023);
+    let mut depth = Depth::new(4, 4);
     let permits = (0..400).map(|_| depth.step(&slice(1000.0, true)).permits);
     assert_eq!(permits.min(), Some(4));
-    assert_eq!(Depth::new(2, 4..=1023).permits(), 4);
+    assert_eq!(Depth::new(2, 4).permits(), 4);
 }
 
 #[test]
 fn an_idle_device_teaches_nothing() {
-    let mut depth = Depth::new(8, ANY);
+    let mut depth = Depth::new(8, 1);
     for turn in 0..1000 {
         // Somebody waits now and then only.
         let step = depth.step(&slice(f64::from(turn % 7) * 1000.0, turn % 5 != 0));
@@ -241,9 +239,9 @@ proptest! {
     /// Whatever it is told, the depth stays in its bounds.
     #[test]
     fn depth_stays_in_bounds(start: u32, slices in prop::collection::vec((0u64..1 << 50, 0u64..1 << 40, any::<bool>()), 0..400)) {
-        let mut depth = Depth::new(start, ANY);
+        let mut depth = Depth::new(start, 1);
         for (done, ns, limited) in slices {
-            let step = depth.step(&Slice { done: done as f64, ns, limited });
+            let step = depth.step(&Slice { done: Vop(done), ns, limited });
             prop_assert!((1..=1023).contains(&step.permits));
             prop_assert_eq!(step.permits, depth.permits());
         }

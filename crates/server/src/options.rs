@@ -132,8 +132,6 @@ pub struct Options {
     pub args_max: u32,
     /// Most elements that one `ENTREMET.RANGE` returns.
     pub range_count_max: usize,
-    /// All handlers may be at work at a time, not only as many as are of use.
-    pub all_handlers_work: bool,
     /// Bytes read or written in one turn before the connection goes to the back of its queue.
     pub chunk_bytes: usize,
     /// Size of one memtable of a tenant at most, in bytes.

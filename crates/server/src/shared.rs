@@ -5,7 +5,6 @@ mod change;
 mod largest;
 mod load;
 mod news;
-mod outstanding;
 mod seating;
 
 use std::path::PathBuf;
@@ -26,7 +25,6 @@ pub use board::{Board, Posted, Seen};
 pub use largest::LargestTurn;
 pub use load::Load;
 pub use news::{Cores, News};
-pub use outstanding::Outstanding;
 
 /// Shards of a tenant's memory: enough that two cores seldom want the same.
 const SHARDS_PER_CORE: usize = 4;
@@ -93,8 +91,6 @@ pub struct Shared {
     pub counters: Counters,
     /// What the cores' stages last looked like.
     pub board: Board,
-    /// How much the cores may have outstanding at the handlers.
-    pub outstanding: Outstanding,
     /// Places for commands that run apart, of all tenants together.
     pub apart: Seats,
     /// What the cores show each other of their load.
@@ -142,11 +138,6 @@ impl Shared {
             metrics: Arc::new(telemetry::Registry::new(options.cores)),
             counters: Counters::default(),
             board: Board::new(options.cores),
-            outstanding: Outstanding::new(
-                options.engine.handlers,
-                options.cores,
-                options.all_handlers_work,
-            ),
             apart: Seats::new(engine::REPLIES_MAX, engine::WORKS_MAX),
             loads: (0..options.cores).map(|_| Load::default()).collect(),
             beats: Arc::new(Beats::new(options.cores)),
@@ -341,7 +332,6 @@ pub(crate) mod tests {
             args_max: 1 << 20,
             range_count_max: 1_000,
             chunk_bytes: 64 << 10,
-            all_handlers_work: false,
             memtable_bytes: 1 << 20,
             pending_bytes: 1 << 20,
             work_bytes_max: 1 << 30,

@@ -198,12 +198,6 @@ impl<T, const R: usize> Stage<T, R> {
         self.dispatch.set_permits(permits);
     }
 
-    /// See [`Dispatch::permits_missing`].
-    #[must_use]
-    pub fn permits_missing(&self) -> u64 {
-        self.dispatch.permits_missing()
-    }
-
     /// Items queued, of all principals.
     #[must_use]
     pub fn queued(&self) -> u64 {

@@ -150,8 +150,6 @@ pub struct Engine {
     pub pending: Bytes,
     /// Threads that read from the disk.
     pub handlers: u32,
-    /// How many of them are at work.
-    pub at_work: AtWork,
     /// Threads that commit.
     pub committers: u32,
     /// Threads that flush.
@@ -164,20 +162,6 @@ pub struct Engine {
     pub max_open_files: u32,
     /// Idle time after which a tenant's database is closed.
     pub idle_close: Option<Time>,
-}
-
-/// How many handlers are at work at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtWork {
-    /// As few as keep processors or disk busy.
-    Found,
-    /// As many as there are.
-    All,
-}
-
-impl AtWork {
-    /// The words of the configuration.
-    pub const WORDS: [(&'static str, Self); 2] = [("found", Self::Found), ("all", Self::All)];
 }
 
 /// Who may have how much of the caches and the write buffers.

@@ -6,8 +6,7 @@ use settings::{Section, TimeOrNever};
 
 use super::admin;
 use super::{
-    AtWork, Config, Control, Device, Engine, Memory, Overrides, Scheduler, Server, Tenant, Tls,
-    TlsFiles,
+    Config, Control, Device, Engine, Memory, Overrides, Scheduler, Server, Tenant, Tls, TlsFiles,
 };
 
 /// The whole configuration; none when a part that has no default is missing or wrong.
@@ -111,9 +110,6 @@ fn engine(section: &Section, overrides: &Overrides) -> Engine {
             .unwrap_or(Memory::Allotted),
         pending: section.get_or_default("pending"),
         handlers: section.get_or_default("handlers"),
-        at_work: section
-            .word("at_work", &AtWork::WORDS)
-            .unwrap_or(AtWork::Found),
         committers: section.get_or_default("committers"),
         flush_threads: section.get_or_default("flush_threads"),
         compaction_threads: section.get_or_default("compaction_threads"),

@@ -63,7 +63,6 @@ const KEYS: &[Key] = &[
     key("engine.memory", Word(&["allotted", "shared"]), Value("\"allotted\""), Start, "Who has how much of the caches and write buffers: each tenant its allotment, and what others leave; or, to compare, whoever asks most, and of the object cache its allotment alone."),
     key("engine.pending", Bytes("64KiB", "1GiB"), Value("\"32MiB\""), Start, "Writes of one tenant that may wait for their commit; further ones wait unread."),
     key("engine.handlers", Integer(1, 1_024), Value("16"), Start, "Threads that read from the disk. Reserved permits are taken from these. Reads of tenants that have had less than their share may use as many again."),
-    key("engine.at_work", Word(&["found", "all"]), Value("\"found\""), Start, "How many handlers are at work at a time: as few as keep processors or disk busy; or, to compare, as many as there are."),
     key("engine.committers", Integer(1, 64), Value("2"), Start, "Threads that commit writes."),
     key("engine.flush_threads", Integer(1, 64), Value("4"), Start, "Threads that write memtables to files; with one, a tenant's slow flush delays another's."),
     key("engine.compaction_threads", Integer(1, 64), Value("2"), Start, "Threads that merge files."),

@@ -6,7 +6,7 @@ use policy::words::Words;
 use server::tenants::Password;
 
 use super::footprint::{whole, Footprint};
-use super::{AtWork, Config, Memory, Server, Tenant};
+use super::{Config, Memory, Server, Tenant};
 
 /// What the server would do, in words.
 pub fn words(config: &Config) -> String {
@@ -164,14 +164,10 @@ fn storage(text: &mut String, config: &Config) {
             engine.object_cache, engine.block_cache, engine.write_buffers, engine.memtable, engine.pending
         ),
     );
-    let how = match engine.at_work {
-        AtWork::Found => " at most",
-        AtWork::All => "",
-    };
     line(
         text,
         format_args!(
-            "Threads: {} handlers{how}, {} committers, {} for flushes, {} for compaction.",
+            "Threads: {} handlers, {} committers, {} for flushes, {} for compaction.",
             engine.handlers, engine.committers, engine.flush_threads, engine.compaction_threads
         ),
     );

@@ -48,7 +48,6 @@ pub fn of(
         request_bytes_max: footprint.requests,
         args_max: config.server.max_arguments,
         range_count_max: RANGE_COUNT_MAX,
-        all_handlers_work: engine.at_work == config::AtWork::All,
         chunk_bytes: scheduler.chunk.get() as usize,
         memtable_bytes: engine.memtable.get() as usize,
         pending_bytes: engine.pending.get() as usize,

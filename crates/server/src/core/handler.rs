@@ -123,16 +123,8 @@ impl Core {
                     self.agenda.wake_by(at);
                     return;
                 }
-                Next::Idle => return self.note_backlog(now),
+                Next::Idle => return,
             }
-        }
-    }
-
-    /// Tells for how long something has waited for a permit here.
-    fn note_backlog(&mut self, now: Nanos) {
-        let waits = (self.handlers.queued() > 0).then_some(now);
-        if let Some(since) = std::mem::replace(&mut self.backlogged, waits) {
-            self.shared.outstanding.backlogged(now - since);
         }
     }
 
@@ -204,7 +196,6 @@ impl Core {
         let worked = handled.worked;
         self.handlers
             .settle(now, handled.permit, Cost([worked.service_ns]));
-        self.shared.outstanding.worked(worked.cpu_ns);
         let cost = Used::default().cost(worked.cpu_ns);
         self.lines.requests.charge(now, handled.principal, cost);
         if let Some((key, ready)) = handled.then {

@@ -118,10 +118,6 @@ pub struct Core {
     lines: Lines,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
-    /// Its permits, but for those that are reserved.
-    permits: u32,
-    /// Something waits there since then, as far as that is not told.
-    backlogged: Option<Nanos>,
     waiting: Waiting,
     /// Tenants that are gone, and have connections here still.
     leaving: Vec<Arc<Tenant>>,
@@ -173,9 +169,7 @@ impl Core {
             places: Places::default(),
             principals: Principals::new(id),
             lines: Lines::new(|| request_stage(&shared), now),
-            handlers: Stage::new(handler_stage(&shared, id)),
-            permits: 0,
-            backlogged: None,
+            handlers: Stage::new(handler_stage(&shared)),
             waiting: Waiting::default(),
             leaving: Vec::new(),
             balance: Balance::new(options.cores, now),
@@ -316,28 +310,11 @@ impl Core {
         }
     }
 
-    /// Takes over the bound of what may be outstanding at the handlers; what tenants have reserved stays free for them.
-    fn bound_outstanding(&mut self, now: Nanos) {
-        self.shared.outstanding.step(now);
-        let permits = self.shared.outstanding.of(self.id);
-        if permits != self.permits {
-            self.permits = permits;
-            self.handlers.set_permits(permits);
-            let missing = u32::try_from(self.handlers.permits_missing()).unwrap_or(u32::MAX);
-            if missing > 0 {
-                let most = self.shared.outstanding.most_of(self.id);
-                self.handlers
-                    .set_permits(permits.saturating_add(missing).min(most));
-            }
-        }
-    }
-
     /// The end of a round: tell the other cores what was used here, look after idle things.
     fn end_round(&mut self) {
         let now = self.shared.options.clock.now();
         if self.agenda.round_is_over(now) {
             self.tell_consumption();
-            self.bound_outstanding(now);
             self.forget_left(now);
         }
         if self.shared.options.cores > 1 {

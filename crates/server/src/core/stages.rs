@@ -43,9 +43,9 @@ pub fn request_stage(shared: &Shared) -> DispatchOptions<RESOURCES> {
     }
 }
 
-/// The handler stage of one core; its permits follow [`crate::shared::Outstanding`], those for tenants in credit do not.
-pub fn handler_stage(shared: &Shared, core: usize) -> DispatchOptions<1> {
-    let permits = shared.outstanding.most_of(core);
+/// The handler stage of one core: its part of the handler threads.
+pub fn handler_stage(shared: &Shared) -> DispatchOptions<1> {
+    let permits = (shared.options.engine.handlers / shared.options.cores).max(1) as u32;
     DispatchOptions {
         discipline: shared.tuning().discipline,
         queue_max: QUEUE_MAX,

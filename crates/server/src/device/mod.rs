@@ -174,7 +174,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         dispatch.discipline = options.discipline;
         let provisioner = Provisioner::new(options.costs.clone(), options.pricing);
         let live = Live {
-            depth: Depth::new(options.depth, options.depth..=u32::MAX),
+            depth: Depth::new(options.depth, options.depth),
             capacity: Capacity::new(options.floor_per_s),
             since: clock.now(),
             done: Vop::ZERO,
@@ -353,7 +353,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         let mut live = self.live.lock();
         let (done, parked) = (self.ledger.total(), self.queue.parked());
         let slice = Slice {
-            done: Vop(done.0.saturating_sub(live.done.0)).get(),
+            done: Vop(done.0.saturating_sub(live.done.0)),
             ns: now.saturating_sub(live.since),
             limited: parked > live.parked && self.queue.queued() > 0,
         };

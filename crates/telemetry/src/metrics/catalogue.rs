@@ -165,7 +165,7 @@ pub(super) const TIMES: &[Times] = &[
 /// One sample for each stage of each core.
 #[rustfmt::skip]
 pub(super) const STAGE: &[Metric<StageSnapshot>] = &[
-    metric("entremet_stage_permits", Gauge, "permits", "Units of work that may be outstanding below the stage; at the handlers as many as keep processors or disk busy, and beside those of tenants that have had less than their share.", |s| f64::from(s.permits)),
+    metric("entremet_stage_permits", Gauge, "permits", "Units of work that may be outstanding below the stage, beside those of tenants that have had less than their share: at the handlers, as many again.", |s| f64::from(s.permits)),
     metric("entremet_stage_permits_in_use", Gauge, "permits", "Units of work outstanding below the stage.", |s| f64::from(s.permits_in_use)),
     metric("entremet_stage_admitted_total", Counter, "decisions", "Times somebody was let through.", |s| s.admitted as f64),
     metric("entremet_stage_charged_seconds_total", Counter, "seconds", "Charged, in time of each principal's dominant resource.", |s| s.charged_ns as f64 / 1e9),
