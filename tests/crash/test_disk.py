@@ -130,7 +130,7 @@ def test_disk_is_full_for_a_flush(tmp_path, start):
             error = str(alpha.attempt("SET", "refused", "1"))
             assert error.startswith("MISCONF") and "no space" in error.lower(), error
             assert str(disk) not in error and str(server.data) not in error, f"a tenant is told paths of the server: {error}"
-            told = [line for line in server.said().splitlines() if "MISCONF" in line]
+            told = server.says("MISCONF")
             assert any(str(server.data) in line and ".sst" in line for line in told), f"the log does not name the file: {told}"
             for number, value in enumerate(acknowledged):
                 assert alpha.ask("GET", f"put:{number}") == value, f"acknowledged write {number} cannot be read"
@@ -191,7 +191,7 @@ def test_a_slow_reader_does_not_keep_a_mended_disk_from_being_tried(tmp_path, st
                 assert not slow.ended.is_set(), "reading goes on while nothing can be written anyway"
                 ballast.unlink()
                 eventually(lambda: written(alpha), 20, "writes resume, whoever reads")
-                assert "cut off" in server.said() and slow.taken < LARGE_BYTES
+                assert server.says("cut off") and slow.taken < LARGE_BYTES
             assert alpha.ask("GET", f"fill:{acknowledged - 1}") == VALUE
             assert alpha.ask("GET", "large:7") == bytes([7]) * LARGE_BYTES
 
@@ -243,7 +243,7 @@ def test_corrupt_file_of_one_tenant(tmp_path):
             errors = read_damaged(alpha)
             assert errors, "no read met the damage"
             assert not any("panicked" in error or str(server.data) in error or ".sst" in error for error in errors), errors[0]
-            assert str(tables[0].parent) in server.said(), "the log does not say where the damage is"
+            server.says(str(tables[0].parent))
             assert beta.ask("GET", "key:999") == b"000999" + VALUE[6:]
         assert server.running()
     finally:

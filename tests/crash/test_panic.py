@@ -67,9 +67,9 @@ def test_a_panic_ends_the_server_and_loses_nothing(tmp_path, thread):
         with Walker(server, TENANTS[0]):
             crowd.write_until(server, OPERATIONS, then=panic)
         assert server.process.returncode == -signal.SIGABRT, server.process.returncode
-        reason = eventually(lambda: [line for line in server.said().splitlines() if "panicked" in line], END_TIMEOUT_S)[0]
+        reason = server.says("panicked", END_TIMEOUT_S)[0]
         assert "ERROR" in reason and f'thread="{thread}' in reason and "called `Result::unwrap()`" in reason and ".rs:" in reason, reason
-        eventually(lambda: "::now" in server.said(), END_TIMEOUT_S, "a backtrace")
+        server.says("::now", END_TIMEOUT_S)
         server.start()
         crowd.verify(server)
         crowd.write_until(server, OPERATIONS, then=server.stop)
@@ -92,7 +92,7 @@ def test_a_core_that_stands_still_ends_the_server_and_loses_nothing(tmp_path):
     try:
         crowd.write_until(server, OPERATIONS, then=stand_still)
         assert server.process.returncode == -signal.SIGABRT, server.process.returncode
-        reason = eventually(lambda: [line for line in server.said().splitlines() if "panicked" in line], END_TIMEOUT_S)[0]
+        reason = server.says("panicked", END_TIMEOUT_S)[0]
         assert 'thread="watchdog"' in reason and "core 1 has stood still for 20 s" in reason, reason
         server.start()
         crowd.verify(server)

@@ -246,7 +246,7 @@ def test_deaf_clients_of_others_keep_nobody_waiting(start):
             wire.send(*large)
             assert beside.ask("SET", "large", b"x" * MEBIBYTE) == b"OK"
             assert wire.read() == [b"x" * MEBIBYTE] * 16
-        assert "1 s while others wait for a place" in server.said()
+        server.says("1 s while others wait for a place")
     finally:
         for wire in clients:
             wire.close()

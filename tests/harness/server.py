@@ -19,6 +19,7 @@ import pytest
 
 from harness.paths import SERVER
 from harness.resp import Wire
+from harness.waiting import eventually
 
 # Entremet says "entremet is ready: …", Redis "Ready to accept connections".
 READY = re.compile(rb"is ready|Ready to accept")
@@ -131,6 +132,10 @@ class Server:
     def said(self):
         """Everything the server has printed so far."""
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+
+    def says(self, text, timeout_s=10):
+        """The lines of the log with `text`, once there is one: it is written beside the requests, after their replies perhaps."""
+        return eventually(lambda: [line for line in self.said().splitlines() if text in line], timeout_s, f"the log says {text!r}")
 
     @property
     def pid(self):

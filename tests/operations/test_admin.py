@@ -139,7 +139,7 @@ def test_certificates_are_exchanged_by_a_reload_and_bad_ones_are_not_taken(start
             put(pair, cert, key)
             server.process.send_signal(signal.SIGHUP)
             eventually(lambda: refused(server, unverified) == number, 10, "it is refused")  # noqa: B023
-            assert why in server.said()
+            server.says(why)
             assert shown(server, port) == shown(server, server.admin_port) == text(first)
         put(second, cert, key)
         server.process.send_signal(signal.SIGHUP)
