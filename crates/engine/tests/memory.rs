@@ -5,8 +5,11 @@ mod common;
 use common::{engine_options, get, key, set, small, value};
 use engine::{Allotments, Engine, Keyspace, KeyspaceOptions, KeyspaceStats, Sync};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
+/// Beyond this a test has failed: what it waits for does not come.
+const NEVER: Duration = Duration::from_secs(60);
 
 /// Half of everything, and no objects: what is read again comes from the block cache.
 fn half(write_buffer_bytes: u64) -> KeyspaceOptions {
@@ -139,6 +142,41 @@ fn objects_grow_into_what_others_leave_and_give_it_back() {
     assert_eq!(victim.stats().cache_bytes, 0);
     read_until(&[&greedy, &victim], |stats| stats[0].cache_bytes > 3 * MIB);
     assert_eq!(victim.stats().cache_bytes, 0);
+    engine.shutdown();
+}
+
+/// One block cache for everybody: what a tenant is granted of its own is the object cache.
+#[test]
+fn of_what_is_shared_nobody_is_granted_anything() {
+    let directory = tempfile::tempdir().expect("directory");
+    let mut options = engine_options(directory.path());
+    options.allotted_memory = false;
+    options.object_cache_bytes = 4 * MIB;
+    let engine = Engine::open(options).expect("engine");
+    let allotments = |object_cache_bytes| Allotments {
+        object_cache_bytes,
+        ..half(8 * MIB).allotments
+    };
+    let mut options = small(Sync::Never);
+    options.allotments = allotments(2 * MIB);
+    let keyspace = engine.keyspace("tenant", options).expect("keyspace");
+    let granted = || {
+        let stats = keyspace.stats();
+        let of_files = (
+            stats.block_cache_granted_bytes,
+            stats.write_buffer_granted_bytes,
+        );
+        (stats.cache_granted_bytes, of_files)
+    };
+    set(&keyspace, &key(0), &value(0)).expect("set");
+    assert_eq!(granted(), (2 * MIB, (0, 0)), "as it opens");
+    // A smaller allotment is taken into account by the next step.
+    keyspace.set_allotments(allotments(MIB));
+    let deadline = Instant::now() + NEVER;
+    while granted() != (MIB, (0, 0)) {
+        assert!(Instant::now() < deadline, "{:?}", granted());
+        std::thread::yield_now();
+    }
     engine.shutdown();
 }
 

@@ -87,12 +87,13 @@ impl Memory {
 
     /// What each is granted of `budget` from now on.
     fn grants(&self, budget: Granted, claims: Vec<Claims>) -> Vec<Granted> {
+        if self.shared.is_some() {
+            let objects = claims.iter().map(|claims| claims.objects.allotment);
+            return objects.map(Granted::objects).collect();
+        }
         let divide = |budget: u64, of: fn(&Claims) -> Claim| {
             let claims: Vec<Claim> = claims.iter().map(of).collect();
-            match self.shared {
-                None => lend(budget, &claims).grants,
-                Some(_) => claims.iter().map(|claim| claim.allotment).collect(),
-            }
+            lend(budget, &claims).grants
         };
         let objects = divide(budget.object_cache, |claims| claims.objects);
         let blocks = divide(budget.block_cache, |claims| claims.blocks);

@@ -63,6 +63,14 @@ pub(crate) struct Memory {
 }
 
 impl Granted {
+    /// Of the object cache alone.
+    pub(crate) fn objects(object_cache: u64) -> Granted {
+        Granted {
+            object_cache,
+            ..Granted::default()
+        }
+    }
+
     /// Somebody else has so much.
     pub(crate) fn less(&mut self, other: Granted) {
         self.object_cache = self.object_cache.saturating_sub(other.object_cache);
@@ -107,14 +115,25 @@ impl Memory {
         let granted = match all.get(&id) {
             Some(granted) => *granted,
             None => {
-                let free = |of| self.free(&all, of);
-                Granted {
-                    object_cache: free(|granted| granted.object_cache)
-                        .min(allotments.object_cache_bytes),
-                    block_cache: free(|granted| granted.block_cache)
-                        .min(allotments.block_cache_bytes),
-                    write_buffers: free(|granted| granted.write_buffers)
-                        .min(allotments.write_buffer_bytes),
+                let free = |of, most: u64| self.free(&all, of).min(most);
+                let objects = free(
+                    |granted| granted.object_cache,
+                    allotments.object_cache_bytes,
+                );
+                if buffers.own {
+                    Granted {
+                        object_cache: objects,
+                        block_cache: free(
+                            |granted| granted.block_cache,
+                            allotments.block_cache_bytes,
+                        ),
+                        write_buffers: free(
+                            |granted| granted.write_buffers,
+                            allotments.write_buffer_bytes,
+                        ),
+                    }
+                } else {
+                    Granted::objects(objects)
                 }
             }
         };
