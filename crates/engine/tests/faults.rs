@@ -7,7 +7,8 @@ use bytes::Bytes;
 use common::{commit, engine, get, key, run, set, small, value};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, FileKind, Op};
 use engine::{
-    Access, Blocks, Engine, EngineError, Entry, Keys, Keyspace, KeyspaceOptions, Order, Place, Sync,
+    Access, Allotments, Blocks, Engine, EngineError, Entry, Keys, Keyspace, KeyspaceOptions, Order,
+    Place, Sync,
 };
 use parking_lot::Mutex;
 use std::ops::Bound;
@@ -419,4 +420,27 @@ fn a_write_in_pieces_is_seen_whole_or_not_at_all() {
         done.store(true, Ordering::SeqCst);
         assert!(seen.join().expect("a reader") > 0);
     });
+}
+
+/// While a mended device is tried and does not take all of it, the database is open for reads, with its cache.
+#[test]
+fn a_database_opened_for_reads_alone_has_its_object_cache() {
+    let world = Broken::new();
+    let keyspace = &world.keyspace;
+    keyspace.set_allotments(Allotments::objects(64 << 10));
+    all_there(keyspace, 8, 0, 0);
+    world
+        .stage
+        .set(Some((|io| io.op == Op::Write, Fault::Failed)));
+    let (acknowledged, error) = write_up_to(keyspace, world.before, WRITES_MAX);
+    error.expect("it breaks");
+    // What was cached goes when the database is opened again.
+    while keyspace.stats().cache_bytes > 0 {
+        std::thread::yield_now();
+    }
+    all_there(keyspace, 8, 0, 0);
+    let missed = keyspace.stats().cache_misses;
+    all_there(keyspace, 8, 0, 0);
+    assert_eq!(keyspace.stats().cache_misses, missed);
+    world.mended(acknowledged);
 }

@@ -268,6 +268,16 @@ impl Keyspace {
         opened
     }
 
+    /// For reads while the directory cannot be written.
+    pub(crate) fn open_read_only(&self) -> Result<Db, rocksdb::Error> {
+        let (directory, options) = (&self.directory, &self.options);
+        let opened = self
+            .shared
+            .open_read_only(self.id, directory, options, &self.buffers);
+        self.fit_objects();
+        opened
+    }
+
     /// What a read of something that `seq` wrote adds to its reply. A reply shows only what is decided, whatever the
     /// durability: what it showed would otherwise be gone after a crash, or if the write is refused.
     pub(crate) fn must_wait_for(&self, seq: Seq) -> Seq {

@@ -122,13 +122,7 @@ impl Keyspace {
                     // What is behind the damage would look as if it had never been.
                     return Err(error);
                 }
-                let read_only = self.shared.open_read_only(
-                    self.id,
-                    &self.directory,
-                    &self.options,
-                    &self.buffers,
-                );
-                read_only.map_err(|_| error)
+                self.open_read_only().map_err(|_| error)
             });
             (db, ())
         };
