@@ -19,7 +19,6 @@ mod answer;
 mod apart;
 mod arrival;
 mod balance;
-
 mod command;
 mod commit;
 mod committers;
@@ -259,7 +258,9 @@ impl Core {
     /// Takes no new connection, and closes each as soon as it has nothing under way.
     fn drain(&mut self) {
         self.door = None;
-        self.phase = Phase::Drains;
+        if self.phase == Phase::Serves {
+            self.phase = Phase::Drains;
+        }
         let now = self.shared.options.clock.now();
         for key in self.places.keys() {
             if let Some(connection) = self.places.lift(key) {
