@@ -60,9 +60,10 @@ pub struct Grant<T, const R: usize> {
     pub budget: Cost<R>,
     /// Serve or refuse.
     pub verdict: Verdict,
-    /// Where the discipline keeps shares: whether the principal has had less than its share, this turn included, and is within
-    /// its contract. What orders the work further down should let it go before that of others.
-    pub in_credit: bool,
+    /// What orders the work further down should let it go before that of others: the permit is one of the principal's reserved
+    /// ones, or it is in credit. Where the discipline keeps shares that is: it has had less than its share, this turn included,
+    /// and is within its contract.
+    pub first: bool,
     /// To be settled when the turn is over.
     pub ticket: Ticket,
 }
@@ -197,6 +198,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     fn grant(&mut self, now: Nanos, index: usize, verdict: Verdict, extra: bool) -> Grant<T, R> {
         let in_credit = self.in_credit(index);
         let slot = &mut self.slots[index];
+        let first = in_credit || slot.in_flight < slot.reserved;
         let Some(queued) = slot.queue.pop_front() else {
             unreachable!("only principals with work are in the ready sets");
         };
@@ -250,7 +252,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             waited_ns,
             budget,
             verdict,
-            in_credit,
+            first,
             ticket,
         }
     }

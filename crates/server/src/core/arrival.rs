@@ -6,8 +6,11 @@ use std::time::Duration;
 use mio::Events;
 use policy::Nanos;
 
+use super::stages::handler_threads;
 use super::{accept, mailbox, Core};
 
+/// The kernel counts such sleeps in ms.
+const DOZE: Duration = Duration::from_millis(1);
 /// A look at the poll that took longer was kept from its processor …
 const HELD_NS: Nanos = 20_000;
 /// … unless it had events to hand over; no more than this each.
@@ -59,6 +62,7 @@ impl Core {
         if events.is_empty() && !timeout.is_zero() {
             let waited = self.shared.options.thread_waited;
             let waited_ns = waited();
+            let timeout = self.doze(timeout);
             self.look(events, began, timeout);
             self.processor.slept(self.now - began);
             // It was ready to go on when it was woken; its processor may have had other work.
@@ -78,6 +82,15 @@ impl Core {
             self.look.from = since;
             self.notice(events);
         }
+    }
+
+    /// Sleeps for a moment only while so much is with the handlers that what comes back can be answered together.
+    fn doze(&self, timeout: Duration) -> Duration {
+        if self.handlers.in_flight() <= handler_threads(&self.shared) {
+            return timeout;
+        }
+        self.mailbox().doze();
+        timeout.min(DOZE)
     }
 
     fn look(&mut self, events: &mut Events, began: Nanos, timeout: Duration) {

@@ -130,13 +130,13 @@ impl Core {
 
     fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
         let (permit, principal) = (admitted.permit, admitted.principal);
-        let in_credit = admitted.in_credit;
+        let first = admitted.first;
         let work = match admitted.item {
             Task::Run(work) => work,
             Task::GoOn(key) => return self.go_on(key, permit, now),
             Task::Job(job) => {
                 let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
-                return threads_for(&self.shared, in_credit).submit(Box::new(move || {
+                return threads_for(&self.shared, first).submit(Box::new(move || {
                     let watch = Stopwatch::start(&shared);
                     let then = job(&shared);
                     let worked = watch.read(&shared);
@@ -171,7 +171,7 @@ impl Core {
             }
         }
         let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
-        threads_for(&self.shared, in_credit).submit(Box::new(move || {
+        threads_for(&self.shared, first).submit(Box::new(move || {
             let (key, watch) = (work.key, Stopwatch::start(&shared));
             let ready = match work.attempt(latch, &watch, (&shared, &mailbox)) {
                 Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
@@ -187,7 +187,11 @@ impl Core {
                 worked: watch.read(&shared),
                 then: Some((key, ready)),
             };
-            mailbox.send(Message::Handled(Box::new(handled)));
+            let handled = Message::Handled(Box::new(handled));
+            match first {
+                true => mailbox.send(handled),
+                false => mailbox.send_soon(handled),
+            }
         }));
     }
 
@@ -257,8 +261,8 @@ impl Core {
 }
 
 /// The threads that run what was granted.
-fn threads_for(shared: &Shared, in_credit: bool) -> &Handlers {
-    match in_credit {
+fn threads_for(shared: &Shared, first: bool) -> &Handlers {
+    match first {
         true => shared.engine.first_handlers(),
         false => shared.engine.handlers(),
     }

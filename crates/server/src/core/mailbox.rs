@@ -10,6 +10,9 @@ use mio::{Poll, Token, Waker};
 use super::message::Message;
 use crate::shared::{Cores, News};
 
+/// Mail that can wait lies until there is so much of it: each time a core is woken costs two switches between threads.
+const TOGETHER: usize = 4;
+
 /// The poll token under which a core is nudged; connections never get it.
 pub const NUDGE: Token = Token(usize::MAX);
 
@@ -24,6 +27,8 @@ struct Inner {
     waker: Waker,
     /// True while a nudge is on its way: a burst of messages costs one system call.
     nudged: AtomicBool,
+    /// True while the core sleeps for a moment only: it comes without a nudge.
+    dozes: AtomicBool,
 }
 
 impl Mailbox {
@@ -37,6 +42,7 @@ impl Mailbox {
                 queue: SegQueue::new(),
                 waker: Waker::new(poll.registry(), NUDGE)?,
                 nudged: AtomicBool::new(false),
+                dozes: AtomicBool::new(false),
             }),
         })
     }
@@ -44,6 +50,20 @@ impl Mailbox {
     /// Leaves a message and makes sure that the core comes to read it.
     pub fn send(&self, message: Message) {
         self.inner.queue.push(message);
+        self.nudge();
+    }
+
+    /// Leaves a message that can wait for a moment: a core that dozes is nudged once for some of them.
+    pub fn send_soon(&self, message: Message) {
+        self.inner.queue.push(message);
+        // Written back as it is: whoever sees that the core dozes was here before it woke, and it finds the message.
+        let dozes = self.inner.dozes.fetch_and(true, Ordering::AcqRel);
+        if !dozes || self.inner.queue.len() >= TOGETHER {
+            self.nudge();
+        }
+    }
+
+    fn nudge(&self) {
         if !self.inner.nudged.swap(true, Ordering::AcqRel) {
             // The only failure is a closed poll: the core has stopped and reads nothing any more.
             let _ = self.inner.waker.wake();
@@ -61,9 +81,15 @@ impl Mailbox {
         Ok(())
     }
 
+    /// The core is about to sleep, for a moment at most.
+    pub(super) fn doze(&self) {
+        self.inner.dozes.store(true, Ordering::Release);
+    }
+
     /// Must come before the queue is emptied, or a message sent in between would lie unread.
     pub(super) fn open(&self) {
         self.inner.nudged.store(false, Ordering::Release);
+        self.inner.dozes.swap(false, Ordering::AcqRel);
     }
 
     /// Takes the oldest message.
@@ -76,5 +102,52 @@ impl Mailbox {
 impl Cores for Arc<[Mailbox]> {
     fn tell(&self, core: usize, news: News) {
         self[core].send(Message::News(news));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::Events;
+    use std::time::Duration;
+
+    fn nudged(poll: &mut Poll) -> bool {
+        let mut events = Events::with_capacity(8);
+        poll.poll(&mut events, Some(Duration::ZERO))
+            .expect("a look");
+        !events.is_empty()
+    }
+
+    fn news() -> Message {
+        Message::News(News::Tuned)
+    }
+
+    #[test]
+    fn mail_that_can_wait_wakes_a_core_that_dozes_once_there_is_some_of_it() {
+        let mut poll = Poll::new().expect("a poll");
+        let mailbox = Mailbox::new(&poll).expect("a mailbox");
+        mailbox.doze();
+        for _ in 1..TOGETHER {
+            mailbox.send_soon(news());
+            assert!(!nudged(&mut poll));
+        }
+        mailbox.send_soon(news());
+        assert!(nudged(&mut poll));
+        mailbox.open();
+        assert_eq!(std::iter::from_fn(|| mailbox.take()).count(), TOGETHER);
+    }
+
+    #[test]
+    fn a_core_that_may_sleep_for_long_is_woken_for_any_mail() {
+        let mut poll = Poll::new().expect("a poll");
+        let mailbox = Mailbox::new(&poll).expect("a mailbox");
+        mailbox.doze();
+        mailbox.open();
+        mailbox.send_soon(news());
+        assert!(nudged(&mut poll), "it has woken since");
+        mailbox.open();
+        mailbox.doze();
+        mailbox.send(news());
+        assert!(nudged(&mut poll), "that cannot wait");
     }
 }

@@ -43,15 +43,22 @@ pub fn request_stage(shared: &Shared) -> DispatchOptions<RESOURCES> {
     }
 }
 
-/// The handler stage of one core: its part of the handler threads.
+/// The handler stage of one core: its part of the handler threads. Half as many reads more may be let through and wait for a
+/// thread: one that is done finds the next at hand, where it would sleep until the core has let it through.
 pub fn handler_stage(shared: &Shared) -> DispatchOptions<1> {
-    let permits = (shared.options.engine.handlers / shared.options.cores).max(1) as u32;
+    let threads = handler_threads(shared);
     DispatchOptions {
         discipline: shared.tuning().discipline,
         queue_max: QUEUE_MAX,
         seed: shared.options.seed,
-        ..DispatchOptions::handlers(permits)
+        permits: threads + threads.div_ceil(2),
+        ..DispatchOptions::handlers(threads)
     }
+}
+
+/// Those of all handler threads that are one core's part.
+pub fn handler_threads(shared: &Shared) -> u32 {
+    (shared.options.engine.handlers / shared.options.cores).max(1) as u32
 }
 
 /// What a request can be charged at most: one request for each of its words, and what else happens in its turn.
