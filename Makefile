@@ -96,6 +96,7 @@ bench: ## Every benchmark, each with its baseline beside it
 	@tools/bench.sh
 
 experiments: build ## Published results run again beside their baselines (EXPERIMENT=NAME, QUICK=1)
+	@cargo build --release --locked -p entremet-server --example plain_store
 	"$(ENTREMET)" experiment $(or $(EXPERIMENT),all) $(if $(QUICK),--quick)
 
 clean: ## Remove what the tests built; keep the compiled RocksDB

@@ -38,7 +38,11 @@ run_phase() (
             ;;
         lint) cargo clippy --release --locked --workspace --all-targets -- -D warnings ;;
         tidy) pytest tidy ;;
-        build) cargo build --release --locked -p entremet ;;
+        build)
+            cargo build --release --locked -p entremet
+            # What the experiment disk-speed measures it against.
+            cargo build --release --locked -p entremet-server --example plain_store
+            ;;
         unit)
             cargo test --release --locked --workspace --no-fail-fast
             node --test web/tests/*.test.mjs

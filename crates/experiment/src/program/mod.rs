@@ -7,6 +7,7 @@
 
 mod device;
 mod disk;
+mod disk_speed;
 mod parameters;
 mod plan;
 mod queues;
@@ -56,6 +57,7 @@ fn figures<const N: usize>(figures: [(&str, f64); N]) -> Observed {
 const ALL: &[Program] = &[
     device::INTERFERENCE,
     device::PRICES,
+    disk_speed::DISK_SPEED,
     plan::PLAN,
     queues::QUEUES,
     rein::REIN,

@@ -73,7 +73,7 @@ pub fn place(config: &Table, listen: &str, admin: &str, cores: usize, data: &Pat
 pub fn ready_address(log: &str) -> Option<SocketAddr> {
     let rest = log
         .lines()
-        .find_map(|line| line.strip_prefix("entremet is ready: clients on "))?;
+        .find_map(|line| Some(line.split_once(" is ready: clients on ")?.1))?;
     let end = rest.find([' ', ',']).unwrap_or(rest.len());
     rest[..end].parse().ok()
 }

@@ -35,6 +35,10 @@ const LOOK: Duration = Duration::from_millis(5);
 /// In its folder.
 const CONFIG: &str = "entremet.toml";
 const DATA: &str = "data";
+/// A server that uses less of a processor than this does nothing.
+const QUIET: f64 = 0.02;
+/// Seconds after which one that is never quiet is taken as it is.
+const SETTLE_S: u32 = 60;
 /// Lines of a server's log that an error shows.
 const LAST_WORDS: usize = 10;
 
@@ -51,6 +55,19 @@ pub struct Launch<'a> {
     pub config: &'a Table,
     /// The data directory of a server that has ended: it begins with a copy.
     pub data: Option<&'a Path>,
+}
+
+/// How the store of the usual design is to be started: what it is compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainStore<'a> {
+    /// The binary.
+    pub binary: &'a Path,
+    /// The processors that it may use.
+    pub cores: &'a [usize],
+    /// Event loops.
+    pub threads: usize,
+    /// Size of its block cache, bytes.
+    pub cache_bytes: u64,
 }
 
 /// A running server; dropping it ends it.
@@ -82,13 +99,7 @@ impl Server {
     pub fn entremet(launch: &Launch) -> Result<Self, ExperimentError> {
         let folder = folder()?;
         let path = folder.path().join(CONFIG);
-        let data = folder.path().join(DATA);
-        if let Some(from) = launch.data {
-            copy(from, &data).map_err(|source| ExperimentError::System {
-                what: "copying a server's data",
-                source,
-            })?;
-        }
+        let data = data_in(&folder, launch.data)?;
         let any = config::ANY_PORT;
         let config = config::place(launch.config, any, any, launch.cores.len(), &data);
         fs::write(&path, config.to_string()).map_err(|source| ExperimentError::Output {
@@ -118,21 +129,39 @@ impl Server {
         Ok(())
     }
 
-    /// redis-server with Entremet's own promise (`appendfsync everysec`) on one processor.
+    /// redis-server, or `program` in its place, with Entremet's own promise (`appendfsync everysec`) on one processor.
     ///
     /// # Errors
     /// [`ExperimentError::Server`] with its last words when it does not come up.
-    pub fn redis(core: usize) -> Result<Self, ExperimentError> {
+    pub fn redis(program: &Path, core: usize) -> Result<Self, ExperimentError> {
         let folder = folder()?;
         let address = free_address()?;
-        let mut command = pinned(&[core], Path::new("redis-server"));
+        let mut command = pinned(&[core], program);
         command
             .args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"])
             .args(["--appendonly", "yes", "--appendfsync", "everysec"])
             .args(["--save", "", "--maxclients", "20000"])
             .arg("--dir")
             .arg(folder.path());
-        Self::start(command, Ready::Answer(address), folder, "redis-server")
+        let label = program.file_name().unwrap_or(program.as_os_str());
+        Self::start(
+            command,
+            Ready::Answer(address),
+            folder,
+            &label.to_string_lossy(),
+        )
+    }
+
+    /// A store of the usual design, with a copy of what one that has ended left at `from`.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Server`] with its last words when it does not come up.
+    pub fn plain(store: &PlainStore, from: Option<&Path>) -> Result<Self, ExperimentError> {
+        let folder = folder()?;
+        let data = data_in(&folder, from)?;
+        let mut command = store.command("serve", &data);
+        command.args([store.threads.to_string(), store.cache_bytes.to_string()]);
+        Self::start(command, Ready::Line, folder, "plain store")
     }
 
     fn start(
@@ -265,9 +294,31 @@ impl Server {
         process::cpu_s(self.pid()).unwrap_or(0.0)
     }
 
+    /// Waits until it has had nothing to do for a second, such as compacting what was stored; for a minute at most.
+    pub fn settle(&self) {
+        let mut before = self.cpu_s();
+        for _ in 0..SETTLE_S {
+            std::thread::sleep(Duration::from_secs(1));
+            let now = self.cpu_s();
+            if now - before < QUIET {
+                return;
+            }
+            before = now;
+        }
+    }
+
     /// Resident memory, bytes; 0 when it is gone.
     pub fn resident_bytes(&self) -> u64 {
         process::resident_bytes(self.pid()).unwrap_or(0)
+    }
+}
+
+impl PlainStore<'_> {
+    /// To do this with the files at `data`, on its processors.
+    pub fn command(&self, what: &str, data: &Path) -> Command {
+        let mut command = pinned(self.cores, self.binary);
+        command.arg(what).arg(data);
+        command
     }
 }
 
@@ -285,6 +336,18 @@ fn answers(address: SocketAddr) -> bool {
     let answer = Control::connect(address, &Identity::default(), READY)
         .and_then(|mut control| control.command(&[b"PING"]));
     matches!(answer, Ok(None))
+}
+
+/// Where a server in this folder keeps its data: a copy of those at `from`, or none yet.
+fn data_in(folder: &tempfile::TempDir, from: Option<&Path>) -> Result<PathBuf, ExperimentError> {
+    let data = folder.path().join(DATA);
+    if let Some(from) = from {
+        copy(from, &data).map_err(|source| ExperimentError::System {
+            what: "copying a server's data",
+            source,
+        })?;
+    }
+    Ok(data)
 }
 
 fn folder() -> Result<tempfile::TempDir, ExperimentError> {

@@ -46,7 +46,7 @@ impl Measure {
     ];
 }
 
-/// What a measured value is divided by; what is not given is as on the other side.
+/// What a measured value is divided by, or lessened by; what is not given is as on the other side.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
     /// Another variant.
@@ -57,6 +57,8 @@ pub struct Side {
     pub choice: Option<Choice>,
     /// Instead of one variant and point.
     pub best_of: Option<BestOf>,
+    /// Subtracts it instead.
+    pub less: bool,
 }
 
 /// The best of a sweep: of some variants at some points.
@@ -146,6 +148,9 @@ impl Query {
                 best.ok_or("it is compared with the best of none")?
             }
         };
+        if side.less {
+            return finite(above - below, "the difference");
+        }
         if below == 0.0 {
             return Err("what it is compared with is zero".into());
         }

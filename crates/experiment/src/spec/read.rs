@@ -256,6 +256,7 @@ fn query(reader: &Reader) -> Query {
             point: inner.text("point"),
             choice: Some(self::choice(&inner, &choice)),
             best_of: best_of(&inner),
+            less: inner.flag("less").unwrap_or(false),
         };
         inner.finish();
         side

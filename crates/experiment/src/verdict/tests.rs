@@ -231,3 +231,13 @@ fn the_best_of_a_sweep_is_what_a_figure_is_divided_by() {
         assert_eq!(measured(best), ratio, "{best}");
     }
 }
+
+#[test]
+fn what_is_beyond_something_else_is_a_difference() {
+    let text = "[[verdict]]\ntarget = \"as much\"\nvariant = \"fair\"\npoint = \"a\"\nmeasure = \"value\"\n\
+                against = { variant = \"fifo\", less = true }\nbound = \"<= -30\"\n";
+    let experiment = crate::spec::made(&["fifo", "fair"], &["a", "b"], text);
+    let judged = judge(&experiment, &runs(&[(60.0, 60.0)]), Extent::default()).expect("judged");
+    assert_eq!(judged[0].measured.as_ref().expect("measured").median, -30.0);
+    assert_eq!(judged[0].judgement, Judgement::Pass);
+}

@@ -16,7 +16,7 @@ use workload::source::{Curve, CurveSource};
 
 use crate::load::{fill, shoot, stream, ClosedStream, GETS, KEY_BYTES, PUTS};
 use crate::rows::{median, Bound, Row, Rows};
-use crate::server::{pin_client, pinned, Server};
+use crate::server::{pin_client, pinned, Server, REDIS};
 use crate::Setup;
 
 const KEYS: u64 = 100_000;
@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 50;
 const OPEN_PER_S: f64 = 300_000.0;
 
 pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
-    let redis = Server::redis(setup.server_core)?;
+    let redis = Server::redis(Path::new(REDIS), setup.server_core)?;
     pin_client(&[setup.client_core]);
     let of = |shares, depth| {
         let (load, value) = ((CONNECTIONS, depth), Sizes::Constant(1024));

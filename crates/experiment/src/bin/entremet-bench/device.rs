@@ -5,8 +5,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
 
 use experiment::ExperimentError;
 use toml::Table;
@@ -22,10 +20,6 @@ const TENANT: &str = "bench";
 /// Fifty times the block cache where gets go to the disk, and an object cache of next to nothing.
 const KEYS: u64 = 400_000;
 const VALUE: Sizes = Sizes::Constant(1024);
-/// A server that uses less of a processor than this does nothing.
-const QUIET: f64 = 0.02;
-/// Seconds after which one that is never quiet is taken as it is.
-const SETTLE_S: u32 = 60;
 /// Runs in which every block of the data is read several times.
 const WARM_UPS: u32 = 2;
 /// Times that the disk is calibrated at most: a machine that does something else meanwhile has no plausible results.
@@ -59,11 +53,12 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
         // The same files for both: how many a get looks into, and what is in memtables, is worth several percent.
         let mut filled = start(setup, "entremet", (block_cache, None), None)?;
         fill(setup, &filled, &streams(8, 1))?;
-        settle(&filled);
+        // Behind a stage compaction takes longer, and the processor it takes would count as a cost of gets.
+        filled.settle();
         filled.end();
         let begin = |label, profile| {
             let server = start(setup, label, (block_cache, profile), Some(&filled.data()))?;
-            settle(&server);
+            server.settle();
             // Brings into the block cache what fits there: a get that goes to the disk costs as much as five that do not.
             for _ in 0..WARM_UPS {
                 shoot(setup, &server, &streams(32, 16))?;
@@ -168,20 +163,6 @@ fn start(
         cache_mib: 0,
     };
     entremet.start_with(setup, &more, data)
-}
-
-/// Waits until what was stored is compacted: behind a stage that takes longer, and the processor it takes would count as a
-/// cost of gets.
-fn settle(server: &Server) {
-    let mut before = server.cpu_s();
-    for _ in 0..SETTLE_S {
-        sleep(Duration::from_secs(1));
-        let now = server.cpu_s();
-        if now - before < QUIET {
-            return;
-        }
-        before = now;
-    }
 }
 
 fn streams(connections: usize, depth: usize) -> Vec<ClosedStream> {

@@ -1,5 +1,6 @@
 //! What an idle tenant and an idle connection cost, and that thousands of connections are held.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use experiment::ExperimentError;
@@ -9,7 +10,7 @@ use workload::client::Identity;
 use workload::WorkloadError;
 
 use crate::rows::{Bound, Row, Rows};
-use crate::server::{identity, Entremet, Server, Tenant};
+use crate::server::{identity, Entremet, Server, Tenant, REDIS};
 use crate::Setup;
 
 const TENANTS: usize = 1_000;
@@ -121,7 +122,7 @@ fn connections(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let server = start(setup, 1)?;
     let (alive, each) = hold(&server, &identity("tenant0"))?;
     drop(server);
-    let redis = Server::redis(setup.server_core)?;
+    let redis = Server::redis(Path::new(REDIS), setup.server_core)?;
     let (redis_alive, redis_each) = hold(&redis, &Identity::default())?;
     let sides = format!("entremet {each:.1} KiB; redis {redis_each:.1} KiB");
     let row = Row::new("idle connection, KiB", Bound::AtMost(20.0), vec![each]);

@@ -12,6 +12,9 @@ pub use experiment::server::{pinned, Server};
 
 use crate::Setup;
 
+/// Debian's, on the path.
+pub const REDIS: &str = "redis-server";
+
 /// A tenant as configured: name and weight.
 pub type Tenant = (String, u32);
 

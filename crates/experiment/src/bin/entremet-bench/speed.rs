@@ -1,4 +1,6 @@
-//! Speed on the same cores as redis-server under the same promise, data in memory.
+//! Speed on the same cores as redis-server, and Valkey where it is found, under the same promise, data in memory.
+
+use std::path::{Path, PathBuf};
 
 use experiment::ExperimentError;
 use serde_json::json;
@@ -7,56 +9,127 @@ use workload::report::rate;
 
 use crate::load::{fill, shoot, stream, ClosedStream, Shot, GETS, PUTS};
 use crate::rows::{median, Bound, Row, Rows};
-use crate::server::{identity, pin_client, Entremet, Server};
+use crate::server::{identity, pin_client, Entremet, Server, REDIS};
 use crate::Setup;
 
 const KEYS: u64 = 100_000;
 const CONNECTIONS: usize = 50;
-const VALUE: Sizes = Sizes::Constant(1024);
 const TENANT: &str = "bench";
 
-/// Name, class, depth, least ratio.
-type Case = (&'static str, Shares, usize, f64);
+/// One cell: what is asked, how many requests are sent at once, and bytes of a value.
+struct Case {
+    class: &'static str,
+    shares: Shares,
+    depth: usize,
+    value_bytes: u32,
+}
 
-const ONE_CORE: [Case; 4] = [
-    ("GET P=1, 1 core", GETS, 1, 1.0),
-    ("GET P=16, 1 core", GETS, 16, 0.6),
-    ("SET P=1, 1 core", PUTS, 1, 0.8),
-    ("SET P=16, 1 core", PUTS, 16, 0.5),
-];
-const TWO_CORES: Case = ("GET P=1, 2 cores", GETS, 1, 1.6);
+/// Of one core each: at least as fast as the other.
+const DEPTHS: [usize; 2] = [1, 16];
+const SIZES: [u32; 2] = [3, 1024];
+const CLASSES: [(&str, Shares); 2] = [("GET", GETS), ("SET", PUTS)];
+const ONE_CORE: f64 = 1.0;
+const TWO_CORES: f64 = 1.6;
 
 /// Object cache of each tenant, MiB: everything fits.
 const CACHE_MIB: u64 = 512;
 
 pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
-    let redis = Server::redis(setup.server_core)?;
-    fill(setup, &redis, &streams(true, GETS, 1))?;
-    let wanted: Vec<&Case> = ONE_CORE.iter().filter(|case| rows.wants(case.0)).collect();
-    if !wanted.is_empty() {
-        let ours = start(setup, vec![setup.server_core])?;
-        for case in wanted {
-            let both = [setup.client_core];
-            compare(setup, rows, case, (&ours, &redis), (&both, &both))?;
+    let mut rivals = vec![("redis", PathBuf::from(REDIS))];
+    rivals.extend(valkey().map(|program| ("valkey", program)));
+    for (rival, program) in &rivals {
+        for value_bytes in SIZES {
+            one_core(setup, rows, (rival, program), value_bytes)?;
         }
     }
-    if rows.wants(TWO_CORES.0) && setup.server_core != setup.client_core {
-        // Two cores are all that a small machine has: the client shares them with the server, so
-        // that the ratio understates what the server could do with both.
-        let cores = vec![setup.server_core, setup.client_core];
-        let ours = start(setup, cores.clone())?;
-        compare(
-            setup,
-            rows,
-            &TWO_CORES,
-            (&ours, &redis),
-            (&cores, &[setup.client_core]),
-        )?;
+    two_cores(setup, rows)
+}
+
+fn one_core(
+    setup: &Setup,
+    rows: &mut Rows,
+    (rival, program): (&str, &Path),
+    value_bytes: u32,
+) -> Result<(), ExperimentError> {
+    let cells = DEPTHS.map(|depth| CLASSES.map(|class| Case::of(class, depth, value_bytes)));
+    let cases = cells.as_flattened().iter();
+    let wanted: Vec<&Case> = cases.filter(|case| rows.wants(&case.name(rival))).collect();
+    let Some(any) = wanted.first() else {
+        return Ok(());
+    };
+    let theirs = Server::redis(program, setup.server_core)?;
+    fill(setup, &theirs, &any.streams(true))?;
+    let ours = start(setup, vec![setup.server_core], any)?;
+    let clients = [setup.client_core];
+    for case in wanted {
+        let row = (case, &*case.name(rival), ONE_CORE);
+        compare(setup, rows, row, (&ours, &theirs), (&clients, &clients))?;
     }
     Ok(())
 }
 
-fn start(setup: &Setup, cores: Vec<usize>) -> Result<Server, ExperimentError> {
+/// Two cores are all that a small machine has: the client shares them with the server, so that the ratio understates what the
+/// server could do with both.
+fn two_cores(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
+    let case = Case::of(CLASSES[0], 1, 1024);
+    let name = "GET P=1 1024 B, 2 cores / redis";
+    if !rows.wants(name) || setup.server_core == setup.client_core {
+        return Ok(());
+    }
+    let cores = vec![setup.server_core, setup.client_core];
+    let redis = Server::redis(Path::new(REDIS), setup.server_core)?;
+    fill(setup, &redis, &case.streams(true))?;
+    let ours = start(setup, cores.clone(), &case)?;
+    let clients = (&cores[..], &[setup.client_core][..]);
+    let row = (&case, name, TWO_CORES);
+    compare(setup, rows, row, (&ours, &redis), clients)
+}
+
+/// Where Valkey is, if it is on this machine: `$VALKEY_SERVER`, or on the path.
+fn valkey() -> Option<PathBuf> {
+    let named = std::env::var_os("VALKEY_SERVER").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = std::env::split_paths(&path).map(|folder| folder.join("valkey-server"));
+    let there = named.or_else(|| found.find(|program| program.exists()));
+    if there.is_none() {
+        println!("valkey-server is not there: not compared (say where it is in VALKEY_SERVER)");
+    }
+    there
+}
+
+impl Case {
+    fn of((class, shares): (&'static str, Shares), depth: usize, value_bytes: u32) -> Self {
+        Self {
+            class,
+            shares,
+            depth,
+            value_bytes,
+        }
+    }
+
+    fn name(&self, rival: &str) -> String {
+        let Self {
+            class,
+            depth,
+            value_bytes,
+            ..
+        } = self;
+        format!("{class} P={depth} {value_bytes} B, 1 core / {rival}")
+    }
+
+    /// `redis`: without tenants.
+    fn streams(&self, redis: bool) -> Vec<ClosedStream> {
+        let identity = if redis {
+            Default::default()
+        } else {
+            identity(TENANT)
+        };
+        let (load, value) = ((CONNECTIONS, self.depth), Sizes::Constant(self.value_bytes));
+        vec![stream(identity, load, self.shares, KEYS, value)]
+    }
+}
+
+fn start(setup: &Setup, cores: Vec<usize>, case: &Case) -> Result<Server, ExperimentError> {
     let tenants = vec![(TENANT.to_string(), 1)];
     let options = Entremet {
         label: "entremet",
@@ -66,32 +139,23 @@ fn start(setup: &Setup, cores: Vec<usize>) -> Result<Server, ExperimentError> {
         cache_mib: CACHE_MIB,
     };
     let server = options.start(setup)?;
-    fill(setup, &server, &streams(false, GETS, 1))?;
+    fill(setup, &server, &case.streams(false))?;
     Ok(server)
-}
-
-fn streams(redis: bool, shares: Shares, depth: usize) -> Vec<ClosedStream> {
-    let identity = if redis {
-        Default::default()
-    } else {
-        identity(TENANT)
-    };
-    vec![stream(identity, (CONNECTIONS, depth), shares, KEYS, VALUE)]
 }
 
 fn compare(
     setup: &Setup,
     rows: &mut Rows,
-    (name, shares, depth, least): &Case,
+    (case, name, least): (&Case, &str, f64),
     (ours, redis): (&Server, &Server),
     (our_client, redis_client): (&[usize], &[usize]),
 ) -> Result<(), ExperimentError> {
     let (mut shots, mut baseline) = (Vec::new(), Vec::new());
     for _ in 0..setup.repeats {
         pin_client(our_client);
-        shots.push(shoot(setup, ours, &streams(false, *shares, *depth))?);
+        shots.push(shoot(setup, ours, &case.streams(false))?);
         pin_client(redis_client);
-        baseline.push(shoot(setup, redis, &streams(true, *shares, *depth))?);
+        baseline.push(shoot(setup, redis, &case.streams(true))?);
     }
     let ratios = shots
         .iter()
@@ -122,7 +186,7 @@ fn compare(
     let sides = format!("{}; {}", side("entremet", &shots), side("redis", &baseline));
     let figures = json!({ "entremet": figures(&shots), "redis": figures(&baseline) });
     rows.add(
-        Row::new(*name, Bound::AtLeast(*least), ratios)
+        Row::new(name, Bound::AtLeast(least), ratios)
             .sides(sides)
             .figures(figures),
     );
