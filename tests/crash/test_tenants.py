@@ -79,7 +79,7 @@ def test_a_torn_change_is_dropped_and_a_damaged_one_refuses_to_start(tmp_path):
     server.start()
     with server.wire(OPERATOR) as wire:
         assert weights(wire) == {"api": 2.0, "web": 2.0}
-    assert "cut short by a crash" in server.said()
+    server.says("cut short by a crash")
     server.kill()
     journal.write_bytes(b"x" + whole)
     with pytest.raises(StartFailed, match="tenants.jsonl is damaged"):
@@ -97,7 +97,7 @@ def test_hashes_of_passwords_are_the_servers_alone(tmp_path):
         server.kill()
         files[0].chmod(0o644)
         server.start()
-        assert modes(files) == [0o600] and "others could read this file (mode 644)" in server.said()
+        assert modes(files) == [0o600] and server.says("others could read this file (mode 644)")
         with server.wire(OPERATOR) as wire:
             for weight in range(300):
                 wire.ask("ENTREMET", "TENANT", "SET", "web", "WEIGHT", f"{weight + 1}")

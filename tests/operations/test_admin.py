@@ -82,7 +82,7 @@ def test_beyond_loopback_it_must_have_one(start, token_file):
     with pytest.raises(StartFailed, match="is open to the network, and whoever reaches it may read all metrics without a token"):
         start(config_text=config)
     server = start(config_text=config.replace("[[tenant]]", f'admin_token_file = "{token_file}"\n[[tenant]]', 1))
-    assert "the token travels readable" in server.said()
+    server.says("the token travels readable")
 
 
 def test_without_tenants_nobody_can_connect_from_elsewhere(start):
@@ -94,7 +94,7 @@ def test_top_asks_by_tls(start, tmp_path, token_file):
     cert, key = certificate(tmp_path, "admin")
     options = f'admin_token_file = "{token_file}"\nadmin_tls = {{ cert = "{cert}", key = "{key}" }}'
     server = start(server_options=options)
-    assert f"admin on https://127.0.0.1:{server.admin_port}" in server.said()
+    server.says(f"admin on https://127.0.0.1:{server.admin_port}")
     trusting = ssl.create_default_context(cafile=cert)
     assert fetch(server, "/metrics", bearer(TOKEN), trusting)[0] == 200
     assert "alpha" in top(server, "--token-file", token_file, "--ca", cert).stdout
@@ -129,7 +129,7 @@ def test_certificates_are_exchanged_by_a_reload_and_bad_ones_are_not_taken(start
     put(first, cert, key)
     options = f'[server.tls]\nlisten = "127.0.0.1:{port}"\ncert = "{cert}"\nkey = "{key}"\n[server.admin_tls]'
     server = start(server_options=options)
-    assert "the certificate of clients expires on " in server.said()
+    server.says("the certificate of clients expires on ")
     unverified = ssl._create_unverified_context()  # noqa: S323
     assert shown(server, port) == shown(server, server.admin_port) == text(first)
     before = expiries(server, unverified)

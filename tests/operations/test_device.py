@@ -37,7 +37,7 @@ def test_a_disk_that_is_not_scheduled_is_in_doubt(start):
     server = start()
     told = api(server, "/api/server")
     assert "device" not in told and "device.profile is not set" in told["device_doubt"]
-    assert "device.profile is not set" in server.said()
+    server.says("device.profile is not set")
     with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/metrics", timeout=10) as answer:
         assert b"\nentremet_device_in_doubt 1\n" in answer.read()
 
