@@ -79,7 +79,7 @@ def test_tenants_are_shown_sorted_and_can_be_opened(top):
     terminal = top()
     terminal.wait_for("tenant", "req/s", "quiet", "request", "q end")
     eventually(lambda: row(terminal, "web") and row(terminal, "web")[2] != "·")
-    assert order(terminal)[0] == "web", "by rate"
+    eventually(lambda: order(terminal)[0] == "web", what="by rate")
     terminal.type("s" * 12)  # thirteen columns on is the one before
     terminal.type("r")
     terminal.type("/ui\r")
