@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use crate::draw::{Class, Draw, Ttl};
-use crate::rng::{mix64, Rng};
+use crate::rng::Rng;
+use policy::generator::mix64;
 
 /// Key lengths outside this range are clamped into it: 16 hexadecimal digits carry the key number.
 const KEY_BYTES: std::ops::RangeInclusive<u16> = 16..=255;

@@ -7,11 +7,12 @@ use super::{Copied, Event, World};
 use crate::prices::Prices;
 use crate::spec::{Noise, Service, Spec};
 use policy::dispatch::{DispatchOptions, Grant, Meter, Next, Ordered, Ticket, Verdict};
+use policy::generator::mix64;
 use policy::multiget::Options;
 use policy::replica::Feedback;
 use policy::{Cost, Nanos, PrincipalId, Promise};
 use std::collections::BTreeMap;
-use workload::rng::{mix64, Rng};
+use workload::rng::Rng;
 
 /// Bytes in, requests, bytes out, and nanoseconds of a permit.
 pub(super) const R: usize = 4;

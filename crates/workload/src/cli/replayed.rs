@@ -14,8 +14,8 @@ use crate::client::{drive, preload, resolve, Identity};
 use crate::error::WorkloadError;
 use crate::replay::{self, Replay, Settings};
 use crate::report::{self, figures};
-use crate::rng::mix64;
 use crate::trace;
+use policy::generator::mix64;
 
 /// How long the last replies are waited for.
 const DRAIN: Duration = Duration::from_secs(5);

@@ -14,10 +14,11 @@ use crate::client::{Identity, Target};
 use crate::draw::{Asks, Counts, Mixture, Popularity, Sizes, Ttl};
 use crate::error::WorkloadError;
 use crate::replay::{self, Settings};
-use crate::rng::{mix64, Rng};
+use crate::rng::Rng;
 use crate::source::{CurveSource, Delayed};
 use crate::trace::{self, meta, multiget, rate, synthetic};
 
+use policy::generator::mix64;
 /// A scenario ready to run.
 pub struct Built {
     /// What to send.
