@@ -7,6 +7,7 @@
 
 mod device;
 mod disk;
+mod levels;
 mod parameters;
 mod plan;
 mod queues;
