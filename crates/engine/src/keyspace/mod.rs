@@ -24,6 +24,7 @@ use crate::memory::shard::Shard;
 use crate::{record, EngineError, KeyspaceOptions, Seq, Sync, Waiter};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
@@ -307,9 +308,10 @@ impl Keyspace {
     /// Has the processor fetch what memory knows of some keys, which are about to be asked for one after the other. Together that takes
     /// hardly longer than for one of them.
     pub fn look_ahead(&self, keys: &[&[u8]]) {
-        let mut shards = self.lock_for(keys);
-        let glances = keys.iter().map(|key| {
-            let shard = shard_mut(&mut shards, self.shard_of(key));
+        let indices: SmallVec<[u32; 16]> = keys.iter().map(|key| self.shard_of(key)).collect();
+        let mut shards = self.lock_shards(indices.iter().copied());
+        let glances = keys.iter().zip(&indices).map(|(key, index)| {
+            let shard = shard_mut(&mut shards, *index);
             shard.map_or(0, |shard| shard.glance(key))
         });
         std::hint::black_box(glances.fold(0, |all, one| all ^ one));
