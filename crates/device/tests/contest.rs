@@ -41,8 +41,9 @@ fn the_floor_is_below_what_mixes_leave() {
     let sweep = sweep();
     let max_per_s = sweep.costs(Rule::Exact).expect("prices").max_per_s();
     // Small reads beside medium writes are the thesis's valley.
-    let sizes: (&[u64], &[u64]) = (&[KIB], &[32 * KIB, 64 * KIB]);
-    let valley = sweep.capacity(Mix::Reads(75), sizes, 0).expect("prices");
+    let valley = sweep
+        .capacity(Mix::Reads(75), &[KIB], &[32 * KIB, 64 * KIB], 0)
+        .expect("prices");
     assert!(
         least(valley.iter().copied()) >= sweep.measured().floor_per_s,
         "{valley:?}"
@@ -52,7 +53,7 @@ fn the_floor_is_below_what_mixes_leave() {
         "{valley:?}"
     );
     let calm = sweep
-        .capacity(Mix::Halves, (&[4 * KIB], &[4 * KIB]), 0)
+        .capacity(Mix::Halves, &[4 * KIB], &[4 * KIB], 0)
         .expect("prices");
     assert!(calm[0] > 0.9 * max_per_s, "{calm:?}");
 }

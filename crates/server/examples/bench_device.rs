@@ -284,7 +284,7 @@ fn run<R>(
             Outcome::Full => keyspace.wait_room(waiter),
             Outcome::Disk => match keyspace.latch(&keys, waiter) {
                 Some(latch) => {
-                    match keyspace.run((&latch, engine::Place::Handler), 1, &mut command) {
+                    match keyspace.run(&latch, engine::Place::Handler, 1, &mut command) {
                         Ok((reply, _)) => return reply,
                         Err(error) => panic!("{error}"),
                     }

@@ -136,7 +136,8 @@ impl Sweep {
     pub fn capacity(
         &self,
         mix: Mix,
-        (reads, writes): (&[u64], &[u64]),
+        reads: &[u64],
+        writes: &[u64],
         sigma_bytes: u64,
     ) -> Result<Vec<f64>, DeviceError> {
         let costs = self.costs(Rule::Exact)?;

@@ -79,7 +79,7 @@ pub fn run<R>(
             Outcome::Busy => keyspace.wait(keys, waiter()),
             Outcome::Full => keyspace.wait_room(waiter()),
             Outcome::Disk => match keyspace.latch(keys, waiter()) {
-                Some(latch) => match keyspace.run((&latch, Place::Apart), now_ms, &mut f) {
+                Some(latch) => match keyspace.run(&latch, Place::Apart, now_ms, &mut f) {
                     Err(EngineError::Full) => keyspace.wait_room(waiter()),
                     ended => return ended,
                 },

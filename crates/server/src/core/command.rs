@@ -105,7 +105,7 @@ impl Core {
         }
         match spec.handler {
             Handler::Data(_) if fits_turn(&args) => self.data(key, connection, spec, args, used),
-            Handler::Session(command) => self.session(key, connection, (spec, command), args, used),
+            Handler::Session(command) => self.session(key, connection, spec, command, args, used),
             Handler::Data(_)
             | Handler::Keyspace(_)
             | Handler::KeyspaceWriter(_)

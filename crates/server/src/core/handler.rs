@@ -151,11 +151,8 @@ impl Core {
             }
         };
         if work.unit.is_long() {
-            return apart::begin(
-                (work, permit, None),
-                now,
-                (&self.shared, self.mailbox().clone()),
-            );
+            let mailbox = self.mailbox().clone();
+            return apart::begin(work, permit, None, now, &self.shared, mailbox);
         }
         let mut latch = None;
         if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
@@ -173,12 +170,12 @@ impl Core {
         let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
         threads_for(&self.shared, in_credit).submit(Box::new(move || {
             let (key, watch) = (work.key, Stopwatch::start(&shared));
-            let ready = match work.attempt(latch, &watch, (&shared, &mailbox)) {
+            let ready = match work.attempt(latch, &watch, &shared, &mailbox) {
                 Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
                 Attempt::Waits(unit) => Ready::Waits(unit),
                 Attempt::Long(work, latch) => {
                     let begin = watch.began();
-                    return apart::begin((*work, permit, latch), begin, (&shared, mailbox));
+                    return apart::begin(*work, permit, latch, begin, &shared, mailbox);
                 }
             };
             let handled = Handled {

@@ -110,7 +110,7 @@ impl Node {
         };
         Node {
             stage: Ordered::new(options, order),
-            disk: device.map(|(device, prices)| Disk::new(device, prices, QUEUE_MAX, (spec, seed))),
+            disk: device.map(|(device, prices)| Disk::new(device, prices, QUEUE_MAX, spec, seed)),
             tenants: BTreeMap::new(),
             before: Vec::new(),
             capacity_per_s: capacity,

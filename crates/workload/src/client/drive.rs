@@ -316,7 +316,7 @@ impl Drive {
                 lane.catch_up(now_ns, fleet, recorder, &mut self.lag);
                 self.news.extend(lane.advance(fleet, now_ns, false)?);
             }
-            lane.send_due((now_ns, until_ns), fleet, recorder, &mut self.lag);
+            lane.send_due(now_ns, until_ns, fleet, recorder, &mut self.lag);
             self.schedule.enter(index, lane.due_ns());
         }
         Ok(self.schedule.next_ns())

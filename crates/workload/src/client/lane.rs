@@ -35,7 +35,7 @@ pub(crate) struct Lane {
 impl Lane {
     /// A lane whose first stage has not begun.
     pub(crate) fn new(index: usize, stream: Stream) -> Self {
-        let still = Stage::new(0, (0, 16), Pace::Still);
+        let still = Stage::still();
         Self {
             index,
             label: stream.label,
@@ -80,7 +80,7 @@ impl Lane {
     ) {
         let end_ns = until_ns.min(self.changes_ns());
         while self.next.is_some_and(|next| next.at_ns < end_ns) {
-            self.send_due((end_ns, end_ns), fleet, recorder, lag);
+            self.send_due(end_ns, end_ns, fleet, recorder, lag);
         }
     }
 
@@ -151,7 +151,8 @@ impl Lane {
     /// Sends what is due by `now_ns` and before `until_ns`, of an open loop.
     pub(crate) fn send_due(
         &mut self,
-        (now_ns, until_ns): (u64, u64),
+        now_ns: u64,
+        until_ns: u64,
         fleet: &mut Fleet,
         recorder: &mut Recorder,
         lag: &mut Latency,

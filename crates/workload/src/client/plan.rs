@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Identity;
-use crate::draw::{Asks, Mixture};
-use crate::encode::KeyText;
+use crate::draw::Mixture;
 use crate::source::Source;
 
+pub use crate::encode::KeyText;
 pub use crate::scenario::Handshake;
 
 /// A run. Its clock begins with the warm-up; what is measured begins after that.
@@ -66,23 +66,27 @@ pub struct Stage {
     /// How they treat the server.
     pub manners: Manners,
     /// How keys look.
-    pub(crate) text: KeyText,
+    pub text: KeyText,
     /// When requests leave.
     pub pace: Pace,
 }
 
 impl Stage {
-    /// A stage from the beginning of the run, with good manners. `key_seed` fixes the keys' text: streams with different
-    /// seeds never meet in a key. Keys have `key_bytes` bytes (clamped to 16..=255).
-    pub fn new(connections: usize, (key_seed, key_bytes): (u64, u16), pace: Pace) -> Self {
+    /// A stage from the beginning of the run, with good manners.
+    pub fn new(connections: usize, text: KeyText, pace: Pace) -> Self {
         Self {
             what: "begins".into(),
             from_ns: 0,
             connections,
             manners: Manners::default(),
-            text: KeyText::new(key_seed, key_bytes),
+            text,
             pace,
         }
+    }
+
+    /// No connections and no requests.
+    pub fn still() -> Self {
+        Self::new(0, KeyText::new(0, 0), Pace::Still)
     }
 }
 
@@ -107,10 +111,10 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// A closed loop; `random` fixes value sizes and the sequence of requests.
-    pub fn closed(random: (u64, u64), asks: Asks, depth: usize) -> Self {
+    /// A closed loop.
+    pub fn closed(mixture: Mixture, depth: usize) -> Self {
         Self::Closed {
-            mixture: Box::new(Mixture::new(random, asks)),
+            mixture: Box::new(mixture),
             depth: depth.max(1),
         }
     }

@@ -1,5 +1,6 @@
 //! From a scenario to the plan of a run.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::behaviour::{
 };
 use super::{Load, Scenario, Tenant};
 use crate::arrivals::{Arrivals, Crowd, Curve, Profile};
-use crate::client::plan::{Handshake, Manners, Pace, Plan, Stage, Stream};
+use crate::client::plan::{Handshake, KeyText, Manners, Pace, Plan, Stage, Stream};
 use crate::client::preload::Keyspace;
 use crate::client::{Identity, Target};
 use crate::draw::{Asks, Counts, Mixture, Popularity, Sizes, Ttl};
@@ -17,8 +18,8 @@ use crate::replay::{self, Settings};
 use crate::rng::Rng;
 use crate::source::{CurveSource, Delayed};
 use crate::trace::{self, meta, multiget, rate, synthetic};
-
 use policy::generator::mix64;
+
 /// A scenario ready to run.
 pub struct Built {
     /// What to send.
@@ -79,9 +80,7 @@ fn union(keyspaces: Vec<Keyspace>) -> Vec<Keyspace> {
     let mut kept: Vec<Keyspace> = Vec::new();
     for keyspace in keyspaces {
         let same = |other: &&mut Keyspace| {
-            other.seed == keyspace.seed
-                && other.key_bytes == keyspace.key_bytes
-                && other.identity == keyspace.identity
+            other.text == keyspace.text && other.identity == keyspace.identity
         };
         match kept.iter_mut().find(same) {
             Some(other) if other.count < keyspace.count => *other = keyspace,
@@ -143,7 +142,7 @@ impl Builder<'_> {
                 continue;
             }
             let stream = hash(hash(self.scenario.seed, &tenant.name), &load.name) ^ place as u64;
-            let span = (from_ns, until_ns);
+            let span = from_ns..until_ns;
             let mut stage = self.stage(tenant, behaviour, identity, stream, span, preload)?;
             stage.what = match &behaviour.misbehave {
                 Some(way) => format!("misbehaves: {way}"),
@@ -154,7 +153,7 @@ impl Builder<'_> {
             stages.push(stage);
         }
         if load.until.is_some() {
-            let mut last = Stage::new(0, (0, 16), Pace::Still);
+            let mut last = Stage::still();
             (last.from_ns, last.what) = (leaves_ns, "leaves".into());
             stages.push(last);
         }
@@ -167,12 +166,13 @@ impl Builder<'_> {
         behaviour: &Behaviour,
         identity: &Identity,
         stream: u64,
-        (from_ns, until_ns): (u64, u64),
+        span_ns: Range<u64>,
         preload: &mut Vec<Keyspace>,
     ) -> Result<Stage, WorkloadError> {
         let keys = &behaviour.keys;
         let key_seed = hash(hash(self.scenario.seed, &tenant.name), &keys.space);
-        let mut key_bytes = keys.bytes;
+        let mut text = KeyText::new(key_seed, keys.bytes);
+        let from_ns = span_ns.start;
         let pace = if let Sent::Open {
             arrivals: Due::Trace(traced),
             outstanding,
@@ -188,24 +188,24 @@ impl Builder<'_> {
             };
             let replay = replay::stream(&traced.name, &settings)?;
             self.note(replay.synthesised, &traced.name);
-            key_bytes = replay.key_bytes;
+            text = KeyText::new(key_seed, replay.key_bytes);
             if keys.preload {
                 let entries = replay.source.population().into_iter();
-                preload.push(Keyspace::new(identity, (key_seed, key_bytes), entries));
+                preload.push(Keyspace::new(identity, text, entries));
             }
-            let source = Delayed::new(replay.source, from_ns, until_ns);
+            let source = Delayed::new(replay.source, from_ns, span_ns.end);
             Pace::Open {
                 source: Box::new(source),
                 outstanding: *outstanding,
             }
         } else {
-            let mixture = Mixture::new((key_seed, stream), self.asks(behaviour)?);
+            let mixture = Mixture::new(key_seed, stream, self.asks(behaviour)?);
             if keys.preload && looks_up(behaviour) {
-                preload.push(Keyspace::of(identity, (key_seed, key_bytes), &mixture));
+                preload.push(Keyspace::of(identity, text, &mixture));
             }
-            self.pace(behaviour, mixture, stream, (from_ns, until_ns))?
+            self.pace(behaviour, mixture, stream, span_ns)?
         };
-        let mut stage = Stage::new(behaviour.connections, (key_seed, key_bytes), pace);
+        let mut stage = Stage::new(behaviour.connections, text, pace);
         stage.from_ns = from_ns;
         stage.manners = Manners {
             handshake: behaviour.handshake,
@@ -220,7 +220,7 @@ impl Builder<'_> {
         behaviour: &Behaviour,
         mixture: Mixture,
         stream: u64,
-        (from_ns, until_ns): (u64, u64),
+        span_ns: Range<u64>,
     ) -> Result<Pace, WorkloadError> {
         let (arrivals, spike, outstanding) = match &behaviour.pace {
             Sent::Closed { depth } => {
@@ -250,11 +250,9 @@ impl Builder<'_> {
         });
         let random = (!matches!(arrivals, Due::Constant(_))).then(|| Rng::new(stream, 0x6172));
         let warm_up_s = self.scenario.warm_up.as_secs_f64();
-        let span = (
-            from_ns as f64 / 1e9 - warm_up_s,
-            until_ns as f64 / 1e9 - warm_up_s,
-        );
-        let source = CurveSource::paced(Arrivals::new(profile, random, span), mixture, warm_up_s);
+        let at_s = |ns: u64| ns as f64 / 1e9 - warm_up_s;
+        let arrivals = Arrivals::new(profile, random, at_s(span_ns.start)..at_s(span_ns.end));
+        let source = CurveSource::paced(arrivals, mixture, warm_up_s);
         Ok(Pace::Open {
             source: Box::new(source),
             outstanding,

@@ -108,7 +108,12 @@ fn a_cut_that_a_crash_interrupted_is_made_again() {
     let written = Written::new(Synced::Never);
     written.lose(20);
     let before = written.verdict(LATER);
-    cut::cut(written.0.path(), &[], (0, 0), false).unwrap();
+    let place = Break {
+        log: 0,
+        at: 0,
+        what: "it was cut",
+    };
+    cut::cut(written.0.path(), &[], &place, false).unwrap();
     assert_eq!(written.verdict(LATER), before, "nothing was cut yet");
     check("t", written.0.path(), LATER).unwrap();
     assert_eq!(written.verdict(LATER), Verdict::Whole);

@@ -15,16 +15,30 @@ const CONNECTIONS: usize = 50;
 const VALUE: Sizes = Sizes::Constant(1024);
 const TENANT: &str = "bench";
 
-/// Name, class, depth, least ratio.
-type Case = (&'static str, Shares, usize, f64);
+struct Case {
+    name: &'static str,
+    shares: Shares,
+    depth: usize,
+    /// Least ratio of our rate to that of redis-server.
+    least: f64,
+}
+
+const fn case(name: &'static str, shares: Shares, depth: usize, least: f64) -> Case {
+    Case {
+        name,
+        shares,
+        depth,
+        least,
+    }
+}
 
 const ONE_CORE: [Case; 4] = [
-    ("GET P=1, 1 core", GETS, 1, 1.0),
-    ("GET P=16, 1 core", GETS, 16, 0.6),
-    ("SET P=1, 1 core", PUTS, 1, 0.8),
-    ("SET P=16, 1 core", PUTS, 16, 0.5),
+    case("GET P=1, 1 core", GETS, 1, 1.0),
+    case("GET P=16, 1 core", GETS, 16, 0.6),
+    case("SET P=1, 1 core", PUTS, 1, 0.8),
+    case("SET P=16, 1 core", PUTS, 16, 0.5),
 ];
-const TWO_CORES: Case = ("GET P=1, 2 cores", GETS, 1, 1.6);
+const TWO_CORES: Case = case("GET P=1, 2 cores", GETS, 1, 1.6);
 
 /// Object cache of each tenant, MiB: everything fits.
 const CACHE_MIB: u64 = 512;
@@ -32,26 +46,39 @@ const CACHE_MIB: u64 = 512;
 pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let redis = Server::redis(setup.server_core)?;
     fill(setup, &redis, &streams(true, GETS, 1))?;
-    let wanted: Vec<&Case> = ONE_CORE.iter().filter(|case| rows.wants(case.0)).collect();
+    let wanted: Vec<&Case> = ONE_CORE
+        .iter()
+        .filter(|case| rows.wants(case.name))
+        .collect();
     if !wanted.is_empty() {
         let ours = start(setup, vec![setup.server_core])?;
         for case in wanted {
-            let both = [setup.client_core];
-            compare(setup, rows, case, (&ours, &redis), (&both, &both))?;
+            let cores = &[setup.client_core];
+            let ours = Side {
+                server: &ours,
+                client: cores,
+            };
+            let redis = Side {
+                server: &redis,
+                client: cores,
+            };
+            compare(setup, rows, case, ours, redis)?;
         }
     }
-    if rows.wants(TWO_CORES.0) && setup.server_core != setup.client_core {
+    if rows.wants(TWO_CORES.name) && setup.server_core != setup.client_core {
         // Two cores are all that a small machine has: the client shares them with the server, so
         // that the ratio understates what the server could do with both.
         let cores = vec![setup.server_core, setup.client_core];
         let ours = start(setup, cores.clone())?;
-        compare(
-            setup,
-            rows,
-            &TWO_CORES,
-            (&ours, &redis),
-            (&cores, &[setup.client_core]),
-        )?;
+        let ours = Side {
+            server: &ours,
+            client: &cores,
+        };
+        let redis = Side {
+            server: &redis,
+            client: &[setup.client_core],
+        };
+        compare(setup, rows, &TWO_CORES, ours, redis)?;
     }
     Ok(())
 }
@@ -76,22 +103,36 @@ fn streams(redis: bool, shares: Shares, depth: usize) -> Vec<ClosedStream> {
     } else {
         identity(TENANT)
     };
-    vec![stream(identity, (CONNECTIONS, depth), shares, KEYS, VALUE)]
+    vec![stream(identity, CONNECTIONS, depth, shares, KEYS, VALUE)]
+}
+
+/// A server, and the cores that its client runs on.
+struct Side<'a> {
+    server: &'a Server,
+    client: &'a [usize],
 }
 
 fn compare(
     setup: &Setup,
     rows: &mut Rows,
-    (name, shares, depth, least): &Case,
-    (ours, redis): (&Server, &Server),
-    (our_client, redis_client): (&[usize], &[usize]),
+    case: &Case,
+    ours: Side<'_>,
+    redis: Side<'_>,
 ) -> Result<(), ExperimentError> {
     let (mut shots, mut baseline) = (Vec::new(), Vec::new());
     for _ in 0..setup.repeats {
-        pin_client(our_client);
-        shots.push(shoot(setup, ours, &streams(false, *shares, *depth))?);
-        pin_client(redis_client);
-        baseline.push(shoot(setup, redis, &streams(true, *shares, *depth))?);
+        pin_client(ours.client);
+        shots.push(shoot(
+            setup,
+            ours.server,
+            &streams(false, case.shares, case.depth),
+        )?);
+        pin_client(redis.client);
+        baseline.push(shoot(
+            setup,
+            redis.server,
+            &streams(true, case.shares, case.depth),
+        )?);
     }
     let ratios = shots
         .iter()
@@ -122,17 +163,17 @@ fn compare(
     let sides = format!("{}; {}", side("entremet", &shots), side("redis", &baseline));
     let figures = json!({ "entremet": figures(&shots), "redis": figures(&baseline) });
     rows.add(
-        Row::new(*name, Bound::AtLeast(*least), ratios)
+        Row::new(case.name, Bound::AtLeast(case.least), ratios)
             .sides(sides)
             .figures(figures),
     );
-    if our_client.len() > 1 {
+    if ours.client.len() > 1 {
         // What two cores would serve if the client did not need its part of them.
         let pairs = shots.iter().zip(&baseline);
         let by_cpu = pairs
             .map(|(a, b)| 2.0 * b.server_us / a.server_us)
             .collect();
-        let name = format!("{name}, by CPU time per request");
+        let name = format!("{}, by CPU time per request", case.name);
         rows.add(
             Row::new(name, Bound::Shown, by_cpu).sides("as if the client had cores of its own"),
         );
