@@ -1,6 +1,6 @@
 //! Tenants that share an emulated device in emulated time.
 
-use device::contest::{Arena, Sizes, Stage, Sweep, Tenant};
+use device::contest::{Arena, Sizes, StageOptions, Sweep, Tenant};
 use device::{calibrate, EmulatedDisk, Mix};
 use policy::cost::device::Rule;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn a_request_in_pieces_counts_once_and_sizes_spread_around_their_mean() {
     );
     let costs = costs.expect("prices");
     let of = |read: Sizes| {
-        let stage = Stage {
+        let stage = StageOptions {
             costs: &costs,
             floor_per_s: sweep.measured().floor_per_s,
             depth: 8,

@@ -14,7 +14,7 @@ use crate::commands::{self, Context, Handler, SessionCommand, Spec};
 use crate::resp::{Args, Output, OwnedArgs, Protocol, Reply};
 use crate::session::{self, Calls, Extent, State, Transaction, Visit, Watches};
 use crate::shared::Shared;
-use crate::tenants::{Client, CommandStats, Ending, Places, Tenant};
+use crate::tenants::{Client, CommandStats, Ending, Passes, Tenant};
 
 /// Words of a request that a core looks at in a turn: others wait for it meanwhile.
 pub const TURN_WORDS_MAX: usize = 128;
@@ -153,8 +153,8 @@ pub struct Unit {
     pub requests: u64,
     /// What it is to show at least, where it reads a snapshot.
     pub shows: Option<Seq>,
-    /// The places that it has, if it has turned out that it needs some.
-    pub places: Places,
+    /// The passes that it has, if it has turned out that it must run apart.
+    pub passes: Passes,
 }
 
 impl Unit {
@@ -177,7 +177,7 @@ impl Unit {
             class: spec.class,
             requests,
             shows: None,
-            places: Places::default(),
+            passes: Passes::default(),
         }
     }
 
@@ -201,7 +201,7 @@ impl Unit {
             said: Mutex::default(),
             class: Class::Multiget,
             shows: None,
-            places: Places::default(),
+            passes: Passes::default(),
         }
     }
 

@@ -95,7 +95,7 @@ impl<T, const R: usize> Stage<T, R> {
     ///
     /// # Errors
     /// Gives the item back if the principal's queue is full or the principal unknown.
-    pub fn admit(
+    pub fn enqueue(
         &mut self,
         now: Nanos,
         principal: PrincipalId,

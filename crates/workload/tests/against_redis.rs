@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use support::Redis;
-use workload::client::plan::{KeyText, Pace, Plan, Stage, Stream};
+use workload::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use workload::client::preload::{self, Keyspace};
 use workload::client::{drive, Identity};
 use workload::draw::{Asks, Class, Counts, Mixture, Shares, Sizes};
@@ -35,8 +35,8 @@ fn closed_stream(identity: Identity, shares: Shares) -> Stream {
         ..Asks::gets(100)
     };
     let pace = Pace::closed(Mixture::new(7, 1, asks), 4);
-    let stage = Stage::new(4, KeyText::new(7, 24), pace);
-    Stream::new(identity, stage)
+    let period = Period::new(4, KeyText::new(7, 24), pace);
+    Stream::new(identity, period)
 }
 
 fn closed_plan(redis: &Redis, streams: Vec<Stream>, threads: usize) -> Plan {
@@ -110,10 +110,10 @@ fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> Plan {
         mixture,
         Rng::new(3, 2),
     ));
-    let stage = Stage::new(3, KeyText::new(1, 16), Pace::open(source));
+    let period = Period::new(3, KeyText::new(1, 16), Pace::open(source));
     Plan {
         target: redis.address,
-        streams: vec![Stream::new(identity("web", "secret"), stage)],
+        streams: vec![Stream::new(identity("web", "secret"), period)],
         warm_up: Duration::ZERO,
         duration,
         drain: DRAIN,

@@ -242,7 +242,7 @@ impl Access<'_> {
     fn objects(&mut self, span: &Span, blocks: Blocks, emit: &mut Emit) -> Result<(), Stop> {
         match &self.view {
             View::Memory { .. } => return Err(Stop::Disk),
-            View::Latched(Held::All) => self.keyspace.settle(),
+            View::Latched(Held::All) => self.keyspace.wait_all_decided(),
             View::Latched(_) => return Err(misuse("ordered keys need Keys::None or Keys::All")),
             View::Snapshot { .. } => {}
         }

@@ -223,7 +223,7 @@ impl Keyspace {
     }
 
     /// Waits until everything assigned so far is decided. Blocks.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn wait_all_decided(&self) {
         self.wait_decided(self.last_seq());
     }
 

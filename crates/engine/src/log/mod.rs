@@ -189,7 +189,7 @@ impl Log {
     ) -> Result<Position, Refusal> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        self.admit(state, prepared.is_some(), epoch)?;
+        self.may_append(state, prepared.is_some(), epoch)?;
         state.last_seq += 1;
         let seq = state.last_seq;
         let bytes = buffer.bytes();
@@ -229,7 +229,7 @@ impl Log {
         Ok(position)
     }
 
-    fn admit(&self, state: &State, overfill: bool, epoch: u64) -> Result<(), Refusal> {
+    fn may_append(&self, state: &State, overfill: bool, epoch: u64) -> Result<(), Refusal> {
         if let Some(error) = &state.failure {
             return Err(Refusal::Failed(error.clone()));
         }

@@ -191,7 +191,7 @@ impl Shares {
     }
 
     /// Iterates until nothing more than `epsilon` moves, at most `iterations_max` times; says how often.
-    pub fn settle(&mut self, epsilon: i64, iterations_max: u32) -> u32 {
+    pub fn even_out(&mut self, epsilon: i64, iterations_max: u32) -> u32 {
         (0..iterations_max)
             .find(|_| self.exchange(epsilon).cycles == 0)
             .unwrap_or(iterations_max)

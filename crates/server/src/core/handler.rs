@@ -74,7 +74,7 @@ impl Core {
         let now = self.shared.options.clock.now();
         if self
             .handlers
-            .admit(now, tenant, class, Task::Run(work))
+            .enqueue(now, tenant, class, Task::Run(work))
             .is_err()
         {
             // One unit a connection at most: the queue holds as many as connections are allowed.
@@ -91,7 +91,7 @@ impl Core {
         self.enroll(tenant, now);
         let class = Class::Other.index() as u8;
         let task = Task::Job(job);
-        self.handlers.admit(now, tenant.id, class, task).is_ok()
+        self.handlers.enqueue(now, tenant.id, class, task).is_ok()
     }
 
     /// Drops something that is made of so many parts, elsewhere if they are many.

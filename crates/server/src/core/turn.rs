@@ -121,8 +121,8 @@ impl Core {
             }
             Ready::Waits(unit) => self.wait_with(key, connection, unit),
             Ready::Crowded(unit) => self.crowded(key, connection, unit),
-            Ready::Placed(place) => {
-                if self.placed(key, connection, place) {
+            Ready::Passed(pass) => {
+                if self.take_pass(key, connection, pass) {
                     self.begin_again(key, connection, used);
                 }
             }

@@ -107,7 +107,7 @@ impl World<'_> {
             let promise = &self.spec.tenants[group.tenant as usize].promise;
             let homes = &mut self.controller.homes[group.tenant as usize];
             let (nodes, admit) = (&mut self.nodes, |node: &mut Node| {
-                node.admit(now, group.tenant, promise)
+                node.enroll(now, group.tenant, promise)
             });
             group.served_ns = vec![0.0; group.nodes.len()];
             group.principals.clear();

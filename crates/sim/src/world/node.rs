@@ -143,7 +143,7 @@ impl Node {
     }
 
     /// A tenant has something here from now on.
-    pub(super) fn admit(&mut self, now: Nanos, tenant: u32, promise: &Promise) -> PrincipalId {
+    pub(super) fn enroll(&mut self, now: Nanos, tenant: u32, promise: &Promise) -> PrincipalId {
         let next = PrincipalId(self.tenants.len() as u32);
         let principal = *self.tenants.entry(tenant).or_insert(next);
         if principal == next {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::ending::{conclude, json, Output};
 use super::progress::Teller;
 use super::{interrupt, LoadArgs};
-use crate::client::plan::{KeyText, Pace, Plan, Stage, Stream};
+use crate::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use crate::client::preload::Keyspace;
 use crate::client::{drive, preload, resolve, Identity};
 use crate::error::WorkloadError;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
             let text = KeyText::new(key_seed(seed, i), replay.key_bytes);
             Stream::new(
                 identity,
-                Stage::new(connections, text, Pace::open(replay.source)),
+                Period::new(connections, text, Pace::open(replay.source)),
             )
         })
         .collect();

@@ -9,7 +9,7 @@ use super::behaviour::{
 };
 use super::{Load, Scenario, Tenant};
 use crate::arrivals::{Arrivals, Crowd, Curve, Profile};
-use crate::client::plan::{Handshake, KeyText, Manners, Pace, Plan, Stage, Stream};
+use crate::client::plan::{Handshake, KeyText, Manners, Pace, Period, Plan, Stream};
 use crate::client::preload::Keyspace;
 use crate::client::{Identity, Target};
 use crate::draw::{Asks, Counts, Mixture, Popularity, Sizes, Ttl};
@@ -45,7 +45,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
     for tenant in &scenario.tenants {
         let identity = target.identity(tenant)?;
         for load in &tenant.loads {
-            let stages = builder.stages(tenant, load, &identity, &mut preload)?;
+            let periods = builder.periods(tenant, load, &identity, &mut preload)?;
             let label = match tenant.loads.len() {
                 1 => tenant.name.clone(),
                 _ => format!("{} load {}", tenant.name, load.name),
@@ -55,7 +55,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
                 identity: identity.clone(),
                 label,
                 thread: load.thread,
-                stages,
+                periods,
             });
         }
     }
@@ -116,13 +116,13 @@ pub(super) fn ns(time: Duration) -> u64 {
 
 impl Builder<'_> {
     /// The behaviours of a load, from when on each, and stillness before and after.
-    fn stages(
+    fn periods(
         &mut self,
         tenant: &Tenant,
         load: &Load,
         identity: &Identity,
         preload: &mut Vec<Keyspace>,
-    ) -> Result<Vec<Stage>, WorkloadError> {
+    ) -> Result<Vec<Period>, WorkloadError> {
         let warm_up_ns = ns(self.scenario.warm_up);
         let joins_ns = load.from.map_or(0, |from| warm_up_ns + ns(from));
         let end = warm_up_ns + ns(self.scenario.duration);
@@ -132,7 +132,7 @@ impl Builder<'_> {
             0 => 0,
             at => warm_up_ns + at,
         }));
-        let mut stages = Vec::new();
+        let mut periods = Vec::new();
         for (place, behaviour) in load.behaviours().enumerate() {
             let until_ns = begins
                 .get(place + 1)
@@ -143,24 +143,24 @@ impl Builder<'_> {
             }
             let stream = hash(hash(self.scenario.seed, &tenant.name), &load.name) ^ place as u64;
             let span = from_ns..until_ns;
-            let mut stage = self.stage(tenant, behaviour, identity, stream, span, preload)?;
-            stage.what = match &behaviour.misbehave {
+            let mut period = self.period(tenant, behaviour, identity, stream, span, preload)?;
+            period.what = match &behaviour.misbehave {
                 Some(way) => format!("misbehaves: {way}"),
                 None if place == 0 => "joins".into(),
                 None if *behaviour == load.first => "is as it began".into(),
                 None => "changes".into(),
             };
-            stages.push(stage);
+            periods.push(period);
         }
         if load.until.is_some() {
-            let mut last = Stage::still();
+            let mut last = Period::still();
             (last.from_ns, last.what) = (leaves_ns, "leaves".into());
-            stages.push(last);
+            periods.push(last);
         }
-        Ok(stages)
+        Ok(periods)
     }
 
-    fn stage(
+    fn period(
         &mut self,
         tenant: &Tenant,
         behaviour: &Behaviour,
@@ -168,7 +168,7 @@ impl Builder<'_> {
         stream: u64,
         span_ns: Range<u64>,
         preload: &mut Vec<Keyspace>,
-    ) -> Result<Stage, WorkloadError> {
+    ) -> Result<Period, WorkloadError> {
         let keys = &behaviour.keys;
         let key_seed = hash(hash(self.scenario.seed, &tenant.name), &keys.space);
         let mut text = KeyText::new(key_seed, keys.bytes);
@@ -205,14 +205,14 @@ impl Builder<'_> {
             }
             self.pace(behaviour, mixture, stream, span_ns)?
         };
-        let mut stage = Stage::new(behaviour.connections, text, pace);
-        stage.from_ns = from_ns;
-        stage.manners = Manners {
+        let mut period = Period::new(behaviour.connections, text, pace);
+        period.from_ns = from_ns;
+        period.manners = Manners {
             handshake: behaviour.handshake,
             reconnect_after: behaviour.reconnect_after,
             read_rate: behaviour.read_rate,
         };
-        Ok(stage)
+        Ok(period)
     }
 
     fn pace(

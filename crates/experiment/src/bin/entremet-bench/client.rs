@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use experiment::ExperimentError;
 use serde_json::json;
-use workload::client::plan::{KeyText, Pace, Plan, Stage, Stream};
+use workload::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use workload::client::{drive, process, Identity};
 use workload::draw::{Asks, Mixture, Shares, Sizes};
 use workload::report::rate;
@@ -156,10 +156,10 @@ fn open_loop(
         let rng = Rng::new(setup.seed, 100 + repeat as u64);
         let source = CurveSource::new(curve, vec![GETS], mixture, rng);
         let text = KeyText::new(setup.seed, KEY_BYTES);
-        let stage = Stage::new(8, text, Pace::open(Box::new(source)));
+        let period = Period::new(8, text, Pace::open(Box::new(source)));
         let plan = Plan {
             target: redis.address,
-            streams: vec![Stream::new(Identity::default(), stage)],
+            streams: vec![Stream::new(Identity::default(), period)],
             warm_up: Duration::ZERO,
             duration: setup.run,
             drain: Duration::from_secs(5),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use experiment::ExperimentError;
 use workload::client::drive;
-use workload::client::plan::{KeyText, Pace, Plan, Stage, Stream};
+use workload::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use workload::client::preload::{self, Keyspace};
 use workload::client::Identity;
 use workload::draw::{Asks, Mixture, Shares, Sizes};
@@ -121,7 +121,7 @@ pub fn shoot(
         let text = KeyText::new(setup.seed, stream.key_bytes);
         Stream::new(
             stream.identity.clone(),
-            Stage::new(stream.connections, text, pace),
+            Period::new(stream.connections, text, pace),
         )
     };
     let plan = Plan {

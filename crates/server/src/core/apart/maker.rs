@@ -18,7 +18,7 @@ use crate::core::{
 use crate::device::tag_of;
 use crate::resp::{Output, Reply};
 use crate::shared::Shared;
-use crate::tenants::{ConnectionKey, Ending, Places};
+use crate::tenants::{ConnectionKey, Ending, Passes};
 use crate::unit::{Told, Trace};
 
 /// Work after which a command gives its permit back, for others to get in between: about what a piece takes, and a
@@ -38,7 +38,7 @@ pub fn begin(
     let reads = work.unit.only_reads();
     let (own, common) = (work.tenant.apart.of(reads), shared.apart.of(reads));
     let principal = work.tenant.id;
-    if !work.unit.places.enter(own, common) {
+    if !work.unit.passes.enter(own, common) {
         drop(latch);
         let worked = Worked {
             service_ns: shared.options.clock.now() - began,
@@ -127,7 +127,7 @@ impl Maker {
             failed: trace.count(&work.tenant.calls, work.core),
             told,
         };
-        // Its places are free before the client knows that it has its reply.
+        // Its passes are free before the client knows that it has its reply.
         drop(work);
         let then = match whole {
             true => Then::Finish(Box::new(finished)),
@@ -168,7 +168,7 @@ impl Maker {
 
     /// Ends without having done the work, which begins again when its connection is told.
     fn give_back(&mut self, mut work: Work) {
-        work.unit.places = Places::default();
+        work.unit.passes = Passes::default();
         if let Some(permit) = self.permit.take() {
             self.send(permit, Ready::Waits(work.unit));
         }
