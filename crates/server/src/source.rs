@@ -109,6 +109,7 @@ fn stage(
         core: core as u32,
         policy: posted.discipline.word().to_string(),
         permits: posted.permits,
+        permits_missing: posted.permits_missing,
         permits_in_use: seen().map(|seen| seen.permits_in_use).sum(),
         admitted: seen().map(|seen| seen.admitted).sum(),
         charged_ns: seen().map(|seen| seen.charged_ns).sum(),

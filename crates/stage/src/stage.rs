@@ -161,6 +161,12 @@ impl<T, const R: usize> Stage<T, R> {
         self.dropped = dropped;
     }
 
+    /// See [`Dispatch::permits_missing`].
+    #[must_use]
+    pub fn permits_missing(&self) -> u64 {
+        self.dispatch.permits_missing()
+    }
+
     /// See [`Dispatch::charge`].
     pub fn charge(&mut self, now: Nanos, principal: PrincipalId, cost: Cost<R>) {
         self.dispatch.charge(now, principal, cost);
