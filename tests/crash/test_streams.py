@@ -246,7 +246,7 @@ def test_deaf_clients_of_others_keep_nobody_waiting(start):
             wire.send(*large)
             assert beside.ask("SET", "large", b"x" * MEBIBYTE) == b"OK"
             assert wire.read() == [b"x" * MEBIBYTE] * 16
-        server.says("1 s while others wait for a place")
+        server.says("1 s while others wait to run apart")
     finally:
         for wire in clients:
             wire.close()

@@ -161,9 +161,8 @@ def test_policy_depends_on_little():
     assert not extra, f"crates/policy: {sorted(extra)} must first be argued for"
 
 
-# What a server links, and what the simulator does. Multi-level queues for pools are a library: only experiments use them.
+# What a server links, and what the simulator does.
 PLAYERS = {"server": ("server", "engine", "stage"), "simulator": ("sim",)}
-NOT_OF_A_SERVER = source.CRATES / "stage" / "src" / "levels.rs"
 SHARED_ROW = re.compile(r"^\| `(\w+)` \| (yes|no) \| (yes|no) \|", re.MULTILINE)
 
 
@@ -195,7 +194,6 @@ def run_by(crates):
     """The modules of `policy` that the crates name outside of tests."""
     _, home = policy_modules()
     files = [path for path in source.rust_files(*(f"crates/{crate}/src" for crate in crates)) if not source.is_test(path)]
-    files = [path for path in files if path != NOT_OF_A_SERVER]
     return {home[name] for path in files for name in names_after("policy", source.without_test_modules(path))}
 
 
@@ -205,13 +203,6 @@ def test_the_table_of_what_is_shared_is_true():
     runs = {player: run_by(crates) for player, crates in PLAYERS.items()}
     modules, _ = policy_modules()
     assert told == {module: {player: module in runs[player] for player in PLAYERS} for module in modules}
-
-
-def test_no_server_has_queues_of_levels():
-    """What the table leaves out is not linked."""
-    crates = ("server", "engine", "entremet")
-    users = [path for crate in crates for path in source.rust_files(f"crates/{crate}/src") if "levels" in names_after("stage", source.code(path))]
-    assert not users
 
 
 def test_imports_are_found_however_they_are_written():

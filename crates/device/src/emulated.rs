@@ -1,7 +1,7 @@
 //! The bench of an emulated device, in emulated time: calibrating it takes a second of computing, and gives the
 //! prices and the floor that a server over such a device needs.
 
-use crate::calibrate::{Bench, Load, Mix, Plan, Sample};
+use crate::calibrate::{Bench, Load, Mix, Plan, Repeats, Sample};
 use crate::dice::Dice;
 use crate::DeviceError;
 use policy::cost::device::Op;
@@ -75,8 +75,8 @@ impl EmulatedDisk {
             // Each slice is an SSD of its own that has warmed up: more loads tell more than more slices of one.
             Model::Ssd(_) => Plan {
                 slice: Duration::from_secs(1),
-                repeats: (2, 4),
-                mixed_repeats: (1, 1),
+                repeats: Repeats::new(2, 4),
+                mixed_repeats: Repeats::new(1, 1),
                 ..Plan::full()
             },
         }

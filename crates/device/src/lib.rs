@@ -22,7 +22,9 @@ mod machine;
 mod plot;
 mod profile;
 
-pub use calibrate::{calibrate, Bench, Load, Measured, Mix, Plan, Progress, Rate, Sample, Seen};
+pub use calibrate::{
+    calibrate, Bench, Load, Measured, Mix, Plan, Progress, Rate, Repeats, Sample, Seen,
+};
 pub use dice::Dice;
 pub use disk::{with_buffer, Disk};
 pub use emulated::EmulatedDisk;

@@ -1,6 +1,6 @@
 //! Tenants that share an emulated device in emulated time.
 
-use device::contest::{Arena, Sizes, Stage, Sweep, Tenant};
+use device::contest::{Arena, Sizes, StageOptions, Sweep, Tenant};
 use device::{calibrate, EmulatedDisk, Mix};
 use policy::cost::device::Rule;
 use std::time::Duration;
@@ -41,8 +41,9 @@ fn the_floor_is_below_what_mixes_leave() {
     let sweep = sweep();
     let max_per_s = sweep.costs(Rule::Exact).expect("prices").max_per_s();
     // Small reads beside medium writes are the thesis's valley.
-    let sizes: (&[u64], &[u64]) = (&[KIB], &[32 * KIB, 64 * KIB]);
-    let valley = sweep.capacity(Mix::Reads(75), sizes, 0).expect("prices");
+    let valley = sweep
+        .capacity(Mix::Reads(75), &[KIB], &[32 * KIB, 64 * KIB], 0)
+        .expect("prices");
     assert!(
         least(valley.iter().copied()) >= sweep.measured().floor_per_s,
         "{valley:?}"
@@ -52,7 +53,7 @@ fn the_floor_is_below_what_mixes_leave() {
         "{valley:?}"
     );
     let calm = sweep
-        .capacity(Mix::Halves, (&[4 * KIB], &[4 * KIB]), 0)
+        .capacity(Mix::Halves, &[4 * KIB], &[4 * KIB], 0)
         .expect("prices");
     assert!(calm[0] > 0.9 * max_per_s, "{calm:?}");
 }
@@ -66,7 +67,7 @@ fn a_request_in_pieces_counts_once_and_sizes_spread_around_their_mean() {
     );
     let costs = costs.expect("prices");
     let of = |read: Sizes| {
-        let stage = Stage {
+        let stage = StageOptions {
             costs: &costs,
             floor_per_s: sweep.measured().floor_per_s,
             depth: 8,

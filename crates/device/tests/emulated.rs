@@ -2,7 +2,7 @@
 
 use device::{
     calibrate, plot, Bench, DeviceError, EmulatedDisk, Load, Machine, Measured, Mix, Plan, Profile,
-    Sample,
+    Repeats, Sample,
 };
 use policy::cost::device::{CostModel, Rule};
 use policy::device::{HddParameters, Model, SsdParameters};
@@ -50,8 +50,8 @@ impl Bench for Emulated {
 fn plan() -> Plan {
     Plan {
         slice: Duration::from_millis(400),
-        repeats: (2, 7),
-        mixed_repeats: (2, 4),
+        repeats: Repeats::new(2, 7),
+        mixed_repeats: Repeats::new(2, 4),
         ..Plan::quick()
     }
 }

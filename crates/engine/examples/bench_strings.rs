@@ -170,7 +170,7 @@ fn run(
         Outcome::Disk => {
             let latch = keyspace.latch(&keys, Box::new(|| {})).expect("one thread");
             keyspace
-                .run((&latch, Place::Apart), 1, command)
+                .run(&latch, Place::Apart, 1, command)
                 .map(|((), seq)| seq)
         }
         Outcome::Failed(error) => Err(error),

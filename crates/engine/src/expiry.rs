@@ -67,7 +67,7 @@ impl Keyspace {
         walks.start(now_ms, self.log.epoch());
         let left = std::mem::take(&mut walks.left);
         self.expire_singly(&left, &mut walks, &mut expired)?;
-        let part = self.part((&walks.first, &[EXPIRY + 1]), now_ms, limit)?;
+        let part = self.part(&walks.first, &[EXPIRY + 1], now_ms, limit)?;
         if let Some(from) = self.expire_part(&part.due, &mut walks, &mut expired)? {
             walks.first = from;
         }
@@ -98,7 +98,7 @@ impl Keyspace {
             return Ok(());
         }
         let until = record::expiry_key(until_ms, b"");
-        let part = self.part((&walks.second, &until), walks.now_ms, limit)?;
+        let part = self.part(&walks.second, &until, walks.now_ms, limit)?;
         match self.expire_part(&part.due, walks, expired)? {
             Some(from) if part.more || expired.full => walks.second = from,
             None if expired.full => {}
@@ -178,7 +178,7 @@ impl Keyspace {
             Outcome::Busy => Ok(Group::Busy),
             Outcome::Full => Ok(Group::Full),
             Outcome::Disk => match self.latch(&keys, Box::new(|| {})) {
-                Some(latch) => match self.run((&latch, Place::Handler), now_ms, expire) {
+                Some(latch) => match self.run(&latch, Place::Handler, now_ms, expire) {
                     Ok((deleted, _)) => Ok(Group::Deleted(deleted)),
                     Err(EngineError::Full) => Ok(Group::Full),
                     Err(error) => Err(error),
@@ -188,13 +188,8 @@ impl Keyspace {
         }
     }
 
-    /// Entries of the index that are due, between two of its keys.
-    fn part(
-        &self,
-        (from, to): (&[u8], &[u8]),
-        now_ms: u64,
-        limit: usize,
-    ) -> Result<Part, EngineError> {
+    /// Entries of the index that are due: of its keys from `from` to before `to`.
+    fn part(&self, from: &[u8], to: &[u8], now_ms: u64, limit: usize) -> Result<Part, EngineError> {
         let db = self.db()?;
         let mut options = ReadOptions::default();
         options.set_iterate_lower_bound(from);

@@ -67,7 +67,8 @@ impl Keyspace {
     /// [`Keyspace::wait_room`].
     pub fn run<R>(
         &self,
-        (latch, place): (&Latch, Place),
+        latch: &Latch,
+        place: Place,
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Result<(R, Seq), EngineError> {
@@ -110,8 +111,7 @@ impl Keyspace {
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Result<R, EngineError> {
-        let view = (from, false);
-        self.over_snapshot(view, place, now_ms, |mut access| {
+        self.over_snapshot(from, false, place, now_ms, |mut access| {
             f(&mut access).map_err(not_disk)
         })
     }
@@ -119,7 +119,8 @@ impl Keyspace {
     /// Calls `f` with an access to everything that was written up to `from`, once that is committed.
     fn over_snapshot<R>(
         &self,
-        (from, may_write): (Seq, bool),
+        from: Seq,
+        may_write: bool,
         place: Place,
         now_ms: u64,
         f: impl FnOnce(Access<'_>) -> Result<R, EngineError>,
@@ -151,9 +152,8 @@ impl Keyspace {
         reply: &mut dyn FnMut(&mut Access, E) -> Result<R, Stop>,
     ) -> Result<R, EngineError> {
         // Nobody writes what is latched: the snapshot shows what `effect` will find.
-        let view = (self.last_seq(), true);
-        self.over_snapshot(view, Place::Apart, now_ms, |mut access| {
-            let (found, seq) = self.run((&latch, Place::Apart), now_ms, effect)?;
+        self.over_snapshot(self.last_seq(), true, Place::Apart, now_ms, |mut access| {
+            let (found, seq) = self.run(&latch, Place::Apart, now_ms, effect)?;
             drop(latch);
             if !committed(seq) {
                 return Err(EngineError::Abandoned);
@@ -186,7 +186,7 @@ impl Keyspace {
         let stripes = stripes_of(&buffer);
         let at = self
             .log
-            .append((&buffer, None), stripes, collections, epoch)?;
+            .append(&buffer, None, stripes, collections, epoch)?;
         for (raw, value) in buffer.extra.iter().flat_map(|extra| &extra.records) {
             self.pin_record(raw, value.clone(), at, epoch);
         }
@@ -218,7 +218,7 @@ impl Keyspace {
         let prepared = Some(Batch::prepared(&buffer));
         let at = self
             .log
-            .append((&buffer, prepared), stripes, collections, epoch)?;
+            .append(&buffer, prepared, stripes, collections, epoch)?;
         if buffer.cleared() {
             for shard in &self.shards {
                 let wiped = shard.lock().wipe();

@@ -62,7 +62,7 @@ impl Drop for Work {
 mod tests {
     use super::*;
     use crate::log::buffer::Buffer;
-    use crate::log::{Log, Pending};
+    use crate::log::{Bounds, Log, Pending};
     use crate::{Allotments, Sync};
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -112,12 +112,16 @@ mod tests {
         options.allowance = Some(Arc::clone(&left) as Arc<dyn Allowance>);
         let mut work = Work::default();
         work.count(1 << 20, &options).unwrap();
-        let log = Log::new((1 << 20, 1 << 20), Arc::new(Pending::new(1 << 20)), 0);
+        let bounds = Bounds {
+            batch: 1 << 20,
+            pending: 1 << 20,
+        };
+        let log = Log::new(bounds, Arc::new(Pending::new(1 << 20)), 0);
         let buffer = Buffer {
             held: work.kept(),
             ..Buffer::default()
         };
-        assert!(log.append((&buffer, None), 0, false, 0).is_ok());
+        assert!(log.append(&buffer, None, 0, false, 0).is_ok());
         drop(buffer);
         assert_eq!(left.0.load(Ordering::Relaxed), 0, "it is in the log");
         drop(log.take());

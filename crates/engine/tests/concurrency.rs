@@ -115,9 +115,7 @@ fn misses_on_one_key_share_one_latch() {
         let told = told.clone();
         assert!(keyspace.wait(&keys, Box::new(move || told.send(()).unwrap())));
     }
-    keyspace
-        .run((&latch, Place::Handler), 1, &mut read)
-        .unwrap();
+    keyspace.run(&latch, Place::Handler, 1, &mut read).unwrap();
     assert!(
         when.try_recv().is_err(),
         "told before the latch was released"

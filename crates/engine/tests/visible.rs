@@ -122,11 +122,9 @@ impl World {
     /// In phase 2.
     fn on_handler(&self, keys: &Keys, command: Command) -> Seq {
         let latch = self.keyspace.latch(keys, Box::new(|| {})).expect("free");
-        let run = self
-            .keyspace
-            .run((&latch, Place::Handler), 1, &mut |access| {
-                command(access, self)
-            });
+        let run = self.keyspace.run(&latch, Place::Handler, 1, &mut |access| {
+            command(access, self)
+        });
         run.expect("done").1
     }
 
@@ -134,13 +132,11 @@ impl World {
     fn write(&self, keys: &Keys, command: Command) -> Seq {
         self.held.hold();
         let latch = self.keyspace.latch(keys, Box::new(|| {})).expect("free");
-        let write = self
-            .keyspace
-            .run((&latch, Place::Handler), 1, &mut |access| {
-                command(access, self)?;
-                // The device is not asked about a page that is dirty already.
-                access.put(b"filler", Entry::string(Bytes::from(vec![1; 10_000])))
-            });
+        let write = self.keyspace.run(&latch, Place::Handler, 1, &mut |access| {
+            command(access, self)?;
+            // The device is not asked about a page that is dirty already.
+            access.put(b"filler", Entry::string(Bytes::from(vec![1; 10_000])))
+        });
         write.expect("written").1
     }
 }

@@ -8,6 +8,7 @@
 use device::{EmulatedDisk, Measured};
 use engine::device::{Activity, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
 use policy::cost::device::{CostModel, Rule};
+use policy::generator::Generator;
 use server::device::{Device, DeviceOptions, Emulated, Pricing};
 use stage::{Clock, Discipline, Nanos};
 use std::error::Error;
@@ -99,14 +100,14 @@ fn contest(
     let done: Vec<AtomicU64> = tenants.iter().map(|_| AtomicU64::new(0)).collect();
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        for (tenant, (&kind, done)) in (0..).zip(tenants.iter().zip(&done)) {
+        for (tenant, (&(op, bytes), done)) in (0..).zip(tenants.iter().zip(&done)) {
             stage.configure(tenant, 1.0);
             for thread in 0..THREADS {
                 let stage = &stage;
                 scope.spawn(move || {
-                    let mut random = u64::from(tenant * THREADS + thread);
+                    let mut random = Generator::new(u64::from(tenant * THREADS + thread));
                     while begun.elapsed() < WARM_UP + slice {
-                        request(stage, tenant, kind, &mut random);
+                        request(stage, tenant, op, bytes, &mut random);
                         let measured = begun.elapsed() >= WARM_UP;
                         done.fetch_add(u64::from(measured), Ordering::Relaxed);
                     }
@@ -119,11 +120,8 @@ fn contest(
 }
 
 /// One request, cut into chunks as the hook does it.
-fn request(stage: &Arc<Device>, tenant: u32, (op, bytes): (Op, u64), random: &mut u64) {
-    *random = random
-        .wrapping_mul(0x5851_F42D_4C95_7F2D)
-        .wrapping_add(0x1405_7B7E_F767_814F);
-    let mut offset = ((*random >> 24) % (SPAN_BYTES >> 12)) << 12;
+fn request(stage: &Arc<Device>, tenant: u32, op: Op, bytes: u64, random: &mut Generator) {
+    let mut offset = random.below(SPAN_BYTES >> 12) << 12;
     let mut left = bytes;
     while left > 0 {
         let bytes = left.min(stage.chunk_bytes());

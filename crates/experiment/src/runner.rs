@@ -19,7 +19,7 @@ use crate::plan::{self, Only, Run};
 use crate::player::Player;
 use crate::program::{self, Host};
 use crate::server::check::{self, Answer};
-use crate::server::pin::{self, Places};
+use crate::server::pin::{self, Pinned};
 use crate::server::watch::Watch;
 use crate::server::{config, Launch, Server};
 use crate::simulated;
@@ -77,20 +77,20 @@ pub fn run(
         )));
     }
     let idle = check(experiment, setup, &plan)?;
-    let places = pin::places(&experiment.pin, setup.processors);
+    let pinned = pin::pinned(&experiment.pin, setup.processors);
     let scenarios = || {
         let of = |run: &Run| experiment.scenario(run.variant, run.point, setup.quick);
         plan.iter().map(of)
     };
     let mut notes: Vec<String> = idle.into_iter().collect();
     if scenarios().any(|scenario| way::takes_a_server(&scenario)) {
-        pin::to(&places.load)?;
-        notes.extend(places.note());
+        pin::to(&pinned.load)?;
+        notes.extend(pinned.note());
     }
     let mut runner = Runner {
         experiment,
         setup,
-        places,
+        pinned,
         told: Table::new(),
     };
     let made = runner.all(&plan, tell)?;
@@ -181,7 +181,7 @@ fn seed(scenario: &Table) -> u64 {
 struct Runner<'a> {
     experiment: &'a Experiment,
     setup: &'a Setup<'a>,
-    places: Places,
+    pinned: Pinned,
     /// What yardsticks said, to be laid over scenarios.
     told: Table,
 }
@@ -318,7 +318,7 @@ impl Runner<'_> {
             Way::Program => {
                 let host = Host {
                     binary: self.setup.binary,
-                    cores: &self.places.server,
+                    cores: &self.pinned.server,
                 };
                 program::play(&scenario, &host).map_err(|problems| {
                     let label = label.into();
@@ -352,7 +352,7 @@ impl Runner<'_> {
         let tries = if self.setup.quick { 1 } else { TRIES };
         let mut best: Option<Observed> = None;
         for tried in 1..=tries {
-            let withheld = Withheld::begin(self.setup.withheld, self.places.all());
+            let withheld = Withheld::begin(self.setup.withheld, self.pinned.all());
             let mut observed = match self.serve(scenario, label) {
                 Ok(observed) => observed,
                 // Disturbed, but made.
@@ -381,7 +381,7 @@ impl Runner<'_> {
         let mut server = Server::entremet(&Launch {
             label,
             binary: self.setup.binary,
-            cores: &self.places.server,
+            cores: &self.pinned.server,
             config: &config,
             data: None,
         })?;

@@ -14,7 +14,7 @@ const DEPTH: usize = 32;
 
 fn curve(model: &Model, op: Op, span: u64) -> Curve {
     let rate = |power: u32| {
-        let mut dice = Dice(1);
+        let mut dice = Dice::new(1);
         let bytes = KIB << power;
         let done = closed(model, DEPTH, 40_000, None, |_| dice.io(op, bytes, span));
         Point {
@@ -60,7 +60,7 @@ fn ssd() {
         for read_power in 0..=8 {
             print!("{:>5}", 1 << read_power);
             for write_power in 0..=8 {
-                let mut dice = Dice(3);
+                let mut dice = Dice::new(3);
                 let done = closed(&model, DEPTH, 40_000, Some(&costs), |_| {
                     let op = if dice.below(100) < reads {
                         Op::Read
@@ -96,7 +96,7 @@ fn hdd() {
         "depth", "reads/s", "mean ms"
     );
     for depth in [1, 2, 4, 8, 16, 32, 64] {
-        let mut dice = Dice(5);
+        let mut dice = Dice::new(5);
         let done = closed(&model, depth, 3_000, None, |_| {
             dice.io(Op::Read, 4 * KIB, 1_000_000_000_000)
         });

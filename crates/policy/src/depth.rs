@@ -57,7 +57,8 @@ pub struct Slice {
 
 impl Slice {
     fn per_s(&self) -> f64 {
-        per_s((self.done, self.ns))
+        let Slice { done, ns, .. } = *self;
+        Sum { done, ns }.per_s()
     }
 }
 
@@ -69,7 +70,7 @@ pub struct Trial {
     /// The larger depth tried.
     pub high: u32,
     /// VOPs a second at each.
-    pub per_s: (f64, f64),
+    pub per_s: [f64; 2],
     /// Elasticity of throughput between them, as each half of the trial has it.
     pub elasticity: [f64; 2],
     /// The depth from now on.
@@ -94,7 +95,7 @@ pub struct Depth {
     /// A depth that was seen to be too small.
     too_small: u32,
     /// Work and time at the lower and the higher depth, in each half of the trial so far.
-    seen: [[(Vop, Nanos); 2]; 2],
+    seen: [[Sum; 2]; 2],
     slices: usize,
     rest: u32,
 }
@@ -145,9 +146,11 @@ impl Depth {
             self.restart();
         } else {
             let half = &mut self.seen[self.slices / HALF];
-            let (done, ns) = &mut half[usize::from(Depth::is_high(self.slices))];
-            *done = done.plus(slice.done);
-            *ns = ns.saturating_add(slice.ns);
+            let sum = &mut half[usize::from(Depth::is_high(self.slices))];
+            *sum = sum.plus(Sum {
+                done: slice.done,
+                ns: slice.ns,
+            });
             self.slices += 1;
             if self.slices == TRIAL {
                 trial = Some(self.decide());
@@ -169,7 +172,7 @@ impl Depth {
         let (low, high) = (self.depth, self.high());
         let apart = (f64::from(high) / f64::from(low)).ln();
         let elasticity = self.seen.map(|half| {
-            let [low, high] = half.map(per_s);
+            let [low, high] = half.map(Sum::per_s);
             // Nothing done at either depth says nothing.
             if low > 0.0 && high > 0.0 && apart > 0.0 {
                 (high / low).ln() / apart
@@ -196,23 +199,35 @@ impl Depth {
             self.rest = REST;
         }
         let [first, second] = self.seen;
-        let at = |index: usize| per_s(both(first[index], second[index]));
+        let at = |index: usize| first[index].plus(second[index]).per_s();
         Trial {
             low,
             high,
-            per_s: (at(0), at(1)),
+            per_s: [at(0), at(1)],
             elasticity,
             depth: self.depth,
         }
     }
 }
 
-fn both(one: (Vop, Nanos), other: (Vop, Nanos)) -> (Vop, Nanos) {
-    (one.0.plus(other.0), one.1.saturating_add(other.1))
+/// What was done in slices, and how long they were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    done: Vop,
+    ns: Nanos,
 }
 
-fn per_s((done, ns): (Vop, Nanos)) -> f64 {
-    done.get() * 1e9 / ns.max(1) as f64
+impl Sum {
+    fn plus(self, other: Sum) -> Sum {
+        Sum {
+            done: self.done.plus(other.done),
+            ns: self.ns.saturating_add(other.ns),
+        }
+    }
+
+    fn per_s(self) -> f64 {
+        self.done.get() * 1e9 / self.ns.max(1) as f64
+    }
 }
 
 /// How much of a new slice the estimate takes: 1 / this.

@@ -37,6 +37,7 @@ pub mod cost;
 pub mod depth;
 pub mod device;
 pub mod dispatch;
+pub mod generator;
 pub mod login;
 pub mod memory;
 pub mod multiget;
@@ -50,7 +51,6 @@ pub mod stall;
 pub mod words;
 
 mod fairness;
-mod generator;
 mod heap;
 mod permits;
 mod rate;

@@ -77,7 +77,7 @@ impl<'a> Backlogged<'a> {
 /// Lets the controller work for `slices`; returns the depth and (rate, latency) there and with 256 outstanding.
 fn found(model: &Model, start: u32, slice: Nanos, slices: u32) -> (u32, [f64; 2], [f64; 2]) {
     let io = |dice: &mut Dice| dice.io(Op::Read, 4 << 10, 64 << 30);
-    let mut dice = Dice(5);
+    let mut dice = Dice::new(5);
     let mut world = Backlogged::new(model, start, || io(&mut dice));
     let mut depth = Depth::new(start, 1);
     for _ in 0..slices {
@@ -92,7 +92,7 @@ fn found(model: &Model, start: u32, slice: Nanos, slices: u32) -> (u32, [f64; 2]
         assert!(permits >= 1);
     }
     let steady = |permits| {
-        let mut dice = Dice(6);
+        let mut dice = Dice::new(6);
         let mut world = Backlogged::new(model, permits, || io(&mut dice));
         world.run(slice);
         let seen = world.run(20 * slice);
@@ -170,7 +170,7 @@ fn a_trial_says_why() {
 /// The permits over time on a device that does as much at any depth of `enough` and more, and in each slice up to a fifth more or less
 /// than that by chance.
 fn in_noise(start: u32, enough: f64, slices: usize) -> Vec<u32> {
-    let (mut depth, mut dice) = (Depth::new(start, 1), Dice(7));
+    let (mut depth, mut dice) = (Depth::new(start, 1), Dice::new(7));
     let one = |_| {
         let noise = 0.8 + 0.4 * dice.below(1 << 20) as f64 / (1 << 20) as f64;
         let per_s = 20e3 * noise * (f64::from(depth.permits()) / enough).min(1.0);

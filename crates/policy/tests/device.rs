@@ -31,7 +31,7 @@ fn near(value: f64, wanted: f64, tolerance: f64) {
 }
 
 fn random(model: &Model, depth: usize, op: Op, bytes: u64, span: u64, ios: u64) -> Done {
-    let mut dice = Dice(11);
+    let mut dice = Dice::new(11);
     closed(model, depth, ios, None, |_| dice.io(op, bytes, span))
 }
 
@@ -160,7 +160,7 @@ fn an_ssd_answers_when_its_data_sheet_says() {
 /// kVOP/s by size read and written, 1 to 256 KiB by factors of 4, `reads` of a hundred being reads.
 fn mixed(costs: &CostModel, reads: u64) -> Vec<[f64; 5]> {
     let run = |read: u64, write: u64| {
-        let mut dice = Dice(3);
+        let mut dice = Dice::new(3);
         let done = closed(&ssd(), DEPTH, 30_000, Some(costs), |_| {
             let (op, bytes) = if dice.below(100) < reads {
                 (Op::Read, read)
@@ -224,7 +224,7 @@ fn varied(costs: &CostModel, powers: u64) -> Vec<f64> {
     let mut cells = Vec::new();
     for read in [0u64, 2, 4, 6, 8] {
         for write in [0u64, 2, 4, 6, 8] {
-            let mut dice = Dice(9);
+            let mut dice = Dice::new(9);
             let done = closed(&ssd(), DEPTH, 30_000, Some(costs), |_| {
                 let reads = dice.below(2) == 0;
                 let (op, power) = if reads {
@@ -267,7 +267,7 @@ fn varying_sizes_bring_more_workloads_near_the_floor_as_in_figure_6_6() {
 fn the_seed_places_data_and_nothing_else_does() {
     let run = |seed| {
         let mut device = Device::new(&ssd(), seed);
-        let mut dice = Dice(5);
+        let mut dice = Dice::new(5);
         for tag in 0..500 {
             let op = if tag % 3 == 0 { Op::Write } else { Op::Read };
             device.submit(tag * 20_000, tag, dice.io(op, 16 * KIB, SPAN));

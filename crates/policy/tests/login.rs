@@ -187,19 +187,19 @@ fn two_hundred_that_ask_the_same_cost_one_check() {
     let mut desk = desk(8, 2);
     for waiter in 0..200 {
         assert_eq!(
-            desk.ask(0, (waiter % 3, 7), 70, (), waiter),
+            desk.ask(0, waiter % 3, 7, 70, (), waiter),
             Asked::Waits(Vec::new())
         );
     }
     assert_eq!(desk.pop(), Some((70, ())));
     assert_eq!(desk.pop(), None, "it is under way once");
     // Also who comes while it is under way.
-    assert_eq!(desk.ask(0, (9, 7), 70, (), 200), Asked::Waits(Vec::new()));
+    assert_eq!(desk.ask(0, 9, 7, 70, (), 200), Asked::Waits(Vec::new()));
     let mut answered = desk.done(1, 70, false);
     answered.sort_unstable();
     assert_eq!(answered, (0..=200).collect::<Vec<_>>());
     // What was right is no business of this desk any more.
-    assert_eq!(desk.ask(2, (9, 7), 70, (), 201), Asked::Waits(Vec::new()));
+    assert_eq!(desk.ask(2, 9, 7, 70, (), 201), Asked::Waits(Vec::new()));
     assert_eq!(desk.pop(), Some((70, ())));
 }
 
@@ -207,22 +207,19 @@ fn two_hundred_that_ask_the_same_cost_one_check() {
 fn a_wrong_password_is_remembered_for_a_while_and_not_too_many_are() {
     let mut desk = desk(100, 100);
     for key in 0..6 {
-        desk.ask(0, (1, 1), key, (), key);
+        desk.ask(0, 1, 1, key, (), key);
         assert_eq!(desk.pop(), Some((key, ())));
         assert_eq!(desk.done(u64::from(key), key, true), [key]);
     }
-    assert_eq!(desk.ask(SECOND, (2, 1), 5, (), 50), Asked::Wrong(50));
+    assert_eq!(desk.ask(SECOND, 2, 1, 5, (), 50), Asked::Wrong(50));
     assert_eq!(
-        desk.ask(SECOND, (2, 1), 1, (), 51),
+        desk.ask(SECOND, 2, 1, 1, (), 51),
         Asked::Waits(Vec::new()),
         "the oldest were forgotten"
     );
+    assert_eq!(desk.ask(5 * SECOND + 4, 2, 1, 5, (), 52), Asked::Wrong(52));
     assert_eq!(
-        desk.ask(5 * SECOND + 4, (2, 1), 5, (), 52),
-        Asked::Wrong(52)
-    );
-    assert_eq!(
-        desk.ask(5 * SECOND + 5, (2, 1), 5, (), 53),
+        desk.ask(5 * SECOND + 5, 2, 1, 5, (), 53),
         Asked::Waits(Vec::new()),
         "its time is over"
     );
@@ -231,22 +228,22 @@ fn a_wrong_password_is_remembered_for_a_while_and_not_too_many_are() {
 #[test]
 fn who_is_displaced_is_told_and_who_has_others_places_is_not() {
     let mut desk = desk(2, 2);
-    assert_eq!(desk.ask(0, (1, 1), 10, (), 1), Asked::Waits(Vec::new()));
-    assert_eq!(desk.ask(0, (1, 1), 11, (), 2), Asked::Waits(Vec::new()));
+    assert_eq!(desk.ask(0, 1, 1, 10, (), 1), Asked::Waits(Vec::new()));
+    assert_eq!(desk.ask(0, 1, 1, 11, (), 2), Asked::Waits(Vec::new()));
     assert_eq!(
-        desk.ask(0, (1, 1), 12, (), 3),
+        desk.ask(0, 1, 1, 12, (), 3),
         Asked::Refused(3),
         "the pair is full"
     );
     // The line is full, and peer 1 has most.
-    assert_eq!(desk.ask(0, (2, 2), 20, (), 4), Asked::Waits(vec![2]));
+    assert_eq!(desk.ask(0, 2, 2, 20, (), 4), Asked::Waits(vec![2]));
     assert_eq!(
-        desk.ask(0, (3, 3), 30, (), 5),
+        desk.ask(0, 3, 3, 30, (), 5),
         Asked::Refused(5),
         "all have as many"
     );
     // It joins without a place.
-    assert_eq!(desk.ask(0, (3, 1), 10, (), 6), Asked::Waits(Vec::new()));
+    assert_eq!(desk.ask(0, 3, 1, 10, (), 6), Asked::Waits(Vec::new()));
     assert_eq!(desk.pop(), Some((10, ())));
     assert_eq!(desk.done(0, 10, false), [1, 6]);
 }
@@ -264,7 +261,7 @@ proptest! {
         for (waiter, (peer, tenant, password, wrong, seconds)) in asked.iter().enumerate() {
             now += seconds * SECOND;
             let key = 10 * tenant + password;
-            match desk.ask(now, (*peer, *tenant), key, (), waiter as u32) {
+            match desk.ask(now, *peer, *tenant, key, (), waiter as u32) {
                 Asked::Waits(displaced) => answered.extend(displaced),
                 Asked::Wrong(waiter) | Asked::Refused(waiter) => answered.push(waiter),
             }

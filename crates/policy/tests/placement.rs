@@ -59,7 +59,7 @@ proptest! {
             entry(i as u32 / 4, i as u32 % 4, *share, *demand)
         });
         let mut shares = Shares::new(entries.collect());
-        shares.settle(2, 1_000);
+        shares.even_out(2, 1_000);
         let slack = |t: usize, n: usize| shares.entries()[t * 4 + n].slack();
         let has = |t: usize, n: usize| shares.entries()[t * 4 + n].share;
         for t in 0..4 {
@@ -93,7 +93,7 @@ fn mirrored_shares_become_what_is_wanted() {
     assert_eq!((done.cycles, done.moved, done.worst_after), (1, 30, 0));
     let local: Vec<i64> = shares.entries().iter().map(|e| e.share).collect();
     assert_eq!(local, [80, 20, 20, 80]);
-    assert_eq!(shares.settle(0, 10), 0);
+    assert_eq!(shares.even_out(0, 10), 0);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use engine::{
     Stop, Sync,
 };
 use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule};
+use policy::generator::Generator;
 use server::device::{DeviceOptions, DeviceScheduler, Pricing};
 use stage::{Clock, Discipline, Nanos};
 use std::collections::BTreeMap;
@@ -216,10 +217,10 @@ fn key(number: u64) -> Vec<u8> {
 /// Fills the keyspace without a hook, and ends the engine.
 fn fill(engine: &Arc<Engine>) -> Result<(), Box<dyn std::error::Error>> {
     let keyspace = &keyspaces(engine, &[0], 0)?[&0];
-    let mut random = 1;
+    let mut random = Generator::new(1);
     for number in 0..KEYS {
         let value: Vec<u8> = (0..VALUE_BYTES / 8)
-            .flat_map(|_| next(&mut random).to_le_bytes())
+            .flat_map(|_| random.bits().to_le_bytes())
             .collect();
         let entry = Entry::string(bytes::Bytes::from(value));
         run(keyspace, &key(number), |access, key| {
@@ -283,7 +284,7 @@ fn run<R>(
             Outcome::Full => keyspace.wait_room(waiter),
             Outcome::Disk => match keyspace.latch(&keys, waiter) {
                 Some(latch) => {
-                    match keyspace.run((&latch, engine::Place::Handler), 1, &mut command) {
+                    match keyspace.run(&latch, engine::Place::Handler, 1, &mut command) {
                         Ok((reply, _)) => return reply,
                         Err(error) => panic!("{error}"),
                     }
@@ -296,13 +297,6 @@ fn run<R>(
             let _ = when.recv();
         }
     }
-}
-
-fn next(random: &mut u64) -> u64 {
-    *random = random
-        .wrapping_mul(0x5851_F42D_4C95_7F2D)
-        .wrapping_add(0x1405_7B7E_F767_814F);
-    *random ^ *random >> 29
 }
 
 /// What one keyspace did.
@@ -373,9 +367,9 @@ fn gets(keyspace: &Arc<Keyspace>, threads: u64, turn: Duration) -> Done {
         for thread in 0..threads {
             let (stop, done, cpu) = (&stop, &done, &cpu);
             scope.spawn(move || {
-                let (mut random, mut count) = (thread + 1, 0);
+                let (mut random, mut count) = (Generator::new(thread + 1), 0);
                 while !stop.load(Ordering::Relaxed) {
-                    let key = key((next(&mut random) >> 20) % KEYS);
+                    let key = key(random.below(KEYS));
                     run(keyspace, &key, |access, key| access.get(key));
                     count += 1;
                     if count % 16 == 0 && begin.elapsed() >= turn {

@@ -18,7 +18,7 @@ use telemetry::CertificateSnapshot;
 
 use crate::commands::Context;
 use crate::options::{Options, Plan, Tuning};
-use crate::tenants::{Clients, Doorkeeper, House, Registry, Seats, Tenant};
+use crate::tenants::{Apart, Clients, Doorkeeper, House, Registry, Tenant};
 use crate::watchdog::Beats;
 
 pub use board::{Board, Posted, Seen};
@@ -91,8 +91,8 @@ pub struct Shared {
     pub counters: Counters,
     /// What the cores' stages last looked like.
     pub board: Board,
-    /// Places for commands that run apart, of all tenants together.
-    pub apart: Seats,
+    /// Passes for commands that run apart, of all tenants together.
+    pub apart: Apart,
     /// What the cores show each other of their load.
     pub loads: Box<[Load]>,
     /// Whether each core goes on.
@@ -138,7 +138,7 @@ impl Shared {
             metrics: Arc::new(telemetry::Registry::new(options.cores)),
             counters: Counters::default(),
             board: Board::new(options.cores),
-            apart: Seats::new(engine::REPLIES_MAX, engine::WORKS_MAX),
+            apart: Apart::new(engine::REPLIES_MAX, engine::WORKS_MAX),
             loads: (0..options.cores).map(|_| Load::default()).collect(),
             beats: Arc::new(Beats::new(options.cores)),
             turns: (0..options.cores).map(|_| LargestTurn::default()).collect(),

@@ -76,12 +76,11 @@ impl Source {
     fn connections(&self) -> Connections {
         let shared = &self.shared;
         let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (newcomers, newcomers_max) = shared.house.newcomers();
         Connections {
             open: shared.clients.count() as u64,
             max: shared.plan().connections as u64,
-            newcomers: newcomers as u64,
-            newcomers_max: newcomers_max as u64,
+            newcomers: shared.house.newcomers() as u64,
+            newcomers_max: shared.house.newcomers_max() as u64,
             accepted: shared.clients.total(),
             rejected: counted(&shared.counters.rejected),
             hasty: counted(&shared.counters.hasty),
@@ -110,6 +109,7 @@ fn stage(
         core: core as u32,
         policy: posted.discipline.word().to_string(),
         permits: posted.permits,
+        permits_missing: posted.permits_missing,
         permits_in_use: seen().map(|seen| seen.permits_in_use).sum(),
         admitted: seen().map(|seen| seen.admitted).sum(),
         charged_ns: seen().map(|seen| seen.charged_ns).sum(),

@@ -14,7 +14,7 @@ use crate::commands::{self, Context, Handler, SessionCommand, Spec};
 use crate::resp::{Args, Output, OwnedArgs, Protocol, Reply};
 use crate::session::{self, Calls, Extent, State, Transaction, Visit, Watches};
 use crate::shared::Shared;
-use crate::tenants::{Client, CommandStats, Ending, Places, Tenant};
+use crate::tenants::{Client, CommandStats, Ending, Passes, Tenant};
 
 /// Words of a request that a core looks at in a turn: others wait for it meanwhile.
 pub const TURN_WORDS_MAX: usize = 128;
@@ -40,6 +40,15 @@ pub fn fits_turn(args: &Args<'_>) -> bool {
 /// Requests a command is charged as: one, and one more for each further key.
 pub fn requests_of(keys: usize) -> u64 {
     keys.max(1) as u64
+}
+
+/// One command of a unit.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    /// Which of the unit's.
+    place: usize,
+    spec: &'static Spec,
+    args: Args<'a>,
 }
 
 /// How one command of a transaction ended.
@@ -144,8 +153,8 @@ pub struct Unit {
     pub requests: u64,
     /// What it is to show at least, where it reads a snapshot.
     pub shows: Option<Seq>,
-    /// The places that it has, if it has turned out that it needs some.
-    pub places: Places,
+    /// The passes that it has, if it has turned out that it must run apart.
+    pub passes: Passes,
 }
 
 impl Unit {
@@ -168,7 +177,7 @@ impl Unit {
             class: spec.class,
             requests,
             shows: None,
-            places: Places::default(),
+            passes: Passes::default(),
         }
     }
 
@@ -192,7 +201,7 @@ impl Unit {
             said: Mutex::default(),
             class: Class::Multiget,
             shows: None,
-            places: Places::default(),
+            passes: Passes::default(),
         }
     }
 
@@ -321,7 +330,8 @@ impl Unit {
                 self.transaction.then(|| with.trace.clock.now()),
                 output.mark(),
             );
-            let step = (place, *spec, args.args());
+            let args = args.args();
+            let step = Step { place, spec, args };
             self.step(step, access.as_deref_mut(), output, &mut with, &mut told)?;
             if let Some(begin) = begin {
                 let took = with.trace.clock.now() - begin;
@@ -337,7 +347,7 @@ impl Unit {
 
     fn step(
         &self,
-        (place, spec, args): (usize, &'static Spec, Args<'_>),
+        step: Step<'_>,
         access: Option<&mut Access<'_>>,
         output: &mut Output,
         with: &mut Surroundings<'_, '_>,
@@ -348,13 +358,14 @@ impl Unit {
             .as_ref()
             .map_or(with.protocol, |state| state.protocol);
         let before = output.len();
+        let Step { spec, args, .. } = step;
         match (spec.handler, access) {
             (Handler::Session(SessionCommand::Watch), Some(access)) => {
                 told.watches = access.watch(args.from(1).iter())?;
                 Reply::new(output, protocol).ok();
             }
             (Handler::Session(command) | Handler::Report(command), access) => {
-                self.visit((place, spec, command), args, output, with, told);
+                self.visit(step, command, output, with, told);
                 if let Some(access) = access {
                     access.hold(output.len().saturating_sub(before))?;
                 }
@@ -378,12 +389,13 @@ impl Unit {
     /// Runs a command on the connection or the server.
     fn visit(
         &self,
-        (place, spec, command): (usize, &'static Spec, SessionCommand),
-        args: Args<'_>,
+        step: Step<'_>,
+        command: SessionCommand,
         output: &mut Output,
         with: &Surroundings<'_, '_>,
         told: &mut Told,
     ) {
+        let Step { place, spec, args } = step;
         let reports = matches!(spec.handler, Handler::Report(_)) && self.calls.len() > 1;
         let mut said = self.said.lock();
         if let Some(reply) = said.replies.get(&place).filter(|_| reports) {

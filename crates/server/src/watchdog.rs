@@ -56,8 +56,15 @@ impl Vigil {
 
 /// The thread that looks.
 pub struct Watchdog {
-    over: Arc<(Mutex<bool>, Condvar)>,
+    end: Arc<End>,
     thread: JoinHandle<()>,
+}
+
+/// How the thread is told to end.
+#[derive(Default)]
+struct End {
+    over: Mutex<bool>,
+    changed: Condvar,
 }
 
 impl Watchdog {
@@ -66,32 +73,32 @@ impl Watchdog {
     /// # Errors
     /// No thread can be started.
     pub fn start(beats: Arc<Beats>) -> io::Result<Self> {
-        let over = Arc::new((Mutex::new(false), Condvar::new()));
-        let told = Arc::clone(&over);
+        let end = Arc::new(End::default());
+        let told = Arc::clone(&end);
         let thread = thread::Builder::new().name("watchdog".into());
         let thread = thread.spawn(move || {
             threads::Duty::Prompt.begin();
             let _whole = threads::Whole;
             watch(&beats, &told);
         })?;
-        Ok(Self { over, thread })
+        Ok(Self { end, thread })
     }
 
     /// Looks no more: the cores may end.
     pub fn stop(self) {
-        *self.over.0.lock() = true;
-        self.over.1.notify_one();
+        *self.end.over.lock() = true;
+        self.end.changed.notify_one();
         // A panic would have ended the process.
         let _ = self.thread.join();
     }
 }
 
-fn watch(beats: &Beats, (over, told): &(Mutex<bool>, Condvar)) {
+fn watch(beats: &Beats, end: &End) {
     let mut vigil = Vigil(vec![(0, 0); beats.0.len()]);
-    let mut over = over.lock();
+    let mut over = end.over.lock();
     let mut look_at = Instant::now() + LOOK_EVERY;
     while !*over {
-        if told.wait_until(&mut over, look_at).timed_out() {
+        if end.changed.wait_until(&mut over, look_at).timed_out() {
             if let Some(core) = vigil.look(beats.counts()) {
                 panic!(
                     "core {core} has stood still for {LOOKS_MAX} s, and its connections with it"

@@ -128,7 +128,7 @@ where
         let mut stage = lock(&self.stage);
         let now = self.clock.now();
         if stage
-            .admit(now, principal, class, Arc::clone(&seat))
+            .enqueue(now, principal, class, Arc::clone(&seat))
             .is_err()
         {
             return Err(Rejected::Full);

@@ -7,14 +7,11 @@
 //! * two faces with one implementation: [`Stage::next`] for a loop that asks, and [`blocking`] for threads that block,
 //!   an adapter over the first.
 //!
-//! [`levels`] is something else: a multi-level queue that many threads share, for pools before one resource.
-//!
 //! A stage belongs to one thread and is driven by it (but for [`blocking`]). It has no lock on its path; the only thing
 //! shared with other threads is the list to which permits dropped elsewhere return. The clock is the
 //! caller's: methods take `now`, and [`Clock`] exists for those who must be able to ask.
 
 pub mod blocking;
-pub mod levels;
 
 mod clock;
 mod permit;

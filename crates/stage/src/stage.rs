@@ -95,7 +95,7 @@ impl<T, const R: usize> Stage<T, R> {
     ///
     /// # Errors
     /// Gives the item back if the principal's queue is full or the principal unknown.
-    pub fn admit(
+    pub fn enqueue(
         &mut self,
         now: Nanos,
         principal: PrincipalId,
@@ -159,6 +159,12 @@ impl<T, const R: usize> Stage<T, R> {
             self.dispatch.abandon(now, claim.ticket);
         }
         self.dropped = dropped;
+    }
+
+    /// See [`Dispatch::permits_missing`].
+    #[must_use]
+    pub fn permits_missing(&self) -> u64 {
+        self.dispatch.permits_missing()
     }
 
     /// See [`Dispatch::charge`].

@@ -36,10 +36,10 @@ fn granted(stage: &mut Stage<u32, 2>, now: Nanos) -> stage::Admitted<u32, 2> {
 fn queues_are_bounded() {
     let mut stage = stage(1);
     for item in 0..4 {
-        stage.admit(0, A, 0, item).expect("room");
+        stage.enqueue(0, A, 0, item).expect("room");
     }
-    assert_eq!(stage.admit(0, A, 0, 4), Err(4));
-    assert_eq!(stage.admit(0, PrincipalId(7), 0, 5), Err(5));
+    assert_eq!(stage.enqueue(0, A, 0, 4), Err(4));
+    assert_eq!(stage.enqueue(0, PrincipalId(7), 0, 5), Err(5));
     assert_eq!(stage.queued(), 4);
     assert_eq!(stage.remove(0, A), [0, 1, 2, 3]);
     assert_eq!(stage.observe(0, A), None);
@@ -48,8 +48,8 @@ fn queues_are_bounded() {
 #[test]
 fn a_dropped_permit_is_charged_its_estimate_and_free_again() {
     let mut stage = stage(1);
-    stage.admit(0, A, 0, 1).expect("room");
-    stage.admit(0, A, 0, 2).expect("room");
+    stage.enqueue(0, A, 0, 1).expect("room");
+    stage.enqueue(0, A, 0, 2).expect("room");
     drop(granted(&mut stage, 0).permit);
     assert_eq!(stage.in_flight(), 1);
     let second = granted(&mut stage, 1000);
@@ -63,8 +63,8 @@ fn a_dropped_permit_is_charged_its_estimate_and_free_again() {
 #[test]
 fn a_panic_does_not_keep_a_permit() {
     let mut stage = stage(1);
-    stage.admit(0, A, 0, 1).expect("room");
-    stage.admit(0, A, 0, 2).expect("room");
+    stage.enqueue(0, A, 0, 1).expect("room");
+    stage.enqueue(0, A, 0, 2).expect("room");
     let permit = granted(&mut stage, 0).permit;
     let work = std::thread::spawn(move || {
         let _mine = permit;
@@ -84,7 +84,7 @@ fn a_permit_goes_to_another_thread_and_comes_back() {
     let mut stage: Stage<u32, 2> = Stage::new(options(2)).with_wake(wake);
     stage.configure(0, A, &Allocation::default());
     for item in 0..3 {
-        stage.admit(0, A, 0, item).expect("room");
+        stage.enqueue(0, A, 0, item).expect("room");
     }
     let (back, lost) = (granted(&mut stage, 0).permit, granted(&mut stage, 0).permit);
     assert!(matches!(stage.next(0), Next::Idle));
@@ -102,8 +102,8 @@ fn a_permit_goes_to_another_thread_and_comes_back() {
 #[test]
 fn a_permit_of_another_stage_goes_home() {
     let (mut mine, mut other) = (stage(1), stage(1));
-    mine.admit(0, A, 0, 1).expect("room");
-    mine.admit(0, A, 0, 2).expect("room");
+    mine.enqueue(0, A, 0, 1).expect("room");
+    mine.enqueue(0, A, 0, 2).expect("room");
     let permit = granted(&mut mine, 0).permit;
     assert_eq!(permit.class(), 0);
     other.settle(0, permit, Cost([1, 1]));

@@ -318,6 +318,10 @@ pub struct StageSnapshot {
     pub policy: String,
     /// Units of work that may be outstanding below it.
     pub permits: u32,
+    /// Permits that are reserved and cannot be kept free: one of all is always shared. While there are any, nobody's
+    /// reserved permits are sure to be free when it wants them.
+    #[serde(default)]
+    pub permits_missing: u64,
     /// Of those, in use.
     pub permits_in_use: u32,
     /// Decisions since the start.

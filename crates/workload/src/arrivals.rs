@@ -1,5 +1,7 @@
 //! When requests are due: at random or evenly spaced, at a rate that changes with time.
 
+use std::ops::Range;
+
 use crate::rng::Rng;
 
 /// A rate that changes in steps, repeated without end.
@@ -125,13 +127,13 @@ pub struct Arrivals {
 const TICK_S: f64 = 1e-9;
 
 impl Arrivals {
-    /// From `from_s` (negative in the warm-up) to `end_s`. `random`: a Poisson process; `None`: evenly spaced.
-    pub fn new(profile: Profile, random: Option<Rng>, (from_s, end_s): (f64, f64)) -> Self {
+    /// In `span_s`, which is negative in the warm-up. `random`: a Poisson process; `None`: evenly spaced.
+    pub fn new(profile: Profile, random: Option<Rng>, span_s: Range<f64>) -> Self {
         Self {
             profile,
             random,
-            at_s: from_s,
-            end_s,
+            at_s: span_s.start,
+            end_s: span_s.end,
         }
     }
 
@@ -168,20 +170,20 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    fn count(profile: Profile, random: bool, span: (f64, f64)) -> Vec<f64> {
+    fn count(profile: Profile, random: bool, span: Range<f64>) -> Vec<f64> {
         let mut arrivals = Arrivals::new(profile, random.then(|| Rng::new(1, 2)), span);
         std::iter::from_fn(|| arrivals.next_s()).collect()
     }
 
     #[test]
     fn even_arrivals_are_even_and_follow_steps() {
-        let times = count(Profile::new(Curve::flat(4.0)), false, (0.0, 1.1));
+        let times = count(Profile::new(Curve::flat(4.0)), false, 0.0..1.1);
         assert_eq!(times, [0.25, 0.5, 0.75, 1.0]);
         let curve = Curve {
             rates_per_s: vec![2.0, 0.0, 4.0],
             step_s: 1.0,
         };
-        let times = count(Profile::new(curve), false, (0.0, 4.0));
+        let times = count(Profile::new(curve), false, 0.0..4.0);
         let within = |from: f64, to: f64| times.iter().filter(|t| (from..to).contains(*t)).count();
         assert_eq!((within(0.0, 1.0), within(1.0, 2.0)), (1, 0));
         assert!(within(2.0, 3.0) >= 4 && within(3.0, 4.0) >= 1, "{times:?}");
@@ -189,7 +191,7 @@ mod tests {
 
     #[test]
     fn random_arrivals_keep_the_rate() {
-        let times = count(Profile::new(Curve::flat(1_000.0)), true, (-5.0, 95.0));
+        let times = count(Profile::new(Curve::flat(1_000.0)), true, -5.0..95.0);
         assert!((times.len() as f64 / 100_000.0 - 1.0).abs() < 0.02);
         assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
         assert!(times[0] < 0.0);
@@ -211,7 +213,7 @@ mod tests {
             offset_s: 10.0,
             ..Profile::new(curve)
         };
-        let times = count(profile, false, (-1.0, 20.0));
+        let times = count(profile, false, -1.0..20.0);
         let before = times.iter().filter(|t| **t < 0.0).count();
         assert!((98..=101).contains(&before), "{before}");
         assert!(times.iter().filter(|t| **t >= 10.0).count() <= 11);
@@ -229,7 +231,7 @@ mod tests {
             crowd: Some(crowd),
             ..Profile::new(Curve::flat(100.0))
         };
-        let times = count(profile, false, (0.0, 8.0));
+        let times = count(profile, false, 0.0..8.0);
         let within = |from: f64, to: f64| times.iter().filter(|t| (from..to).contains(*t)).count();
         assert!((198..=202).contains(&within(0.0, 2.0)));
         assert!((998..=1_002).contains(&within(2.0, 3.0)));
@@ -248,7 +250,7 @@ mod tests {
             rates_per_s: vec![0.0],
             step_s: 1.0,
         };
-        assert!(count(Profile::new(curve), true, (0.0, 1_000.0)).is_empty());
-        assert!(count(Profile::new(Curve::flat(0.0)), true, (-1.0, 1e6)).is_empty());
+        assert!(count(Profile::new(curve), true, 0.0..1_000.0).is_empty());
+        assert!(count(Profile::new(Curve::flat(0.0)), true, -1.0..1e6).is_empty());
     }
 }

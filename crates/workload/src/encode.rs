@@ -4,21 +4,22 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use crate::draw::{Class, Draw, Ttl};
-use crate::rng::{mix64, Rng};
+use crate::rng::Rng;
+use policy::generator::mix64;
 
 /// Key lengths outside this range are clamped into it: 16 hexadecimal digits carry the key number.
 const KEY_BYTES: std::ops::RangeInclusive<u16> = 16..=255;
 
-/// How the keys of one tenant look.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyText {
+/// How the keys of a load look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyText {
     seed: u64,
     bytes: u16,
 }
 
 impl KeyText {
-    /// Keys of `bytes` bytes (clamped to 16..=255), scattered by `seed`.
-    pub(crate) fn new(seed: u64, bytes: u16) -> Self {
+    /// Keys of `bytes` bytes (clamped to 16..=255), scattered by `seed`: loads with different seeds never meet in a key.
+    pub fn new(seed: u64, bytes: u16) -> Self {
         Self {
             seed,
             bytes: bytes.clamp(*KEY_BYTES.start(), *KEY_BYTES.end()),

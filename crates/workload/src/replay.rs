@@ -195,7 +195,7 @@ fn twitter_replay(number: u32, settings: &Settings) -> Result<Replay, WorkloadEr
         },
         ..Asks::gets(1)
     };
-    let mixture = Mixture::new((seed, stream), asks);
+    let mixture = Mixture::new(seed, stream, asks);
     let about = format!(
         "Twitter cluster {number}: {:.0} requests/s on average, an hour of its week in {}; values \
          and popularity of Meta's {workload} ({:.0} B on average)",

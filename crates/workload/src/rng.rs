@@ -1,5 +1,6 @@
 //! The one random generator of a load: seeded, fast, and with the few shapes that loads need.
 
+use policy::generator::mix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -41,15 +42,6 @@ impl Rng {
         let radius = (2.0 * self.exponential()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
-}
-
-/// A bijection of 64-bit words that scatters neighbours (the finaliser of SplitMix64): distinct key
-/// numbers give distinct keys that do not sort in order of popularity.
-pub fn mix64(x: u64) -> u64 {
-    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

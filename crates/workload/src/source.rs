@@ -284,7 +284,7 @@ const RUN_S_MAX: f64 = 30.0 * 86_400.0;
 
 /// Random arrivals along a curve, from its beginning.
 fn endless(curve: Curve, rng: Rng) -> Arrivals {
-    Arrivals::new(Profile::new(curve), Some(rng), (0.0, RUN_S_MAX))
+    Arrivals::new(Profile::new(curve), Some(rng), 0.0..RUN_S_MAX)
 }
 
 /// When the next one is due, ns; the end of time if none is.

@@ -36,7 +36,7 @@ fn mixed(seed: u64) -> CurveSource {
         sizes: Sizes::Constant(8),
         ..Asks::gets(10)
     };
-    let mixture = Mixture::new((seed, 1), asks);
+    let mixture = Mixture::new(seed, 1, asks);
     CurveSource::new(
         curve(&[1_000.0, 3_000.0]),
         shares.to_vec(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use support::Redis;
-use workload::client::plan::{Pace, Plan, Stage, Stream};
+use workload::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use workload::client::preload::{self, Keyspace};
 use workload::client::{drive, Identity};
 use workload::draw::{Asks, Class, Counts, Mixture, Shares, Sizes};
@@ -34,8 +34,9 @@ fn closed_stream(identity: Identity, shares: Shares) -> Stream {
         multiget: Counts::Constant(5),
         ..Asks::gets(100)
     };
-    let stage = Stage::new(4, (7, 24), Pace::closed((7, 1), asks, 4));
-    Stream::new(identity, stage)
+    let pace = Pace::closed(Mixture::new(7, 1, asks), 4);
+    let period = Period::new(4, KeyText::new(7, 24), pace);
+    Stream::new(identity, period)
 }
 
 fn closed_plan(redis: &Redis, streams: Vec<Stream>, threads: usize) -> Plan {
@@ -55,7 +56,8 @@ fn a_closed_loop_of_two_tenants_over_two_threads() {
     let Some(redis) = Redis::start() else { return };
     let keyspaces = ["web", "batch"].map(|tenant| {
         let entries: Vec<(u64, u32)> = (0..100).map(|key| (key, 1024)).collect();
-        Keyspace::new(&identity(tenant, "secret"), (7, 24), entries.into_iter())
+        let text = KeyText::new(7, 24);
+        Keyspace::new(&identity(tenant, "secret"), text, entries.into_iter())
     });
     let (stored, bytes) = preload::run(redis.address, keyspaces.into(), &RUNNING).expect("preload");
     assert_eq!(stored, 200);
@@ -92,13 +94,12 @@ fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> Plan {
         delete: 0.1,
         ..Shares::default()
     };
-    let random = (3, 1);
     let asks = Asks {
         shares,
         sizes: Sizes::Constant(100),
         ..Asks::gets(1_000)
     };
-    let mixture = Mixture::new(random, asks);
+    let mixture = Mixture::new(3, 1, asks);
     let curve = Curve {
         rates_per_s: vec![rate_per_s],
         step_s: 1.0,
@@ -109,10 +110,10 @@ fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> Plan {
         mixture,
         Rng::new(3, 2),
     ));
-    let stage = Stage::new(3, (1, 16), Pace::open(source));
+    let period = Period::new(3, KeyText::new(1, 16), Pace::open(source));
     Plan {
         target: redis.address,
-        streams: vec![Stream::new(identity("web", "secret"), stage)],
+        streams: vec![Stream::new(identity("web", "secret"), period)],
         warm_up: Duration::ZERO,
         duration,
         drain: DRAIN,

@@ -16,7 +16,7 @@
 mod plan;
 mod stable;
 
-pub use plan::{Bench, Load, Mix, Plan, Sample};
+pub use plan::{Bench, Load, Mix, Plan, Repeats, Sample};
 
 use crate::DeviceError;
 use policy::cost::device::{Calibration, CostModel, Curve, Op, Point, Rule};
@@ -262,13 +262,13 @@ impl Work<'_, '_> {
         &mut self,
         what: &str,
         loads: &[Load],
-        repeats: (usize, usize),
+        repeats: Repeats,
         value: impl Fn(&Load, &Sample) -> f64,
     ) -> Result<Vec<Series>, DeviceError> {
         let mut all = vec![Series::default(); loads.len()];
-        for repeat in 0..repeats.1 {
+        for repeat in 0..repeats.most {
             for (load, series) in loads.iter().zip(&mut all) {
-                if repeat < repeats.0 || !series.stable() {
+                if repeat < repeats.least || !series.stable() {
                     let sample = self.slice(what, load)?;
                     series.push(value(load, &sample));
                 }
@@ -323,7 +323,7 @@ impl Work<'_, '_> {
     /// its share of the time is taken out.
     fn others(&mut self, write: &[Rate]) -> Result<(f64, f64), DeviceError> {
         let (mut pairs, mut deletes) = (Series::default(), Series::default());
-        for _ in 0..self.plan.repeats.0 {
+        for _ in 0..self.plan.repeats.least {
             self.tell("syncs");
             pairs.push(self.bench.syncs(PAGE_BYTES, self.plan.slice)?);
             self.tell("deletes");

@@ -97,6 +97,23 @@ pub trait Bench {
     fn deletes(&mut self) -> Result<f64, DeviceError>;
 }
 
+/// Slices of each load.
+#[derive(Clone, Copy, Debug)]
+pub struct Repeats {
+    /// So many in any case.
+    pub least: usize,
+    /// So many if the load's value is not stable before.
+    pub most: usize,
+}
+
+impl Repeats {
+    /// From `least` to `most`.
+    #[must_use]
+    pub const fn new(least: usize, most: usize) -> Repeats {
+        Repeats { least, most }
+    }
+}
+
 /// What is measured, and for how long.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -110,10 +127,10 @@ pub struct Plan {
     pub depths: Vec<usize>,
     /// Length of one slice.
     pub slice: Duration,
-    /// Fewest and most slices of each load.
-    pub repeats: (usize, usize),
+    /// Slices of each load.
+    pub repeats: Repeats,
     /// The same in the interference sweep.
-    pub mixed_repeats: (usize, usize),
+    pub mixed_repeats: Repeats,
 }
 
 const KIB: u64 = 1 << 10;
@@ -133,8 +150,8 @@ impl Plan {
             mixes: [Mix::Halves].into_iter().chain(percents).collect(),
             depths: (0..8).map(|power| 1 << power).collect(),
             slice: Duration::from_millis(300),
-            repeats: (3, 9),
-            mixed_repeats: (2, 4),
+            repeats: Repeats::new(3, 9),
+            mixed_repeats: Repeats::new(2, 4),
         }
     }
 
@@ -146,8 +163,8 @@ impl Plan {
             mixes: vec![Mix::Halves, Mix::Reads(75), Mix::Reads(25)],
             depths: (0..7).map(|power| 1 << power).collect(),
             slice: Duration::from_millis(100),
-            repeats: (3, 7),
-            mixed_repeats: (3, 7),
+            repeats: Repeats::new(3, 7),
+            mixed_repeats: Repeats::new(3, 7),
             ..Plan::full()
         }
     }
@@ -207,8 +224,8 @@ impl Plan {
 
     /// Slices, if none has to be repeated for being unstable.
     pub(super) fn steps(&self) -> usize {
-        let curves = (2 * self.sizes.len() + self.depths.len() + 2) * self.repeats.0;
+        let curves = (2 * self.sizes.len() + self.depths.len() + 2) * self.repeats.least;
         let mixed = self.mixes.len() * self.mixed_sizes.len().pow(2);
-        2 + curves + (mixed + NEAR) * self.mixed_repeats.0
+        2 + curves + (mixed + NEAR) * self.mixed_repeats.least
     }
 }

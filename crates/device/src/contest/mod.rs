@@ -88,7 +88,7 @@ impl Tenant {
 
 /// How a device is used.
 #[derive(Clone, Debug)]
-pub struct Stage<'a> {
+pub struct StageOptions<'a> {
     /// What I/Os cost.
     pub costs: &'a CostModel,
     /// VOPs a second that are left when reads and writes mix badly.
@@ -107,7 +107,7 @@ pub trait Arena {
     /// The device failed.
     fn contest(
         &self,
-        stage: &Stage,
+        stage: &StageOptions,
         tenants: &[Tenant],
         slice: Duration,
         seed: u64,
@@ -125,7 +125,7 @@ struct Request {
 }
 
 struct Contest<'a> {
-    stage: &'a Stage<'a>,
+    stage: &'a StageOptions<'a>,
     tenants: &'a [Tenant],
     dispatch: Dispatch<usize, 1>,
     device: Device,
@@ -138,7 +138,7 @@ struct Contest<'a> {
 impl Arena for EmulatedDisk {
     fn contest(
         &self,
-        stage: &Stage,
+        stage: &StageOptions,
         tenants: &[Tenant],
         slice: Duration,
         seed: u64,
@@ -164,7 +164,7 @@ impl Arena for EmulatedDisk {
     }
 }
 
-impl Stage<'_> {
+impl StageOptions<'_> {
     /// The dispatch before it.
     #[must_use]
     pub fn dispatch(&self) -> DispatchOptions<1> {

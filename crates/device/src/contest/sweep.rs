@@ -1,6 +1,6 @@
 //! The thesis's sweeps: eight tenants over pairs of sizes.
 
-use super::{Arena, Got, Sizes, Stage, Tenant};
+use super::{Arena, Got, Sizes, StageOptions, Tenant};
 use crate::calibrate::{Measured, Mix};
 use crate::DeviceError;
 use policy::cost::device::{CostModel, Rule};
@@ -67,7 +67,7 @@ impl Sweep {
     }
 
     fn contest(&self, costs: &CostModel, tenants: &[Tenant]) -> Result<Vec<Got>, DeviceError> {
-        let stage = Stage {
+        let stage = StageOptions {
             costs,
             floor_per_s: self.measured.floor_per_s,
             depth: self.measured.depth as u32,
@@ -136,7 +136,8 @@ impl Sweep {
     pub fn capacity(
         &self,
         mix: Mix,
-        (reads, writes): (&[u64], &[u64]),
+        reads: &[u64],
+        writes: &[u64],
         sigma_bytes: u64,
     ) -> Result<Vec<f64>, DeviceError> {
         let costs = self.costs(Rule::Exact)?;

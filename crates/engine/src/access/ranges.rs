@@ -242,7 +242,7 @@ impl Access<'_> {
     fn objects(&mut self, span: &Span, blocks: Blocks, emit: &mut Emit) -> Result<(), Stop> {
         match &self.view {
             View::Memory { .. } => return Err(Stop::Disk),
-            View::Latched(Held::All) => self.keyspace.settle(),
+            View::Latched(Held::All) => self.keyspace.wait_all_decided(),
             View::Latched(_) => return Err(misuse("ordered keys need Keys::None or Keys::All")),
             View::Snapshot { .. } => {}
         }
@@ -335,7 +335,8 @@ impl Access<'_> {
         let result = weave(
             iterator.as_mut(),
             overlay,
-            (span.order, &mut self.meter),
+            span.order,
+            &mut self.meter,
             emit,
         );
         match iterator.map_or(Ok(()), |iterator| iterator.status()) {
@@ -352,7 +353,8 @@ type Emit<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Stop> + 'e;
 fn weave(
     mut iterator: Option<&mut DBRawIterator<'_>>,
     overlay: Overlay,
-    (order, meter): (Order, &mut Meter),
+    order: Order,
+    meter: &mut Meter,
     emit: &mut Emit,
 ) -> Result<(), Stop> {
     let mut overlay = overlay.into_iter();

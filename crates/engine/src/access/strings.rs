@@ -152,7 +152,8 @@ impl Access<'_> {
             return Ok(());
         }
         self.foresee((bytes.len() / PIECE_BYTES) as u64)?;
-        let (id, old_len) = self.in_pieces(text)?;
+        let old_len = text.len();
+        let id = self.in_pieces(text)?;
         let mut at = at;
         while !bytes.is_empty() {
             let (number, within) = place(at);
@@ -187,7 +188,7 @@ impl Access<'_> {
             *text = Text::Whole(patched(old, len as usize, &[]));
             return Ok(());
         }
-        let (id, _) = self.in_pieces(text)?;
+        let id = self.in_pieces(text)?;
         *text = Text::Pieces { id, len };
         Ok(())
     }
@@ -223,10 +224,10 @@ impl Access<'_> {
         }
     }
 
-    /// Has a string lie in pieces; returns its id and length.
-    fn in_pieces(&mut self, text: &mut Text) -> Result<(u64, u64), Stop> {
+    /// Has a string lie in pieces, whose id it returns.
+    fn in_pieces(&mut self, text: &mut Text) -> Result<u64, Stop> {
         let bytes = match text {
-            Text::Pieces { id, len } => return Ok((*id, *len)),
+            Text::Pieces { id, .. } => return Ok(*id),
             Text::Whole(bytes) => std::mem::take(bytes),
         };
         self.foresee((bytes.len() / PIECE_BYTES) as u64)?;
@@ -240,7 +241,7 @@ impl Access<'_> {
             self.put_piece(id, number, piece)?;
         }
         *text = Text::Pieces { id, len };
-        Ok((id, len))
+        Ok(id)
     }
 
     /// What was written of a piece, within a range.

@@ -191,7 +191,7 @@ impl Engine {
         self.shared.keepers.close();
         let keyspaces = self.slots.close();
         for keyspace in &keyspaces {
-            keyspace.settle();
+            keyspace.wait_all_decided();
             keyspace.cancel_compaction();
         }
         self.shared.reclaimer.close();

@@ -17,13 +17,14 @@ use crate::keyspace::gate::{Gate, Ready};
 use crate::keyspace::latch::{tell, Book, Locked};
 use crate::keyspace::pace::Pace;
 use crate::keyspace::shared::Shared;
-use crate::log::Log;
+use crate::log::{Bounds, Log};
 use crate::memory::budgets::Buffers;
 use crate::memory::pins::Stripe;
 use crate::memory::shard::Shard;
 use crate::{record, EngineError, KeyspaceOptions, Seq, Sync, Waiter};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
@@ -102,7 +103,7 @@ impl Keyspace {
         let shards = (0..count).map(|_| Padded(Mutex::new(shard()))).collect();
         let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
         let buffers = shared.memory.buffers(&options);
-        let db = shared.open_db((id, name), &directory, &options, &buffers)?;
+        let db = shared.open_db(id, name, &directory, &options, &buffers)?;
         let read = |raw: &[u8]| {
             db.rocks.get(raw).map_err(|error| EngineError::Open {
                 tenant: name.to_owned(),
@@ -113,6 +114,10 @@ impl Keyspace {
         let ids = read(record::NEXT_ID)?;
         let ids = ids.as_deref().and_then(record::decode_u64).unwrap_or(1);
         let collections = read(record::COLLECTIONS)?.is_some();
+        let bounds = Bounds {
+            batch: options.batch_bytes,
+            pending: options.pending_bytes,
+        };
         let keyspace = Arc::new_cyclic(|me| Keyspace {
             me: Weak::clone(me),
             id,
@@ -127,11 +132,7 @@ impl Keyspace {
             stripes,
             pinned: AtomicU64::new(0),
             book: Mutex::default(),
-            log: Log::new(
-                (options.batch_bytes, options.pending_bytes),
-                Arc::clone(&shared.pending),
-                ids,
-            ),
+            log: Log::new(bounds, Arc::clone(&shared.pending), ids),
             sync: AtomicU8::new(options.sync as u8),
             next_id: AtomicU64::new(ids),
             collections: AtomicBool::new(collections),
@@ -222,7 +223,7 @@ impl Keyspace {
     }
 
     /// Waits until everything assigned so far is decided. Blocks.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn wait_all_decided(&self) {
         self.wait_decided(self.last_seq());
     }
 
@@ -260,10 +261,11 @@ impl Keyspace {
     }
 
     pub(crate) fn open_db(&self) -> Result<Db, EngineError> {
-        let tenant = (self.id, self.name.as_str());
+        self.shared.directory.is_there()?;
+        let (directory, options) = (&self.directory, &self.options);
         let opened = self
             .shared
-            .open_db(tenant, &self.directory, &self.options, &self.buffers);
+            .open_db(self.id, &self.name, directory, options, &self.buffers);
         self.fit_objects();
         opened
     }
@@ -307,9 +309,10 @@ impl Keyspace {
     /// Has the processor fetch what memory knows of some keys, which are about to be asked for one after the other. Together that takes
     /// hardly longer than for one of them.
     pub fn look_ahead(&self, keys: &[&[u8]]) {
-        let mut shards = self.lock_for(keys);
-        let glances = keys.iter().map(|key| {
-            let shard = shard_mut(&mut shards, self.shard_of(key));
+        let indices: SmallVec<[u32; 16]> = keys.iter().map(|key| self.shard_of(key)).collect();
+        let mut shards = self.lock_shards(indices.iter().copied());
+        let glances = keys.iter().zip(&indices).map(|(key, index)| {
+            let shard = shard_mut(&mut shards, *index);
             shard.map_or(0, |shard| shard.glance(key))
         });
         std::hint::black_box(glances.fold(0, |all, one| all ^ one));

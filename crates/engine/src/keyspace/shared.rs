@@ -33,14 +33,15 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Opens or creates the database of the tenant whose keyspace has number `id`. Blocks.
+    /// REQUIRES: [`Directory::is_there`].
     pub(crate) fn open_db(
         &self,
-        (id, tenant): (u64, &str),
+        id: u64,
+        tenant: &str,
         directory: &Path,
         options: &KeyspaceOptions,
         buffers: &Buffers,
     ) -> Result<Db, EngineError> {
-        self.directory.is_there()?;
         wal::check(tenant, directory, wal::boot())?;
         let part_bytes = self.memory.enter(id, buffers);
         let options = self.commons.options(options, &buffers.cache(), part_bytes);

@@ -196,7 +196,7 @@ impl Keyspace {
 
     /// The end: what is written is committed, everything later is refused with `error`.
     pub(crate) fn shut(&self, error: &EngineError) {
-        self.settle();
+        self.wait_all_decided();
         self.log.refuse(error);
         self.log.seize();
         self.fail_quietly(error);
@@ -275,7 +275,7 @@ mod tests {
                     access.put(&key, Entry::string(value.take().unwrap_or_default()))
                 });
             }
-            keyspace.settle();
+            keyspace.wait_all_decided();
             assert!(keyspace.log.sleep_until_quiet());
             assert_eq!(gone.load(Ordering::Relaxed), 0, "they are cached");
             drop_it();

@@ -86,6 +86,14 @@ impl Pending {
 /// While all logs together have too much, each may have so much.
 const LEAST_BYTES: usize = 256 << 10;
 
+/// How much a log takes, bytes.
+pub(crate) struct Bounds {
+    /// Of one batch.
+    pub batch: usize,
+    /// Of all that waits for commit.
+    pub pending: usize,
+}
+
 /// See the module.
 pub(crate) struct Log {
     state: Mutex<State>,
@@ -103,16 +111,11 @@ pub(crate) struct Log {
     /// There is work and no committer on it.
     unattended: AtomicBool,
     any_failed: AtomicBool,
-    batch_max: usize,
-    pending_max: usize,
+    bounds: Bounds,
 }
 
 impl Log {
-    pub(crate) fn new(
-        (batch_max, pending_max): (usize, usize),
-        all: Arc<Pending>,
-        ids_reserved: u64,
-    ) -> Log {
+    pub(crate) fn new(bounds: Bounds, all: Arc<Pending>, ids_reserved: u64) -> Log {
         Log {
             all,
             state: Mutex::new(State {
@@ -128,8 +131,7 @@ impl Log {
             pending: AtomicUsize::new(0),
             unattended: AtomicBool::new(false),
             any_failed: AtomicBool::new(false),
-            batch_max,
-            pending_max,
+            bounds,
         }
     }
 
@@ -154,7 +156,7 @@ impl Log {
     fn full(&self) -> bool {
         let pending = self.pending();
         let all = || self.all.bytes.load(Ordering::Relaxed);
-        pending >= self.pending_max || (pending >= LEAST_BYTES && all() >= self.all.max)
+        pending >= self.bounds.pending || (pending >= LEAST_BYTES && all() >= self.all.max)
     }
 
     /// So many bytes wait no more.
@@ -179,14 +181,15 @@ impl Log {
     /// the writes as a batch of their own; these are admitted even if there is no room.
     pub(crate) fn append(
         &self,
-        (buffer, prepared): (&Buffer, Option<Batch>),
+        buffer: &Buffer,
+        prepared: Option<Batch>,
         stripes: u64,
         collections: bool,
         epoch: u64,
     ) -> Result<Position, Refusal> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        self.admit(state, prepared.is_some(), epoch)?;
+        self.may_append(state, prepared.is_some(), epoch)?;
         state.last_seq += 1;
         let seq = state.last_seq;
         let bytes = buffer.bytes();
@@ -226,7 +229,7 @@ impl Log {
         Ok(position)
     }
 
-    fn admit(&self, state: &State, overfill: bool, epoch: u64) -> Result<(), Refusal> {
+    fn may_append(&self, state: &State, overfill: bool, epoch: u64) -> Result<(), Refusal> {
         if let Some(error) = &state.failure {
             return Err(Refusal::Failed(error.clone()));
         }
@@ -243,7 +246,7 @@ impl Log {
 
     /// The batch that takes `bytes` more: the newest, or a new one behind it.
     fn open_batch<'s>(&self, state: &'s mut State, bytes: usize) -> &'s mut Batch {
-        let fits = |batch: &Batch| batch.bytes + bytes <= self.batch_max;
+        let fits = |batch: &Batch| batch.bytes + bytes <= self.bounds.batch;
         if !state.queue.back().is_some_and(fits) {
             let batch = Batch::new(0, state.last_len.min(CAPACITY_MAX));
             return state.enqueue(batch);

@@ -287,27 +287,26 @@ impl Shard {
         std::mem::take(&mut self.pins)
     }
 
-    /// Gives the cache's memory back. `true`: something is pinned now.
-    pub(crate) fn drop_cache(&mut self, decided: Seq) -> (bool, Dropped) {
+    /// Gives the cache's memory back.
+    pub(crate) fn drop_cache(&mut self, decided: Seq) -> Resized {
         let cache = self.cache.take();
         if let Some(cache) = cache.as_ref().filter(|_| self.newest > decided) {
             let undecided = cache.iter().filter(|(_, cached)| cached.seq > decided);
             (self.pins).extend(undecided.map(|(key, cached)| (key.clone(), cached.clone())));
         }
         let pinned = cache.is_some() && !self.pins.is_empty();
-        (pinned, Dropped(cache, Vec::new()))
+        Resized {
+            done: true,
+            pinned,
+            dropped: Dropped(cache, Vec::new()),
+        }
     }
 
     /// Another size. What no longer fits is evicted, a part at each call, until [`Resized::done`].
     pub(crate) fn resize(&mut self, cache_bytes: u64, decided: Seq) -> Resized {
         self.cache_bytes = cache_bytes;
         if cache_bytes == 0 {
-            let (pinned, dropped) = self.drop_cache(decided);
-            return Resized {
-                done: true,
-                pinned,
-                dropped,
-            };
+            return self.drop_cache(decided);
         }
         let Some(cache) = &mut self.cache else {
             return Resized {

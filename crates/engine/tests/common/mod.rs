@@ -7,6 +7,7 @@ use engine::{
     Access, Allotments, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
     Object, Outcome, Place, Seq, Stop, Sync,
 };
+use policy::generator::Generator;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::Arc;
@@ -78,7 +79,7 @@ pub fn run<R>(
             Outcome::Busy => keyspace.wait(keys, waiter()),
             Outcome::Full => keyspace.wait_room(waiter()),
             Outcome::Disk => match keyspace.latch(keys, waiter()) {
-                Some(latch) => match keyspace.run((&latch, Place::Apart), now_ms, &mut f) {
+                Some(latch) => match keyspace.run(&latch, Place::Apart, now_ms, &mut f) {
                     Err(EngineError::Full) => keyspace.wait_room(waiter()),
                     ended => return ended,
                 },
@@ -133,14 +134,10 @@ pub fn increment(access: &mut Access, key: &[u8]) -> Result<u64, Stop> {
 /// A value of 1 KiB, another for each number.
 pub fn value(number: u32) -> Vec<u8> {
     // Not to be compressed away.
-    let mut state = u64::from(number) | 1 << 40;
-    let word = |_| {
-        state = state
-            .wrapping_mul(0x5851_F42D_4C95_7F2D)
-            .wrapping_add(0x1405_7B7E_F767_814F);
-        (state >> 24) as u8
-    };
-    (0..1024).map(word).collect()
+    let mut generator = Generator::new(u64::from(number));
+    (0..1024 / 8)
+        .flat_map(|_| generator.bits().to_le_bytes())
+        .collect()
 }
 
 /// Keys in no order.

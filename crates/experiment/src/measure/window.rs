@@ -91,7 +91,7 @@ fn lowest(run: &Observed, choice: &Choice, stretch: Stretch, of: Worth, what: &s
 /// # Errors
 /// Why there is no answer.
 pub fn settle_s(run: &Observed, choice: &Choice, stretch: Stretch, level: f64) -> Measured {
-    settled(run, choice, (stretch, level), mmr)
+    settled(run, choice, stretch, level, mmr)
 }
 
 /// The same for the least rate of any of the tenants.
@@ -99,15 +99,10 @@ pub fn settle_s(run: &Observed, choice: &Choice, stretch: Stretch, level: f64) -
 /// # Errors
 /// Why there is no answer.
 pub fn settle_rate_s(run: &Observed, choice: &Choice, stretch: Stretch, level: f64) -> Measured {
-    settled(run, choice, (stretch, level), least)
+    settled(run, choice, stretch, level, least)
 }
 
-fn settled(
-    run: &Observed,
-    choice: &Choice,
-    (stretch, level): (Stretch, f64),
-    of: Worth,
-) -> Measured {
+fn settled(run: &Observed, choice: &Choice, stretch: Stretch, level: f64, of: Worth) -> Measured {
     let mut settled = None;
     for (from_s, worth) in windows(run, choice, stretch, of)? {
         // A window in which nobody got anything is not settled either.

@@ -144,11 +144,10 @@ pub(super) const INTERFERENCE: Program = Program {
 
 fn interference(common: &Common, word: &str, sigma: u64) -> Result<Observed, DeviceError> {
     let sweep = common.sweep()?;
-    let sizes = (common.read.as_slice(), common.write.as_slice());
     let mut capacity = Vec::new();
     for (name, mix) in MIXES {
         if word == name || word == "all" {
-            capacity.extend(sweep.capacity(mix, sizes, sigma)?);
+            capacity.extend(sweep.capacity(mix, &common.read, &common.write, sigma)?);
         }
     }
     capacity.sort_by(f64::total_cmp);

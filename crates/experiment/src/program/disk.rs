@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use device::contest::{Arena, Got, Stage, Tenant};
+use device::contest::{Arena, Got, StageOptions, Tenant};
 use device::{with_buffer, DeviceError, Dice, Disk};
 use policy::cost::device::Vop;
 use stage::blocking::Blocking;
@@ -15,7 +15,7 @@ const WARM_UP: u32 = 4;
 impl Arena for RealDisk {
     fn contest(
         &self,
-        stage: &Stage,
+        stage: &StageOptions,
         tenants: &[Tenant],
         slice: Duration,
         seed: u64,
@@ -76,7 +76,7 @@ struct Done {
 
 struct Contest<'a> {
     disk: &'a Disk,
-    stage: &'a Stage<'a>,
+    stage: &'a StageOptions<'a>,
     queue: &'a Blocking<1, Real>,
     from: Instant,
     until: Instant,
@@ -142,7 +142,7 @@ mod tests {
         let plan = emulated.plan();
         let measured = calibrate(&mut emulated, &plan, &mut |_, _| {}).expect("calibrated");
         let costs = CostModel::new(Rule::Exact, &measured.calibration().expect("prices"));
-        let stage = Stage {
+        let stage = StageOptions {
             costs: &costs,
             floor_per_s: measured.floor_per_s,
             depth: 2,

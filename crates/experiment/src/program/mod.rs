@@ -8,6 +8,7 @@
 mod device;
 mod disk;
 mod disk_speed;
+mod levels;
 mod parameters;
 mod plan;
 mod queues;

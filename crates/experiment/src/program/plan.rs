@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use policy::generator::mix64;
 use policy::placement::{fair_demand, plan, Entry, Node, Partition, Shares};
 use workload::client::process::thread_cpu_s;
-use workload::rng::mix64;
 
 use super::{figures, Parameters, Program, Work};
 

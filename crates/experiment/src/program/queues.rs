@@ -12,9 +12,9 @@ use std::time::Instant;
 use crossbeam_queue::SegQueue;
 use crossbeam_skiplist::SkipSet;
 use policy::multiget::{Levels, Rates};
-use stage::levels::LevelQueue;
 use workload::rng::Rng;
 
+use super::levels::LevelQueue;
 use super::{figures, Parameters, Program, Work};
 
 /// Priorities, and so levels (Rein 5.2).

@@ -26,7 +26,7 @@ pub(super) fn of(experiment: &Experiment, done: &Done) -> Vec<Picture> {
         let specs = match &plot.kind {
             PlotKind::Bars(query) => vec![bars(plot, query, done)],
             PlotKind::Tenants(figure) => vec![tenants(plot, *figure, done)],
-            PlotKind::Curve { y, x } => vec![curve(experiment, plot, (x.as_deref(), y), done)],
+            PlotKind::Curve { y, x } => vec![curve(experiment, plot, x.as_deref(), y, done)],
             PlotKind::Time(figures) => time::pictures(plot, figures, done),
         };
         Picture {
@@ -123,12 +123,7 @@ fn tenants(plot: &Plot, figure: Figure, done: &Done) -> Value {
     spec(plot, categories(plot, &names), all)
 }
 
-fn curve(
-    experiment: &Experiment,
-    plot: &Plot,
-    (x, y): (Option<&Query>, &Query),
-    done: &Done,
-) -> Value {
+fn curve(experiment: &Experiment, plot: &Plot, x: Option<&Query>, y: &Query, done: &Done) -> Value {
     let place = |variant: &str, point: &str| match x {
         Some(x) => median(&done.runs.samples(x, variant, point).unwrap_or_default()),
         None => experiment.point(point).and_then(|point| point.x),

@@ -7,7 +7,7 @@ use crate::spec::Pin;
 
 /// Where the server and the load run on this machine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Places {
+pub struct Pinned {
     /// The server's processors.
     pub server: Vec<usize>,
     /// The load's.
@@ -30,7 +30,7 @@ pub fn available() -> Result<Vec<usize>, ExperimentError> {
 
 /// What a scenario wants, as far as the machine has it: processors are counted among those that may be
 /// used, and with too few the server keeps at least one and the load the last.
-pub fn places(pin: &Pin, available: &[usize]) -> Places {
+pub fn pinned(pin: &Pin, available: &[usize]) -> Pinned {
     let of = |wanted: &[usize]| -> Vec<usize> {
         let found = wanted.iter().filter_map(|index| available.get(*index));
         found.copied().collect()
@@ -42,13 +42,13 @@ pub fn places(pin: &Pin, available: &[usize]) -> Places {
             found
         }
     };
-    Places {
+    Pinned {
         server: or(of(&pin.server), available.first()),
         load: or(of(&pin.load), available.last()),
     }
 }
 
-impl Places {
+impl Pinned {
     /// The server's processors and the load's, each once.
     pub fn all(&self) -> Vec<usize> {
         let mut all = [self.server.as_slice(), &self.load].concat();
@@ -90,20 +90,20 @@ mod tests {
 
     #[test]
     fn processors_are_counted_among_those_that_may_be_used() {
-        let places = places(&pin(&[0, 1], &[2]), &[4, 6, 7]);
+        let places = pinned(&pin(&[0, 1], &[2]), &[4, 6, 7]);
         assert_eq!((places.server, places.load), (vec![4, 6], vec![7]));
     }
 
     #[test]
     fn the_load_runs_on_the_last_one_where_nothing_is_said() {
-        let places = places(&pin(&[0], &[]), &[0, 1, 2]);
+        let places = pinned(&pin(&[0], &[]), &[0, 1, 2]);
         assert_eq!(places.load, [2]);
         assert_eq!(places.note(), None);
     }
 
     #[test]
     fn a_small_machine_shares_and_says_so() {
-        let places = places(&pin(&[0, 1], &[3]), &[0]);
+        let places = pinned(&pin(&[0, 1], &[3]), &[0]);
         assert_eq!((&places.server, &places.load), (&vec![0], &vec![0]));
         assert!(places.note().is_some());
     }

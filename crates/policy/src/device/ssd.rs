@@ -18,7 +18,7 @@
 use super::{transfer_ns, Ends, Event, Io};
 use crate::cost::device::Op;
 use crate::cost::Nanos;
-use crate::generator::Generator;
+use crate::generator::{mix64, Generator};
 use std::collections::VecDeque;
 
 /// What an SSD is like.
@@ -189,7 +189,7 @@ impl Ssd {
     /// Pages are striped over the dies; where a stripe begins is the mapping's secret, kept by the seed.
     fn die_of(&self, page: u64) -> usize {
         let dies = self.parameters.dies as u64;
-        let stripe = Generator::new(self.seed ^ (page / dies)).next();
+        let stripe = mix64(self.seed ^ (page / dies));
         ((page + stripe % dies) % dies) as usize
     }
 

@@ -65,14 +65,7 @@ impl<P: Ord + Copy, T: Ord + Copy, K: Ord + Copy, D, W> Checks<P, T, K, D, W> {
 
     /// Somebody asks. Joining a check that is there already costs no place in the line, but a check in the lines of
     /// several peers is done when the first of them has its turn.
-    pub fn ask(
-        &mut self,
-        now: Nanos,
-        (peer, tenant): (P, T),
-        key: K,
-        data: D,
-        waiter: W,
-    ) -> Asked<W> {
+    pub fn ask(&mut self, now: Nanos, peer: P, tenant: T, key: K, data: D, waiter: W) -> Asked<W> {
         self.forget_until(now);
         if self.wrong.contains_key(&key) {
             return Asked::Wrong(waiter);

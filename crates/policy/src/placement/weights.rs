@@ -74,6 +74,13 @@ struct Reach {
     longer: bool,
 }
 
+/// A step of a cycle: who takes at a node, and who gives there, as places in the list of entries.
+#[derive(Clone, Copy, Debug)]
+struct Handover {
+    taker: u32,
+    giver: u32,
+}
+
 /// How the widest path reached a tenant.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reached {
@@ -184,20 +191,20 @@ impl Shares {
     }
 
     /// Iterates until nothing more than `epsilon` moves, at most `iterations_max` times; says how often.
-    pub fn settle(&mut self, epsilon: i64, iterations_max: u32) -> u32 {
+    pub fn even_out(&mut self, epsilon: i64, iterations_max: u32) -> u32 {
         (0..iterations_max)
             .find(|_| self.exchange(epsilon).cycles == 0)
             .unwrap_or(iterations_max)
     }
 
-    /// The widest cycle that begins with `tenant` taking at `place`: its width, and its last step (who takes from
-    /// `tenant`, and where `tenant` gives).
+    /// The widest cycle that begins with `tenant` taking at `place`: its width, and its last step, in which `tenant`
+    /// gives.
     fn widest_cycle(
         &mut self,
         tenant: usize,
         place: usize,
         epsilon: i64,
-    ) -> Option<(i64, (u32, u32))> {
+    ) -> Option<(i64, Handover)> {
         let small = self.entries.len() <= ENTRIES_FULL;
         let near = Reach {
             looked_at: usize::MAX,
@@ -231,11 +238,11 @@ impl Shares {
         place: usize,
         epsilon: i64,
         reach: Reach,
-    ) -> Option<(i64, (u32, u32))> {
+    ) -> Option<(i64, Handover)> {
         self.search.number += 1;
         self.search.heap.clear();
-        self.relax(tenant, place, (i64::MAX, epsilon), reach.givers);
-        let mut best: Option<(i64, (u32, u32))> = None;
+        self.relax(tenant, place, i64::MAX, epsilon, reach.givers);
+        let mut best: Option<(i64, Handover)> = None;
         for _ in 0..reach.looked_at {
             let Some((width, Reverse(from))) = self.search.heap.pop() else {
                 break;
@@ -255,12 +262,13 @@ impl Shares {
                     let gap = self.entries[own as usize].slack() - self.entries[taker].slack();
                     let closed = width.min(gap / 2).min(self.entries[own as usize].share);
                     if closed > best.map_or(epsilon, |(found, _)| found) {
-                        best = Some((closed, (taker as u32, own)));
+                        let taker = taker as u32;
+                        best = Some((closed, Handover { taker, giver: own }));
                     }
                 }
                 // Giving and taking at one node would undo itself.
                 if reach.longer && taker != giver {
-                    self.relax(tenant, taker, (width, epsilon), reach.givers);
+                    self.relax(tenant, taker, width, epsilon, reach.givers);
                 }
             }
         }
@@ -268,7 +276,7 @@ impl Shares {
     }
 
     /// Whoever has more slack than `taker` at its node can be taken from.
-    fn relax(&mut self, start: usize, taker: usize, (width, epsilon): (i64, i64), givers: usize) {
+    fn relax(&mut self, start: usize, taker: usize, width: i64, epsilon: i64, givers: usize) {
         let Entry { tenant, node, .. } = self.entries[taker];
         let slack = self.entries[taker].slack();
         let mut left = givers;
@@ -301,8 +309,8 @@ impl Shares {
     }
 
     /// Moves `width` along a cycle, from its last step back to its first.
-    fn apply(&mut self, tenant: usize, width: i64, (taker, giver): (u32, u32)) {
-        let (mut taker, mut giver) = (taker as usize, giver as usize);
+    fn apply(&mut self, tenant: usize, width: i64, last: Handover) {
+        let (mut taker, mut giver) = (last.taker as usize, last.giver as usize);
         loop {
             self.entries[taker].share += width;
             self.entries[giver].share -= width;

@@ -3,19 +3,19 @@
 
 use policy::cost::device::{CostModel, Op};
 use policy::device::{Device, Event, Io, Model};
+use policy::generator::Generator;
 use policy::Nanos;
 
 /// Numbers that look random, the same in every run.
-pub struct Dice(pub u64);
+pub struct Dice(Generator);
 
 impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(Generator::new(seed))
+    }
+
     pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(0x5851_F42D_4C95_7F2D)
-            .wrapping_add(0x1405_7B7E_F767_814F);
-        let high = (self.0 ^ (self.0 >> 29)) >> 11;
-        ((u128::from(high) * u128::from(end)) >> 53) as u64
+        self.0.below(end)
     }
 
     /// An I/O somewhere in the first `span` bytes, aligned to 4 KiB.

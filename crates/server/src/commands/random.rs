@@ -1,10 +1,11 @@
 //! Randomness for the commands that promise a random element. Nothing depends on its quality beyond fairness.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use engine::{Access, Stop};
+use policy::generator::Generator;
 
 use super::call::Fail;
 
@@ -15,19 +16,13 @@ const REPEATS_MAX: i64 = 1 << 20;
 const PLACE_WORK_BYTES: usize = 120;
 
 thread_local! {
-    static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
+    static GENERATOR: RefCell<Generator> =
+        RefCell::new(Generator::new(RandomState::new().hash_one(0)));
 }
 
 /// A number in `0..below`; `below` must not be zero. The bias is below 2^-32 for the sizes that occur.
 pub fn below(below: u64) -> u64 {
-    let state = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-    STATE.set(state);
-    // SplitMix64 (Steele, Lea, Flood 2014).
-    let mut z = state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^= z >> 31;
-    ((u128::from(z) * u128::from(below)) >> 64) as u64
+    GENERATOR.with_borrow_mut(|generator| generator.below(below))
 }
 
 /// Checks the count of `HRANDFIELD` and `ZRANDMEMBER`.

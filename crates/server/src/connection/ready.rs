@@ -7,7 +7,7 @@ use telemetry::Class;
 
 use super::Piece;
 use crate::resp::Output;
-use crate::tenants::{Checked, Ending, Place};
+use crate::tenants::{Checked, Ending, Pass};
 use crate::unit::{Told, Unit};
 
 /// What a connection has got of what it waited for. It sees to it in a turn of its tenant's.
@@ -22,8 +22,8 @@ pub enum Ready {
     Waits(Box<Unit>),
     /// Its reply is too large to be made as a whole, and as many of those as may be are under way.
     Crowded(Box<Unit>),
-    /// A place for its large reply.
-    Placed(Place),
+    /// A pass to run apart.
+    Passed(Pass),
     /// Its tenant's database is open, or cannot be opened.
     Opened(Option<EngineError>),
     /// The slow check of its password has ended.

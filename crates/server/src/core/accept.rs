@@ -171,7 +171,7 @@ impl Core {
             return;
         };
         door.starved_until = None;
-        door.queued = self.lines.requests.admit(now, nobody.id, 0, DOOR).is_ok();
+        door.queued = self.lines.requests.enqueue(now, nobody.id, 0, DOOR).is_ok();
     }
 
     /// The door's turn: takes some connections and hands each to the core with the fewest.

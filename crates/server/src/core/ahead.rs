@@ -15,9 +15,23 @@ const AHEAD_MAX: usize = 16;
 const AHEAD_BYTES: usize = 8 << 10;
 
 impl Core {
-    /// Looks at the keys of the next requests in `bytes`, and returns how many requests that were. A request's first word is taken
-    /// for a key: where it is none, nothing comes of it.
-    pub(super) fn look_ahead(&mut self, connection: &Connection, bytes: &[u8]) -> usize {
+    /// Called for each request, with it at the beginning of `bytes`: looks at its key and the next requests' if that has not
+    /// been done. `looked_at` counts the requests here whose keys were looked at.
+    pub(super) fn look_ahead(
+        &mut self,
+        connection: &Connection,
+        bytes: &[u8],
+        looked_at: &mut usize,
+    ) {
+        if *looked_at == 0 {
+            *looked_at = self.look_at_keys(connection, bytes);
+        }
+        *looked_at = looked_at.saturating_sub(1);
+    }
+
+    /// Looks at the keys of the first requests in `bytes`, and returns how many requests that were. A request's first word is
+    /// taken for a key: where it is none, nothing comes of it.
+    fn look_at_keys(&mut self, connection: &Connection, bytes: &[u8]) -> usize {
         let Some(keyspace) = connection.tenant.keyspace() else {
             return AHEAD_MAX;
         };

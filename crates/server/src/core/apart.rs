@@ -28,10 +28,10 @@ use super::message::Message;
 use super::Core;
 use crate::connection::{Apart, Connection, Parked, Pending, Piece, Ready, Then, Until};
 use crate::session::ReplyMode;
-use crate::tenants::{ConnectionKey, Place as Seat};
+use crate::tenants::{ConnectionKey, Pass};
 use crate::unit::Unit;
 
-/// Patience with a client that takes nothing while somebody waits for its place, of its tenant's or of all: enough for a
+/// Patience with a client that takes nothing while somebody waits for its pass, of its tenant's or of all: enough for a
 /// packet that was lost to be sent again.
 const PATIENCE_WANTED_NS: Nanos = 1_000_000_000;
 
@@ -102,7 +102,7 @@ impl Core {
             apart.class,
         );
         let task = Task::GoOn(key);
-        if self.handlers.admit(now, tenant, class, task).is_err() {
+        if self.handlers.enqueue(now, tenant, class, task).is_err() {
             tracing::error!(tenant = connection.tenant.name, "handler queue is full");
             connection.parked = None;
             connection.closing = true;
@@ -125,7 +125,7 @@ impl Core {
         }
     }
 
-    /// As many commands run apart as may, of the tenant or of all: the unit begins again once it has a place.
+    /// As many commands run apart as may, of the tenant or of all: the unit begins again once it has a pass.
     pub(super) fn crowded(
         &mut self,
         key: ConnectionKey,
@@ -134,10 +134,10 @@ impl Core {
     ) {
         connection.pending = Some(Pending::Unit(unit));
         connection.parked = Some(Parked::Retry);
-        self.await_place(key, connection);
+        self.await_pass(key, connection);
     }
 
-    fn await_place(&self, key: ConnectionKey, connection: &Connection) {
+    fn await_pass(&self, key: ConnectionKey, connection: &Connection) {
         let Some(Pending::Unit(unit)) = &connection.pending else {
             return;
         };
@@ -147,23 +147,23 @@ impl Core {
             self.shared.apart.of(reads),
         );
         let mailbox = self.mailbox().clone();
-        let taker = move |place| mailbox.send(Message::Ready(key, Ready::Placed(place)));
-        unit.places.queue(own, common, Box::new(taker));
+        let taker = move |pass| mailbox.send(Message::Ready(key, Ready::Passed(pass)));
+        unit.passes.queue(own, common, Box::new(taker));
     }
 
-    /// A place has come to a unit that waits for it. `true`: it can begin.
-    pub(super) fn placed(
+    /// A pass has come to a unit that waits for it. `true`: it can begin.
+    pub(super) fn take_pass(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
-        seat: Seat,
+        pass: Pass,
     ) -> bool {
         let Some(Pending::Unit(unit)) = &mut connection.pending else {
             return false;
         };
-        let whole = unit.places.add(seat);
+        let whole = unit.passes.add(pass);
         if !whole {
-            self.await_place(key, connection);
+            self.await_pass(key, connection);
         }
         whole
     }
@@ -185,7 +185,7 @@ impl Core {
                 tracing::info!(
                     tenant = connection.tenant.name,
                     client = connection.client.id,
-                    "it took nothing of a large reply for longer than stalled_timeout, or than 1 s while others wait for a place: cut off"
+                    "it took nothing of a large reply for longer than stalled_timeout, or than 1 s while others wait to run apart: cut off"
                 );
             }
             stalled

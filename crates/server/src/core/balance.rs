@@ -87,10 +87,10 @@ impl Balance {
         }
         self.began = now;
         let cores = self.awake_ns.iter_mut().zip(loads).map(|(before, load)| {
-            let (awake_ns, backlog_ns) = load.shown();
+            let awake_ns = load.awake_ns();
             CoreLoad {
                 busy_ns: awake_ns - std::mem::replace(before, awake_ns),
-                backlog_ns,
+                backlog_ns: load.backlog_ns(),
             }
         });
         let cores = cores.collect();

@@ -40,7 +40,7 @@ impl Core {
     ) -> Flow {
         let began = self.now;
         let (spec, flow) = match commands::check(&args) {
-            Ok(spec) => (Some(spec), self.admitted(key, connection, spec, args, used)),
+            Ok(spec) => (Some(spec), self.allowed(key, connection, spec, args, used)),
             Err(bad) => (bad.spec, self.unusable(connection, args, &bad.text, used)),
         };
         if flow != Flow::Again && fits_turn(&args) {
@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    fn admitted(
+    fn allowed(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
@@ -105,7 +105,7 @@ impl Core {
         }
         match spec.handler {
             Handler::Data(_) if fits_turn(&args) => self.data(key, connection, spec, args, used),
-            Handler::Session(command) => self.session(key, connection, (spec, command), args, used),
+            Handler::Session(command) => self.session(key, connection, spec, command, args, used),
             Handler::Data(_)
             | Handler::Keyspace(_)
             | Handler::KeyspaceWriter(_)

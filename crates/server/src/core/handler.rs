@@ -74,7 +74,7 @@ impl Core {
         let now = self.shared.options.clock.now();
         if self
             .handlers
-            .admit(now, tenant, class, Task::Run(work))
+            .enqueue(now, tenant, class, Task::Run(work))
             .is_err()
         {
             // One unit a connection at most: the queue holds as many as connections are allowed.
@@ -91,7 +91,7 @@ impl Core {
         self.enroll(tenant, now);
         let class = Class::Other.index() as u8;
         let task = Task::Job(job);
-        self.handlers.admit(now, tenant.id, class, task).is_ok()
+        self.handlers.enqueue(now, tenant.id, class, task).is_ok()
     }
 
     /// Drops something that is made of so many parts, elsewhere if they are many.
@@ -151,11 +151,8 @@ impl Core {
             }
         };
         if work.unit.is_long() {
-            return apart::begin(
-                (work, permit, None),
-                now,
-                (&self.shared, self.mailbox().clone()),
-            );
+            let mailbox = self.mailbox().clone();
+            return apart::begin(work, permit, None, now, &self.shared, mailbox);
         }
         let mut latch = None;
         if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
@@ -173,12 +170,12 @@ impl Core {
         let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
         threads_for(&self.shared, first).submit(Box::new(move || {
             let (key, watch) = (work.key, Stopwatch::start(&shared));
-            let ready = match work.attempt(latch, &watch, (&shared, &mailbox)) {
+            let ready = match work.attempt(latch, &watch, &shared, &mailbox) {
                 Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
                 Attempt::Waits(unit) => Ready::Waits(unit),
                 Attempt::Long(work, latch) => {
                     let begin = watch.began();
-                    return apart::begin((*work, permit, latch), begin, (&shared, mailbox));
+                    return apart::begin(*work, permit, latch, begin, &shared, mailbox);
                 }
             };
             let handled = Handled {

@@ -242,7 +242,7 @@ impl Core {
             }
             connection.in_line.requests = true;
             let principal = connection.tenant.id;
-            if self.lines.requests.admit(now, principal, 0, key).is_err() {
+            if self.lines.requests.enqueue(now, principal, 0, key).is_err() {
                 // The queue is as long as connections are allowed: it cannot be full of others.
                 tracing::error!(tenant = connection.tenant.name, "request queue is full");
                 connection.in_line.requests = false;

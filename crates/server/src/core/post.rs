@@ -13,6 +13,7 @@ impl Core {
         let Some(mut board) = self.shared.board.of(self.id) else {
             return;
         };
+        let before: u64 = board.iter().map(|old| old.permits_missing).sum();
         let mut lists = board.drain(..).map(|old| old.seen).collect::<Vec<_>>();
         let mut list = || lists.pop().unwrap_or_default();
         let ids = || self.principals.ids();
@@ -20,6 +21,11 @@ impl Core {
             posted(now, StageKind::Request, &self.lines.requests, ids(), list()),
             posted(now, StageKind::Handler, &self.handlers, ids(), list()),
         ]);
+        let missing: u64 = board.iter().map(|new| new.permits_missing).sum();
+        if missing > before {
+            let (core, permits) = (self.id, self.handlers.permits());
+            tracing::warn!(core, permits, missing, "more permits of handlers are reserved at this core than it can keep free: raise engine.handlers, or lower reserved_permits");
+        }
         for (principal, seen) in &board[0].seen {
             self.principals.occupied(*principal, seen.occupied_ns);
         }
@@ -43,6 +49,30 @@ fn posted<T, const R: usize>(
         kind,
         discipline: stage.discipline(),
         permits: stage.permits(),
+        permits_missing: stage.permits_missing(),
         seen: list,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stage::{Allocation, DispatchOptions};
+
+    #[test]
+    fn permits_that_are_reserved_and_cannot_be_kept_free_are_told() {
+        let mut stage: Stage<(), 1> = Stage::new(DispatchOptions::handlers(2));
+        let missing = |stage: &Stage<(), 1>| {
+            let nobody = std::iter::empty();
+            posted(0, StageKind::Handler, stage, nobody, Vec::new()).permits_missing
+        };
+        for (reserved_permits, expected) in [(1, 0), (3, 2)] {
+            let allocation = Allocation {
+                reserved_permits,
+                ..Allocation::share(1.0)
+            };
+            stage.configure(0, PrincipalId(0), &allocation);
+            assert_eq!(missing(&stage), expected);
+        }
     }
 }

@@ -54,19 +54,16 @@ impl Processor {
         if length < SUSPECT_NS {
             return length;
         }
-        let (awake_ns, used_ns) = self.read(end);
-        length.saturating_sub(awake_ns.saturating_sub(used_ns))
+        length.saturating_sub(self.read(end))
     }
 
-    /// Time awake and processor time since the last reading, which this replaces.
-    fn read(&mut self, now: Nanos) -> (Nanos, Nanos) {
+    /// Takes a reading; returns for how long others had the processor since the last one.
+    fn read(&mut self, now: Nanos) -> Nanos {
         let (awake_ns, used_ns) = (now - self.asleep_ns, (self.used)());
-        let since = (
-            awake_ns.saturating_sub(self.awake_ns),
-            used_ns.saturating_sub(self.used_ns),
-        );
+        let awake_since = awake_ns.saturating_sub(self.awake_ns);
+        let used_since = used_ns.saturating_sub(self.used_ns);
         (self.awake_ns, self.used_ns) = (awake_ns, used_ns);
-        since
+        awake_since.saturating_sub(used_since)
     }
 }
 

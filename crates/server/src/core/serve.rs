@@ -42,7 +42,7 @@ impl Core {
             return;
         }
         let principal = connection.tenant.id;
-        connection.in_line.returns = self.lines.returns.admit(now, principal, 0, key).is_ok();
+        connection.in_line.returns = self.lines.returns.enqueue(now, principal, 0, key).is_ok();
         if !connection.in_line.returns {
             tracing::error!(tenant = connection.tenant.name, "queue of returns is full");
         }

@@ -19,7 +19,8 @@ impl Core {
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
-        (spec, command): (&'static Spec, SessionCommand),
+        spec: &'static Spec,
+        command: SessionCommand,
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
@@ -40,7 +41,7 @@ impl Core {
             {
                 Flow::Again
             }
-            _ => self.visit(key, connection, (spec, command), args, used),
+            _ => self.visit(key, connection, spec, command, args, used),
         }
     }
 
@@ -48,7 +49,8 @@ impl Core {
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
-        (spec, command): (&'static Spec, SessionCommand),
+        spec: &'static Spec,
+        command: SessionCommand,
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
@@ -132,7 +134,7 @@ impl Core {
         };
         let state = &mut connection.session.state;
         let hold = &mut connection.hold;
-        let seated = session::seat(&self.shared, hold, (&connection.tenant, state), &tenant);
+        let seated = session::seat(&self.shared, hold, &connection.tenant, state, &tenant);
         connection.closing |= state.closing;
         if !seated {
             return Err(session::FULL);

@@ -121,8 +121,8 @@ impl Core {
             }
             Ready::Waits(unit) => self.wait_with(key, connection, unit),
             Ready::Crowded(unit) => self.crowded(key, connection, unit),
-            Ready::Placed(place) => {
-                if self.placed(key, connection, place) {
+            Ready::Passed(pass) => {
+                if self.take_pass(key, connection, pass) {
                     self.begin_again(key, connection, used);
                 }
             }
@@ -245,10 +245,7 @@ impl Core {
             if at == bytes.len() {
                 break true;
             }
-            if looked_at == 0 {
-                looked_at = self.look_ahead(connection, &bytes[at..]);
-            }
-            looked_at = looked_at.saturating_sub(1);
+            self.look_ahead(connection, &bytes[at..], &mut looked_at);
             match parser.parse(&bytes[at..], &self.limits(connection)) {
                 Ok(Parsed::Command(len)) => {
                     let args = parser.args(&bytes[at..]);
@@ -268,12 +265,8 @@ impl Core {
                     break true;
                 }
                 Err(error) => {
-                    match self.larger_than_a_newcomers(connection, error) {
-                        Ok(()) => parser = Parser::new(),
-                        Err(text) => {
-                            self.refuse_connection(connection, &text);
-                            at = bytes.len();
-                        }
+                    if self.is_refused(connection, &mut parser, error) {
+                        at = bytes.len();
                     }
                     break false;
                 }
@@ -299,10 +292,7 @@ impl Core {
             if input.is_empty() {
                 break true;
             }
-            if looked_at == 0 {
-                looked_at = self.look_ahead(connection, input);
-            }
-            looked_at = looked_at.saturating_sub(1);
+            self.look_ahead(connection, input, &mut looked_at);
             match parser.parse(input, &self.limits(connection)) {
                 Ok(Parsed::Command(len)) => {
                     let flow = if len > OWNS_BUFFER_BYTES {
@@ -329,12 +319,8 @@ impl Core {
                     break true;
                 }
                 Err(error) => {
-                    match self.larger_than_a_newcomers(connection, error) {
-                        Ok(()) => parser = Parser::new(),
-                        Err(text) => {
-                            self.refuse_connection(connection, &text);
-                            input.clear();
-                        }
+                    if self.is_refused(connection, &mut parser, error) {
+                        input.clear();
                     }
                     break false;
                 }
@@ -344,17 +330,26 @@ impl Core {
         more
     }
 
-    /// A request breaks the protocol, or is only larger than a newcomer's may be: then the connection speaks for an open
-    /// default from now on, which answers for what it holds, and the request is read again from its start.
-    fn larger_than_a_newcomers(
+    /// A request cannot be read. `true`: the connection is refused, and nothing more of its input is read. `false`: the request
+    /// is only larger than a newcomer's may be. Then the connection speaks for the open default tenant from now on, which
+    /// answers for what it holds, and the request is read again from its start.
+    fn is_refused(
         &mut self,
         connection: &mut Connection,
+        parser: &mut Parser,
         error: ProtocolError,
-    ) -> Result<(), String> {
-        if !error.before_login() || self.shared.tenants.open_default().is_none() {
-            return Err(format!("ERR {error}"));
+    ) -> bool {
+        let joined = if error.before_login() && self.shared.tenants.open_default().is_some() {
+            self.join_default(connection).map_err(str::to_string)
+        } else {
+            Err(format!("ERR {error}"))
+        };
+        if let Err(text) = &joined {
+            self.refuse_connection(connection, text);
+        } else {
+            *parser = Parser::new();
         }
-        self.join_default(connection).map_err(str::to_string)
+        joined.is_err()
     }
 
     /// Cuts a request off the front of `input`, with the buffer. What is behind it is a chunk at most.

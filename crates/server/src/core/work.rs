@@ -88,7 +88,8 @@ impl Work {
         self,
         latch: Option<Latch>,
         watch: &Stopwatch,
-        (shared, mailbox): (&Arc<Shared>, &Mailbox),
+        shared: &Arc<Shared>,
+        mailbox: &Mailbox,
     ) -> Attempt {
         let look_again = || {
             let (mailbox, key) = (mailbox.clone(), self.key);
@@ -164,7 +165,7 @@ impl Work {
             self.unit.run(Some(access), output, with)
         };
         match latch {
-            Some(latch) => keyspace.run((latch, Place::Handler), now_ms, &mut run),
+            Some(latch) => keyspace.run(latch, Place::Handler, now_ms, &mut run),
             None => {
                 let shows = self.unit.shows.unwrap_or_else(|| keyspace.last_seq());
                 let told = keyspace.scan(shows, Place::Handler, now_ms, &mut run)?;

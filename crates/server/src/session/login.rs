@@ -36,7 +36,7 @@ fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
     }
     let shared = visit.shared;
     match shared.doorkeeper.quick(&shared.tenants, user, password) {
-        Answer::Yes(tenant) => match seat(shared, hold, (visit.tenant, visit.state), &tenant) {
+        Answer::Yes(tenant) => match seat(shared, hold, visit.tenant, visit.state, &tenant) {
             true => Entry::In(tenant),
             false => Entry::Out(FULL),
         },
@@ -50,7 +50,8 @@ fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
 pub fn seat(
     shared: &Shared,
     hold: &mut Hold,
-    (speaks_for, state): (&Arc<Tenant>, &mut State),
+    speaks_for: &Arc<Tenant>,
+    state: &mut State,
     tenant: &Arc<Tenant>,
 ) -> bool {
     let same = state.authenticated && Arc::ptr_eq(tenant, speaks_for);

@@ -59,6 +59,8 @@ pub struct Posted {
     pub discipline: Discipline,
     /// Units of work that may be outstanding below it.
     pub permits: u32,
+    /// Permits that are reserved there and cannot be kept free.
+    pub permits_missing: u64,
     /// Everybody who was ever seen there.
     pub seen: Vec<(PrincipalId, Seen)>,
 }

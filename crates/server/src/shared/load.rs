@@ -22,11 +22,13 @@ impl Load {
         self.backlog_ns.store(backlog_ns, Ordering::Relaxed);
     }
 
-    /// Its time awake since the start and what its queue takes, ns.
-    pub fn shown(&self) -> (Nanos, Nanos) {
-        (
-            self.awake_ns.load(Ordering::Relaxed),
-            self.backlog_ns.load(Ordering::Relaxed),
-        )
+    /// For how long the core was awake since the start.
+    pub fn awake_ns(&self) -> Nanos {
+        self.awake_ns.load(Ordering::Relaxed)
+    }
+
+    /// For how long its queue will keep it busy, as it was last shown.
+    pub fn backlog_ns(&self) -> Nanos {
+        self.backlog_ns.load(Ordering::Relaxed)
     }
 }

@@ -118,6 +118,8 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
         core: 0,
         policy: device.options().discipline.word().to_string(),
         permits: state.permits,
+        // Nothing of the device's permits is reserved.
+        permits_missing: 0,
         permits_in_use: state.in_flight,
         admitted,
         charged_ns,

@@ -200,9 +200,9 @@ impl Doorkeeper {
     /// The check that takes tens of milliseconds, in its turn. `told` runs on another thread, or here.
     pub fn ask(&self, question: Question, peer: Peer, told: Told) {
         let now = self.office.clock.now();
-        let whence = (peer, question.name);
+        let Question { name, digest, work } = question;
         let asked = match &mut *self.office.desk.lock() {
-            Some(desk) => desk.ask(now, whence, question.digest, question.work, told),
+            Some(desk) => desk.ask(now, peer, name, digest, work, told),
             None => Asked::Refused(told),
         };
         match asked {

@@ -45,7 +45,7 @@ pub use registry::{Registry, RegistryError};
 pub use settings::{Limit, Settings, Slo, TenantSpec};
 pub use slow_log::{SlowCommand, SlowLog};
 pub use store::StoreError;
-pub use streams::{Place, Places, Seats};
+pub use streams::{Apart, Pass, Passes};
 pub use totals::Totals;
 
 use crate::commands::ScanCursors;
@@ -90,7 +90,7 @@ pub struct Tenant {
     /// Memory of its requests.
     pub budget: Arc<Budget>,
     /// Its commands that run apart.
-    pub apart: Seats,
+    pub apart: Apart,
     /// Positions of its unfinished `SCAN`s.
     pub cursors: ScanCursors,
 }
@@ -116,7 +116,7 @@ impl Tenant {
             counted_from: Mutex::new(Counted::default()),
             calls: CommandStats::new(cores),
             budget: Arc::new(Budget::new(pool)),
-            apart: Seats::default(),
+            apart: Apart::default(),
             cursors: ScanCursors::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! How many commands run apart: of a tenant, and of all tenants together.
 //!
-//! Those whose replies are made as their clients take them, and those that only work, have places apart: clients that take
+//! Those whose replies are made as their clients take them, and those that only work, have passes apart: clients that take
 //! nothing keep nobody from writing.
 
 use std::collections::VecDeque;
@@ -10,25 +10,25 @@ use parking_lot::Mutex;
 
 /// Commands of each sort that a tenant may have apart at once. Each holds a thread and, of its reply, about a MiB or one
 /// value.
-const PLACES: usize = 4;
+const PASSES: usize = 4;
 
-/// Takes a place, or drops it, and then the next in line gets it.
-type Taker = Box<dyn FnOnce(Place) + Send>;
+/// Takes a pass, or drops it, and then the next in line gets it.
+type Taker = Box<dyn FnOnce(Pass) + Send>;
 
 struct State {
     free: usize,
     waiting: VecDeque<Taker>,
 }
 
-/// Places for commands that run apart.
-pub struct Seats {
+/// Passes for commands that run apart.
+pub struct Apart {
     /// Those that wait for their clients.
     pub replies: Streams,
     /// Those that do not.
     pub works: Streams,
 }
 
-impl Seats {
+impl Apart {
     /// So many of each.
     pub fn new(replies: usize, works: usize) -> Self {
         Self {
@@ -47,21 +47,21 @@ impl Seats {
 }
 
 /// Those of one tenant.
-impl Default for Seats {
+impl Default for Apart {
     fn default() -> Self {
-        Self::new(PLACES, PLACES)
+        Self::new(PASSES, PASSES)
     }
 }
 
-/// Places of one sort.
+/// Passes of one sort.
 #[derive(Clone)]
 pub struct Streams(Arc<Mutex<State>>);
 
 impl Streams {
     /// So many, all free.
-    pub fn new(places: usize) -> Self {
+    pub fn new(passes: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
-            free: places,
+            free: passes,
             waiting: VecDeque::new(),
         })))
     }
@@ -71,13 +71,13 @@ impl Streams {
         !self.0.lock().waiting.is_empty()
     }
 
-    fn enter(&self) -> Option<Place> {
+    fn enter(&self) -> Option<Pass> {
         let mut state = self.0.lock();
         state.free = state.free.checked_sub(1)?;
-        Some(Place(self.clone()))
+        Some(Pass(self.clone()))
     }
 
-    /// Gives `taker` a place: at once, or in turn.
+    /// Gives `taker` a pass: at once, or in turn.
     fn queue(&self, taker: Taker) {
         let mut state = self.0.lock();
         if state.free == 0 {
@@ -85,14 +85,14 @@ impl Streams {
         }
         state.free -= 1;
         drop(state);
-        taker(Place(self.clone()));
+        taker(Pass(self.clone()));
     }
 }
 
-/// One of the places; dropped, it goes to the next in line.
-pub struct Place(Streams);
+/// One of the passes; dropped, it goes to the next in line.
+pub struct Pass(Streams);
 
-impl Drop for Place {
+impl Drop for Pass {
     fn drop(&mut self) {
         let streams = &self.0;
         let mut state = streams.0.lock();
@@ -101,18 +101,18 @@ impl Drop for Place {
             return;
         };
         drop(state);
-        taker(Place(streams.clone()));
+        taker(Pass(streams.clone()));
     }
 }
 
-/// What such a command needs before it begins: a place among its tenant's, then one among all tenants'.
+/// What such a command needs before it begins: a pass among its tenant's, then one among all tenants'.
 #[derive(Default)]
-pub struct Places {
-    own: Option<Place>,
-    common: Option<Place>,
+pub struct Passes {
+    own: Option<Pass>,
+    common: Option<Pass>,
 }
 
-impl Places {
+impl Passes {
     /// Takes what is free. `true`: it has both.
     pub fn enter(&mut self, own: &Streams, common: &Streams) -> bool {
         self.own = self.own.take().or_else(|| own.enter());
@@ -131,10 +131,10 @@ impl Places {
     }
 
     /// Adds the one that was missing. `true`: it has both.
-    pub fn add(&mut self, place: Place) -> bool {
+    pub fn add(&mut self, pass: Pass) -> bool {
         match self.own {
-            None => self.own = Some(place),
-            Some(_) => self.common = Some(place),
+            None => self.own = Some(pass),
+            Some(_) => self.common = Some(pass),
         }
         self.common.is_some()
     }
@@ -144,10 +144,10 @@ impl Places {
 mod tests {
     use super::*;
 
-    /// Whoever waits notes its name, and keeps its place among `kept` unless it has gone meanwhile.
+    /// Whoever waits notes its name, and keeps its pass among `kept` unless it has gone meanwhile.
     struct Line {
         told: Arc<Mutex<Vec<u32>>>,
-        kept: Arc<Mutex<Vec<Place>>>,
+        kept: Arc<Mutex<Vec<Pass>>>,
     }
 
     impl Line {
@@ -158,10 +158,10 @@ mod tests {
 
         fn taker(&self, name: u32, gone: bool) -> Taker {
             let (told, kept) = (Arc::clone(&self.told), Arc::clone(&self.kept));
-            Box::new(move |place| {
+            Box::new(move |pass| {
                 told.lock().push(name);
                 if !gone {
-                    kept.lock().push(place);
+                    kept.lock().push(pass);
                 }
             })
         }
@@ -170,15 +170,15 @@ mod tests {
     #[test]
     fn places_go_to_those_in_line_in_turn_and_past_those_who_have_gone() {
         let (streams, line) = (Streams::new(2), Line::new());
-        let mut places: Vec<_> = std::iter::from_fn(|| streams.enter()).collect();
-        assert_eq!(places.len(), 2);
+        let mut passes: Vec<_> = std::iter::from_fn(|| streams.enter()).collect();
+        assert_eq!(passes.len(), 2);
         for (name, gone) in [(1, true), (2, true), (3, false), (4, false)] {
             streams.queue(line.taker(name, gone));
         }
         assert!(streams.wanted() && line.told.lock().is_empty());
-        places.pop();
+        passes.pop();
         assert_eq!(*line.told.lock(), [1, 2, 3]);
-        places.pop();
+        passes.pop();
         assert_eq!(*line.told.lock(), [1, 2, 3, 4]);
         assert!(!streams.wanted() && streams.enter().is_none());
         let last = line.kept.lock().pop();
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_reply_needs_one_of_its_tenants_places_and_then_one_of_all() {
         let (own, common, line) = (Streams::new(1), Streams::new(1), Line::new());
-        let (mut first, mut second, mut other) = <(Places, Places, Places)>::default();
+        let (mut first, mut second, mut other) = <(Passes, Passes, Passes)>::default();
         assert!(first.enter(&own, &common));
         assert!(!second.enter(&own, &common) && second.own.is_none());
         assert!(!other.enter(&Streams::new(1), &common) && other.own.is_some());
@@ -200,10 +200,10 @@ mod tests {
         assert_eq!(*line.told.lock(), [2, 3]);
         let [own_place, common_place] = std::mem::take(&mut *line.kept.lock())
             .try_into()
-            .unwrap_or_else(|_| panic!("two places"));
+            .unwrap_or_else(|_| panic!("two passes"));
         assert!(!second.add(own_place));
         assert!(other.add(common_place));
         drop((second, other));
-        assert!(Places::default().enter(&own, &common), "all came back");
+        assert!(Passes::default().enter(&own, &common), "all came back");
     }
 }

@@ -103,8 +103,10 @@ impl Tenant {
             }
         }
         let latch = self.latch(&keys);
-        let at = (&latch, Place::Apart);
-        let ((), seq) = self.keyspace.run(at, self.now_ms, &mut work).unwrap();
+        let ran = self
+            .keyspace
+            .run(&latch, Place::Apart, self.now_ms, &mut work);
+        let ((), seq) = ran.unwrap();
         self.commit(seq);
     }
 

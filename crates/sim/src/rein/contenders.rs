@@ -167,7 +167,7 @@ fn seen(spec: &Spec, known: CostKnown) -> Tuner {
                     spec.cluster.service.expected_ns(bytes) as u64
                 }
             };
-            keys.push(((workload::rng::mix64(key) % partitions) as u32, cost));
+            keys.push(((policy::generator::mix64(key) % partitions) as u32, cost));
         }
         policy::multiget::split(keys.iter().copied(), &mut opsets);
         if let Some(place) = policy::multiget::bottleneck(&opsets) {

@@ -5,12 +5,13 @@ use crate::spec::{
     Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
 };
 use policy::dispatch::Discipline;
+use policy::generator::mix64;
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
 use policy::Nanos;
 use policy::Promise;
 use workload::draw::{Popularity, Sizes};
-use workload::rng::{mix64, Rng};
+use workload::rng::Rng;
 use workload::trace::multiget::Lists;
 
 /// Operations a second that a server serves (Rein 5.3).

@@ -3,11 +3,11 @@
 use super::node::{Node, R};
 use super::{Event, Group, World};
 use crate::spec::Spec;
+use policy::generator::mix64;
 use policy::placement::{
     self, Asked, Control, ControlOptions, Partition, Seen, Served, TenantSeen,
 };
 use std::collections::BTreeMap;
-use workload::rng::mix64;
 
 /// What a node can serve of each resource: nanoseconds of its time a second.
 const CAPACITY: u64 = 1_000_000_000;
@@ -107,7 +107,7 @@ impl World<'_> {
             let promise = &self.spec.tenants[group.tenant as usize].promise;
             let homes = &mut self.controller.homes[group.tenant as usize];
             let (nodes, admit) = (&mut self.nodes, |node: &mut Node| {
-                node.admit(now, group.tenant, promise)
+                node.enroll(now, group.tenant, promise)
             });
             group.served_ns = vec![0.0; group.nodes.len()];
             group.principals.clear();

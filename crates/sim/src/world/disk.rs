@@ -57,7 +57,8 @@ impl Disk {
         wanted: &Wanted,
         prices: &Prices,
         queue_max: usize,
-        (spec, seed): (&Spec, u64),
+        spec: &Spec,
+        seed: u64,
     ) -> Self {
         let (costs, floor) = (&prices.costs, prices.floor_per_s);
         let mut options = DispatchOptions::device(costs, floor, wanted.depth, wanted.largest_bytes);

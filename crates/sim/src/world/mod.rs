@@ -19,13 +19,14 @@ use crate::spec::{Selection, Spec};
 use control::Controller;
 use lanes::{Lane, Waiting};
 use node::{Node, R};
+use policy::generator::mix64;
 use policy::multiget::{Opset, Tag};
 use policy::replica::{Feedback, Rule, Selector};
 use policy::{Nanos, PrincipalId};
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 use workload::draw::Popularity;
-use workload::rng::{mix64, Rng};
+use workload::rng::Rng;
 
 /// One transmission of an operation: the operation's number and which of its two copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

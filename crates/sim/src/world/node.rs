@@ -7,11 +7,12 @@ use super::{Copied, Event, World};
 use crate::prices::Prices;
 use crate::spec::{Noise, Service, Spec};
 use policy::dispatch::{DispatchOptions, Grant, Meter, Next, Ordered, Ticket, Verdict};
+use policy::generator::mix64;
 use policy::multiget::Options;
 use policy::replica::Feedback;
 use policy::{Cost, Nanos, PrincipalId, Promise};
 use std::collections::BTreeMap;
-use workload::rng::{mix64, Rng};
+use workload::rng::Rng;
 
 /// Bytes in, requests, bytes out, and nanoseconds of a permit.
 pub(super) const R: usize = 4;
@@ -109,7 +110,7 @@ impl Node {
         };
         Node {
             stage: Ordered::new(options, order),
-            disk: device.map(|(device, prices)| Disk::new(device, prices, QUEUE_MAX, (spec, seed))),
+            disk: device.map(|(device, prices)| Disk::new(device, prices, QUEUE_MAX, spec, seed)),
             tenants: BTreeMap::new(),
             before: Vec::new(),
             capacity_per_s: capacity,
@@ -142,7 +143,7 @@ impl Node {
     }
 
     /// A tenant has something here from now on.
-    pub(super) fn admit(&mut self, now: Nanos, tenant: u32, promise: &Promise) -> PrincipalId {
+    pub(super) fn enroll(&mut self, now: Nanos, tenant: u32, promise: &Promise) -> PrincipalId {
         let next = PrincipalId(self.tenants.len() as u32);
         let principal = *self.tenants.entry(tenant).or_insert(next);
         if principal == next {

@@ -2,10 +2,10 @@
 
 use super::{Copied, Drawn, Event, Lane, Op, Request, World, NOWHERE};
 use crate::spec::{AheadKnown, Arrivals, CostKnown, Redundancy, Selection};
+use policy::generator::mix64;
 use policy::multiget::{split, tag};
 use policy::replica::Feedback;
 use policy::{Nanos, PrincipalId};
-use workload::rng::mix64;
 
 impl World<'_> {
     /// A stream begins.

@@ -21,7 +21,8 @@ pub(super) struct Output<'a> {
 pub(super) fn conclude(
     outcome: &Outcome,
     output: &Output<'_>,
-    (name, seed): (&str, u64),
+    name: &str,
+    seed: u64,
     figures: Value,
 ) -> Result<(), WorkloadError> {
     println!("\n{}", report::table(outcome));

@@ -58,7 +58,7 @@ fn play(args: &LoadArgs, scenario: &Scenario) -> Result<(), WorkloadError> {
         histograms: args.histograms,
     };
     let figures = json(&figures(&outcome, weight));
-    conclude(&outcome, &output, (&scenario.name, scenario.seed), figures)
+    conclude(&outcome, &output, &scenario.name, scenario.seed, figures)
 }
 
 fn target(args: &LoadArgs) -> Result<Target, WorkloadError> {

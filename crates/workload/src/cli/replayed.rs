@@ -8,14 +8,14 @@ use serde_json::json;
 use super::ending::{conclude, json, Output};
 use super::progress::Teller;
 use super::{interrupt, LoadArgs};
-use crate::client::plan::{Pace, Plan, Stage, Stream};
+use crate::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use crate::client::preload::Keyspace;
 use crate::client::{drive, preload, resolve, Identity};
 use crate::error::WorkloadError;
 use crate::replay::{self, Replay, Settings};
 use crate::report::{self, figures};
-use crate::rng::mix64;
 use crate::trace;
+use policy::generator::mix64;
 
 /// How long the last replies are waited for.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -52,10 +52,10 @@ pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
     let streams = replays.into_iter().zip(identities).enumerate();
     let streams = streams
         .map(|(i, (replay, identity))| {
-            let look = (key_seed(seed, i), replay.key_bytes);
+            let text = KeyText::new(key_seed(seed, i), replay.key_bytes);
             Stream::new(
                 identity,
-                Stage::new(connections, look, Pace::open(replay.source)),
+                Period::new(connections, text, Pace::open(replay.source)),
             )
         })
         .collect();
@@ -85,7 +85,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
         folder: args.out.as_deref(),
         histograms: args.histograms,
     };
-    conclude(&outcome, &output, ("load", seed), figures)
+    conclude(&outcome, &output, "load", seed, figures)
 }
 
 /// Streams that share a tenant never meet in a key.
@@ -140,8 +140,8 @@ fn load_data(
         crate::client::control::Control::connect(target, identity, Duration::from_secs(5))?;
     }
     let keyspace = |(i, (replay, identity)): (usize, (&Replay, &Identity))| {
-        let look = (key_seed(seed, i), replay.key_bytes);
-        Keyspace::new(identity, look, replay.source.population().into_iter())
+        let text = KeyText::new(key_seed(seed, i), replay.key_bytes);
+        Keyspace::new(identity, text, replay.source.population().into_iter())
     };
     let keyspaces = replays
         .iter()

@@ -120,8 +120,8 @@ pub(crate) fn play(
 pub(crate) fn probe(plan: &Plan) -> Result<(), WorkloadError> {
     let mut known: Vec<&Identity> = Vec::new();
     for stream in &plan.streams {
-        let full = |stage: &super::plan::Stage| stage.manners.handshake == Handshake::Full;
-        if stream.stages.iter().any(full) && !known.contains(&&stream.identity) {
+        let full = |period: &super::plan::Period| period.manners.handshake == Handshake::Full;
+        if stream.periods.iter().any(full) && !known.contains(&&stream.identity) {
             Control::connect(plan.target, &stream.identity, PROBE)?;
             known.push(&stream.identity);
         }
@@ -305,7 +305,7 @@ impl Drive {
         self.fleet.flush(&mut self.recorder);
     }
 
-    /// Enters the stages that have begun and sends what is due; returns when the next thing is.
+    /// Enters the periods that have begun and sends what is due; returns when the next thing is.
     fn send_due(&mut self, now_ns: u64) -> Result<u64, WorkloadError> {
         let until_ns = self.times.until_ns;
         self.schedule.take_due(now_ns, &mut self.due);
@@ -316,7 +316,7 @@ impl Drive {
                 lane.catch_up(now_ns, fleet, recorder, &mut self.lag);
                 self.news.extend(lane.advance(fleet, now_ns, false)?);
             }
-            lane.send_due((now_ns, until_ns), fleet, recorder, &mut self.lag);
+            lane.send_due(now_ns, until_ns, fleet, recorder, &mut self.lag);
             self.schedule.enter(index, lane.due_ns());
         }
         Ok(self.schedule.next_ns())

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::conn::Status;
 use super::fleet::Fleet;
-use super::plan::{Handshake, Manners, Pace, Stage, Stream};
+use super::plan::{Handshake, Manners, Pace, Period, Stream};
 use crate::draw::Draw;
 use crate::encode::{self, KeyText};
 use crate::error::WorkloadError;
@@ -21,8 +21,8 @@ pub(crate) struct Lane {
     /// Its place among the streams.
     index: usize,
     label: String,
-    upcoming: VecDeque<Stage>,
-    now: Stage,
+    upcoming: VecDeque<Period>,
+    now: Period,
     begun: usize,
     tokens: Vec<usize>,
     /// Whose turn it is.
@@ -33,13 +33,13 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane whose first stage has not begun.
+    /// A lane whose first period has not begun.
     pub(crate) fn new(index: usize, stream: Stream) -> Self {
-        let still = Stage::new(0, (0, 16), Pace::Still);
+        let still = Period::still();
         Self {
             index,
             label: stream.label,
-            upcoming: stream.stages.into(),
+            upcoming: stream.periods.into(),
             now: still,
             begun: 0,
             tokens: Vec::new(),
@@ -51,8 +51,8 @@ impl Lane {
 
     /// It is, or will be, an open loop.
     pub(crate) fn opens(&self) -> bool {
-        let mut stages = std::iter::once(&self.now).chain(&self.upcoming);
-        stages.any(|stage| matches!(stage.pace, Pace::Open { .. }))
+        let mut periods = std::iter::once(&self.now).chain(&self.upcoming);
+        periods.any(|period| matches!(period.pace, Pace::Open { .. }))
     }
 
     /// It sends as it is answered.
@@ -64,13 +64,13 @@ impl Lane {
         self.now.manners
     }
 
-    /// When something is to be done without a reply, ns: the next stage or the next request.
+    /// When something is to be done without a reply, ns: the next period or the next request.
     pub(crate) fn due_ns(&self) -> u64 {
         self.changes_ns()
             .min(self.next.map_or(u64::MAX, |next| next.at_ns))
     }
 
-    /// Sends what is still due before the next stage, or before `until_ns`.
+    /// Sends what is still due before the next period, or before `until_ns`.
     pub(crate) fn catch_up(
         &mut self,
         until_ns: u64,
@@ -80,18 +80,18 @@ impl Lane {
     ) {
         let end_ns = until_ns.min(self.changes_ns());
         while self.next.is_some_and(|next| next.at_ns < end_ns) {
-            self.send_due((end_ns, end_ns), fleet, recorder, lag);
+            self.send_due(end_ns, end_ns, fleet, recorder, lag);
         }
     }
 
-    /// When the next stage begins, ns.
+    /// When the next period begins, ns.
     pub(crate) fn changes_ns(&self) -> u64 {
         self.upcoming
             .front()
-            .map_or(u64::MAX, |stage| stage.from_ns)
+            .map_or(u64::MAX, |period| period.from_ns)
     }
 
-    /// Enters the stages that have begun by `now_ns`. `wait`: connects one after the other. Says what changed.
+    /// Enters the periods that have begun by `now_ns`. `wait`: connects one after the other. Says what changed.
     pub(crate) fn advance(
         &mut self,
         fleet: &mut Fleet,
@@ -102,12 +102,12 @@ impl Lane {
         while self
             .upcoming
             .front()
-            .is_some_and(|stage| stage.from_ns <= now_ns)
+            .is_some_and(|period| period.from_ns <= now_ns)
         {
-            let Some(stage) = self.upcoming.pop_front() else {
+            let Some(period) = self.upcoming.pop_front() else {
                 break;
             };
-            self.enter(stage, fleet, wait)?;
+            self.enter(period, fleet, wait)?;
             self.begun += 1;
             news =
                 (self.begun > 1 || now_ns > 0).then(|| format!("{} {}", self.label, self.now.what));
@@ -115,26 +115,31 @@ impl Lane {
         Ok(news)
     }
 
-    fn enter(&mut self, stage: Stage, fleet: &mut Fleet, wait: bool) -> Result<(), WorkloadError> {
-        let keep = if stage.manners == self.now.manners {
-            stage.connections.min(self.tokens.len())
+    fn enter(
+        &mut self,
+        period: Period,
+        fleet: &mut Fleet,
+        wait: bool,
+    ) -> Result<(), WorkloadError> {
+        let keep = if period.manners == self.now.manners {
+            period.connections.min(self.tokens.len())
         } else {
             0
         };
         for token in self.tokens.drain(keep..) {
             fleet.leave(token);
         }
-        for _ in keep..stage.connections {
+        for _ in keep..period.connections {
             let token = match wait {
-                true => fleet.open(self.index, stage.manners)?,
-                false => fleet.open_soon(self.index, stage.manners)?,
+                true => fleet.open(self.index, period.manners)?,
+                false => fleet.open_soon(self.index, period.manners)?,
             };
             self.tokens.push(token);
         }
-        (self.turn, self.next, self.now) = (0, None, stage);
+        (self.turn, self.next, self.now) = (0, None, period);
         if let Pace::Open { source, .. } = &mut self.now.pace {
             let from_ns = self.now.from_ns;
-            // A trace begins with the run: what was due before this stage is passed over.
+            // A trace begins with the run: what was due before this period is passed over.
             let mut next = source.next(&mut self.keys);
             while next.at_ns < from_ns {
                 next = source.next(&mut self.keys);
@@ -151,7 +156,8 @@ impl Lane {
     /// Sends what is due by `now_ns` and before `until_ns`, of an open loop.
     pub(crate) fn send_due(
         &mut self,
-        (now_ns, until_ns): (u64, u64),
+        now_ns: u64,
+        until_ns: u64,
         fleet: &mut Fleet,
         recorder: &mut Recorder,
         lag: &mut Latency,

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Identity;
-use crate::draw::{Asks, Mixture};
-use crate::encode::KeyText;
+use crate::draw::Mixture;
 use crate::source::Source;
 
+pub use crate::encode::KeyText;
 pub use crate::scenario::Handshake;
 
 /// A run. Its clock begins with the warm-up; what is measured begins after that.
@@ -39,24 +39,24 @@ pub struct Stream {
     /// The thread that plays all of it; `None`: it is dealt to them.
     pub thread: Option<usize>,
     /// How it behaves, in order of time; it does nothing before the first.
-    pub stages: Vec<Stage>,
+    pub periods: Vec<Period>,
 }
 
 impl Stream {
     /// A stream that behaves alike from the beginning to the end.
-    pub fn new(identity: Identity, stage: Stage) -> Self {
+    pub fn new(identity: Identity, period: Period) -> Self {
         Self {
             tenant: identity.tenant().into(),
             label: identity.tag.clone(),
             identity,
             thread: None,
-            stages: vec![stage],
+            periods: vec![period],
         }
     }
 }
 
 /// How a stream behaves from some time on.
-pub struct Stage {
+pub struct Period {
     /// What messages say that the stream does from then on: "changes".
     pub what: String,
     /// When it begins, ns since the run began.
@@ -66,23 +66,27 @@ pub struct Stage {
     /// How they treat the server.
     pub manners: Manners,
     /// How keys look.
-    pub(crate) text: KeyText,
+    pub text: KeyText,
     /// When requests leave.
     pub pace: Pace,
 }
 
-impl Stage {
-    /// A stage from the beginning of the run, with good manners. `key_seed` fixes the keys' text: streams with different
-    /// seeds never meet in a key. Keys have `key_bytes` bytes (clamped to 16..=255).
-    pub fn new(connections: usize, (key_seed, key_bytes): (u64, u16), pace: Pace) -> Self {
+impl Period {
+    /// A period from the beginning of the run, with good manners.
+    pub fn new(connections: usize, text: KeyText, pace: Pace) -> Self {
         Self {
             what: "begins".into(),
             from_ns: 0,
             connections,
             manners: Manners::default(),
-            text: KeyText::new(key_seed, key_bytes),
+            text,
             pace,
         }
+    }
+
+    /// No connections and no requests.
+    pub fn still() -> Self {
+        Self::new(0, KeyText::new(0, 0), Pace::Still)
     }
 }
 
@@ -107,10 +111,10 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// A closed loop; `random` fixes value sizes and the sequence of requests.
-    pub fn closed(random: (u64, u64), asks: Asks, depth: usize) -> Self {
+    /// A closed loop.
+    pub fn closed(mixture: Mixture, depth: usize) -> Self {
         Self::Closed {
-            mixture: Box::new(Mixture::new(random, asks)),
+            mixture: Box::new(mixture),
             depth: depth.max(1),
         }
     }
@@ -159,21 +163,21 @@ impl Plan {
         let mut parts: Vec<Vec<Stream>> = (0..threads).map(|_| Vec::new()).collect();
         for (index, stream) in self.streams.into_iter().enumerate() {
             let owner = stream.thread.unwrap_or(index) % threads;
-            let mut stages: Vec<Vec<Stage>> = (0..threads).map(|_| Vec::new()).collect();
-            for stage in stream.stages {
+            let mut periods: Vec<Vec<Period>> = (0..threads).map(|_| Vec::new()).collect();
+            for period in stream.periods {
                 if stream.thread.is_some() {
-                    leave(stage, owner, &mut stages);
+                    leave(period, owner, &mut periods);
                 } else {
-                    deal(stage, owner, &mut stages);
+                    deal(period, owner, &mut periods);
                 }
             }
-            for (part, stages) in parts.iter_mut().zip(stages) {
+            for (part, periods) in parts.iter_mut().zip(periods) {
                 part.push(Stream {
                     tenant: stream.tenant.clone(),
                     identity: stream.identity.clone(),
                     label: stream.label.clone(),
                     thread: stream.thread,
-                    stages,
+                    periods,
                 });
             }
         }
@@ -181,50 +185,50 @@ impl Plan {
     }
 }
 
-fn deal(stage: Stage, owner: usize, parts: &mut [Vec<Stage>]) {
+fn deal(period: Period, owner: usize, parts: &mut [Vec<Period>]) {
     let threads = parts.len();
     let share = |part: usize| {
         let place = (part + threads - owner) % threads;
-        stage.connections / threads + usize::from(place < stage.connections % threads)
+        period.connections / threads + usize::from(place < period.connections % threads)
     };
-    let part_of = |connections: usize, pace: Pace| Stage {
+    let part_of = |connections: usize, pace: Pace| Period {
         connections,
         pace,
-        ..stage_like(&stage)
+        ..period_like(&period)
     };
-    match &stage.pace {
+    match &period.pace {
         Pace::Closed { mixture, depth } => {
-            for (part, stages) in parts.iter_mut().enumerate() {
+            for (part, periods) in parts.iter_mut().enumerate() {
                 let mixture = match part == owner {
                     true => mixture.clone(),
                     false => Box::new(mixture.fork(part as u64)),
                 };
                 let depth = *depth;
-                stages.push(part_of(share(part), Pace::Closed { mixture, depth }));
+                periods.push(part_of(share(part), Pace::Closed { mixture, depth }));
             }
         }
-        Pace::Open { .. } | Pace::Still => leave(stage, owner, parts),
+        Pace::Open { .. } | Pace::Still => leave(period, owner, parts),
     }
 }
 
-/// Leaves a stage whole to its owner.
-fn leave(stage: Stage, owner: usize, parts: &mut [Vec<Stage>]) {
-    for (part, stages) in parts.iter_mut().enumerate() {
+/// Leaves a period whole to its owner.
+fn leave(period: Period, owner: usize, parts: &mut [Vec<Period>]) {
+    for (part, periods) in parts.iter_mut().enumerate() {
         if part != owner {
-            stages.push(stage_like(&stage));
+            periods.push(period_like(&period));
         }
     }
-    parts[owner].push(stage);
+    parts[owner].push(period);
 }
 
-/// A still stage at the same time with the same manners.
-fn stage_like(stage: &Stage) -> Stage {
-    Stage {
-        what: stage.what.clone(),
-        from_ns: stage.from_ns,
+/// A still period at the same time with the same manners.
+fn period_like(period: &Period) -> Period {
+    Period {
+        what: period.what.clone(),
+        from_ns: period.from_ns,
         connections: 0,
-        manners: stage.manners,
-        text: stage.text,
+        manners: period.manners,
+        text: period.text,
         pace: Pace::Still,
     }
 }

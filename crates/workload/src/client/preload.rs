@@ -36,38 +36,34 @@ pub struct Keyspace {
     pub entries: Box<dyn Iterator<Item = (u64, u32)> + Send>,
     /// How many entries there are.
     pub count: u64,
-    /// Length of keys, bytes (clamped to 16..=255).
-    pub key_bytes: u16,
-    /// The seed of the load that follows: it fixes the keys' text.
-    pub seed: u64,
+    /// How keys look: as in the load that follows.
+    pub text: KeyText,
 }
 
 impl Keyspace {
-    /// These keys, which look as `seed` and `key_bytes` say.
+    /// These keys.
     pub fn new(
         identity: &Identity,
-        (seed, key_bytes): (u64, u16),
+        text: KeyText,
         entries: impl ExactSizeIterator<Item = (u64, u32)> + Send + 'static,
     ) -> Self {
         Self {
             identity: identity.clone(),
             count: entries.len() as u64,
             entries: Box::new(entries),
-            key_bytes,
-            seed,
+            text,
         }
     }
 
     /// The keys of a mixture.
-    pub fn of(identity: &Identity, look: (u64, u16), mixture: &Mixture) -> Self {
+    pub fn of(identity: &Identity, text: KeyText, mixture: &Mixture) -> Self {
         let (mixture, keys) = (mixture.clone(), mixture.keys());
         let entries = (0..keys).map(move |key| (key, mixture.value_bytes(key)));
         Self {
             identity: identity.clone(),
             count: keys,
             entries: Box::new(entries),
-            key_bytes: look.1,
-            seed: look.0,
+            text,
         }
     }
 }
@@ -170,7 +166,7 @@ struct Filling {
 impl Filling {
     fn new(keyspace: Keyspace) -> Self {
         Self {
-            text: KeyText::new(keyspace.seed, keyspace.key_bytes),
+            text: keyspace.text,
             entries: keyspace.entries,
             done: false,
             outstanding: BTreeMap::new(),

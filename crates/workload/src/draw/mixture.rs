@@ -98,7 +98,7 @@ pub struct Mixture {
 impl Mixture {
     /// `seed` fixes value sizes (so that several streams over one keyspace agree), `stream` the
     /// sequence of requests.
-    pub fn new((seed, stream): (u64, u64), asks: Asks) -> Self {
+    pub fn new(seed: u64, stream: u64, asks: Asks) -> Self {
         Self {
             rng: Rng::new(seed, stream),
             seed,

@@ -1,7 +1,8 @@
 //! How large values are, and how many keys a request has.
 
 use super::Alias;
-use crate::rng::{mix64, Rng};
+use crate::rng::Rng;
+use policy::generator::mix64;
 
 /// Value sizes in bytes. The size belongs to the key: the same key and seed give the same size.
 #[derive(Clone, Debug)]

@@ -116,7 +116,7 @@ fn a_mixture_keeps_its_shares_and_repeats() {
             multiget: Counts::Constant(4),
             ..Asks::gets(100)
         };
-        Mixture::new((1, 2), asks)
+        Mixture::new(1, 2, asks)
     };
     let (mut one, mut two) = (new(), new());
     let (mut keys, mut other) = (Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
 //! From a scenario to the plan of a run.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,15 +9,16 @@ use super::behaviour::{
 };
 use super::{Load, Scenario, Tenant};
 use crate::arrivals::{Arrivals, Crowd, Curve, Profile};
-use crate::client::plan::{Handshake, Manners, Pace, Plan, Stage, Stream};
+use crate::client::plan::{Handshake, KeyText, Manners, Pace, Period, Plan, Stream};
 use crate::client::preload::Keyspace;
 use crate::client::{Identity, Target};
 use crate::draw::{Asks, Counts, Mixture, Popularity, Sizes, Ttl};
 use crate::error::WorkloadError;
 use crate::replay::{self, Settings};
-use crate::rng::{mix64, Rng};
+use crate::rng::Rng;
 use crate::source::{CurveSource, Delayed};
 use crate::trace::{self, meta, multiget, rate, synthetic};
+use policy::generator::mix64;
 
 /// A scenario ready to run.
 pub struct Built {
@@ -43,7 +45,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
     for tenant in &scenario.tenants {
         let identity = target.identity(tenant)?;
         for load in &tenant.loads {
-            let stages = builder.stages(tenant, load, &identity, &mut preload)?;
+            let periods = builder.periods(tenant, load, &identity, &mut preload)?;
             let label = match tenant.loads.len() {
                 1 => tenant.name.clone(),
                 _ => format!("{} load {}", tenant.name, load.name),
@@ -53,7 +55,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
                 identity: identity.clone(),
                 label,
                 thread: load.thread,
-                stages,
+                periods,
             });
         }
     }
@@ -78,9 +80,7 @@ fn union(keyspaces: Vec<Keyspace>) -> Vec<Keyspace> {
     let mut kept: Vec<Keyspace> = Vec::new();
     for keyspace in keyspaces {
         let same = |other: &&mut Keyspace| {
-            other.seed == keyspace.seed
-                && other.key_bytes == keyspace.key_bytes
-                && other.identity == keyspace.identity
+            other.text == keyspace.text && other.identity == keyspace.identity
         };
         match kept.iter_mut().find(same) {
             Some(other) if other.count < keyspace.count => *other = keyspace,
@@ -116,13 +116,13 @@ pub(super) fn ns(time: Duration) -> u64 {
 
 impl Builder<'_> {
     /// The behaviours of a load, from when on each, and stillness before and after.
-    fn stages(
+    fn periods(
         &mut self,
         tenant: &Tenant,
         load: &Load,
         identity: &Identity,
         preload: &mut Vec<Keyspace>,
-    ) -> Result<Vec<Stage>, WorkloadError> {
+    ) -> Result<Vec<Period>, WorkloadError> {
         let warm_up_ns = ns(self.scenario.warm_up);
         let joins_ns = load.from.map_or(0, |from| warm_up_ns + ns(from));
         let end = warm_up_ns + ns(self.scenario.duration);
@@ -132,7 +132,7 @@ impl Builder<'_> {
             0 => 0,
             at => warm_up_ns + at,
         }));
-        let mut stages = Vec::new();
+        let mut periods = Vec::new();
         for (place, behaviour) in load.behaviours().enumerate() {
             let until_ns = begins
                 .get(place + 1)
@@ -142,36 +142,37 @@ impl Builder<'_> {
                 continue;
             }
             let stream = hash(hash(self.scenario.seed, &tenant.name), &load.name) ^ place as u64;
-            let span = (from_ns, until_ns);
-            let mut stage = self.stage(tenant, behaviour, identity, stream, span, preload)?;
-            stage.what = match &behaviour.misbehave {
+            let span = from_ns..until_ns;
+            let mut period = self.period(tenant, behaviour, identity, stream, span, preload)?;
+            period.what = match &behaviour.misbehave {
                 Some(way) => format!("misbehaves: {way}"),
                 None if place == 0 => "joins".into(),
                 None if *behaviour == load.first => "is as it began".into(),
                 None => "changes".into(),
             };
-            stages.push(stage);
+            periods.push(period);
         }
         if load.until.is_some() {
-            let mut last = Stage::new(0, (0, 16), Pace::Still);
+            let mut last = Period::still();
             (last.from_ns, last.what) = (leaves_ns, "leaves".into());
-            stages.push(last);
+            periods.push(last);
         }
-        Ok(stages)
+        Ok(periods)
     }
 
-    fn stage(
+    fn period(
         &mut self,
         tenant: &Tenant,
         behaviour: &Behaviour,
         identity: &Identity,
         stream: u64,
-        (from_ns, until_ns): (u64, u64),
+        span_ns: Range<u64>,
         preload: &mut Vec<Keyspace>,
-    ) -> Result<Stage, WorkloadError> {
+    ) -> Result<Period, WorkloadError> {
         let keys = &behaviour.keys;
         let key_seed = hash(hash(self.scenario.seed, &tenant.name), &keys.space);
-        let mut key_bytes = keys.bytes;
+        let mut text = KeyText::new(key_seed, keys.bytes);
+        let from_ns = span_ns.start;
         let pace = if let Sent::Open {
             arrivals: Due::Trace(traced),
             outstanding,
@@ -187,31 +188,31 @@ impl Builder<'_> {
             };
             let replay = replay::stream(&traced.name, &settings)?;
             self.note(replay.synthesised, &traced.name);
-            key_bytes = replay.key_bytes;
+            text = KeyText::new(key_seed, replay.key_bytes);
             if keys.preload {
                 let entries = replay.source.population().into_iter();
-                preload.push(Keyspace::new(identity, (key_seed, key_bytes), entries));
+                preload.push(Keyspace::new(identity, text, entries));
             }
-            let source = Delayed::new(replay.source, from_ns, until_ns);
+            let source = Delayed::new(replay.source, from_ns, span_ns.end);
             Pace::Open {
                 source: Box::new(source),
                 outstanding: *outstanding,
             }
         } else {
-            let mixture = Mixture::new((key_seed, stream), self.asks(behaviour)?);
+            let mixture = Mixture::new(key_seed, stream, self.asks(behaviour)?);
             if keys.preload && looks_up(behaviour) {
-                preload.push(Keyspace::of(identity, (key_seed, key_bytes), &mixture));
+                preload.push(Keyspace::of(identity, text, &mixture));
             }
-            self.pace(behaviour, mixture, stream, (from_ns, until_ns))?
+            self.pace(behaviour, mixture, stream, span_ns)?
         };
-        let mut stage = Stage::new(behaviour.connections, (key_seed, key_bytes), pace);
-        stage.from_ns = from_ns;
-        stage.manners = Manners {
+        let mut period = Period::new(behaviour.connections, text, pace);
+        period.from_ns = from_ns;
+        period.manners = Manners {
             handshake: behaviour.handshake,
             reconnect_after: behaviour.reconnect_after,
             read_rate: behaviour.read_rate,
         };
-        Ok(stage)
+        Ok(period)
     }
 
     fn pace(
@@ -219,7 +220,7 @@ impl Builder<'_> {
         behaviour: &Behaviour,
         mixture: Mixture,
         stream: u64,
-        (from_ns, until_ns): (u64, u64),
+        span_ns: Range<u64>,
     ) -> Result<Pace, WorkloadError> {
         let (arrivals, spike, outstanding) = match &behaviour.pace {
             Sent::Closed { depth } => {
@@ -249,11 +250,9 @@ impl Builder<'_> {
         });
         let random = (!matches!(arrivals, Due::Constant(_))).then(|| Rng::new(stream, 0x6172));
         let warm_up_s = self.scenario.warm_up.as_secs_f64();
-        let span = (
-            from_ns as f64 / 1e9 - warm_up_s,
-            until_ns as f64 / 1e9 - warm_up_s,
-        );
-        let source = CurveSource::paced(Arrivals::new(profile, random, span), mixture, warm_up_s);
+        let at_s = |ns: u64| ns as f64 / 1e9 - warm_up_s;
+        let arrivals = Arrivals::new(profile, random, at_s(span_ns.start)..at_s(span_ns.end));
+        let source = CurveSource::paced(arrivals, mixture, warm_up_s);
         Ok(Pace::Open {
             source: Box::new(source),
             outstanding,

@@ -102,7 +102,7 @@ impl Series {
     fn at(&mut self, at_ns: u64) -> &mut Second {
         let wanted = (at_ns / 1_000_000_000) as usize;
         if wanted >= self.seconds.len() {
-            self.settle();
+            self.close_second();
             self.seconds.resize(wanted + 1, Second::default());
         }
         &mut self.seconds[wanted]
@@ -130,7 +130,7 @@ impl Series {
     }
 
     /// Puts the latencies counted so far into the last second.
-    fn settle(&mut self) {
+    fn close_second(&mut self) {
         let Some(last) = self.seconds.last_mut() else {
             return;
         };
@@ -143,7 +143,7 @@ impl Series {
 
     /// No more comes; the series has exactly so many seconds.
     pub fn finish(&mut self, seconds: usize) {
-        self.settle();
+        self.close_second();
         self.counts = Vec::new();
         self.seconds.resize(seconds, Second::default());
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{field, json, Lines};
 use crate::draw::{Class, Popularity, Sizes};
 use crate::error::WorkloadError;
-use crate::rng::mix64;
+use policy::generator::mix64;
 
 /// The workloads of key-value caches there whose distributions are read.
 pub const WORKLOADS: &[&str] = &[

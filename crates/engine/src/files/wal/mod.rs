@@ -22,6 +22,7 @@ use manifest::Manifest;
 use records::{Found, Record, Records};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 pub(crate) use mark::{boot, Mark};
@@ -42,8 +43,8 @@ struct Break {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hole {
     place: Break,
-    /// Numbers of the missing writes: from the first to before the second.
-    missing: (u64, u64),
+    /// Numbers of the missing writes.
+    missing: Range<u64>,
     /// Whether they were on the disk, or with a kernel that did not stop since.
     kept: bool,
 }
@@ -81,8 +82,9 @@ pub(crate) fn check(tenant: &str, directory: &Path, boot: u64) -> Result<(), Eng
             Ok(())
         }
         Verdict::Hole(hole) => {
-            let (place, (from, to)) = (&hole.place, hole.missing);
-            let (at, what, missing) = (place.at, place.what, to - from);
+            let place = &hole.place;
+            let missing = hole.missing.end - hole.missing.start;
+            let (at, what) = (place.at, place.what);
             let file = file(place);
             let consent = directory.join(CONSENT);
             let consented = consent.exists();
@@ -96,7 +98,7 @@ pub(crate) fn check(tenant: &str, directory: &Path, boot: u64) -> Result<(), Eng
                 });
             }
             tracing::warn!(tenant, file = %file.display(), at, what, missing, consented, "the log is cut here: what is missing was not on the disk before a power failure, or an operator gives up what is behind it");
-            cut::cut(directory, &logs, (place.log, at), consented)
+            cut::cut(directory, &logs, place, consented)
                 .map_err(|source| EngineError::io("cut the log", directory)(source))?;
             if consented {
                 std::fs::remove_file(&consent).map_err(EngineError::io("remove", &consent))?;
@@ -139,7 +141,7 @@ fn judge(manifest: &Manifest, logs: &[PathBuf], boot: u64) -> io::Result<Verdict
             at: 0,
             what: "there is no log",
         };
-        let missing = (manifest.sequence + 1, manifest.sequence + 1);
+        let missing = manifest.sequence + 1..manifest.sequence + 1;
         let hole = Verdict::Hole(Hole {
             place,
             missing,
@@ -202,7 +204,7 @@ impl Judge {
         };
         let mark = Mark::at_end(&record.tail);
         if let Some(hole) = &mut self.hole {
-            hole.kept |= kept(mark, hole.missing.0, self.boot);
+            hole.kept |= kept(mark, hole.missing.start, self.boot);
             return;
         }
         let first = !std::mem::replace(&mut self.any, true);
@@ -221,8 +223,8 @@ impl Judge {
                 false => "it goes back to writes that are there already",
             },
         });
-        let missing = (self.next, sequence.max(self.next));
-        let kept = kept(mark, missing.0, self.boot);
+        let missing = self.next..sequence.max(self.next);
+        let kept = kept(mark, missing.start, self.boot);
         self.hole = Some(Hole {
             place,
             missing,

@@ -108,7 +108,12 @@ fn a_cut_that_a_crash_interrupted_is_made_again() {
     let written = Written::new(Synced::Never);
     written.lose(20);
     let before = written.verdict(LATER);
-    cut::cut(written.0.path(), &[], (0, 0), false).unwrap();
+    let place = Break {
+        log: 0,
+        at: 0,
+        what: "it was cut",
+    };
+    cut::cut(written.0.path(), &[], &place, false).unwrap();
     assert_eq!(written.verdict(LATER), before, "nothing was cut yet");
     check("t", written.0.path(), LATER).unwrap();
     assert_eq!(written.verdict(LATER), Verdict::Whole);
@@ -137,11 +142,8 @@ fn no_damage_is_taken_for_a_whole_log() {
     let whole = Written::new(Synced::Each);
     let bytes = std::fs::read(whole.log()).unwrap();
     let path = whole.log();
-    let mut state = 1u64;
-    let mut dice = |below: usize| {
-        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-        (state >> 33) as usize % below
-    };
+    let mut generator = policy::generator::Generator::new(1);
+    let mut dice = |below: usize| generator.below(below as u64) as usize;
     for _ in 0..300 {
         let mut damaged = bytes.clone();
         let (at, len) = (dice(bytes.len() - 4_200), 1 + dice(64));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use experiment::ExperimentError;
 use serde_json::json;
-use workload::client::plan::{Pace, Plan, Stage, Stream};
+use workload::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use workload::client::{drive, process, Identity};
 use workload::draw::{Asks, Mixture, Shares, Sizes};
 use workload::report::rate;
@@ -28,12 +28,12 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let redis = Server::redis(Path::new(REDIS), setup.server_core)?;
     pin_client(&[setup.client_core]);
     let of = |shares, depth| {
-        let (load, value) = ((CONNECTIONS, depth), Sizes::Constant(1024));
-        vec![stream(Identity::default(), load, shares, KEYS, value)]
+        let (identity, value) = (Identity::default(), Sizes::Constant(1024));
+        vec![stream(identity, CONNECTIONS, depth, shares, KEYS, value)]
     };
     fill(setup, &redis, &of(GETS, 1))?;
     // redis-benchmark reads keys of its own: five times as many random puts as keys leave 1 % out.
-    redis_benchmark(setup, &redis, ("set", 16), 5 * KEYS)?;
+    redis_benchmark(setup, &redis, "set", 16, 5 * KEYS)?;
     let cases: [(&str, Shares, usize); 4] = [
         ("get", GETS, 1),
         ("get", GETS, 16),
@@ -43,13 +43,7 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     for (test, shares, depth) in cases {
         let name = format!("CPU per {test}, P={depth} / redis-benchmark");
         if rows.wants(&name) {
-            cost(
-                setup,
-                rows,
-                &redis,
-                (&name, test, depth),
-                &of(shares, depth),
-            )?;
+            cost(setup, rows, &redis, &name, test, depth, &of(shares, depth))?;
         }
     }
     let name = "open loop, 300,000/s offered, sent in time";
@@ -63,7 +57,9 @@ fn cost(
     setup: &Setup,
     rows: &mut Rows,
     redis: &Server,
-    (name, test, depth): (&str, &str, usize),
+    name: &str,
+    test: &str,
+    depth: usize,
     streams: &[ClosedStream],
 ) -> Result<(), ExperimentError> {
     let (mut ours, mut theirs, mut our_rate, mut their_rate) = (vec![], vec![], vec![], vec![]);
@@ -73,7 +69,7 @@ fn cost(
         our_rate.push(shot.rate());
         // About as many requests as ours made.
         let requests = (shot.rate() * setup.run.as_secs_f64()) as u64 + 1_000;
-        let (cpu_us, per_s) = redis_benchmark(setup, redis, (test, depth), requests)?;
+        let (cpu_us, per_s) = redis_benchmark(setup, redis, test, depth, requests)?;
         theirs.push(cpu_us);
         their_rate.push(per_s);
     }
@@ -98,7 +94,8 @@ fn cost(
 fn redis_benchmark(
     setup: &Setup,
     redis: &Server,
-    (test, depth): (&str, usize),
+    test: &str,
+    depth: usize,
     requests: u64,
 ) -> Result<(f64, f64), ExperimentError> {
     let mut command = pinned(&[setup.client_core], Path::new("redis-benchmark"));
@@ -151,19 +148,18 @@ fn open_loop(
 ) -> Result<(), ExperimentError> {
     let (mut shares_sent, mut lags, mut busy) = (Vec::new(), Vec::new(), Vec::new());
     for repeat in 0..setup.repeats {
-        let random = (setup.seed, repeat as u64);
-        let mixture = Mixture::new(random, Asks::gets(KEYS));
+        let mixture = Mixture::new(setup.seed, repeat as u64, Asks::gets(KEYS));
         let curve = Curve {
             rates_per_s: vec![OPEN_PER_S],
             step_s: 1.0,
         };
         let rng = Rng::new(setup.seed, 100 + repeat as u64);
         let source = CurveSource::new(curve, vec![GETS], mixture, rng);
-        let look = (setup.seed, KEY_BYTES);
-        let stage = Stage::new(8, look, Pace::open(Box::new(source)));
+        let text = KeyText::new(setup.seed, KEY_BYTES);
+        let period = Period::new(8, text, Pace::open(Box::new(source)));
         let plan = Plan {
             target: redis.address,
-            streams: vec![Stream::new(Identity::default(), stage)],
+            streams: vec![Stream::new(Identity::default(), period)],
             warm_up: Duration::ZERO,
             duration: setup.run,
             drain: Duration::from_secs(5),

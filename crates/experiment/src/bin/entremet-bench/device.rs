@@ -11,7 +11,7 @@ use toml::Table;
 use workload::draw::Sizes;
 
 use crate::load::{fill, shoot, stream, ClosedStream, GETS};
-use crate::overhead::compare;
+use crate::overhead::{compare, Side};
 use crate::rows::{Bound, Row, Rows};
 use crate::server::{identity, pin_client, Entremet, Server};
 use crate::Setup;
@@ -51,13 +51,13 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
             calibrate(setup, folder.path(), &profile)?;
         }
         // The same files for both: how many a get looks into, and what is in memtables, is worth several percent.
-        let mut filled = start(setup, "entremet", (block_cache, None), None)?;
+        let mut filled = start(setup, "entremet", block_cache, None, None)?;
         fill(setup, &filled, &streams(8, 1))?;
         // Behind a stage compaction takes longer, and the processor it takes would count as a cost of gets.
         filled.settle();
         filled.end();
         let begin = |label, profile| {
-            let server = start(setup, label, (block_cache, profile), Some(&filled.data()))?;
+            let server = start(setup, label, block_cache, profile, Some(&filled.data()))?;
             server.settle();
             // Brings into the block cache what fits there: a get that goes to the disk costs as much as five that do not.
             for _ in 0..WARM_UPS {
@@ -85,12 +85,13 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
             for (pair, &connections) in pairs.iter_mut().zip(&wanted) {
                 let row = Row::new(name(place, connections), Bound::AtLeast(least), Vec::new());
                 let streams = streams(connections, 1);
-                let of = |server| {
-                    let streams = &streams;
-                    move |setup: &Setup| shoot(setup, server, streams)
+                let streams = &streams;
+                let side = |word, server| Side {
+                    word,
+                    shoot: move |setup: &Setup| shoot(setup, server, streams),
                 };
-                let both = (of(&staged), of(&bare));
-                pair.push(compare(&once, row, both, ("with", "without"))?);
+                let (with, without) = (side("with", &staged), side("without", &bare));
+                pair.push(compare(&once, row, with, without)?);
             }
         }
         pairs
@@ -140,7 +141,8 @@ fn calibrate(setup: &Setup, folder: &Path, profile: &Path) -> Result<(), Experim
 fn start(
     setup: &Setup,
     label: &'static str,
-    (block_cache, profile): (&str, Option<&Path>),
+    block_cache: &str,
+    profile: Option<&Path>,
     data: Option<&Path>,
 ) -> Result<Server, ExperimentError> {
     let mut more = Table::new();
@@ -168,7 +170,8 @@ fn start(
 fn streams(connections: usize, depth: usize) -> Vec<ClosedStream> {
     vec![stream(
         identity(TENANT),
-        (connections, depth),
+        connections,
+        depth,
         GETS,
         KEYS,
         VALUE,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use experiment::ExperimentError;
 use workload::client::drive;
-use workload::client::plan::{Pace, Plan, Stage, Stream};
+use workload::client::plan::{KeyText, Pace, Period, Plan, Stream};
 use workload::client::preload::{self, Keyspace};
 use workload::client::Identity;
 use workload::draw::{Asks, Mixture, Shares, Sizes};
@@ -71,7 +71,8 @@ impl Shot {
 /// One stream with uniform keys.
 pub fn stream(
     identity: Identity,
-    (connections, depth): (usize, usize),
+    connections: usize,
+    depth: usize,
     shares: Shares,
     keys: u64,
     sizes: Sizes,
@@ -97,8 +98,9 @@ pub fn fill(
     streams: &[ClosedStream],
 ) -> Result<(), ExperimentError> {
     let keyspace = |stream: &ClosedStream| {
-        let mixture = Mixture::new((setup.seed, 0), stream.asks.clone());
-        Keyspace::of(&stream.identity, (setup.seed, stream.key_bytes), &mixture)
+        let mixture = Mixture::new(setup.seed, 0, stream.asks.clone());
+        let text = KeyText::new(setup.seed, stream.key_bytes);
+        Keyspace::of(&stream.identity, text, &mixture)
     };
     // One after the other, so that a thousand tenants do not need thousands of connections.
     for stream in streams {
@@ -114,12 +116,12 @@ pub fn shoot(
     streams: &[ClosedStream],
 ) -> Result<Shot, ExperimentError> {
     let loop_of = |(index, stream): (usize, &ClosedStream)| {
-        let random = (setup.seed, index as u64);
-        let pace = Pace::closed(random, stream.asks.clone(), stream.depth);
-        let look = (setup.seed, stream.key_bytes);
+        let mixture = Mixture::new(setup.seed, index as u64, stream.asks.clone());
+        let pace = Pace::closed(mixture, stream.depth);
+        let text = KeyText::new(setup.seed, stream.key_bytes);
         Stream::new(
             stream.identity.clone(),
-            Stage::new(stream.connections, look, pace),
+            Period::new(stream.connections, text, pace),
         )
     };
     let plan = Plan {

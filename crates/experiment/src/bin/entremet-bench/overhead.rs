@@ -50,11 +50,20 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
                     shoot(setup, server, streams)
                 }
             };
-            let sides = (under("fair"), under("fifo"));
-            rows.add(compare(setup, row, sides, ("fair", "fifo"))?);
+            let side = |word| Side {
+                word,
+                shoot: under(word),
+            };
+            rows.add(compare(setup, row, side("fair"), side("fifo"))?);
         }
     }
     Ok(())
+}
+
+/// What is compared: its word, and how one run of it is made.
+pub struct Side<S> {
+    pub word: &'static str,
+    pub shoot: S,
 }
 
 /// One run of a side.
@@ -62,13 +71,13 @@ pub trait Shoot: Fn(&Setup) -> Result<Shot, ExperimentError> {}
 
 impl<F: Fn(&Setup) -> Result<Shot, ExperimentError>> Shoot for F {}
 
-/// Many short runs of each side, in turns, each side first every other time; `words` name them. The row has the ratios of
+/// Many short runs of each side, in turns, each side first every other time; The row has the ratios of
 /// neighbouring runs.
 pub fn compare(
     setup: &Setup,
     row: Row,
-    (ours, theirs): (impl Shoot, impl Shoot),
-    words: (&str, &str),
+    ours: Side<impl Shoot>,
+    theirs: Side<impl Shoot>,
 ) -> Result<Row, ExperimentError> {
     let setup = &Setup {
         run: setup.run / PARTS_OF_A_RUN,
@@ -78,7 +87,7 @@ pub fn compare(
     let (mut first, mut second, mut remark) = (Vec::new(), Vec::new(), "");
     for pair in 0..setup.repeats * PAIRS_PER_REPEAT {
         let mut ours_now = || -> Result<(), ExperimentError> {
-            let shot = ours(setup)?;
+            let shot = (ours.shoot)(setup)?;
             remark = shot.remark();
             first.push(shot.rate());
             Ok(())
@@ -86,7 +95,7 @@ pub fn compare(
         if pair % 2 == 0 {
             ours_now()?;
         }
-        second.push(theirs(setup)?.rate());
+        second.push((theirs.shoot)(setup)?.rate());
         if pair % 2 == 1 {
             ours_now()?;
         }
@@ -94,13 +103,13 @@ pub fn compare(
     let ratios = first.iter().zip(&second).map(|(a, b)| a / b).collect();
     let sides = format!(
         "{} {}/s{remark}; {} {}/s",
-        words.0,
+        ours.word,
         rate(median(&first)),
-        words.1,
+        theirs.word,
         rate(median(&second))
     );
     let figures =
-        json!({ format!("{}_per_s", words.0): first, format!("{}_per_s", words.1): second });
+        json!({ format!("{}_per_s", ours.word): first, format!("{}_per_s", theirs.word): second });
     Ok(Row::new(row.name, row.bound, ratios)
         .sides(sides)
         .figures(figures))
@@ -125,7 +134,7 @@ fn entremet(setup: &Setup, request: &'static str) -> Entremet {
 fn streams(depth: usize, sizes: Sizes) -> Vec<ClosedStream> {
     let one = |i| {
         let identity = identity(&format!("tenant{i}"));
-        stream(identity, (CONNECTIONS, depth), GETS, KEYS, sizes.clone())
+        stream(identity, CONNECTIONS, depth, GETS, KEYS, sizes.clone())
     };
     (0..TENANTS).map(one).collect()
 }

@@ -22,14 +22,13 @@ struct Case {
     shares: Shares,
     depth: usize,
     value_bytes: u32,
+    /// Least ratio of our rate to the other's.
+    least: f64,
 }
 
-/// Of one core each: at least as fast as the other.
 const DEPTHS: [usize; 2] = [1, 16];
 const SIZES: [u32; 2] = [3, 1024];
 const CLASSES: [(&str, Shares); 2] = [("GET", GETS), ("SET", PUTS)];
-const ONE_CORE: f64 = 1.0;
-const TWO_CORES: f64 = 1.6;
 
 /// Object cache of each tenant, MiB: everything fits.
 const CACHE_MIB: u64 = 512;
@@ -60,10 +59,10 @@ fn one_core(
     let theirs = Server::redis(program, setup.server_core)?;
     fill(setup, &theirs, &any.streams(true))?;
     let ours = start(setup, vec![setup.server_core], any)?;
-    let clients = [setup.client_core];
+    let client = &[setup.client_core];
     for case in wanted {
-        let row = (case, &*case.name(rival), ONE_CORE);
-        compare(setup, rows, row, (&ours, &theirs), (&clients, &clients))?;
+        let [ours, theirs] = [&ours, &theirs].map(|server| Side { server, client });
+        compare(setup, rows, case, &case.name(rival), ours, theirs)?;
     }
     Ok(())
 }
@@ -71,7 +70,10 @@ fn one_core(
 /// Two cores are all that a small machine has: the client shares them with the server, so that the ratio understates what the
 /// server could do with both.
 fn two_cores(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
-    let case = Case::of(CLASSES[0], 1, 1024);
+    let case = Case {
+        least: 1.6,
+        ..Case::of(CLASSES[0], 1, 1024)
+    };
     let name = "GET P=1 1024 B, 2 cores / redis";
     if !rows.wants(name) || setup.server_core == setup.client_core {
         return Ok(());
@@ -80,9 +82,15 @@ fn two_cores(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let redis = Server::redis(Path::new(REDIS), setup.server_core)?;
     fill(setup, &redis, &case.streams(true))?;
     let ours = start(setup, cores.clone(), &case)?;
-    let clients = (&cores[..], &[setup.client_core][..]);
-    let row = (&case, name, TWO_CORES);
-    compare(setup, rows, row, (&ours, &redis), clients)
+    let ours = Side {
+        server: &ours,
+        client: &cores,
+    };
+    let redis = Side {
+        server: &redis,
+        client: &[setup.client_core],
+    };
+    compare(setup, rows, &case, name, ours, redis)
 }
 
 /// Where Valkey is, if it is on this machine: `$VALKEY_SERVER`, or on the path.
@@ -104,6 +112,7 @@ impl Case {
             shares,
             depth,
             value_bytes,
+            least: 1.0,
         }
     }
 
@@ -124,8 +133,15 @@ impl Case {
         } else {
             identity(TENANT)
         };
-        let (load, value) = ((CONNECTIONS, self.depth), Sizes::Constant(self.value_bytes));
-        vec![stream(identity, load, self.shares, KEYS, value)]
+        let value = Sizes::Constant(self.value_bytes);
+        vec![stream(
+            identity,
+            CONNECTIONS,
+            self.depth,
+            self.shares,
+            KEYS,
+            value,
+        )]
     }
 }
 
@@ -143,19 +159,26 @@ fn start(setup: &Setup, cores: Vec<usize>, case: &Case) -> Result<Server, Experi
     Ok(server)
 }
 
+/// A server, and the cores that its client runs on.
+struct Side<'a> {
+    server: &'a Server,
+    client: &'a [usize],
+}
+
 fn compare(
     setup: &Setup,
     rows: &mut Rows,
-    (case, name, least): (&Case, &str, f64),
-    (ours, redis): (&Server, &Server),
-    (our_client, redis_client): (&[usize], &[usize]),
+    case: &Case,
+    name: &str,
+    ours: Side<'_>,
+    redis: Side<'_>,
 ) -> Result<(), ExperimentError> {
     let (mut shots, mut baseline) = (Vec::new(), Vec::new());
     for _ in 0..setup.repeats {
-        pin_client(our_client);
-        shots.push(shoot(setup, ours, &case.streams(false))?);
-        pin_client(redis_client);
-        baseline.push(shoot(setup, redis, &case.streams(true))?);
+        pin_client(ours.client);
+        shots.push(shoot(setup, ours.server, &case.streams(false))?);
+        pin_client(redis.client);
+        baseline.push(shoot(setup, redis.server, &case.streams(true))?);
     }
     let ratios = shots
         .iter()
@@ -186,11 +209,11 @@ fn compare(
     let sides = format!("{}; {}", side("entremet", &shots), side("redis", &baseline));
     let figures = json!({ "entremet": figures(&shots), "redis": figures(&baseline) });
     rows.add(
-        Row::new(name, Bound::AtLeast(least), ratios)
+        Row::new(name, Bound::AtLeast(case.least), ratios)
             .sides(sides)
             .figures(figures),
     );
-    if our_client.len() > 1 {
+    if ours.client.len() > 1 {
         // What two cores would serve if the client did not need its part of them.
         let pairs = shots.iter().zip(&baseline);
         let by_cpu = pairs

@@ -18,7 +18,7 @@ use crate::core::{
 use crate::device::tag_of;
 use crate::resp::{Output, Reply};
 use crate::shared::Shared;
-use crate::tenants::{ConnectionKey, Ending, Places};
+use crate::tenants::{ConnectionKey, Ending, Passes};
 use crate::unit::{Told, Trace};
 
 /// Work after which a command gives its permit back, for others to get in between: about what a piece takes, and a
@@ -28,14 +28,17 @@ const STRETCH_NS: Nanos = 5_000_000;
 /// Goes on with `work` on a thread of its own; or has it wait, without its keys, until there may be one more of those. A
 /// handler has worked on it since `began`, under `latch`, or nobody has.
 pub fn begin(
-    (mut work, permit, latch): (Work, Permit, Option<Latch>),
+    mut work: Work,
+    permit: Permit,
+    latch: Option<Latch>,
     began: Nanos,
-    (shared, mailbox): (&Arc<Shared>, Mailbox),
+    shared: &Arc<Shared>,
+    mailbox: Mailbox,
 ) {
     let reads = work.unit.only_reads();
     let (own, common) = (work.tenant.apart.of(reads), shared.apart.of(reads));
     let principal = work.tenant.id;
-    if !work.unit.places.enter(own, common) {
+    if !work.unit.passes.enter(own, common) {
         drop(latch);
         let worked = Worked {
             service_ns: shared.options.clock.now() - began,
@@ -124,7 +127,7 @@ impl Maker {
             failed: trace.count(&work.tenant.calls, work.core),
             told,
         };
-        // Its places are free before the client knows that it has its reply.
+        // Its passes are free before the client knows that it has its reply.
         drop(work);
         let then = match whole {
             true => Then::Finish(Box::new(finished)),
@@ -165,7 +168,7 @@ impl Maker {
 
     /// Ends without having done the work, which begins again when its connection is told.
     fn give_back(&mut self, mut work: Work) {
-        work.unit.places = Places::default();
+        work.unit.passes = Passes::default();
         if let Some(permit) = self.permit.take() {
             self.send(permit, Ready::Waits(work.unit));
         }
@@ -244,11 +247,6 @@ fn run(
     let mut output = Output::streamed(Box::new(move |piece| {
         sink.lock().hand_over(piece, Then::GoOn(Until::Taken));
     }));
-    let asked = Arc::clone(maker);
-    let go_on = move || -> Option<GoOn> {
-        let asked = Arc::clone(&asked);
-        Some(Box::new(move || asked.lock().go_on()))
-    };
     let Some(keyspace) = &work.keyspace else {
         let with = work.surroundings(now_ms, trace, &shared);
         let ended = unit.run(None, &mut output, with);
@@ -263,7 +261,7 @@ fn run(
             maker.lock().hand_over(Output::new(), Then::GoOn(until));
         }
         let read = &mut |access: &mut Access<'_>| {
-            access.go_on_if(go_on());
+            access.go_on_if(go_on(maker));
             let mut with = work.surroundings(now_ms, trace, &shared);
             with.context.held_bytes_max = usize::MAX;
             unit.run(Some(access), &mut output, with)
@@ -273,36 +271,38 @@ fn run(
     };
     let (mut kept, empty) = (Output::new(), Output::new().mark());
     let effect = &mut |access: &mut Access<'_>| {
-        access.go_on_if(go_on());
+        access.go_on_if(go_on(maker));
         kept.rollback(empty);
         let with = work.surroundings(now_ms, trace, &shared);
         unit.run(Some(access), &mut kept, with)
     };
-    match keyspace.run((&latch, Place::Apart), now_ms, effect) {
+    match keyspace.run(&latch, Place::Apart, now_ms, effect) {
         Err(EngineError::Large) => {}
         ended => return (kept, ended),
     }
-    let ended = run_twice(
-        (work, keyspace, latch),
-        now_ms,
-        trace,
-        &mut output,
-        (maker, &go_on),
-    );
+    let ended = run_twice(work, keyspace, latch, now_ms, trace, &mut output, maker);
     (output, ended.map(|told| (told, 0)))
+}
+
+/// How a command apart asks whether it may go on.
+fn go_on(maker: &Arc<Mutex<Maker>>) -> Option<GoOn> {
+    let maker = Arc::clone(maker);
+    Some(Box::new(move || maker.lock().go_on()))
 }
 
 /// Runs a command that writes, and whose replies are too large to be kept until it is done.
 fn run_twice(
-    (work, keyspace, latch): (&Work, &Arc<Keyspace>, Latch),
+    work: &Work,
+    keyspace: &Arc<Keyspace>,
+    latch: Latch,
     now_ms: u64,
     trace: &mut Trace<'_>,
     output: &mut Output,
-    (maker, go_on): (&Arc<Mutex<Maker>>, &dyn Fn() -> Option<GoOn>),
+    maker: &Arc<Mutex<Maker>>,
 ) -> Result<Told, EngineError> {
     let shared = Arc::clone(&maker.lock().shared);
     let mut answer = |access: &mut Access<'_>, outdated: bool, output: &mut Output| {
-        access.go_on_if(go_on());
+        access.go_on_if(go_on(maker));
         let mut with = work.surroundings(now_ms, trace, &shared);
         with.context.held_bytes_max = usize::MAX;
         work.unit.answer(outdated, Some(access), output, with)

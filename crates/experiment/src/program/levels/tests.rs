@@ -1,8 +1,6 @@
-//! The multi-level queue that threads share.
-
+use super::LevelQueue;
 use policy::multiget::{Levels, Rates};
 use proptest::prelude::*;
-use stage::levels::LevelQueue;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 fn levels(count: usize) -> Levels {
@@ -56,10 +54,8 @@ fn an_empty_level_costs_no_turn_and_order_holds_within_a_level() {
         handle.push(2, item);
     }
     handle.push(99, 10);
-    assert_eq!(queue.len(), 11);
     let all: Vec<i32> = std::iter::from_fn(|| handle.pop()).collect();
     assert_eq!(all, (0..=10).collect::<Vec<_>>());
-    assert!(queue.is_empty());
 }
 
 #[test]
@@ -102,7 +98,6 @@ fn a_lane_that_is_given_back_keeps_what_is_in_it() {
     assert!(queue.handle().is_none());
     handle.push(1, "left");
     drop(handle);
-    assert_eq!(queue.len(), 1);
     let mut again = queue.handle().expect("given back");
     assert_eq!((again.pop(), again.pop()), (Some("left"), None));
 }

@@ -19,8 +19,7 @@
 //!
 //! The price: order of arrival holds in a level of a lane, for what one thread puts in, not between threads.
 //!
-//! A core of ours owns its queues and needs none of this ([`policy::multiget::Queue`]); it is for pools of threads
-//! before one resource.
+//! A core of ours owns its queues and needs none of this ([`policy::multiget::Queue`]).
 
 use crossbeam_deque::{Steal, Stealer, Worker};
 use policy::multiget::Levels;
@@ -38,7 +37,7 @@ const VISIT_EVERY: usize = 16;
 
 /// K queues in order of arrival. Each thread that puts items in or takes them out has a [`Handle`].
 #[derive(Debug)]
-pub struct LevelQueue<T> {
+pub(super) struct LevelQueue<T> {
     /// By lane: where visitors take.
     visited: Box<[Visited<T>]>,
     /// Lanes that no handle has.
@@ -69,7 +68,7 @@ impl<T> LevelQueue<T> {
     /// Empty levels with these rates; rates above 64 in sum are scaled down, to at least one turn a round. `lanes` (at
     /// least 1): as many as threads will use it at a time.
     #[must_use]
-    pub fn new(levels: &Levels, lanes: usize) -> Self {
+    pub(super) fn new(levels: &Levels, lanes: usize) -> Self {
         let count = levels.count();
         let rates: Vec<u64> = (0..count).map(|level| levels.rate(level)).collect();
         let lane = |number| Lane {
@@ -95,7 +94,7 @@ impl<T> LevelQueue<T> {
     /// A thread's way in and out, with a lane that it gives back when it is dropped; what it left there stays.
     /// `None`: all lanes are taken.
     #[must_use]
-    pub fn handle(&self) -> Option<Handle<'_, T>> {
+    pub(super) fn handle(&self) -> Option<Handle<'_, T>> {
         let lane = self
             .free
             .lock()
@@ -110,27 +109,11 @@ impl<T> LevelQueue<T> {
             lane,
         })
     }
-
-    /// Items in all levels; at once out of date if others use the queue.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.levels().map(Stealer::len).sum()
-    }
-
-    /// Whether all levels are empty; at once out of date if others use the queue.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.levels().all(Stealer::is_empty)
-    }
-
-    fn levels(&self) -> impl Iterator<Item = &Stealer<T>> {
-        self.visited.iter().flat_map(|lane| lane.levels.iter())
-    }
 }
 
 /// One thread's lane of a [`LevelQueue`], and its walk through the rounds.
 #[derive(Debug)]
-pub struct Handle<'q, T> {
+pub(super) struct Handle<'q, T> {
     queue: &'q LevelQueue<T>,
     lane: Lane<T>,
     /// Of the queue; at hand here, because every item taken needs it.
@@ -156,9 +139,9 @@ impl<T> Drop for Handle<'_, T> {
 
 impl<T> Handle<'_, T> {
     /// Puts an item into a level; one that does not exist is the last. There is no bound: whoever puts items in
-    /// must hold back by other means (permits, [`LevelQueue::len`]).
+    /// must hold back by other means (permits).
     #[inline]
-    pub fn push(&mut self, level: usize, item: T) {
+    pub(super) fn push(&mut self, level: usize, item: T) {
         let level = level.min(self.lane.levels.len() - 1);
         // Said before it is true: a visitor may look for nothing, but never miss what was put in.
         if self.lane.filled & (1 << level) == 0 {
@@ -170,7 +153,7 @@ impl<T> Handle<'_, T> {
     /// The next item: of the level whose turn it is, or, if that is empty, of the fastest that is not.
     /// `None` if all lanes were empty when they were looked at.
     #[inline]
-    pub fn pop(&mut self) -> Option<T> {
+    pub(super) fn pop(&mut self) -> Option<T> {
         let turn = usize::from(self.round[self.at]);
         self.at += 1;
         if self.at == self.round.len() {
@@ -276,3 +259,6 @@ fn round(rates: &[u64]) -> Box<[u8]> {
     };
     (0..length).map(next).collect()
 }
+
+#[cfg(test)]
+mod tests;
