@@ -58,6 +58,13 @@ def snapshot(name):
     }  # fmt: skip
 
 
+# As /api/live/{name} tells them: also what the page has never heard of.
+SETTINGS = [
+    {"key": "weight", "value": "2.5", "text": "2.5", "default": False, "set_at_run_time": True, "effect": "Its share."},
+    {"key": "colour", "value": None, "text": "red", "default": False, "set_at_run_time": False, "effect": "How it looks."},
+]
+
+
 def device():
     """A device stage as /api/server tells it: overbooked."""
     operations = [{"operation": "read", "ios": 1000, "vops": 1200.0, "device_s": 2.5}, {"operation": "delete", "ios": 0, "vops": 0.0, "device_s": 0.0}]
@@ -125,7 +132,7 @@ class StandIn:
         held = {**snapshot(name), **({"device": tenant_device()} if self.device else {})}
         return {
             "at_ms": int(time.time() * 1000), "span_s": 3.0, "live": found[0], "tenant": held, "classes": [], "time": time_,
-            "places": [], "others": others,
+            "places": [], "others": others, "settings": SETTINGS,
         }  # fmt: skip
 
 

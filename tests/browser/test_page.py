@@ -244,6 +244,13 @@ def test_plots_begin_with_what_was_before_the_page(browser, stand_in, window, sc
     browser.save_screenshot(str(tmp_path / "past.png"))
 
 
+def test_every_setting_that_the_server_names_is_shown(browser, stand_in):
+    page = Page(browser, stand_in(many(2)).url, "#/tenant/tenant-001")
+    rows = "return [...document.querySelectorAll('[aria-label=Settings] dl div')].map(row => [row.title, ...[...row.children].map(cell => cell.textContent)])"
+    told = [["Its share.", "weight", "2.5 (set at run time)"], ["How it looks.", "colour", "red"]]
+    eventually(lambda: page.js(rows) == told)
+
+
 def test_a_tenant_that_leaves_is_missed(browser, stand_in):
     server = stand_in(many(2))
     page = Page(browser, server.url, "#/tenant/tenant-001")

@@ -133,7 +133,7 @@ def test_a_password_rotated_in_the_file_takes_effect_whatever_was_set_at_run_tim
     eventually(lambda: logs_in(server, newest), 20, "the file has the last word")
     assert weight_of(server, "beta") == 7
     dropped = server.says("what was set at run time is dropped")
-    assert len(dropped) == 1 and "the password, weight = 5.0 (the file: 7.0)" in dropped[0], dropped
+    assert len(dropped) == 1 and "the password, weight = 5 (the file: 7)" in dropped[0], dropped
 
 
 def test_a_bad_reload_changes_nothing_and_names_every_error(start):

@@ -16,7 +16,7 @@ ALLOWED = {
     "device": {"policy"},
     "engine": {"policy", "telemetry", "threads"},
     "workload": {"policy", "settings", "telemetry", "threads"},
-    "server": {"engine", "stage", "telemetry", "threads", "policy"},
+    "server": {"engine", "settings", "stage", "telemetry", "threads", "policy"},
     "cluster": {"engine", "stage", "telemetry", "policy"},
     # What takes many machines is shown by the simulator, what takes none by a measurement in the process.
     "experiment": {"sim", "device", "stage", "workload", "settings", "telemetry", "policy"},

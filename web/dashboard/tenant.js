@@ -1,4 +1,4 @@
-// One tenant's page: what it does, what it was promised, where its time goes, who else is there.
+// One tenant's page: what it does, its settings, where its time goes, who else is there.
 
 import { TenantDevice } from "./device.js";
 import { h, write } from "./dom.js";
@@ -55,7 +55,7 @@ export class TenantPage {
     this.bar = h("div.stack", { role: "img" });
     this.parts = h("dl.parts");
     this.classes = h("tbody");
-    this.promises = h("dl.pairs");
+    this.settings = h("dl.pairs");
     this.held = h("dl.pairs");
     this.device = new TenantDevice();
     this.lines = h("tbody");
@@ -72,7 +72,7 @@ export class TenantPage {
       h("div.columns", {},
         panel("Where it waits now", simple(["stage", "its own", "in line, all", "permits"], this.lines, "Where it waits now")),
         panel("Others with the largest shares", simple(["tenant", "rate req/s", "got %", "wanted %", "queue"], this.others, "Others")),
-        panel("Promised", this.promises),
+        panel("Settings", this.settings),
         panel("Held", this.held),
         this.device.element),
     );
@@ -94,7 +94,7 @@ export class TenantPage {
     fill(this.classes, detail.classes.map((one) => CLASS_COLUMNS.map(([, , text]) => text(one))), "No request in the last seconds.");
     fill(this.lines, detail.places.map((place) => [`${place.stage}, core ${place.core}${place.explanation ? `: ${place.explanation}` : ""}`, rare(place.waiting), rare(place.waiting_all), rare(place.permits_in_use)]), "Nothing of it waits or is outstanding.");
     fill(this.others, detail.others.map((other) => [link(other.name), rare(other.requests_per_s), percent(other.share.got_percent), percent(other.share.wanted_percent), rare(other.stages.reduce((sum, stage) => sum + stage.waiting, 0))]), "Nobody else was served.");
-    pairs(this.promises, promised(tenant));
+    pairs(this.settings, set(detail.settings));
     pairs(this.held, held(tenant));
     this.device.update(tenant.device);
     this.draw(tenant);
@@ -163,18 +163,8 @@ function link(name) {
   return h("a.tenant-link", { href: `#/tenant/${encodeURIComponent(name)}` }, name);
 }
 
-function promised(tenant) {
-  const rate = (value, unit) => (value === undefined ? "none" : `${number(value)} ${unit}`);
-  return [
-    ["weight", number(tenant.weight)],
-    ["reservation, gets", rate(tenant.reserve_get_per_s, "/s (1 KiB)")],
-    ["reservation, puts", rate(tenant.reserve_put_per_s, "/s (1 KiB)")],
-    ["reserved permits", tenant.reserved_permits === 0 ? "none" : String(tenant.reserved_permits)],
-    ["limit, requests", rate(tenant.limit_requests_per_s, "/s")],
-    ["limit, bytes", tenant.limit_bytes_per_s === undefined ? "none" : `${bytes(tenant.limit_bytes_per_s)}/s`],
-    ["contract", rate(tenant.contract_per_s, "req/s")],
-    ["sync", tenant.sync],
-  ];
+function set(settings) {
+  return settings.map((one) => [one.key, one.set_at_run_time ? `${one.text} (set at run time)` : one.text, one.effect]);
 }
 
 function lent(used, granted, allotment) {

@@ -67,7 +67,7 @@ impl Player for LoadClient {
         }
         let of = |name: &str| scenario.tenants.iter().find(|tenant| tenant.name == name);
         let figures = report::figures(&outcome, |name| {
-            of(name).map_or(1.0, |one| one.terms.weight)
+            of(name).map_or(1.0, |one| one.terms.settings.weight)
         });
         let group = |name: &str| of(name).map_or_else(|| name.into(), |one| one.group.clone());
         Ok(Observed {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use stage::{Clock, Discipline};
 
-use crate::tenants::{TenantSpec, MEMORIES};
+use crate::tenants::TenantSpec;
 pub use descriptors::{Descriptors, Plan};
+use settings::tenant::MEMORIES;
 
 /// An address on which clients are accepted.
 #[derive(Clone)]

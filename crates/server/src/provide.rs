@@ -7,11 +7,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use policy::profile::UNIT_BYTES;
+use settings::tenant::Settings;
 use telemetry::Class;
 
 use crate::device::{Device, Served};
 use crate::shared::Shared;
-use crate::tenants::{RegistryError, Settings, Tenant};
+use crate::tenants::{RegistryError, Tenant};
 
 /// Between two steps (thesis 6.3.1: once a second).
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use engine::KeyspaceStats;
 use policy::words::Words;
 use policy::PrincipalId;
+use settings::tenant::{Setting, SETTINGS};
 use telemetry::{
     Capacities, Connections, LargestTurn, Logins, Memory, PrincipalSnapshot, ProcessUsage,
-    ServerSnapshot, StageKind, StageSnapshot, State, Storage, TenantDevice, TenantSnapshot,
-    TenantStage,
+    ServerSnapshot, StageKind, StageSnapshot, State, Storage, TenantDevice, TenantSetting,
+    TenantSnapshot, TenantStage,
 };
 
 use crate::shared::{Phase, Posted, Seen, Shared};
@@ -242,6 +243,22 @@ impl telemetry::AdminSource for Source {
                 }
             })
             .collect()
+    }
+
+    fn settings(&self, tenant: &str) -> Vec<TenantSetting> {
+        let Some(tenant) = self.shared.tenants.get(tenant) else {
+            return Vec::new();
+        };
+        let (settings, changed) = (tenant.settings(), tenant.set_at_run_time());
+        let one = |setting: &Setting| TenantSetting {
+            key: setting.name().into(),
+            value: setting.value_or_default(&settings),
+            text: setting.text(&settings),
+            default: setting.is_default(&settings),
+            set_at_run_time: changed.contains(&setting.name()),
+            effect: setting.key.effect.into(),
+        };
+        SETTINGS.iter().map(one).collect()
     }
 
     fn stages(&self) -> Vec<StageSnapshot> {

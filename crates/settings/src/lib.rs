@@ -6,14 +6,14 @@
 //!        └──▶ reference: the page of the documentation
 //! ```
 //!
-//! `entremet.toml` and scenarios are such languages; what both say of a tenant is declared in [`promise`].
+//! `entremet.toml` and scenarios are such languages; what both say of a tenant is declared in [`tenant`].
 //! Nothing here reads files or knows what the values are for.
 
 pub mod problem;
-pub mod promise;
 pub mod reader;
 pub mod reference;
 pub mod schema;
+pub mod tenant;
 pub mod units;
 mod value;
 

@@ -11,6 +11,7 @@ use policy::Durability;
 use toml::de::DeValue;
 
 use crate::schema::Takes;
+use crate::tenant::SloClass;
 use crate::units::{ByteRate, Bytes, Rate, Time};
 
 /// A type that keys can have.
@@ -105,6 +106,12 @@ impl Value for Discipline {
 }
 
 impl Value for Durability {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        chosen(value, takes)
+    }
+}
+
+impl Value for SloClass {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
         chosen(value, takes)
     }

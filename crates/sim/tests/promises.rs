@@ -188,7 +188,7 @@ fn more_reserved_permits_than_there_are_are_refused() {
     let error = Plan::from_text(&text(4), "promises.toml").expect_err("one is shared");
     let error = error.to_string();
     assert!(
-        error.contains("come to 4") && error.contains("of 4 handlers"),
+        error.contains("come to 4, and with 4 handlers") && error.contains("cluster.handlers to 5"),
         "{error}"
     );
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::metrics::TenantScrape;
-use crate::model::{ServerSnapshot, State, TenantSnapshot};
+use crate::model::{ServerSnapshot, State, TenantSetting, TenantSnapshot};
 use crate::shares::{Recent, Share};
 use crate::snapshot::HistogramSnapshot;
 use crate::totals::{ClassTotals, TenantTotals, Usage};
@@ -34,6 +34,9 @@ pub struct TenantView {
     pub recent: Recent,
     /// Since the start, by class; classes nobody used are left out.
     pub classes: Vec<ClassView>,
+    /// Its settings; in the answer about one tenant only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<TenantSetting>,
 }
 
 impl TenantView {
@@ -48,6 +51,7 @@ impl TenantView {
             share: scraped.share,
             recent: scraped.recent,
             classes,
+            settings: Vec::new(),
         }
     }
 }

@@ -33,7 +33,7 @@ pub use error::TelemetryError;
 pub use histogram::{Histogram, BUCKETS};
 pub use model::{
     AdminSource, CertificateSnapshot, Connections, LargestTurn, Logins, Memory, PrincipalSnapshot,
-    ServerSnapshot, StageSnapshot, State, Storage, TenantSnapshot, TenantStage,
+    ServerSnapshot, StageSnapshot, State, Storage, TenantSetting, TenantSnapshot, TenantStage,
 };
 pub use process::ProcessUsage;
 pub use recorder::{Limit, Recorder, Request};

@@ -16,6 +16,8 @@ pub trait AdminSource: Send + Sync + 'static {
     fn server(&self) -> ServerSnapshot;
     /// Every tenant, in any order.
     fn tenants(&self) -> Vec<TenantSnapshot>;
+    /// All settings of the tenant of that name, in the order to show them; none if there is no such tenant.
+    fn settings(&self, tenant: &str) -> Vec<TenantSetting>;
     /// Every stage of every core.
     fn stages(&self) -> Vec<StageSnapshot>;
 }
@@ -290,6 +292,23 @@ pub struct TenantSnapshot {
     pub device: Option<TenantDevice>,
     /// Before each kind of stage it was ever let through, all cores together.
     pub stages: Vec<TenantStage>,
+}
+
+/// One setting of one tenant, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TenantSetting {
+    /// Its key in `[[tenant]]`.
+    pub key: String,
+    /// Its value as the file writes it; none where nothing is set and there is no default.
+    pub value: Option<String>,
+    /// The same, or what holds without one.
+    pub text: String,
+    /// It is what it is where nobody says anything.
+    pub default: bool,
+    /// It was set at run time, and the file says something else.
+    pub set_at_run_time: bool,
+    /// What it does.
+    pub effect: String,
 }
 
 /// One tenant before one kind of stage, all cores together.

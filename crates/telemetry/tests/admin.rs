@@ -52,8 +52,10 @@ fn tenants_show_shares_and_latencies() {
         .map(|view| view.tenant.name.as_str())
         .collect();
     assert_eq!(names, ["batch", "idle", "web"]);
+    assert!(tenants.iter().all(|view| view.settings.is_empty()));
     let web: TenantView =
         serde_json::from_str(&get(admin.address(), "/api/tenants/web").body).unwrap();
+    assert_eq!(web.settings[0].key, "colour", "of one tenant, all settings");
     assert_eq!(web.classes.len(), 1);
     assert_eq!(
         (web.classes[0].class, web.classes[0].requests),

@@ -84,6 +84,7 @@ fn events_tell_what_is_new_and_agree_with_the_api() {
     );
     assert_eq!(detail.classes[0].latency.count, 30);
     assert_eq!(detail.tenant.limit_requests_per_s, Some(50_000.0));
+    assert_eq!(detail.settings[0].text, "red");
 
     let asked: LiveView =
         serde_json::from_str(&get(admin.address(), "/api/live").body).expect("JSON");

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use server::tenants::Password;
+use settings::tenant::{Room, Totals, MEMORIES};
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{admin, footprint, tls, Config, Engine, Memory, Server, Tenant};
+use super::{admin, footprint, tls, Config, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
@@ -16,8 +17,8 @@ pub(super) fn check(config: &Config, reader: &Reader) {
     tls_files(config, reader);
     data_directory(config, reader);
     names(config, reader);
-    reservations(config, reader);
-    memory(config, reader);
+    promises(config, reader);
+    idle_allotments(config, reader);
     footprint::check(config, reader);
     for (place, tenant) in config.tenants.iter().enumerate() {
         one_tenant(tenant, place, &config.server, reader);
@@ -133,134 +134,77 @@ fn names(config: &Config, reader: &Reader) {
 }
 
 /// What is promised must be there to give.
-fn reservations(config: &Config, reader: &Reader) {
-    let promised =
-        |tenant: &Tenant| rate(tenant.terms.reserve.get) + rate(tenant.terms.reserve.put);
-    let sum: f64 = config.tenants.iter().map(promised).sum();
+fn promises(config: &Config, reader: &Reader) {
+    let each = config.tenants.iter().map(|tenant| &tenant.settings);
+    let engine = &config.engine;
     let cores = config.server.cores_or_all();
-    let capacity = config.scheduler.requests.per_s() * cores as f64;
+    let room = Room {
+        cores,
+        requests_per_s: config.scheduler.requests.per_s() * cores as f64,
+        handlers: engine.handlers.into(),
+        memories: [
+            engine.object_cache,
+            engine.block_cache,
+            engine.write_buffers,
+        ]
+        .map(Bytes::get),
+    };
     let mut report = reader.report.borrow_mut();
-    if sum > capacity {
-        let serve = if cores == 1 {
-            "core serves"
-        } else {
-            "cores serve"
-        };
-        let what = format!("reservations come to {sum:.0}/s, but {cores} {serve} {capacity:.0}/s");
-        let biggest = largest(&config.tenants, |tenant| promised(tenant));
-        let span = reader.place(&format!("tenant[{biggest}].reserve"));
+    for problem in each.collect::<Totals>().unkept(&room) {
+        let most = largest(&config.tenants, problem.key);
+        let span = reader.place(&format!("tenant[{most}].{}", problem.key));
         // Where the file leaves the cores to the machine, this may not be the machine meant.
-        let problem = match config.server.cores {
-            Some(_) => report.error(span, "reserve", what),
-            None => report.warn(span, "reserve", what),
+        let added = match (problem.key, config.server.cores) {
+            ("reserve", None) => report.warn(span, problem.key, problem.what),
+            _ => report.error(span, problem.key, problem.what),
         };
-        problem.advice(
-            "promise less, or raise scheduler.requests if the machine has been measured to do more",
-        );
-    }
-    let permits: u64 = config
-        .tenants
-        .iter()
-        .map(|tenant| u64::from(tenant.terms.reserved_permits))
-        .sum();
-    if permits > 0 && permits >= u64::from(config.engine.handlers) {
-        let biggest = largest(&config.tenants, |tenant| {
-            f64::from(tenant.terms.reserved_permits)
-        });
-        let what = format!(
-            "reserved permits come to {permits}, and with {} handlers nobody else could read from the disk",
-            config.engine.handlers
-        );
-        let span = reader.place(&format!("tenant[{biggest}].reserved_permits"));
-        let advice = format!(
-            "reserve fewer, or set engine.handlers to {} or more",
-            permits + 1
-        );
-        report.error(span, "reserved_permits", what).advice(advice);
+        added.advice(problem.advice);
     }
 }
 
-/// Allotments that come to more than there is, or that nobody reads.
-fn memory(config: &Config, reader: &Reader) {
-    let mut report = reader.report.borrow_mut();
-    for memory in MEMORIES {
-        let of = |tenant: &Tenant| (memory.of)(tenant).map_or(0, Bytes::get);
-        let allotted: u64 = config.tenants.iter().map(of).sum();
-        let total = (memory.total)(&config.engine);
-        let (key, all) = (memory.key, memory.all);
-        if allotted > total.get() {
-            let biggest = largest(&config.tenants, |tenant| of(tenant) as f64);
-            let what =
-                format!("{key} allotments come to {allotted} bytes, but engine.{all} is {total}");
-            let span = reader.place(&format!("tenant[{biggest}].{key}"));
-            let advice = format!("allot less, or raise engine.{all}");
-            report.error(span, key, what).advice(advice);
+/// Which tenant asks for most of what `key` says: the one to point at.
+fn largest(tenants: &[Tenant], key: &str) -> usize {
+    let asked = |tenant: &Tenant| {
+        let settings = &tenant.settings;
+        let memory = MEMORIES.iter().find(|memory| memory.key == key);
+        match (key, memory) {
+            (_, Some(memory)) => (memory.allotment)(settings).unwrap_or(0) as f64,
+            ("reserve", None) => settings.promise().requests_per_s(),
+            _ => f64::from(settings.reserved_permits),
         }
-    }
-    let lends = config.engine.memory == Memory::Allotted;
-    for (index, tenant) in config.tenants.iter().enumerate() {
-        let given = [
-            ("block_cache", tenant.terms.block_cache),
-            ("write_buffers", tenant.terms.write_buffers),
-        ];
-        for (key, _) in given.iter().filter(|(_, bytes)| bytes.is_some() && !lends) {
-            let span = reader.place(&format!("tenant[{index}].{key}"));
-            let what = "has no effect: engine.memory = \"shared\" allots nothing";
-            report
-                .warn(span, key, what)
-                .advice("leave it out, or set engine.memory = \"allotted\"");
-        }
-    }
-}
-
-/// A memory that tenants have allotments of.
-struct Allotted {
-    /// In `[[tenant]]`.
-    key: &'static str,
-    /// In `[engine]`.
-    all: &'static str,
-    of: fn(&Tenant) -> Option<Bytes>,
-    total: fn(&Engine) -> Bytes,
-}
-
-const MEMORIES: [Allotted; 3] = [
-    Allotted {
-        key: "cache",
-        all: "object_cache",
-        of: |tenant| tenant.terms.cache,
-        total: |engine| engine.object_cache,
-    },
-    Allotted {
-        key: "block_cache",
-        all: "block_cache",
-        of: |tenant| tenant.terms.block_cache,
-        total: |engine| engine.block_cache,
-    },
-    Allotted {
-        key: "write_buffers",
-        all: "write_buffers",
-        of: |tenant| tenant.terms.write_buffers,
-        total: |engine| engine.write_buffers,
-    },
-];
-
-fn rate(rate: Option<Rate>) -> f64 {
-    rate.map_or(0.0, Rate::per_s)
-}
-
-/// Which tenant has most of something: the one to point at.
-fn largest(tenants: &[Tenant], of: impl Fn(&Tenant) -> f64) -> usize {
+    };
     (0..tenants.len())
-        .max_by(|a, b| of(&tenants[*a]).total_cmp(&of(&tenants[*b])))
+        .max_by(|a, b| asked(&tenants[*a]).total_cmp(&asked(&tenants[*b])))
         .unwrap_or(0)
+}
+
+/// Allotments that nobody reads.
+fn idle_allotments(config: &Config, reader: &Reader) {
+    if config.engine.memory == Memory::Allotted {
+        return;
+    }
+    let mut report = reader.report.borrow_mut();
+    for (index, tenant) in config.tenants.iter().enumerate() {
+        // The object cache is allotted either way.
+        for key in ["block_cache", "write_buffers"] {
+            if tenant.settings.asks(key) {
+                let span = reader.place(&format!("tenant[{index}].{key}"));
+                let what = "has no effect: engine.memory = \"shared\" allots nothing";
+                report
+                    .warn(span, key, what)
+                    .advice("leave it out, or set engine.memory = \"allotted\"");
+            }
+        }
+    }
 }
 
 fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
     let mut report = reader.report.borrow_mut();
     let at = |key: &str| reader.place(&format!("tenant[{place}].{key}"));
     let key = |key: &str| format!("tenant {:?}, {key}", tenant.name);
-    if let Some(connections) = tenant
-        .max_connections
+    let settings = &tenant.settings;
+    if let Some(connections) = settings
+        .connections_max
         .filter(|max| *max > server.max_connections)
     {
         let what = format!(
@@ -271,21 +215,19 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
             .warn(at("max_connections"), &key("max_connections"), what)
             .advice("raise server.max_connections or leave it out");
     }
-    if let Some(limit) = tenant.terms.limit.requests {
-        let promised = rate(tenant.terms.reserve.get) + rate(tenant.terms.reserve.put);
-        if promised > limit.per_s() {
-            let what =
-                format!("promises {promised}/s, more than limit.requests = {limit} lets through");
-            report
-                .error(at("reserve"), &key("reserve"), what)
-                .advice("raise the limit or promise less");
-        }
-        if let Some(contract) = tenant
-            .terms
-            .contract
-            .filter(|contract| contract.per_s() > limit.per_s())
-        {
-            let what = format!("{contract} is more than limit.requests = {limit} lets through");
+    if let Some(problem) = settings.beyond_its_limit() {
+        report
+            .error(at(problem.key), &key(problem.key), problem.what)
+            .advice(problem.advice);
+    }
+    if let (Some(limit), Some(contract)) = (settings.limit.requests_per_s, settings.contract_per_s)
+    {
+        if contract > limit {
+            let what = format!(
+                "{} is more than limit.requests = {} lets through",
+                Rate::words(contract),
+                Rate::words(limit)
+            );
             report
                 .warn(at("contract"), &key("contract"), what)
                 .advice("raise the limit or lower the contract");
@@ -294,18 +236,6 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
     if at("limit").is_some() && at("limit.requests").is_none() && at("limit.bytes").is_none() {
         let problem = report.error(at("limit"), &key("limit"), "limits nothing");
         problem.advice("add requests = \"5000/s\" or bytes = \"100MB/s\"");
-    }
-    for (number, slo) in tenant.terms.slos.iter().enumerate() {
-        if tenant.terms.slos[..number]
-            .iter()
-            .any(|earlier| earlier.class == slo.class)
-        {
-            let what = format!("there is another SLO for {:?}", slo.class);
-            let span = at(&format!("slo[{number}].class"));
-            report
-                .error(span, &key("slo"), what)
-                .advice("put latency and throughput into one [[tenant.slo]]");
-        }
     }
 }
 
@@ -398,7 +328,7 @@ fn operators(config: &Config, report: &mut settings::problem::Report) {
     let operators: Vec<&Tenant> = config
         .tenants
         .iter()
-        .filter(|tenant| tenant.admin)
+        .filter(|tenant| tenant.settings.admin)
         .collect();
     if !config.tenants.is_empty() && operators.is_empty() {
         let what = "no tenant has admin = true: nobody can change tenants or settings at run time, nor shut down";

@@ -156,7 +156,7 @@ fn check_on(config: &Config, reader: &Reader, machine: Option<u64>) {
         };
         report.warn(place, key, what).advice(advice);
     }
-    let each = config.tenants.iter().map(|tenant| tenant.terms.weight);
+    let each = config.tenants.iter().map(|tenant| tenant.settings.weight);
     let (weights, weight_min) = (each.clone().sum::<f64>(), each.reduce(f64::min));
     let part = weight_min.map_or(1.0, |weight| weight / weights);
     let needed = config.server.max_value.get() * VALUE_COPIES;
@@ -173,10 +173,11 @@ fn check_on(config: &Config, reader: &Reader, machine: Option<u64>) {
         report.warn(place, key, what).advice(advice);
     }
     for (index, tenant) in config.tenants.iter().enumerate() {
-        let has = footprint.of_tenant(tenant.terms.weight / weights);
-        if let Some(wanted) = tenant.request_memory.filter(|bytes| bytes.get() > has) {
+        let has = footprint.of_tenant(tenant.settings.weight / weights);
+        if let Some(wanted) = tenant.settings.request_bytes.filter(|bytes| *bytes > has) {
             let what = format!(
-                "{wanted} is more than it can have: {}, by its weight and server.max_memory",
+                "{} is more than it can have: {}, by its weight and server.max_memory",
+                Bytes::new(wanted),
                 whole(has)
             );
             let key = format!("tenant {:?}, request_memory", tenant.name);

@@ -25,7 +25,7 @@ use server::tenants::{Password, Plain};
 use telemetry::admin::Token;
 use toml::de::DeTable;
 
-use settings::promise::Terms;
+use settings::tenant::Settings;
 use settings::units::{ByteRate, Bytes, Rate, Time};
 use settings::{Reader, Report};
 
@@ -229,14 +229,8 @@ pub struct Tenant {
     pub password: Password,
     /// The password, where it is given in plain text.
     pub plain: Option<Plain>,
-    /// It may administer the server.
-    pub admin: bool,
-    /// Its connections at most.
-    pub max_connections: Option<u32>,
-    /// What its requests may hold in memory.
-    pub request_memory: Option<Bytes>,
     /// What it is promised and held to.
-    pub terms: Terms,
+    pub settings: Settings,
 }
 
 /// What the command line says instead of the file.

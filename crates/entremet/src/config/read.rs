@@ -1,7 +1,7 @@
 //! From sections to structs: the one place that knows which key fills which field.
 
 use server::tenants::{Password, Plain};
-use settings::promise::Terms;
+use settings::tenant::Terms;
 use settings::{Section, TimeOrNever};
 
 use super::admin;
@@ -190,11 +190,8 @@ fn tenant(section: &Section) -> Option<Tenant> {
     Some(Tenant {
         password,
         plain,
-        admin: section.get_or_default("admin"),
-        max_connections: section.get("max_connections"),
-        request_memory: section.get("request_memory"),
+        settings: terms.settings,
         name: name?,
-        terms: terms?,
     })
 }
 

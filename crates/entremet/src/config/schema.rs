@@ -3,6 +3,7 @@
 
 use policy::dispatch::Discipline;
 use settings::schema::{choices, key};
+use settings::tenant;
 use settings::Otherwise::{Required, Unset, Value};
 use settings::Takeover::{NotYet, Reload, Start};
 use settings::Takes::{
@@ -16,11 +17,11 @@ const DISCIPLINE: Takes = choices::<Discipline>();
 
 /// `entremet.toml`.
 pub static LANGUAGE: Language = Language {
-    parts: &[KEYS, settings::promise::KEYS],
+    parts: &[KEYS, tenant::KEYS],
     alike: &[],
 };
 
-/// Its own keys, section by section; what tenants are promised follows.
+/// Its own keys, section by section; the settings of tenants follow.
 #[rustfmt::skip]
 const KEYS: &[Key] = &[
     key("server", Table, Unset("defaults"), Start, "Where clients connect and what they may ask."),
@@ -93,9 +94,6 @@ const KEYS: &[Key] = &[
     key("tenant.name", Text("1 to 64 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, Reload, "Its name, and its user name at AUTH and HELLO."),
     key("tenant.password_hash", Text("an Argon2 hash in PHC form, as `entremet hash-password` prints it"), Unset("no password"), Reload, "Hash of its password."),
     key("tenant.password", Text("1 to 512 characters"), Unset("no password"), Reload, "Its password in plain text; hashed in memory, but better not in a file at all."),
-    key("tenant.admin", Flag, Value("false"), Reload, "It may administer the server: tenants, settings, SHUTDOWN. Where the file names no tenant, \"default\" may."),
-    key("tenant.max_connections", Integer(1, 1_000_000), Unset("what is not kept for others of server.max_connections"), Reload, "Its connections at most."),
-    key("tenant.request_memory", Bytes("1MiB", "64TiB"), Unset("its part by weight, and what it may be lent"), Reload, "Memory that its requests, queued transactions and replies may hold at most."),
 ];
 
 #[cfg(test)]

@@ -200,11 +200,11 @@ fn tenants(text: &mut String, config: &Config) {
     let total: f64 = config
         .tenants
         .iter()
-        .map(|tenant| tenant.terms.weight)
+        .map(|tenant| tenant.settings.weight)
         .sum();
     line(text, "When all tenants want more than there is, they get:");
     for tenant in &config.tenants {
-        one(text, tenant, 100.0 * tenant.terms.weight / total);
+        one(text, tenant, 100.0 * tenant.settings.weight / total);
     }
 }
 
@@ -237,101 +237,10 @@ fn one(text: &mut String, tenant: &Tenant, percent: f64) {
         text,
         format_args!(
             "  {percent:5.1} %  {} (weight {}), {password}.",
-            tenant.name, tenant.terms.weight
+            tenant.name, tenant.settings.weight
         ),
     );
-    let mut said = Vec::new();
-    if tenant.admin {
-        said.push("It may administer the server.".into());
-    }
-    said.push(tenant.terms.sync.meaning().into());
-    promises(&mut said, tenant);
-    limits(&mut said, tenant);
-    wishes(&mut said, tenant);
-    for words in said {
+    for words in tenant.settings.sentences() {
         line(text, format_args!("           {words}"));
-    }
-}
-
-/// What it gets whatever the others want.
-fn promises(said: &mut Vec<String>, tenant: &Tenant) {
-    let rates = [
-        (tenant.terms.reserve.get, "reads"),
-        (tenant.terms.reserve.put, "writes"),
-    ];
-    let promised: Vec<String> = rates
-        .into_iter()
-        .filter_map(|(rate, what)| Some(format!("{} {what}", rate?)))
-        .collect();
-    if !promised.is_empty() {
-        said.push(format!(
-            "Promised whatever the others want: {} of 1 KiB.",
-            list(&promised)
-        ));
-    }
-    match tenant.terms.reserved_permits {
-        0 => {}
-        1 => said.push("1 handler is kept free for it.".into()),
-        permits => said.push(format!("{permits} handlers are kept free for it.")),
-    }
-    if let Some(contract) = tenant.terms.contract {
-        said.push(format!(
-            "Promises hold while it offers at most {contract}; beyond, best effort."
-        ));
-    }
-    if let Some(connections) = tenant.max_connections {
-        said.push(format!("It may have {connections} connections."));
-    }
-    if let Some(bytes) = tenant.request_memory {
-        said.push(format!("Its requests and replies may hold {bytes}."));
-    }
-    for (what, bytes) in [
-        ("object cache", tenant.terms.cache),
-        ("block cache", tenant.terms.block_cache),
-        ("write buffers", tenant.terms.write_buffers),
-    ] {
-        if let Some(bytes) = bytes {
-            said.push(format!("Its part of the {what} is {bytes}."));
-        }
-    }
-}
-
-/// What it is held to.
-fn limits(said: &mut Vec<String>, tenant: &Tenant) {
-    let requests = tenant
-        .terms
-        .limit
-        .requests
-        .map(|rate| format!("{rate} requests"));
-    let bytes = tenant
-        .terms
-        .limit
-        .bytes
-        .map(|rate| format!("{rate} in and out"));
-    let limits: Vec<String> = requests.into_iter().chain(bytes).collect();
-    if limits.is_empty() {
-        return;
-    }
-    let (burst, wait) = (tenant.terms.limit.burst, tenant.terms.limit.max_wait);
-    said.push(format!(
-        "Never more than {}; {burst} of that may come at once; a request that would wait",
-        list(&limits)
-    ));
-    said.push(format!("longer than {wait} is answered -THROTTLED."));
-}
-
-/// What is recorded and not enforced.
-fn wishes(said: &mut Vec<String>, tenant: &Tenant) {
-    for slo in &tenant.terms.slos {
-        let latency = slo
-            .latency
-            .map(|(p, time)| format!("{p} % of requests within {time}"));
-        let throughput = slo.throughput.map(|rate| format!("{rate} requests"));
-        let targets: Vec<String> = latency.into_iter().chain(throughput).collect();
-        said.push(format!(
-            "Wished for {}, not yet enforced: {}.",
-            slo.class,
-            list(&targets)
-        ));
     }
 }

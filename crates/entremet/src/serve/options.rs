@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use server::tenants::{Limit, Settings, Slo, TenantSpec, DEFAULT};
+use server::tenants::{TenantSpec, DEFAULT};
 use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning};
-use settings::{promise, units};
-use telemetry::Class;
+use settings::tenant::Settings;
+use settings::units;
 
 use super::certificates::Certificates;
 use super::clocks::{wall_ms, Monotonic};
@@ -118,47 +118,12 @@ pub fn tenants(config: &Config) -> Vec<TenantSpec> {
 }
 
 fn tenant(tenant: &config::Tenant) -> TenantSpec {
-    let terms = &tenant.terms;
-    let settings = Settings {
-        admin: tenant.admin,
-        connections_max: tenant.max_connections,
-        weight: terms.weight,
-        reserved_permits: terms.reserved_permits,
-        reserve_get_per_s: terms.reserve.get.map(units::Rate::per_s),
-        reserve_put_per_s: terms.reserve.put.map(units::Rate::per_s),
-        limit: Limit {
-            requests_per_s: terms.limit.requests.map(units::Rate::per_s),
-            bytes_per_s: terms.limit.bytes.map(units::ByteRate::per_s),
-            burst_ns: Some(terms.limit.burst.ns()),
-            wait_ns_max: Some(terms.limit.max_wait.ns()),
-        },
-        contract_per_s: terms.contract.map(units::Rate::per_s),
-        durability: terms.sync,
-        cache_bytes: terms.cache.map(units::Bytes::get),
-        block_cache_bytes: terms.block_cache.map(units::Bytes::get),
-        write_buffer_bytes: terms.write_buffers.map(units::Bytes::get),
-        request_bytes: tenant.request_memory.map(units::Bytes::get),
-        slos: terms.slos.iter().filter_map(slo).collect(),
-    };
     TenantSpec {
         name: tenant.name.clone(),
         password: tenant.password.clone(),
         plain: tenant.plain.clone(),
-        settings,
+        settings: tenant.settings.clone(),
     }
-}
-
-/// None for a class that is not known: the language knows no such word.
-fn slo(slo: &promise::Slo) -> Option<Slo> {
-    Some(Slo {
-        class: Class::from_name(&slo.class)?,
-        latency: slo
-            .latency
-            .map(|(percentile, at_most)| (percentile, at_most.ns())),
-        throughput_per_s: slo.throughput.map(units::Rate::per_s),
-        contract_per_s: slo.contract.map(units::Rate::per_s),
-        importance: slo.importance,
-    })
 }
 
 fn listen(config: &Config, certificates: &Certificates) -> Vec<Listen> {
@@ -175,38 +140,4 @@ fn listen(config: &Config, certificates: &Certificates) -> Vec<Listen> {
         }));
     }
     listen
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{parse, Overrides};
-    use workload::scenario::{promise::promise, Scenario};
-
-    /// What a server and what the simulator make of the same keys.
-    fn promised(keys: &str) -> [policy::Promise; 2] {
-        let tenant = format!("[[tenant]]\nname = 'web'\n{keys}\n");
-        let loaded = parse("test.toml", &tenant, &Overrides::default()).expect("good");
-        let served = tenants(&loaded.config)[0].settings.promise();
-        let scenario = format!("{tenant}[[tenant.load]]\nloop = 'closed'\n");
-        let loaded = Scenario::from_text(&scenario, "test.toml").expect("good");
-        [served, promise(&loaded.scenario.tenants[0].terms)]
-    }
-
-    #[test]
-    fn a_server_and_the_simulator_keep_the_same_promise() {
-        let everything = "
-            weight = 2.5
-            reserved_permits = 3
-            contract = '900/s'
-            reserve = { get = '60/min', put = '2/s' }
-            limit = { requests = '1k/s', bytes = '1MB/s', burst = '20ms', max_wait = '10ms' }";
-        let [served, simulated] = promised(everything);
-        assert_eq!(served, simulated);
-        assert_eq!(served.reserved_per_s, [1.0, 2.0]);
-        assert_eq!(served.limit.max_wait_ns, 10_000_000);
-        let [served, simulated] = promised("");
-        assert_eq!(served, simulated);
-        assert_eq!(served, policy::Promise::share(1.0));
-    }
 }

@@ -1,6 +1,7 @@
 //! The page of one tenant.
 
 use telemetry::live::view::{ClassLive, TenantDetail, TimeSpent};
+use telemetry::TenantSetting;
 
 use super::line::{fit, Line, Look};
 use super::numbers::{bytes, maybe, number, percent, rare};
@@ -20,7 +21,7 @@ pub fn page(detail: &TenantDetail) -> Vec<Line> {
     lines.extend(places(detail));
     lines.extend(others(detail));
     lines.push(Line::default());
-    lines.extend(promised(detail));
+    lines.extend(held(detail));
     lines
 }
 
@@ -160,24 +161,41 @@ fn others(detail: &TenantDetail) -> Vec<Line> {
     )]
 }
 
-fn promised(detail: &TenantDetail) -> Vec<Line> {
+/// Characters of a line of settings.
+const SETTINGS_LINE: usize = 90;
+
+/// Settings in as many lines as that takes.
+fn listed<'s>(settings: impl Iterator<Item = &'s TenantSetting>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for one in settings {
+        let by = match one.set_at_run_time {
+            true => " (set at run time)",
+            false => "",
+        };
+        let text = format!("{} {}{by}", one.key, one.text);
+        match lines.last_mut() {
+            Some(line) if line.len() + text.len() < SETTINGS_LINE => *line += &format!(", {text}"),
+            _ => lines.push(text),
+        }
+    }
+    lines
+}
+
+/// What is set of it, what it has by default, and what it holds.
+fn held(detail: &TenantDetail) -> Vec<Line> {
+    let label = |text: &str| Line::new(fit(text, 10, false), Look::Strong);
+    let (default, set): (Vec<_>, Vec<_>) = detail.settings.iter().partition(|one| one.default);
+    let default = default.into_iter().filter(|one| one.value.is_some());
+    let mut lines = Vec::new();
+    for (name, texts) in [
+        ("set", listed(set.into_iter())),
+        ("default", listed(default)),
+    ] {
+        let names = std::iter::once(name).chain(std::iter::repeat(""));
+        let of = texts.into_iter().zip(names);
+        lines.extend(of.map(|(text, name)| label(name).and(text, Look::Plain)));
+    }
     let tenant = &detail.tenant;
-    let rate = |name: &str, value: Option<f64>, unit: &str| {
-        let value = value.map_or_else(|| "none".into(), |value| number(value) + unit);
-        format!("{name} {value}")
-    };
-    let promised = [
-        rate("reservation get", tenant.reserve_get_per_s, "/s"),
-        rate("put", tenant.reserve_put_per_s, "/s"),
-        rate("limit requests", tenant.limit_requests_per_s, "/s"),
-        tenant.limit_bytes_per_s.map_or_else(
-            || "limit bytes none".into(),
-            |limit| format!("limit bytes {}/s", bytes(limit)),
-        ),
-        rate("contract", tenant.contract_per_s, " req/s"),
-        format!("{} reserved permits", tenant.reserved_permits),
-        format!("sync {}", tenant.sync),
-    ];
     let held = format!(
         "about {} keys, cache {} of {}, blocks {} of {}, files {}, not committed {}",
         number(tenant.keys as f64),
@@ -188,9 +206,33 @@ fn promised(detail: &TenantDetail) -> Vec<Line> {
         bytes(tenant.disk_bytes as f64),
         bytes(tenant.uncommitted_bytes as f64),
     );
-    let label = |text: &str| fit(text, 10, false);
-    vec![
-        Line::new(label("promised"), Look::Strong).and(promised.join(", "), Look::Plain),
-        Line::new(label("held"), Look::Strong).and(held, Look::Plain),
-    ]
+    lines.push(label("held").and(held, Look::Plain));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_shown_whatever_it_is() {
+        let one = |key: &str, text: &str, set_at_run_time| TenantSetting {
+            key: key.into(),
+            text: text.into(),
+            set_at_run_time,
+            ..TenantSetting::default()
+        };
+        assert_eq!(listed([].iter()), Vec::<String>::new());
+        let settings = [
+            one("colour", "red", true),
+            one("limit.requests", "5000/s", false),
+            one("about", &"x".repeat(80), false),
+        ];
+        let lines = listed(settings.iter());
+        assert_eq!(
+            lines[0],
+            "colour red (set at run time), limit.requests 5000/s"
+        );
+        assert!(lines.len() == 2 && lines[1].starts_with("about xxx"));
+    }
 }

@@ -6,19 +6,20 @@
 use std::sync::Arc;
 
 use policy::Durability;
+use settings::tenant::{Room, Settings, Totals};
 
 use super::{News, Shared};
-use crate::tenants::{Allotments, RegistryError, Settings, Tenant, TenantSpec, Totals, MEMORIES};
+use crate::tenants::{Allotments, RegistryError, Tenant, TenantSpec};
 
 impl Shared {
     /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's defaults.
     ///
     /// # Errors
-    /// A bad name, a promise that cannot be kept, or the change could not be written down; nothing has changed then.
+    /// A bad name, a promise that cannot be kept, `edit`'s, or the change could not be written down; nothing has changed then.
     pub fn change_tenant(
         &self,
         name: &str,
-        edit: impl FnOnce(&mut TenantSpec),
+        edit: impl FnOnce(&mut TenantSpec) -> Result<(), RegistryError>,
     ) -> Result<(), RegistryError> {
         let known = self.tenants.get(name).is_some();
         let tenant = self.tenants.change(name, |spec, others| {
@@ -27,7 +28,7 @@ impl Shared {
                 self.plan_for(more).map_err(RegistryError::Infeasible)?;
             }
             let was_operator = spec.settings.admin;
-            edit(spec);
+            edit(spec)?;
             if was_operator && !spec.settings.admin {
                 keep_an_operator(others)?;
             }
@@ -131,40 +132,21 @@ impl Shared {
 
     /// Refuses promises that the server could not keep together with those it has made.
     fn feasible(&self, settings: &Settings, others: &Totals) -> Result<(), RegistryError> {
-        let all = others.with(settings);
-        let refused = |text: String| Err(RegistryError::Infeasible(text));
-        let promised = settings.promise().requests_per_s();
-        let limit = settings.limit.requests_per_s;
-        if let Some(limit) = limit.filter(|limit| promised > *limit) {
-            return refused(format!(
-                "reservations come to {promised}/s, more than the limit of {limit}/s lets through"
-            ));
+        let options = &self.options;
+        let capacity = options.capacity.requests_per_s * options.cores as u64;
+        let room = Room {
+            cores: options.cores,
+            requests_per_s: capacity as f64,
+            handlers: options.engine.handlers as u64,
+            memories: options.memory_budgets(),
+        };
+        // What others ask too much of is not this tenant's to answer for.
+        let unkept = others.with(settings).unkept(&room).into_iter();
+        let own = unkept.filter(|problem| settings.asks(problem.key));
+        match settings.beyond_its_limit().into_iter().chain(own).next() {
+            Some(problem) => Err(RegistryError::Infeasible(problem.to_string())),
+            None => Ok(()),
         }
-        let reserved = all.reserved_per_s;
-        let capacity = self.options.capacity.requests_per_s * self.options.cores as u64;
-        if promised > 0.0 && reserved > capacity as f64 {
-            let text = format!("reservations of all tenants would come to {reserved}/s, but the cores serve {capacity}/s");
-            return refused(text);
-        }
-        let permits = all.reserved_permits;
-        let handlers = self.options.engine.handlers as u64;
-        if settings.reserved_permits > 0 && permits >= handlers {
-            return refused(format!(
-                "reserved permits of all tenants would come to {permits}, and with {handlers} handlers nobody else \
-                 could read from the disk"
-            ));
-        }
-        let claims = MEMORIES.iter().zip(&all.memories);
-        for ((memory, claimed), bytes) in claims.zip(self.options.memory_budgets()) {
-            let allotted = claimed.fixed;
-            if (memory.allotment)(settings).is_some() && allotted > bytes {
-                return refused(format!(
-                    "{} allotments would come to {allotted} bytes, but the {} {bytes}",
-                    memory.name, memory.has
-                ));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -182,12 +164,22 @@ fn keep_an_operator(others: &Totals) -> Result<(), RegistryError> {
 mod tests {
     use super::*;
 
+    fn change(
+        shared: &Shared,
+        name: &str,
+        edit: impl FnOnce(&mut Settings),
+    ) -> Result<(), RegistryError> {
+        shared.change_tenant(name, |spec| {
+            edit(&mut spec.settings);
+            Ok(())
+        })
+    }
+
     #[test]
     fn the_last_operator_stays() {
         let directory = tempfile::tempdir().unwrap();
         let shared = crate::shared::tests::shared(directory.path(), &["web"]);
-        let make =
-            |name: &str, admin| shared.change_tenant(name, |spec| spec.settings.admin = admin);
+        let make = |name: &str, admin| change(&shared, name, |settings| settings.admin = admin);
         make("web", true).unwrap();
         assert!(make("web", false).is_err());
         assert!(shared.remove_tenant("web").is_err());
@@ -202,21 +194,18 @@ mod tests {
     fn changes_last_and_impossible_ones_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let shared = crate::shared::tests::shared(directory.path(), &["web"]);
-        shared
-            .change_tenant("new", |spec| spec.settings.weight = 4.0)
-            .unwrap();
+        let change = |edit: fn(&mut Settings)| change(&shared, "new", edit);
+        change(|settings| settings.weight = 4.0).unwrap();
         assert_eq!(shared.tenants.totals().weight, 5.0);
-        let too_much =
-            shared.change_tenant("new", |spec| spec.settings.cache_bytes = Some(1 << 40));
+        let too_much = change(|settings| settings.cache_bytes = Some(1 << 40));
         assert!(matches!(too_much, Err(RegistryError::Infeasible(_))));
-        let too_much = shared.change_tenant("new", |spec| {
-            spec.settings.write_buffer_bytes = Some(513 << 20);
-        });
+        let too_much = change(|settings| settings.write_buffer_bytes = Some(513 << 20));
         assert_eq!(
             too_much.expect_err("refused").to_string(),
-            "write buffer allotments would come to 537919488 bytes, but the write buffers have 536870912"
+            "write_buffers allotments of all tenants come to 513MiB, but engine.write_buffers is 512MiB; allot less, or raise \
+             engine.write_buffers"
         );
-        let permits = shared.change_tenant("new", |spec| spec.settings.reserved_permits = 16);
+        let permits = change(|settings| settings.reserved_permits = 16);
         assert!(matches!(permits, Err(RegistryError::Infeasible(_))));
         assert_eq!(
             shared

@@ -1,36 +1,7 @@
-//! The memories that tenants share, and what each is entitled to of them.
+//! What each tenant is entitled to of the memories that tenants share.
 
-use super::totals::Claimed;
-use super::{Settings, Totals};
-
-/// A memory that tenants share by allotments.
-pub struct Memory {
-    /// As its allotments are called.
-    pub name: &'static str,
-    /// As it is called itself.
-    pub has: &'static str,
-    /// A tenant's part, if it is fixed.
-    pub allotment: fn(&Settings) -> Option<u64>,
-}
-
-/// All of them.
-pub const MEMORIES: [Memory; 3] = [
-    Memory {
-        name: "cache",
-        has: "object cache has",
-        allotment: |settings| settings.cache_bytes,
-    },
-    Memory {
-        name: "block cache",
-        has: "block cache has",
-        allotment: |settings| settings.block_cache_bytes,
-    },
-    Memory {
-        name: "write buffer",
-        has: "write buffers have",
-        allotment: |settings| settings.write_buffer_bytes,
-    },
-];
+use settings::tenant::room::{Claimed, Totals, MEMORIES};
+use settings::tenant::Settings;
 
 /// How the memories are allotted: to each tenant what was set, or by weight of what those with an allotment of their own
 /// leave.

@@ -16,11 +16,10 @@ mod overlay;
 mod password;
 mod peer;
 mod registry;
-mod settings;
 mod slow_log;
+mod spec;
 mod store;
 mod streams;
-mod totals;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -29,6 +28,7 @@ use engine::Keyspace;
 use parking_lot::{Mutex, RwLock};
 use policy::seats::Claim;
 use policy::{Durability, PrincipalId};
+use settings::tenant::Settings;
 
 pub use budget::{Budget, Pool};
 pub use calls::{CommandStats, Ending};
@@ -38,15 +38,14 @@ pub use doorkeeper::{Answer, Checked, Doorkeeper, Question};
 pub use expiry::Expiry;
 pub use house::{Hold, House};
 pub use keys::KeyCount;
-pub use memory::{Allotments, MEMORIES};
+pub use memory::Allotments;
 pub use password::{Gate, Password, Plain, Quick};
 pub use peer::Peer;
 pub use registry::{Registry, RegistryError};
-pub use settings::{Limit, Settings, Slo, TenantSpec};
 pub use slow_log::{SlowCommand, SlowLog};
+pub use spec::TenantSpec;
 pub use store::StoreError;
 pub use streams::{Apart, Pass, Passes};
-pub use totals::Totals;
 
 use crate::commands::ScanCursors;
 use crate::seldom::Seldom;
@@ -62,8 +61,8 @@ pub struct Tenant {
     pub name: String,
     gate: Gate,
     settings: RwLock<Settings>,
-    /// Fields that the configuration file says otherwise.
-    set_at_run_time: RwLock<Vec<String>>,
+    /// Keys of the configuration file that it gives otherwise.
+    set_at_run_time: RwLock<Vec<&'static str>>,
     removed: AtomicBool,
     /// Its connections, as they show themselves.
     pub clients: OwnClients,
@@ -126,8 +125,8 @@ impl Tenant {
         self.gate.open()
     }
 
-    /// The names of its fields of which the configuration file says something else.
-    pub fn set_at_run_time(&self) -> Vec<String> {
+    /// The keys of the configuration file of which it says something else.
+    pub fn set_at_run_time(&self) -> Vec<&'static str> {
         self.set_at_run_time.read().clone()
     }
 

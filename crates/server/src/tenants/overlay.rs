@@ -9,8 +9,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use settings::tenant::{Setting, Settings};
 
-use super::{Password, Settings, TenantSpec};
+use super::{Password, TenantSpec};
 
 /// The password among the fields; its values are not logged.
 const PASSWORD: &str = "password_hash";
@@ -85,13 +86,16 @@ impl Change {
         Some(Password::Hashed(phc.to_string()))
     }
 
-    /// The fields that differ from the file.
-    pub fn fields(&self) -> impl Iterator<Item = &str> {
+    /// The keys of the file that it differs in, by name.
+    pub fn keys(&self) -> Vec<&'static str> {
         let fields = match self {
             Self::Fields { fields } => Some(fields),
             _ => None,
         };
-        fields.into_iter().flatten().map(|(name, _)| name.as_str())
+        let names = fields.into_iter().flat_map(BTreeMap::keys);
+        let mut keys: Vec<_> = names.filter_map(|name| key_of(name)).collect();
+        keys.sort_unstable();
+        keys
     }
 }
 
@@ -258,9 +262,31 @@ fn lay_fields(file: &TenantSpec, changed: &BTreeMap<String, Field>) -> Laid {
 fn all(fields: &BTreeMap<String, Field>) -> String {
     let one = |(name, field): (&String, &Field)| match name.as_str() {
         PASSWORD => "the password".to_string(),
-        name => format!("{name} = {} (the file: {})", field.now, field.file),
+        name => format!(
+            "{} = {} (the file: {})",
+            key_of(name).unwrap_or(name),
+            said(name, &field.now),
+            said(name, &field.file)
+        ),
     };
     fields.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What the file calls a field; none: this version knows no such field.
+fn key_of(field: &str) -> Option<&'static str> {
+    match field {
+        PASSWORD => Some(PASSWORD),
+        field => Setting::stored(field).map(Setting::name),
+    }
+}
+
+/// A field's value as the file writes it.
+fn said(field: &str, value: &Value) -> String {
+    let nothing = TenantSpec::new("");
+    let mut fields = fields_of(&nothing);
+    fields.insert(field.to_string(), value.clone());
+    let settings = with_fields(&nothing, fields).settings;
+    Setting::stored(field).map_or_else(|| value.to_string(), |setting| setting.text(&settings))
 }
 
 /// A tenant's fields by name, each of which can be changed alone. Every tenant has the same.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use policy::PrincipalId;
+use settings::tenant::{Settings, Totals};
 
 use super::overlay::{lay, Change};
 use super::store::{Store, StoreError};
-use super::{Password, Pool, Settings, Tenant, TenantSpec, Totals, DEFAULT};
+use super::{Password, Pool, Tenant, TenantSpec, DEFAULT};
 
 /// The principal of newcomers.
 const NOBODY: PrincipalId = PrincipalId(0);
@@ -234,8 +235,7 @@ impl Registry {
         spec: TenantSpec,
         change: Option<&Change>,
     ) -> Arc<Tenant> {
-        let set = change.into_iter().flat_map(Change::fields);
-        let set_at_run_time = set.map(str::to_string).collect();
+        let set_at_run_time = change.map(Change::keys).unwrap_or_default();
         if let Some(tenant) = tenants.by_name.get(&spec.name) {
             tenant.gate.change(spec.password);
             *tenant.settings.write() = spec.settings;

@@ -67,10 +67,29 @@ impl Rate {
         Self { count, per }
     }
 
+    /// The rate of that many requests per second, if it can be written.
+    pub fn of(per_s: f64) -> Option<Self> {
+        let (count, per) = whole(per_s)?;
+        Some(Self { count, per })
+    }
+
+    /// Requests per second in words: as a rate is written, or with a fraction.
+    pub fn words(per_s: f64) -> String {
+        Self::of(per_s).map_or_else(|| format!("{per_s}/s"), |rate| rate.to_string())
+    }
+
     /// Requests per second.
     pub fn per_s(self) -> f64 {
         self.count as f64 / self.per.seconds()
     }
+}
+
+/// The whole number, and the shortest time that it counts over, that come to exactly that many a second.
+fn whole(per_s: f64) -> Option<(u64, Per)> {
+    Per::ALL.into_iter().find_map(|per| {
+        let count = (per_s * per.seconds()).round() as u64;
+        (count as f64 / per.seconds() == per_s).then_some((count, per))
+    })
 }
 
 impl FromStr for Rate {
@@ -109,6 +128,17 @@ impl ByteRate {
     /// That many bytes in that time.
     pub const fn new(bytes: u64, per: Per) -> Self {
         Self { bytes, per }
+    }
+
+    /// The rate of that many bytes per second, if it can be written.
+    pub fn of(per_s: f64) -> Option<Self> {
+        let (bytes, per) = whole(per_s)?;
+        Some(Self { bytes, per })
+    }
+
+    /// Bytes per second in words: as a rate is written, or with a fraction.
+    pub fn words(per_s: f64) -> String {
+        Self::of(per_s).map_or_else(|| format!("{per_s}/s"), |rate| rate.to_string())
     }
 
     /// Bytes per second.

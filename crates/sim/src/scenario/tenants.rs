@@ -2,6 +2,7 @@
 
 use super::{cluster, ns};
 use crate::spec::{Arrivals, KeyCount, Requests, Stream, Tenant};
+use settings::tenant::room::permits;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use workload::draw::{Counts, Popularity, Sizes};
@@ -19,7 +20,7 @@ pub(super) fn tenants(
         .as_ref()
         .and_then(|device| device.handlers);
     let mut one = |tenant: &scenario::Tenant| {
-        let promise = scenario::promise::promise(&tenant.terms);
+        let promise = tenant.terms.settings.promise();
         if promise.reserved_permits > 0 && handlers.is_none() {
             problems.push(format!(
                 "tenant {:?}: `reserved_permits` are handlers kept free, and there are none; give `cluster.device` and `cluster.handlers`, or leave them out",
@@ -51,11 +52,8 @@ pub(super) fn tenants(
         .iter()
         .map(|t| u64::from(t.promise.reserved_permits));
     let reserved: u64 = reserved.sum();
-    if let Some(handlers) = handlers.filter(|all| reserved > 0 && reserved >= u64::from(*all)) {
-        problems.push(format!(
-            "`reserved_permits` of all tenants come to {reserved}, and of {handlers} handlers one is shared; reserve less, or give `cluster.handlers` more"
-        ));
-    }
+    let short = handlers.and_then(|all| permits(reserved, all.into(), "cluster.handlers"));
+    problems.extend(short.map(|problem| problem.to_string()));
     tenants
 }
 

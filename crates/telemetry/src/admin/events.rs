@@ -20,7 +20,9 @@ use tokio::time::{interval, MissedTickBehavior};
 
 use super::routes::{error, no_such_tenant};
 use super::Shared;
+use crate::live::view::TenantDetail;
 use crate::live::{Frame, History, STEP};
+use crate::model::AdminSource;
 
 /// Streams at once; half of the connections that the admin address serves.
 const SEATS: usize = 32;
@@ -103,13 +105,20 @@ pub(super) async fn live(Extract(shared): Extract<Arc<Shared>>) -> Response {
     }
 }
 
+/// One tenant, if there is one of that name.
+fn detail(frame: &Frame, source: &dyn AdminSource, name: &str) -> Option<TenantDetail> {
+    let detail = frame.detail(name)?;
+    let settings = source.settings(name);
+    Some(TenantDetail { settings, ..detail })
+}
+
 /// `GET /api/live/{name}`.
 pub(super) async fn live_tenant(
     Extract(shared): Extract<Arc<Shared>>,
     Path(name): Path<String>,
 ) -> Response {
     match latest(&shared).await {
-        Some(frame) => match frame.detail(&name) {
+        Some(frame) => match detail(&frame, shared.source.as_ref(), &name) {
             Some(detail) => Json(detail).into_response(),
             None => no_such_tenant(&name, format!("/api/live/{name}")),
         },
@@ -134,6 +143,7 @@ pub(super) async fn events_tenant(
 struct Watcher {
     frames: watch::Receiver<Latest>,
     stop: watch::Receiver<Option<Duration>>,
+    source: Arc<dyn AdminSource>,
     tenant: Option<String>,
     /// The tenant's event of a frame whose first event has been sent.
     then: Option<Event>,
@@ -154,6 +164,7 @@ fn stream(shared: &Shared, tenant: Option<String>) -> Response {
     let watcher = Watcher {
         frames,
         stop: shared.stop.clone(),
+        source: Arc::clone(&shared.source),
         tenant,
         then: None,
         _seat: seat,
@@ -179,7 +190,8 @@ impl Watcher {
             };
             if let Some(name) = &self.tenant {
                 let event = Event::default().event("tenant");
-                self.then = event.json_data(frame.detail(name)).ok();
+                let detail = detail(&frame, self.source.as_ref(), name);
+                self.then = event.json_data(detail).ok();
             }
             let event = Event::default().event("live").retry(RETRY);
             return Some(event.data(&frame.json));

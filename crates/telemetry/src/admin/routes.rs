@@ -77,7 +77,11 @@ async fn tenant(Extract(shared): Source, Path(name): Path<String>) -> Response {
     // Shares are relative to all tenants, so all are gathered.
     let mut scrape = gather(shared.source.as_ref(), &shared.registry, shared.now_ns());
     match scrape.tenants.remove(&name) {
-        Some(tenant) => Json(TenantView::new(tenant)).into_response(),
+        Some(tenant) => {
+            let settings = shared.source.settings(&name);
+            let view = TenantView::new(tenant);
+            Json(TenantView { settings, ..view }).into_response()
+        }
         None => no_such_tenant(&name, format!("/api/tenants/{name}")),
     }
 }

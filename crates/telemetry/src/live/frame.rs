@@ -76,7 +76,7 @@ impl Frame {
         }
     }
 
-    /// One tenant, if there is one of that name.
+    /// One tenant, if there is one of that name, without its settings.
     pub(crate) fn detail(&self, name: &str) -> Option<TenantDetail> {
         let named = |tenant: &&TenantSnapshot| tenant.name == name;
         let tenant = self.gauges.tenants.iter().find(named)?.clone();
@@ -99,6 +99,7 @@ impl Frame {
                 .map(|(class, totals)| class_live(*class, totals, span_s))
                 .collect(),
             time: time_spent(&spent),
+            settings: Vec::new(),
             places: places(&self.gauges.stages, name),
             others: others
                 .filter(|other| other.share.got_percent > 0.0)

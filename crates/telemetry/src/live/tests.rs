@@ -65,6 +65,10 @@ impl AdminSource for Said {
         self.tenants.lock().clone()
     }
 
+    fn settings(&self, _: &str) -> Vec<crate::TenantSetting> {
+        Vec::new()
+    }
+
     fn stages(&self) -> Vec<StageSnapshot> {
         self.stages.lock().clone()
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::TimesView;
 use crate::class::Class;
 use crate::device::DeviceSnapshot;
-use crate::model::{PrincipalSnapshot, State, TenantSnapshot};
+use crate::model::{PrincipalSnapshot, State, TenantSetting, TenantSnapshot};
 use crate::shares::Share;
 
 /// `GET /api/live`, and the event `live` of `/api/events`: everybody in the last seconds.
@@ -69,6 +69,8 @@ pub struct TenantDetail {
     pub live: TenantLive,
     /// What it was promised and what it holds.
     pub tenant: TenantSnapshot,
+    /// Its settings.
+    pub settings: Vec<TenantSetting>,
     /// By class; classes not used in that time are left out.
     pub classes: Vec<ClassLive>,
     /// Where the time of its mean request went.

@@ -12,7 +12,8 @@ use telemetry::admin::{start, Access, AdminHandle, AdminOptions};
 use telemetry::{
     AdminSource, Capacities, CertificateSnapshot, Class, Connections, DeviceOperation,
     DeviceSnapshot, DeviceUse, Logins, Memory, PrincipalSnapshot, Registry, Request, RequestCost,
-    ServerSnapshot, StageSnapshot, State, Storage, TenantDevice, TenantSnapshot, TenantStage,
+    ServerSnapshot, StageSnapshot, State, Storage, TenantDevice, TenantSetting, TenantSnapshot,
+    TenantStage,
 };
 
 /// Says what a server might say.
@@ -90,6 +91,16 @@ impl AdminSource for Fake {
             ..tenant("web", 6.0)
         };
         vec![web, tenant("batch", 2.0), tenant("idle", 2.0)]
+    }
+
+    fn settings(&self, tenant: &str) -> Vec<TenantSetting> {
+        let colour = TenantSetting {
+            key: "colour".into(),
+            text: "red".into(),
+            set_at_run_time: true,
+            ..TenantSetting::default()
+        };
+        [colour].into_iter().filter(|_| tenant == "web").collect()
     }
 
     fn stages(&self) -> Vec<StageSnapshot> {

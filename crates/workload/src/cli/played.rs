@@ -51,7 +51,7 @@ fn play(args: &LoadArgs, scenario: &Scenario) -> Result<(), WorkloadError> {
     let outcome = outcome?;
     let weight = |name: &str| {
         let tenant = scenario.tenants.iter().find(|tenant| tenant.name == name);
-        tenant.map_or(1.0, |tenant| tenant.terms.weight)
+        tenant.map_or(1.0, |tenant| tenant.terms.settings.weight)
     };
     let output = Output {
         folder: args.out.as_deref(),

@@ -26,7 +26,7 @@ mod words;
 use std::path::Path;
 use std::time::Duration;
 
-use settings::promise::Terms;
+use settings::tenant::Terms;
 use settings::Report;
 
 pub use behaviour::{

@@ -6,7 +6,7 @@ mod pace;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use settings::promise::Terms;
+use settings::tenant::Terms;
 use settings::units::Time;
 use settings::{Foreign, Reader, Report, Section};
 use toml::de::DeTable;
@@ -126,7 +126,7 @@ fn group(section: &Section) -> Option<Vec<Tenant>> {
             );
         }
     }
-    let (group, terms) = (group?, terms?);
+    let group = group?;
     let one = |name: String| Tenant {
         name,
         group: group.clone(),

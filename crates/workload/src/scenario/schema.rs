@@ -7,7 +7,7 @@ use settings::Takes::{
     self, ByteList, ByteRate, Bytes, Flag, Foreign, Integer, Number, NumberList, Path, Rate, Table,
     Tables, Text, Time, Word,
 };
-use settings::{Language, Takeover};
+use settings::{tenant, Language, Takeover};
 
 use super::misbehave::WAYS;
 use crate::replay::STREAMS;
@@ -16,7 +16,7 @@ use crate::trace::rate::SERIES;
 
 /// Scenarios.
 pub static LANGUAGE: Language = Language {
-    parts: &[TOP, settings::promise::KEYS, LOAD, DRAWN, PHASE],
+    parts: &[TOP, tenant::KEYS, LOAD, DRAWN, PHASE],
     alike: &[("tenant.load.phase", "tenant.load")],
 };
 
@@ -43,7 +43,7 @@ const TOP: &[Key] = &[
     key("threads", Integer(1, 64), Value("1"), "Threads of the load generator. Loads are dealt to them in turn, connections of closed loops evenly."),
     key("spin", Flag, Value("false"), "The threads never sleep: they look for replies and for what is due without end. A thread that slept takes its time to wake, which is then in the latencies of the load and in none of the server's. Each needs a processor to itself."),
     key("server", Foreign("a table in the language of `entremet.toml`, without `[[tenant]]`"), Unset("the server is as it is"), "Configuration of the server under test, for who starts one (`entremet experiment`). `entremet load` says that it leaves it alone."),
-    key("tenant", Tables, Required, "Who asks. The keys below from `weight` on mean what they mean in `entremet.toml`; `entremet load` sends them to the server only with `--provision`."),
+    key("tenant", Tables, Required, "Who asks. The keys below from `admin` on mean what they mean in `entremet.toml`; `entremet load` sends them to the server only with `--provision`."),
     key("tenant.name", Text("1 to 58 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, "Its name: its user at AUTH."),
     key("tenant.count", Integer(1, 10_000), Value("1"), "So many tenants alike: NAME-1, NAME-2, …; with 1 just NAME."),
     key("tenant.password", Text("1 to 512 characters"), Unset("`--password`, or one made up with `--provision`"), "Its password at AUTH."),

@@ -78,7 +78,10 @@ fn the_example_of_the_reference_is_good() {
     let names: Vec<&str> = scenario.tenants.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(names, ["web-1", "web-2", "web-3", "web-4"]);
     let web = &scenario.tenants[3];
-    assert_eq!((web.group.as_str(), web.terms.weight), ("web", 10.0));
+    assert_eq!(
+        (web.group.as_str(), web.terms.settings.weight),
+        ("web", 10.0)
+    );
     let (first, phase) = (&web.loads[0].first, &web.loads[0].phases[0]);
     assert_eq!(phase.at, Duration::from_secs(10));
     let rate = |behaviour: &Behaviour| match &behaviour.pace {
@@ -275,13 +278,16 @@ fn promises_are_handed_on() {
         Some("fifo")
     );
     let terms = &scenario.tenants[0].terms;
-    assert_eq!(terms.given.len(), 10);
+    assert_eq!(terms.given.len(), 8);
     let (words, left) = promise::options(terms);
     assert_eq!(
         words.join(" "),
-        "WEIGHT 2.5 RESERVE-GET 1 LIMIT-BYTES 1000 CACHE 1048576 BLOCK-CACHE 2097152 WRITE-BUFFERS 3145728 SYNC every 1s"
+        "WEIGHT 2.5 SYNC every 1s CACHE 1MiB BLOCK-CACHE 2MiB WRITE-BUFFERS 3MiB RESERVE-GET 1/s LIMIT-BYTES 1kB/s LIMIT-BURST 1s"
     );
-    assert_eq!(left, ["limit.burst"]);
+    assert_eq!(left, Vec::<&str>::new());
+    let wished = load("loop = 'closed'\n[[tenant.slo]]\nclass = 'get'\nthroughput = '5/s'");
+    let (words, left) = promise::options(&good(&wished).tenants[0].terms);
+    assert_eq!((words, left), (Vec::new(), vec!["slo"]));
     let wrong = "[[tenant]]\nname = 'web'\nweight = 0\nlimit = { request = '1/s' }\n[[tenant.load]]\nloop = 'closed'";
     let said = refused(wrong);
     assert!(

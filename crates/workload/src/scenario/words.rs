@@ -55,7 +55,11 @@ pub fn words(scenario: &Scenario) -> String {
             "" => String::new(),
             tag => format!(", tagged {tag}"),
         };
-        let _ = writeln!(text, "\n{title} (weight {}{tag}):", tenant.terms.weight);
+        let _ = writeln!(
+            text,
+            "\n{title} (weight {}{tag}):",
+            tenant.terms.settings.weight
+        );
         for load in &tenant.loads {
             said(&mut text, load);
         }

@@ -1,9 +1,10 @@
 //! `ENTREMET EXPLAIN [tenant]` and `ENTREMET SLO [tenant]`: where the time went, and what had been promised.
 
+use policy::words::Words;
+use settings::tenant::{Settings, Slo};
 use telemetry::{Class, ClassTotals, HistogramSnapshot};
 
 use super::{lines, time, Visit};
-use crate::tenants::{Settings, Slo};
 
 /// `ENTREMET EXPLAIN [tenant]`
 pub fn explain(visit: &mut Visit<'_>) {
@@ -104,7 +105,7 @@ fn slo_line(slo: &Slo) -> String {
     parts.push(format!("importance {}", slo.importance));
     format!(
         "{}: {} (recorded, not enforced yet)",
-        slo.class.name(),
+        slo.class.word(),
         parts.join(", ")
     )
 }
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn promises_say_that_they_are_not_kept_yet() {
         let slo = Slo {
-            class: Class::Scan,
+            class: settings::tenant::SloClass::Scan,
             latency: Some((99.0, 20_000_000)),
             throughput_per_s: None,
             contract_per_s: Some(1_500.0),

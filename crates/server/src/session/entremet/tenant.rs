@@ -3,11 +3,11 @@
 //! `SET` and `DEL` write the list of tenants to the disk before they are answered, and a plain password takes tens of
 //! milliseconds to hash.
 
-use policy::words::Words;
+use settings::tenant::{Shown, SETTINGS};
 
 use super::promise::{NewPassword, Promise};
 use super::Visit;
-use crate::tenants::{Password, Tenant};
+use crate::tenants::{Password, RegistryError, Tenant};
 
 /// Runs it.
 pub fn run(visit: &mut Visit<'_>) {
@@ -53,54 +53,62 @@ fn list(visit: &mut Visit<'_>) {
     super::lines(&mut visit.reply(), &names);
 }
 
-fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
+/// What holds of a tenant; its settings follow where this has nothing of their name.
+fn facts(visit: &Visit<'_>, tenant: &Tenant) -> Vec<(&'static str, Shown)> {
     let settings = tenant.settings();
     let share_percent = 100.0 * settings.weight / visit.shared.tenants.totals().weight;
     let allotments = visit.shared.allotments().of(&settings);
-    let sync = settings.durability.word();
-    let connections_max = visit.shared.house.connections_max(tenant.id);
-    let changed = tenant.set_at_run_time();
+    let connections_max = visit.shared.house.connections_max(tenant.id) as u64;
+    let password = if tenant.open() { "none" } else { "set" };
+    vec![
+        ("name", Shown::Text(tenant.name.clone())),
+        ("password", Shown::Text(password.into())),
+        ("share-percent", Shown::Number(share_percent)),
+        ("connections", Shown::Integer(tenant.connections().into())),
+        ("max-connections", Shown::Integer(connections_max)),
+        ("request-memory", Shown::Integer(tenant.budget.held())),
+        (
+            "max-request-memory",
+            Shown::Integer(tenant.budget.bytes_max()),
+        ),
+        ("cache", Shown::Integer(allotments.object_cache_bytes)),
+        ("block-cache", Shown::Integer(allotments.block_cache_bytes)),
+        (
+            "write-buffers",
+            Shown::Integer(allotments.write_buffer_bytes),
+        ),
+        (
+            "set-at-run-time",
+            Shown::Text(tenant.set_at_run_time().join(" ")),
+        ),
+    ]
+}
+
+fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
+    let facts = facts(visit, tenant);
+    let settings = tenant.settings();
+    let set = SETTINGS.iter().map(|setting| {
+        let name = setting.option().to_ascii_lowercase();
+        (name, setting.shown(&settings))
+    });
+    let set: Vec<_> = set
+        .filter(|(name, _)| !facts.iter().any(|(fact, _)| fact == name))
+        .collect();
     let mut reply = visit.reply();
-    reply.map(20);
-    for (field, value) in [
-        ("name", tenant.name.as_str()),
-        ("password", if tenant.open() { "none" } else { "set" }),
-        ("sync", sync),
-        ("admin", if settings.admin { "yes" } else { "no" }),
-    ] {
-        reply.bulk(field.as_bytes());
-        reply.bulk(value.as_bytes());
-    }
-    for (field, value) in [
-        ("weight", Some(settings.weight)),
-        ("share-percent", Some(share_percent)),
-        ("reserve-get", settings.reserve_get_per_s),
-        ("reserve-put", settings.reserve_put_per_s),
-        ("limit-requests", settings.limit.requests_per_s),
-        ("limit-bytes", settings.limit.bytes_per_s),
-        ("contract", settings.contract_per_s),
-    ] {
-        reply.bulk(field.as_bytes());
-        match value {
-            Some(value) => reply.double(value),
-            None => reply.null(),
+    reply.map(facts.len() + set.len());
+    let facts = facts
+        .into_iter()
+        .map(|(name, shown)| (name.to_string(), shown));
+    for (name, shown) in facts.chain(set) {
+        reply.bulk(name.as_bytes());
+        match shown {
+            Shown::Nothing => reply.null(),
+            Shown::Flag(yes) => reply.bulk(if yes { b"yes" } else { b"no" }),
+            Shown::Number(number) => reply.double(number),
+            Shown::Integer(number) => reply.int(i64::try_from(number).unwrap_or(i64::MAX)),
+            Shown::Text(text) => reply.bulk(text.as_bytes()),
         }
     }
-    for (field, value) in [
-        ("connections", i64::from(tenant.connections())),
-        ("max-connections", connections_max as i64),
-        ("request-memory", tenant.budget.held() as i64),
-        ("max-request-memory", tenant.budget.bytes_max() as i64),
-        ("reserved-permits", i64::from(settings.reserved_permits)),
-        ("cache", allotments.object_cache_bytes as i64),
-        ("block-cache", allotments.block_cache_bytes as i64),
-        ("write-buffers", allotments.write_buffer_bytes as i64),
-    ] {
-        reply.bulk(field.as_bytes());
-        reply.int(value);
-    }
-    reply.bulk(b"set-at-run-time");
-    reply.bulk(changed.join(" ").as_bytes());
 }
 
 fn set(visit: &Visit<'_>) -> Result<(), String> {
@@ -117,9 +125,13 @@ fn set(visit: &Visit<'_>) -> Result<(), String> {
     };
     let changed = visit.shared.change_tenant(&visit.text(3), |spec| {
         promise.apply(&mut spec.settings);
+        if let Some(idle) = promise.idle(&spec.settings) {
+            return Err(RegistryError::Infeasible(idle));
+        }
         if let Some(password) = password {
             spec.password = password;
         }
+        Ok(())
     });
     changed.map_err(|error| format!("ERR {error}"))
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::tenants::Limit;
 use policy::Durability;
+use settings::tenant::{Limit, Slo, SloClass};
 
 fn spec(weight: f64, password: &str) -> TenantSpec {
     let mut spec = TenantSpec::new("beta");
@@ -24,8 +24,8 @@ fn every_field_can_be_taken_apart_and_put_together() {
         wait_ns_max: Some(u64::MAX),
     };
     rich.settings.durability = Durability::Always;
-    rich.settings.slos = vec![crate::tenants::Slo {
-        class: telemetry::Class::Get,
+    rich.settings.slos = vec![Slo {
+        class: SloClass::Get,
         latency: Some((99.9, 20_000_000)),
         throughput_per_s: Some(0.1),
         contract_per_s: None,
@@ -35,9 +35,8 @@ fn every_field_can_be_taken_apart_and_put_together() {
     assert_eq!(with_fields(&plain, fields_of(&rich)), rich);
     assert_eq!(with_fields(&rich, fields_of(&plain)), plain);
     let change = Change::between(&rich, Some(&plain));
-    let names: Vec<&str> = change.fields().collect();
-    let changed = "durability limit.burst_ns limit.requests_per_s limit.wait_ns_max password_hash slos weight";
-    assert_eq!(names.join(" "), changed);
+    let changed = "limit.burst limit.max_wait limit.requests password_hash slo sync weight";
+    assert_eq!(change.keys().join(" "), changed, "as the file calls them");
     assert_eq!(
         lay("beta", Some(&plain), &written(&change)).spec,
         Some(rich)
@@ -51,10 +50,7 @@ fn a_field_follows_the_file_once_the_file_changes_it_and_the_others_always() {
     // The same file: it holds.
     let laid = lay("beta", Some(&spec(1.0, "old")), &change);
     assert_eq!((laid.spec, &laid.change), (Some(set.clone()), &change));
-    assert_eq!(
-        laid.notes,
-        [Note::Holds("weight = 5.0 (the file: 1.0)".into())]
-    );
+    assert_eq!(laid.notes, [Note::Holds("weight = 5 (the file: 1)".into())]);
     // Another password in the file: it is rotated, and the weight holds.
     let rotated = lay("beta", Some(&spec(1.0, "new")), &change);
     set.password = Password::Hashed("new".into());
@@ -65,11 +61,32 @@ fn a_field_follows_the_file_once_the_file_changes_it_and_the_others_always() {
     assert_eq!(laid.change, Change::Dropped);
     assert_eq!(
         laid.notes,
-        [Note::Dropped("weight = 5.0 (the file: 7.0)".into())]
+        [Note::Dropped("weight = 5 (the file: 7)".into())]
     );
     // The same weight in the file: there is nothing to hold or to say.
     let laid = lay("beta", Some(&spec(5.0, "old")), &change);
     assert_eq!((laid.change, laid.notes), (Change::Dropped, Vec::new()));
+}
+
+#[test]
+fn what_was_set_is_said_as_the_file_writes_it() {
+    let mut file = spec(1.0, "same");
+    file.settings.limit.requests_per_s = Some(0.5);
+    let mut set = file.clone();
+    set.settings.durability = Durability::Always;
+    set.settings.connections_max = Some(7);
+    set.settings.limit.requests_per_s = None;
+    set.settings.cache_bytes = Some(64 << 20);
+    let laid = lay("beta", Some(&file), &Change::between(&set, Some(&file)));
+    assert_eq!(
+        laid.notes,
+        [Note::Holds(
+            "cache = 64MiB (the file: by weight, of what the others leave), \
+             max_connections = 7 (the file: what is not kept for others of server.max_connections), \
+             sync = always (the file: every 1s), limit.requests = none (the file: 30/min)"
+                .into()
+        )]
+    );
 }
 
 #[test]
@@ -99,7 +116,7 @@ fn lines_of_older_versions_hold_and_are_said() {
     let [Note::HoldsUnchecked(what)] = &laid.notes[..] else {
         panic!("{:?}", laid.notes)
     };
-    assert_eq!(what, "the password, weight = 5.0 (the file: 1.0)");
+    assert_eq!(what, "the password, weight = 5 (the file: 1)");
     // From now on it is known what the file said: another word wins.
     let laid = lay("beta", Some(&spec(1.0, "newer")), &laid.change);
     assert_eq!(laid.spec, Some(spec(5.0, "newer")));

@@ -1,10 +1,8 @@
-//! What a tenant is promised and held to, as the server uses it.
+//! What a tenant is promised and held to, as the server keeps it.
 
+use policy::words::{Choice, Words};
 use policy::{Durability, Promise};
 use serde::{Deserialize, Serialize};
-use telemetry::Class;
-
-use super::{Password, Plain};
 
 /// How the data directory keeps it, whatever users call it.
 #[derive(Serialize, Deserialize)]
@@ -23,13 +21,14 @@ pub struct Limit {
     pub requests_per_s: Option<f64>,
     /// Bytes in and out per second; none: unlimited.
     pub bytes_per_s: Option<f64>,
-    /// How much of the rate may come at once, in ns of the rate.
+    /// How much of the rate may come at once, in ns of the rate; none: the default.
     pub burst_ns: Option<u64>,
-    /// How long a request is held back for the limit before it is refused with `-THROTTLED`, in ns.
+    /// How long a request is held back for the limit before it is refused with `-THROTTLED`, in ns; none: the default.
     pub wait_ns_max: Option<u64>,
 }
 
-/// One tenant's settings; everything here can be changed while it works.
+/// One tenant's settings; everything here can be changed while it works. Each field has a row in
+/// [`SETTINGS`](super::SETTINGS). The data directory keeps them by the names of these fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
@@ -68,7 +67,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slo {
     /// The class.
-    pub class: Class,
+    pub class: SloClass,
     /// Percentile (0 to 100) and what it should not exceed, in ns.
     pub latency: Option<(f64, u64)>,
     /// Requests per second that should be served.
@@ -77,6 +76,30 @@ pub struct Slo {
     pub contract_per_s: Option<f64>,
     /// 1 to 100.
     pub importance: u32,
+}
+
+/// The classes of requests that can be promised something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SloClass {
+    /// Reads of one key.
+    Get,
+    /// Writes of one key.
+    Put,
+    /// Reads or writes of several keys in one request.
+    Multiget,
+    /// Walks over a range or a whole keyspace.
+    Scan,
+}
+
+impl Words for SloClass {
+    #[rustfmt::skip]
+    const ALL: &'static [(Self, Choice)] = &[
+        (Self::Get, ("get", "Reads of one key.")),
+        (Self::Put, ("put", "Writes of one key.")),
+        (Self::Multiget, ("multiget", "Reads or writes of several keys in one request.")),
+        (Self::Scan, ("scan", "Walks over a range or a whole keyspace.")),
+    ];
 }
 
 impl Default for Settings {
@@ -117,43 +140,6 @@ impl Settings {
                 max_wait_ns: self.limit.wait_ns_max.unwrap_or(default.max_wait_ns),
             },
             contract_per_s: self.contract_per_s,
-        }
-    }
-}
-
-/// A tenant as the configuration or an administrator describes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TenantSpec {
-    /// 1 to 64 characters of `[A-Za-z0-9_.-]`; also the user name at `AUTH`.
-    pub name: String,
-    /// What is asked at `AUTH`.
-    pub password: Password,
-    /// The same in plain text, where the file gives it so.
-    pub plain: Option<Plain>,
-    /// The rest.
-    pub settings: Settings,
-}
-
-impl TenantSpec {
-    /// A tenant without a password and without promises.
-    pub fn new(name: &str) -> Self {
-        Self {
-            name: name.to_string(),
-            password: Password::None,
-            plain: None,
-            settings: Settings::default(),
-        }
-    }
-
-    /// A plain password is hashed with another salt each time that a file is read: if it is one of those known, it is
-    /// that one still. The plain text is forgotten.
-    pub fn recognise<'a>(&mut self, known: impl Iterator<Item = &'a Password>) {
-        let Some(plain) = self.plain.take() else {
-            return;
-        };
-        let mut known = known;
-        if let Some(same) = known.find(|password| plain.is(password)) {
-            self.password = same.clone();
         }
     }
 }

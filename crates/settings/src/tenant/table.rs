@@ -1,0 +1,287 @@
+//! The table of settings: one row for each field of [`Settings`].
+
+use policy::Durability;
+
+use super::held::{Held, Shown};
+use super::{Settings, SloClass};
+use crate::schema::Otherwise::{Required, Unset, Value};
+use crate::schema::Takeover::{NotYet, Reload};
+use crate::schema::Takes::{
+    self, ByteRate, Bytes, Flag, Integer, Number, Rate, Table, Tables, Time,
+};
+use crate::schema::{choices, key, Key};
+use crate::{Otherwise, Section};
+
+/// One setting of a tenant.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its key in the file: type, range, default, what it does.
+    pub key: Key,
+    /// As the data directory keeps it: the path of its field.
+    pub stored: &'static str,
+    /// What `entremet check` says of it where it is set, with `{}` for the value. Empty: nothing, or of a word its meaning.
+    sentence: &'static str,
+    held: fn(&Settings) -> &dyn Held,
+    held_mut: fn(&mut Settings) -> &mut dyn Held,
+}
+
+const fn row(key: Key, sentence: &'static str, field: Field) -> Setting {
+    Setting {
+        key,
+        stored: field.0,
+        sentence,
+        held: field.1,
+        held_mut: field.2,
+    }
+}
+
+type Field = (
+    &'static str,
+    fn(&Settings) -> &dyn Held,
+    fn(&mut Settings) -> &mut dyn Held,
+);
+
+/// A field of [`Settings`].
+macro_rules! at {
+    ($field:ident) => {
+        (stringify!($field), |s| &s.$field, |s| &mut s.$field)
+    };
+    ($table:ident.$field:ident) => {
+        (
+            concat!(stringify!($table), ".", stringify!($field)),
+            |s| &s.$table.$field,
+            |s| &mut s.$table.$field,
+        )
+    };
+}
+
+const RATE: Takes = Rate("1/h", "100M/s");
+const MEMORY: Takes = Bytes("0B", "64TiB");
+const BY_WEIGHT: Otherwise = Unset("by weight, of what the others leave");
+
+/// Every setting, in the order of the reference.
+#[rustfmt::skip]
+pub const SETTINGS: &[Setting] = &[
+    row(key("tenant.admin", Flag, Value("false"), Reload, "It may administer the server: tenants, settings, SHUTDOWN. Where the file names no tenant, \"default\" may."),
+        "It may administer the server.", at!(admin)),
+    row(key("tenant.max_connections", Integer(1, 1_000_000), Unset("what is not kept for others of server.max_connections"), Reload, "Its connections at most."),
+        "It may have {} connections.", at!(connections_max)),
+    row(key("tenant.request_memory", Bytes("1MiB", "64TiB"), Unset("its part by weight, and what it may be lent"), Reload, "Memory that its requests, queued transactions and replies may hold at most."),
+        "Its requests and replies may hold {}.", at!(request_bytes)),
+    row(key("tenant.weight", Number(0.001, 1_000.0), Value("1"), Reload, "Its share is its weight's part of the weights of all tenants that want something."),
+        "", at!(weight)),
+    row(key("tenant.sync", choices::<Durability>(), Value("\"every 1s\""), Reload, "When a write is safe from a power cut."),
+        "", at!(durability)),
+    row(key("tenant.cache", MEMORY, BY_WEIGHT, Reload, "Its allotment of the object cache: what it leaves is lent, and its own again within about a second. With 0B it has none, lent or not."),
+        "Its part of the object cache is {}.", at!(cache_bytes)),
+    row(key("tenant.block_cache", MEMORY, BY_WEIGHT, Reload, "Its allotment of the block cache: what it leaves is lent, and its own again within about a second."),
+        "Its part of the block cache is {}.", at!(block_cache_bytes)),
+    row(key("tenant.write_buffers", MEMORY, BY_WEIGHT, Reload, "Its allotment of the write buffers, lent likewise."),
+        "Its part of the write buffers is {}.", at!(write_buffer_bytes)),
+    row(key("tenant.reserved_permits", Integer(0, 1_024), Value("0"), Reload, "Handler threads kept free for it; more shorten its waits, and idle while it wants nothing."),
+        "Handlers kept free for it: {}.", at!(reserved_permits)),
+    row(key("tenant.contract", RATE, Unset("all it offers"), Reload, "Offered rate up to which its promises hold; beyond it is served best effort."),
+        "Promises hold while it offers at most {}; beyond, best effort.", at!(contract_per_s)),
+    row(key("tenant.reserve.get", RATE, Unset("none"), Reload, "Reads promised."),
+        "Promised whatever the others want: {} reads of 1 KiB.", at!(reserve_get_per_s)),
+    row(key("tenant.reserve.put", RATE, Unset("none"), Reload, "Writes promised."),
+        "Promised whatever the others want: {} writes of 1 KiB.", at!(reserve_put_per_s)),
+    row(key("tenant.limit.requests", RATE, Unset("none"), Reload, "Requests served at most."),
+        "Never more than {} requests.", at!(limit.requests_per_s)),
+    row(key("tenant.limit.bytes", ByteRate("1kB/s", "1TB/s"), Unset("none"), Reload, "Bytes of requests and replies together at most."),
+        "Never more than {} in and out.", at!(limit.bytes_per_s)),
+    row(key("tenant.limit.burst", Time("1ms", "1min"), Value("\"100ms\""), Reload, "After a pause, so much time's worth of the limit may come at once."),
+        "After a pause, {} of that may come at once.", at!(limit.burst_ns)),
+    row(key("tenant.limit.max_wait", Time("0s", "1min"), Value("\"100ms\""), Reload, "A request that would have to wait longer for a limit is answered -THROTTLED."),
+        "A request that would wait longer than {} for that is answered -THROTTLED.", at!(limit.wait_ns_max)),
+    row(key("tenant.slo", Tables, Unset("none"), NotYet, "What a class of requests should get. Recorded and shown; no controller enforces it yet."),
+        "Wished for, not yet enforced: {}.", at!(slos)),
+];
+
+/// The tables that settings are in.
+#[rustfmt::skip]
+const TABLES: [Key; 2] = [
+    key("tenant.reserve", Table, Unset("none"), Reload, "Rates promised whatever the others want, normalised to 1 KiB a request."),
+    key("tenant.limit", Table, Unset("none"), Reload, "Rates not exceeded even on an idle server."),
+];
+
+/// What an SLO consists of.
+#[rustfmt::skip]
+const SLO: [Key; 7] = [
+    key("tenant.slo.class", choices::<SloClass>(), Required, NotYet, "The class of requests."),
+    key("tenant.slo.latency", Table, Unset("none"), NotYet, "A latency target."),
+    key("tenant.slo.latency.p", Number(1.0, 99.999), Value("99.0"), NotYet, "The percentile meant."),
+    key("tenant.slo.latency.at_most", Time("1us", "1h"), Required, NotYet, "What that percentile should not exceed."),
+    key("tenant.slo.throughput", RATE, Unset("none"), NotYet, "A rate that should be served."),
+    key("tenant.slo.contract", RATE, Unset("all it offers"), NotYet, "Offered rate of the class up to which the target holds."),
+    key("tenant.slo.importance", Integer(1, 100), Value("50"), NotYet, "Who gives way when not all targets can be met; 100 last."),
+];
+
+const ALL: usize = TABLES.len() + SETTINGS.len() + SLO.len();
+
+const fn all() -> [Key; ALL] {
+    let mut keys = [SLO[0]; ALL];
+    let mut at = 0;
+    while at < ALL {
+        let (setting, of_slo) = (TABLES.len(), TABLES.len() + SETTINGS.len());
+        keys[at] = if at < setting {
+            TABLES[at]
+        } else if at < of_slo {
+            SETTINGS[at - setting].key
+        } else {
+            SLO[at - of_slo]
+        };
+        at += 1;
+    }
+    keys
+}
+
+/// Every key of a tenant's settings, for a language: that of each row, the tables they are in, what an SLO consists of.
+pub const KEYS: &[Key] = &all();
+
+/// No value is longer; a client may send words of many MiB.
+const WORD_BYTES_MAX: usize = 64;
+
+impl Setting {
+    /// The setting of that name: its key without `tenant.`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|setting| setting.name() == name)
+    }
+
+    /// The setting that the data directory keeps by that name.
+    #[must_use]
+    pub fn stored(name: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|setting| setting.stored == name)
+    }
+
+    /// Its key without `tenant.`, as `limit.max_wait`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.key.path.trim_start_matches("tenant.")
+    }
+
+    /// Its name in commands, as `LIMIT-MAX-WAIT`.
+    #[must_use]
+    pub fn option(&self) -> String {
+        self.name().replace(['.', '_'], "-").to_ascii_uppercase()
+    }
+
+    /// Whether a word can set it, so that `ENTREMET TENANT SET` has it.
+    #[must_use]
+    pub fn one_word(&self) -> bool {
+        !matches!(self.key.takes, Tables)
+    }
+
+    /// Reads it from a table of the file that has it as `name`.
+    pub(super) fn read(&self, settings: &mut Settings, section: &Section, name: &str) {
+        (self.held_mut)(settings).read(section, name, &self.key.takes);
+    }
+
+    /// Sets it to what a word of a command says: as the file writes it without quotes, or as Redis writes sizes and
+    /// switches; `none` or `auto` takes a value back.
+    ///
+    /// # Errors
+    /// What it must be, in words.
+    pub fn take(&self, settings: &mut Settings, word: &str) -> Result<(), String> {
+        let held = (self.held_mut)(settings);
+        let unset = match self.key.otherwise {
+            Unset(_) => Some(self.nothing()),
+            Value(_) | Required => None,
+        };
+        let back = ["none", "auto"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known));
+        let taken = match back && unset.is_some() {
+            true => held.clear(),
+            false if word.len() > WORD_BYTES_MAX => None,
+            false => held.take(word, &self.key.takes),
+        };
+        taken.ok_or_else(|| {
+            let or = unset.map_or_else(String::new, |word| format!(", or {word}"));
+            format!("must be {}{or}", self.key.takes.describe())
+        })
+    }
+
+    /// The word that takes its value back.
+    fn nothing(&self) -> &'static str {
+        match self.key.takes {
+            Rate(..) | ByteRate(..) => "NONE",
+            _ => "AUTO",
+        }
+    }
+
+    /// Its value as the file writes it, without quotes; none where nothing is set.
+    #[must_use]
+    pub fn value(&self, settings: &Settings) -> Option<String> {
+        (self.held)(settings).said(&self.key.takes)
+    }
+
+    /// Its value or its default, as the file writes it; none where nothing is set and there is no default.
+    #[must_use]
+    pub fn value_or_default(&self, settings: &Settings) -> Option<String> {
+        let default = || match self.key.otherwise {
+            Value(text) => Some(text.trim_matches('"').to_string()),
+            Unset(_) | Required => None,
+        };
+        self.value(settings).or_else(default)
+    }
+
+    /// The same, or what holds without one.
+    #[must_use]
+    pub fn text(&self, settings: &Settings) -> String {
+        let otherwise = match self.key.otherwise {
+            Unset(words) => words,
+            Value(_) | Required => "",
+        };
+        let value = self.value_or_default(settings);
+        value.unwrap_or_else(|| otherwise.to_string())
+    }
+
+    /// Its value as replies have it.
+    #[must_use]
+    pub fn shown(&self, settings: &Settings) -> Shown {
+        (self.held)(settings).shown(&self.key.takes)
+    }
+
+    /// Whether it is what it is where nobody says anything.
+    #[must_use]
+    pub fn is_default(&self, settings: &Settings) -> bool {
+        self.text(settings) == self.text(&Settings::default())
+    }
+
+    /// Whether it stands in a table below the tenant's.
+    fn in_table(&self) -> bool {
+        self.key.section() != "tenant"
+    }
+}
+
+impl Settings {
+    /// Whether something is set of `name`: a setting, or the settings of a table.
+    #[must_use]
+    pub fn asks(&self, name: &str) -> bool {
+        let of = |setting: &&Setting| {
+            let rest = setting.name().strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let mut of = SETTINGS.iter().filter(of);
+        of.any(|setting| !setting.is_default(self))
+    }
+
+    /// What is set, in sentences; of a table of which something is set, all.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let sentence = |setting: &Setting| {
+            if let (Takes::Choice(choices), Some(word)) = (setting.key.takes, setting.value(self)) {
+                let choices = choices();
+                let chosen = choices.iter().find(|(known, _)| *known == word);
+                return chosen.map(|(_, meaning)| (*meaning).to_string());
+            }
+            let table = setting.key.section().trim_start_matches("tenant.");
+            let said = !setting.is_default(self) || setting.in_table() && self.asks(table);
+            let value = setting.value_or_default(self)?;
+            (said && !setting.sentence.is_empty()).then(|| setting.sentence.replace("{}", &value))
+        };
+        SETTINGS.iter().filter_map(sentence).collect()
+    }
+}
