@@ -9,13 +9,14 @@ use settings::tenant::{Room, Totals, MEMORIES};
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{admin, footprint, tls, Config, Memory, Server, Tenant};
+use super::{admin, device, footprint, tls, Config, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
     addresses(config, reader);
     tls_files(config, reader);
     data_directory(config, reader);
+    device::check(config, reader);
     names(config, reader);
     promises(config, reader);
     idle_allotments(config, reader);
@@ -215,7 +216,7 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
             .warn(at("max_connections"), &key("max_connections"), what)
             .advice("raise server.max_connections or leave it out");
     }
-    if let Some(problem) = settings.beyond_its_limit() {
+    if let Some(problem) = settings.beyond_its_own() {
         report
             .error(at(problem.key), &key(problem.key), problem.what)
             .advice(problem.advice);
@@ -250,21 +251,18 @@ fn listed(names: &[&str]) -> String {
 
 /// Who can reach the server can be anybody without a password.
 fn passwords(config: &Config, reader: &Reader) {
-    let open = |tenant: &&Tenant| tenant.password == Password::None && tenant.name != "default";
-    let first = config
-        .tenants
-        .iter()
-        .position(|tenant| open(&tenant))
-        .unwrap_or(0);
-    let open: Vec<&str> = config
-        .tenants
-        .iter()
-        .filter(open)
-        .map(|tenant| tenant.name.as_str())
-        .collect();
-    let mut report = reader.report.borrow_mut();
     // A refused password is an error of its own and must not read as "no password".
-    if !open.is_empty() && !report.failed() {
+    let none_given = |place: usize| {
+        let mut keys = ["password", "password_hash"].into_iter();
+        keys.all(|key| reader.place(&format!("tenant[{place}].{key}")).is_none())
+    };
+    let open = |(place, tenant): &(usize, &Tenant)| {
+        tenant.name != "default" && tenant.password == Password::None && none_given(*place)
+    };
+    let open: Vec<(usize, &Tenant)> = config.tenants.iter().enumerate().filter(open).collect();
+    let mut report = reader.report.borrow_mut();
+    if let Some((first, _)) = open.first() {
+        let open: Vec<&str> = open.iter().map(|(_, tenant)| &*tenant.name).collect();
         let what = format!(
             "no password is set for {}: whoever connects may be that tenant",
             listed(&open)

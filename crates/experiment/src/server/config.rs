@@ -51,7 +51,8 @@ pub fn of_scenario(scenario: &Table) -> Table {
     config
 }
 
-/// Adds where to listen, where to keep data, and a data path thread for each core.
+/// Adds where to listen, where to keep data, and a data path thread for each core. Where nothing is said of a device there is no
+/// stage before it: a server that measures its disk in the first seconds would disturb what is measured of it.
 pub fn place(config: &Table, listen: &str, admin: &str, cores: usize, data: &Path) -> Table {
     let mut placed = config.clone();
     let mut set = |section: &str, key: &str, value: Value| {
@@ -66,6 +67,9 @@ pub fn place(config: &Table, listen: &str, admin: &str, cores: usize, data: &Pat
     set("server", "admin", Value::String(admin.into()));
     set("server", "cores", Value::Integer(cores as i64));
     set("engine", "path", Value::String(data.display().to_string()));
+    if !config.contains_key("device") {
+        set("device", "stage", Value::Boolean(false));
+    }
     placed
 }
 
@@ -117,7 +121,7 @@ mod tests {
         let config = table("server.drain = \"1s\"\nserver.cores = 7");
         let placed = place(&config, ANY_PORT, ANY_PORT, 2, Path::new("d"));
         let want = table(
-            "engine.path = \"d\"\n[server]\ndrain = \"1s\"\ncores = 2\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"",
+            "engine.path = \"d\"\ndevice.stage = false\n[server]\ndrain = \"1s\"\ncores = 2\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"",
         );
         assert_eq!(placed, want);
     }

@@ -24,6 +24,8 @@ use workload::client::{process, Identity};
 
 use crate::error::ExperimentError;
 
+/// Debian's, on the path.
+pub const REDIS: &str = "redis-server";
 /// How long a server may take until it answers; machines may be busy.
 const READY: Duration = Duration::from_secs(60);
 /// How long it may take to end.
@@ -129,11 +131,12 @@ impl Server {
         Ok(())
     }
 
-    /// redis-server, or `program` in its place, with Entremet's own promise (`appendfsync everysec`) on one processor.
+    /// redis-server, or `program` in its place, with Entremet's own promise (`appendfsync everysec`) on one processor, where these
+    /// users may do everything.
     ///
     /// # Errors
     /// [`ExperimentError::Server`] with its last words when it does not come up.
-    pub fn redis(program: &Path, core: usize) -> Result<Self, ExperimentError> {
+    pub fn redis(program: &Path, core: usize, users: &[String]) -> Result<Self, ExperimentError> {
         let folder = folder()?;
         let address = free_address()?;
         let mut command = pinned(&[core], program);
@@ -143,6 +146,10 @@ impl Server {
             .args(["--save", "", "--maxclients", "20000"])
             .arg("--dir")
             .arg(folder.path());
+        for user in users {
+            let everything = ["on", "nopass", "~*", "&*", "+@all"];
+            command.args(["--user", user]).args(everything);
+        }
         let label = program.file_name().unwrap_or(program.as_os_str());
         Self::start(
             command,

@@ -98,8 +98,8 @@ impl Shared {
         if let Some(keyspace) = tenant.keyspace() {
             keyspace.set_allotments(engine::Allotments::default());
         }
-        if let Some(device) = &self.options.device {
-            device.remove(device.number(&tenant.name));
+        if let Some(device) = self.options.disk.stage() {
+            device.remove(self.options.disk.number(&tenant.name));
         }
         self.house.remove(tenant.id);
         // Before a tenant of the same name can be added: it is to start from zero.
@@ -143,7 +143,7 @@ impl Shared {
         // What others ask too much of is not this tenant's to answer for.
         let unkept = others.with(settings).unkept(&room).into_iter();
         let own = unkept.filter(|problem| settings.asks(problem.key));
-        match settings.beyond_its_limit().into_iter().chain(own).next() {
+        match settings.beyond_its_own().into_iter().chain(own).next() {
             Some(problem) => Err(RegistryError::Infeasible(problem.to_string())),
             None => Ok(()),
         }
@@ -204,6 +204,14 @@ mod tests {
             too_much.expect_err("refused").to_string(),
             "write_buffers allotments of all tenants come to 513MiB, but engine.write_buffers is 512MiB; allot less, or raise \
              engine.write_buffers"
+        );
+        let beyond = change(|settings| {
+            settings.contract_per_s = Some(100.0);
+            settings.reserve_get_per_s = Some(200.0);
+        });
+        assert_eq!(
+            beyond.expect_err("refused").to_string(),
+            "reserve promises 200/s, but beyond contract = 100/s no promise holds; raise the contract or promise less"
         );
         let permits = change(|settings| settings.reserved_permits = 16);
         assert!(matches!(permits, Err(RegistryError::Infeasible(_))));

@@ -178,19 +178,26 @@ pub fn permits(reserved: u64, handlers: u64, key: &str) -> Option<Infeasible> {
 }
 
 impl Settings {
-    /// A promise that the tenant's own limit does not let it have.
+    /// A promise that the tenant's own contract or limit does not let it have.
     #[must_use]
-    pub fn beyond_its_limit(&self) -> Option<Infeasible> {
+    pub fn beyond_its_own(&self) -> Option<Infeasible> {
         let promised = self.promise().requests_per_s();
-        let limit = self.limit.requests_per_s.filter(|max| promised > *max)?;
+        let beyond = |most: Option<f64>| most.filter(|most| promised > *most).map(Rate::words);
+        let promises = Rate::words(promised);
+        let (what, advice) = if let Some(contract) = beyond(self.contract_per_s) {
+            let what =
+                format!("promises {promises}, but beyond contract = {contract} no promise holds");
+            (what, "raise the contract or promise less")
+        } else {
+            let limit = beyond(self.limit.requests_per_s)?;
+            let what =
+                format!("promises {promises}, more than limit.requests = {limit} lets through");
+            (what, "raise the limit or promise less")
+        };
         Some(Infeasible {
             key: "reserve",
-            what: format!(
-                "promises {}, more than limit.requests = {} lets through",
-                Rate::words(promised),
-                Rate::words(limit)
-            ),
-            advice: "raise the limit or promise less".into(),
+            what,
+            advice: advice.into(),
         })
     }
 }
@@ -248,7 +255,7 @@ mod tests {
         };
         let unkept = |settings: &Settings| Totals::default().with(settings).unkept(&room);
         assert_eq!(unkept(&fits), []);
-        assert_eq!(fits.beyond_its_limit(), None);
+        assert_eq!(fits.beyond_its_own(), None);
         let mut more = fits.clone();
         more.reserve_put_per_s = Some(1.0);
         more.reserved_permits = 4;
@@ -271,7 +278,7 @@ mod tests {
                  allot less, or raise engine.write_buffers",
             ]
         );
-        let beyond = more.beyond_its_limit().expect("more than its limit");
+        let beyond = more.beyond_its_own().expect("more than its limit");
         assert_eq!(
             beyond.what,
             "promises 10001/s, more than limit.requests = 10000/s lets through"

@@ -8,12 +8,9 @@ use experiment::ExperimentError;
 use toml::{Table, Value};
 use workload::client::Identity;
 
-pub use experiment::server::{pinned, Server};
+pub use experiment::server::{pinned, Server, REDIS};
 
 use crate::Setup;
-
-/// Debian's, on the path.
-pub const REDIS: &str = "redis-server";
 
 /// A tenant as configured: name and weight.
 pub type Tenant = (String, u32);

@@ -56,7 +56,7 @@ fn one_core(
     let Some(any) = wanted.first() else {
         return Ok(());
     };
-    let theirs = Server::redis(program, setup.server_core)?;
+    let theirs = Server::redis(program, setup.server_core, &[])?;
     fill(setup, &theirs, &any.streams(true))?;
     let ours = start(setup, vec![setup.server_core], any)?;
     let client = &[setup.client_core];
@@ -79,7 +79,7 @@ fn two_cores(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
         return Ok(());
     }
     let cores = vec![setup.server_core, setup.client_core];
-    let redis = Server::redis(Path::new(REDIS), setup.server_core)?;
+    let redis = Server::redis(Path::new(REDIS), setup.server_core, &[])?;
     fill(setup, &redis, &case.streams(true))?;
     let ours = start(setup, cores.clone(), &case)?;
     let ours = Side {
