@@ -15,9 +15,17 @@ pub enum DeviceError {
         /// The operating system's reason.
         source: std::io::Error,
     },
-    /// The directory cannot be measured.
+    /// The directory cannot be measured, whenever that is tried.
     #[error("{} cannot be measured: {reason}", directory.display())]
-    Directory {
+    Unfit {
+        /// The directory.
+        directory: PathBuf,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// The directory has no room for a measurement.
+    #[error("{} cannot be measured: {reason}", directory.display())]
+    Full {
         /// The directory.
         directory: PathBuf,
         /// Why not, and what to do.

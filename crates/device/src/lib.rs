@@ -6,10 +6,11 @@
 //! * [`Disk`] is the bench of a real disk: threads that read and write one scratch file around the page cache.
 //!   [`EmulatedDisk`] is that of an emulated one, in emulated time.
 //! * [`contest`] has tenants share a disk through the dispatch that ships; an emulated one in emulated time.
-//! * [`Profile`] is the result and its file, `device.toml`; docs/reference/device.md describes it.
+//! * [`measure`](measure()) does both for a directory; [`Profile`] is the result and its file, `device.toml`;
+//!   docs/reference/device.md describes it.
 //!
-//! It is a crate of its own because it has two users that must not see each other (the subcommand that writes
-//! a profile, the server that schedules by one) and because nothing in it needs RocksDB. Why it measures with
+//! It is a crate of its own because it has several users that must not see each other (the subcommand that writes
+//! a profile, the server that schedules by one, experiments) and because nothing in it needs RocksDB. Why it measures with
 //! threads: so does the engine, and their cost is part of what it can get out of the device.
 
 mod calibrate;
@@ -19,6 +20,7 @@ mod disk;
 mod emulated;
 mod error;
 mod machine;
+mod measure;
 mod plot;
 mod profile;
 
@@ -28,5 +30,6 @@ pub use disk::{with_buffer, Disk};
 pub use emulated::EmulatedDisk;
 pub use error::DeviceError;
 pub use machine::Machine;
+pub use measure::{measure, Way};
 pub use plot::plot;
-pub use profile::{Profile, FORMAT};
+pub use profile::{Profile, BESIDE_DATA, FORMAT};

@@ -58,19 +58,35 @@ impl Machine {
     /// disk little, another disk everything.
     #[must_use]
     pub fn difference(&self, here: &Machine) -> Option<String> {
+        if self.host != here.host {
+            return Some(is_here("machine", &self.host, &here.host));
+        }
+        self.other_disk(here)
+    }
+
+    /// What is different of the disk alone, where both are known. A profile that lies beside the data has come with them: a container has another
+    /// name at each start, and a volume may be another machine's tomorrow.
+    #[must_use]
+    pub fn other_disk(&self, here: &Machine) -> Option<String> {
+        if self.disk.is_empty() || here.disk.is_empty() {
+            return None;
+        }
         let pairs = [
-            ("machine", &self.host, &here.host),
             ("disk", &self.disk, &here.disk),
             ("disk's model", &self.model, &here.model),
         ];
         let different = pairs.iter().find(|(_, made, found)| made != found);
         if let Some((what, made, found)) = different {
-            return Some(format!("its {what} is \"{made}\", here it is \"{found}\""));
+            return Some(is_here(what, made, found));
         }
         let sizes = (self.disk_bytes, here.disk_bytes);
         (sizes.0 != sizes.1)
             .then(|| format!("its disk has {} bytes, here it has {}", sizes.0, sizes.1))
     }
+}
+
+fn is_here(what: &str, made: &str, found: &str) -> String {
+    format!("its {what} is \"{made}\", here it is \"{found}\"")
 }
 
 /// The disk behind a partition.
@@ -96,6 +112,20 @@ mod tests {
             ..here.clone()
         };
         assert_eq!(newer.difference(&here), None);
+        let here = Machine {
+            disk: "vda".into(),
+            disk_bytes: 2,
+            ..here
+        };
+        let unknown = Machine {
+            disk: String::new(),
+            disk_bytes: 0,
+            ..here.clone()
+        };
+        assert_eq!(
+            (unknown.difference(&here), here.difference(&unknown)),
+            (None, None)
+        );
         let resized = Machine {
             disk_bytes: 1,
             ..here.clone()
@@ -104,8 +134,14 @@ mod tests {
         assert!(why.starts_with("its disk has 1 bytes, here"), "{why}");
         let moved = Machine {
             host: "elsewhere".into(),
-            ..resized
+            ..resized.clone()
         };
+        assert_eq!(moved.other_disk(&here), resized.difference(&here));
+        let renamed = Machine {
+            host: "elsewhere".into(),
+            ..here.clone()
+        };
+        assert_eq!(renamed.other_disk(&here), None);
         let why = moved.difference(&here).expect("another host");
         assert!(why.starts_with("its machine is \"elsewhere\""), "{why}");
     }

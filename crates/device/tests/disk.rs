@@ -34,7 +34,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn open(folder: &Path, stop: &Arc<AtomicBool>) -> Option<Disk> {
     match Disk::open(folder, SCRATCH, Arc::clone(stop), &mut |_| {}) {
         Ok(disk) => Some(disk),
-        Err(DeviceError::Directory { reason, .. }) => {
+        Err(DeviceError::Unfit { reason, .. }) => {
             assert!(
                 reason.contains("O_DIRECT") || reason.contains("in memory"),
                 "{reason}"
@@ -126,4 +126,24 @@ fn what_cannot_be_measured_is_said() {
             "{memory}"
         );
     }
+}
+
+#[test]
+fn what_a_killed_measurement_left_is_removed_by_the_next() {
+    let (folder, _) = folder();
+    let place = |name: &str| folder.path().join(format!(".entremet-calibrate-{name}"));
+    std::fs::create_dir(place("1")).expect("a folder");
+    std::fs::write(place("1").join("deleted-0"), "left").expect("written");
+    std::fs::create_dir(place("2")).expect("a folder");
+    let alive = std::fs::File::open(place("2")).expect("a folder");
+    alive.lock().expect("locked, as by a process that lives");
+    std::fs::write(place("3"), "no folder").expect("written");
+    let stop = Arc::new(AtomicBool::new(false));
+    drop(open(folder.path(), &stop));
+    let mut left = names(folder.path());
+    left.sort();
+    assert_eq!(
+        left,
+        [".entremet-calibrate-2", ".entremet-calibrate-3", "kept"]
+    );
 }

@@ -4,7 +4,7 @@ use device::{
     calibrate, plot, Bench, DeviceError, EmulatedDisk, Load, Machine, Measured, Mix, Plan, Profile,
     Sample,
 };
-use policy::cost::device::{CostModel, Rule};
+use policy::cost::device::{CostModel, Op, Rule};
 use policy::device::{HddParameters, Model, SsdParameters};
 use std::time::Duration;
 
@@ -195,6 +195,81 @@ fn a_hard_disk_is_plausible_too() {
     assert_eq!(measured.chunk_bytes, 1 << 20);
 }
 
+/// Counts the time in slices.
+struct Counted {
+    bench: EmulatedDisk,
+    spent: Duration,
+    loads: usize,
+}
+
+impl Bench for Counted {
+    fn run(&mut self, load: &Load, slice: Duration) -> Result<Sample, DeviceError> {
+        self.spent += slice;
+        self.loads += 1;
+        self.bench.run(load, slice)
+    }
+
+    fn syncs(&mut self, bytes: u64, slice: Duration) -> Result<f64, DeviceError> {
+        self.spent += slice;
+        self.bench.syncs(bytes, slice)
+    }
+
+    fn deletes(&mut self) -> Result<f64, DeviceError> {
+        self.bench.deletes()
+    }
+}
+
+#[test]
+fn a_brief_measurement_is_brief_and_near_the_long_one() {
+    for (name, seconds) in [("ssd", 8.0), ("hdd", 40.0)] {
+        let disk = || EmulatedDisk::named(name).expect("a disk");
+        let plan = disk().plan();
+        let long = calibrate(&mut disk(), &plan, &mut |_, _| {}).expect("measured");
+        let mut counted = Counted {
+            bench: disk(),
+            spent: Duration::ZERO,
+            loads: 0,
+        };
+        let brief = calibrate(&mut counted, &Plan::brief(), &mut |_, _| {}).expect("measured");
+        let spent_s = counted.spent.as_secs_f64();
+        assert!(spent_s < seconds, "{name}: {spent_s} s");
+        // Two latencies, four depths, ten of the curves, nine pairs.
+        assert!(counted.loads >= 25, "{name}: {}", counted.loads);
+        // What it promises is there.
+        let part = brief.floor_per_s / long.floor_per_s;
+        assert!((0.6..1.02).contains(&part), "{name}: {part} of the floor");
+        let costs = [&brief, &long].map(|measured| measured.costs().expect("prices"));
+        for (op, bytes) in [
+            (Op::Read, 4 << 10),
+            (Op::Write, 4 << 10),
+            (Op::Write, 256 << 10),
+        ] {
+            let [brief, long] = [&costs[0], &costs[1]].map(|costs| costs.cost(op, bytes).get());
+            // In 50 ms an SSD erases, or does not.
+            near(brief, long, 0.6);
+        }
+    }
+}
+
+#[test]
+fn a_slice_too_short_for_the_disk_is_made_longer() {
+    let plan = |slice_ms| Plan {
+        slice: Duration::from_millis(slice_ms),
+        depths: vec![16],
+        sizes: vec![4 << 10, 64 << 10],
+        mixed_sizes: vec![4 << 10],
+        mixes: vec![Mix::Halves],
+        ..Plan::brief()
+    };
+    let rate = |slice_ms| {
+        let mut hdd = EmulatedDisk::named("hdd").expect("a disk");
+        let measured = calibrate(&mut hdd, &plan(slice_ms), &mut |_, _| {}).expect("measured");
+        measured.read[0].per_s
+    };
+    // In 5 ms it does one I/O or none: 200 a second or 0, if that were believed.
+    near(rate(5), rate(3_000), 0.25);
+}
+
 #[test]
 fn a_profile_is_written_and_read_back() {
     let measured = measure(&mut ssd()).expect("measured");
@@ -264,6 +339,6 @@ fn every_problem_of_a_profile_is_named_at_once() {
         assert!(problems.contains(part), "{part} in {problems}");
     }
     assert!(refused(text.replace("format = 1", "format = 2")).contains("this version reads 1 only"));
-    assert!(refused("format =".into()).contains("TOML parse error"));
+    assert!(refused("format =".into()).contains("line 1 is not TOML"));
     assert!(refused(text.replace("bytes = 2048,", "bytes = 512,")).contains("sizes must grow"));
 }

@@ -5,16 +5,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use device::{Disk, Machine, Plan, Profile};
+use device::{Profile, Way};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{CalibrateArgs, VERSION};
-
-/// Scratch files: past a disk's own cache, filled in seconds by most.
-const SCRATCH_BYTES: u64 = 2 << 30;
-const SCRATCH_BYTES_QUICK: u64 = 512 << 20;
 
 /// One line that is overwritten on a terminal; elsewhere a line for each new thing.
 struct Line {
@@ -56,37 +51,21 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Box<dyn Error>> {
     check_out(&args.out)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // A second one ends the process at once: the scratch file has no name and goes with it, its folder stays.
+        // A second one ends the process at once: the scratch file has no name and goes with it, its folder stays until the
+        // next measurement there.
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let machine = Machine::of(&args.directory)?;
-    let bytes = if args.quick {
-        SCRATCH_BYTES_QUICK
+    let way = if args.quick {
+        Way::quick()
     } else {
-        SCRATCH_BYTES
+        Way::full()
     };
     let mut line = Line::new();
-    let mut disk = Disk::open(&args.directory, bytes, stop, &mut |part| {
-        line.show("filling a scratch file", part);
+    let profile = device::measure(&args.directory, &way, VERSION, stop, &mut |what, part| {
+        line.show(what, part);
     })?;
-    let plan = if args.quick {
-        Plan::quick()
-    } else {
-        Plan::full()
-    };
-    let plan = plan.at_least(disk.smallest_bytes());
-    let measured = device::calibrate(&mut disk, &plan, &mut |what, part| line.show(what, part))?;
     drop(line);
-    let directory = std::path::absolute(&args.directory)?;
-    let profile = Profile {
-        made_s: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
-        version: VERSION.to_owned(),
-        quick: args.quick,
-        directory: directory.to_string_lossy().into_owned(),
-        machine,
-        measured,
-    };
     profile.save(&args.out)?;
     let mut out = io::stdout().lock();
     write!(out, "{}", device::plot(&profile.measured))?;

@@ -7,8 +7,9 @@
 //! 3. interference: reads and writes of several sizes together, in several proportions (6.3.2, fig. 6.5),
 //!    counted in VOPs by the curves;
 //!    and then down to the bottom of the valley, which lies between the sizes and mixes of the sweep;
-//! 4. the floor: the first percentile of all those VOP rates, or the least load's median if that is less. The
-//!    thesis takes the least of its averages; ours is not above it, and not at the mercy of one hiccup either.
+//! 4. the floor: the first percentile of all those VOP rates, or the least load's median if that is less, or if there
+//!    are fewer than a hundred. The thesis takes the least of its averages; ours is not above it, and not at the mercy
+//!    of one hiccup either.
 //!
 //! Each is measured in short slices, in turns, again until it is stable: a machine that slows down for a second
 //! spoils one slice of several loads, not all slices of one.
@@ -21,6 +22,7 @@ pub use plan::{Bench, Load, Mix, Plan, Sample};
 use crate::DeviceError;
 use policy::cost::device::{Calibration, CostModel, Curve, Op, Point, Rule};
 use stable::Series;
+use std::time::Duration;
 
 /// Told before each slice what is measured and which part of the work is done, 0 to 1.
 pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
@@ -58,7 +60,8 @@ pub struct Measured {
     pub delete_per_s: f64,
     /// The interference sweep.
     pub seen: Vec<Seen>,
-    /// First percentile of the VOP rates of all slices of that sweep, or the least load's median if that is less.
+    /// First percentile of the VOP rates of all slices of that sweep, or the least load's median if that is less or there are
+    /// fewer than a hundred slices; of a brief plan a part of that.
     pub floor_per_s: f64,
     /// I/Os outstanding that use the device well.
     pub depth: usize,
@@ -122,6 +125,7 @@ pub fn calibrate(
         progress,
         done: 0,
         steps,
+        spent: Duration::ZERO,
     };
     let [read_ns, write_ns] = work.alone()?;
     let depth = work.depth()?;
@@ -139,7 +143,7 @@ pub fn calibrate(
         read_ns,
         write_ns,
     };
-    check_curves(&measured)?;
+    check_curves(&measured, plan.spread_max)?;
     let costs = measured.costs()?;
     (measured.seen, measured.floor_per_s) = work.interference(depth, &costs)?;
     check_floor(&measured, costs.max_per_s())?;
@@ -164,13 +168,11 @@ const PER_S_MAX: f64 = 2e7;
 const BYTES_PER_S_MAX: f64 = 1e11;
 /// Slower than this it is broken, or the machine is.
 const PER_S_MIN: f64 = 1.0;
-/// Half the range of the slices; beyond it the median means nothing.
-const SPREAD_MAX: f64 = 0.5;
 /// How much more often than a smaller I/O a larger one may be done, before it is no noise. Below a page a
 /// disk may really be slower (it reads a sector of 4 KiB to write 1 KiB of it).
 const RISE_MAX: f64 = 1.5;
 
-fn check_curves(measured: &Measured) -> Result<(), DeviceError> {
+fn check_curves(measured: &Measured, spread_max: f64) -> Result<(), DeviceError> {
     for (what, rates) in [("reads", &measured.read), ("writes", &measured.write)] {
         for rate in rates {
             let Rate {
@@ -189,7 +191,7 @@ fn check_curves(measured: &Measured) -> Result<(), DeviceError> {
                 );
                 return Err(DeviceError::Implausible(text));
             }
-            if spread > SPREAD_MAX {
+            if spread > spread_max {
                 let text = format!("{here} change by {:.0} % from one try to the next; measure again when the machine and its disk have nothing else to do", 100.0 * spread);
                 return Err(DeviceError::Implausible(text));
             }
@@ -223,8 +225,11 @@ fn check_floor(measured: &Measured, max_per_s: f64) -> Result<(), DeviceError> {
 /// Slices without any I/O before it is the disk that hangs: in one the process, or the whole machine, may have been stopped.
 const TRIES: usize = 3;
 
-/// Steps from the least load of the sweep towards a lesser one; each takes at most six loads. A step halves or
-/// doubles a size, so these cross the gaps of the coarsest sweep.
+/// A slice in which not every worker could end an I/O is too short for this load on this disk. So much longer is the next.
+const LONGER: u32 = 4;
+
+/// Steps from the least load of the sweep towards a lesser one; each takes at most six loads. A step goes to the
+/// next size, so these cross the gaps of the coarsest sweep.
 const DESCENTS: usize = 6;
 
 struct Work<'a, 'p> {
@@ -233,6 +238,8 @@ struct Work<'a, 'p> {
     progress: &'a mut Progress<'p>,
     done: usize,
     steps: usize,
+    /// Time in slices so far.
+    spent: Duration,
 }
 
 impl Work<'_, '_> {
@@ -242,17 +249,28 @@ impl Work<'_, '_> {
         self.done += 1;
     }
 
-    fn slice(&mut self, what: &str, load: &Load) -> Result<Sample, DeviceError> {
+    /// One slice, of `length` or, where that is too short for the load, longer: then `length` is so from now on.
+    fn slice(
+        &mut self,
+        what: &str,
+        load: &Load,
+        length: &mut Duration,
+    ) -> Result<Sample, DeviceError> {
         self.tell(what);
-        for _ in 0..TRIES {
-            let sample = self.bench.run(load, self.plan.slice)?;
-            if sample.reads + sample.writes > 0 && sample.ns > 0 {
+        for last in (0..TRIES).rev() {
+            let sample = self.bench.run(load, *length)?;
+            self.spent = self.spent.saturating_add(*length);
+            let done = sample.reads + sample.writes;
+            let enough = if last == 0 { 1 } else { load.workers as u64 };
+            if done >= enough && sample.ns > 0 {
                 return Ok(sample);
+            }
+            if last > 0 {
+                *length *= LONGER;
             }
         }
         let text = format!(
-            "nothing was done in {TRIES} times {:?} of {what}; the disk hangs",
-            self.plan.slice
+            "nothing was done in {TRIES} tries of {what}, the last of {length:?}; the disk hangs"
         );
         Err(DeviceError::Implausible(text))
     }
@@ -265,21 +283,25 @@ impl Work<'_, '_> {
         repeats: (usize, usize),
         value: impl Fn(&Load, &Sample) -> f64,
     ) -> Result<Vec<Series>, DeviceError> {
-        let mut all = vec![Series::default(); loads.len()];
+        let mut all = vec![(Series::default(), self.plan.slice); loads.len()];
         for repeat in 0..repeats.1 {
-            for (load, series) in loads.iter().zip(&mut all) {
-                if repeat < repeats.0 || !series.stable() {
-                    let sample = self.slice(what, load)?;
+            for (load, (series, length)) in loads.iter().zip(&mut all) {
+                let wanted = repeat < repeats.0 || !series.stable();
+                if repeat == 0 || wanted && self.spent < self.plan.repeats_within {
+                    let sample = self.slice(what, load, length)?;
                     series.push(value(load, &sample));
                 }
             }
         }
-        Ok(all)
+        Ok(all.into_iter().map(|(series, _)| series).collect())
     }
 
     /// Latency of one I/O at a time.
     fn alone(&mut self) -> Result<[(u64, u64); 2], DeviceError> {
-        let mut of = |what, load| self.slice(what, &load).map(|sample| sample.latency_ns);
+        let mut of = |what, load| {
+            let sample = self.slice(what, &load, &mut self.plan.slice.clone());
+            sample.map(|sample| sample.latency_ns)
+        };
         Ok([
             of("the latency of reads", Load::reads(1, PAGE_BYTES))?,
             of("the latency of writes", Load::writes(1, PAGE_BYTES))?,
@@ -367,7 +389,10 @@ impl Work<'_, '_> {
             load: *load,
             vop_per_s: series.median(),
         };
-        let floor = least.min(samples[samples.len() / 100]);
+        // Of fewer, the first percentile is the worst of all, which one hiccup makes.
+        let percentile = (samples.len() >= 100).then(|| samples[samples.len() / 100]);
+        let floor = percentile.map_or(least, |percentile| least.min(percentile));
+        let floor = floor * self.plan.floor_part;
         Ok((loads.iter().zip(&all).map(seen).collect(), floor))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{DeviceError, Dice};
 use policy::cost::device::Op;
-use rustix::fs::{statfs, statvfs, OFlags};
+use rustix::fs::{flock, statfs, statvfs, FlockOperation, OFlags};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -34,13 +34,20 @@ pub fn with_buffer<T>(bytes: u64, work: impl FnOnce(&mut [u8]) -> T) -> T {
     work(buffer)
 }
 
-/// A directory of our own inside the one that is measured; gone when dropped.
+/// What a measurement's directory is called, before the process's number.
+const FOLDER: &str = ".entremet-calibrate-";
+
+/// A directory of our own inside the one that is measured; gone when dropped. It is locked as long as its process lives, so that
+/// another finds out which are left of processes that were killed.
 #[derive(Debug)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl Folder {
     pub(super) fn create(directory: &Path) -> Result<Folder, DeviceError> {
-        let refused = |reason: String| DeviceError::Directory {
+        let refused = |reason: String| DeviceError::Unfit {
             directory: directory.to_owned(),
             reason,
         };
@@ -51,18 +58,22 @@ impl Folder {
             let reason = "it is in memory, not on a disk; name a directory on the disk that will hold the data";
             return Err(refused(reason.to_owned()));
         }
-        let path = directory.join(format!(".entremet-calibrate-{}", std::process::id()));
+        clear_left(directory);
+        let path = directory.join(format!("{FOLDER}{}", std::process::id()));
         // Fails if it exists, whatever it is: nothing that is there is touched.
         std::fs::create_dir(&path).map_err(DeviceError::io("create", &path))?;
-        Ok(Folder(path))
+        let lock = File::open(&path).map_err(DeviceError::io("open", &path))?;
+        let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        locked.map_err(|error| DeviceError::io("lock", &path)(error.into()))?;
+        Ok(Folder { path, _lock: lock })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     fn create_file(&self, name: &str, direct: bool) -> Result<(File, PathBuf), DeviceError> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         if direct {
@@ -71,8 +82,8 @@ impl Folder {
         match options.open(&path) {
             Ok(file) => Ok((file, path)),
             Err(error) if direct && error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-                Err(DeviceError::Directory {
-                    directory: self.0.parent().unwrap_or(&self.0).to_owned(),
+                Err(DeviceError::Unfit {
+                    directory: self.path.parent().unwrap_or(&self.path).to_owned(),
                     reason: "its file system cannot bypass the page cache (O_DIRECT), so memory would be measured instead of the disk; use ext4, XFS or a block device's own file system".to_owned(),
                 })
             }
@@ -97,10 +108,27 @@ impl Folder {
     }
 }
 
+/// Removes what measurements left that were killed: a directory of theirs that nobody has locked. What cannot be removed stays; it is
+/// small, because the scratch file has no name.
+fn clear_left(directory: &Path) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FOLDER)) {
+        let folder = OpenOptions::new()
+            .read(true)
+            .custom_flags((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32)
+            .open(entry.path());
+        let left = folder
+            .is_ok_and(|folder| flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok());
+        if left {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
         // Files to be deleted may still be in it if the measurement was interrupted. It is ours alone.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
@@ -141,7 +169,7 @@ impl Scratch {
         let free = room.f_bavail.saturating_mul(room.f_frsize);
         let wanted = bytes.min(free / FREE_PART) / FILL_BYTES * FILL_BYTES;
         if wanted < BYTES_MIN {
-            return Err(DeviceError::Directory {
+            return Err(DeviceError::Full {
                 directory: folder.path().parent().unwrap_or(folder.path()).to_owned(),
                 reason: format!(
                     "only {} MiB are free; {} MiB are needed, so that a quarter of them is enough to get past the disk's own cache",

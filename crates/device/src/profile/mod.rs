@@ -8,11 +8,15 @@ use crate::{DeviceError, Machine};
 use policy::cost::device::Calibration;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 /// The version of the file's format. A reader refuses others.
 pub const FORMAT: u64 = 1;
+
+/// The name of the profile that lies beside the data of a server: what it measured itself at its first start, or what somebody
+/// put there.
+pub const BESIDE_DATA: &str = "device.toml";
 
 /// A calibrated device.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +63,25 @@ impl Profile {
         })
     }
 
+    /// The profile beside some data, if there is one.
+    ///
+    /// # Errors
+    /// As [`Profile::load`].
+    pub fn beside(data: &Path) -> Result<Option<Profile>, DeviceError> {
+        match Profile::load(&data.join(BESIDE_DATA)) {
+            Ok(profile) => Ok(Some(profile)),
+            Err(DeviceError::Io { source, .. })
+                if matches!(
+                    source.kind(),
+                    ErrorKind::NotFound | ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes the profile: whole or not at all.
     ///
     /// # Errors
@@ -84,7 +107,7 @@ impl Profile {
         let (machine, measured) = (&self.machine, &self.measured);
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let mut text = format!(
-            "# A device, measured by `entremet calibrate`; docs/reference/device.md explains every key.\n\
+            "# A device, measured by Entremet; docs/reference/device.md explains every key.\n\
              format = {FORMAT}\n\
              made = {}\n\
              version = {}\n\

@@ -258,11 +258,17 @@ fn whole_profile(root: &mut Reader<'_>) -> Option<Profile> {
     })
 }
 
+fn not_toml(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(0, |before| before.matches('\n').count()) + 1;
+    format!("line {line} is not TOML: {}", error.message())
+}
+
 /// The profile that a text says, or everything that is wrong with it.
 pub(super) fn profile(text: &str) -> Result<Profile, Vec<String>> {
     let table: Table = text
         .parse()
-        .map_err(|error: toml::de::Error| vec![error.to_string()])?;
+        .map_err(|error: toml::de::Error| vec![not_toml(text, &error)])?;
     let format = table.get("format");
     if format.and_then(whole) != Some(FORMAT) {
         // Nothing else can be relied on to mean what it says.

@@ -135,7 +135,7 @@ mod tests {
         let disk = match Disk::open(folder.path(), 64 << 20, Default::default(), &mut |_| {}) {
             Ok(disk) => RealDisk(disk),
             // A file system that cannot bypass the page cache.
-            Err(DeviceError::Directory { .. }) => return,
+            Err(DeviceError::Unfit { .. }) => return,
             Err(error) => panic!("{error}"),
         };
         let mut emulated = EmulatedDisk::new(Model::Ssd(SsdParameters::default()));
