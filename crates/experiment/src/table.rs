@@ -84,10 +84,10 @@ pub fn verdicts(judged: &[Judged]) -> String {
     table.render(7)
 }
 
-/// How many were met, in one line.
+/// How many were met of all that have a bound, in one line: what was not judged is not met.
 pub fn summary(judged: &[Judged]) -> String {
     let (mut met, mut missed, mut disturbed, mut open) = (0, 0, 0, 0);
-    for one in judged {
+    for one in judged.iter().filter(|one| one.bound.is_some()) {
         *match one.judgement {
             Judgement::Pass => &mut met,
             Judgement::Miss => &mut missed,
@@ -95,8 +95,13 @@ pub fn summary(judged: &[Judged]) -> String {
             Judgement::NotJudged(_) => &mut open,
         } += 1;
     }
-    let mut text = format!("{met} of {} targets met", met + missed);
-    for (count, what) in [(disturbed, "disturbed"), (open, "not judged")] {
+    let all = met + missed + disturbed + open;
+    let mut text = format!("{met} of {all} targets met");
+    for (count, what) in [
+        (missed, "missed"),
+        (disturbed, "disturbed"),
+        (open, "not judged"),
+    ] {
         if count > 0 {
             text += &format!(", {count} {what}");
         }
@@ -144,8 +149,14 @@ mod tests {
         );
         assert_eq!(
             summary(&all),
-            "0 of 1 targets met, 1 disturbed, 1 not judged"
+            "0 of 3 targets met, 1 missed, 1 disturbed, 1 not judged"
         );
+        let shown = Judged {
+            bound: None,
+            ..judged("shown", Judgement::NotJudged("shown".into()))
+        };
+        let all = [judged("even", Judgement::Pass), shown];
+        assert_eq!(summary(&all), "1 of 1 targets met");
     }
 
     #[test]

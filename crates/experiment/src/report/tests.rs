@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::*;
+use crate::error::ExperimentError;
 use crate::measure::made::series;
-use crate::verdict::{judge, Extent, Runs};
+use crate::verdict::{judge, Extent, Judgement, Runs};
 
 const REST: &str = "
 [[verdict]]
@@ -100,6 +101,35 @@ fn the_page_is_whole_and_nothing_breaks_out_of_it() {
         assert!(!page.contains(part), "{part}");
     }
     assert_eq!(page.matches("data-plot=\"").count(), 3);
+}
+
+#[test]
+fn a_page_is_green_only_if_every_target_was_judged_and_met() {
+    let experiment = experiment();
+    let mark = |done: &Done| {
+        let page = page(&experiment, done, &crate::result::of(&experiment, done));
+        let found = ["met", "missed", "open"].into_iter();
+        let found: Vec<&str> = found
+            .filter(|mark| page.contains(&format!("<p class=\"summary {mark}\">")))
+            .collect();
+        found.join(" and ")
+    };
+    let mut made = done(&experiment);
+    assert_eq!(mark(&made), "met");
+    let not_judged = Judgement::NotJudged("too short a run to tell".into());
+    let mut more = made.judged[0].clone();
+    more.judgement = not_judged.clone();
+    made.judged.push(more);
+    assert_eq!(mark(&made), "open", "one of two was not judged");
+    made.judged[0].judgement = not_judged;
+    assert_eq!(mark(&made), "open", "nothing was judged");
+    made.judged[0].judgement = Judgement::Miss;
+    assert_eq!(mark(&made), "missed");
+    made.judged.clear();
+    assert_eq!(mark(&made), "open", "there is nothing to be judged");
+    let mut cut = done(&experiment);
+    cut.cut = Some(ExperimentError::Usage("interrupted".into()));
+    assert_eq!(mark(&cut), "open", "runs are missing");
 }
 
 #[test]
