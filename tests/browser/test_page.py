@@ -33,8 +33,8 @@ def test_the_device_is_told_of_where_there_is_a_stage_before_it(browser, stand_i
     page = Page(browser, server.url)
     shown = "return !document.querySelector('[aria-label=Device]').hidden"
     assert not page.js(shown), "there is none, and nothing to be said"
-    server.doubt = "device.profile is not set"
-    eventually(lambda: page.js(shown) and "device.profile is not set." in page.text("[aria-label=Device]"))
+    server.doubt = "the disk is not scheduled yet"
+    eventually(lambda: page.js(shown) and "the disk is not scheduled yet." in page.text("[aria-label=Device]"))
     server.doubt, server.device = None, device()
     eventually(lambda: "18 k VOP/s" in page.text("[aria-label=Device]"))
     text = page.text("[aria-label=Device]")

@@ -34,10 +34,10 @@ def emulated(start, more="", tenants=(OPERATOR, PROMISED), handlers=16):
 
 
 def test_a_disk_that_is_not_scheduled_is_in_doubt(start):
-    server = start()
+    server = start(engine_options="[device]\nstage = false")
     told = api(server, "/api/server")
-    assert "device" not in told and "device.profile is not set" in told["device_doubt"]
-    assert "device.profile is not set" in server.said()
+    assert "device" not in told and "device.stage is false" in told["device_doubt"]
+    assert "device.stage is false" in server.said()
     with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/metrics", timeout=10) as answer:
         assert b"\nentremet_device_in_doubt 1\n" in answer.read()
 

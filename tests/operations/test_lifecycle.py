@@ -159,7 +159,7 @@ def test_connections_are_held_to_what_open_files_allow(start):
     """All seats are taken, and writes that open files go on."""
     operator = Tenant("alpha", extra="admin = true")
     server = start(tenants=(operator, BETA), wrapper=files_at_most(400), server_options='login_timeout = "never"')
-    assert "max_connections = 75 instead of 10000, max_newcomers = 60 instead of 1000" in server.said()
+    server.says("max_connections = 75 instead of 10000, max_newcomers = 60 instead of 1000")
     with server.wire(operator) as wire:
         assert wire.ask("CONFIG", "GET", "maxclients") == [b"maxclients", b"75"]
         with pytest.raises(ServerError, match="not able to handle the specified number of clients, try with 75"):

@@ -93,6 +93,7 @@ fn contest(
         pricing: Pricing::Profiles,
         overbook: false,
         doubt: None,
+        brief: false,
     };
     let emulated = Emulated::new(disk.model(), 1, Arc::clone(&clock));
     let stage = Device::new(options, clock, Some(emulated));

@@ -75,13 +75,17 @@ Prints one line with its addresses when it is ready. SIGTERM or SIGINT ends it i
 requests under way (server.drain), a second signal ends it at once. SIGHUP reads the configuration again;
 one with errors is refused as a whole and the old one stays.
 
+After its first start in a data directory it measures the disk for some seconds, in the background, so that I/O can be
+shared by tenant, and keeps the result there (device.toml). docs/reference/device.md tells more.
+
 Examples:
   entremet serve --data /var/lib/entremet
   entremet serve --config entremet.toml --listen 127.0.0.1:0 --admin 127.0.0.1:0";
 
 const CHECK: &str = "\
 Finds everything that is wrong at once, with line and column. Exit status 1 if there is an error; warnings
-alone are no failure.
+alone are no failure. Files that it names are read as `entremet serve` reads them: certificates, a token, a profile of
+the disk, also the one that a server keeps in its data directory.
 
 Example:
   entremet check entremet.toml && kill -HUP \"$(pidof entremet)\"";
@@ -90,7 +94,8 @@ const CALIBRATE: &str = "\
 Reads and writes a scratch file in DIR around the page cache: rates by size, how reads and writes hold each
 other up, and what is left then. Nothing that is there is touched, and nothing stays. Takes some minutes (--quick: below
 one), during which the disk should have nothing else to do; results that cannot be a disk's are refused.
-docs/reference/device.md explains what is written.
+A server without a profile measures its disk itself, in seconds; this finds the exact one, which takes the place of
+device.toml in the data directory, or is named in device.profile. docs/reference/device.md explains what is written.
 
 Examples:
   entremet calibrate /var/lib/entremet --out /etc/entremet/device.toml

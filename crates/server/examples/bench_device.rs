@@ -121,6 +121,7 @@ fn stage() -> Result<Arc<DeviceScheduler<Real>>, Box<dyn std::error::Error>> {
         pricing: Pricing::Profiles,
         overbook: false,
         doubt: None,
+        brief: false,
     };
     let stage = DeviceScheduler::new(options, Real(Instant::now()), None);
     stage.configure(0, 1.0);

@@ -148,8 +148,8 @@ pub struct Options {
     pub tenants: Vec<TenantSpec>,
     /// Storage.
     pub engine: engine::EngineOptions,
-    /// The stage under the tenants' databases; without one their I/O is not scheduled.
-    pub device: Option<Arc<crate::device::Device>>,
+    /// What the tenants' databases lie on.
+    pub disk: Arc<crate::device::Disk>,
     /// The data directory; also keeps run-time tenants.
     pub data: PathBuf,
     /// Time for latencies and schedulers.

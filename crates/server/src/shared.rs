@@ -294,14 +294,14 @@ impl Shared {
 
     /// The tenant's place at the device, which is told its share.
     pub(crate) fn device_hook(&self, tenant: &Tenant) -> Option<engine::device::DeviceHook> {
-        let device = self.options.device.as_ref()?;
-        let (principal, settings) = (device.number(&tenant.name), tenant.settings());
-        device.configure(principal, settings.weight);
-        device.promise(principal, settings.promise().reserved_per_s);
-        Some(engine::device::DeviceHook {
-            stage: Arc::clone(device) as Arc<dyn engine::device::DeviceStage>,
-            principal,
-        })
+        let hook = self.options.disk.hook(&tenant.name)?;
+        // Read after the tenant is listed: a stage that comes now is told of all that are.
+        if let Some(device) = self.options.disk.stage() {
+            let settings = tenant.settings();
+            device.configure(hook.principal, settings.weight);
+            device.promise(hook.principal, settings.promise().reserved_per_s);
+        }
+        Some(hook)
     }
 
     /// By name, since a keyspace outlives a tenant that is removed and added again.
@@ -345,7 +345,7 @@ pub(crate) mod tests {
             tuning: Tuning::default(),
             tenants: specs.clone(),
             engine: engine::EngineOptions::new(directory),
-            device: None,
+            disk: crate::device::Disk::unscheduled("nobody asks for it"),
             data: directory.to_path_buf(),
             clock: Arc::new(stage::ManualClock::default()),
             wall_ms: Arc::new(|| 1_700_000_000_000),

@@ -28,6 +28,7 @@ fn options(depth: u32) -> DeviceOptions {
         pricing: Pricing::Profiles,
         overbook: false,
         doubt: None,
+        brief: false,
     }
 }
 

@@ -23,6 +23,7 @@ fn stage(clock: &ManualClock, pricing: Pricing) -> Arc<Stage> {
         pricing,
         overbook: false,
         doubt: None,
+        brief: false,
     };
     let stage = DeviceScheduler::new(options, clock.clone(), None);
     for tenant in [0, 1] {

@@ -8,13 +8,14 @@ use server::tenants::Password;
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{admin, footprint, tls, Config, Engine, Memory, Server, Tenant};
+use super::{admin, device, footprint, tls, Config, Engine, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
     addresses(config, reader);
     tls_files(config, reader);
     data_directory(config, reader);
+    device::check(config, reader);
     names(config, reader);
     reservations(config, reader);
     memory(config, reader);
@@ -271,8 +272,16 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
             .warn(at("max_connections"), &key("max_connections"), what)
             .advice("raise server.max_connections or leave it out");
     }
+    let promised = rate(tenant.terms.reserve.get) + rate(tenant.terms.reserve.put);
+    let contract = tenant.terms.contract;
+    if let Some(contract) = contract.filter(|contract| promised > contract.per_s()) {
+        let what =
+            format!("promises {promised}/s, but beyond contract = {contract} no promise holds");
+        report
+            .error(at("reserve"), &key("reserve"), what)
+            .advice("raise the contract or promise less");
+    }
     if let Some(limit) = tenant.terms.limit.requests {
-        let promised = rate(tenant.terms.reserve.get) + rate(tenant.terms.reserve.put);
         if promised > limit.per_s() {
             let what =
                 format!("promises {promised}/s, more than limit.requests = {limit} lets through");
@@ -280,11 +289,7 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
                 .error(at("reserve"), &key("reserve"), what)
                 .advice("raise the limit or promise less");
         }
-        if let Some(contract) = tenant
-            .terms
-            .contract
-            .filter(|contract| contract.per_s() > limit.per_s())
-        {
+        if let Some(contract) = contract.filter(|contract| contract.per_s() > limit.per_s()) {
             let what = format!("{contract} is more than limit.requests = {limit} lets through");
             report
                 .warn(at("contract"), &key("contract"), what)
@@ -320,21 +325,18 @@ fn listed(names: &[&str]) -> String {
 
 /// Who can reach the server can be anybody without a password.
 fn passwords(config: &Config, reader: &Reader) {
-    let open = |tenant: &&Tenant| tenant.password == Password::None && tenant.name != "default";
-    let first = config
-        .tenants
-        .iter()
-        .position(|tenant| open(&tenant))
-        .unwrap_or(0);
-    let open: Vec<&str> = config
-        .tenants
-        .iter()
-        .filter(open)
-        .map(|tenant| tenant.name.as_str())
-        .collect();
-    let mut report = reader.report.borrow_mut();
     // A refused password is an error of its own and must not read as "no password".
-    if !open.is_empty() && !report.failed() {
+    let none_given = |place: usize| {
+        let mut keys = ["password", "password_hash"].into_iter();
+        keys.all(|key| reader.place(&format!("tenant[{place}].{key}")).is_none())
+    };
+    let open = |(place, tenant): &(usize, &Tenant)| {
+        tenant.name != "default" && tenant.password == Password::None && none_given(*place)
+    };
+    let open: Vec<(usize, &Tenant)> = config.tenants.iter().enumerate().filter(open).collect();
+    let mut report = reader.report.borrow_mut();
+    if let Some((first, _)) = open.first() {
+        let open: Vec<&str> = open.iter().map(|(_, tenant)| &*tenant.name).collect();
         let what = format!(
             "no password is set for {}: whoever connects may be that tenant",
             listed(&open)

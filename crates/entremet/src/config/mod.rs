@@ -5,6 +5,7 @@
 
 mod across;
 mod admin;
+mod device;
 mod footprint;
 mod read;
 pub mod reference;
@@ -201,6 +202,8 @@ pub struct Scheduler {
 /// `[device]`: what is under the databases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
+    /// Whether there is a stage before the disk, by a profile beside the data where no other is named.
+    pub stage: bool,
     /// Measured cost curve.
     pub profile: Option<PathBuf>,
     /// `hdd` or `ssd`.
@@ -209,6 +212,13 @@ pub struct Device {
     pub profiles: bool,
     /// Whether reservations beyond the floor are taken.
     pub overbook: bool,
+}
+
+impl Device {
+    /// Whether there is a stage before the device, or will be.
+    pub fn scheduled(&self) -> bool {
+        self.stage || self.profile.is_some() || self.model.is_some()
+    }
 }
 
 /// `[control]`: recorded only.

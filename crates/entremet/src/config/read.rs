@@ -9,6 +9,10 @@ use super::{
     Config, Control, Device, Engine, Memory, Overrides, Scheduler, Server, Tenant, Tls, TlsFiles,
 };
 
+/// Why what is said of the stage before the device changes nothing.
+const NO_STAGE: &str =
+    "has no effect: device.stage is false, so there is no stage before the device";
+
 /// The whole configuration; none when a part that has no default is missing or wrong.
 pub(super) fn config(root: &Section, overrides: &Overrides) -> Option<Config> {
     // Every part is read before any is found missing, so that all problems are found.
@@ -120,14 +124,9 @@ fn engine(section: &Section, overrides: &Overrides) -> Engine {
 }
 
 fn scheduler(section: &Section, below: &Device) -> Scheduler {
-    if section.gives("device") && below.profile.is_none() && below.model.is_none() {
-        let what =
-            "has no effect: [device] names no profile, so there is no stage before the device";
-        section.warn(
-            "device",
-            what,
-            "run `entremet calibrate` and set device.profile, or leave it out",
-        );
+    if section.gives("device") && !below.scheduled() {
+        let advice = "set device.stage = true, or leave it out";
+        section.warn("device", NO_STAGE, advice);
     }
     Scheduler {
         request: section.get_or_default("request"),
@@ -145,23 +144,24 @@ fn device(section: &Section) -> Device {
         let what = "has no effect beside device.profile: I/O goes to the real disk, at the profile's prices";
         section.warn("model", what, "keep one of the two");
     }
-    let stage = section.gives("profile") || section.gives("model");
-    for key in ["profiles", "overbook"] {
-        if !stage && section.gives(key) {
-            let what = "has no effect: without device.profile there is no stage before the device";
-            section.warn(
-                key,
-                what,
-                "run `entremet calibrate` and set device.profile, or leave it out",
-            );
-        }
-    }
-    Device {
+    let device = Device {
+        stage: section.get_or_default("stage"),
         profile: section.get("profile"),
         model: section.get("model"),
         profiles: section.get_or_default("profiles"),
         overbook: section.get_or_default("overbook"),
+    };
+    if !device.stage && device.scheduled() {
+        let what = "false has no effect beside a profile or a model: I/O is scheduled by that";
+        section.warn("stage", what, "keep one of the two");
     }
+    for key in ["profiles", "overbook"] {
+        if !device.scheduled() && section.gives(key) {
+            let advice = "set stage = true, or leave it out";
+            section.warn(key, NO_STAGE, advice);
+        }
+    }
+    device
 }
 
 fn control(section: &Section) -> Control {

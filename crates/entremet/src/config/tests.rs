@@ -115,13 +115,18 @@ fn the_sample_shows_every_key() {
             key.path
         );
     }
-    // Files for TLS and with a token are not there, and both forms of a password are; nothing else may be wrong.
+    // Files for TLS, with a token and with a profile are not there, and both forms of a password are; nothing else may be wrong.
     let report = reader.report.borrow().to_string();
     for line in report.lines().filter(|line| line.contains(": error: ")) {
         assert!(
-            ["server.tls.", "server.admin_t", "password"]
-                .iter()
-                .any(|expected| line.contains(expected)),
+            [
+                "server.tls.",
+                "server.admin_t",
+                "device.profile",
+                "password"
+            ]
+            .iter()
+            .any(|expected| line.contains(expected)),
             "{line}"
         );
     }

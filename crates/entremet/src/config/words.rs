@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write};
 
+use device::BESIDE_DATA;
 use policy::words::Words;
 use server::tenants::Password;
 
@@ -178,6 +179,25 @@ fn storage(text: &mut String, config: &Config) {
             format_args!("A tenant's database is closed when unused for {time}."),
         ),
     }
+    disk(text, config);
+}
+
+/// By what I/O is scheduled.
+fn disk(text: &mut String, config: &Config) {
+    let device = &config.device;
+    let by = match (&device.profile, &device.model) {
+        (Some(profile), _) => format!("by tenant, at the prices of {}", profile.display()),
+        (None, Some(model)) => format!("by tenant, as slow as an emulated {model}"),
+        (None, None) if device.stage => {
+            let kept = config.engine.path.join(BESIDE_DATA);
+            format!(
+                "by tenant, at the prices of {}; where that is not there, the disk is measured for some seconds first",
+                kept.display()
+            )
+        }
+        (None, None) => "as the system takes it: no tenant is kept from slowing the others".into(),
+    };
+    line(text, format_args!("I/O goes to the disk {by}."));
 }
 
 fn scheduling(text: &mut String, config: &Config) {

@@ -1,78 +1,165 @@
-//! The device stage that the configuration asks for: a measured disk, or an emulated one.
+//! What the databases lie on, as the configuration has it: a measured disk, one that is measured now, or an emulated one.
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use device::{EmulatedDisk, Machine, Measured, Profile};
-use server::device::{Device, DeviceOptions, Emulated, Pricing};
+use device::{DeviceError, EmulatedDisk, Machine, Measured, Profile, Way, BESIDE_DATA};
+use server::device::{Device, DeviceOptions, Disk, Emulated, Measure, Pricing, Unmeasured};
 use stage::Clock;
 
-use crate::config::Config;
+use crate::cli::VERSION;
+use crate::config::{self, Config};
 
 type SharedClock = Arc<dyn Clock + Send + Sync>;
 
-/// The stage; none where neither a profile nor a model is named. Call it once the data directory can be inspected.
+/// The disk. Call it once the data directory can be inspected.
 ///
 /// # Errors
 /// A profile that cannot be used.
-pub fn of(
-    config: &Config,
-    clock: &SharedClock,
-    seed: u64,
-) -> Result<Option<Arc<Device>>, Box<dyn Error>> {
-    let settings = &config.device;
+pub fn of(config: &Config, clock: &SharedClock, seed: u64) -> Result<Arc<Disk>, Box<dyn Error>> {
+    let (settings, data) = (&config.device, &config.engine.path);
     if let Some(path) = &settings.profile {
-        let profile = Profile::load(path)?;
-        engine::create_directory(&config.engine.path)?;
-        let here = Machine::of(&config.engine.path)?;
-        let doubt = profile.machine.difference(&here).map(|difference| {
-            format!(
-                "device.profile {} was made elsewhere: {difference}; prices and floor may be wrong, run `entremet calibrate {}`",
-                path.display(),
-                config.engine.path.display()
-            )
-        });
-        if let Some(doubt) = &doubt {
-            tracing::warn!("{doubt}");
-        }
-        let options = DeviceOptions {
-            doubt,
-            ..options(config, &profile.measured)?
-        };
-        return Ok(Some(Device::new(options, Arc::clone(clock), None)));
+        return named(config, path, clock);
     }
-    let Some(mut disk) = settings.model.as_deref().and_then(EmulatedDisk::named) else {
-        tracing::warn!("{}", server::device::NO_PROFILE);
-        return Ok(None);
+    if let Some(mut disk) = settings.model.as_deref().and_then(EmulatedDisk::named) {
+        return emulated(config, &mut disk, clock, seed);
+    }
+    if !settings.stage {
+        let why = "device.stage is false: the disk is not scheduled, and a tenant's writes can slow everybody's reads";
+        tracing::warn!("{why}");
+        return Ok(Disk::unscheduled(why));
+    }
+    let kept = data.join(BESIDE_DATA);
+    if let Some(profile) = Profile::beside(data)? {
+        let Some(difference) = profile.machine.other_disk(&Machine::of(data)?) else {
+            let how = if profile.quick { "briefly" } else { "exactly" };
+            tracing::info!(
+                "I/O is scheduled by {}, which was measured {how}",
+                kept.display()
+            );
+            return scheduled(config, &profile, None, clock);
+        };
+        tracing::warn!(
+            "{} is of another disk ({difference}): the disk is measured again, and that replaces it",
+            kept.display()
+        );
+    }
+    Ok(Disk::to_be_measured(measure(config, kept, clock)))
+}
+
+/// By a profile that the configuration names.
+fn named(config: &Config, path: &Path, clock: &SharedClock) -> Result<Arc<Disk>, Box<dyn Error>> {
+    let (profile, data) = (Profile::load(path)?, &config.engine.path);
+    engine::create_directory(data)?;
+    let here = Machine::of(data)?;
+    let doubt = profile.machine.difference(&here).map(|difference| {
+        format!(
+            "device.profile {} was made elsewhere: {difference}; prices and floor may be wrong, run `entremet calibrate {}`",
+            path.display(),
+            data.display()
+        )
+    });
+    scheduled(config, &profile, doubt, clock)
+}
+
+fn scheduled(
+    config: &Config,
+    profile: &Profile,
+    doubt: Option<String>,
+    clock: &SharedClock,
+) -> Result<Arc<Disk>, Box<dyn Error>> {
+    let options = DeviceOptions {
+        doubt,
+        brief: profile.quick,
+        ..options(config, &profile.measured)?
     };
-    tracing::warn!(
-        "device.model: I/O is made as slow as an emulated {} would be; for experiments only",
-        settings.model.as_deref().unwrap_or_default()
-    );
-    let plan = disk.plan();
-    let measured = device::calibrate(&mut disk, &plan, &mut |_, _| {})?;
-    let emulated = Emulated::new(disk.model(), seed, Arc::clone(clock));
-    let options = options(config, &measured)?;
-    Ok(Some(Device::new(
+    Ok(Disk::scheduled(Device::new(
         options,
         Arc::clone(clock),
-        Some(emulated),
+        None,
     )))
 }
 
-fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Box<dyn Error>> {
+fn emulated(
+    config: &Config,
+    disk: &mut EmulatedDisk,
+    clock: &SharedClock,
+    seed: u64,
+) -> Result<Arc<Disk>, Box<dyn Error>> {
+    tracing::warn!(
+        "device.model: I/O is made as slow as an emulated {} would be; for experiments only",
+        config.device.model.as_deref().unwrap_or_default()
+    );
+    let plan = disk.plan();
+    let measured = device::calibrate(disk, &plan, &mut |_, _| {})?;
+    let emulated = Emulated::new(disk.model(), seed, Arc::clone(clock));
+    let options = options(config, &measured)?;
+    let stage = Device::new(options, Arc::clone(clock), Some(emulated));
+    Ok(Disk::scheduled(stage))
+}
+
+/// Measures the disk under the data in some seconds, and keeps the result beside them.
+fn measure(config: &Config, kept: PathBuf, clock: &SharedClock) -> Measure {
+    let (config, clock) = (config.clone(), Arc::clone(clock));
+    Box::new(move |stop: &Arc<AtomicBool>| {
+        let data = &config.engine.path;
+        tracing::info!(
+            "measuring the disk under {} for some seconds, so that I/O can be scheduled; `entremet calibrate` measures it exactly",
+            data.display()
+        );
+        let measured = device::measure(
+            data,
+            &Way::brief(),
+            VERSION,
+            Arc::clone(stop),
+            &mut |_, _| {},
+        );
+        let profile = measured.map_err(unmeasured)?;
+        let options = options(&config, &profile.measured)
+            .map_err(|why| Unmeasured::NotNow(why.to_string()))?;
+        match profile.save(&kept) {
+            Ok(()) => tracing::info!("what was measured is kept in {}", kept.display()),
+            Err(why) => {
+                tracing::warn!("what was measured is used but not kept, so the next start measures again: {why}");
+            }
+        }
+        let options = DeviceOptions {
+            brief: true,
+            ..options
+        };
+        Ok(Device::new(options, Arc::clone(&clock), None))
+    })
+}
+
+/// A disk that has no room, fails or is busy may be measured later; what is in memory never.
+fn unmeasured(error: DeviceError) -> Unmeasured {
+    match error {
+        DeviceError::Stopped => Unmeasured::Stopped,
+        DeviceError::Unfit { .. } => Unmeasured::Never(error.to_string()),
+        _ => Unmeasured::NotNow(error.to_string()),
+    }
+}
+
+fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, DeviceError> {
     Ok(DeviceOptions {
         costs: measured.costs()?,
         floor_per_s: measured.floor_per_s,
         depth: measured.depth as u32,
         chunk_bytes: measured.chunk_bytes,
-        pricing: if config.device.profiles {
-            Pricing::Profiles
-        } else {
-            Pricing::Objects
-        },
+        pricing: pricing(&config.device),
         overbook: config.device.overbook,
         doubt: None,
+        brief: false,
         discipline: config.scheduler.device,
     })
+}
+
+fn pricing(device: &config::Device) -> Pricing {
+    if device.profiles {
+        Pricing::Profiles
+    } else {
+        Pricing::Objects
+    }
 }

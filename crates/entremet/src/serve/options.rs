@@ -72,7 +72,7 @@ pub fn of(
             ..engine::EngineOptions::new(&engine.path)
         },
         data: engine.path.clone(),
-        device: device::of(config, &clock, seed)?,
+        disk: device::of(config, &clock, seed)?,
         clock,
         wall_ms: Arc::new(wall_ms),
         thread_time: threads::cpu_ns,

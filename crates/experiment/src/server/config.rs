@@ -38,10 +38,12 @@ pub fn tenants(scenario: &Table) -> Vec<(String, String, Table)> {
 }
 
 /// The whole configuration: what the scenario says under `server` in the language of `entremet.toml`,
-/// its tenants, and what only this run knows.
+/// its tenants, and what only this run knows. Where it says nothing of a device there is no stage before it: a server that measures
+/// its disk in the first seconds would disturb what is measured of it.
 pub fn of_scenario(scenario: &Table) -> Table {
     let server = scenario.get("server").and_then(Value::as_table);
     let mut config = server.cloned().unwrap_or_default();
+    config.entry("device").or_insert_with(no_stage);
     let named = tenants(scenario).into_iter().map(|(name, _, settings)| {
         let mut tenant = Table::from_iter([("name".to_string(), Value::String(name))]);
         lay_over(&mut tenant, &settings);
@@ -49,6 +51,14 @@ pub fn of_scenario(scenario: &Table) -> Table {
     });
     config.insert("tenant".into(), Value::Array(named.collect()));
     config
+}
+
+/// A `[device]` without a stage.
+pub fn no_stage() -> Value {
+    Value::Table(Table::from_iter([(
+        "stage".to_string(),
+        Value::Boolean(false),
+    )]))
 }
 
 /// Adds where to listen, where to keep data, and a data path thread for each core.
@@ -104,7 +114,7 @@ mod tests {
              [[tenant]]\nname = \"bulk\"\ntag = \"x\"\nload = []\n",
         );
         let want = table(
-            "scheduler.request = \"fifo\"\n\
+            "scheduler.request = \"fifo\"\ndevice.stage = false\n\
              [[tenant]]\nname = \"web-1\"\nweight = 4\nlimit.requests = \"10/s\"\n\
              [[tenant]]\nname = \"web-2\"\nweight = 4\nlimit.requests = \"10/s\"\n\
              [[tenant]]\nname = \"bulk\"\n",

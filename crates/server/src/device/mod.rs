@@ -10,10 +10,12 @@
 //!
 //! What may not wait (metadata, written under a database's mutex) is charged afterwards.
 
+mod disk;
 mod emulated;
 mod ledger;
 mod promises;
 
+pub use disk::{Disk, Measure, Unmeasured};
 pub use emulated::Emulated;
 pub use ledger::{tag_of, Done, Sum, Used};
 pub use policy::provision::Pricing;
@@ -54,10 +56,9 @@ pub struct DeviceOptions {
     pub overbook: bool,
     /// Why the prices may be wrong.
     pub doubt: Option<String>,
+    /// Measured by less than the full plan: the floor is known less well.
+    pub brief: bool,
 }
-
-/// What is to be known of a server without a stage before its device.
-pub const NO_PROFILE: &str = "device.profile is not set: the disk is not scheduled, and a tenant's writes can slow everybody's reads; run `entremet calibrate` on the data directory and name what it writes";
 
 /// The least part of its tenant's weight for background work (thesis 6.4: 10 %).
 const BACKGROUND: f64 = 0.1;
@@ -94,7 +95,6 @@ pub struct DeviceScheduler<C> {
     options: DeviceOptions,
     queue: Arc<Blocking<1, C>>,
     ledger: Ledger,
-    numbers: Mutex<BTreeMap<String, u32>>,
     places: Mutex<BTreeMap<u32, Place>>,
     promises: Mutex<Promises>,
     live: Mutex<Live>,
@@ -186,7 +186,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         Arc::new(DeviceScheduler {
             queue: Blocking::new(dispatch, clock.clone()),
             ledger: Ledger::default(),
-            numbers: Mutex::default(),
             places: Mutex::default(),
             promises: Mutex::new(Promises::new(provisioner, clock.now())),
             live: Mutex::new(live),
@@ -197,15 +196,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         })
     }
 
-    /// A tenant's number, the same for the same name: its database may stay open while it is removed and added again.
-    #[must_use]
-    pub fn number(&self, tenant: &str) -> u32 {
-        let mut numbers = self.numbers.lock();
-        let next = numbers.len() as u32;
-        *numbers.entry(tenant.to_owned()).or_insert(next)
-    }
-
-    /// A tenant's share, at any time. Tenants are numbered densely from 0, as [`DeviceScheduler::number`] does.
+    /// A tenant's share, at any time. Tenants are numbered densely from 0, as [`Disk::number`] does.
     pub fn configure(&self, tenant: u32, weight: f64) {
         self.ledger.open(tenant);
         let mut places = self.places.lock();
@@ -425,3 +416,6 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         self.options.chunk_bytes
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -97,8 +97,8 @@ impl Shared {
         if let Some(keyspace) = tenant.keyspace() {
             keyspace.set_allotments(engine::Allotments::default());
         }
-        if let Some(device) = &self.options.device {
-            device.remove(device.number(&tenant.name));
+        if let Some(device) = self.options.disk.stage() {
+            device.remove(self.options.disk.number(&tenant.name));
         }
         self.house.remove(tenant.id);
         // Before a tenant of the same name can be added: it is to start from zero.
@@ -134,6 +134,12 @@ impl Shared {
         let all = others.with(settings);
         let refused = |text: String| Err(RegistryError::Infeasible(text));
         let promised = settings.promise().requests_per_s();
+        let contract = settings.contract_per_s;
+        if let Some(contract) = contract.filter(|contract| promised > *contract) {
+            return refused(format!(
+                "reservations come to {promised}/s, but beyond the contract of {contract}/s no promise holds"
+            ));
+        }
         let limit = settings.limit.requests_per_s;
         if let Some(limit) = limit.filter(|limit| promised > *limit) {
             return refused(format!(
@@ -215,6 +221,14 @@ mod tests {
         assert_eq!(
             too_much.expect_err("refused").to_string(),
             "write buffer allotments would come to 537919488 bytes, but the write buffers have 536870912"
+        );
+        let beyond = shared.change_tenant("new", |spec| {
+            spec.settings.contract_per_s = Some(100.0);
+            spec.settings.reserve_get_per_s = Some(200.0);
+        });
+        assert_eq!(
+            beyond.expect_err("refused").to_string(),
+            "reservations come to 200/s, but beyond the contract of 100/s no promise holds"
         );
         let permits = shared.change_tenant("new", |spec| spec.settings.reserved_permits = 16);
         assert!(matches!(permits, Err(RegistryError::Infeasible(_))));

@@ -9,12 +9,12 @@ use telemetry::{
     StageSnapshot, TenantDevice, TenantStage,
 };
 
-use crate::device::{Used, NO_PROFILE};
+use crate::device::Used;
 use crate::shared::Shared;
 
 /// The stage under this server, if there is one.
 pub(super) fn server(shared: &Shared) -> Option<DeviceSnapshot> {
-    let device = shared.options.device.as_ref()?;
+    let device = shared.options.disk.stage()?;
     let (state, booked) = (device.state(), device.booked());
     let operations = Op::ALL.into_iter().zip(device.done());
     Some(DeviceSnapshot {
@@ -42,16 +42,13 @@ pub(super) fn server(shared: &Shared) -> Option<DeviceSnapshot> {
 
 /// Why the device is not scheduled, or may be at wrong prices.
 pub(super) fn doubt(shared: &Shared) -> Option<String> {
-    match &shared.options.device {
-        Some(device) => device.options().doubt.clone(),
-        None => Some(NO_PROFILE.to_string()),
-    }
+    shared.options.disk.doubt()
 }
 
 /// A tenant's part of it, and its place before it.
 pub(super) fn tenant(shared: &Shared, name: &str) -> Option<(TenantDevice, TenantStage)> {
-    let device = shared.options.device.as_ref()?;
-    let number = device.number(name);
+    let device = shared.options.disk.stage()?;
+    let number = shared.options.disk.number(name);
     let promised = device.promised(number);
     let costs = Request::ALL.into_iter().enumerate().map(|(at, request)| {
         let cost = promised.provisioned.costs[at];
@@ -98,12 +95,13 @@ fn uses(used: &Used) -> Vec<DeviceUse> {
 
 /// The stage as `/api/stages` shows it: foreground under the tenant's name, background beside it.
 pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
-    let device = shared.options.device.as_ref()?;
+    let device = shared.options.disk.stage()?;
     let state = device.state();
     let (mut principals, mut admitted) = (Vec::new(), 0);
     let (mut charged_ns, mut forgiven_ns) = (0, 0);
     for tenant in shared.tenants.list() {
-        let Some([requests, later]) = device.observe(device.number(&tenant.name)) else {
+        let Some([requests, later]) = device.observe(shared.options.disk.number(&tenant.name))
+        else {
             continue;
         };
         admitted += requests.granted + later.granted;

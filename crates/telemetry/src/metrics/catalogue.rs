@@ -88,7 +88,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("entremet_largest_turn_cpu_seconds", Gauge, "seconds", "Processor time of one turn of a core, at most since the start.", |s| s.server.largest_turn.cpu_ns as f64 / 1e9),
     metric("entremet_commit_syncs_total", Counter, "syncs", "Syncs of tenants' logs to the disk.", |s| s.server.storage.syncs as f64),
     metric("entremet_commit_errors_total", Counter, "commits", "Group commits that failed; the tenant's writes are refused until one succeeds.", |s| s.server.storage.commit_errors as f64),
-    metric("entremet_device_in_doubt", Gauge, "1 or 0", "1 while the device is not scheduled, or by a profile made elsewhere; /api/server says why.", |s| f64::from(s.server.device_doubt.is_some())),
+    metric("entremet_device_in_doubt", Gauge, "1 or 0", "1 while the device is not scheduled (yet), or by a profile made elsewhere; /api/server says why.", |s| f64::from(s.server.device_doubt.is_some())),
     metric("entremet_config_reloads_total", Counter, "reloads", "Configuration reloads that were taken.", |s| s.server.reloads as f64),
     metric("entremet_config_reloads_refused_total", Counter, "reloads", "Configuration reloads refused because of errors in the file.", |s| s.server.reloads_refused as f64),
     metric("entremet_log_lines_lost_total", Counter, "lines", "Lines of the log that were lost because standard error was not read in time.", |s| s.server.log_lines_lost as f64),

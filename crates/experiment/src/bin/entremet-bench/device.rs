@@ -157,7 +157,10 @@ fn start(
     more.insert("engine".into(), Table::from_iter(engine).into());
     if let Some(profile) = profile {
         let profile = profile.display().to_string();
-        let device = [("profile".to_string(), profile.into())];
+        let device = [
+            ("profile".to_string(), profile.into()),
+            ("stage".to_string(), true.into()),
+        ];
         more.insert("device".into(), Table::from_iter(device).into());
     }
     let entremet = Entremet {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use experiment::server::config::no_stage;
 use experiment::server::{pin, Launch};
 use experiment::spec::merge::lay_over;
 use experiment::ExperimentError;
@@ -71,6 +72,7 @@ impl Entremet {
             ("connection_rate".to_string(), "1M/s".into()),
         ]);
         config.insert("server".into(), Value::Table(server));
+        config.insert("device".into(), no_stage());
         if self.cache_mib > 0 {
             let whole_mib = self.cache_mib * self.tenants.len() as u64;
             let whole = format!("{whole_mib}MiB").into();

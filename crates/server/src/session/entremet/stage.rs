@@ -59,7 +59,8 @@ pub fn run(visit: &mut Visit<'_>) {
             );
         }
     }
-    if let Some(device) = &visit.shared.options.device {
+    let disk = &visit.shared.options.disk;
+    if let Some(device) = disk.stage() {
         let tenants = &visit.shared.tenants;
         let owed = |name: &str| {
             tenants
@@ -67,7 +68,8 @@ pub fn run(visit: &mut Visit<'_>) {
                 .map(|tenant| owed(&tenant))
                 .unwrap_or_default()
         };
-        rows.extend((names.values()).flat_map(|name| at_the_device(device, name, owed(name))));
+        let at = |name: &String| at_the_device(device, name, disk.number(name), owed(name));
+        rows.extend((names.values()).flat_map(at));
     }
     let mut reply = visit.reply();
     reply.array(rows.len());
@@ -91,8 +93,7 @@ fn owed(tenant: &Tenant) -> Vec<(String, u64)> {
 }
 
 /// A tenant's requests there, and what is flushed and compacted for it, with what is still to be.
-fn at_the_device(device: &Device, name: &str, owed: Vec<(String, u64)>) -> Vec<Row> {
-    let number = device.number(name);
+fn at_the_device(device: &Device, name: &str, number: u32, owed: Vec<(String, u64)>) -> Vec<Row> {
     let (Some(observed), Some(used)) = (device.observe(number), device.used(number)) else {
         return Vec::new();
     };

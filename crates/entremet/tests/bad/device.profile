@@ -1,0 +1,2 @@
+format = 1
+made = "yesterday"
