@@ -1,9 +1,11 @@
 //! Makes the runs of an experiment, one after the other, and judges them.
 
+mod life;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{json, Value};
 use toml::Table;
@@ -11,17 +13,15 @@ use toml::Table;
 use crate::done::Done;
 use crate::error::ExperimentError;
 use crate::machine::{self, Disturbance, Ticks, Withheld};
-use crate::measure::figure::Figure;
 use crate::measure::figure::{self, Choice};
-use crate::observed::{Observed, ServerUse};
+use crate::observed::Observed;
 use crate::pace;
 use crate::plan::{self, Only, Run};
 use crate::player::Player;
 use crate::program::{self, Host};
 use crate::server::check::{self, Answer};
+use crate::server::config;
 use crate::server::pin::{self, Places};
-use crate::server::watch::Watch;
-use crate::server::{config, Launch, Server};
 use crate::simulated;
 use crate::spec::merge::lay_over;
 use crate::spec::{self, Experiment, Point, Reading, Variant, Yardstick};
@@ -83,7 +83,8 @@ pub fn run(
         plan.iter().map(of)
     };
     let mut notes: Vec<String> = idle.into_iter().collect();
-    if scenarios().any(|scenario| way::takes_a_server(&scenario)) {
+    let by_a_server = |scenario: &Table| matches!(Way::of(scenario), Way::Server | Way::Redis);
+    if scenarios().any(|scenario| by_a_server(&scenario)) {
         pin::to(&places.load)?;
         notes.extend(places.note());
     }
@@ -310,7 +311,7 @@ impl Runner<'_> {
             return Err(ExperimentError::Interrupted);
         }
         let observed = match way {
-            Way::Server => return self.serve_undisturbed(&scenario, label),
+            Way::Server | Way::Redis => return self.serve_undisturbed(&scenario, label),
             Way::Simulated => simulated::play(&scenario, stop).map_err(|source| {
                 let label = label.into();
                 ExperimentError::Simulated { label, source }
@@ -338,6 +339,7 @@ impl Runner<'_> {
         let others: &[&str] = match way {
             Way::Simulated => &["server"],
             Way::Server | Way::Program => &["cluster", "fault"],
+            Way::Redis => &["server", "cluster", "fault"],
         };
         told.retain(|key, _| !others.contains(&key));
         told
@@ -373,67 +375,5 @@ impl Runner<'_> {
             }
         }
         best.ok_or(ExperimentError::Interrupted)
-    }
-
-    /// One server's life.
-    fn serve(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
-        let config = config::of_scenario(scenario);
-        let mut server = Server::entremet(&Launch {
-            label,
-            binary: self.setup.binary,
-            cores: &self.places.server,
-            config: &config,
-            data: None,
-        })?;
-        // Only where something is asked that the load does not know: looking takes its processor a little.
-        let asked = |figure| self.experiment.asks_for(figure);
-        let watched = config.contains_key("device") || Figure::OF_SERVERS.into_iter().any(asked);
-        let watch = server.admin.filter(|_| watched).map(Watch::begin);
-        let mut measuring = false;
-        let mut changed = scenario.clone();
-        let (mut to_come, mut refused) = (self.experiment.changes.iter().peekable(), None);
-        let at = &mut |at_s: f64| {
-            if at_s >= 0.0 && !std::mem::replace(&mut measuring, true) {
-                watch.iter().for_each(Watch::measure);
-            }
-            while let Some(change) = to_come.next_if(|change| change.at_s <= at_s) {
-                lay_over(&mut changed, &change.scenario);
-                refused = server.reconfigure(&config::of_scenario(&changed)).err();
-            }
-        };
-        let played = (self.setup.player).play(scenario, server.address, self.setup.stop, at);
-        if let Some(error) = refused {
-            return Err(error);
-        }
-        if self.setup.stop.load(Ordering::Relaxed) {
-            return Err(ExperimentError::Interrupted);
-        }
-        let ended = match played {
-            Ok(_) => server.ended(),
-            Err(_) => server.ended_soon(),
-        };
-        if let Some(status) = ended {
-            let what = format!("the server ended during the load ({status})");
-            return Err(server.failed(what));
-        }
-        let mut observed = played.map_err(|source| ExperimentError::Load {
-            label: label.into(),
-            source,
-        })?;
-        if let Some(watch) = watch {
-            let measured = Duration::try_from_secs_f64(observed.elapsed_s).unwrap_or_default();
-            let seen = watch.end(measured);
-            observed.figures.extend(seen.figures);
-            for tenant in &mut observed.tenants {
-                let name = &tenant.load.name;
-                tenant.cpu_per_s = seen.cpu_per_s.get(name).copied();
-                tenant.server_ms = seen.latencies.get(name).cloned().unwrap_or_default();
-            }
-        }
-        observed.server = ServerUse {
-            cpu_s: server.cpu_s(),
-            resident_bytes: server.resident_bytes(),
-        };
-        Ok(observed)
     }
 }

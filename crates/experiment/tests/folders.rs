@@ -48,7 +48,12 @@ fn published_results_stand_beside_their_baselines() {
             .collect();
         // Who compares orders of requests compares all that there are.
         if names.contains(&"fifo") {
-            assert_eq!(names, ["fifo", "lottery", "fair"], "{}", experiment.name);
+            let ours: Vec<&str> = names
+                .iter()
+                .copied()
+                .filter(|one| *one != "redis")
+                .collect();
+            assert_eq!(ours, ["fifo", "lottery", "fair"], "{}", experiment.name);
         }
         assert!(names.len() > 1, "{}", experiment.name);
         // Neither simulated time nor a device's own has the noise of machines: a repeat is another seed there.

@@ -118,11 +118,11 @@ impl Server {
         Ok(())
     }
 
-    /// redis-server with Entremet's own promise (`appendfsync everysec`) on one processor.
+    /// redis-server with Entremet's own promise (`appendfsync everysec`) on one processor, where these users may do everything.
     ///
     /// # Errors
     /// [`ExperimentError::Server`] with its last words when it does not come up.
-    pub fn redis(core: usize) -> Result<Self, ExperimentError> {
+    pub fn redis(core: usize, users: &[String]) -> Result<Self, ExperimentError> {
         let folder = folder()?;
         let address = free_address()?;
         let mut command = pinned(&[core], Path::new("redis-server"));
@@ -132,6 +132,10 @@ impl Server {
             .args(["--save", "", "--maxclients", "20000"])
             .arg("--dir")
             .arg(folder.path());
+        for user in users {
+            let everything = ["on", "nopass", "~*", "&*", "+@all"];
+            command.args(["--user", user]).args(everything);
+        }
         Self::start(command, Ready::Answer(address), folder, "redis-server")
     }
 

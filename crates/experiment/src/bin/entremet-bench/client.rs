@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 50;
 const OPEN_PER_S: f64 = 300_000.0;
 
 pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
-    let redis = Server::redis(setup.server_core)?;
+    let redis = Server::redis(setup.server_core, &[])?;
     pin_client(&[setup.client_core]);
     let of = |shares, depth| {
         let (load, value) = ((CONNECTIONS, depth), Sizes::Constant(1024));

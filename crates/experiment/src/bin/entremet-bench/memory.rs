@@ -121,7 +121,7 @@ fn connections(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let server = start(setup, 1)?;
     let (alive, each) = hold(&server, &identity("tenant0"))?;
     drop(server);
-    let redis = Server::redis(setup.server_core)?;
+    let redis = Server::redis(setup.server_core, &[])?;
     let (redis_alive, redis_each) = hold(&redis, &Identity::default())?;
     let sides = format!("entremet {each:.1} KiB; redis {redis_each:.1} KiB");
     let row = Row::new("idle connection, KiB", Bound::AtMost(20.0), vec![each]);

@@ -30,7 +30,7 @@ const TWO_CORES: Case = ("GET P=1, 2 cores", GETS, 1, 1.6);
 const CACHE_MIB: u64 = 512;
 
 pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
-    let redis = Server::redis(setup.server_core)?;
+    let redis = Server::redis(setup.server_core, &[])?;
     fill(setup, &redis, &streams(true, GETS, 1))?;
     let wanted: Vec<&Case> = ONE_CORE.iter().filter(|case| rows.wants(case.0)).collect();
     if !wanted.is_empty() {

@@ -1,0 +1,110 @@
+//! One server's life: it starts, is loaded, and ends.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use toml::Table;
+use workload::WorkloadError;
+
+use super::Runner;
+use crate::error::ExperimentError;
+use crate::measure::figure::Figure;
+use crate::observed::{Observed, ServerUse};
+use crate::server::watch::Watch;
+use crate::server::{config, Launch, Server};
+use crate::spec::merge::lay_over;
+use crate::way::{self, Way};
+
+impl Runner<'_> {
+    /// Plays a scenario on a server of its own.
+    pub(super) fn serve(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
+        match Way::of(scenario) {
+            Way::Redis => self.by_redis(scenario, label),
+            _ => self.by_entremet(scenario, label),
+        }
+    }
+
+    /// On a redis-server. It has no tenants: they are its users, with keys of their own.
+    fn by_redis(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
+        let core = self.places.server.first().copied().unwrap_or_default();
+        let tenants = config::tenants(scenario).into_iter();
+        let users: Vec<String> = tenants.map(|(name, ..)| name).collect();
+        let mut server = Server::redis(core, &users)?;
+        let (played, stop) = (way::without_server(scenario), self.setup.stop);
+        let played = (self.setup.player).play(&played, server.address, stop, &mut |_| {});
+        self.observed(&mut server, played, label)
+    }
+
+    fn by_entremet(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
+        let config = config::of_scenario(scenario);
+        let mut server = Server::entremet(&Launch {
+            label,
+            binary: self.setup.binary,
+            cores: &self.places.server,
+            config: &config,
+            data: None,
+        })?;
+        // Only where something is asked that the load does not know: looking takes its processor a little.
+        let asked = |figure| self.experiment.asks_for(figure);
+        let staged = config.get("device") != Some(&config::no_stage());
+        let watched = staged || Figure::OF_SERVERS.into_iter().any(asked);
+        let watch = server.admin.filter(|_| watched).map(Watch::begin);
+        let mut measuring = false;
+        let mut changed = scenario.clone();
+        let (mut to_come, mut refused) = (self.experiment.changes.iter().peekable(), None);
+        let at = &mut |at_s: f64| {
+            if at_s >= 0.0 && !std::mem::replace(&mut measuring, true) {
+                watch.iter().for_each(Watch::measure);
+            }
+            while let Some(change) = to_come.next_if(|change| change.at_s <= at_s) {
+                lay_over(&mut changed, &change.scenario);
+                refused = server.reconfigure(&config::of_scenario(&changed)).err();
+            }
+        };
+        let played = (self.setup.player).play(scenario, server.address, self.setup.stop, at);
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        let mut observed = self.observed(&mut server, played, label)?;
+        if let Some(watch) = watch {
+            let measured = Duration::try_from_secs_f64(observed.elapsed_s).unwrap_or_default();
+            let seen = watch.end(measured);
+            observed.figures.extend(seen.figures);
+            for tenant in &mut observed.tenants {
+                let name = &tenant.load.name;
+                tenant.cpu_per_s = seen.cpu_per_s.get(name).copied();
+                tenant.server_ms = seen.latencies.get(name).cloned().unwrap_or_default();
+            }
+        }
+        Ok(observed)
+    }
+
+    /// What a run observed, if the server came through it, with what the server used.
+    fn observed(
+        &self,
+        server: &mut Server,
+        played: Result<Observed, WorkloadError>,
+        label: &str,
+    ) -> Result<Observed, ExperimentError> {
+        if self.setup.stop.load(Ordering::Relaxed) {
+            return Err(ExperimentError::Interrupted);
+        }
+        let ended = match played {
+            Ok(_) => server.ended(),
+            Err(_) => server.ended_soon(),
+        };
+        if let Some(status) = ended {
+            let what = format!("the server ended during the load ({status})");
+            return Err(server.failed(what));
+        }
+        let mut observed = played.map_err(|source| ExperimentError::Load {
+            label: label.into(),
+            source,
+        })?;
+        observed.server = ServerUse {
+            cpu_s: server.cpu_s(),
+            resident_bytes: server.resident_bytes(),
+        };
+        Ok(observed)
+    }
+}
