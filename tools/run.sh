@@ -31,6 +31,6 @@ cat <<TEXT
 
    Dashboard: http://$admin/
 
->> Data is in $data. Ctrl-C ends the server.
+>> The program is $binary. Data is in $data. Ctrl-C ends the server.
 TEXT
 exec "$binary" serve --config tools/demo.toml --listen "$listen" --admin "$admin" --data "$data"
