@@ -71,17 +71,17 @@ pub enum Command {
 }
 
 const SERVE: &str = "\
-Prints one line with its addresses when it is ready. SIGTERM or SIGINT ends it in order: it finishes the
-requests under way (server.drain), a second signal ends it at once. SIGHUP reads the configuration again;
-one with errors is refused as a whole and the old one stays.
+Prints one line with its addresses when it is ready. SIGTERM or SIGINT shuts it down: it finishes the
+requests under way (server.drain); a second signal ends it at once. SIGHUP reads the configuration again.
+If that has errors, the server refuses all of it and keeps the old one.
 
 Examples:
   entremet serve --data /var/lib/entremet
   entremet serve --config entremet.toml --listen 127.0.0.1:0 --admin 127.0.0.1:0";
 
 const CHECK: &str = "\
-Finds everything that is wrong at once, with line and column. Exit status 1 if there is an error; warnings
-alone are no failure.
+Reports all errors and warnings at once, with line and column. The exit status is 1 if there is an error,
+and 0 if there are only warnings.
 
 Example:
   entremet check entremet.toml && kill -HUP \"$(pidof entremet)\"";
