@@ -23,7 +23,7 @@ pub enum EngineError {
         directory: PathBuf,
     },
     /// What lies at the data directory's path is not what this server opened when it started.
-    #[error("the data directory {} is no longer the one that this server started with: it was moved, replaced or unmounted. Put it back, or start the server anew; databases that are open go on", directory.display())]
+    #[error("the data directory {} is no longer the one that this server started with: it was moved, replaced or unmounted. Put it back, or restart the server; databases that are already open remain usable", directory.display())]
     Moved {
         /// The data directory.
         directory: PathBuf,
@@ -47,7 +47,7 @@ pub enum EngineError {
         reason: &'static str,
     },
     /// A tenant's database does not open: damaged or unreadable files.
-    #[error("the database of tenant \"{tenant}\" in {} does not open: {message}; other tenants are not touched; if a file is damaged or missing, restore that directory from a backup, or move it away to start this tenant empty", directory.display())]
+    #[error("the database of tenant \"{tenant}\" in {} does not open: {message}; other tenants are not affected; if a file is damaged or missing, restore that directory from a backup, or move it away to start this tenant empty", directory.display())]
     Open {
         /// The tenant.
         tenant: String,
@@ -57,7 +57,7 @@ pub enum EngineError {
         message: String,
     },
     /// A tenant's log is damaged before its end: what is behind the damage would be lost.
-    #[error("the log of tenant \"{tenant}\" is damaged: {} at byte {at}: {what}, and writes that were acknowledged are missing there. Other tenants are not touched. Restore the tenant's directory from a backup; or create the empty file {} to keep everything before the damage and give up what is behind it, which is then tried within half a minute (a copy of the damaged logs stays in damaged-logs)", file.display(), consent.display())]
+    #[error("the log of tenant \"{tenant}\" is damaged: {} at byte {at}: {what}, and acknowledged writes are missing there. Other tenants are not affected. Restore the tenant's directory from a backup; or create the empty file {} to keep everything before the damage and give up what is behind it: the server finds that file within half a minute, and keeps a copy of the damaged logs in damaged-logs", file.display(), consent.display())]
     Log {
         /// The tenant.
         tenant: String,
@@ -71,7 +71,7 @@ pub enum EngineError {
         consent: PathBuf,
     },
     /// Writes of this tenant cannot be made durable; they are refused until a retry succeeds.
-    #[error("MISCONF Errors writing to the data directory {}: {message}. Commands that may modify the data set are refused until writing works again, which is tried again and again. Free some space or repair the disk; reads go on", directory.display())]
+    #[error("MISCONF Errors writing to the data directory {}: {message}. Commands that may modify the data set are refused until writing works again; the server keeps trying. Free some space or repair the disk; reads go on", directory.display())]
     Write {
         /// The tenant's directory.
         directory: PathBuf,
@@ -96,13 +96,13 @@ pub enum EngineError {
     #[error("the reply is too large to be held in memory")]
     Large,
     /// A command would work with more memory than it may.
-    #[error("the command would work with more than {bytes_max} bytes of memory (server.max_command_memory), and changed nothing: ask for less at a time")]
+    #[error("the command needs more than {bytes_max} bytes of memory (server.max_command_memory). It changed nothing: ask for less at a time")]
     Work {
         /// What it may.
         bytes_max: u64,
     },
     /// A command would work with more memory than its tenant has left for that.
-    #[error("the command needs more memory than this tenant has left for its requests (request_memory), and changed nothing: try again later, or ask for less at a time")]
+    #[error("the command needs more memory than this tenant has left for its requests (request_memory). It changed nothing: try again later, or ask for less at a time")]
     Memory,
     /// There is no room in the tenant's log: [`crate::Keyspace::wait_room`], and run it again.
     #[error("the tenant's log is full")]
@@ -129,7 +129,7 @@ impl EngineError {
             _ if operator => format!("ERR {self}"),
             EngineError::Write { message, .. } => format!(
                 "MISCONF Errors writing to the data directory: {}. Commands that may modify the data set are refused until \
-                 writing works again, which is tried again and again; reads go on. The server's log names the file",
+                 writing works again; the server keeps trying, and reads go on. The server's log names the file",
                 cause(message)
             ),
             EngineError::Read { message, .. } => format!(

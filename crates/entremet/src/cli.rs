@@ -71,9 +71,9 @@ pub enum Command {
 }
 
 const SERVE: &str = "\
-Prints one line with its addresses when it is ready. SIGTERM or SIGINT ends it in order: it finishes the
-requests under way (server.drain), a second signal ends it at once. SIGHUP reads the configuration again;
-one with errors is refused as a whole and the old one stays.
+Prints one line with its addresses when it is ready. SIGTERM or SIGINT shuts it down: it finishes the
+requests under way (server.drain); a second signal ends it at once. SIGHUP reads the configuration again.
+If that has errors, the server refuses all of it and keeps the old one.
 
 After its first start in a data directory it measures the disk for some seconds, in the background, so that I/O can be
 shared by tenant, and keeps the result there (device.toml). docs/reference/device.md tells more.
@@ -83,9 +83,9 @@ Examples:
   entremet serve --config entremet.toml --listen 127.0.0.1:0 --admin 127.0.0.1:0";
 
 const CHECK: &str = "\
-Finds everything that is wrong at once, with line and column. Exit status 1 if there is an error; warnings
-alone are no failure. Files that it names are read as `entremet serve` reads them: certificates, a token, a profile of
-the disk, also the one that a server keeps in its data directory.
+Reports all errors and warnings at once, with line and column. The exit status is 1 if there is an error,
+and 0 if there are only warnings. It reads the files that the configuration names as `entremet serve` does:
+certificates, a token, a profile of the disk, and the profile that a server keeps in its data directory.
 
 Example:
   entremet check entremet.toml && kill -HUP \"$(pidof entremet)\"";

@@ -48,11 +48,11 @@ pub struct ExperimentArgs {
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 
-    /// A few seconds each: for a first look, not for every verdict
+    /// Run each for a few seconds only: a first look, too short for some verdicts
     #[arg(long)]
     pub quick: bool,
 
-    /// Of one experiment, only the runs of this variant and point; either may be left out
+    /// Run only this variant and this point of one experiment; either may be left out
     #[arg(long, value_name = "VARIANT/POINT")]
     pub only: Option<String>,
 
@@ -60,7 +60,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeats: Option<u16>,
 
-    /// On the disk that `entremet calibrate` measured in FILE, in the place of an emulated one; data lies in the temporary
+    /// Use the disk that `entremet calibrate` measured in FILE instead of an emulated one; data lies in the temporary
     /// directory (TMPDIR), which must be on that disk
     #[arg(long, value_name = "FILE")]
     pub device: Option<PathBuf>,

@@ -11,7 +11,7 @@
 //! * [`dispatch`] is what a core asks "who is next?". It composes
 //!   * `fairness`: rounds in virtual time, charges by dominant resource, lottery, arrival order;
 //!   * `rate`: reservation, limit and contract as tags;
-//!   * `permits`: how much may be outstanding, and what of it is kept for whom;
+//!   * `permits`: how much may be outstanding, and how much of it is kept for whom;
 //!
 //!   which know nothing of each other.
 //! * [`promise`] says what a tenant's promise comes to at each stage;
@@ -19,15 +19,16 @@
 //! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
 //! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised requests into VOPs;
-//! * [`device`] is a device that is not there: when would a hard disk, when would an SSD be done;
+//! * [`device`] emulates a hard disk or an SSD: it says when an I/O would be done;
 //! * [`login`] says whose password is checked next;
 //! * [`seats`] says who may hold a connection;
-//! * [`memory`] says who has how much of the block cache and the write buffers;
+//! * [`memory`] divides the caches and the write buffers among tenants;
 //! * [`stall`] says how long writes pause so that a database never stalls them;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
 //! * [`balance`] says which connections should move to another core;
-//! * [`words`] are what people write for what they choose.
+//! * [`words`] has the names that people write for choices;
+//! * [`generator`] draws reproducible numbers.
 //!
 //! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
 //! dispatch, in docs/decisions/0004-core-owned-dispatch.md.

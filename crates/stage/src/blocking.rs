@@ -4,10 +4,9 @@
 //! device defeat scheduling. So the stage is behind a mutex, held for a decision (some hundred nanoseconds beside
 //! I/Os of ten microseconds and more).
 //!
-//! Whoever can be granted at once is: it takes its permit under the same lock in which it asked, and neither
-//! parks nor wakes anybody. That is every caller while permits are free, and a principal in credit even when others
-//! wait. The rest park, and the thread that gives a permit back grants it to whoever the policy
-//! names and wakes that one thread.
+//! A caller that can be granted at once takes its permit under the lock under which it asked, and neither parks nor
+//! wakes anybody. While permits are free this is every caller; when others wait it is a principal in credit. The rest
+//! park. The thread that gives a permit back grants it to whoever the policy names, and wakes that one thread.
 
 use crate::stage::{Next, Stage};
 use crate::{
