@@ -7,6 +7,7 @@
 //! A data command does not know on which thread it runs, nor whether it has run before: when the engine stops it, its
 //! reply is taken back and the same call is made again. It checks everything before it changes anything.
 
+mod arguments;
 mod call;
 mod collection;
 mod cursors;
@@ -20,6 +21,7 @@ mod keyspec;
 mod long_double;
 mod number;
 mod random;
+mod rdb;
 mod session;
 mod sorted_sets;
 mod spec;

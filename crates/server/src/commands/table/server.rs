@@ -17,7 +17,7 @@ use super::shapes::{
 pub(super) const SERVER: &[Spec] = &[
     container("function", Scripting, FUNCTION, "7.0.0",  "Commands about functions, of which there are none."),
     report("info", -1, Server, ANYTIME, Info)
-        .doc("1.0.0", "O(1)", "[section [section ...]]",
+        .doc("1.0.0", "O(1)", "[section ...]",
              "Describes the server as far as it is the tenant’s business.")
         .categories(&["@dangerous"])
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]),
