@@ -31,6 +31,13 @@ const DEVIATIONS: &str = "\
 - **`ZRANGEBYLEX` and its kin** on sets whose members differ in score go by name alone; Redis leaves that case open.
 - **Ranks.** There is no index of ranks: `ZRANK`, and `ZRANGE` by rank, walk from the nearer end where they can.
 - **`OBJECT ENCODING`** names what Redis's defaults would choose by length; `OBJECT IDLETIME` is 0, `OBJECT FREQ` is refused.
+- **`INFO`** is about the tenant that asks. `used_memory` is its caches, write buffers, and requests; `used_memory_rss` is the same. `expires` and
+  `avg_ttl` are counted over the first 100,000 keys. `instantaneous_ops_per_sec` is of the last whole five seconds.
+- **`SAVE`, `BGSAVE`.** Writes are in the tenant's log when they are answered. Either command has the log synced to the disk, whatever the tenant's
+  `sync` is, and is answered then; neither runs in a transaction. `LASTSAVE` and `rdb_last_save_time` tell of the last sync, whoever asked for it, and
+  `rdb_changes_since_last_save` counts the writes that a power cut could take.
+- **`WAIT`** returns 0 at once: there is no replica to wait for.
+- **`MEMORY DOCTOR`, `LATENCY DOCTOR`** tell of the tenant's own memory, and where the time of its requests went (`ENTREMET EXPLAIN`).
 - **`DUMP`** writes the plainest form that a type has in the format of Redis 7.0, without compression. **`RESTORE`** reads strings, hashes and sorted
   sets of Redis 4.0 to 7.4, compressed, and as ziplist or listpack, too. It refuses other types, sets `IDLETIME` and `FREQ` aside, and lets the last
   of two equal fields win, where Redis calls that damaged.
@@ -67,10 +74,10 @@ These get Redis's own error for an unknown command, or the error named here.
 | `MIGRATE` | the server opens no connections on a client's word: `DUMP` here and `RESTORE` there |
 | `SELECT` other than 0, `MOVE`, `SWAPDB`, `COPY … DB` other than 0 | a tenant has one keyspace; use a tenant for each |
 | `CLIENT TRACKING ON`, `CLIENT CACHING` | a cache that is not told of every change goes stale |
-| `CLIENT PAUSE`, `UNPAUSE`, `UNBLOCK` | shares and limits do this for a tenant |
-| `WAIT`, `REPLICAOF`, `PSYNC`, `FAILOVER`, `ROLE` | there is no replication on one node |
-| `SAVE`, `BGSAVE`, `BGREWRITEAOF`, `LASTSAVE` | the storage engine writes its log and its files by itself |
-| `MONITOR`, `DEBUG`, `MODULE`, `ACL SETUSER`, … | tenants are managed with `ENTREMET TENANT` |
+| `CLIENT PAUSE`, `UNPAUSE` | shares and limits do this for a tenant |
+| `REPLICAOF`, `PSYNC`, `FAILOVER` | there is no replication on one node |
+| `BGREWRITEAOF` | the storage engine writes its log and its files by itself |
+| `MONITOR`, `DEBUG`, `MODULE LOAD`, `ACL SETUSER`, … | tenants are managed with `ENTREMET TENANT` |
 | `OBJECT FREQ` | answers the error of a Redis without an LFU policy |
 ";
 

@@ -36,7 +36,7 @@ pub use glob::{glob_matches, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 pub use keyspec::{Find, KeySpec};
 pub use session::{
     AclCommand, ClientCommand, ClusterCommand, ConfigCommand, EntremetCommand, LatencyCommand,
-    SessionCommand, SlowlogCommand,
+    MemoryCommand, SessionCommand, SlowlogCommand,
 };
 pub use spec::{Flags, Group, Handler, Spec};
 pub use table::{all, lookup};

@@ -73,6 +73,8 @@ pub struct Tenant {
     pub refusals: Seldom,
     /// Connections that it was refused since the start.
     pub refused: AtomicU64,
+    /// Connections that came to speak for it since the start.
+    pub received: AtomicU64,
     /// Connections by core, so that a new one goes where the tenant has fewest.
     connections: Box<[AtomicU32]>,
     /// Its data, once somebody has asked for it.
@@ -108,6 +110,7 @@ impl Tenant {
             faults: Seldom::default(),
             refusals: Seldom::default(),
             refused: AtomicU64::new(0),
+            received: AtomicU64::new(0),
             connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
             keyspace: OnceLock::new(),
             keys: KeyCount::default(),

@@ -71,4 +71,6 @@ const CLIENT: &[Spec] = &[
         .doc("6.0.0", "O(1)", "ON | OFF", "ON is refused: there is no client-side caching."),
     session("client|trackinginfo",  2, Connection, BY_CLIENT,   Client(ClientCommand::Trackinginfo))
         .doc("6.2.0", "O(1)", "", "Tells that tracking is off."),
+    session("client|unblock",      -3, Connection, BY_OPERATOR, Client(ClientCommand::Unblock))
+        .doc("5.0.0", "O(1)", "client-id [TIMEOUT | ERROR]", "Returns 0: no command blocks."),
 ];

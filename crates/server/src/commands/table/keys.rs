@@ -3,13 +3,15 @@
 use telemetry::Class::{Get, Multiget, Put};
 
 use crate::commands::keyspec::{one, rest, DELETE, INSERT, OVERWRITE, PROBE, READ, TAKE, UPDATE};
+use crate::commands::session::MemoryCommand;
+use crate::commands::session::SessionCommand::Memory;
 use crate::commands::spec::Group::{Generic, Server};
-use crate::commands::spec::Spec;
+use crate::commands::spec::{Flags, Spec};
 use crate::commands::{keys, keyspace};
 
 use super::shapes::{
-    container, data, help, keyspace_reader, keyspace_writer, ALL_SHARDS, GROWS, READS,
-    READS_FAST, SUM_OF_SHARDS, VARIES, WRITES, WRITES_FAST,
+    container, data, help, keyspace_reader, keyspace_writer, report, ALL_SHARDS, GROWS, READS,
+    READS_FAST, SUM_OF_SHARDS, VARIES, VARIES_BY_NODE, WRITES, WRITES_FAST,
 };
 
 /// Commands on keys of any type and on whole keyspaces.
@@ -103,7 +105,13 @@ const OBJECT: &[Spec] = &[
 
 #[rustfmt::skip]
 const MEMORY: &[Spec] = &[
+    report("memory|doctor",       2, Server, Flags::NONE, Memory(MemoryCommand::Doctor))
+        .doc("4.0.0", "O(1)", "", "Tells of problems with the tenant’s memory.").tips(VARIES_BY_NODE),
     help("memory|help", Server, "4.0.0", "Lists the subcommands of MEMORY."),
+    report("memory|malloc-stats", 2, Server, Flags::NONE, Memory(MemoryCommand::MallocStats))
+        .doc("4.0.0", "O(1)", "", "Says that the allocator is not told of by tenant.").tips(VARIES_BY_NODE),
+    report("memory|stats",        2, Server, Flags::NONE, Memory(MemoryCommand::Stats))
+        .doc("4.0.0", "O(1)", "", "Tells what the tenant’s memory is used for.").tips(VARIES_BY_NODE),
     data("memory|usage", -3, Server, READS, Get, &[one(PROBE, 2)], keys::memory_usage)
         .doc("4.0.0", "O(samples)", "key [SAMPLES count]", "Estimates the bytes that a key takes."),
 ];

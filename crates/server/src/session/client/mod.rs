@@ -46,6 +46,7 @@ pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
         }
         ClientCommand::Tracking => tracking(visit),
         ClientCommand::Trackinginfo => trackinginfo(visit),
+        ClientCommand::Unblock => unblock(visit),
     }
 }
 
@@ -134,6 +135,18 @@ fn tracking(visit: &mut Visit<'_>) {
         }
         Some(false) if visit.args.len() == 3 => visit.reply().ok(),
         _ => visit.syntax_error(),
+    }
+}
+
+/// No command blocks, so nobody is to be let go.
+fn unblock(visit: &mut Visit<'_>) {
+    let by = ["TIMEOUT", "ERROR"];
+    let known =
+        visit.args.len() == 3 || visit.args.len() == 4 && by.iter().any(|word| visit.is(3, word));
+    match visit.int(2) {
+        _ if !known => visit.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+        None => visit.error("ERR value is not an integer or out of range"),
+        Some(_) => visit.reply().int(0),
     }
 }
 
