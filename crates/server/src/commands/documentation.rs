@@ -36,6 +36,8 @@ const DEVIATIONS: &str = "\
 - **`SAVE`, `BGSAVE`.** Writes are in the tenant's log when they are answered. Either command has the log synced to the disk, whatever the tenant's
   `sync` is, and is answered then; neither runs in a transaction. `LASTSAVE` and `rdb_last_save_time` tell of the last sync, whoever asked for it, and
   `rdb_changes_since_last_save` counts the writes that a power cut could take.
+- **`CLIENT PAUSE`** holds back commands of the tenant that says so, and of nobody else; `CLIENT UNPAUSE` always runs. Of a connection that is held back
+  the server keeps its request and a chunk of what it sent behind it, counted to its tenant. When the server ends, pauses do.
 - **`WAIT`** returns 0 at once: there is no replica to wait for.
 - **`MEMORY DOCTOR`, `LATENCY DOCTOR`** tell of the tenant's own memory, and where the time of its requests went (`ENTREMET EXPLAIN`).
 - **`DUMP`** writes the plainest form that a type has in the format of Redis 7.0, without compression. **`RESTORE`** reads strings, hashes and sorted
@@ -74,7 +76,6 @@ These get Redis's own error for an unknown command, or the error named here.
 | `MIGRATE` | the server opens no connections on a client's word: `DUMP` here and `RESTORE` there |
 | `SELECT` other than 0, `MOVE`, `SWAPDB`, `COPY … DB` other than 0 | a tenant has one keyspace; use a tenant for each |
 | `CLIENT TRACKING ON`, `CLIENT CACHING` | a cache that is not told of every change goes stale |
-| `CLIENT PAUSE`, `UNPAUSE` | shares and limits do this for a tenant |
 | `REPLICAOF`, `PSYNC`, `FAILOVER` | there is no replication on one node |
 | `BGREWRITEAOF` | the storage engine writes its log and its files by itself |
 | `MONITOR`, `DEBUG`, `MODULE LOAD`, `ACL SETUSER`, … | tenants are managed with `ENTREMET TENANT` |

@@ -61,12 +61,14 @@ pub enum ClientCommand {
     List,
     NoEvict,
     NoTouch,
+    Pause,
     Reply,
     Setinfo,
     Setname,
     Tracking,
     Trackinginfo,
     Unblock,
+    Unpause,
 }
 
 /// `CLUSTER …`

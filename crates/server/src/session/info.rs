@@ -6,6 +6,7 @@
 //! draw, and of which there is nothing here (replicas, scripts, evictions), are 0.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use engine::KeyspaceStats;
@@ -148,6 +149,9 @@ fn clients(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("cluster_connections", 0);
     let connections_max = facts.shared.house.connections_max(facts.tenant.id);
     lines.line("maxclients", connections_max);
+    // No command blocks; those wait that a pause of the tenant's own holds back.
+    let paused = facts.tenant.pause.waiting.load(Ordering::Relaxed);
+    lines.line("blocked_clients", paused);
     lines.fixed(&[("tracking_clients", "0"), ("clients_in_timeout_table", "0")]);
 }
 
@@ -168,7 +172,6 @@ fn memory(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("mem_clients_normal", facts.tenant.budget.held());
     lines.line("mem_aof_buffer", stored.pending_bytes);
     lines.fixed(&[
-        ("blocked_clients", "0"),
         ("mem_fragmentation_ratio", "1.00"),
         ("mem_clients_slaves", "0"),
         ("mem_replication_backlog", "0"),

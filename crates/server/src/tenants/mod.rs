@@ -14,6 +14,7 @@ mod keys;
 mod memory;
 mod overlay;
 mod password;
+mod pause;
 mod peer;
 mod registry;
 mod settings;
@@ -40,6 +41,7 @@ pub use house::{Hold, House};
 pub use keys::KeyCount;
 pub use memory::{Allotments, MEMORIES};
 pub use password::{Gate, Password, Plain, Quick};
+pub use pause::Pause;
 pub use peer::Peer;
 pub use registry::{Registry, RegistryError};
 pub use settings::{Limit, Settings, Slo, TenantSpec};
@@ -93,6 +95,8 @@ pub struct Tenant {
     pub budget: Arc<Budget>,
     /// Its commands that run apart.
     pub apart: Seats,
+    /// What it has paused.
+    pub pause: Pause,
     /// Positions of its unfinished `SCAN`s.
     pub cursors: ScanCursors,
 }
@@ -120,6 +124,7 @@ impl Tenant {
             calls: CommandStats::new(cores),
             budget: Arc::new(Budget::new(pool)),
             apart: Seats::default(),
+            pause: Pause::default(),
             cursors: ScanCursors::default(),
         }
     }

@@ -61,6 +61,9 @@ const CLIENT: &[Spec] = &[
         .doc("7.0.0", "O(1)", "ON | OFF", "Accepted; connections are not evicted."),
     session("client|no-touch",      3, Connection, BY_CLIENT,   Client(ClientCommand::NoTouch))
         .doc("7.2.0", "O(1)", "ON | OFF", "Accepted; reads do not keep keys alive."),
+    session("client|pause",        -3, Connection, BY_OPERATOR, Client(ClientCommand::Pause))
+        .doc("3.0.0", "O(1)", "timeout [WRITE | ALL]",
+             "Holds back the tenant’s commands, or those that write, for so many milliseconds."),
     session("client|reply",         3, Connection, BY_CLIENT,   Client(ClientCommand::Reply))
         .doc("3.2.0", "O(1)", "ON | OFF | SKIP", "Chooses whether commands are answered."),
     session("client|setinfo",       4, Connection, BY_CLIENT,   Client(ClientCommand::Setinfo))
@@ -73,4 +76,6 @@ const CLIENT: &[Spec] = &[
         .doc("6.2.0", "O(1)", "", "Tells that tracking is off."),
     session("client|unblock",      -3, Connection, BY_OPERATOR, Client(ClientCommand::Unblock))
         .doc("5.0.0", "O(1)", "client-id [TIMEOUT | ERROR]", "Returns 0: no command blocks."),
+    session("client|unpause",       2, Connection, BY_OPERATOR, Client(ClientCommand::Unpause))
+        .doc("6.2.0", "O(tenant’s connections)", "", "Ends a pause."),
 ];
