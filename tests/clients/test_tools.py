@@ -64,6 +64,44 @@ def test_redis_cli_session(server):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_redis_cli_stat(server):
+    """Each figure is a number of this tenant's: keys, memory, clients, blocked ones, requests and how many more, connections."""
+    with server.wire(ALPHA) as wire:
+        wire.ask("FLUSHDB")
+        wire.ask("MSET", "a", "1", "b", "2", "c", "3")
+    command = ["redis-cli", *login(server), "--no-auth-warning", "--stat", "-i", "0.1"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        rows = [process.stdout.readline().decode() for _ in range(5)]
+    finally:
+        process.kill()
+        process.wait()
+    figures = [re.fullmatch(r"(\d+) +(\S+[BKMG]) +(\d+) +(\d+) +(\d+) \(\+(\d+)\) +(\d+) *", row.strip()) for row in rows[2:]]
+    assert all(figures), rows
+    keys, _, clients, blocked, requests, _, connections = figures[-1].groups()
+    assert (keys, blocked) == ("3", "0") and int(clients) >= 1 and int(requests) >= 2 and 1 <= int(connections) < 10_000, rows
+
+
+@pytest.mark.parametrize("way", ["--bigkeys", "--memkeys"])
+def test_redis_cli_looks_for_large_keys(server, way):
+    with server.wire(ALPHA) as wire:
+        wire.ask("FLUSHDB")
+        wire.ask("SET", "small", "v")
+        wire.ask("SET", "large", "v" * 5_000)
+        wire.ask("HSET", "hash", "f", "v")
+    done = call("redis-cli", *login(server), "--no-auth-warning", way)
+    said = done.stdout.decode()
+    assert done.returncode == 0 and "Sampled 3 keys in the keyspace!" in said and '"large"' in said, said
+
+
+def test_redis_cli_help_shows_arguments(server):
+    """It is made of COMMAND DOCS, as are the hints behind the prompt."""
+    said = call("redis-cli", *login(server), "--no-auth-warning", "HELP", "SET").stdout.decode()
+    assert "key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]" in said, said
+    said = call("redis-cli", *login(server), "--no-auth-warning", "HELP", "ZADD").stdout.decode()
+    assert "score member [score member ...]" in said, said
+
+
 @contextmanager
 def exporter(server, *options):
     """redis_exporter, logged in as alpha; yields the port of its metrics."""

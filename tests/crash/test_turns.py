@@ -14,6 +14,7 @@ import urllib.request
 import pytest
 from bystander import Bystander
 
+from harness.dump import compressed, length, signed, string
 from harness.resp import ServerError, encode
 from harness.server import BETA, Tenant
 from harness.waiting import eventually
@@ -37,6 +38,12 @@ PAIRS = [word for number in NUMBERS[: WORDS // 2] for word in (number, f"m{numbe
 LARGE = b"x" * BYTES
 # There is room for what APPEND and SETRANGE add.
 STOCKED_BYTES = BYTES - 1_024
+# Dumps: of a long string, of a hash of many fields, and of one that is some kilobytes until it is written out.
+DUMPS = [
+    signed(b"\x00" + string(LARGE)),
+    signed(b"\x04" + length(len(PAIRS) // 2) + b"".join(string(word.encode()) for word in PAIRS)),
+    signed(b"\x00" + compressed(BYTES // 264)),
+]
 ALL_SCORES, ALL_NAMES = ("-inf", "+inf"), ("-", "+")
 UNTIL_THE_END = ("0", "-1")
 
@@ -51,6 +58,15 @@ FORMS = {
     "bitcount": [("string",), ("string", *UNTIL_THE_END, "BIT")],
     "bitpos": [("string", "1"), ("string", "0", *UNTIL_THE_END)],
     "setbit": [("string", "7", "1"), ("string", str(BYTES * 8 - 1), "1")],
+    "bitfield": [
+        ("string", *["INCRBY", "u8", "#7", "1"] * (WORDS // 4)),
+        ("string", *(word for place in range(WORDS // 3) for word in ("GET", "i64", str(place * (BYTES * 8 // WORDS))))),
+        ("string", *(word for place in range(30) for word in ("SET", "u63", str(place * (BYTES // 4)), "1"))),
+        ("new", "SET", "i64", str(STOCKED_BYTES * 8), "-1"),
+    ],
+    "bitfield_ro": [("string", *(word for place in range(40) for word in ("GET", "u63", str(place * (BYTES // 8)))))],
+    "dump": [("string",), ("hash",), ("zset",)],
+    "restore": [("to", "0", dump, "REPLACE") for dump in DUMPS],
     "getbit": [("string", str(BYTES * 8 - 1))],
     "copy": [("string", "to", "REPLACE"), ("hash", "to", "REPLACE"), ("zset", "to", "REPLACE")],
     "keys": [("*",), ("*a*b*c*d*e*f*g",), (b"*a" * 2_000,)],
@@ -68,6 +84,7 @@ FORMS = {
     "zinterstore": [("to", "2", "zset", "zset2"), ("to", str(WORDS), *NUMBERS)],
     "zunion": [("2", "zset", "zset2"), (str(WORDS), *NUMBERS), (str(WORDS), *["zset"] * WORDS)],
     "zunionstore": [("to", "2", "zset", "zset2"), ("to", str(WORDS), *NUMBERS)],
+    "zmpop": [("1", "zset", "MIN", "COUNT", "1000000"), (str(WORDS), *NUMBERS, "MAX"), (str(WORDS), *["zset2"] * WORDS, "MIN")],
     "zpopmax": [("zset", "1000000")],
     "zpopmin": [("zset", "1000000")],
     "zadd": [("zset", *PAIRS), ("zset", "1", LARGE), ("zset", "INCR", "1", "m1")],

@@ -55,6 +55,6 @@ pub use options::{
 pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
 pub use types::{
-    Blocks, Committed, Entry, Expired, Header, Keys, Kind, Lookups, Object, Order, Outcome, Page,
-    Seq, Stop, Table, Text, Waiter,
+    Blocks, Census, Committed, Entry, Expired, Header, Keys, Kind, Lookups, Object, Order, Outcome,
+    Page, Seq, Stop, Table, Text, Waiter,
 };

@@ -172,14 +172,13 @@ pub(crate) fn decode(value: &[u8]) -> Option<Entry> {
     })
 }
 
-/// Whether an object record counts as present at `now_ms`, without looking at its value.
-pub(crate) fn is_live(value: &[u8], now_ms: u64) -> bool {
-    match value.split_first() {
-        Some((flags, mut rest)) if flags & FLAG_EXPIRES != 0 => {
-            take_u64(&mut rest).is_some_and(|at| at > now_ms)
-        }
-        Some(_) => true,
-        None => false,
+/// When an object expires, in ms since the Unix epoch, without a look at its value; `u64::MAX`: never. `None`: the record
+/// is damaged.
+pub(crate) fn expires_at(value: &[u8]) -> Option<u64> {
+    let (flags, mut rest) = value.split_first()?;
+    match flags & FLAG_EXPIRES {
+        0 => Some(u64::MAX),
+        _ => take_u64(&mut rest),
     }
 }
 

@@ -258,6 +258,17 @@ pub struct Expired {
     pub full: bool,
 }
 
+/// The live keys of a keyspace in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// All of them.
+    pub keys: u64,
+    /// Those that expire.
+    pub expiring: u64,
+    /// When these expire on the average, ms since the Unix epoch; 0: none does.
+    pub expire_at_ms_mean: u64,
+}
+
 /// Keys that a command looked up, by what came of it; expired ones are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lookups {

@@ -158,6 +158,15 @@ impl Registry {
         recent
     }
 
+    /// What a tenant spent per second between the last two calls of [`Registry::turn`]; nothing before the second one.
+    pub fn last_turn(&self, tenant: &str) -> Recent {
+        let window = self.window.lock();
+        let usage = |reading: &Reading| reading.usage.get(tenant).copied().unwrap_or_default();
+        let span_ns = window.newer.at_ns.saturating_sub(window.older.at_ns);
+        let spent = usage(&window.newer).since(&usage(&window.older));
+        Recent::over(&spent, span_ns.max(1))
+    }
+
     fn read(&self, at_ns: u64) -> Reading {
         let usages = self.usages().into_iter();
         Reading {

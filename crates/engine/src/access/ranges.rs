@@ -10,7 +10,7 @@ use crate::files::rocks::Db;
 use crate::keyspace::latch::Held;
 use crate::meter::Meter;
 use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
-use crate::{Blocks, Entry, Order, Page, Stop, Table};
+use crate::{Blocks, Census, Entry, Order, Page, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
 use std::cmp::Ordering;
@@ -219,23 +219,48 @@ impl Access<'_> {
     /// # Errors
     /// See [`Access`]. As [`Access::keys`], not in phase 1.
     pub fn estimate_keys(&mut self) -> Result<u64, Stop> {
+        self.census().map(|census| census.keys)
+    }
+
+    /// Counts the live keys and those of them that expire: exact up to 100,000 keys. Beyond, RocksDB estimates the keys,
+    /// and as many of them are said to expire as of the first 100,000 in byte order.
+    ///
+    /// # Errors
+    /// As [`Access::estimate_keys`].
+    pub fn census(&mut self) -> Result<Census, Stop> {
         let head = RawKey::from_slice(&[OBJECT]);
         let end = RawKey::from_slice(&[OBJECT + 1]);
         let span = Span::new(head, end, (Bound::Unbounded, Bound::Unbounded), Order::Up);
         let now_ms = self.now_ms();
-        let mut count = 0;
+        let (mut count, mut expiring, mut ends_ms) = (0, 0, 0u128);
         self.objects(&span, Blocks::Pass, &mut |_, value| {
-            count += u64::from(record::is_live(value, now_ms));
+            match record::expires_at(value) {
+                Some(u64::MAX) => count += 1,
+                Some(at_ms) if at_ms > now_ms => {
+                    count += 1;
+                    expiring += 1;
+                    ends_ms += u128::from(at_ms);
+                }
+                _ => {}
+            }
             Ok(count < COUNTED_KEYS_MAX)
         })?;
+        let mean_ms = ends_ms / u128::from(expiring.max(1));
+        let census = Census {
+            keys: count,
+            expiring,
+            expire_at_ms_mean: u64::try_from(mean_ms).unwrap_or(u64::MAX),
+        };
         if count < COUNTED_KEYS_MAX {
-            return Ok(count);
+            return Ok(census);
         }
-        Ok(self
-            .keyspace
-            .db()?
-            .property("rocksdb.estimate-num-keys")
-            .max(count))
+        let estimate = self.keyspace.db()?.property("rocksdb.estimate-num-keys");
+        let keys = estimate.max(count);
+        Ok(Census {
+            keys,
+            expiring: (keys as f64 * expiring as f64 / count as f64) as u64,
+            ..census
+        })
     }
 
     /// Visits the objects of a span, this command's own writes included.

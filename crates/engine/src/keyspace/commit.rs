@@ -57,6 +57,11 @@ impl Keyspace {
             self.counters
                 .commit_cpu_ns
                 .fetch_add(used_ns, Ordering::Relaxed);
+            // Before anybody is told: whoever saves then must find it counted.
+            self.counters.committed(&batch);
+            if sync == Sync::Always {
+                self.counters.saved(self.counters.writes());
+            }
             self.publish(&batch, &db);
             if let Some(pause) = pause {
                 return self.commit_after(pause);
@@ -101,7 +106,6 @@ impl Keyspace {
             let gone = self.stripes[index].lock().release(batch.number);
             drop(gone);
         }
-        self.counters.committed(batch);
         if batch.clears {
             self.reclaim(db);
         }

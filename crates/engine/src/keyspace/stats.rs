@@ -5,7 +5,7 @@ use crate::log::batch::Batch;
 use crate::{Allotments, EngineError, Keyspace};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -19,6 +19,10 @@ pub(crate) struct Counters {
     pub commit_cpu_ns: AtomicU64,
     /// The log has records that no sync covered.
     pub unsynced: AtomicBool,
+    /// Writes that the last sync covered, and when it ended.
+    saved: Mutex<(u64, Option<Instant>)>,
+    /// Somebody asked for a sync and waits for it.
+    pub saving: AtomicBool,
     /// The tag of the newest of them.
     pub unsynced_tag: AtomicU8,
     /// A compaction of what was removed is queued.
@@ -33,6 +37,17 @@ impl Counters {
     /// Bytes committed.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Writes committed.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// The log is synced up to so many writes.
+    pub(crate) fn saved(&self, writes: u64) {
+        let mut saved = self.saved.lock();
+        *saved = (saved.0.max(writes), Some(Instant::now()));
     }
 
     pub(crate) fn committed(&self, batch: &Batch) {
@@ -84,6 +99,12 @@ pub struct KeyspaceStats {
     pub committed_bytes: u64,
     /// Times the log was synced to the disk.
     pub syncs: u64,
+    /// How long ago that was at last; `None`: not since the opening of the engine.
+    pub saved_ago: Option<Duration>,
+    /// Writes committed that no sync has covered: a power cut may take them.
+    pub unsaved_writes: u64,
+    /// Somebody waits for [`Keyspace::save`].
+    pub saving: bool,
     /// Times the log failed.
     pub failures: u64,
     /// RocksDB's estimate of the number of records (not keys: fields and index entries count).
@@ -117,6 +138,7 @@ impl Keyspace {
     /// The numbers now. Locks each shard for a moment.
     pub fn stats(&self) -> KeyspaceStats {
         let counters = &self.counters;
+        let (writes_saved, saved_at) = *counters.saved.lock();
         let (buffers, granted) = (&self.buffers, self.shared.memory.granted(self.id));
         let mut stats = KeyspaceStats {
             block_hits: buffers.hits.load(Ordering::Relaxed),
@@ -132,6 +154,9 @@ impl Keyspace {
             committed_writes: counters.writes.load(Ordering::Relaxed),
             committed_bytes: counters.bytes.load(Ordering::Relaxed),
             syncs: counters.syncs.load(Ordering::Relaxed),
+            saved_ago: saved_at.map(|at| at.elapsed()),
+            unsaved_writes: counters.writes().saturating_sub(writes_saved),
+            saving: counters.saving.load(Ordering::Relaxed),
             failures: counters.failures.load(Ordering::Relaxed),
             error: self.log.failure(),
             ..KeyspaceStats::default()

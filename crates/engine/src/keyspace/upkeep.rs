@@ -93,14 +93,49 @@ impl Keyspace {
             return;
         }
         let _tagged = tagged(Tag(self.counters.unsynced_tag.load(Ordering::Relaxed)));
-        self.counters.syncs.fetch_add(1, Ordering::Relaxed);
-        if let Err(error) = db.sync() {
-            let error = self.write_error(error.into_string());
-            // Refuse first, so that the committer runs out of work and leaves the log to us.
-            self.log.refuse(&error);
-            self.log.seize();
-            self.fail(&error);
+        // Who waits for it is told by the failure.
+        let _ = self.sync_now(&db);
+    }
+
+    fn sync_now(&self, db: &Db) -> Result<(), EngineError> {
+        let counters = &self.counters;
+        let writes = counters.writes();
+        counters.syncs.fetch_add(1, Ordering::Relaxed);
+        match db.sync() {
+            Ok(()) => {
+                counters.saved(writes);
+                Ok(())
+            }
+            Err(error) => {
+                let error = self.write_error(error.into_string());
+                // Refuse first, so that the committer runs out of work and leaves the log to us.
+                self.log.refuse(&error);
+                self.log.seize();
+                self.fail(&error);
+                Err(error)
+            }
         }
+    }
+
+    /// Has everything that was written before survive a power cut, whatever the durability. Blocks, for a commit and a
+    /// sync. `false`: somebody else does the same at this moment, and nothing was done.
+    ///
+    /// # Errors
+    /// Why writes failed, or the log.
+    pub fn save(&self) -> Result<bool, EngineError> {
+        let saving = &self.counters.saving;
+        if saving.swap(true, Ordering::AcqRel) {
+            return Ok(false);
+        }
+        let saved = self.wait_commit(self.last_seq()).and_then(|()| {
+            self.log.failure().map_or(Ok(()), Err)?;
+            let db = self.db()?;
+            // Before the sync: what is written meanwhile is not covered.
+            self.counters.unsynced.store(false, Ordering::Release);
+            self.sync_now(&db)
+        });
+        saving.store(false, Ordering::Release);
+        saved.map(|()| true)
     }
 
     fn retry(&self) {

@@ -31,6 +31,18 @@ const DEVIATIONS: &str = "\
 - **`ZRANGEBYLEX` and its kin** on sets whose members differ in score go by name alone; Redis leaves that case open.
 - **Ranks.** There is no index of ranks: `ZRANK`, and `ZRANGE` by rank, walk from the nearer end where they can.
 - **`OBJECT ENCODING`** names what Redis's defaults would choose by length; `OBJECT IDLETIME` is 0, `OBJECT FREQ` is refused.
+- **`INFO`** is about the tenant that asks. `used_memory` is its caches, write buffers, and requests; `used_memory_rss` is the same. `expires` and
+  `avg_ttl` are counted over the first 100,000 keys. `instantaneous_ops_per_sec` is of the last whole five seconds.
+- **`SAVE`, `BGSAVE`.** Writes are in the tenant's log when they are answered. Either command has the log synced to the disk, whatever the tenant's
+  `sync` is, and is answered then; neither runs in a transaction. `LASTSAVE` and `rdb_last_save_time` tell of the last sync, whoever asked for it, and
+  `rdb_changes_since_last_save` counts the writes that a power cut could take.
+- **`CLIENT PAUSE`** holds back commands of the tenant that says so, and of nobody else; `CLIENT UNPAUSE` always runs. Of a connection that is held back
+  the server keeps its request and a chunk of what it sent behind it, counted to its tenant. When the server ends, pauses do.
+- **`WAIT`** returns 0 at once: there is no replica to wait for.
+- **`MEMORY DOCTOR`, `LATENCY DOCTOR`** tell of the tenant's own memory, and where the time of its requests went (`ENTREMET EXPLAIN`).
+- **`DUMP`** writes the plainest form that a type has in the format of Redis 7.0, without compression. **`RESTORE`** reads strings, hashes and sorted
+  sets of Redis 4.0 to 7.4, compressed, and as ziplist or listpack, too. It refuses other types, sets `IDLETIME` and `FREQ` aside, and lets the last
+  of two equal fields win, where Redis calls that damaged.
 - **`INFO commandstats`** and `errorstats` are the tenant's own, as is what `CONFIG RESETSTAT` sets to zero. The time of a command
   that runs in memory is counted from the end of the one before it in the same turn, so that it holds its reading and parsing.
 - **`MEMORY USAGE`** estimates the bytes of the records.
@@ -59,16 +71,14 @@ These get Redis's own error for an unknown command, or the error named here.
 | Geo, HyperLogLog: `GEOADD`, `GEOSEARCH`, `PFADD`, `PFCOUNT`, … | not types of this server |
 | Pub/Sub: `PUBLISH`, `SUBSCRIBE`, `PSUBSCRIBE`, `SSUBSCRIBE`, `PUBSUB` | messages are not data; keyspace notifications likewise |
 | Scripts and functions: `EVAL`, `EVALSHA`, `SCRIPT`, `FCALL`, `FUNCTION LOAD`, … | a script's cost is not known before it runs; `FUNCTION FLUSH` succeeds, as there is nothing to flush |
-| `BITFIELD`, `BITFIELD_RO` | seldom used |
 | `SORT`, `SORT_RO` | sorts lists and sets, which are missing |
-| `BZPOPMIN`, `BZPOPMAX`, `BZMPOP`, `ZMPOP` | blocking, or rare |
-| `DUMP`, `RESTORE`, `MIGRATE` | the serialised form is Redis's memory format |
+| `BZPOPMIN`, `BZPOPMAX`, `BZMPOP` | they would block |
+| `MIGRATE` | the server opens no connections on a client's word: `DUMP` here and `RESTORE` there |
 | `SELECT` other than 0, `MOVE`, `SWAPDB`, `COPY … DB` other than 0 | a tenant has one keyspace; use a tenant for each |
 | `CLIENT TRACKING ON`, `CLIENT CACHING` | a cache that is not told of every change goes stale |
-| `CLIENT PAUSE`, `UNPAUSE`, `UNBLOCK` | shares and limits do this for a tenant |
-| `WAIT`, `REPLICAOF`, `PSYNC`, `FAILOVER`, `ROLE` | there is no replication on one node |
-| `SAVE`, `BGSAVE`, `BGREWRITEAOF`, `LASTSAVE` | the storage engine writes its log and its files by itself |
-| `MONITOR`, `DEBUG`, `MODULE`, `ACL SETUSER`, … | tenants are managed with `ENTREMET TENANT` |
+| `REPLICAOF`, `PSYNC`, `FAILOVER` | there is no replication on one node |
+| `BGREWRITEAOF` | the storage engine writes its log and its files by itself |
+| `MONITOR`, `DEBUG`, `MODULE LOAD`, `ACL SETUSER`, … | tenants are managed with `ENTREMET TENANT` |
 | `OBJECT FREQ` | answers the error of a Redis without an LFU policy |
 ";
 

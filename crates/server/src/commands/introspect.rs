@@ -3,7 +3,7 @@
 use super::glob::{glob_matches_any_case, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use super::keyspec::{Find, KeySpec};
 use super::spec::Spec;
-use super::{all, is, lookup, table};
+use super::{all, arguments, is, lookup, table};
 use crate::resp::{Args, Reply};
 
 /// Every category that a command can have, in Redis's order.
@@ -154,11 +154,18 @@ fn write_docs(specs: &[&Spec], reply: &mut Reply) {
             ("complexity", spec.complexity),
         ];
         let texts = texts.iter().filter(|(_, text)| !text.is_empty());
+        let arguments = arguments::arguments(spec);
         let subcommands: Vec<&Spec> = spec.subcommands.iter().collect();
-        reply.map(texts.clone().count() + usize::from(!subcommands.is_empty()));
+        let lists = [!arguments.is_empty(), !subcommands.is_empty()];
+        let lists = lists.iter().filter(|there| **there).count();
+        reply.map(texts.clone().count() + lists);
         for (name, text) in texts {
             reply.bulk(name.as_bytes());
             reply.bulk(text.as_bytes());
+        }
+        if !arguments.is_empty() {
+            reply.bulk(b"arguments");
+            arguments::write(arguments, reply);
         }
         if !subcommands.is_empty() {
             reply.bulk(b"subcommands");

@@ -94,11 +94,15 @@ pub const fn counted(access: KeyAccess, at: u8) -> KeySpec {
 }
 
 impl KeySpec {
-    /// What is done to the keys in `args`. The one command whose options decide is `SET`: its old value is read only
-    /// with `GET`, which Redis looks for in every word behind the value.
+    /// What is done to the keys in `args`. The commands whose options decide are `SET`, whose old value is read only with
+    /// `GET`, which Redis looks for in every word behind the value; and `BITFIELD`, which writes with two of its words.
     pub(super) fn access_in(&self, args: &Args) -> KeyAccess {
         let reads = || args.iter().skip(3).any(|word| is(word, "GET"));
+        let mut words = args.iter().skip(2);
+        let mut writes = || words.any(|word| is(word, "SET") || is(word, "INCRBY"));
         match self.access {
+            VARIABLE if is(args.get(0), "BITFIELD") && writes() => READ_UPDATE,
+            VARIABLE if is(args.get(0), "BITFIELD") => READ,
             VARIABLE if reads() => READ_UPDATE,
             VARIABLE => OVERWRITE,
             access => access,

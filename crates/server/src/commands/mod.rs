@@ -7,6 +7,7 @@
 //! A data command does not know on which thread it runs, nor whether it has run before: when the engine stops it, its
 //! reply is taken back and the same call is made again. It checks everything before it changes anything.
 
+mod arguments;
 mod call;
 mod collection;
 mod cursors;
@@ -20,6 +21,7 @@ mod keyspec;
 mod long_double;
 mod number;
 mod random;
+mod rdb;
 mod session;
 mod sorted_sets;
 mod spec;
@@ -34,7 +36,7 @@ pub use glob::{glob_matches, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 pub use keyspec::{Find, KeySpec};
 pub use session::{
     AclCommand, ClientCommand, ClusterCommand, ConfigCommand, EntremetCommand, LatencyCommand,
-    SessionCommand, SlowlogCommand,
+    MemoryCommand, SessionCommand, SlowlogCommand,
 };
 pub use spec::{Flags, Group, Handler, Spec};
 pub use table::{all, lookup};

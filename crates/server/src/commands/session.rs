@@ -7,6 +7,7 @@
 pub enum SessionCommand {
     Acl(AclCommand),
     Auth,
+    Bgsave,
     Client(ClientCommand),
     Cluster(ClusterCommand),
     Config(ConfigCommand),
@@ -18,19 +19,26 @@ pub enum SessionCommand {
     FunctionFlush,
     Hello,
     Info,
+    Lastsave,
     Latency(LatencyCommand),
     Lolwut,
+    Memory(MemoryCommand),
+    /// There are no modules, so the list is empty.
+    ModuleList,
     Multi,
     Ping,
     Quit,
     Readonly,
     Readwrite,
     Reset,
+    Role,
+    Save,
     Select,
     Shutdown,
     Slowlog(SlowlogCommand),
     Time,
     Unwatch,
+    Wait,
     Watch,
 }
 
@@ -53,11 +61,14 @@ pub enum ClientCommand {
     List,
     NoEvict,
     NoTouch,
+    Pause,
     Reply,
     Setinfo,
     Setname,
     Tracking,
     Trackinginfo,
+    Unblock,
+    Unpause,
 }
 
 /// `CLUSTER …`
@@ -96,10 +107,21 @@ pub enum EntremetCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the subcommand of its name
 pub enum LatencyCommand {
+    Doctor,
+    Graph,
     Histogram,
     History,
     Latest,
     Reset,
+}
+
+/// `MEMORY …`, but for what is about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // each is the subcommand of its name
+pub enum MemoryCommand {
+    Doctor,
+    MallocStats,
+    Stats,
 }
 
 /// `SLOWLOG …`

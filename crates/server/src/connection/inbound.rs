@@ -78,6 +78,11 @@ impl Inbound {
         self.state != State::Quiet
     }
 
+    /// True when the peer has closed or broken its side; what it had sent before may still be there.
+    pub fn is_last(&self) -> bool {
+        matches!(self.state, State::Last | State::Ended)
+    }
+
     /// True when there is nothing more to read, ever.
     pub fn ended(&self) -> bool {
         self.state == State::Ended

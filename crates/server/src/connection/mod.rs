@@ -44,6 +44,8 @@ pub enum Parked {
     Growing,
     /// Its tenant holds as much memory in requests as it may.
     Memory,
+    /// Its tenant has paused such commands (`CLIENT PAUSE`). What was answered before may leave.
+    Paused,
     /// Its command runs apart, in pieces; what there is of the reply may leave meanwhile.
     Apart(Box<Apart>),
 }
@@ -344,7 +346,7 @@ impl Connection {
 
     /// True when it is parked, and nothing of what lies in its output may leave until it is back.
     pub fn is_kept(&self) -> bool {
-        !matches!(self.parked, None | Some(Parked::Apart(_)))
+        !matches!(self.parked, None | Some(Parked::Apart(_) | Parked::Paused))
     }
 
     /// The command that runs apart.

@@ -343,6 +343,7 @@ impl Core {
     /// Closes a lifted connection and frees its place.
     pub(super) fn close(&mut self, key: ConnectionKey, mut connection: Box<Connection>) {
         let _ = connection.socket.deregister(self.poll.registry());
+        self.leave_pause(key, &mut connection);
         connection.tenant.left(self.id);
         self.shared.clients.leave(&connection.client);
         self.places.give_up(key);

@@ -51,7 +51,8 @@ impl Core {
         let began = self.shared.options.clock.now();
         let until = self.agenda.sleeps_until(began);
         let looks_at = self.door.as_ref().and_then(accept::Door::looks_at);
-        let until = looks_at.map_or(until, |at| at.min(until));
+        let pause_ends = self.paused.look_at().unwrap_or(until);
+        let until = looks_at.map_or(until, |at| at.min(until)).min(pause_ends);
         let timeout = Duration::from_nanos(until.saturating_sub(began));
         let load = &self.shared.loads[self.id];
         self.balance

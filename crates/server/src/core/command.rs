@@ -77,6 +77,9 @@ impl Core {
                 Err(text) => reject(connection, spec.class, text, used),
             };
         }
+        if let Some(flow) = self.pause(key, connection, spec) {
+            return flow;
+        }
         if let Some((limit, text)) = &self.refusal {
             if let Some(recorder) = self.principals.of(&connection.tenant) {
                 recorder.throttled(spec.class, *limit);

@@ -29,6 +29,7 @@ mod lines;
 mod mailbox;
 mod memory;
 mod message;
+mod paused;
 mod places;
 mod post;
 mod principal;
@@ -63,6 +64,7 @@ use balance::Balance;
 use committers::Committers;
 use handler::Task;
 use lines::Lines;
+use paused::Paused;
 use places::Places;
 use principal::Principals;
 use processor::Processor;
@@ -118,6 +120,7 @@ pub struct Core {
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
     waiting: Waiting,
+    paused: Paused,
     /// Tenants that are gone, and have connections here still.
     leaving: Vec<Arc<Tenant>>,
     balance: Balance,
@@ -170,6 +173,7 @@ impl Core {
             lines: Lines::new(|| request_stage(&shared), now),
             handlers: Stage::new(handler_stage(&shared)),
             waiting: Waiting::default(),
+            paused: Paused::default(),
             leaving: Vec::new(),
             balance: Balance::new(options.cores, now),
             processor: Processor::new(options.thread_time),
@@ -207,6 +211,7 @@ impl Core {
                 self.door_rings(self.now);
             }
             self.read_mail();
+            self.end_pauses();
             self.serve();
             self.end_round();
         }
@@ -260,6 +265,7 @@ impl Core {
         self.door = None;
         if self.phase == Phase::Serves {
             self.phase = Phase::Drains;
+            self.paused.look_soon();
         }
         let now = self.shared.options.clock.now();
         for key in self.places.keys() {
@@ -306,6 +312,7 @@ impl Core {
             News::Forget(tenant) => self.forget(tenant, now),
             News::Kill(key) => self.close_killed(key, now),
             News::Tuned => self.tuned(now),
+            News::Unpaused => self.paused.look_soon(),
             News::Drain => self.drain(),
             News::Stop => self.phase = Phase::Stopped,
         }

@@ -1,5 +1,6 @@
 //! Commands on the connection: those that need the core are here, the others are handed to [`crate::session`].
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use super::answer::{answered, fail, refuse, reply_of, Before};
@@ -118,6 +119,7 @@ impl Core {
         Self::give_back_memory(connection);
         connection.tenant.left(self.id);
         tenant.joined(self.id);
+        tenant.received.fetch_add(1, Ordering::Relaxed);
         connection.client.belongs_to(tenant);
         connection.tenant = Arc::clone(tenant);
         let now = self.shared.options.clock.now();

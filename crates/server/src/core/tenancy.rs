@@ -134,6 +134,7 @@ impl Core {
         self.close_late(now);
         self.close_silent();
         self.close_stalled();
+        self.close_paused_and_gone();
         self.relieve();
         for tenant in self.shared.tenants.list() {
             let mine = tenant.id.0 as usize % self.shared.options.cores == self.id;

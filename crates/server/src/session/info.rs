@@ -2,13 +2,18 @@
 //!
 //! Everything in it is a counter that lies ready, but for the number of keys, which is counted when it is asked for and
 //! has changed; what only the whole server has (resident memory, CPU time of the process) is the admin address's to tell.
+//! A field of Redis's stands here if its value says something true of the tenant. Those that tools add up, divide by or
+//! draw, and of which there is nothing here (replicas, scripts, evictions), are 0.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use engine::{KeyspaceStats, Place};
+use engine::KeyspaceStats;
 use policy::words::Words;
+use telemetry::Recent;
 
+use super::figures::{count_keys, last_save_s, stored, used_memory};
 use super::Visit;
 use crate::commands::is;
 use crate::shared::Shared;
@@ -24,6 +29,7 @@ struct Facts<'a> {
     operator: bool,
     now_ms: u64,
     counted: Counted,
+    recent: Recent,
     stored: KeyspaceStats,
 }
 
@@ -69,34 +75,11 @@ pub fn run(visit: &mut Visit<'_>) {
         operator: visit.operator(),
         now_ms: visit.now_ms,
         counted: Counted::of(&visit.shared.metrics, tenant).since(&tenant.counted_from.lock()),
-        stored: tenant
-            .keyspace()
-            .map(|keyspace| keyspace.stats())
-            .unwrap_or_default(),
+        recent: visit.shared.metrics.last_turn(&tenant.name),
+        stored: stored(tenant),
     };
     let text = render(&facts, wanted);
     visit.reply().verbatim(&text);
-}
-
-/// Brings the number of keys up to date, if it is worth it. Reads the disk.
-fn count_keys(visit: &Visit<'_>) {
-    let (tenant, at_ms) = (visit.tenant, visit.shared.steady_ms());
-    let Some(keyspace) = tenant.keyspace() else {
-        return;
-    };
-    // Nobody waits for somebody else's count, with a permit in hand: the last one stands.
-    let Some(_counting) = tenant.keys.counting.try_lock() else {
-        return;
-    };
-    let seen = keyspace.committed();
-    if !tenant.keys.stale(seen, at_ms) {
-        return;
-    }
-    let count = &mut |access: &mut engine::Access<'_>| access.estimate_keys();
-    match keyspace.scan(seen, Place::Apart, visit.now_ms, count) {
-        Ok(count) => tenant.keys.counted(seen, at_ms, count),
-        Err(error) => tracing::warn!(tenant = tenant.name, %error, "keys could not be counted"),
-    }
 }
 
 fn render(facts: &Facts<'_>, wanted: impl Fn(&str) -> bool) -> String {
@@ -166,16 +149,42 @@ fn clients(facts: &Facts<'_>, lines: &mut Lines) {
     lines.line("cluster_connections", 0);
     let connections_max = facts.shared.house.connections_max(facts.tenant.id);
     lines.line("maxclients", connections_max);
-    lines.fixed(&[("blocked_clients", "0"), ("tracking_clients", "0")]);
+    // No command blocks; those wait that a pause of the tenant's own holds back.
+    let paused = facts.tenant.pause.waiting.load(Ordering::Relaxed);
+    lines.line("blocked_clients", paused);
+    lines.fixed(&[("tracking_clients", "0"), ("clients_in_timeout_table", "0")]);
 }
 
 fn memory(facts: &Facts<'_>, lines: &mut Lines) {
     let stored = &facts.stored;
-    let used = stored.cache_bytes + stored.memtable_bytes + stored.pending_bytes;
+    let used = used_memory(facts.tenant, stored);
+    let dataset = stored.cache_bytes + stored.block_cache_bytes;
     lines.line("used_memory", used);
     lines.line("used_memory_human", human(used));
-    lines.line("used_memory_dataset", stored.cache_bytes);
+    // All of it is in memory, and nobody counts what the allocator adds by tenant.
+    lines.line("used_memory_rss", used);
+    lines.line("used_memory_rss_human", human(used));
+    lines.line("used_memory_overhead", used - dataset);
+    lines.line("used_memory_startup", 0);
+    lines.line("used_memory_dataset", dataset);
+    let percent = 100.0 * dataset as f64 / used.max(1) as f64;
+    lines.line("used_memory_dataset_perc", format_args!("{percent:.2}%"));
     lines.line("mem_clients_normal", facts.tenant.budget.held());
+    lines.line("mem_aof_buffer", stored.pending_bytes);
+    lines.fixed(&[
+        ("mem_fragmentation_ratio", "1.00"),
+        ("mem_clients_slaves", "0"),
+        ("mem_replication_backlog", "0"),
+        ("mem_not_counted_for_evict", "0"),
+        ("used_memory_lua", "0"),
+        ("used_memory_lua_human", "0B"),
+        ("used_memory_scripts", "0"),
+        ("used_memory_scripts_human", "0B"),
+        ("number_of_cached_scripts", "0"),
+        ("number_of_functions", "0"),
+        ("active_defrag_running", "0"),
+        ("lazyfree_pending_objects", "0"),
+    ]);
     // Data is bounded by the disk, so no key is ever evicted; only copies of it leave the cache.
     lines.fixed(&[
         ("maxmemory", "0"),
@@ -190,12 +199,14 @@ fn persistence(facts: &Facts<'_>, lines: &mut Lines) {
     } else {
         "err"
     };
+    lines.fixed(&[("loading", "0"), ("async_loading", "0")]);
+    let stored = &facts.stored;
+    lines.line("rdb_changes_since_last_save", stored.unsaved_writes);
+    lines.line("rdb_bgsave_in_progress", u8::from(stored.saving));
+    let saved_s = last_save_s(facts.shared, stored, facts.now_ms);
+    lines.line("rdb_last_save_time", saved_s);
+    lines.line("rdb_last_bgsave_status", status);
     lines.fixed(&[
-        ("loading", "0"),
-        ("async_loading", "0"),
-        ("rdb_changes_since_last_save", "0"),
-        ("rdb_bgsave_in_progress", "0"),
-        ("rdb_last_bgsave_status", "ok"),
         ("aof_enabled", "1"),
         ("aof_rewrite_in_progress", "0"),
         ("aof_rewrite_scheduled", "0"),
@@ -212,19 +223,34 @@ fn stats(facts: &Facts<'_>, lines: &mut Lines) {
         errors,
         throttled,
         expired,
+        received,
+        refused,
     } = &facts.counted;
+    let recent = &facts.recent;
+    let kib = |bytes: f64| format!("{:.2}", bytes / 1_024.0);
+    lines.line("total_connections_received", received);
     lines.line("total_commands_processed", usage.requests);
+    let rate = recent.requests_per_s.round();
+    lines.line("instantaneous_ops_per_sec", rate);
     lines.line("total_net_input_bytes", usage.bytes_in);
     lines.line("total_net_output_bytes", usage.bytes_out);
+    lines.line("instantaneous_input_kbps", kib(recent.bytes_in_per_s));
+    lines.line("instantaneous_output_kbps", kib(recent.bytes_out_per_s));
+    lines.line("rejected_connections", refused);
     lines.line("total_error_replies", errors + throttled);
     lines.line("expired_keys", expired);
     lines.line("keyspace_hits", usage.found);
     lines.line("keyspace_misses", usage.missed);
     lines.fixed(&[
+        ("sync_full", "0"),
+        ("sync_partial_ok", "0"),
+        ("sync_partial_err", "0"),
         ("evicted_keys", "0"),
         ("evicted_clients", "0"),
         ("pubsub_channels", "0"),
         ("pubsub_patterns", "0"),
+        ("latest_fork_usec", "0"),
+        ("total_forks", "0"),
     ]);
 }
 
@@ -280,11 +306,13 @@ fn cluster(_facts: &Facts<'_>, lines: &mut Lines) {
 }
 
 fn keyspace(facts: &Facts<'_>, lines: &mut Lines) {
-    // RocksDB's estimate, in which a field of a hash and the expiry of a key count too.
-    let keys = facts.tenant.keys.count();
-    if keys > 0 {
-        // How many of them expire is not counted.
-        lines.line("db0", format_args!("keys={keys},expires=0,avg_ttl=0"));
+    // Of many keys RocksDB's estimate, in which a field of a hash and the expiry of a key count too.
+    let census = facts.tenant.keys.census();
+    if census.keys > 0 {
+        let (keys, expires) = (census.keys, census.expiring);
+        let ttl_ms = census.expire_at_ms_mean.saturating_sub(facts.now_ms);
+        let figures = format_args!("keys={keys},expires={expires},avg_ttl={ttl_ms}");
+        lines.line("db0", figures);
     }
 }
 
@@ -363,6 +391,7 @@ mod tests {
             operator: false,
             now_ms: 0,
             counted: Counted::of(&shared.metrics, &tenant),
+            recent: shared.metrics.last_turn(&tenant.name),
             stored: KeyspaceStats::default(),
         };
         let text = render(&facts, |_| true);

@@ -4,9 +4,12 @@ mod client;
 mod cluster;
 mod config;
 mod entremet;
+mod figures;
 mod info;
 mod latency;
 mod login;
+mod memory;
+mod save;
 mod server;
 mod slow_log;
 mod transaction;
@@ -125,6 +128,13 @@ pub fn run(command: SessionCommand, visit: &mut Visit<'_>) -> Option<Leftover> {
         Is::Config(command) => config::run(command, visit),
         Is::Entremet(command) => entremet::run(command, visit),
         Is::Info => info::run(visit),
+        Is::Memory(command) => memory::run(command, visit),
+        Is::Bgsave => save::bgsave(visit),
+        Is::Lastsave => save::lastsave(visit),
+        Is::Save => save::save(visit),
+        Is::ModuleList => visit.reply().array(0),
+        Is::Role => server::role(visit),
+        Is::Wait => server::wait(visit),
         Is::Latency(command) => latency::run(command, visit),
         Is::Slowlog(command) => slow_log::run(command, visit),
         Is::Ping => server::ping(visit),

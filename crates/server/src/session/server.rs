@@ -1,4 +1,4 @@
-//! Small commands on the server: `PING`, `ECHO`, `TIME`, `LOLWUT`, `SHUTDOWN`.
+//! Small commands on the server: `PING`, `ECHO`, `TIME`, `ROLE`, `WAIT`, `LOLWUT`, `SHUTDOWN`.
 
 use super::Visit;
 
@@ -27,6 +27,25 @@ pub fn time(visit: &mut Visit<'_>) {
     reply.array(2);
     reply.bulk((now_ms / 1_000).to_string().as_bytes());
     reply.bulk((now_ms % 1_000 * 1_000).to_string().as_bytes());
+}
+
+/// `ROLE`: a master, nothing replicated, to nobody.
+pub fn role(visit: &mut Visit<'_>) {
+    let mut reply = visit.reply();
+    reply.array(3);
+    reply.bulk(b"master");
+    reply.int(0);
+    reply.array(0);
+}
+
+/// `WAIT numreplicas timeout`: no replica will come, so there is nothing to wait for.
+pub fn wait(visit: &mut Visit<'_>) {
+    match (visit.int(1), visit.int(2)) {
+        (_, None) => visit.error("ERR timeout is not an integer or out of range"),
+        (_, Some(..0)) => visit.error("ERR timeout is negative"),
+        (None, _) => visit.error("ERR value is not an integer or out of range"),
+        (Some(_), Some(_)) => visit.reply().int(0),
+    }
 }
 
 /// `LOLWUT`

@@ -14,6 +14,8 @@ pub enum News {
     Forget(Arc<Tenant>),
     /// This connection is to be closed, if it is marked so.
     Kill(ConnectionKey),
+    /// A tenant has ended its pause (`CLIENT UNPAUSE`).
+    Unpaused,
     /// Settings that all cores share have changed.
     Tuned,
     /// Finish what is under way, take nothing new, and end.

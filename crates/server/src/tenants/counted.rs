@@ -1,5 +1,7 @@
 //! What a tenant was counted, for `INFO`.
 
+use std::sync::atomic::Ordering;
+
 use super::Tenant;
 
 /// What a tenant has had since the start, or since its `CONFIG RESETSTAT`.
@@ -13,6 +15,10 @@ pub struct Counted {
     pub throttled: u64,
     /// Keys deleted because their time had come.
     pub expired: u64,
+    /// Connections that came to speak for it.
+    pub received: u64,
+    /// Connections that it was refused.
+    pub refused: u64,
 }
 
 impl Counted {
@@ -30,6 +36,8 @@ impl Counted {
                 .flat_map(|class| class.throttled)
                 .sum(),
             expired: tenant.expiry.deleted(),
+            received: tenant.received.load(Ordering::Relaxed),
+            refused: tenant.refused.load(Ordering::Relaxed),
         }
     }
 
@@ -41,6 +49,8 @@ impl Counted {
             errors: self.errors.saturating_sub(earlier.errors),
             throttled: self.throttled.saturating_sub(earlier.throttled),
             expired: self.expired.saturating_sub(earlier.expired),
+            received: self.received.saturating_sub(earlier.received),
+            refused: self.refused.saturating_sub(earlier.refused),
         }
     }
 }

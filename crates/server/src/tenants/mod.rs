@@ -14,6 +14,7 @@ mod keys;
 mod memory;
 mod overlay;
 mod password;
+mod pause;
 mod peer;
 mod registry;
 mod slow_log;
@@ -40,6 +41,7 @@ pub use house::{Hold, House};
 pub use keys::KeyCount;
 pub use memory::Allotments;
 pub use password::{Gate, Password, Plain, Quick};
+pub use pause::Pause;
 pub use peer::Peer;
 pub use registry::{Registry, RegistryError};
 pub use slow_log::{SlowCommand, SlowLog};
@@ -72,6 +74,8 @@ pub struct Tenant {
     pub refusals: Seldom,
     /// Connections that it was refused since the start.
     pub refused: AtomicU64,
+    /// Connections that came to speak for it since the start.
+    pub received: AtomicU64,
     /// Connections by core, so that a new one goes where the tenant has fewest.
     connections: Box<[AtomicU32]>,
     /// Its data, once somebody has asked for it.
@@ -90,6 +94,8 @@ pub struct Tenant {
     pub budget: Arc<Budget>,
     /// Its commands that run apart.
     pub apart: Apart,
+    /// What it has paused.
+    pub pause: Pause,
     /// Positions of its unfinished `SCAN`s.
     pub cursors: ScanCursors,
 }
@@ -107,6 +113,7 @@ impl Tenant {
             faults: Seldom::default(),
             refusals: Seldom::default(),
             refused: AtomicU64::new(0),
+            received: AtomicU64::new(0),
             connections: (0..cores).map(|_| AtomicU32::new(0)).collect(),
             keyspace: OnceLock::new(),
             keys: KeyCount::default(),
@@ -116,6 +123,7 @@ impl Tenant {
             calls: CommandStats::new(cores),
             budget: Arc::new(Budget::new(pool)),
             apart: Apart::default(),
+            pause: Pause::default(),
             cursors: ScanCursors::default(),
         }
     }

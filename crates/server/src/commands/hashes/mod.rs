@@ -5,9 +5,9 @@ mod store;
 mod walk;
 
 use super::call::{is, Call, Done, Fail};
-use store::Hash;
 
 pub(super) use counters::{hincrby, hincrbyfloat};
+pub(super) use store::Hash;
 pub(super) use walk::{hgetall, hkeys, hrandfield, hscan, hvals};
 
 /// `HSET key field value …`

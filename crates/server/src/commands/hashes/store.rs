@@ -10,12 +10,17 @@ use crate::commands::collection::Collection;
 use crate::commands::CHUNK;
 
 /// An open hash. Changes become part of the keyspace with [`Hash::close`].
-pub(super) struct Hash<'c>(Collection<'c>);
+pub(in crate::commands) struct Hash<'c>(Collection<'c>);
 
 impl<'c> Hash<'c> {
     /// The hash under `key`, if there is one.
     pub(super) fn open(call: &mut Call, key: &'c [u8]) -> Result<Option<Self>, Fail> {
         Ok(Collection::open(call, key, Kind::Hash)?.map(Hash))
+    }
+
+    /// An empty hash that replaces whatever is under `key` once it is closed.
+    pub(in crate::commands) fn create(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
+        Collection::create(call, key, Kind::Hash).map(Hash)
     }
 
     /// The hash under `key`, or an empty one that will be there once it is closed.
@@ -40,7 +45,7 @@ impl<'c> Hash<'c> {
     }
 
     /// Sets a field; true when it is new.
-    pub(super) fn set(
+    pub(in crate::commands) fn set(
         &mut self,
         call: &mut Call,
         field: &[u8],
@@ -67,7 +72,7 @@ impl<'c> Hash<'c> {
     }
 
     /// Records the new number of fields; a hash without fields ceases to be.
-    pub(super) fn close(self, call: &mut Call) -> Done {
+    pub(in crate::commands) fn close(self, call: &mut Call) -> Done {
         self.0.close(call)
     }
 

@@ -1,17 +1,21 @@
 //! Commands on keys of any type.
 
 mod copy;
+mod dump;
 mod expire;
 mod object;
+mod restore;
 
 use super::call::{Call, Done, Fail};
 use engine::{Kind, Object};
 
 pub(super) use copy::copy;
+pub(super) use dump::dump;
 pub(super) use expire::{
     expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl,
 };
 pub(super) use object::{encoding, freq, idletime, memory_usage, refcount};
+pub(super) use restore::restore;
 
 /// `DEL key …`, `UNLINK key …`. What takes longer than a moment is done on a handler for both.
 pub(super) fn del(call: &mut Call) -> Done {

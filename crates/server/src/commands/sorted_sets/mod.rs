@@ -13,15 +13,15 @@ use super::call::{is, Call, Done, Fail, NOT_A_FLOAT};
 use super::number::parse_f64;
 use bounds::ScoreRange;
 use engine::Order;
-use store::SortedSet;
 
 pub(super) use add::{zadd, zincrby};
 pub(super) use combine::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
-pub(super) use pop::{zpopmax, zpopmin};
+pub(super) use pop::{zmpop, zpopmax, zpopmin};
 pub(super) use range::{
     zrange, zrangebylex, zrangebyscore, zrangestore, zrevrange, zrevrangebylex, zrevrangebyscore,
 };
 pub(super) use remove::{zrem, zremrangebylex, zremrangebyrank, zremrangebyscore};
+pub(super) use store::SortedSet;
 pub(super) use walk::{zrandmember, zscan};
 
 /// `ZSCORE key member`

@@ -1,9 +1,10 @@
-//! `ZPOPMIN` and `ZPOPMAX`.
+//! `ZPOPMIN`, `ZPOPMAX` and `ZMPOP`.
 
 use engine::Order;
 
+use super::store::Scored;
 use super::SortedSet;
-use crate::commands::call::{Call, Done, Fail, SYNTAX};
+use crate::commands::call::{is, Call, Done, Fail, SYNTAX};
 use crate::resp::parse_i64;
 
 /// `ZPOPMIN key [count]`
@@ -30,14 +31,7 @@ fn pop(call: &mut Call, order: Order) -> Done {
         false => 1,
     };
     let popped = match SortedSet::open(call, key)? {
-        Some(mut set) => {
-            let popped = set.ranked(call, 0..count.min(set.len()), order)?;
-            for (member, score) in &popped {
-                set.remove(call, member, *score)?;
-            }
-            set.close(call)?;
-            popped
-        }
+        Some(set) => take(call, set, count, order)?,
         None => Vec::new(),
     };
     // RESP3 has pairs, but a single one, asked for without a count, stands alone.
@@ -54,5 +48,62 @@ fn pop(call: &mut Call, order: Order) -> Done {
         call.reply.bulk(&member);
         call.reply.double(score);
     }
+    Ok(())
+}
+
+/// Removes up to `count` members from an end of a set.
+fn take(
+    call: &mut Call,
+    mut set: SortedSet,
+    count: u64,
+    order: Order,
+) -> Result<Vec<Scored>, Fail> {
+    let taken = set.ranked(call, 0..count.min(set.len()), order)?;
+    for (member, score) in &taken {
+        set.remove(call, member, *score)?;
+    }
+    set.close(call)?;
+    Ok(taken)
+}
+
+fn above_zero(word: &[u8], what: &str) -> Result<u64, Fail> {
+    let number = parse_i64(word).and_then(|number| u64::try_from(number).ok());
+    number
+        .filter(|number| *number > 0)
+        .ok_or_else(|| Fail::error(format!("ERR {what} should be greater than 0")))
+}
+
+/// `ZMPOP numkeys key … MIN | MAX [COUNT count]`: from the first of the sets that has any members.
+pub(in crate::commands) fn zmpop(call: &mut Call) -> Done {
+    let keys = above_zero(call.arg(1), "numkeys")?;
+    let keys = usize::try_from(keys).unwrap_or(usize::MAX);
+    let at = keys.saturating_add(2);
+    let order = match call.args.find(at) {
+        Some(word) if is(word, "MIN") => Order::Up,
+        Some(word) if is(word, "MAX") => Order::Down,
+        _ => return Err(SYNTAX),
+    };
+    let count = match call.args.len() - at {
+        1 => 1,
+        3 if is(call.arg(at + 1), "COUNT") => above_zero(call.arg(at + 2), "count")?,
+        _ => return Err(SYNTAX),
+    };
+    for index in 2..at {
+        let key = call.arg(index);
+        let Some(set) = SortedSet::open(call, key)? else {
+            continue;
+        };
+        let taken = take(call, set, count, order)?;
+        call.reply.array(2);
+        call.reply.bulk(key);
+        call.reply.array(taken.len());
+        for (member, score) in taken {
+            call.reply.array(2);
+            call.reply.bulk(&member);
+            call.reply.double(score);
+        }
+        return Ok(());
+    }
+    call.reply.null_array();
     Ok(())
 }

@@ -46,7 +46,7 @@ impl Kept {
 }
 
 /// An open sorted set. Changes become part of the keyspace with [`SortedSet::close`].
-pub(super) struct SortedSet<'c>(Collection<'c>);
+pub(in crate::commands) struct SortedSet<'c>(Collection<'c>);
 
 impl<'c> SortedSet<'c> {
     /// The set under `key`, if there is one.
@@ -55,7 +55,7 @@ impl<'c> SortedSet<'c> {
     }
 
     /// An empty set that replaces whatever is under `key` once it is closed.
-    pub(super) fn create(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
+    pub(in crate::commands) fn create(call: &mut Call, key: &'c [u8]) -> Result<Self, Fail> {
         Collection::create(call, key, Kind::SortedSet).map(SortedSet)
     }
 
@@ -73,7 +73,11 @@ impl<'c> SortedSet<'c> {
         self.0.id()
     }
 
-    pub(super) fn score(&self, call: &mut Call, member: &[u8]) -> Result<Option<f64>, Fail> {
+    pub(in crate::commands) fn score(
+        &self,
+        call: &mut Call,
+        member: &[u8],
+    ) -> Result<Option<f64>, Fail> {
         if self.0.is_blank() {
             return Ok(None);
         }
@@ -82,7 +86,7 @@ impl<'c> SortedSet<'c> {
     }
 
     /// Gives `member` a score; `old` is the one it has.
-    pub(super) fn set(
+    pub(in crate::commands) fn set(
         &mut self,
         call: &mut Call,
         member: &[u8],
@@ -117,7 +121,7 @@ impl<'c> SortedSet<'c> {
     }
 
     /// Records the new number of members; a set without members ceases to be.
-    pub(super) fn close(self, call: &mut Call) -> Done {
+    pub(in crate::commands) fn close(self, call: &mut Call) -> Done {
         self.0.close(call)
     }
 

@@ -1,5 +1,6 @@
 //! Commands on strings.
 
+mod bitfield;
 mod bitop;
 mod bits;
 mod counters;
@@ -15,6 +16,7 @@ use super::call::{Call, Done, Fail, NOT_AN_INTEGER, WRONG_TYPE};
 use crate::resp::Reply;
 use expiry::{Allowed, Expiry, Options};
 
+pub(super) use bitfield::bitfield;
 pub(super) use bitop::bitop;
 pub(super) use bits::{bitcount, bitpos, getbit, setbit};
 pub(super) use counters::{decr, decrby, incr, incrby, incrbyfloat};

@@ -36,7 +36,7 @@ pub(super) const CONNECTION: &[Spec] = &[
     session("reset",      1, Connection, BY_ANYBODY,   Reset)
         .doc("6.2.0", "O(1)", "", "Makes the connection as new."),
     session("select",     2, Connection, ANYTIME_FAST, Select)
-        .doc("1.0.0", "O(1)", "0", "Accepted for database 0, the only one."),
+        .doc("1.0.0", "O(1)", "index", "Accepted for database 0, the only one."),
 ];
 
 #[rustfmt::skip]
@@ -53,7 +53,7 @@ const CLIENT: &[Spec] = &[
     report("client|kill", -3, Connection, BY_OPERATOR, Client(ClientCommand::Kill))
         .doc("2.4.0", "O(connections)",
              "ip:port | [ID client-id] [TYPE NORMAL] [USER username] [ADDR ip:port] [LADDR ip:port] \
-              [SKIPME YES | NO]", "Closes connections of the tenant."),
+              [SKIPME <YES | NO>]", "Closes connections of the tenant."),
     report("client|list", -2, Connection, BY_OPERATOR, Client(ClientCommand::List))
         .doc("2.4.0", "O(connections)", "[TYPE NORMAL] [ID client-id [client-id ...]]",
              "Lists the connections of the tenant.").tips(VARIES),
@@ -61,14 +61,21 @@ const CLIENT: &[Spec] = &[
         .doc("7.0.0", "O(1)", "ON | OFF", "Accepted; connections are not evicted."),
     session("client|no-touch",      3, Connection, BY_CLIENT,   Client(ClientCommand::NoTouch))
         .doc("7.2.0", "O(1)", "ON | OFF", "Accepted; reads do not keep keys alive."),
+    session("client|pause",        -3, Connection, BY_OPERATOR, Client(ClientCommand::Pause))
+        .doc("3.0.0", "O(1)", "timeout [WRITE | ALL]",
+             "Holds back the tenant’s commands, or those that write, for so many milliseconds."),
     session("client|reply",         3, Connection, BY_CLIENT,   Client(ClientCommand::Reply))
         .doc("3.2.0", "O(1)", "ON | OFF | SKIP", "Chooses whether commands are answered."),
     session("client|setinfo",       4, Connection, BY_CLIENT,   Client(ClientCommand::Setinfo))
         .doc("7.2.0", "O(1)", "LIB-NAME name | LIB-VER version", "Notes the library that a client uses."),
     session("client|setname",       3, Connection, BY_CLIENT,   Client(ClientCommand::Setname))
-        .doc("2.6.9", "O(1)", "name", "Names the connection."),
+        .doc("2.6.9", "O(1)", "connection-name", "Names the connection."),
     session("client|tracking",     -3, Connection, BY_CLIENT,   Client(ClientCommand::Tracking))
         .doc("6.0.0", "O(1)", "ON | OFF", "ON is refused: there is no client-side caching."),
     session("client|trackinginfo",  2, Connection, BY_CLIENT,   Client(ClientCommand::Trackinginfo))
         .doc("6.2.0", "O(1)", "", "Tells that tracking is off."),
+    session("client|unblock",      -3, Connection, BY_OPERATOR, Client(ClientCommand::Unblock))
+        .doc("5.0.0", "O(1)", "client-id [TIMEOUT | ERROR]", "Returns 0: no command blocks."),
+    session("client|unpause",       2, Connection, BY_OPERATOR, Client(ClientCommand::Unpause))
+        .doc("6.2.0", "O(tenant’s connections)", "", "Ends a pause."),
 ];

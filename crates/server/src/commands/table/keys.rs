@@ -3,26 +3,31 @@
 use telemetry::Class::{Get, Multiget, Put};
 
 use crate::commands::keyspec::{one, rest, DELETE, INSERT, OVERWRITE, PROBE, READ, TAKE, UPDATE};
+use crate::commands::session::MemoryCommand;
+use crate::commands::session::SessionCommand::Memory;
 use crate::commands::spec::Group::{Generic, Server};
-use crate::commands::spec::Spec;
+use crate::commands::spec::{Flags, Spec};
 use crate::commands::{keys, keyspace};
 
 use super::shapes::{
-    container, data, help, keyspace_reader, keyspace_writer, ALL_SHARDS, GROWS, READS, READS_FAST,
-    SUM_OF_SHARDS, VARIES, WRITES, WRITES_FAST,
+    container, data, help, keyspace_reader, keyspace_writer, report, ALL_SHARDS, GROWS, READS,
+    READS_FAST, SUM_OF_SHARDS, VARIES, VARIES_BY_NODE, WRITES, WRITES_FAST,
 };
 
 /// Commands on keys of any type and on whole keyspaces.
 #[rustfmt::skip]
 pub(super) const KEYS: &[Spec] = &[
     data("copy",        -3, Generic, GROWS,       Put,      &[one(READ, 1), one(OVERWRITE, 2)], keys::copy)
-        .doc("6.2.0", "O(elements)", "source destination [DB 0] [REPLACE]", "Copies a key."),
+        .doc("6.2.0", "O(elements)", "source destination [DB destination-db] [REPLACE]",
+             "Copies a key; the database can only be 0."),
     keyspace_reader("dbsize",          1, Server,  READS_FAST, keyspace::dbsize)
         .doc("1.0.0", "O(keys) up to 100,000, an estimate beyond", "", "Returns the number of keys.")
         .categories(&["@keyspace"]).tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
     data("del",         -2, Generic, WRITES,      Put,      &[rest(DELETE, 1, 1)],              keys::del)
         .doc("1.0.0", "O(number of keys, and of elements up to 128 of each)", "key [key ...]", "Deletes keys.")
         .tips(SUM_OF_SHARDS),
+    data("dump",         2, Generic, READS,       Get,      &[one(READ, 1)],                    keys::dump)
+        .doc("2.6.0", "O(bytes of the value)", "key", "Returns a value as Redis writes it in its dumps.").tips(VARIES),
     keyspace_reader("entremet.range", -3, Generic, READS,      keyspace::range)
         .doc("Entremet 0.1", "O(COUNT)", "start end [COUNT count] [KEYS | VALUES]",
              "Returns keys in byte order, with their values."),
@@ -66,6 +71,10 @@ pub(super) const KEYS: &[Spec] = &[
         .doc("1.0.0", "O(1)", "key newkey", "Gives a key another name."),
     data("renamenx",     3, Generic, WRITES_FAST, Put,      &[one(TAKE, 1), one(INSERT, 2)],    keys::renamenx)
         .doc("1.0.0", "O(1)", "key newkey", "Gives a key another name, if that is free."),
+    data("restore",     -4, Generic, GROWS,       Put,      &[one(OVERWRITE, 1)],               keys::restore)
+        .doc("2.6.0", "O(bytes of the value)",
+             "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+             "Stores a value that DUMP returned, here or in Redis.").categories(&["@dangerous"]),
     keyspace_reader("scan",           -2, Generic, READS,      keyspace::scan)
         .doc("2.8.0", "O(COUNT) a call", "cursor [MATCH pattern] [COUNT count] [TYPE type]",
              "Walks over the keys.").tips(&["nondeterministic_output", "request_policy:special"]),
@@ -96,7 +105,13 @@ const OBJECT: &[Spec] = &[
 
 #[rustfmt::skip]
 const MEMORY: &[Spec] = &[
+    report("memory|doctor",       2, Server, Flags::NONE, Memory(MemoryCommand::Doctor))
+        .doc("4.0.0", "O(1)", "", "Tells of problems with the tenant’s memory.").tips(VARIES_BY_NODE),
     help("memory|help", Server, "4.0.0", "Lists the subcommands of MEMORY."),
+    report("memory|malloc-stats", 2, Server, Flags::NONE, Memory(MemoryCommand::MallocStats))
+        .doc("4.0.0", "O(1)", "", "Says that the allocator is not told of by tenant.").tips(VARIES_BY_NODE),
+    report("memory|stats",        2, Server, Flags::NONE, Memory(MemoryCommand::Stats))
+        .doc("4.0.0", "O(1)", "", "Tells what the tenant’s memory is used for.").tips(VARIES_BY_NODE),
     data("memory|usage", -3, Server, READS, Get, &[one(PROBE, 2)], keys::memory_usage)
         .doc("4.0.0", "O(samples)", "key [SAMPLES count]", "Estimates the bytes that a key takes."),
 ];

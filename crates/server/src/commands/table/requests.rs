@@ -34,7 +34,7 @@ pub(super) const REQUESTS: &[Spec] = &[
 #[rustfmt::skip]
 const ACL: &[Spec] = &[
     table("acl|cat", -2, Server, BY_CLIENT, introspect::acl_cat)
-        .doc("6.0.0", "O(commands)", "[category]", "Lists the categories of commands, or the commands of one."),
+        .doc("6.0.0", "O(commands)", "[categoryname]", "Lists the categories of commands, or the commands of one."),
     help("acl|help", Server, "6.0.0", "Lists the subcommands of ACL."),
     session("acl|whoami", 2, Server, BY_CLIENT, Acl(AclCommand::Whoami))
         .doc("6.0.0", "O(1)", "", "Returns the name of the tenant."),
@@ -58,6 +58,6 @@ const COMMAND: &[Spec] = &[
         .doc("2.8.13", "O(commands)", "[command-name ...]", "Describes commands for clients.")
         .categories(&["@connection"]).tips(VARIES_IN_ORDER),
     table("command|list",            -2, Server, ANYTIME, introspect::list)
-        .doc("7.0.0", "O(commands)", "[FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]",
+        .doc("7.0.0", "O(commands)", "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
              "Lists the names of commands.").categories(&["@connection"]).tips(VARIES_IN_ORDER),
 ];

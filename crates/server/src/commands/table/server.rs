@@ -1,32 +1,62 @@
 //! What the server tells of itself.
 
 use crate::commands::session::SessionCommand::{
-    FunctionFlush, Info, Latency, Lolwut, Slowlog, Time,
+    Bgsave, FunctionFlush, Info, Lastsave, Latency, Lolwut, ModuleList, Role, Save, Slowlog, Time,
+    Wait,
 };
 use crate::commands::session::{LatencyCommand, SlowlogCommand};
-use crate::commands::spec::Group::{Scripting, Server};
+use crate::commands::spec::Group::{Generic, Scripting, Server};
 use crate::commands::spec::{Flags, Spec};
 
 use super::shapes::{
-    container, help, report, session, ALL_NODES, ALL_SHARDS, ANYTIME, ANYTIME_FAST, BY_OPERATOR,
-    READS_FAST, VARIES, VARIES_BY_NODE, WRITES,
+    container, help, report, session, ALL_NODES, ALL_SHARDS, ANYTIME, ANYTIME_FAST, BY_CLIENT,
+    BY_OPERATOR, READS_FAST, VARIES, VARIES_BY_NODE, VARIES_IN_ORDER, WRITES,
 };
 
 /// Commands that ask about the server.
 #[rustfmt::skip]
 pub(super) const SERVER: &[Spec] = &[
+    report("bgsave",   -1, Server, SAVES, Bgsave)
+        .doc("1.0.0", "O(writes that no sync covers)", "[SCHEDULE]",
+             "Has the tenant’s writes so far survive a power cut, as SAVE does."),
     container("function", Scripting, FUNCTION, "7.0.0",  "Commands about functions, of which there are none."),
     report("info", -1, Server, ANYTIME, Info)
-        .doc("1.0.0", "O(1)", "[section [section ...]]",
+        .doc("1.0.0", "O(1)", "[section ...]",
              "Describes the server as far as it is the tenant’s business.")
         .categories(&["@dangerous"])
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]),
+    report("lastsave",  1, Server, ANYTIME_FAST, Lastsave)
+        .doc("1.0.0", "O(1)", "", "Returns when the tenant’s log was last synced to the disk.")
+        .categories(&["@admin", "@dangerous"]).tips(VARIES),
     container("latency",  Server,    LATENCY,  "2.8.13", "Commands about latencies."),
     session("lolwut", -1, Server, READS_FAST,   Lolwut)
         .doc("5.0.0", "O(1)", "[VERSION version]", "Shows the version in style."),
+    container("module",   Server,    MODULE,   "4.0.0",  "Commands about modules, of which there are none."),
+    session("role",     1, Server, BY_CLIENT.and(Flags::FAST), Role)
+        .doc("2.8.12", "O(1)", "", "Says that the server is a master without replicas.")
+        .categories(&["@admin", "@dangerous"]),
+    report("save",      1, Server, SAVES, Save)
+        .doc("1.0.0", "O(writes that no sync covers)", "",
+             "Has the tenant’s writes so far survive a power cut."),
     container("slowlog",  Server,    SLOWLOG,  "2.2.12", "Commands about slow commands."),
     session("time",    1, Server, ANYTIME_FAST, Time)
         .doc("2.6.0", "O(1)", "", "Returns the time of day.").tips(VARIES),
+    session("wait",    3, Generic, Flags::NOSCRIPT, Wait)
+        .doc("3.0.0", "O(1)", "numreplicas timeout", "Returns 0, the number of replicas, at once.")
+        .categories(&["@connection"]).tips(&["request_policy:all_shards", "response_policy:agg_min"]),
+];
+
+/// An operator's, who waits for the disk. Not in a transaction, whose own writes it would not cover.
+const SAVES: Flags = Flags::ADMIN
+    .and(Flags::NOSCRIPT)
+    .and(Flags::NO_ASYNC_LOADING)
+    .and(Flags::NO_MULTI);
+
+#[rustfmt::skip]
+const MODULE: &[Spec] = &[
+    help("module|help", Server, "5.0.0", "Lists the subcommands of MODULE."),
+    session("module|list", 2, Server, Flags::ADMIN.and(Flags::NOSCRIPT), ModuleList)
+        .doc("4.0.0", "O(1)", "", "Lists the modules, of which there are none.").tips(VARIES_IN_ORDER),
 ];
 
 #[rustfmt::skip]
@@ -39,6 +69,10 @@ const FUNCTION: &[Spec] = &[
 
 #[rustfmt::skip]
 const LATENCY: &[Spec] = &[
+    report("latency|doctor",     2, Server, BY_OPERATOR, Latency(LatencyCommand::Doctor))
+        .doc("2.8.13", "O(1)", "", "Tells where the time of the tenant’s requests went.").tips(VARIES_BY_NODE),
+    report("latency|graph",      3, Server, BY_OPERATOR, Latency(LatencyCommand::Graph))
+        .doc("2.8.13", "O(1)", "event", "Refused: there are no events.").tips(VARIES_BY_NODE),
     help("latency|help", Server, "2.8.13", "Lists the subcommands of LATENCY."),
     report("latency|histogram", -2, Server, BY_OPERATOR, Latency(LatencyCommand::Histogram))
         .doc("7.0.0", "O(commands)", "[command ...]", "Returns the distribution of latencies.")

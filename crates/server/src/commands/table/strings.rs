@@ -41,7 +41,7 @@ pub(super) const STRINGS: &[Spec] = &[
         .doc("2.6.0", "O(1)", "key increment", "Adds a decimal fraction to a number."),
     data("lcs",         -3, String, READS,       Multiget, &[pair(READ, 1)],                       strings::lcs)
         .doc("7.0.0", "O(N*M) in the lengths of the strings",
-             "key1 key2 [LEN] [IDX] [MINMATCHLEN length] [WITHMATCHLEN]",
+             "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
              "Finds the longest common subsequence of two strings."),
     data("mget",        -2, String, READS_FAST,  Multiget, &[rest(READ, 1, 1)],                    strings::mget)
         .doc("1.0.0", "O(number of keys)", "key [key ...]", "Returns several strings.")
@@ -73,9 +73,17 @@ pub(super) const STRINGS: &[Spec] = &[
     data("bitcount",    -2, Bitmap, READS,       Get,      &[one(READ, 1)],                        strings::bitcount)
         .doc("2.6.0", "O(bytes looked through)", "key [start end [BYTE | BIT]]",
              "Counts the bits that are set."),
+    data("bitfield",    -2, Bitmap, GROWS,       Put,      &[one(VARIABLE, 1)],                    strings::bitfield)
+        .doc("3.2.0", "O(operations, and pieces of the string that they are on)",
+             "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] \
+              <SET encoding offset value | INCRBY encoding offset increment> ...]",
+             "Reads, sets and adds to integers of any width at any place of a string."),
+    data("bitfield_ro", -2, Bitmap, READS_FAST,  Get,      &[one(READ, 1)],                        strings::bitfield)
+        .doc("6.0.0", "O(operations, and pieces of the string that they are on)", "key [GET encoding offset ...]",
+             "Reads integers of any width at any place of a string."),
     data("bitop",       -4, Bitmap, GROWS,       Multiget, &[one(OVERWRITE, 2), rest(READ, 3, 1)], strings::bitop)
         .doc("2.6.0", "O(sum of the lengths of different sources)",
-             "AND | OR | XOR | NOT destkey key [key ...]",
+             "<AND | OR | XOR | NOT> destkey key [key ...]",
              "Combines strings bit by bit and stores the result."),
     data("bitpos",      -3, Bitmap, READS,       Get,      &[one(READ, 1)],                        strings::bitpos)
         .doc("2.8.7", "O(bytes looked through)", "key bit [start [end [BYTE | BIT]]]",

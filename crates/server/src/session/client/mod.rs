@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::{ReplyMode, Visit};
 use crate::commands::{is, ClientCommand};
 use crate::resp::parse_i64;
+use crate::shared::News;
 use crate::tenants::{Client, Labels, Tenant};
 
 /// Runs a `CLIENT` subcommand.
@@ -35,6 +36,7 @@ pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
             Some(_) => visit.reply().ok(),
             None => visit.syntax_error(),
         },
+        ClientCommand::Pause => pause(visit),
         ClientCommand::Reply => reply(visit),
         ClientCommand::Setinfo => setinfo(visit),
         ClientCommand::Setname => {
@@ -46,6 +48,12 @@ pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
         }
         ClientCommand::Tracking => tracking(visit),
         ClientCommand::Trackinginfo => trackinginfo(visit),
+        ClientCommand::Unblock => unblock(visit),
+        ClientCommand::Unpause => {
+            visit.tenant.pause.end();
+            visit.shared.tell_all(|| News::Unpaused);
+            visit.reply().ok();
+        }
     }
 }
 
@@ -134,6 +142,39 @@ fn tracking(visit: &mut Visit<'_>) {
         }
         Some(false) if visit.args.len() == 3 => visit.reply().ok(),
         _ => visit.syntax_error(),
+    }
+}
+
+/// `CLIENT PAUSE timeout [WRITE | ALL]`: of the asking tenant, and nobody else.
+fn pause(visit: &mut Visit<'_>) {
+    let all = match visit.args.len() {
+        3 => true,
+        4 if visit.is(3, "ALL") => true,
+        4 if visit.is(3, "WRITE") => false,
+        4 => return visit.error("ERR CLIENT PAUSE mode must be WRITE or ALL"),
+        _ => return visit.syntax_error(),
+    };
+    match visit.int(2) {
+        None => visit.error("ERR timeout is not an integer or out of range"),
+        Some(..0) => visit.error("ERR timeout is negative"),
+        Some(timeout_ms) => {
+            let now = visit.shared.options.clock.now();
+            let until = now.saturating_add((timeout_ms as u64).saturating_mul(1_000_000));
+            visit.tenant.pause.begin(now, until, all);
+            visit.reply().ok();
+        }
+    }
+}
+
+/// No command blocks, so nobody is to be let go.
+fn unblock(visit: &mut Visit<'_>) {
+    let by = ["TIMEOUT", "ERROR"];
+    let known =
+        visit.args.len() == 3 || visit.args.len() == 4 && by.iter().any(|word| visit.is(3, word));
+    match visit.int(2) {
+        _ if !known => visit.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+        None => visit.error("ERR value is not an integer or out of range"),
+        Some(_) => visit.reply().int(0),
     }
 }
 

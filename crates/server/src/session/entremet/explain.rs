@@ -5,13 +5,20 @@ use settings::tenant::{Settings, Slo};
 use telemetry::{Class, ClassTotals, HistogramSnapshot};
 
 use super::{lines, time, Visit};
+use crate::shared::Shared;
+use crate::tenants::Tenant;
 
 /// `ENTREMET EXPLAIN [tenant]`
 pub fn explain(visit: &mut Visit<'_>) {
     let Some(tenant) = super::named(visit, 2) else {
         return;
     };
-    let shared = visit.shared;
+    let text = explained(visit.shared, &tenant);
+    lines(&mut visit.reply(), &text);
+}
+
+/// Where the time of a tenant's requests went: its share in a line, and a line for each class.
+pub fn explained(shared: &Shared, tenant: &Tenant) -> Vec<String> {
     let settings = tenant.settings();
     let mut text = vec![share_line(
         &tenant.name,
@@ -28,7 +35,7 @@ pub fn explain(visit: &mut Visit<'_>) {
     if text.len() == 1 {
         text.push("no request since the start".into());
     }
-    lines(&mut visit.reply(), &text);
+    text
 }
 
 fn share_line(name: &str, settings: &Settings, weights: f64) -> String {

@@ -13,6 +13,8 @@ use crate::commands::EntremetCommand;
 use crate::resp::Reply;
 use crate::tenants::Tenant;
 
+pub use explain::explained;
+
 /// Runs an `ENTREMET` subcommand.
 pub fn run(command: EntremetCommand, visit: &mut Visit<'_>) {
     match command {
