@@ -20,8 +20,11 @@ impl Core {
             posted(now, StageKind::Request, &self.lines.requests, ids(), list()),
             posted(now, StageKind::Handler, &self.handlers, ids(), list()),
         ]);
-        for (principal, seen) in &board[0].seen {
+        for (principal, seen) in &mut board[0].seen {
             self.principals.occupied(*principal, seen.occupied_ns);
+            // Turns for what came back are turns of the same core.
+            let returns = self.lines.returns.observe(now, *principal);
+            seen.busy_ns += returns.map_or(0, |returns| returns.busy_ns);
         }
     }
 }
@@ -41,6 +44,7 @@ fn posted<T, const R: usize>(
     }));
     Posted {
         kind,
+        at_ns: now,
         discipline: stage.discipline(),
         permits: stage.permits(),
         seen: list,

@@ -92,6 +92,13 @@ impl AdminSource for Fake {
         vec![web, tenant("batch", 2.0), tenant("idle", 2.0)]
     }
 
+    fn newcomers(&self) -> TenantSnapshot {
+        TenantSnapshot {
+            name: "(newcomers)".into(),
+            ..Default::default()
+        }
+    }
+
     fn stages(&self) -> Vec<StageSnapshot> {
         let explanation = Some("waits for its turn".into());
         let web = PrincipalSnapshot {
@@ -182,6 +189,7 @@ pub fn request(class: Class, latency_ns: u64) -> Request {
         bytes_out: 1_000,
         cpu_ns: 5_000,
         failed: false,
+        parts: telemetry::TimeParts([latency_ns, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
     }
 }
 
