@@ -7,6 +7,7 @@ import json
 import re
 import threading
 import time
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
@@ -18,20 +19,22 @@ PAGES = (ROOT / "crates/telemetry/src/admin/pages.rs").read_text("utf-8")
 FILES = {name: path or name for name, path in re.findall(r'file!\("([^"]+)", \w+(?:, "([^"]+)")?\)', PAGES)}
 POLICY = re.sub(r"\s*\\\s*", " ", re.search(r'const POLICY: &str = "(.*?)";', PAGES, re.DOTALL)[1])
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+# The words of the parts of a request's time, in the order of the table that the binary is built from.
+PARTS = re.findall(r'row\(Part::\w+, "\w+", \("([^"]+)"', (ROOT / "crates/telemetry/src/parts.rs").read_text("utf-8"))
 # Quicker than a real server, so that tests are.
 STEP_S = 0.05
 
 
-def tenant(name, rate=0.0, got=0.0, wanted=0.0, **more):
+def tenant(name, rate=0.0, got=0.0, entitled=0.0, **more):
     """A tenant as /api/live tells it."""
     stages = [
-        {"stage": "request", "waiting": 0, "permits_in_use": 0, "admitted_per_s": rate, "wait_mean_ms": 0.2 if rate else None},
-        {"stage": "handler", "waiting": 0, "permits_in_use": 0, "admitted_per_s": 0.0, "wait_mean_ms": None},
+        {"stage": "request", "waiting": 0, "permits_busy": 0.25, "admitted_per_s": rate, "asked_per_s": rate, "wait_mean_ms": 0.2 if rate else None},
+        {"stage": "handler", "waiting": 0, "permits_busy": 0.0, "admitted_per_s": 0.0, "asked_per_s": 0.0, "wait_mean_ms": None},
     ]
     return {
-        "name": name, "weight": 1.0, "requests_per_s": rate, "throttled_per_s": 0.0, "bytes_in_per_s": 0.0, "bytes_out_per_s": 0.0,
+        "name": name, "number": zlib.crc32(name.encode()) % 1000 + 1, "weight": 1.0, "requests_per_s": rate, "asked_per_s": rate, "throttled_per_s": 0.0, "bytes_in_per_s": 0.0, "bytes_out_per_s": 0.0,
         "errors_per_s": 0.0, "cpu_charged_per_s": 0.0, "occupancy": 0.0, "connections": 1,
-        "share": {"configured_percent": wanted, "wanted_percent": wanted, "got_percent": got},
+        "share": {"configured_percent": entitled, "entitled_percent": entitled, "got_percent": got},
         "class": "get" if rate else None, "p50_ms": 0.1 if rate else None, "p99_ms": 1.5 if rate else None, "stages": stages, **more,
     }  # fmt: skip
 
@@ -40,7 +43,7 @@ def stage(name, core, waiting=()):
     """A stage of a core with these (tenant, number) in line."""
     principals = [{"name": who, "waiting": count, "permits_in_use": 0, "reserved_permits": 0, "admitted": 9} for who, count in waiting]
     return {
-        "stage": name, "core": core, "policy": "fair", "permits": 8, "permits_in_use": 3, "admitted_per_s": 1234.5,
+        "stage": name, "core": core, "policy": "fair", "permits": 8, "permits_busy": 2.5, "admitted_per_s": 1234.5,
         "waiting": sum(count for _, count in waiting), "principals": principals, "principals_total": len(principals),
     }  # fmt: skip
 
@@ -94,6 +97,7 @@ class StandIn:
         self.state, self.reason = "ready", None
         self.device, self.doubt = None, None
         self.past = []
+        self.newcomers = tenant("(newcomers)")
         self.stopped = threading.Event()
         outer = self
 
@@ -115,19 +119,21 @@ class StandIn:
         total = sum(one["requests_per_s"] for one in self.tenants)
         server = {
             "state": self.state, "version": "0.1.0", "uptime_s": 4000, "scheduler": "fair", "cores": 2, "connections": 7, "connections_max": 100,
-            "memory_used": 5e7, "memory_max": 2e8, "cpu_per_s": 1.25, "requests_per_s": total, "throttled_per_s": 0.0,
+            "memory_resident": 3e8, "memory_process_max": 1e9, "memory_used": 5e7, "memory_max": 2e8, "cpu_per_s": 1.25, "requests_per_s": total, "throttled_per_s": 0.0,
             "bytes_in_per_s": 0.0, "bytes_out_per_s": 0.0, **({"reason": self.reason} if self.reason else {}),
             **({"device": self.device} if self.device else {}), **({"device_doubt": self.doubt} if self.doubt else {}),
         }  # fmt: skip
         at_ms = int(time.time() * 1000)
-        return {"at_ms": at_ms, "span_s": 3.0, "server": server, "tenants": self.tenants, "tenants_total": len(self.tenants), "stages": self.stages}
+        return {"at_ms": at_ms, "span_s": 3.0, "server": server, "tenants": self.tenants, "tenants_total": len(self.tenants), "newcomers": self.newcomers, "stages": self.stages}
 
     def detail(self, name):
         """GET /api/live/{name}."""
         found = [one for one in self.tenants if one["name"] == name]
         if not found:
             return None
-        time_ = {"mean_ms": 1.0, "request_stage_ms": 0.5, "handler_stage_ms": 0.0, "disk_ms": 0.0, "cpu_ms": 0.2, "rest_ms": 0.3}
+        spent = {"waiting for a turn": 0.5, "its work on the core": 0.2, "waiting for the commit": 0.3}
+        parts = [{"part": words, "words": words, "short": words.split()[-1], "about": words, "mean_ms": spent.get(words, 0.0)} for words in PARTS]
+        time_ = {"mean_ms": 1.0, "parts": parts}
         others = [one for one in self.tenants if one["name"] != name][:5]
         held = {**snapshot(name), **({"device": tenant_device()} if self.device else {})}
         return {

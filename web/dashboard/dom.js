@@ -39,7 +39,7 @@ export function arrange(parent, wanted) {
   }
 }
 
-// A bar from 0 to `max` with a tick at `mark`: what was got, and what was wanted.
+// A bar from 0 to `max` with a tick at `mark`: what was got, and what it is entitled to.
 export function meter() {
   const fill = h("i.fill");
   const tick = h("i.tick");

@@ -7,13 +7,18 @@ import { Overview } from "./overview.js";
 import { pairs } from "./pairs.js";
 import { History, Looks } from "./state.js";
 import { TenantPage } from "./tenant.js";
-import { bytes, clock, duration, number } from "./text.js";
+import { bytes, clock, duration, number, percent } from "./text.js";
 
 const byId = (id) => document.getElementById(id);
 const [state, banner, facts, main, pauseButton, themeButton] = ["state", "banner", "facts", "main", "pause", "theme"].map(byId);
+const spanButton = byId("span");
+
+const REFRESH_MS = 120_000;
 
 const history = new History();
 const looks = new Looks();
+// What was before the page, until it is known who is who.
+let past = [];
 const seen = { live: null, detail: null, status: "connecting" };
 let page = null;
 let paused = false;
@@ -21,6 +26,8 @@ let paused = false;
 const feed = new Feed({
   live(live) {
     history.push(live);
+    looks.begin(past, live.tenants);
+    past = [];
     looks.update(live.tenants);
     seen.live = live;
     if (!paused) showLive();
@@ -36,6 +43,11 @@ const feed = new Feed({
   },
 });
 
+// What connections took that have not logged in, if that can be seen: it is nobody's share.
+function beforeLogin({ share }) {
+  return share.got_percent < 0.1 ? [] : [["before log-in", `${percent(share.got_percent)} %`]];
+}
+
 function showLive() {
   const { server } = seen.live;
   pairs(facts, [
@@ -43,7 +55,9 @@ function showLive() {
     ["throttled", `${number(server.throttled_per_s)}/s`],
     ["CPU", `${number(server.cpu_per_s)} of ${server.cores} ${server.cores === 1 ? "core" : "cores"}`],
     ["connections", number(server.connections)],
-    ["memory", `${bytes(server.memory_used)} of ${bytes(server.memory_max)}`],
+    ["memory", `${bytes(server.memory_resident)} of ${bytes(server.memory_process_max)}`],
+    ["caches", `${bytes(server.memory_used)} of ${bytes(server.memory_max)}`],
+    ...beforeLogin(seen.live.newcomers),
     ["scheduler", server.scheduler],
     ["up", duration(server.uptime_s)],
   ]);
@@ -137,12 +151,23 @@ function onTable(act) {
   return () => page.table && act(page.table);
 }
 
+// The last hour, or its last five minutes.
+function changeSpan() {
+  history.whole = !history.whole;
+  write(spanButton, history.whole ? "1 hour" : "5 minutes");
+  if (!seen.live) return;
+  if (page.detail) seen.detail && page.detail(seen.detail);
+  else page.draw();
+}
+
 pauseButton.addEventListener("click", pause);
+spanButton.addEventListener("click", changeSpan);
 themeButton.addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]));
 byId("help").addEventListener("click", () => byId("keys").showModal());
 addEventListener("hashchange", go);
 listen({
   p: pause,
+  h: () => spanButton.click(),
   t: () => themeButton.click(),
   "?": () => byId("keys").showModal(),
   "/": onTable((table) => table.filter.focus()),
@@ -157,13 +182,14 @@ listen({
 // What was before the page: plots that begin empty tell nothing of why somebody opened it. A server that has none to tell is no
 // reason not to begin.
 async function begin() {
-  const past = await ask("/api/history").catch(() => null);
-  if (past === null) return;
-  history.begin(past.steps);
-  looks.begin(past.steps);
-  if (seen.live) looks.update(seen.live.tenants);
+  const kept = await ask("/api/history").catch(() => null);
+  if (kept === null) return;
+  history.begin(kept.steps);
+  past = kept.steps;
 }
 
 setTheme(theme);
 go();
 begin();
+// What is older than the page's own seconds comes from the server in steps, and is asked for again as they pass.
+setInterval(() => ask("/api/history").then((kept) => kept && history.begin(kept.steps)).catch(() => null), REFRESH_MS);

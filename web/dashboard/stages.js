@@ -1,4 +1,4 @@
-// Stages: permits in use, and who stands in line.
+// Stages: permits in use on average, and who stands in line.
 
 import { arrange, h, meter, write } from "./dom.js";
 import { number, plural } from "./text.js";
@@ -22,8 +22,8 @@ class Line {
   }
 
   update(stage, looks) {
-    write(this.permits, `${stage.permits_in_use}/${stage.permits}`);
-    this.meter.set(stage.permits_in_use, stage.permits);
+    write(this.permits, `${number(stage.permits_busy)}/${stage.permits}`);
+    this.meter.set(stage.permits_busy, stage.permits);
     write(this.rate, number(stage.admitted_per_s));
     write(this.waiting, stage.waiting === 0 ? "·" : number(stage.waiting));
     const inLine = stage.principals.filter((principal) => principal.waiting > 0).slice(0, SEGMENTS_MAX);
@@ -45,7 +45,7 @@ export class Stages {
     this.lines = new Map();
     this.count = h("span.count");
     this.body = h("tbody");
-    const heads = ["stage", "permits", "", "let through /s", "waiting", "who waits"].map((text) => h("th", { scope: "col" }, text));
+    const heads = ["stage", "permits busy", "", "let through /s", "waiting", "who waits"].map((text) => h("th", { scope: "col" }, text));
     heads[2].setAttribute("aria-hidden", "true");
     this.quiet = h("p.none");
     const table = h("table.stages", { "aria-label": "Stages" }, h("thead", {}, h("tr", {}, ...heads)), this.body);
@@ -54,7 +54,7 @@ export class Stages {
 
   update(live, looks) {
     const key = (stage) => `${stage.stage} ${stage.core}`;
-    const busy = [...live.stages].sort((a, b) => b.waiting - a.waiting || b.permits_in_use - a.permits_in_use).slice(0, LINES_MAX).map(key);
+    const busy = [...live.stages].sort((a, b) => b.waiting - a.waiting || b.permits_busy - a.permits_busy).slice(0, LINES_MAX).map(key);
     const shown = live.stages.filter((stage) => busy.includes(key(stage))).sort((a, b) => (a.stage === b.stage ? a.core - b.core : a.stage < b.stage ? 1 : -1));
     for (const stage of shown) {
       if (!this.lines.has(key(stage))) this.lines.set(key(stage), new Line(stage));

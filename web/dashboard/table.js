@@ -9,10 +9,11 @@ const FIRST = [
   { key: "name", label: "tenant", wide: 0, value: (t) => t.name, ascending: true },
   { key: "weight", label: "weight", wide: 2, value: (t) => t.weight, text: (t) => number(t.weight) },
   { key: "rate", label: "rate", unit: "req/s", wide: 0, value: (t) => t.requests_per_s, text: (t) => rare(t.requests_per_s) },
+  { key: "asked", label: "asks", unit: "req/s", wide: 2, value: (t) => t.asked_per_s, text: (t) => rare(t.asked_per_s), about: "What it asks for: answered, throttled and waiting" },
   { key: "p50", label: "p50", unit: "ms", wide: 1, value: (t) => t.p50_ms, text: (t) => ms(t.p50_ms) },
   { key: "p99", label: "p99", unit: "ms", wide: 0, value: (t) => t.p99_ms, text: (t) => ms(t.p99_ms) },
   { key: "class", label: "of", wide: 2, value: (t) => t.class, text: (t) => t.class ?? "", about: "Latencies are those of the tenant's busiest class" },
-  { key: "share", label: "share got | wanted", unit: "%", wide: 0, value: (t) => t.share.got_percent },
+  { key: "share", label: "share got | entitled", unit: "%", wide: 0, value: (t) => t.share.got_percent },
 ];
 const LAST = [
   { key: "waiting", label: "queue", wide: 1, value: waiting, text: (t) => rare(waiting(t)), about: "Waiting now, at all stages" },
@@ -52,9 +53,9 @@ class Row {
     }
     this.swatch.className = look === undefined ? "swatch" : `swatch look-${look}`;
     badges(this.badges, tenant);
-    const { got_percent: got, wanted_percent: wanted } = tenant.share;
-    this.meter.set(got, shareMax, wanted);
-    write(this.share, `${percent(got)} | ${percent(wanted)}`);
+    const { got_percent: got, entitled_percent: entitled } = tenant.share;
+    this.meter.set(got, shareMax, entitled);
+    write(this.share, `${percent(got)} | ${percent(entitled)}`);
     this.columns.forEach((column, place) => column.text && write(this.cells[place], column.text(tenant)));
     toggle(this.element, "idle", isIdle(tenant));
     toggle(this.element, "refused", tenant.throttled_per_s > 0);
@@ -160,7 +161,7 @@ export class Table {
   draw(reorder) {
     if (!this.live) return;
     const { tenants, tenants_total: total } = this.live;
-    const shareMax = Math.max(1, ...tenants.flatMap((t) => [t.share.got_percent, t.share.wanted_percent]));
+    const shareMax = Math.max(1, ...tenants.flatMap((t) => [t.share.got_percent, t.share.entitled_percent]));
     const shown = rows(tenants, { filter: this.filter.value, hideIdle: this.hideIdle, value: this.column().value, descending: this.descending });
     const names = new Set(shown.map((tenant) => tenant.name));
     for (const name of this.known.keys()) if (!names.has(name)) this.known.delete(name);

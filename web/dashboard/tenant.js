@@ -4,18 +4,12 @@ import { TenantDevice } from "./device.js";
 import { h, write } from "./dom.js";
 import { span } from "./overview.js";
 import { pairs } from "./pairs.js";
-import { FRAMES_MAX } from "./state.js";
+import { DRAWN_MAX, FRAMES_MAX } from "./state.js";
 import { bytes, ms, number, percent, plural, rare } from "./text.js";
 import { badges } from "./table.js";
 
-// The parts of a mean request's time, in the order they are met; each with its look and a short name.
-const PARTS = [
-  ["request_stage_ms", "waiting for a turn", 0, "turn"],
-  ["handler_stage_ms", "waiting for a handler", 1, "handler"],
-  ["disk_ms", "on the disk", 2, "disk"],
-  ["cpu_ms", "CPU", 5, "CPU"],
-  ["rest_ms", "commit, others read with it, reply", 3, "rest"],
-];
+// How the parts of a mean request's time look, in the order in which the server tells them.
+const PART_LOOKS = [6, 4, 0, 5, 7, 1, 2, 8, 3, 9, 10];
 
 const CLASS_COLUMNS = [
   ["class", "", (c) => c.class],
@@ -58,6 +52,7 @@ export class TenantPage {
     this.settings = h("dl.pairs");
     this.held = h("dl.pairs");
     this.device = new TenantDevice();
+    this.stages = h("tbody");
     this.lines = h("tbody");
     this.others = h("tbody");
     this.missing = h("p.none");
@@ -70,8 +65,9 @@ export class TenantPage {
       panel("Where its time goes", this.bar, this.parts),
       panel("Classes", h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Classes" }, h("table", { "aria-label": "Classes" }, h("thead", {}, h("tr", {}, ...heads)), this.classes))),
       h("div.columns", {},
-        panel("Where it waits now", simple(["stage", "its own", "in line, all", "permits"], this.lines, "Where it waits now")),
-        panel("Others with the largest shares", simple(["tenant", "rate req/s", "got %", "wanted %", "queue"], this.others, "Others")),
+        panel("At the stages", h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Stages of the tenant" }, simple(["stage", "asked /s", "let through /s", "wait ms", "permits busy", "waiting"], this.stages, "At the stages"))),
+        panel("Where it waits now", simple(["stage", "its own", "in line, all"], this.lines, "Where it waits now")),
+        panel("Others with the largest shares", simple(["tenant", "rate req/s", "got %", "entitled to %", "queue"], this.others, "Others")),
         panel("Settings", this.settings),
         panel("Held", this.held),
         this.device.element),
@@ -92,8 +88,9 @@ export class TenantPage {
     this.times.push({ at: detail.at_ms / 1000, time });
     this.times.splice(0, this.times.length - FRAMES_MAX);
     fill(this.classes, detail.classes.map((one) => CLASS_COLUMNS.map(([, , text]) => text(one))), "No request in the last seconds.");
-    fill(this.lines, detail.places.map((place) => [`${place.stage}, core ${place.core}${place.explanation ? `: ${place.explanation}` : ""}`, rare(place.waiting), rare(place.waiting_all), rare(place.permits_in_use)]), "Nothing of it waits or is outstanding.");
-    fill(this.others, detail.others.map((other) => [link(other.name), rare(other.requests_per_s), percent(other.share.got_percent), percent(other.share.wanted_percent), rare(other.stages.reduce((sum, stage) => sum + stage.waiting, 0))]), "Nobody else was served.");
+    fill(this.stages, live.stages.map((one) => [one.stage, number(one.asked_per_s), number(one.admitted_per_s), ms(one.wait_mean_ms), number(one.permits_busy), rare(one.waiting)]), "It was never let through.");
+    fill(this.lines, detail.places.map((place) => [`${place.stage}, core ${place.core}${place.explanation ? `: ${place.explanation}` : ""}`, rare(place.waiting), rare(place.waiting_all)]), "Nothing of it waits or is outstanding.");
+    fill(this.others, detail.others.map((other) => [link(other.name), rare(other.requests_per_s), percent(other.share.got_percent), percent(other.share.entitled_percent), rare(other.stages.reduce((sum, stage) => sum + stage.waiting, 0))]), "Nobody else was served.");
     pairs(this.settings, set(detail.settings));
     pairs(this.held, held(tenant));
     this.device.update(tenant.device);
@@ -101,12 +98,13 @@ export class TenantPage {
   }
 
   tellFigures(live) {
-    const share = `${percent(live.share.got_percent)} | ${percent(live.share.wanted_percent)} %`;
+    const share = `${percent(live.share.got_percent)} | ${percent(live.share.entitled_percent)} %`;
     pairs(this.figures, [
       ["rate", `${number(live.requests_per_s)} req/s`],
       [`p50 ${live.class ?? ""}`, live.p50_ms === null ? "–" : `${ms(live.p50_ms)} ms`],
       [`p99 ${live.class ?? ""}`, live.p99_ms === null ? "–" : `${ms(live.p99_ms)} ms`],
-      ["share got | wanted", share],
+      ["share got | entitled", share],
+      ["asked for", `${number(live.asked_per_s)} req/s`],
       ["occupancy", `${percent(100 * live.occupancy)} %`],
       ["throttled", `${number(live.throttled_per_s)} /s`],
       ["errors", live.errors_per_s === null ? "–" : `${number(live.errors_per_s)} /s`],
@@ -116,19 +114,25 @@ export class TenantPage {
   }
 
   tellTime(time) {
-    const shown = PARTS.filter(([field]) => time[field] > 0);
-    this.bar.replaceChildren(...shown.map(([field, , look]) => {
+    const shown = time.parts.map((part, place) => ({ ...part, look: PART_LOOKS[place] })).filter((part) => part.mean_ms > 0);
+    this.bar.replaceChildren(...shown.map(({ mean_ms, look }) => {
       const part = h(`i.look-${look}`);
       // Below 1 in all, growth would leave a part of the bar empty.
-      part.style.flexGrow = String((1000 * time[field]) / time.mean_ms);
+      part.style.flexGrow = String((1000 * mean_ms) / time.mean_ms);
       return part;
     }));
-    this.bar.setAttribute("aria-label", shown.length === 0 ? "no requests" : shown.map(([field, name]) => `${name} ${ms(time[field])} ms`).join(", "));
-    const share = (value) => (time.mean_ms > 0 ? `${percent((100 * value) / time.mean_ms)} %` : "–");
+    this.bar.setAttribute("aria-label", shown.length === 0 ? "no requests" : shown.map(({ words, mean_ms }) => `${words} ${ms(mean_ms)} ms`).join(", "));
     this.parts.replaceChildren(
       h("div", {}, h("dt", {}, "mean request"), h("dd", {}, time.mean_ms > 0 ? `${ms(time.mean_ms)} ms` : "none lately")),
-      ...PARTS.map(([field, name, look]) => h("div", {}, h("dt", {}, h(`i.swatch.look-${look}`, { "aria-hidden": "true" }), name), h("dd", {}, `${ms(time[field])} ms`, h("small", {}, ` ${share(time[field])}`)))),
+      ...shown.map(({ words, about, look, mean_ms }) => h("div", { title: about }, h("dt", {}, h(`i.swatch.look-${look}`, { "aria-hidden": "true" }), words), h("dd", {}, `${ms(mean_ms)} ms`, h("small", {}, ` ${percent((100 * mean_ms) / time.mean_ms)} %`)))),
     );
+  }
+
+  // The parts that took the most in what is kept: more than an eye can follow would only hide them.
+  drawnParts() {
+    const total = (place) => this.times.reduce((sum, one) => sum + one.time.parts[place].mean_ms, 0);
+    const parts = (this.times.at(-1)?.time.parts ?? []).map(({ short }, place) => ({ short, place, total: total(place) }));
+    return parts.filter((part) => part.total > 0).sort((a, b) => b.total - a.total).slice(0, DRAWN_MAX).sort((a, b) => a.place - b.place);
   }
 
   draw(tenant) {
@@ -143,8 +147,8 @@ export class TenantPage {
     const specs = [
       { title: "Rate, req/s", y: { label: "rate", unit: "req/s", min: 0 }, series: [rates], targets: [...limit(tenant.limit_requests_per_s, "limit"), ...limit(tenant.contract_per_s, "contract")] },
       { title: "Latency, ms", y: { label: "latency", unit: "ms", scale: "log" }, series: [line("p50", "p50", 0), line("p99", "p99", 1)] },
-      { title: "Share, %", y: { label: "share", unit: "%", min: 0 }, series: [line("got", "got", 0), line("wanted", "wanted", 4)] },
-      { title: "Time of a mean request, ms", y: { label: "time", unit: "ms", min: 0 }, series: PARTS.map(([field, , look, name]) => ({ name, look, x: at, y: this.times.map((one) => one.time[field]) })), x: { label: "time", scale: "time", ...span(x) } },
+      { title: "Share, %", y: { label: "share", unit: "%", min: 0 }, series: [line("got", "got", 0), line("entitled to", "entitled", 4)] },
+      { title: "Time of a mean request, ms", y: { label: "time", unit: "ms", min: 0 }, series: this.drawnParts().map(({ short, place }) => ({ name: short, look: PART_LOOKS[place] % 8, x: at, y: this.times.map((one) => one.time.parts[place].mean_ms) })), x: { label: "time", scale: "time", ...span(x) } },
     ];
     this.plots ??= [];
     specs.forEach((spec, place) => {

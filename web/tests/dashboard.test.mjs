@@ -4,18 +4,19 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import vm from "node:vm";
 
-import { History, Looks, SPAN_MS, isIdle, rows } from "../dashboard/state.js";
+import { HOUR_MS, History, Looks, SPAN_MS, isIdle, rows } from "../dashboard/state.js";
 import { bytes, duration, ms, percent, rare } from "../dashboard/text.js";
 
 for (const name of ["plot-marks.js", "plot.js"]) vm.runInThisContext(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"));
 
-const tenant = (name, got = 0, more = {}) => ({ name, requests_per_s: got * 10, throttled_per_s: 0, p50_ms: 1, p99_ms: got ? 2 : null, share: { got_percent: got, wanted_percent: 5 }, stages: [], ...more });
+const tenant = (name, got = 0, more = {}) => ({ name, number: 1 + (name.charCodeAt(0) - 97), requests_per_s: got * 10, throttled_per_s: 0, p50_ms: 1, p99_ms: got ? 2 : null, share: { got_percent: got, entitled_percent: 5 }, stages: [], ...more });
 const live = (at_ms, ...tenants) => ({ at_ms, tenants });
 
-test("history keeps five minutes, with gaps where nothing was heard", () => {
+test("history keeps the seconds of five minutes, with gaps where nothing was heard", () => {
   const history = new History();
+  history.whole = false;
   for (let second = 0; second < 305; second += 1) history.push(live(second * 1000, tenant("web", second)));
-  assert.equal(history.frames.length, SPAN_MS / 1000);
+  assert.equal(history.times().length, SPAN_MS / 1000);
   assert.equal(history.series("web", "got")[0], 5);
   history.push(live(400_000, tenant("batch", 7)));
   assert.deepEqual(history.series("web", "got").slice(-3), [304, null, null]);
@@ -42,13 +43,31 @@ test("history begins with what was before the page", () => {
   early.push(live(16_000, tenant("web", 1)));
   assert.deepEqual(early.times(), [5, 10, 16], "steps of five seconds are no gap");
   early.push(live(SPAN_MS + 8_000, tenant("web", 1)));
-  assert.deepEqual(early.times().slice(0, 2), [10, 16], "what is older than five minutes goes");
+  assert.deepEqual(early.times().slice(0, 3), [5, 10, 16], "an hour is shown");
+  early.whole = false;
+  assert.deepEqual(early.times().slice(0, 2), [10, 16], "or five minutes");
+  early.push(live(HOUR_MS + 7_000, tenant("web", 1)));
+  early.whole = true;
+  assert.deepEqual(early.times().slice(0, 2), [10, 308], "what is older than an hour goes");
+});
+
+test("an hour of seconds is kept in few, and the server's steps take their place", () => {
+  const history = new History();
+  for (let second = 0; second < 3700; second += 1) history.push(live(second * 1000, tenant("web", second)));
+  assert.ok(history.frames.length <= 300 + 110 + 1, `${history.frames.length}`);
+  assert.ok(history.times()[0] >= 99 && history.times()[0] <= 130);
+  const steps = Array.from({ length: 100 }, (_, place) => step(400_000 + 30_000 * place, 0, past("web", 7)));
+  history.begin(steps);
+  assert.deepEqual(history.times().filter((at) => at >= 400 && at < 3400), steps.map((one) => one.at_ms / 1000));
+  assert.ok(history.times()[0] < 400, "what the server does not know any more stays");
+  assert.deepEqual([...history.times()].sort((a, b) => a - b), history.times());
 });
 
 test("who was busy before the page was opened is drawn", () => {
   const looks = new Looks(2);
-  looks.begin([step(5_000, 0, past("web", 60), past("batch", 40)), step(10_000, 0, past("web", 100))]);
-  looks.update([tenant("web"), tenant("batch"), tenant("idle")]);
+  const tenants = [tenant("web"), tenant("batch"), tenant("idle")];
+  looks.begin([step(5_000, 0, past("web", 60), past("batch", 40)), step(10_000, 0, past("web", 100))], tenants);
+  looks.update(tenants);
   assert.deepEqual([...looks.drawn.keys()], ["web", "batch"]);
 });
 
@@ -59,11 +78,22 @@ test("a tenant keeps its look, and small differences move nobody", () => {
   for (let i = 0; i < 20; i += 1) looks.update([tenant("a", 30), tenant("b", 29), tenant("c", 40)]);
   assert.equal(looks.of("c"), undefined, "c is not half as heavy again");
   for (let i = 0; i < 20; i += 1) looks.update([tenant("a", 30), tenant("b", 10), tenant("c", 60)]);
-  assert.deepEqual([looks.of("a"), looks.of("b"), looks.of("c")], [0, undefined, 1]);
+  assert.deepEqual([looks.of("a"), looks.of("b"), looks.of("c")], [0, undefined, 2]);
   looks.update([tenant("b", 10), tenant("c", 60)]);
-  assert.deepEqual([looks.of("a"), looks.of("b")], [undefined, 0], "a free look is given again");
+  assert.deepEqual([looks.of("a"), looks.of("b")], [undefined, 1], "its own again");
   looks.update([]);
   assert.equal(looks.drawn.size, 0);
+});
+
+test("a look is that of the tenant's number, whoever came first", () => {
+  const [one, other] = [new Looks(), new Looks()];
+  one.update([tenant("a", 40), tenant("c", 30)]);
+  other.update([tenant("c", 40)]);
+  other.update([tenant("c", 40), tenant("a", 30)]);
+  assert.deepEqual([one.of("a"), one.of("c")], [other.of("a"), other.of("c")]);
+  const ninth = { ...tenant("late", 50), number: 9 };
+  one.update([tenant("a", 40), tenant("c", 30), ninth]);
+  assert.deepEqual([one.of("a"), one.of("late")], [0, 1], "the next that is free, where it is taken");
 });
 
 test("idle tenants are not drawn, refused ones are", () => {

@@ -139,7 +139,7 @@ fn once(admin: &Admin, view: &View) -> Result<(), Box<dyn Error>> {
         Page::Tenant(name) => tenant::page(&admin.tenant(name)?),
         _ => {
             let live = admin.live()?;
-            let mut lines = overview::server(&live.server);
+            let mut lines = overview::server(&live);
             lines.push(overview::count(view, &live, view.rows(&live).len()));
             let all = usize::MAX;
             // Wide enough for every column.
@@ -260,7 +260,7 @@ fn frame(
 ) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(live) = live {
-        lines.extend(overview::server(&live.server));
+        lines.extend(overview::server(live));
     }
     lines.extend(silent.map(|why| Line::new(why, Look::Bad)));
     if view.paused {

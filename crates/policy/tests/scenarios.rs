@@ -244,7 +244,7 @@ impl World {
                 let _ = writeln!(
                     out,
                     "  p{id} {:?}{effort}: queued {} flying {} granted {} refused {} rejected {} waited {}us \
-                     occupied {}us charged {}us debt {}us left {}us forgiven {}us",
+                     occupied {}us busy {}us charged {}us debt {}us left {}us forgiven {}us",
                     o.state,
                     o.queued,
                     o.in_flight,
@@ -253,6 +253,7 @@ impl World {
                     o.rejected,
                     o.waited_ns / 1000,
                     o.occupied_ns / 1000,
+                    o.busy_ns / 1000,
                     o.charged_ns / 1000,
                     o.debt_ns / 1000,
                     o.quanta_left_ns / 1000,

@@ -74,6 +74,19 @@ impl Source {
             .collect()
     }
 
+    /// Where everybody is before the cores' stages.
+    fn places(&self) -> BTreeMap<PrincipalId, Vec<TenantStage>> {
+        let mut stages: BTreeMap<PrincipalId, Vec<TenantStage>> = BTreeMap::new();
+        for core in self.shared.board.cores() {
+            for posted in core.iter() {
+                for (principal, seen) in &posted.seen {
+                    add(stages.entry(*principal).or_default(), posted.kind, seen);
+                }
+            }
+        }
+        stages
+    }
+
     fn connections(&self) -> Connections {
         let shared = &self.shared;
         let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -109,6 +122,8 @@ fn stage(
         stage: posted.kind.name().to_string(),
         core: core as u32,
         policy: posted.discipline.word().to_string(),
+        at_ns: posted.at_ns,
+        busy_ns: seen().map(|seen| seen.busy_ns).sum(),
         permits: posted.permits,
         permits_missing: posted.permits_missing,
         permits_in_use: seen().map(|seen| seen.permits_in_use).sum(),
@@ -224,14 +239,7 @@ impl telemetry::AdminSource for Source {
     }
 
     fn tenants(&self) -> Vec<TenantSnapshot> {
-        let mut stages: BTreeMap<PrincipalId, Vec<TenantStage>> = BTreeMap::new();
-        for core in self.shared.board.cores() {
-            for posted in core.iter() {
-                for (principal, seen) in &posted.seen {
-                    add(stages.entry(*principal).or_default(), posted.kind, seen);
-                }
-            }
-        }
+        let mut stages = self.places();
         let tenants = self.shared.tenants.list();
         tenants
             .iter()
@@ -259,6 +267,17 @@ impl telemetry::AdminSource for Source {
             effect: setting.key.effect.into(),
         };
         SETTINGS.iter().map(one).collect()
+    }
+
+    fn newcomers(&self) -> TenantSnapshot {
+        let nobody = self.shared.tenants.nobody();
+        let places = self.places().remove(&nobody.id).unwrap_or_default();
+        let house = &self.shared.house;
+        TenantSnapshot {
+            connections: house.newcomers() as u64,
+            connections_max: house.newcomers_max() as u64,
+            ..snapshot(nobody, places, None)
+        }
     }
 
     fn stages(&self) -> Vec<StageSnapshot> {
@@ -294,6 +313,8 @@ fn add(stages: &mut Vec<TenantStage>, kind: StageKind, seen: &Seen) {
     stage.waiting += seen.waiting;
     stage.permits_in_use += seen.permits_in_use;
     stage.admitted += seen.admitted;
+    stage.refused += seen.refused;
+    stage.busy_ns += seen.busy_ns;
     stage.waited_ns = stage.waited_ns.saturating_add(seen.waited_ns);
 }
 
@@ -315,6 +336,7 @@ fn snapshot(
         .unwrap_or_default();
     TenantSnapshot {
         name: tenant.name.clone(),
+        number: tenant.id.0,
         weight: settings.weight,
         connections_max: 0,
         connections_refused: tenant.refused.load(Ordering::Relaxed),

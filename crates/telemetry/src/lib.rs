@@ -19,6 +19,7 @@ mod histogram;
 pub mod live;
 pub mod metrics;
 mod model;
+mod parts;
 mod process;
 mod recorder;
 mod registry;
@@ -35,6 +36,7 @@ pub use model::{
     AdminSource, CertificateSnapshot, Connections, LargestTurn, Logins, Memory, PrincipalSnapshot,
     ServerSnapshot, StageSnapshot, State, Storage, TenantSetting, TenantSnapshot, TenantStage,
 };
+pub use parts::{Part, PartWords, TimeParts, PARTS};
 pub use process::ProcessUsage;
 pub use recorder::{Limit, Recorder, Request};
 pub use registry::Registry;

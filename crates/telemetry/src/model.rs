@@ -18,6 +18,9 @@ pub trait AdminSource: Send + Sync + 'static {
     fn tenants(&self) -> Vec<TenantSnapshot>;
     /// All settings of the tenant of that name, in the order to show them; none if there is no such tenant.
     fn settings(&self, tenant: &str) -> Vec<TenantSetting>;
+    /// Connections that speak for no tenant yet, as if they were one's: they take their turns and use the server like
+    /// a tenant. No tenant has its name.
+    fn newcomers(&self) -> TenantSnapshot;
     /// Every stage of every core.
     fn stages(&self) -> Vec<StageSnapshot>;
 }
@@ -215,6 +218,8 @@ pub struct Storage {
 pub struct TenantSnapshot {
     /// Its name.
     pub name: String,
+    /// Its number: small, and its own for as long as the server runs.
+    pub number: u32,
     /// Its weight.
     pub weight: f64,
     /// Connections that it may have while the others have no more than is kept for them.
@@ -322,8 +327,12 @@ pub struct TenantStage {
     pub permits_in_use: u32,
     /// Let through since the start.
     pub admitted: u64,
+    /// Turned away since the start, for a limit or because too many waited.
+    pub refused: u64,
     /// Time that those let through had waited, summed since the start, ns.
     pub waited_ns: u64,
+    /// Time for which it held permits since the start, summed over permits, ns.
+    pub busy_ns: u64,
 }
 
 /// One stage of one core.
@@ -335,6 +344,9 @@ pub struct StageSnapshot {
     pub core: u32,
     /// The rule in force, a word of `scheduler.request`.
     pub policy: String,
+    /// When its totals were read, ns of the server's clock: up to a second ago.
+    #[serde(default)]
+    pub at_ns: u64,
     /// Units of work that may be outstanding below it.
     pub permits: u32,
     /// Permits that are reserved and cannot be kept free: one of all is always shared. While there are any, nobody's
@@ -343,6 +355,9 @@ pub struct StageSnapshot {
     pub permits_missing: u64,
     /// Of those, in use.
     pub permits_in_use: u32,
+    /// Time for which permits were in use since the start, summed over permits, ns.
+    #[serde(default)]
+    pub busy_ns: u64,
     /// Decisions since the start.
     pub admitted: u64,
     /// Charged since the start, ns of each principal's dominant resource.

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::class::{Class, CLASSES};
 use crate::histogram::{bump, Histogram};
+use crate::parts::{Part, TimeParts, PARTS};
 use crate::totals::{Answered, ClassTotals, Usage};
 
 /// Which limit of a tenant turned a request away.
@@ -54,6 +55,8 @@ pub struct Request {
     pub cpu_ns: u64,
     /// True when the reply was an error.
     pub failed: bool,
+    /// The parts of the latency, ns.
+    pub parts: TimeParts,
 }
 
 /// Counters of one class.
@@ -68,6 +71,7 @@ struct ClassCounters {
     bytes_out: AtomicU64,
     cpu_ns: AtomicU64,
     requests: AtomicU64,
+    parts: [AtomicU64; PARTS],
 }
 
 /// Counters of one tenant on one core.
@@ -96,6 +100,9 @@ impl Counters {
             counters.latency.add_to(&mut totals.latency);
             counters.queue.add_to(&mut totals.queue);
             counters.disk.add_to(&mut totals.disk);
+            for part in Part::ALL {
+                totals.parts[part] += counters.parts[part as usize].load(Relaxed);
+            }
             totals.requests += counters.requests.load(Relaxed);
             totals.errors += counters.errors.load(Relaxed);
             totals.bytes_in += counters.bytes_in.load(Relaxed);
@@ -169,6 +176,11 @@ impl Recorder {
         if request.failed {
             bump(&counters.errors, count);
         }
+        for (sum, ns) in counters.parts.iter().zip(request.parts.0) {
+            if ns > 0 {
+                bump(sum, ns * count);
+            }
+        }
         bump(&counters.requests, count);
         bump(&counters.bytes_in, request.bytes_in);
         bump(&counters.bytes_out, request.bytes_out);
@@ -180,6 +192,15 @@ impl Recorder {
     #[inline]
     pub fn failed(&mut self, class: Class, count: u64) {
         bump(&self.counters.class(class).errors, count);
+    }
+
+    /// Counts what was used for no request that is answered.
+    #[inline]
+    pub fn spent(&mut self, class: Class, bytes_in: u64, bytes_out: u64, cpu_ns: u64) {
+        let counters = self.counters.class(class);
+        bump(&counters.bytes_in, bytes_in);
+        bump(&counters.bytes_out, bytes_out);
+        bump(&counters.cpu_ns, cpu_ns);
     }
 
     /// Counts reads of keys: those that found theirs and those that did not.
@@ -231,6 +252,7 @@ mod tests {
             bytes_out: 1_030,
             cpu_ns: 4_000,
             failed: false,
+            parts: TimeParts(std::array::from_fn(|at| 10 * at as u64)),
         };
         recorder.record(&get);
         recorder.record_many(
@@ -248,6 +270,7 @@ mod tests {
         });
         recorder.throttled(Class::Put, Limit::Bytes);
         recorder.failed(Class::Get, 3);
+        recorder.spent(Class::Other, 5, 0, 6);
         recorder.looked_up(7, 2);
         recorder.occupied(77);
 
@@ -263,11 +286,17 @@ mod tests {
         assert_eq!(put.disk.count(), 1);
         assert!(totals[Class::Scan.index()].latency.is_empty());
 
+        assert_eq!(
+            (got.parts[Part::Commit], put.parts[Part::Commit]),
+            (17 * 80, 80),
+            "each request's"
+        );
+
         let mut usage = Usage::default();
         counters.add_usage_to(&mut usage);
         assert_eq!(
             (usage.requests, usage.bytes_in, usage.occupied_ns),
-            (18, 540, 77)
+            (18, 545, 77)
         );
         assert_eq!((usage.found, usage.missed, usage.throttled), (7, 2, 1));
     }

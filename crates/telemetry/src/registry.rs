@@ -193,6 +193,7 @@ mod tests {
             bytes_out: 100,
             cpu_ns: 5,
             failed: false,
+            parts: crate::TimeParts::default(),
         }
     }
 

@@ -65,9 +65,9 @@ impl Recent {
 pub struct Share {
     /// Its weight's part of the weights of all tenants: the least it gets when everybody wants everything.
     pub configured_percent: f64,
-    /// Its weight's part of the weights of those active now (itself included, even if idle): what it may
-    /// count on at the moment.
-    pub wanted_percent: f64,
+    /// What its weight entitles it to at the moment: its part of the weights of those active now (itself included,
+    /// even if idle).
+    pub entitled_percent: f64,
     /// Its dominant share's part of all dominant shares: what it took of what was served.
     pub got_percent: f64,
 }
@@ -91,7 +91,7 @@ pub fn shares(tenants: &[(f64, Option<Recent>)], capacities: &Capacities) -> Vec
     };
     let share = |(weight, used): &(f64, Option<Recent>)| Share {
         configured_percent: percent(*weight, all),
-        wanted_percent: percent(
+        entitled_percent: percent(
             *weight,
             if used.is_some() {
                 active
@@ -135,12 +135,12 @@ mod tests {
             .map(|share| share.got_percent.round())
             .collect();
         assert_eq!(got, [33.0, 67.0, 0.0]);
-        let wanted: Vec<f64> = shares
+        let entitled: Vec<f64> = shares
             .iter()
-            .map(|share| share.wanted_percent.round())
+            .map(|share| share.entitled_percent.round())
             .collect();
         assert_eq!(
-            wanted,
+            entitled,
             [33.0, 67.0, 25.0],
             "an idle tenant is told what it would get"
         );
@@ -150,6 +150,6 @@ mod tests {
     #[test]
     fn nobody_there_divides_nothing() {
         assert!(shares(&[], &SERVER).is_empty());
-        assert_eq!(shares(&[(3.0, None)], &SERVER)[0].wanted_percent, 100.0);
+        assert_eq!(shares(&[(3.0, None)], &SERVER)[0].entitled_percent, 100.0);
     }
 }

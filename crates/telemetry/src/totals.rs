@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::class::{Class, CLASSES};
+use crate::parts::TimeParts;
 use crate::snapshot::HistogramSnapshot;
 
 /// One tenant's requests of one class since the start, over all cores.
@@ -26,6 +27,8 @@ pub struct ClassTotals {
     pub queue: HistogramSnapshot,
     /// On a handler; counts only requests that needed one.
     pub disk: HistogramSnapshot,
+    /// The parts of all latencies, summed.
+    pub parts: TimeParts,
 }
 
 impl ClassTotals {
@@ -47,6 +50,7 @@ impl ClassTotals {
             latency: self.latency.since(&earlier.latency),
             queue: self.queue.since(&earlier.queue),
             disk: self.disk.since(&earlier.disk),
+            parts: self.parts.since(&earlier.parts),
         }
     }
 }

@@ -63,7 +63,7 @@ fn tenants_show_shares_and_latencies() {
     );
     assert!((web.classes[0].latency.p99_ms - 0.4).abs() < 0.013);
     assert_eq!(web.share.configured_percent, 60.0);
-    assert_eq!(web.share.wanted_percent, 75.0, "idle does not count");
+    assert_eq!(web.share.entitled_percent, 75.0, "idle does not count");
     assert!((web.share.got_percent - 75.0).abs() < 0.1);
     assert!(web.recent.requests_per_s > 0.0);
 }

@@ -18,6 +18,8 @@ pub enum Column {
     Weight,
     /// Requests answered per second.
     Rate,
+    /// Requests asked for per second.
+    Asked,
     /// Median latency of its busiest class.
     P50,
     /// 99th percentile of its latency.
@@ -26,8 +28,8 @@ pub enum Column {
     Class,
     /// Share got of what was served.
     Got,
-    /// Share wanted by its weight.
-    Wanted,
+    /// Share that its weight entitles it to.
+    Entitled,
     /// Mean wait at a stage.
     Wait(StageKind),
     /// Waiting now.
@@ -69,13 +71,14 @@ impl ValueEnum for Column {
 
 impl Column {
     /// All of them, from left to right.
-    pub const ALL: [Self; 12 + StageKind::ALL.len()] = {
+    pub const ALL: [Self; 13 + StageKind::ALL.len()] = {
         use Column::{
-            Class, Conns, Errors, Got, Queue, Rate, Tenant, Throttled, Wanted, Weight, P50, P99,
+            Asked, Class, Conns, Entitled, Errors, Got, Queue, Rate, Tenant, Throttled, Weight,
+            P50, P99,
         };
-        let before = [Tenant, Weight, Rate, P50, P99, Class, Got, Wanted];
+        let before = [Tenant, Weight, Rate, Asked, P50, P99, Class, Got, Entitled];
         let after = [Queue, Throttled, Errors, Conns];
-        let (mut all, waits) = ([Tenant; 12 + StageKind::ALL.len()], StageKind::ALL.len());
+        let (mut all, waits) = ([Tenant; 13 + StageKind::ALL.len()], StageKind::ALL.len());
         let mut at = 0;
         while at < all.len() {
             all[at] = if at < before.len() {
@@ -95,11 +98,20 @@ impl Column {
             Self::Tenant => ("tenant", "Name of the tenant", "tenant"),
             Self::Weight => ("weight", "Weight", "weight"),
             Self::Rate => ("rate", "Requests answered per second", "req/s"),
+            Self::Asked => (
+                "asked",
+                "Requests asked for per second: answered, throttled and waiting",
+                "asks/s",
+            ),
             Self::P50 => ("p50", "Median latency of its busiest class", "p50 ms"),
             Self::P99 => ("p99", "99th percentile of its latency", "p99 ms"),
             Self::Class => ("class", "The class that the latencies are of", "of"),
             Self::Got => ("got", "Share got of what was served", "got %"),
-            Self::Wanted => ("wanted", "Share wanted by its weight", "wants %"),
+            Self::Entitled => (
+                "entitled",
+                "Share that its weight entitles it to",
+                "entit %",
+            ),
             Self::Wait(stage) => {
                 let column = stage.column();
                 (column.word, column.about, column.heading)
@@ -123,7 +135,8 @@ impl Column {
             Self::Rate => (7, 1),
             Self::P99 => (7, 2),
             Self::Got => (6, 3),
-            Self::Wanted => (7, 4),
+            Self::Entitled => (7, 4),
+            Self::Asked => (7, 5),
             Self::Throttled => (8, 5),
             Self::Queue => (6, 6),
             Self::Wait(stage) => (stage.column().heading.len(), stage.column().rank),
@@ -142,11 +155,12 @@ impl Column {
             Self::Tenant => tenant.name.clone(),
             Self::Weight => number(tenant.weight),
             Self::Rate => rare(tenant.rates.requests_per_s),
+            Self::Asked => rare(tenant.asked_per_s),
             Self::P50 => maybe(tenant.p50_ms),
             Self::P99 => maybe(tenant.p99_ms),
             Self::Class => tenant.class.map_or("", |class| class.name()).to_string(),
             Self::Got => percent(tenant.share.got_percent),
-            Self::Wanted => percent(tenant.share.wanted_percent),
+            Self::Entitled => percent(tenant.share.entitled_percent),
             Self::Wait(stage) => maybe(wait(tenant, stage)),
             Self::Queue => rare(waiting(tenant) as f64),
             Self::Throttled => rare(tenant.rates.throttled_per_s),
@@ -161,10 +175,11 @@ impl Column {
             Self::Class => return Key::Text(tenant.class.map_or("", |class| class.name())),
             Self::Weight => Some(tenant.weight),
             Self::Rate => Some(tenant.rates.requests_per_s),
+            Self::Asked => Some(tenant.asked_per_s),
             Self::P50 => tenant.p50_ms,
             Self::P99 => tenant.p99_ms,
             Self::Got => Some(tenant.share.got_percent),
-            Self::Wanted => Some(tenant.share.wanted_percent),
+            Self::Entitled => Some(tenant.share.entitled_percent),
             Self::Wait(stage) => wait(tenant, stage),
             Self::Queue => Some(waiting(tenant) as f64),
             Self::Throttled => Some(tenant.rates.throttled_per_s),

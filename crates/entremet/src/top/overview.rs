@@ -1,10 +1,10 @@
 //! The page of all tenants.
 
-use telemetry::live::view::{LiveView, ServerLive, StageLive, TenantLive};
+use telemetry::live::view::{LiveView, StageLive, TenantLive};
 
 use super::column::{is_idle, Column};
 use super::line::{fit, Line, Look};
-use super::numbers::{bytes, duration, number};
+use super::numbers::{bytes, duration, number, percent};
 use super::view::View;
 
 /// Stages listed under the table; more are summed up in a line.
@@ -13,7 +13,8 @@ const STAGES_MAX: usize = 8;
 const ROWS_MIN: usize = 5;
 
 /// The server in two lines.
-pub fn server(server: &ServerLive) -> Vec<Line> {
+pub fn server(live: &LiveView) -> Vec<Line> {
+    let server = &live.server;
     let (state, look) = match server.state.reason() {
         None => ("ready".to_string(), Look::Plain),
         Some(why) => (format!("{}: {why}", server.state.name()), Look::Bad),
@@ -27,17 +28,28 @@ pub fn server(server: &ServerLive) -> Vec<Line> {
     );
     let rates = &server.rates;
     let facts = format!(
-        " {} req/s, {} throttled/s, CPU {} of {}, {} connections, memory {} of {}",
+        " {} req/s, {} throttled/s, CPU {} of {}, {} connections, memory {} of {}, caches {} of {}{}",
         number(rates.requests_per_s),
         number(rates.throttled_per_s),
         number(server.cpu_per_s),
         server.cores,
         server.connections,
+        bytes(server.memory_resident as f64),
+        bytes(server.memory_process_max as f64),
         bytes(server.memory_used as f64),
         bytes(server.memory_max as f64),
+        before_login(&live.newcomers),
     );
     let first = Line::new(about, Look::Strong).and(", ", Look::Plain);
     vec![first.and(state, look), Line::new(facts, Look::Plain)]
+}
+
+/// What connections took that have not logged in, if that can be seen.
+fn before_login(newcomers: &TenantLive) -> String {
+    match newcomers.share.got_percent {
+        share if share < 0.1 => String::new(),
+        share => format!(", before log-in {} %", percent(share)),
+    }
 }
 
 /// The heading of the table.
@@ -158,10 +170,13 @@ pub fn stages(live: &LiveView, room: usize) -> Vec<Line> {
     if live.stages.is_empty() || lines_max == 0 {
         return Vec::new();
     }
-    let heading = "stage    core permits  let through/s waiting  who waits";
+    let heading = "stage    core      busy  let through/s waiting  who waits";
     let mut lines = vec![Line::new(heading, Look::Strong)];
     let mut busiest: Vec<&StageLive> = live.stages.iter().collect();
-    busiest.sort_by_key(|stage| std::cmp::Reverse((stage.waiting, stage.permits_in_use)));
+    busiest.sort_by(|a, b| {
+        let busier = b.permits_busy.total_cmp(&a.permits_busy);
+        b.waiting.cmp(&a.waiting).then(busier)
+    });
     let mut shown: Vec<&StageLive> = busiest.iter().take(lines_max).copied().collect();
     shown.sort_by(|a, b| b.stage.cmp(&a.stage).then(a.core.cmp(&b.core)));
     lines.extend(shown.into_iter().map(stage));
@@ -174,9 +189,9 @@ fn stage(stage: &StageLive) -> Line {
         .take(6)
         .map(|one| format!("{} {}", one.name, one.waiting))
         .collect();
-    let permits = format!("{}/{}", stage.permits_in_use, stage.permits);
+    let permits = format!("{}/{}", number(stage.permits_busy), stage.permits);
     let text = format!(
-        "{:8} {:>4} {:>7}  {:>13} {:>7}  {}",
+        "{:8} {:>4} {:>9}  {:>13} {:>7}  {}",
         stage.stage,
         stage.core,
         permits,

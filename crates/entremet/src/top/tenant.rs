@@ -7,7 +7,7 @@ use super::line::{fit, Line, Look};
 use super::numbers::{bytes, maybe, number, percent, rare};
 
 /// Characters of the bar that shows where the time goes.
-const BAR: usize = 50;
+const BAR: usize = 40;
 
 /// Everything about it.
 pub fn page(detail: &TenantDetail) -> Vec<Line> {
@@ -18,6 +18,7 @@ pub fn page(detail: &TenantDetail) -> Vec<Line> {
     lines.push(Line::default());
     lines.extend(classes(&detail.classes));
     lines.push(Line::default());
+    lines.extend(stages(detail));
     lines.extend(places(detail));
     lines.extend(others(detail));
     lines.push(Line::default());
@@ -41,12 +42,13 @@ fn figures(detail: &TenantDetail) -> Vec<Line> {
     let live = &detail.live;
     let class = live.class.map_or("", |class| class.name());
     let first = format!(
-        "{} req/s, {class} p50 {} ms, p99 {} ms, share got {} % of {} % wanted",
+        "{} req/s of {} asked for, {class} p50 {} ms, p99 {} ms, share got {} %, entitled to {} %",
         number(live.rates.requests_per_s),
+        number(live.asked_per_s),
         maybe(live.p50_ms),
         maybe(live.p99_ms),
         percent(live.share.got_percent),
-        percent(live.share.wanted_percent),
+        percent(live.share.entitled_percent),
     );
     let second = format!(
         "{} throttled/s, {} errors/s, occupancy {} %, CPU {} ms/s, {} connections",
@@ -70,18 +72,12 @@ fn time(time: &TimeSpent) -> Vec<Line> {
     }
     let heading = format!("the mean request takes {} ms:", number(time.mean_ms));
     let mut lines = vec![Line::new(heading, Look::Strong)];
-    let parts = [
-        ("waiting for a turn", time.request_stage_ms),
-        ("waiting for a handler", time.handler_stage_ms),
-        ("on the disk", time.disk_ms),
-        ("CPU", time.cpu_ms),
-        ("commit, others, reply", time.rest_ms),
-    ];
-    for (name, ms) in parts {
+    for part in time.parts.iter().filter(|part| part.mean_ms > 0.0) {
+        let (name, ms) = (&part.words, part.mean_ms);
         let share = ms / time.mean_ms;
         let length = (share * BAR as f64).round() as usize;
         let text = format!(
-            "  {name:22} {:>8} ms {:>5} % ",
+            "  {name:36} {:>8} ms {:>5} % ",
             number(ms),
             percent(100.0 * share)
         );
@@ -124,16 +120,31 @@ fn classes(classes: &[ClassLive]) -> Vec<Line> {
     lines
 }
 
+fn stages(detail: &TenantDetail) -> Vec<Line> {
+    let heading = "stage     asked/s  let through/s  wait ms  permits busy  waiting";
+    let line = |one: &telemetry::live::view::WaitLive| {
+        let text = format!(
+            "{:8} {:>8} {:>14} {:>8} {:>13} {:>8}",
+            one.stage,
+            number(one.asked_per_s),
+            number(one.admitted_per_s),
+            maybe(one.wait_mean_ms),
+            number(one.permits_busy),
+            rare(one.waiting as f64),
+        );
+        Line::new(text, Look::Plain)
+    };
+    let mut lines = vec![Line::new(heading, Look::Strong)];
+    lines.extend(detail.live.stages.iter().map(line));
+    lines
+}
+
 fn places(detail: &TenantDetail) -> Vec<Line> {
     let line = |place: &telemetry::live::view::PlaceLive| {
         let why = place.principal.explanation.as_deref().unwrap_or_default();
         let text = format!(
-            "at the {} stage of core {}: {} of {} waiting are its own, {} permits {why}",
-            place.stage,
-            place.core,
-            place.principal.waiting,
-            place.waiting_all,
-            place.principal.permits_in_use,
+            "at the {} stage of core {}: {} of {} waiting are its own {why}",
+            place.stage, place.core, place.principal.waiting, place.waiting_all,
         );
         Line::new(text, Look::Plain)
     };
@@ -148,8 +159,13 @@ fn places(detail: &TenantDetail) -> Vec<Line> {
 
 fn others(detail: &TenantDetail) -> Vec<Line> {
     let other = |other: &telemetry::live::view::TenantLive| {
-        let (got, wanted) = (other.share.got_percent, other.share.wanted_percent);
-        format!("{} {} % of {} %", other.name, percent(got), percent(wanted))
+        let (got, entitled) = (other.share.got_percent, other.share.entitled_percent);
+        format!(
+            "{} {} %, entitled to {} %",
+            other.name,
+            percent(got),
+            percent(entitled)
+        )
     };
     let others: Vec<String> = detail.others.iter().map(other).collect();
     if others.is_empty() {

@@ -203,6 +203,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             unreachable!("only principals with work are in the ready sets");
         };
         self.queued -= 1;
+        slot.tally.held(now, slot.permits());
         if extra {
             self.permits.take_extra();
             slot.extra_in_flight += 1;

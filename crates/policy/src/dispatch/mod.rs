@@ -165,6 +165,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             unreported,
             ..Slot::vacant(principal.0, &self.rounds[0])
         };
+        slot.tally.busy_since = now;
         self.queued -= items.len() as u64;
         self.note_idle(now);
         items
@@ -286,7 +287,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         let slot = self.slots.get(principal.index()).filter(|s| s.configured)?;
         let rounds = &self.rounds[slot.tier as usize];
         let tally: &Tally<R> = &slot.tally;
-        let in_flight = slot.in_flight + slot.extra_in_flight;
+        let in_flight = slot.permits();
+        let held = u64::from(in_flight) * now.saturating_sub(tally.busy_since);
         let busy = !slot.queue.is_empty() || in_flight > 0;
         let occupying = if slot.queue.is_empty() {
             0
@@ -301,6 +303,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             rejected: tally.rejected,
             waited_ns: tally.waited_ns,
             occupied_ns: tally.occupied_ns.saturating_add(occupying),
+            busy_ns: tally.busy_ns.saturating_add(held),
             consumed: tally.consumed,
             charged_ns: tally.charged.ns(),
             forgiven_ns: tally.forgiven.ns(),

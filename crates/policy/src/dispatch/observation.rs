@@ -12,9 +12,21 @@ pub(super) struct Tally<const R: usize> {
     pub(super) waited_ns: u64,
     pub(super) occupied_ns: u64,
     pub(super) occupied_since: Nanos,
+    pub(super) busy_ns: u64,
+    pub(super) busy_since: Nanos,
     pub(super) consumed: Cost<R>,
     pub(super) charged: Charge,
     pub(super) forgiven: Charge,
+}
+
+impl<const R: usize> Tally<R> {
+    /// Up to `now` it had so many permits.
+    #[inline]
+    pub(super) fn held(&mut self, now: Nanos, permits: u32) {
+        let passed = now.saturating_sub(self.busy_since);
+        self.busy_ns = self.busy_ns.saturating_add(u64::from(permits) * passed);
+        self.busy_since = now;
+    }
 }
 
 /// The state and the totals of one principal at one dispatch. Totals only grow (and saturate) until the
@@ -35,6 +47,8 @@ pub struct Observation<const R: usize> {
     pub waited_ns: u64,
     /// Time during which an item was queued: divided by an interval, its occupancy.
     pub occupied_ns: u64,
+    /// Time for which it held permits, summed over permits: divided by an interval, the permits it had on average.
+    pub busy_ns: u64,
     /// What its turns really used.
     pub consumed: Cost<R>,
     /// What it was charged for that, in nanoseconds of its dominant resource.

@@ -22,6 +22,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     fn end(&mut self, now: Nanos, ticket: Ticket, actual: Option<&Cost<R>>) {
         let index = ticket.index as usize;
         let slot = &mut self.slots[index];
+        slot.tally.held(now, slot.permits());
         if ticket.extra {
             self.permits.give_back_extra();
             slot.extra_in_flight -= 1;

@@ -68,6 +68,11 @@ impl<T, const R: usize> Slot<T, R> {
         self.rates.is_none() && self.reserved == 0
     }
 
+    /// Permits that it holds, extra ones included.
+    pub(super) fn permits(&self) -> u32 {
+        self.in_flight + self.extra_in_flight
+    }
+
     /// How long its first item has waited.
     pub(super) fn waited(&self, now: Nanos) -> Nanos {
         self.queue

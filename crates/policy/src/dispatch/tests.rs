@@ -203,7 +203,11 @@ fn greedy_and_modest(extra_permits: u32) -> (Dispatch<u32, 1>, PrincipalId, Prin
 }
 
 fn granted(dispatch: &mut Dispatch<u32, 1>) -> Vec<Grant<u32, 1>> {
-    let grants = std::iter::from_fn(|| match dispatch.next(100_000) {
+    granted_at(dispatch, 100_000)
+}
+
+fn granted_at(dispatch: &mut Dispatch<u32, 1>, now: Nanos) -> Vec<Grant<u32, 1>> {
+    let grants = std::iter::from_fn(|| match dispatch.next(now) {
         Next::Grant(grant) => Some(grant),
         _ => None,
     });
@@ -282,4 +286,31 @@ fn a_turn_may_take_the_least_of_one_where_a_quantum_is_less() {
         panic!("work")
     };
     assert_eq!(grant.budget, Cost([32, 100_000]));
+}
+
+#[test]
+fn permits_are_averaged_over_the_time_for_which_they_were_held() {
+    let (id, mut dispatch) = (PrincipalId(0), dispatch());
+    dispatch.set_permits(2);
+    dispatch.configure(0, id, &Allocation::share(1.0));
+    for item in 0..3 {
+        dispatch.enqueue(0, id, item).expect("room");
+    }
+    let mut grants = granted_at(&mut dispatch, 100);
+    assert_eq!(grants.len(), 2);
+    let busy = |dispatch: &Dispatch<u32, 1>, now| dispatch.observe(now, id).expect("known").busy_ns;
+    assert_eq!(busy(&dispatch, 150), 2 * 50, "while they are held");
+    dispatch.settle(200, grants.remove(0).ticket, Cost([10]));
+    dispatch.settle(250, grants.remove(0).ticket, Cost([10]));
+    assert_eq!(busy(&dispatch, 1_000), 100 + 150, "and afterwards");
+    // Between two turns none is held, whenever one looks: the last lasted from 1000 to 1400.
+    let last = granted_at(&mut dispatch, 1_000).remove(0);
+    dispatch.remove(1_200, id);
+    dispatch.configure(1_300, id, &Allocation::share(1.0));
+    dispatch.settle(1_400, last.ticket, Cost([10]));
+    assert_eq!(
+        busy(&dispatch, 2_000),
+        200,
+        "what a removed one still holds counts from then on"
+    );
 }

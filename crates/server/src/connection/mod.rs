@@ -5,13 +5,14 @@ mod inbound;
 mod input;
 mod ready;
 mod socket;
+mod tally;
 
 use std::sync::Arc;
 
-use engine::{EngineError, Lookups, Seq};
+use engine::{EngineError, Seq};
 use policy::Nanos;
 use smallvec::SmallVec;
-use telemetry::Class;
+use telemetry::Part;
 
 use crate::commands::Spec;
 use crate::resp::{Output, OwnedArgs};
@@ -23,6 +24,7 @@ pub use inbound::Inbound;
 pub use input::Input;
 pub use ready::{Finished, Ready};
 pub use socket::{Progress, Socket};
+pub use tally::Tally;
 
 /// What a connection holds without being charged for it: that is planned for with the number of connections.
 pub const FREE_BYTES: u64 = 8 << 10;
@@ -145,15 +147,6 @@ pub enum Pending {
     Request(OwnedArgs),
 }
 
-/// Requests answered but not yet counted: their latency ends when the reply leaves.
-#[derive(Clone, Copy, Debug)]
-pub struct Answered {
-    /// Their class.
-    pub class: Class,
-    /// How many.
-    pub count: u32,
-}
-
 /// One connection. An idle one owns no buffer.
 pub struct Connection {
     /// Its public face.
@@ -211,45 +204,6 @@ pub struct Served {
     pub interval: u64,
     /// Their time, ns.
     pub ns: Nanos,
-}
-
-/// What requests have cost until their replies leave.
-#[derive(Default)]
-pub struct Tally {
-    /// Requests answered but not yet counted: their latency ends when the reply leaves.
-    pub answered: SmallVec<[Answered; 4]>,
-    /// When the oldest of them was noticed, in ns of the core's clock; 0: none is under way.
-    pub since: Nanos,
-    /// Time in the request stage's queue, ns.
-    pub queue_ns: Nanos,
-    /// Time on a handler, ns.
-    pub disk_ns: Nanos,
-    /// Time on the core, ns.
-    pub cpu_ns: Nanos,
-    /// Bytes read.
-    pub bytes_in: u64,
-    /// Bytes sent.
-    pub bytes_out: u64,
-    /// Requests answered with an error.
-    pub failed: u32,
-    /// Keys that reads found, and did not.
-    pub lookups: Lookups,
-}
-
-impl Tally {
-    /// Counts the keys that a read looked up.
-    pub fn looked_up(&mut self, keys: Lookups) {
-        self.lookups.found += keys.found;
-        self.lookups.missed += keys.missed;
-    }
-
-    /// Counts a request that has been answered.
-    pub fn count(&mut self, class: Class) {
-        match self.answered.last_mut() {
-            Some(last) if last.class == class => last.count += 1,
-            _ => self.answered.push(Answered { class, count: 1 }),
-        }
-    }
 }
 
 impl Connection {
@@ -363,6 +317,19 @@ impl Connection {
             Some(Parked::Handler(away)) => Some(away),
             Some(Parked::Apart(apart)) => Some(&apart.away),
             _ => None,
+        }
+    }
+
+    /// What its requests under way have waited for since its last turn, before it stood in line for the next.
+    pub fn waits_for(&self) -> Part {
+        let sends = !self.output.is_empty() || self.socket.wants_write();
+        match &self.parked {
+            _ if self.uncommitted.awaits.is_some() => Part::Commit,
+            Some(Parked::Handler(_)) => Part::Disk,
+            Some(Parked::Apart(_)) if !sends => Part::Disk,
+            None | Some(Parked::Apart(_)) if sends => Part::Reply,
+            None => Part::Arrival,
+            Some(_) => Part::Hold,
         }
     }
 

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
 use stage::Admitted;
+use telemetry::Class;
 
 use super::message::Message;
 use super::{Core, Used, RESOURCES};
@@ -189,7 +190,11 @@ impl Core {
         }
         let end = self.shared.options.clock.now();
         self.now = end;
-        let cost = used.cost(self.processor.used_ns(begin, end));
+        let cpu_ns = self.processor.used_ns(begin, end);
+        if let Some(recorder) = self.principals.of(self.shared.tenants.nobody()) {
+            recorder.spent(Class::Other, 0, 0, cpu_ns);
+        }
+        let cost = used.cost(cpu_ns);
         self.lines.requests.settle(end, admitted.permit, cost);
         if more {
             self.door_rings(end);
@@ -347,6 +352,7 @@ impl Core {
         connection.tenant.left(self.id);
         self.shared.clients.leave(&connection.client);
         self.places.give_up(key);
+        self.principals.left(&connection);
         Self::give_back_memory(&mut connection);
         let (tenant, parts) = (Arc::clone(&connection.tenant), connection.parts());
         self.free(std::mem::take(&mut connection.input.bytes), &tenant);

@@ -131,6 +131,11 @@ impl Core {
     fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
         let (permit, principal) = (admitted.permit, admitted.principal);
         let first = admitted.first;
+        if let Task::Run(Work { key, .. }) | Task::GoOn(key) = &admitted.item {
+            if let Some(connection) = self.places.get(*key) {
+                connection.tally.at_handlers_ns += admitted.waited_ns;
+            }
+        }
         let work = match admitted.item {
             Task::Run(work) => work,
             Task::GoOn(key) => return self.go_on(key, permit, now),

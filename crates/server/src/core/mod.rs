@@ -91,6 +91,8 @@ pub struct Used {
     pub words: u64,
     /// Keys, records and KiB of values that were looked at or written ([`engine::TURN_STEPS`]).
     pub steps: u64,
+    /// When it began to send replies, the last time that it did.
+    pub sent_from: Option<Nanos>,
 }
 
 impl Used {
@@ -241,10 +243,9 @@ impl Core {
     /// Puts a connection back in its place, and in its tenant's queue if it has something to do.
     fn put_back(&mut self, key: ConnectionKey, mut connection: Box<Connection>, now: Nanos) {
         if connection.wants_turn() {
-            if connection.tally.since == 0 {
-                // What came while the last request was under way has waited since then.
-                connection.tally.since = connection.inbound.came().unwrap_or(now);
-            }
+            // What came while the last request was under way has waited since then.
+            let came = connection.inbound.came().unwrap_or(now);
+            connection.tally.begin(came, now);
             connection.in_line.requests = true;
             let principal = connection.tenant.id;
             if self.lines.requests.enqueue(now, principal, 0, key).is_err() {

@@ -43,6 +43,13 @@ impl Places {
         }
     }
 
+    /// A connection in its place. None if it is gone, or lifted.
+    pub fn get(&mut self, key: ConnectionKey) -> Option<&mut Connection> {
+        let place = self.places.get_mut(key.index as usize)?;
+        let connection = place.connection.as_deref_mut();
+        connection.filter(|_| place.generation == key.generation)
+    }
+
     /// Puts a lifted connection back.
     pub fn back(&mut self, key: ConnectionKey, connection: Box<Connection>) {
         self.places[key.index as usize].connection = Some(connection);

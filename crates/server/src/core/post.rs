@@ -26,8 +26,11 @@ impl Core {
             let (core, permits) = (self.id, self.handlers.permits());
             tracing::warn!(core, permits, missing, "more permits of handlers are reserved at this core than it can keep free: raise engine.handlers, or lower reserved_permits");
         }
-        for (principal, seen) in &board[0].seen {
+        for (principal, seen) in &mut board[0].seen {
             self.principals.occupied(*principal, seen.occupied_ns);
+            // Turns for what came back are turns of the same core.
+            let returns = self.lines.returns.observe(now, *principal);
+            seen.busy_ns += returns.map_or(0, |returns| returns.busy_ns);
         }
     }
 }
@@ -47,6 +50,7 @@ fn posted<T, const R: usize>(
     }));
     Posted {
         kind,
+        at_ns: now,
         discipline: stage.discipline(),
         permits: stage.permits(),
         permits_missing: stage.permits_missing(),

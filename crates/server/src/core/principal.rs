@@ -1,7 +1,7 @@
 //! What a core counts for each tenant.
 
 use policy::{Cost, Nanos, PrincipalId};
-use telemetry::{Recorder, Request};
+use telemetry::{Class, Recorder, Request};
 
 use super::RESOURCES;
 use crate::connection::Connection;
@@ -67,6 +67,15 @@ impl Principals {
         }
     }
 
+    /// Counts what a connection that closes has used for requests that nobody was answered.
+    pub fn left(&mut self, connection: &Connection) {
+        let tally = &connection.tally;
+        if let Some(recorder) = self.of(&connection.tenant) {
+            let (bytes_in, bytes_out) = (tally.bytes_in, tally.bytes_out);
+            recorder.spent(Class::Other, bytes_in, bytes_out, tally.cpu_ns);
+        }
+    }
+
     /// The counters of a tenant.
     pub fn of(&mut self, tenant: &Tenant) -> Option<&mut Recorder> {
         let counted = self.counted.get_mut(tenant.id.index())?.as_mut()?;
@@ -85,10 +94,10 @@ impl Principals {
         if tally.answered.is_empty() || !connection.output.is_empty() || waits {
             return;
         }
-        let tally = std::mem::take(tally);
+        let tally = tally.take();
         if connection.input.may_hold_request() {
             // What its turn left over came with what it answered.
-            connection.tally.since = tally.since;
+            connection.tally.begin(tally.since, end);
         }
         let Some(recorder) = self.of(&connection.tenant) else {
             return;
@@ -102,6 +111,7 @@ impl Principals {
             bytes_out: tally.bytes_out,
             cpu_ns: tally.cpu_ns,
             failed: false,
+            parts: tally.parts(),
         };
         recorder.failed(request.class, u64::from(tally.failed));
         recorder.looked_up(tally.lookups.found.into(), tally.lookups.missed.into());

@@ -66,6 +66,9 @@ impl Core {
     }
 
     fn write_output(&mut self, connection: &mut Connection, used: &mut Used) -> After {
+        if !connection.output.is_empty() {
+            used.sent_from = Some(self.now);
+        }
         let mut left = self.wire.chunk_bytes;
         while !connection.output.is_empty() && left > 0 {
             let mut slices = [IoSlice::new(&[]); SLICES];

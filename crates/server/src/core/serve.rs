@@ -2,6 +2,7 @@
 
 use policy::Nanos;
 use stage::{Admitted, Next, Verdict};
+use telemetry::Part;
 
 use super::accept::DOOR;
 use super::answer::throttled;
@@ -86,17 +87,20 @@ impl Core {
                 .settle(begin, admitted.permit, admitted.principal, cost);
             return begin;
         };
-        let budget = match self.lines.turn() {
+        let what = connection.waits_for();
+        let (line, budget) = match self.lines.turn() {
             Line::Returns => {
                 connection.in_line.returns = false;
-                None
+                (Part::Return, None)
             }
             Line::Requests => {
                 connection.in_line.requests = false;
                 connection.tally.queue_ns += admitted.waited_ns;
-                Some(&admitted.budget)
+                (Part::Turn, Some(&admitted.budget))
             }
         };
+        let tally = &mut connection.tally;
+        tally.waited(what, line, admitted.waited_ns, begin);
         self.refusal = match admitted.verdict {
             Verdict::Serve => None,
             Verdict::Refuse {
@@ -108,6 +112,8 @@ impl Core {
         let end = self.shared.options.clock.now();
         self.now = end;
         let cpu_ns = self.processor.used_ns(begin, end);
+        let tally = &mut connection.tally;
+        tally.worked(begin, end, used.sent_from, cpu_ns);
         let cost = used.cost(cpu_ns);
         self.lines
             .settle(end, admitted.permit, admitted.principal, cost);

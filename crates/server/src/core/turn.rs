@@ -87,6 +87,7 @@ impl Core {
         };
         if connection.takes_requests() {
             connection.output.borrow(&mut self.wire.rooms);
+            used.sent_from = None;
             if self.read_and_run(key, connection, budget, used) == After::Close {
                 return After::Close;
             }

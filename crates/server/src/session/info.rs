@@ -375,6 +375,7 @@ mod tests {
                 bytes_out: 10,
                 cpu_ns: 1,
                 failed: false,
+                parts: telemetry::TimeParts::default(),
             };
             shared
                 .metrics

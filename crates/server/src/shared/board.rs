@@ -17,12 +17,14 @@ pub struct Seen {
     pub permits_in_use: u32,
     /// Let through.
     pub admitted: u64,
-    /// Refused for a limit.
+    /// Turned away, for a limit or because its queue was full.
     pub refused: u64,
     /// Time that those let through had waited, summed, ns.
     pub waited_ns: u64,
     /// Time with something waiting, ns.
     pub occupied_ns: u64,
+    /// Time for which it held permits, summed over permits, ns.
+    pub busy_ns: u64,
     /// How far it is ahead of the others' service, ns of its dominant resource.
     pub debt_ns: Nanos,
     /// Charged since the start, ns of its dominant resource.
@@ -39,9 +41,10 @@ impl<const R: usize> From<Observation<R>> for Seen {
             waiting: seen.queued as u64,
             permits_in_use: seen.in_flight,
             admitted: seen.granted,
-            refused: seen.refused,
+            refused: seen.refused + seen.rejected,
             waited_ns: seen.waited_ns,
             occupied_ns: seen.occupied_ns,
+            busy_ns: seen.busy_ns,
             debt_ns: seen.debt_ns,
             charged_ns: seen.charged_ns,
             forgiven_ns: seen.forgiven_ns,
@@ -55,6 +58,8 @@ impl<const R: usize> From<Observation<R>> for Seen {
 pub struct Posted {
     /// Which.
     pub kind: StageKind,
+    /// When it was written down, by the core's clock.
+    pub at_ns: Nanos,
     /// The rule in force.
     pub discipline: Discipline,
     /// Units of work that may be outstanding below it.

@@ -73,6 +73,11 @@ pub(super) fn tenant(shared: &Shared, name: &str) -> Option<(TenantDevice, Tenan
         waiting: (requests.queued + later.queued) as u64,
         permits_in_use: requests.in_flight + later.in_flight,
         admitted: requests.granted + later.granted,
+        refused: [requests, later]
+            .map(|seen| seen.refused + seen.rejected)
+            .iter()
+            .sum(),
+        busy_ns: requests.busy_ns + later.busy_ns,
         waited_ns: requests.waited_ns.saturating_add(later.waited_ns),
     };
     Some((told, stage))
@@ -98,7 +103,7 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
     let device = shared.options.disk.stage()?;
     let state = device.state();
     let (mut principals, mut admitted) = (Vec::new(), 0);
-    let (mut charged_ns, mut forgiven_ns) = (0, 0);
+    let (mut charged_ns, mut forgiven_ns, mut busy_ns) = (0, 0, 0);
     for tenant in shared.tenants.list() {
         let Some([requests, later]) = device.observe(shared.options.disk.number(&tenant.name))
         else {
@@ -106,6 +111,7 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
         };
         admitted += requests.granted + later.granted;
         charged_ns += requests.charged_ns + later.charged_ns;
+        busy_ns += requests.busy_ns + later.busy_ns;
         forgiven_ns += requests.forgiven_ns + later.forgiven_ns;
         principals.push(principal(tenant.name.clone(), &requests));
         principals.push(principal(format!("{} (background)", tenant.name), &later));
@@ -115,10 +121,12 @@ pub(super) fn stage(shared: &Shared) -> Option<StageSnapshot> {
         stage: StageKind::Device.name().into(),
         core: 0,
         policy: device.options().discipline.word().to_string(),
+        at_ns: shared.options.clock.now(),
         permits: state.permits,
         // Nothing of the device's permits is reserved.
         permits_missing: 0,
         permits_in_use: state.in_flight,
+        busy_ns,
         admitted,
         charged_ns,
         forgiven_ns,

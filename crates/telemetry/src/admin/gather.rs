@@ -1,7 +1,5 @@
 //! Brings together what the server says and what the cores counted.
 
-use std::collections::BTreeMap;
-
 use crate::metrics::{Scrape, TenantScrape};
 use crate::model::{AdminSource, TenantSnapshot};
 use crate::registry::Registry;
@@ -12,35 +10,30 @@ pub fn gather(source: &dyn AdminSource, registry: &Registry, now_ns: u64) -> Scr
     let server = source.server();
     let recent = registry.recent(now_ns);
     let gauges = source.tenants();
-    let used: Vec<(f64, Option<Recent>)> = gauges
-        .iter()
+    let newcomers = source.newcomers();
+    let used: Vec<(f64, Option<Recent>)> = (gauges.iter().chain([&newcomers]))
         .map(|tenant| (tenant.weight, recent.get(&tenant.name).copied()))
         .collect();
     let shares = shares(&used, &server.capacities);
     let scrape =
         |((gauges, share), (_, recent)): ((TenantSnapshot, Share), (f64, Option<Recent>))| {
             let totals = registry.totals(&gauges.name).unwrap_or_default();
-            let recent = recent.unwrap_or_default();
-            (
-                gauges.name.clone(),
-                TenantScrape {
-                    gauges,
-                    share,
-                    recent,
-                    totals,
-                },
-            )
+            TenantScrape {
+                gauges,
+                share,
+                recent: recent.unwrap_or_default(),
+                totals,
+            }
         };
-    let tenants: BTreeMap<_, _> = gauges
-        .into_iter()
-        .zip(shares)
-        .zip(used)
-        .map(scrape)
-        .collect();
+    let everybody = gauges.into_iter().chain([newcomers]);
+    let mut everybody: Vec<TenantScrape> = everybody.zip(shares).zip(used).map(scrape).collect();
+    let newcomers = everybody.pop();
+    let tenants = everybody.into_iter();
     Scrape {
         state: source.state(),
         server,
-        tenants,
+        tenants: tenants.map(|one| (one.gauges.name.clone(), one)).collect(),
+        newcomers,
         stages: source.stages(),
         usage: registry.usage(),
     }

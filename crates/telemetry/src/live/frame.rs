@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::reading::{Reading, Spent};
 use super::view::{
-    ClassLive, LiveView, PlaceLive, Rates, ServerLive, StageLive, TenantDetail, TenantLive,
-    TimeSpent, WaitLive,
+    ClassLive, LiveView, PartSpent, PlaceLive, Rates, ServerLive, StageLive, TenantDetail,
+    TenantLive, TimeSpent, WaitLive,
 };
 use crate::api::TimesView;
 use crate::class::Class;
 use crate::model::{ServerSnapshot, StageSnapshot, State, TenantSnapshot, TenantStage};
+use crate::parts::{Part, TimeParts};
 use crate::shares::{shares, Recent, Share};
 use crate::stage::StageKind;
 use crate::totals::{ClassTotals, Usage};
@@ -29,7 +30,15 @@ pub(super) struct Gauges {
     pub(super) state: State,
     pub(super) server: ServerSnapshot,
     pub(super) tenants: Vec<TenantSnapshot>,
+    pub(super) newcomers: TenantSnapshot,
     pub(super) stages: Vec<StageSnapshot>,
+}
+
+impl Gauges {
+    /// The tenants, and newcomers behind them.
+    pub(super) fn everybody(&self) -> impl Iterator<Item = &TenantSnapshot> {
+        self.tenants.iter().chain([&self.newcomers])
+    }
 }
 
 /// One second's view, and what it takes to look closer at a tenant.
@@ -46,13 +55,17 @@ impl Frame {
     pub(super) fn new(gauges: Gauges, before: Arc<Reading>, now: Arc<Reading>) -> Self {
         let span_s = now.at_ns.saturating_sub(before.at_ns).max(1) as f64 / 1e9;
         let spent: BTreeMap<&str, Spent> = gauges
-            .tenants
-            .iter()
+            .everybody()
             .map(|tenant| (tenant.name.as_str(), between(&before, &now, &tenant.name)))
             .collect();
-        let mut tenants = tenants(&gauges, &spent, span_s);
+        let spans = Spans::new(span_s, &before, &now);
+        let (mut tenants, newcomers) = everybody(&gauges, &spent, &spans);
         let mut all = Usage::default();
-        spent.values().for_each(|spent| all.add(&spent.usage));
+        let of_tenants = gauges
+            .tenants
+            .iter()
+            .map(|tenant| &spent[tenant.name.as_str()]);
+        of_tenants.for_each(|spent| all.add(&spent.usage));
         tenants.truncate(TENANTS_MAX);
         let view = LiveView {
             at_ms: gauges.at_ms,
@@ -60,10 +73,11 @@ impl Frame {
             server: server(&gauges, &all, now.cpu_s - before.cpu_s, span_s),
             tenants,
             tenants_total: gauges.tenants.len() as u64,
+            newcomers,
             stages: gauges
                 .stages
                 .iter()
-                .map(|stage| stage_live(stage, &before, span_s))
+                .map(|stage| stage_live(stage, &before))
                 .collect(),
         };
         let json = serde_json::to_string(&view).unwrap_or_default();
@@ -86,7 +100,8 @@ impl Frame {
         // Beyond the list shares are too small to be told.
         let live = listed.cloned().unwrap_or_else(|| {
             let share = Share::default();
-            tenant_live(&tenant, &spent, share, span_s)
+            let spans = Spans::new(span_s, &self.before, &self.now);
+            tenant_live(&tenant, &spent, share, &spans)
         });
         let others = self.view.tenants.iter().filter(|other| other.name != name);
         Some(TenantDetail {
@@ -117,24 +132,48 @@ fn between(before: &Reading, now: &Reading, name: &str) -> Spent {
     })
 }
 
-/// All tenants, those with the largest shares first.
-fn tenants(gauges: &Gauges, spent: &BTreeMap<&str, Spent>, span_s: f64) -> Vec<TenantLive> {
+/// The times that rates are over: counters of tenants are read as they are, those of stages as their cores last wrote
+/// them down.
+struct Spans {
+    span_s: f64,
+    stages: [Option<f64>; StageKind::ALL.len()],
+}
+
+impl Spans {
+    fn new(span_s: f64, before: &Reading, now: &Reading) -> Self {
+        let stages = StageKind::ALL.map(|kind| now.span_of(before, kind.name()));
+        Self { span_s, stages }
+    }
+
+    fn of(&self, stage: &str) -> f64 {
+        let kinds = StageKind::ALL.iter().zip(self.stages);
+        let mut spans = kinds.filter(|(kind, _)| kind.name() == stage);
+        let span = spans.next().and_then(|(_, span)| span);
+        span.unwrap_or(self.span_s)
+    }
+}
+
+/// All tenants, those with the largest shares first, and newcomers.
+fn everybody(
+    gauges: &Gauges,
+    spent: &BTreeMap<&str, Spent>,
+    spans: &Spans,
+) -> (Vec<TenantLive>, TenantLive) {
     let used: Vec<(f64, Option<Recent>)> = gauges
-        .tenants
-        .iter()
+        .everybody()
         .map(|tenant| {
             let spent = &spent[tenant.name.as_str()];
-            let recent = Recent::over(&spent.usage, (span_s * 1e9) as u64);
+            let recent = Recent::over(&spent.usage, (spans.span_s * 1e9) as u64);
             (tenant.weight, (!spent.is_idle()).then_some(recent))
         })
         .collect();
     let shares = shares(&used, &gauges.server.capacities);
     let mut tenants: Vec<TenantLive> = gauges
-        .tenants
-        .iter()
+        .everybody()
         .zip(shares)
-        .map(|(tenant, share)| tenant_live(tenant, &spent[tenant.name.as_str()], share, span_s))
+        .map(|(tenant, share)| tenant_live(tenant, &spent[tenant.name.as_str()], share, spans))
         .collect();
+    let newcomers = tenants.pop().unwrap_or_default();
     tenants.sort_by(|a, b| {
         let by_share = b.share.got_percent.total_cmp(&a.share.got_percent);
         let by_asking = b.rates.throttled_per_s.total_cmp(&a.rates.throttled_per_s);
@@ -143,34 +182,54 @@ fn tenants(gauges: &Gauges, spent: &BTreeMap<&str, Spent>, span_s: f64) -> Vec<T
             .then(b.connections.cmp(&a.connections))
             .then_with(|| a.name.cmp(&b.name))
     });
-    tenants
+    (tenants, newcomers)
 }
 
-fn tenant_live(tenant: &TenantSnapshot, spent: &Spent, share: Share, span_s: f64) -> TenantLive {
+fn tenant_live(tenant: &TenantSnapshot, spent: &Spent, share: Share, spans: &Spans) -> TenantLive {
+    let span_s = spans.span_s;
     let main = spent.of_main();
     let ms = |p: f64| main.map(|totals| totals.latency.quantile(p).round() / 1e6);
     let errors: u64 = spent.classes.iter().map(|(_, totals)| totals.errors).sum();
     let seen = spent.usage.requests == 0 || !spent.classes.is_empty();
     TenantLive {
         name: tenant.name.clone(),
+        number: tenant.number,
         weight: tenant.weight,
+        asked_per_s: short(asked(spent) / span_s),
         rates: rates(&spent.usage, span_s),
         errors_per_s: seen.then(|| short(errors as f64 / span_s)),
         cpu_charged_per_s: short(spent.usage.cpu_ns as f64 / 1e9 / span_s),
         occupancy: short(spent.usage.occupied_ns as f64 / 1e9 / span_s),
         share: Share {
             configured_percent: short(share.configured_percent),
-            wanted_percent: short(share.wanted_percent),
+            entitled_percent: short(share.entitled_percent),
             got_percent: short(share.got_percent),
         },
         class: spent.main,
         p50_ms: ms(0.5),
         p99_ms: ms(0.99),
-        stages: spent.stages.iter().map(|s| wait_live(s, span_s)).collect(),
+        stages: spent
+            .stages
+            .iter()
+            .map(|stage| wait_live(stage, spans.of(&stage.stage)))
+            .collect(),
         connections: tenant.connections,
         limit_requests_per_s: tenant.limit_requests_per_s,
         write_error: tenant.write_error.clone(),
     }
+}
+
+/// Requests that were asked for: answered, turned away, and those that wait, each connection in line with as many as a turn
+/// of the tenant's answers.
+fn asked(spent: &Spent) -> f64 {
+    let at = |kind: StageKind| spent.stages.iter().find(|stage| stage.stage == kind.name());
+    let requests = spent.usage.requests as f64;
+    let in_line = at(StageKind::Request).map_or(0.0, |stage| {
+        let a_turn = requests / stage.admitted.max(1) as f64;
+        stage.waiting as f64 * a_turn.max(1.0)
+    });
+    let handlers = at(StageKind::Handler).map_or(0, |stage| stage.waiting);
+    requests + spent.usage.throttled as f64 + in_line + handlers as f64
 }
 
 fn wait_live(stage: &TenantStage, span_s: f64) -> WaitLive {
@@ -178,8 +237,9 @@ fn wait_live(stage: &TenantStage, span_s: f64) -> WaitLive {
     WaitLive {
         stage: stage.stage.clone(),
         waiting: stage.waiting,
-        permits_in_use: stage.permits_in_use,
+        permits_busy: short(stage.busy_ns as f64 / 1e9 / span_s),
         admitted_per_s: short(stage.admitted as f64 / span_s),
+        asked_per_s: short((stage.admitted + stage.refused + stage.waiting) as f64 / span_s),
         wait_mean_ms: (stage.admitted > 0).then(|| short(wait_ms(stage.admitted))),
     }
 }
@@ -205,37 +265,22 @@ fn class_live(class: Class, totals: &ClassTotals, span_s: f64) -> ClassLive {
 
 /// Sums over all classes, divided by requests: percentiles of parts would not add up.
 fn time_spent(spent: &Spent) -> TimeSpent {
-    let sum = |of: fn(&ClassTotals) -> u64| -> f64 {
-        spent
-            .classes
-            .iter()
-            .map(|(_, totals)| of(totals))
-            .sum::<u64>() as f64
-    };
-    let requests = sum(|totals| totals.latency.count());
-    if requests == 0.0 {
-        return TimeSpent::default();
+    let (mut parts, mut requests) = (TimeParts::default(), 0);
+    for (_, totals) in &spent.classes {
+        parts.add(&totals.parts);
+        requests += totals.requests;
     }
-    let latency = sum(|totals| totals.latency.sum_ns());
-    let on_disk = sum(|totals| totals.disk.count());
-    let mut stages = spent.stages.iter();
-    let handler = stages.find(|stage| stage.stage == StageKind::Handler.name());
-    let wait = handler.map_or(0.0, |s| s.waited_ns as f64 / s.admitted.max(1) as f64);
-    // The parts come from counters that are read one after the other and, at the stages, up to a second
-    // late: each is bounded by what those before it left.
-    let mut left = latency;
-    let mut part = |ns: f64| {
-        let ns = ns.min(left);
-        left -= ns;
-        short(ns / requests / 1e6)
+    let mean_ms = |ns: u64| short(ns as f64 / requests.max(1) as f64 / 1e6);
+    let part = |part: Part| PartSpent {
+        part: part.words().name.to_string(),
+        words: part.words().words.to_string(),
+        short: part.words().short.to_string(),
+        about: part.words().about.to_string(),
+        mean_ms: mean_ms(parts[part]),
     };
     TimeSpent {
-        mean_ms: short(latency / requests / 1e6),
-        request_stage_ms: part(sum(|totals| totals.queue.sum_ns())),
-        disk_ms: part(sum(|totals| totals.disk.sum_ns())),
-        handler_stage_ms: part(wait * on_disk),
-        cpu_ms: part(sum(|totals| totals.cpu_ns)),
-        rest_ms: part(f64::INFINITY),
+        mean_ms: mean_ms(parts.sum()),
+        parts: Part::ALL.map(part).to_vec(),
     }
 }
 
@@ -249,6 +294,8 @@ fn server(gauges: &Gauges, all: &Usage, cpu_s: f64, span_s: f64) -> ServerLive {
         cores: server.cores,
         connections: server.connections.open,
         connections_max: server.connections.max,
+        memory_resident: server.memory.resident,
+        memory_process_max: server.memory.process_max,
         memory_used: server.memory.used,
         memory_max: server.memory.max,
         cpu_per_s: short(cpu_s / span_s),
@@ -268,9 +315,10 @@ fn rates(usage: &Usage, span_s: f64) -> Rates {
     }
 }
 
-fn stage_live(stage: &StageSnapshot, before: &Reading, span_s: f64) -> StageLive {
+fn stage_live(stage: &StageSnapshot, before: &Reading) -> StageLive {
     let key = (stage.stage.clone(), stage.core);
-    let earlier = before.admitted.get(&key).copied().unwrap_or(0);
+    let earlier = before.stages.get(&key).copied().unwrap_or_default();
+    let span_ns = stage.at_ns.saturating_sub(earlier.at_ns).max(1) as f64;
     let mut principals = stage.principals.clone();
     principals.sort_by_key(|principal| Reverse((principal.waiting, principal.permits_in_use)));
     principals.truncate(PRINCIPALS_MAX);
@@ -279,8 +327,10 @@ fn stage_live(stage: &StageSnapshot, before: &Reading, span_s: f64) -> StageLive
         core: stage.core,
         policy: stage.policy.clone(),
         permits: stage.permits,
-        permits_in_use: stage.permits_in_use,
-        admitted_per_s: short(stage.admitted.saturating_sub(earlier) as f64 / span_s),
+        permits_busy: short(stage.busy_ns.saturating_sub(earlier.busy_ns) as f64 / span_ns),
+        admitted_per_s: short(
+            stage.admitted.saturating_sub(earlier.admitted) as f64 / span_ns * 1e9,
+        ),
         waiting: waiting(stage),
         principals,
         principals_total: stage.principals.len() as u64,

@@ -48,11 +48,11 @@ impl History {
             state: source.state(),
             server: source.server(),
             tenants: source.tenants(),
+            newcomers: source.newcomers(),
             stages: source.stages(),
         };
         let stages_of = gauges
-            .tenants
-            .iter()
+            .everybody()
             .map(|tenant| (tenant.name.clone(), tenant.stages.clone()))
             .collect();
         let now = Arc::new(Reading::take(

@@ -8,20 +8,29 @@ use std::collections::{BTreeMap, VecDeque};
 use super::compact::CompactClass;
 use super::reading::{Kept, Spent};
 use super::view::{PastStep, PastTenant, PastView};
+use crate::admin::TURN;
 use crate::registry::Registry;
 use crate::shares::{shares, Capacities, Recent};
 
-/// Steps that are kept, of [`crate::admin::TURN`] each: five minutes, as much as the dashboard draws.
+/// Steps that are kept as they are, of [`crate::admin::TURN`] each: five minutes.
 const STEPS_MAX: usize = 60;
 
+/// Older ones are put together, so many to one …
+const TOGETHER: usize = 6;
+/// … and so many of those are kept: 55 minutes.
+const OLD_MAX: usize = 110;
+
 /// Tenants of a step, those with the largest shares: more than the dashboard draws, so that one who was among its six is there.
-/// With a name of 64 bytes one takes 150 bytes: 150 KiB for all steps, however many tenants there are.
+/// With a name of 64 bytes one takes 150 bytes: 420 KiB for all steps, however many tenants there are.
 const TENANTS_MAX: usize = 16;
 
 /// The ring, and what the next step is measured against.
 #[derive(Default)]
 pub(crate) struct Past {
+    /// The last five minutes, and up to half a minute more.
     steps: VecDeque<PastStep>,
+    /// What was before.
+    old: VecDeque<PastStep>,
     /// The busiest at the last step.
     before: BTreeMap<String, Kept>,
 }
@@ -35,7 +44,7 @@ impl Past {
         (now_ns, at_ms): (u64, u64),
     ) {
         let recent: Vec<(String, Recent)> = registry.recent(now_ns).into_iter().collect();
-        // What a tenant got does not depend on weights, and what it wanted is not kept.
+        // What a tenant got does not depend on weights, and what it was entitled to is not kept.
         let used: Vec<_> = recent
             .iter()
             .map(|(_, recent)| (1.0, Some(*recent)))
@@ -77,19 +86,59 @@ impl Past {
         }
         self.steps.push_back(PastStep {
             at_ms,
+            span_s: TURN.as_secs() as u32,
             tenants,
             others,
         });
-        while self.steps.len() > STEPS_MAX {
-            self.steps.pop_front();
+        if self.steps.len() >= STEPS_MAX + TOGETHER {
+            let steps: Vec<PastStep> = self.steps.drain(..TOGETHER).collect();
+            self.old.push_back(together(&steps));
+        }
+        while self.old.len() > OLD_MAX {
+            self.old.pop_front();
         }
     }
 
     /// All that is kept.
     pub(crate) fn view(&self) -> PastView {
         PastView {
-            steps: self.steps.iter().cloned().collect(),
+            steps: self.old.iter().chain(&self.steps).cloned().collect(),
         }
+    }
+}
+
+/// Steps as one: rates and shares are their means, latencies those of the step with the worst, which a mean would hide. Who
+/// is not in a step counts as idle there.
+fn together(steps: &[PastStep]) -> PastStep {
+    let mut tenants: BTreeMap<&str, PastTenant> = BTreeMap::new();
+    for one in steps.iter().flat_map(|step| &step.tenants) {
+        let sum = tenants.entry(&one.name).or_insert_with(|| PastTenant {
+            name: one.name.clone(),
+            requests_per_s: 0.0,
+            p50_ms: None,
+            p99_ms: None,
+            got_percent: 0.0,
+        });
+        sum.requests_per_s += one.requests_per_s;
+        sum.got_percent += one.got_percent;
+        if one.p99_ms > sum.p99_ms {
+            (sum.p50_ms, sum.p99_ms) = (one.p50_ms, one.p99_ms);
+        }
+    }
+    let mut tenants: Vec<PastTenant> = tenants.into_values().collect();
+    let count = steps.len().max(1) as f64;
+    for tenant in &mut tenants {
+        tenant.requests_per_s = super::frame::short(tenant.requests_per_s / count);
+        tenant.got_percent = super::frame::short(tenant.got_percent / count);
+    }
+    tenants.sort_by(|a, b| b.got_percent.total_cmp(&a.got_percent));
+    let cut = tenants.len().saturating_sub(TENANTS_MAX) as u64;
+    tenants.truncate(TENANTS_MAX);
+    PastStep {
+        at_ms: steps.last().map_or(0, |step| step.at_ms),
+        span_s: steps.iter().map(|step| step.span_s).sum(),
+        tenants,
+        others: cut + steps.iter().map(|step| step.others).max().unwrap_or(0),
     }
 }
 
@@ -99,7 +148,7 @@ mod tests {
     use crate::recorder::{Recorder, Request};
     use crate::Class;
 
-    const TURN: u64 = 5_000_000_000;
+    const TURN_NS: u64 = 5_000_000_000;
     const CAPACITIES: Capacities = Capacities {
         requests_per_s: 1e5,
         bytes_in_per_s: 1e9,
@@ -117,13 +166,14 @@ mod tests {
             bytes_out: 0,
             cpu_ns: 0,
             failed: false,
+            parts: crate::TimeParts::default(),
         };
         who.record_many(&request, count);
     }
 
     fn step(past: &mut Past, registry: &Registry, number: u64) {
-        registry.turn(number * TURN);
-        past.step(registry, &CAPACITIES, (number * TURN, number * 5_000));
+        registry.turn(number * TURN_NS);
+        past.step(registry, &CAPACITIES, (number * TURN_NS, number * 5_000));
     }
 
     #[test]
@@ -180,16 +230,55 @@ mod tests {
             .map(|name| registry.recorder(name, 0).expect("free"))
             .collect();
         step(&mut past, &registry, 1);
-        for turn in 2..80 {
+        for turn in 2..900 {
             for (count, tenant) in tenants.iter_mut().enumerate() {
                 gets(tenant, 1_000, count as u64);
             }
             step(&mut past, &registry, turn);
         }
         let steps = past.view().steps;
-        assert_eq!((steps.len(), steps[0].at_ms), (STEPS_MAX, 20 * 5_000));
+        let hour_s: u32 = steps.iter().map(|one| one.span_s).sum();
+        assert!((3_600..=3_630).contains(&hour_s), "{hour_s}");
+        assert_eq!(steps.last().expect("some").at_ms, 899 * 5_000);
+        for pair in steps.windows(2) {
+            let span_ms = u64::from(pair[1].span_s) * 1_000;
+            assert_eq!(pair[1].at_ms - pair[0].at_ms, span_ms, "nothing is missing");
+        }
         let full = |one: &PastStep| (one.tenants.len(), one.others) == (TENANTS_MAX, 13);
         assert!(steps.iter().all(full), "one of thirty asks for nothing");
         assert_eq!(steps[9].tenants[0].name, "t29", "the busiest first");
+        assert_eq!(steps[9].tenants[0].requests_per_s, 29.0 / 5.0);
+    }
+
+    #[test]
+    fn older_steps_are_put_together() {
+        let ran = |name: &str, rate: f64, p99_ms| PastTenant {
+            name: name.into(),
+            requests_per_s: rate,
+            p50_ms: Some(rate),
+            p99_ms,
+            got_percent: rate,
+        };
+        let steps = [
+            (1, vec![ran("web", 60.0, Some(9.0))]),
+            (
+                2,
+                vec![ran("web", 30.0, None), ran("late", 30.0, Some(1.0))],
+            ),
+            (3, vec![ran("web", 30.0, Some(2.0))]),
+        ];
+        let steps = steps.map(|(number, tenants)| PastStep {
+            at_ms: 5_000 * number,
+            span_s: 5,
+            tenants,
+            others: number % 2,
+        });
+        let one = together(&steps);
+        assert_eq!((one.at_ms, one.span_s, one.others), (15_000, 15, 1));
+        let told: Vec<_> = (one.tenants.iter())
+            .map(|t| (t.name.as_str(), t.requests_per_s, t.p50_ms, t.p99_ms))
+            .collect();
+        let web = ("web", 40.0, Some(60.0), Some(9.0));
+        assert_eq!(told, [web, ("late", 10.0, Some(30.0), Some(1.0))]);
     }
 }

@@ -20,8 +20,26 @@ pub(super) struct Reading {
     /// CPU time of the process, seconds.
     pub(super) cpu_s: f64,
     pub(super) tenants: BTreeMap<String, Arc<Kept>>,
-    /// Decisions of each stage and core.
-    pub(super) admitted: BTreeMap<(String, u32), u64>,
+    /// What each stage of each core had counted.
+    pub(super) stages: BTreeMap<(String, u32), StageCount>,
+}
+
+/// What a stage had counted when it was last written down, which is up to a second before the reading.
+#[derive(Clone, Copy, Default)]
+pub(super) struct StageCount {
+    pub(super) at_ns: u64,
+    pub(super) admitted: u64,
+    pub(super) busy_ns: u64,
+}
+
+impl StageCount {
+    fn of(stage: &StageSnapshot) -> Self {
+        Self {
+            at_ns: stage.at_ns,
+            admitted: stage.admitted,
+            busy_ns: stage.busy_ns,
+        }
+    }
 }
 
 /// One tenant's counters at one moment.
@@ -34,6 +52,19 @@ pub(super) struct Kept {
 }
 
 impl Reading {
+    /// The time from `before` to this for which a kind of stage has counts, s: each core writes them down in its own time.
+    pub(super) fn span_of(&self, before: &Self, stage: &str) -> Option<f64> {
+        let of = |reading: &Self| {
+            let cores = reading.stages.iter().filter(|((kind, _), _)| kind == stage);
+            let (sum, count) = cores.fold((0, 0), |(sum, count), (_, seen)| {
+                (sum + u128::from(seen.at_ns), count + 1)
+            });
+            sum.checked_div(count)
+        };
+        let span_ns = of(self)?.saturating_sub(of(before)?);
+        (span_ns > 0).then_some(span_ns as f64 / 1e9)
+    }
+
     /// Reads all counters. A tenant that did nothing since `previous` shares what was kept of it there.
     pub(super) fn take(
         registry: &Registry,
@@ -70,15 +101,15 @@ impl Reading {
             };
             tenants.insert(name, Arc::new(kept));
         }
-        let admitted = stages
+        let stages = stages
             .iter()
-            .map(|stage| ((stage.stage.clone(), stage.core), stage.admitted))
+            .map(|stage| ((stage.stage.clone(), stage.core), StageCount::of(stage)))
             .collect();
         Self {
             at_ns,
             cpu_s,
             tenants,
-            admitted,
+            stages,
         }
     }
 }
@@ -142,10 +173,13 @@ impl Spent {
 fn stages(before: &[TenantStage], now: &[TenantStage]) -> Vec<TenantStage> {
     let since = |now: &TenantStage| {
         let earlier = before.iter().find(|earlier| earlier.stage == now.stage);
-        let (admitted, waited_ns) = earlier.map_or((0, 0), |s| (s.admitted, s.waited_ns));
+        let nothing = TenantStage::default();
+        let earlier = earlier.unwrap_or(&nothing);
         TenantStage {
-            admitted: now.admitted.saturating_sub(admitted),
-            waited_ns: now.waited_ns.saturating_sub(waited_ns),
+            admitted: now.admitted.saturating_sub(earlier.admitted),
+            refused: now.refused.saturating_sub(earlier.refused),
+            waited_ns: now.waited_ns.saturating_sub(earlier.waited_ns),
+            busy_ns: now.busy_ns.saturating_sub(earlier.busy_ns),
             ..now.clone()
         }
     };

@@ -10,6 +10,7 @@ use crate::model::{
     Connections, Memory, PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage,
     TenantSnapshot, TenantStage,
 };
+use crate::parts::{Part, TimeParts};
 use crate::recorder::{Limit, Recorder, Request};
 use crate::shares::Capacities;
 use crate::Class;
@@ -69,9 +70,26 @@ impl AdminSource for Said {
         Vec::new()
     }
 
+    fn newcomers(&self) -> TenantSnapshot {
+        TenantSnapshot {
+            name: "(newcomers)".into(),
+            weight: 1.0,
+            ..TenantSnapshot::default()
+        }
+    }
+
     fn stages(&self) -> Vec<StageSnapshot> {
         self.stages.lock().clone()
     }
+}
+
+/// A quarter waiting for a turn, a half for its commit, the rest its own.
+fn parts(latency_ns: u64) -> TimeParts {
+    let mut parts = TimeParts::default();
+    parts[Part::Turn] = latency_ns / 4;
+    parts[Part::Commit] = latency_ns / 2;
+    parts[Part::Cpu] = latency_ns / 4;
+    parts
 }
 
 /// A server of one core, its clock in the test's hand.
@@ -123,6 +141,7 @@ impl Bench {
             bytes_out: 0,
             cpu_ns: latency_ns / 8 * count,
             failed: false,
+            parts: parts(latency_ns),
         };
         self.recorder(tenant).record_many(&request, count);
     }
@@ -133,13 +152,8 @@ impl Bench {
         self.history.step(&self.said, &self.registry, self.now_ns)
     }
 
-    fn handler(&self, tenant: usize, admitted: u64, waited_ns: u64) {
-        self.said.tenants.lock()[tenant].stages = vec![TenantStage {
-            stage: "handler".into(),
-            admitted,
-            waited_ns,
-            ..TenantStage::default()
-        }];
+    fn before(&self, stage: TenantStage) {
+        self.said.tenants.lock()[0].stages = vec![stage];
     }
 }
 
@@ -167,7 +181,7 @@ fn a_frame_tells_the_last_three_seconds_only() {
         (web.p99_ms.expect("used") - 1.0).abs() < 0.04,
         "not the 500 ms of before"
     );
-    assert_eq!(web.share.wanted_percent, 75.0, "idle does not count");
+    assert_eq!(web.share.entitled_percent, 75.0, "idle does not count");
     assert_eq!(frame.view.tenants[2].p99_ms, None);
     for _ in 0..2 {
         bench.step();
@@ -206,40 +220,104 @@ fn latency_is_that_of_the_busiest_class_since_the_start() {
 #[test]
 fn where_the_time_goes_adds_up() {
     let mut bench = Bench::new(&[("web", 1.0)]);
-    bench.recorder("web");
-    bench.handler(0, 5, SECOND);
+    bench.answer("web", Class::Get, 100, 10);
     bench.step();
-    bench.answer("web", Class::Get, 8, 10);
-    // Ten units waited 1 ms each; the waits before do not count.
-    bench.handler(0, 15, SECOND + 10_000_000);
+    bench.answer("web", Class::Get, 8, 30);
+    bench.answer("web", Class::Put, 12, 30);
     let frame = bench.step().expect("a frame");
     let time = frame.detail("web").expect("known").time;
-    let parts = [
-        time.request_stage_ms,
-        time.disk_ms,
-        time.handler_stage_ms,
-        time.cpu_ms,
-        time.rest_ms,
-    ];
-    assert_eq!((time.mean_ms, parts), (8.0, [2.0, 4.0, 1.0, 1.0, 0.0]));
-    let stage = &frame.view.tenants[0].stages[0];
+    let told: Vec<(&str, f64)> = (time.parts.iter())
+        .filter(|part| part.mean_ms > 0.0)
+        .map(|part| (part.part.as_str(), part.mean_ms))
+        .collect();
     assert_eq!(
-        (stage.admitted_per_s, stage.wait_mean_ms),
-        (10.0, Some(1.0))
+        time.mean_ms, 10.0,
+        "of all classes, since the reading before"
     );
-    // Parts that are read a little later than the whole must not exceed it.
-    bench.answer("web", Class::Get, 1, 10);
-    bench.handler(0, 25, 100 * SECOND);
-    let time = bench
-        .step()
-        .expect("a frame")
-        .detail("web")
-        .expect("known")
-        .time;
-    let sum =
-        time.request_stage_ms + time.disk_ms + time.handler_stage_ms + time.cpu_ms + time.rest_ms;
-    assert!((sum - time.mean_ms).abs() < 0.001, "{time:?}");
-    assert!(time.rest_ms >= 0.0 && time.cpu_ms >= 0.0, "{time:?}");
+    assert_eq!(told, [("turn", 2.5), ("cpu", 2.5), ("commit", 5.0)]);
+    assert_eq!(
+        time.parts.len(),
+        crate::PARTS,
+        "those that took no time, too"
+    );
+}
+
+#[test]
+fn what_is_asked_for_is_what_was_served_refused_and_waits() {
+    let mut bench = Bench::new(&[("web", 1.0)]);
+    let turns = |admitted, refused, waiting| TenantStage {
+        stage: "request".into(),
+        admitted,
+        refused,
+        waiting,
+        waited_ns: admitted * 1_000_000,
+        busy_ns: admitted * 20_000_000,
+        ..TenantStage::default()
+    };
+    bench.recorder("web");
+    bench.before(turns(5, 3, 0));
+    bench.step();
+    // Ten turns of four requests each, two turned away, and 20 connections in line.
+    bench.answer("web", Class::Get, 1, 40);
+    for _ in 0..8 {
+        bench.recorder("web").throttled(Class::Get, Limit::Requests);
+    }
+    bench.before(turns(15, 5, 20));
+    let web = bench.step().expect("a frame").view.tenants.remove(0);
+    assert_eq!(web.rates.requests_per_s, 40.0);
+    assert_eq!(web.asked_per_s, 40.0 + 8.0 + 20.0 * 4.0);
+    let stage = &web.stages[0];
+    assert_eq!(
+        (stage.admitted_per_s, stage.asked_per_s, stage.waiting),
+        (10.0, 10.0 + 2.0 + 20.0, 20)
+    );
+    assert_eq!((stage.wait_mean_ms, stage.permits_busy), (Some(1.0), 0.2));
+}
+
+#[test]
+fn permits_are_averaged_over_the_time_that_the_core_has_told_of() {
+    let mut bench = Bench::new(&[("web", 1.0)]);
+    let told = |at_ns, admitted, busy_ns| StageSnapshot {
+        stage: "request".into(),
+        permits: 1,
+        at_ns,
+        admitted,
+        busy_ns,
+        ..StageSnapshot::default()
+    };
+    *bench.said.stages.lock() = vec![told(10 * SECOND, 100, SECOND)];
+    bench.step();
+    // Read a second later, it tells of half a second.
+    *bench.said.stages.lock() = vec![told(10 * SECOND + SECOND / 2, 150, SECOND + SECOND / 4)];
+    let stage = bench.step().expect("a frame").view.stages.remove(0);
+    assert_eq!((stage.permits_busy, stage.admitted_per_s), (0.5, 100.0));
+    let stage = bench.step().expect("a frame").view.stages.remove(0);
+    assert_eq!(stage.permits_busy, 0.5, "it has told of nothing since");
+}
+
+#[test]
+fn what_newcomers_take_is_nobody_s_share() {
+    let mut bench = Bench::new(&[("web", 3.0), ("idle", 6.0)]);
+    bench.recorder("(newcomers)");
+    bench.step();
+    bench.answer("web", Class::Get, 1, 100);
+    bench.answer("(newcomers)", Class::Other, 1, 300);
+    let view = bench.step().expect("a frame").view;
+    assert_eq!(view.tenants_total, 2);
+    assert!(view
+        .tenants
+        .iter()
+        .all(|tenant| tenant.name != "(newcomers)"));
+    assert_eq!(view.server.rates.requests_per_s, 100.0, "tenants'");
+    let (web, newcomers) = (&view.tenants[0], &view.newcomers);
+    assert_eq!(
+        (web.share.got_percent, newcomers.share.got_percent),
+        (25.0, 75.0)
+    );
+    assert_eq!(
+        (web.share.entitled_percent, newcomers.share.entitled_percent),
+        (75.0, 25.0)
+    );
 }
 
 #[test]

@@ -21,22 +21,26 @@ pub struct LiveView {
     pub tenants: Vec<TenantLive>,
     /// How many tenants there are; more than in `tenants` when those are too many to list.
     pub tenants_total: u64,
+    /// Connections that speak for no tenant yet, as if they were one's.
+    pub newcomers: TenantLive,
     /// Every stage of every core.
     pub stages: Vec<StageLive>,
 }
 
-/// `GET /api/history`: the last five minutes of the busiest tenants.
+/// `GET /api/history`: the last hour of the busiest tenants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastView {
-    /// A step for each 5 s, the oldest first.
+    /// The oldest first: of 5 s each in the last five minutes, of 30 s before.
     pub steps: Vec<PastStep>,
 }
 
-/// Five seconds.
+/// Some seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastStep {
     /// Their end, milliseconds since 1970.
     pub at_ms: u64,
+    /// How many they are. Rates and shares are means over them; latencies those of its worst 5 s.
+    pub span_s: u32,
     /// At most 16 of the tenants that did anything, those with the largest share first.
     pub tenants: Vec<PastTenant>,
     /// How many more did.
@@ -99,9 +103,13 @@ pub struct ServerLive {
     pub connections: u64,
     /// Most that may be open.
     pub connections_max: u64,
-    /// Bounded memory in use, bytes.
+    /// Memory that the process has, bytes.
+    pub memory_resident: u64,
+    /// What it may take, bytes.
+    pub memory_process_max: u64,
+    /// Of that, in caches, memtables and uncommitted records, bytes.
     pub memory_used: u64,
-    /// Its bound, bytes.
+    /// Bound of those, bytes.
     pub memory_max: u64,
     /// CPU seconds per second of the process.
     pub cpu_per_s: f64,
@@ -134,8 +142,13 @@ pub struct Rates {
 pub struct TenantLive {
     /// Its name.
     pub name: String,
+    /// As in [`TenantSnapshot::number`].
+    pub number: u32,
     /// Its weight.
     pub weight: f64,
+    /// Requests per second that it asks for: answered, throttled, and all that wait now, at the request stage or for a
+    /// handler.
+    pub asked_per_s: f64,
     /// What it did.
     #[serde(flatten)]
     pub rates: Rates,
@@ -145,7 +158,7 @@ pub struct TenantLive {
     pub cpu_charged_per_s: f64,
     /// Share of the time, 0 to 1 a core, with a request waiting at the request stage, summed over cores.
     pub occupancy: f64,
-    /// What it should get and what it got.
+    /// What it is entitled to and what it got.
     pub share: Share,
     /// The class that the latency is of: its busiest.
     pub class: Option<Class>,
@@ -172,10 +185,12 @@ pub struct WaitLive {
     pub stage: String,
     /// Waiting now.
     pub waiting: u64,
-    /// Permits in use now.
-    pub permits_in_use: u32,
+    /// Permits in use, on average.
+    pub permits_busy: f64,
     /// Let through per second.
     pub admitted_per_s: f64,
+    /// Asked for per second: let through, turned away, and all that wait now.
+    pub asked_per_s: f64,
     /// Mean wait of those let through, milliseconds; none when nobody was.
     pub wait_mean_ms: Option<f64>,
 }
@@ -202,21 +217,28 @@ pub struct ClassLive {
     pub disk: TimesView,
 }
 
-/// The mean latency over all requests of a tenant, in parts that add up to it; milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The mean latency over all requests of a tenant, in parts that add up to it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeSpent {
-    /// All of it.
+    /// All of it, milliseconds.
     pub mean_ms: f64,
-    /// Waiting at the request stage.
-    pub request_stage_ms: f64,
-    /// Waiting at the handler stage.
-    pub handler_stage_ms: f64,
-    /// On a handler, at the disk.
-    pub disk_ms: f64,
-    /// CPU time charged.
-    pub cpu_ms: f64,
-    /// Everything else: others' requests read with it, the commit, the reply.
-    pub rest_ms: f64,
+    /// Every [`crate::Part`], in their order.
+    pub parts: Vec<PartSpent>,
+}
+
+/// A part of a mean request's time. It brings its words, so that whoever shows it needs no list of parts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PartSpent {
+    /// [`crate::PartWords::name`].
+    pub part: String,
+    /// [`crate::PartWords::words`].
+    pub words: String,
+    /// [`crate::PartWords::short`].
+    pub short: String,
+    /// [`crate::PartWords::about`].
+    pub about: String,
+    /// Milliseconds.
+    pub mean_ms: f64,
 }
 
 /// One stage of one core.
@@ -230,8 +252,8 @@ pub struct StageLive {
     pub policy: String,
     /// Units of work that may be outstanding below it.
     pub permits: u32,
-    /// Of those, in use.
-    pub permits_in_use: u32,
+    /// Of those, in use on average.
+    pub permits_busy: f64,
     /// Decisions per second.
     pub admitted_per_s: f64,
     /// Waiting, everybody together.

@@ -2,7 +2,7 @@
 
 use super::{Scrape, TenantScrape};
 use crate::exposition::Kind::{self, Counter, Gauge};
-use crate::model::{StageSnapshot, State};
+use crate::model::{StageSnapshot, State, TenantStage};
 use crate::snapshot::HistogramSnapshot;
 use crate::totals::ClassTotals;
 
@@ -65,6 +65,8 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("redis_process_id", Gauge, "id", "Process id.", |s| f64::from(s.server.process_id)),
     metric("redis_slowlog_length", Gauge, "entries", "Entries in the slow log.", |s| s.server.slowlog_length as f64),
     metric("entremet_newcomers", Gauge, "connections", "Connections that speak for no tenant yet.", |s| s.server.connections.newcomers as f64),
+    metric("entremet_newcomers_share_percent", Gauge, "percent", "What connections that speak for no tenant yet took of what was served in the last 5 to 10 s, by dominant resource.", |s| s.newcomers(|n| n.share.got_percent)),
+    metric("entremet_newcomers_cpu_seconds_total", Counter, "seconds", "CPU time of connections that speak for no tenant yet, and of accepting them.", |s| s.newcomers(|n| n.totals.usage.cpu_ns as f64 / 1e9)),
     metric("entremet_newcomers_max", Gauge, "connections", "Most of those (max_newcomers).", |s| s.server.connections.newcomers_max as f64),
     metric("entremet_newcomers_displaced_total", Counter, "connections", "Connections closed for others to come, before they spoke for a tenant.", |s| s.server.connections.displaced as f64),
     metric("entremet_newcomers_late_total", Counter, "connections", "Connections closed because they did not log in in time (login_timeout).", |s| s.server.connections.late as f64),
@@ -99,7 +101,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
 pub(super) const TENANT: &[Metric<TenantScrape>] = &[
     metric("entremet_tenant_weight", Gauge, "weight", "Its weight.", |t| t.gauges.weight),
     metric("entremet_tenant_share_configured_percent", Gauge, "percent", "Its weight's part of all weights: the least it gets when everybody wants everything.", |t| t.share.configured_percent),
-    metric("entremet_tenant_share_wanted_percent", Gauge, "percent", "Its weight's part of the weights of the tenants active in the last 5 to 10 s.", |t| t.share.wanted_percent),
+    metric("entremet_tenant_share_entitled_percent", Gauge, "percent", "What its weight entitles it to: its part of the weights of those active in the last 5 to 10 s.", |t| t.share.entitled_percent),
     metric("entremet_tenant_share_got_percent", Gauge, "percent", "Its part of what was served in the last 5 to 10 s, by dominant resource.", |t| t.share.got_percent),
     metric("entremet_tenant_connections", Gauge, "connections", "Connections that speak for it.", |t| t.gauges.connections as f64),
     metric("entremet_tenant_connections_max", Gauge, "connections", "Connections that it may have while the others have no more than is kept for them.", |t| t.gauges.connections_max as f64),
@@ -154,6 +156,22 @@ pub(super) const CERTIFICATE: (&str, &str) = (
     "When the certificate expires that is shown to `clients` or by `admin`, seconds since the Unix epoch; nothing without TLS.",
 );
 
+/// Labelled by the part as well.
+pub(super) const PARTS: (&str, &str) = (
+    "entremet_tenant_time_seconds_total",
+    "Where the time of its requests went: the parts of all latencies, which add up to them.",
+);
+
+/// One sample for each tenant and kind of stage that it was let through.
+#[rustfmt::skip]
+pub(super) const TENANT_STAGE: &[Metric<TenantStage>] = &[
+    metric("entremet_tenant_stage_admitted_total", Counter, "decisions", "Times it was let through: turns at the request stage, pieces of work at the handlers, I/Os at the device.", |s| s.admitted as f64),
+    metric("entremet_tenant_stage_refused_total", Counter, "decisions", "Times it was turned away, for a limit or because too many waited.", |s| s.refused as f64),
+    metric("entremet_tenant_stage_waiting", Gauge, "decisions", "What of it waits. It asks for what is let through, turned away, and waits.", |s| s.waiting as f64),
+    metric("entremet_tenant_stage_wait_seconds_total", Counter, "seconds", "Time that what was let through had waited.", |s| s.waited_ns as f64 / 1e9),
+    metric("entremet_tenant_stage_busy_seconds_total", Counter, "seconds", "Time for which it held permits, summed over permits: its rate is the permits it has, on average.", |s| s.busy_ns as f64 / 1e9),
+];
+
 /// Histograms for each tenant and class.
 #[rustfmt::skip]
 pub(super) const TIMES: &[Times] = &[
@@ -166,7 +184,7 @@ pub(super) const TIMES: &[Times] = &[
 #[rustfmt::skip]
 pub(super) const STAGE: &[Metric<StageSnapshot>] = &[
     metric("entremet_stage_permits", Gauge, "permits", "Units of work that may be outstanding below the stage, beside those of tenants that have had less than their share: at the handlers, as many again.", |s| f64::from(s.permits)),
-    metric("entremet_stage_permits_in_use", Gauge, "permits", "Units of work outstanding below the stage.", |s| f64::from(s.permits_in_use)),
+    metric("entremet_stage_busy_seconds_total", Counter, "seconds", "Time for which permits were in use, summed over permits: its rate is the permits in use, on average.", |s| s.busy_ns as f64 / 1e9),
     metric("entremet_stage_admitted_total", Counter, "decisions", "Times somebody was let through.", |s| s.admitted as f64),
     metric("entremet_stage_charged_seconds_total", Counter, "seconds", "Charged, in time of each principal's dominant resource.", |s| s.charged_ns as f64 / 1e9),
     metric("entremet_stage_forgiven_seconds_total", Counter, "seconds", "Debt that was forgiven: beyond what one piece of work can cost, or told by other cores of a tenant that is idle at this one.", |s| s.forgiven_ns as f64 / 1e9),

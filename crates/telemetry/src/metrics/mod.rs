@@ -25,6 +25,8 @@ pub struct Scrape {
     pub server: ServerSnapshot,
     /// Every tenant by name.
     pub tenants: BTreeMap<String, TenantScrape>,
+    /// Connections that speak for no tenant yet, as if they were one's.
+    pub newcomers: Option<TenantScrape>,
     /// Every stage.
     pub stages: Vec<StageSnapshot>,
     /// All tenants' counters together, those of tenants since removed included.
@@ -44,6 +46,11 @@ pub struct TenantScrape {
 }
 
 impl Scrape {
+    /// A number of newcomers.
+    fn newcomers(&self, of: impl Fn(&TenantScrape) -> f64) -> f64 {
+        self.newcomers.as_ref().map_or(0.0, of)
+    }
+
     /// A sum over tenants.
     fn sum(&self, of: impl Fn(&TenantSnapshot) -> u64) -> f64 {
         self.tenants

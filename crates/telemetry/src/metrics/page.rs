@@ -1,10 +1,13 @@
 //! Writes a scrape as one page.
 
-use super::catalogue::{Metric, CERTIFICATE, CLASS, SERVER, STAGE, TENANT, THROTTLED, TIMES};
+use super::catalogue::{
+    Metric, CERTIFICATE, CLASS, PARTS, SERVER, STAGE, TENANT, TENANT_STAGE, THROTTLED, TIMES,
+};
 use super::{Scrape, TenantScrape};
 use crate::class::Class;
 use crate::exposition::{Kind, Page};
-use crate::model::StageSnapshot;
+use crate::model::{StageSnapshot, TenantStage};
+use crate::parts::Part;
 use crate::recorder::Limit;
 use crate::totals::ClassTotals;
 
@@ -20,6 +23,10 @@ pub fn render(scrape: &Scrape) -> String {
         classes(&mut page, metric, scrape);
     }
     throttled(&mut page, scrape);
+    parts(&mut page, scrape);
+    for metric in TENANT_STAGE {
+        tenant_stages(&mut page, metric, scrape);
+    }
     for times in TIMES {
         page.family(times.name, Kind::Histogram, times.help);
         for (tenant, class, totals) in active(scrape) {
@@ -101,6 +108,34 @@ fn throttled(page: &mut Page, scrape: &Scrape) {
                 ("limit", limit.name()),
             ];
             page.sample(name, &labels, count as f64);
+        }
+    }
+}
+
+/// Parts that took no time are left out: most tenants have few.
+fn parts(page: &mut Page, scrape: &Scrape) {
+    let (name, help) = PARTS;
+    page.family(name, Kind::Counter, help);
+    for (tenant, class, totals) in active(scrape) {
+        for part in Part::ALL {
+            let labels = [
+                ("tenant", tenant),
+                ("class", class.name()),
+                ("part", part.words().name),
+            ];
+            if totals.parts[part] > 0 {
+                page.sample(name, &labels, totals.parts[part] as f64 / 1e9);
+            }
+        }
+    }
+}
+
+fn tenant_stages(page: &mut Page, metric: &Metric<TenantStage>, scrape: &Scrape) {
+    page.family(metric.name, metric.kind, metric.help);
+    for (tenant, scraped) in &scrape.tenants {
+        for stage in &scraped.gauges.stages {
+            let labels = [("tenant", tenant.as_str()), ("stage", stage.stage.as_str())];
+            page.sample(metric.name, &labels, (metric.value)(stage));
         }
     }
 }

@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 
-use super::catalogue::{Metric, CERTIFICATE, CLASS, SERVER, STAGE, TENANT, THROTTLED, TIMES};
+use super::catalogue::{
+    Metric, CERTIFICATE, CLASS, PARTS, SERVER, STAGE, TENANT, TENANT_STAGE, THROTTLED, TIMES,
+};
 use super::device::{COST, DEVICE, OPERATION, TENANT_DEVICE, USE};
 use crate::class::Class;
 use crate::exposition::BOUNDS;
+use crate::parts::Part;
 
 const HEAD: &str = "# Metrics
 
@@ -44,6 +47,7 @@ pub fn reference() -> String {
     section(&mut text, "Tenants and classes", &about);
     rows(&mut text, CLASS);
     row(&mut text, THROTTLED.0, "counter", "requests", THROTTLED.1);
+    row(&mut text, PARTS.0, "counter", "seconds", PARTS.1);
     for times in TIMES {
         row(&mut text, times.name, "histogram", "seconds", times.help);
     }
@@ -54,6 +58,10 @@ pub fn reference() -> String {
          to the bound that the larger part of their bucket lies under, so a bound is exact to 1.6 %.",
         bounds.join(", ")
     );
+    parts(&mut text);
+    let about = "Labels `tenant` and `stage` (`request`, `handler`, `device`), all cores together; stages it was never let through are left out.";
+    section(&mut text, "Tenants at stages", about);
+    rows(&mut text, TENANT_STAGE);
     section(
         &mut text,
         "Stages",
@@ -62,6 +70,20 @@ pub fn reference() -> String {
     rows(&mut text, STAGE);
     device(&mut text);
     text
+}
+
+/// What the parts of a latency are.
+fn parts(text: &mut String) {
+    let name = PARTS.0;
+    let _ = write!(
+        text,
+        "\n## Parts of the time\n\n`{name}` also has `part`. Parts that took no time are left out. Each begins where the one before \
+         it ends, and together they are the latency.\n\n"
+    );
+    for part in Part::ALL {
+        let words = part.words();
+        let _ = writeln!(text, "* `{}`, {}: {}", words.name, words.words, words.about);
+    }
 }
 
 fn device(text: &mut String) {

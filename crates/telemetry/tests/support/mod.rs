@@ -103,6 +103,13 @@ impl AdminSource for Fake {
         [colour].into_iter().filter(|_| tenant == "web").collect()
     }
 
+    fn newcomers(&self) -> TenantSnapshot {
+        TenantSnapshot {
+            name: "(newcomers)".into(),
+            ..Default::default()
+        }
+    }
+
     fn stages(&self) -> Vec<StageSnapshot> {
         let explanation = Some("waits for its turn".into());
         let web = PrincipalSnapshot {
@@ -193,6 +200,7 @@ pub fn request(class: Class, latency_ns: u64) -> Request {
         bytes_out: 1_000,
         cpu_ns: 5_000,
         failed: false,
+        parts: telemetry::TimeParts([latency_ns, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
     }
 }
 

@@ -66,7 +66,8 @@ fn class_line(class: Class, totals: &ClassTotals) -> String {
             percentiles(&totals.disk)
         );
     }
-    text + "; mostly " + mostly(totals)
+    // By the sums: percentiles of parts do not add up.
+    text + "; mostly " + totals.parts.longest().words().words
 }
 
 fn percentiles(times: &HistogramSnapshot) -> String {
@@ -75,19 +76,6 @@ fn percentiles(times: &HistogramSnapshot) -> String {
         time(times.quantile(0.5)),
         time(times.quantile(0.99))
     )
-}
-
-/// Where most of the time went, by the sums: percentiles of parts do not add up.
-fn mostly(totals: &ClassTotals) -> &'static str {
-    let (queue_ns, disk_ns) = (totals.queue.sum_ns(), totals.disk.sum_ns());
-    let rest_ns = totals.latency.sum_ns().saturating_sub(queue_ns + disk_ns);
-    if queue_ns >= disk_ns && queue_ns > rest_ns {
-        "waiting for its turn"
-    } else if disk_ns > rest_ns {
-        "on the disk"
-    } else {
-        "being served"
-    }
 }
 
 /// `ENTREMET SLO [tenant]`
@@ -120,6 +108,7 @@ fn slo_line(slo: &Slo) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use telemetry::Part;
 
     fn times(values: &[u64]) -> HistogramSnapshot {
         let histogram = telemetry::Histogram::new();
@@ -129,6 +118,8 @@ mod tests {
 
     #[test]
     fn a_class_is_explained_in_one_line() {
+        let mut parts = telemetry::TimeParts::default();
+        (parts[Part::Turn], parts[Part::Disk]) = (400_000, 3_000_000);
         let totals = ClassTotals {
             requests: 4,
             errors: 1,
@@ -136,6 +127,7 @@ mod tests {
             latency: times(&[1_000_000; 4]),
             queue: times(&[100_000; 4]),
             disk: times(&[3_000_000]),
+            parts,
             ..ClassTotals::default()
         };
         let line = class_line(Class::Get, &totals);
@@ -147,7 +139,7 @@ mod tests {
             line.contains("CPU 5.0 µs each; 25.0 % needed the disk, p50 3.0"),
             "{line}"
         );
-        assert!(line.ends_with("; mostly on the disk"), "{line}");
+        assert!(line.ends_with("; mostly with a handler"), "{line}");
     }
 
     #[test]

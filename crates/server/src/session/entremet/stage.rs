@@ -144,12 +144,13 @@ impl Row {
             refused,
             waited_ns,
             occupied_ns,
+            busy_ns,
             debt_ns,
             charged_ns,
             forgiven_ns,
             best_effort,
         } = self.seen;
-        reply.map(13 + self.device.len());
+        reply.map(14 + self.device.len());
         reply.bulk(b"stage");
         reply.bulk(self.stage.as_bytes());
         reply.bulk(b"tenant");
@@ -165,6 +166,7 @@ impl Row {
                 waited_ns.checked_div(admitted).unwrap_or(0) / 1_000,
             ),
             ("occupied-ms", occupied_ns / 1_000_000),
+            ("busy-ms", busy_ns / 1_000_000),
             ("debt-us", debt_ns / 1_000),
             ("charged-us", charged_ns / 1_000),
             ("forgiven-us", forgiven_ns / 1_000),
