@@ -19,7 +19,7 @@ def ran(name, rate):
 
 
 def many(count):
-    return [tenant(f"tenant-{i:03}", rate=1000.0 / (i + 1), got=50 / (i + 1), entitled=100 / count) for i in range(count)]
+    return [tenant(f"tenant-{i:03}", rate=1000.0 / (i + 1), got=50 / (i + 1), entitled=100 / count, number=i + 1) for i in range(count)]
 
 
 def test_nobody_is_there(browser, stand_in):
