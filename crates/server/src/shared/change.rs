@@ -211,7 +211,7 @@ mod tests {
         });
         assert_eq!(
             beyond.expect_err("refused").to_string(),
-            "reserve promises 200/s, but beyond contract = 100/s no promise holds; raise the contract or promise less"
+            "its reservations come to 200/s, but beyond contract = 100/s no promise holds; raise the contract or promise less"
         );
         let permits = change(|settings| settings.reserved_permits = 16);
         assert!(matches!(permits, Err(RegistryError::Infeasible(_))));

@@ -186,12 +186,12 @@ impl Settings {
         let promises = Rate::words(promised);
         let (what, advice) = if let Some(contract) = beyond(self.contract_per_s) {
             let what =
-                format!("promises {promises}, but beyond contract = {contract} no promise holds");
+                format!("its reservations come to {promises}, but beyond contract = {contract} no promise holds");
             (what, "raise the contract or promise less")
         } else {
             let limit = beyond(self.limit.requests_per_s)?;
             let what =
-                format!("promises {promises}, more than limit.requests = {limit} lets through");
+                format!("its reservations come to {promises}, more than limit.requests = {limit} lets through");
             (what, "raise the limit or promise less")
         };
         Some(Infeasible {
@@ -281,7 +281,7 @@ mod tests {
         let beyond = more.beyond_its_own().expect("more than its limit");
         assert_eq!(
             beyond.what,
-            "promises 10001/s, more than limit.requests = 10000/s lets through"
+            "its reservations come to 10001/s, more than limit.requests = 10000/s lets through"
         );
         let keys: Vec<&str> = unkept(&more).iter().map(|problem| problem.key).collect();
         assert!(keys.iter().all(|key| more.asks(key)));
