@@ -23,8 +23,8 @@ pub struct Admitted<T, const R: usize> {
     pub budget: Cost<R>,
     /// Serve or refuse.
     pub verdict: Verdict,
-    /// See [`policy::dispatch::Grant::first`].
-    pub first: bool,
+    /// See [`policy::dispatch::Grant::in_credit`].
+    pub in_credit: bool,
     /// To be settled when the turn is over.
     pub permit: Permit,
 }
@@ -136,7 +136,7 @@ impl<T, const R: usize> Stage<T, R> {
             waited_ns: grant.waited_ns,
             budget: grant.budget,
             verdict: grant.verdict,
-            first: grant.first,
+            in_credit: grant.in_credit,
             permit: Permit::new(claim, home),
         }
     }

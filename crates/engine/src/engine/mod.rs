@@ -70,13 +70,12 @@ impl Engine {
                 options.handlers,
                 options.handlers,
             )),
-            // Such work may have every usual permit, which are half as many again, and every extra one: it waits for them,
-            // and not for a thread.
+            // Such work may have every usual permit and every extra one: it waits for them, and not for a thread.
             first_handlers: Handlers(Pool::new(
                 "first",
                 Duty::HandleFirst,
                 0,
-                3 * options.handlers,
+                2 * options.handlers,
             )),
             streams: Handlers(Pool::new(
                 "stream",

@@ -60,10 +60,9 @@ pub struct Grant<T, const R: usize> {
     pub budget: Cost<R>,
     /// Serve or refuse.
     pub verdict: Verdict,
-    /// What orders the work further down should let it go before that of others: the permit is one of the principal's reserved
-    /// ones, or it is in credit. Where the discipline keeps shares that is: it has had less than its share, this turn included,
-    /// and is within its contract.
-    pub first: bool,
+    /// Where the discipline keeps shares: whether the principal has had less than its share, this turn included, and is within
+    /// its contract. What orders the work further down should let it go before that of others.
+    pub in_credit: bool,
     /// To be settled when the turn is over.
     pub ticket: Ticket,
 }
@@ -198,7 +197,6 @@ impl<T, const R: usize> Dispatch<T, R> {
     fn grant(&mut self, now: Nanos, index: usize, verdict: Verdict, extra: bool) -> Grant<T, R> {
         let in_credit = self.in_credit(index);
         let slot = &mut self.slots[index];
-        let first = in_credit || slot.in_flight < slot.reserved;
         let Some(queued) = slot.queue.pop_front() else {
             unreachable!("only principals with work are in the ready sets");
         };
@@ -253,7 +251,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             waited_ns,
             budget,
             verdict,
-            first,
+            in_credit,
             ticket,
         }
     }

@@ -21,7 +21,7 @@ pub struct DispatchOptions<const R: usize> {
     pub discipline: Discipline,
     /// Grants that may be unsettled at a time, at least 1. A core that serves one turn after the other has 1.
     pub permits: u32,
-    /// So many more for principals in credit ([`super::Grant::first`]), who then do not wait for what others have
+    /// So many more for principals in credit ([`super::Grant::in_credit`]), who then do not wait for what others have
     /// outstanding.
     pub extra_permits: u32,
     /// Nominal capacity per second of each resource of ONE core (0 counts as 1). Only ratios matter

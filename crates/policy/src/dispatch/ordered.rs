@@ -100,7 +100,7 @@ impl<T, const R: usize> Ordered<T, R> {
                         waited_ns: taken.waited_ns,
                         budget: grant.budget,
                         verdict: grant.verdict,
-                        first: grant.first,
+                        in_credit: grant.in_credit,
                         ticket: grant.ticket,
                     })
                 }

@@ -231,7 +231,7 @@ fn who_is_in_credit_does_not_wait_for_what_others_have_outstanding() {
         assert_eq!(extra.len(), extra_permits as usize);
         assert!(extra
             .iter()
-            .all(|grant| grant.principal == modest && grant.first));
+            .all(|grant| grant.principal == modest && grant.in_credit));
         assert_eq!(dispatch.in_flight(), 2 + extra_permits);
         // A usual permit comes free: it is still the first to have it. Then extra ones do.
         let [one, _other] = <[_; 2]>::try_from(of_greedy).expect("two");
@@ -243,21 +243,6 @@ fn who_is_in_credit_does_not_wait_for_what_others_have_outstanding() {
         }
         assert_eq!(dispatch.in_flight(), 2);
     }
-}
-
-#[test]
-fn what_holds_a_reserved_permit_goes_first_below() {
-    let (mut dispatch, greedy, _) = greedy_and_modest(0);
-    assert!(granted(&mut dispatch).iter().all(|grant| !grant.first));
-    let (mut dispatch, _, _) = greedy_and_modest(0);
-    let reserved = Allocation {
-        reserved_permits: 1,
-        ..Allocation::share(1.0)
-    };
-    dispatch.configure(100_000, greedy, &reserved);
-    let grants = granted(&mut dispatch);
-    let first: Vec<bool> = grants.iter().map(|grant| grant.first).collect();
-    assert_eq!(first, [true, false]);
 }
 
 #[test]

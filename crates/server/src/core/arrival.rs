@@ -85,9 +85,9 @@ impl Core {
         }
     }
 
-    /// Sleeps for a moment only while so much is with the handlers that what comes back can be answered together.
+    /// Sleeps for a moment only while all of its handlers are at work: what comes back soon is answered together.
     fn doze(&self, timeout: Duration) -> Duration {
-        if self.handlers.in_flight() <= handler_threads(&self.shared) {
+        if self.handlers.in_flight() < handler_threads(&self.shared) {
             return timeout;
         }
         self.mailbox().doze();

@@ -130,7 +130,7 @@ impl Core {
 
     fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
         let (permit, principal) = (admitted.permit, admitted.principal);
-        let first = admitted.first;
+        let in_credit = admitted.in_credit;
         if let Task::Run(Work { key, .. }) | Task::GoOn(key) = &admitted.item {
             if let Some(connection) = self.places.get(*key) {
                 connection.tally.at_handlers_ns += admitted.waited_ns;
@@ -141,7 +141,7 @@ impl Core {
             Task::GoOn(key) => return self.go_on(key, permit, now),
             Task::Job(job) => {
                 let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
-                return threads_for(&self.shared, first).submit(Box::new(move || {
+                return threads_for(&self.shared, in_credit).submit(Box::new(move || {
                     let watch = Stopwatch::start(&shared);
                     let then = job(&shared);
                     let worked = watch.read(&shared);
@@ -173,7 +173,7 @@ impl Core {
             }
         }
         let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());
-        threads_for(&self.shared, first).submit(Box::new(move || {
+        threads_for(&self.shared, in_credit).submit(Box::new(move || {
             let (key, watch) = (work.key, Stopwatch::start(&shared));
             let ready = match work.attempt(latch, &watch, &shared, &mailbox) {
                 Attempt::Finished(finished) => Ready::Finished(Box::new(finished)),
@@ -190,7 +190,7 @@ impl Core {
                 then: Some((key, ready)),
             };
             let handled = Message::Handled(Box::new(handled));
-            match first {
+            match in_credit {
                 true => mailbox.send(handled),
                 false => mailbox.send_soon(handled),
             }
@@ -263,8 +263,8 @@ impl Core {
 }
 
 /// The threads that run what was granted.
-fn threads_for(shared: &Shared, first: bool) -> &Handlers {
-    match first {
+fn threads_for(shared: &Shared, in_credit: bool) -> &Handlers {
+    match in_credit {
         true => shared.engine.first_handlers(),
         false => shared.engine.handlers(),
     }

@@ -43,16 +43,13 @@ pub fn request_stage(shared: &Shared) -> DispatchOptions<RESOURCES> {
     }
 }
 
-/// The handler stage of one core: its part of the handler threads. Half as many reads more may be let through and wait for a
-/// thread: one that is done finds the next at hand, where it would sleep until the core has let it through.
+/// The handler stage of one core: its part of the handler threads.
 pub fn handler_stage(shared: &Shared) -> DispatchOptions<1> {
-    let threads = handler_threads(shared);
     DispatchOptions {
         discipline: shared.tuning().discipline,
         queue_max: QUEUE_MAX,
         seed: shared.options.seed,
-        permits: threads + threads.div_ceil(2),
-        ..DispatchOptions::handlers(threads)
+        ..DispatchOptions::handlers(handler_threads(shared))
     }
 }
 
