@@ -72,16 +72,21 @@ pub struct Share {
     pub got_percent: f64,
 }
 
-/// The shares of tenants given as (weight, what they used lately).
-pub fn shares(tenants: &[(f64, Option<Recent>)], capacities: &Capacities) -> Vec<Share> {
+/// The shares of tenants given as (weight, what they used lately), and of newcomers behind them, if they are asked for:
+/// these have a share while they are there, and none is kept for them.
+pub fn shares(
+    tenants: &[(f64, Option<Recent>)],
+    newcomers: Option<&(f64, Option<Recent>)>,
+    capacities: &Capacities,
+) -> Vec<Share> {
     let all: f64 = tenants.iter().map(|(weight, _)| weight).sum();
-    let active: f64 = tenants
-        .iter()
+    let everybody = || tenants.iter().chain(newcomers);
+    let active: f64 = everybody()
         .filter(|(_, used)| used.is_some())
         .map(|(weight, _)| weight)
         .sum();
     let held = |used: &Option<Recent>| used.map_or(0.0, |used| used.dominant(capacities));
-    let served: f64 = tenants.iter().map(|(_, used)| held(used)).sum();
+    let served: f64 = everybody().map(|(_, used)| held(used)).sum();
     let percent = |part: f64, whole: f64| {
         if whole > 0.0 {
             100.0 * part / whole
@@ -101,7 +106,7 @@ pub fn shares(tenants: &[(f64, Option<Recent>)], capacities: &Capacities) -> Vec
         ),
         got_percent: percent(held(used), served),
     };
-    tenants.iter().map(share).collect()
+    everybody().map(share).collect()
 }
 
 #[cfg(test)]
@@ -128,6 +133,7 @@ mod tests {
         };
         let shares = shares(
             &[(1.0, Some(small)), (2.0, Some(large)), (1.0, None)],
+            None,
             &SERVER,
         );
         let got: Vec<f64> = shares
@@ -149,7 +155,26 @@ mod tests {
 
     #[test]
     fn nobody_there_divides_nothing() {
-        assert!(shares(&[], &SERVER).is_empty());
-        assert_eq!(shares(&[(3.0, None)], &SERVER)[0].entitled_percent, 100.0);
+        assert!(shares(&[], None, &SERVER).is_empty());
+        assert_eq!(
+            shares(&[(3.0, None)], None, &SERVER)[0].entitled_percent,
+            100.0
+        );
+    }
+
+    #[test]
+    fn newcomers_have_a_share_while_they_are_there_and_none_is_kept_for_them() {
+        let used = Some(Recent {
+            requests_per_s: 100.0,
+            ..Recent::default()
+        });
+        let tenants = [(1.0, used), (1.0, None)];
+        let shares = shares(&tenants, Some(&(1.0, used)), &SERVER);
+        let percents = shares
+            .iter()
+            .map(|one| (one.configured_percent, one.entitled_percent));
+        let percents: Vec<_> = percents.map(|(a, b)| (a.round(), b.round())).collect();
+        assert_eq!(percents[..2], [(50.0, 50.0), (50.0, 33.0)]);
+        assert_eq!((shares.len(), percents[2].1), (3, 50.0));
     }
 }

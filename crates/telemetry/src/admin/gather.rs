@@ -11,10 +11,11 @@ pub fn gather(source: &dyn AdminSource, registry: &Registry, now_ns: u64) -> Scr
     let recent = registry.recent(now_ns);
     let gauges = source.tenants();
     let newcomers = source.newcomers();
-    let used: Vec<(f64, Option<Recent>)> = (gauges.iter().chain([&newcomers]))
-        .map(|tenant| (tenant.weight, recent.get(&tenant.name).copied()))
-        .collect();
-    let shares = shares(&used, &server.capacities);
+    let used = |tenant: &TenantSnapshot| (tenant.weight, recent.get(&tenant.name).copied());
+    let by_tenants: Vec<_> = gauges.iter().map(used).collect();
+    let by_newcomers = used(&newcomers);
+    let shares = shares(&by_tenants, Some(&by_newcomers), &server.capacities);
+    let used = by_tenants.into_iter().chain([by_newcomers]);
     let scrape =
         |((gauges, share), (_, recent)): ((TenantSnapshot, Share), (f64, Option<Recent>))| {
             let totals = registry.totals(&gauges.name).unwrap_or_default();

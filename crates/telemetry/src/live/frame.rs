@@ -167,7 +167,10 @@ fn everybody(
             (tenant.weight, (!spent.is_idle()).then_some(recent))
         })
         .collect();
-    let shares = shares(&used, &gauges.server.capacities);
+    let (by_newcomers, by_tenants) = used
+        .split_last()
+        .map_or((None, &used[..]), |(last, rest)| (Some(last), rest));
+    let shares = shares(by_tenants, by_newcomers, &gauges.server.capacities);
     let mut tenants: Vec<TenantLive> = gauges
         .everybody()
         .zip(shares)

@@ -49,7 +49,7 @@ impl Past {
             .iter()
             .map(|(_, recent)| (1.0, Some(*recent)))
             .collect();
-        let got = shares(&used, capacities);
+        let got = shares(&used, None, capacities);
         let mut busiest: Vec<(String, Recent, f64)> = recent
             .into_iter()
             .zip(got)
