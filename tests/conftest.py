@@ -8,7 +8,8 @@ from harness.paths import BUILD, SERVER
 from harness.server import Server
 
 
-# Data files are opened for direct I/O, which a /tmp in memory may not support; the build cache is on a disk.
+# Data files are opened for direct I/O, which a /tmp in memory may not support; the build cache is
+# on a disk.
 (BUILD / "tmp").mkdir(parents=True, exist_ok=True)
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(BUILD / "tmp"))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every benchmark, each row with its baseline beside it. `bench.sh speed` runs one group; QUICK=1 takes a first look.
-# Nothing else should run on the machine meanwhile.
-# shellcheck source=tools/lib.sh
+# Every benchmark, each row with its baseline beside it. `bench.sh speed` runs one group; QUICK=1
+# takes a first look. Nothing else should run on the machine meanwhile. shellcheck
+# source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 

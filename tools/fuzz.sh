@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Fuzzes the RESP codec for FUZZ_SECONDS (120). New inputs that reach new code are kept in the build cache; an input that
-# breaks something is left there too, and its path is printed.
+# Fuzzes the RESP codec for FUZZ_SECONDS (120). New inputs that reach new code are kept in the build
+# cache; an input that breaks something is left there too, and its path is printed.
 #
-# libFuzzer works with a stable compiler: its instrumentation is an ordinary LLVM pass. Only sanitizers would need a
-# nightly one, and code without `unsafe` has little for them to find.
+# libFuzzer works with a stable compiler: its instrumentation is an ordinary LLVM pass. Only
+# sanitizers would need a nightly one, and code without `unsafe` has little for them to find.
 # shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 

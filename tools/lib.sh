@@ -15,8 +15,9 @@ say() { printf '>> %s\n' "$*"; }
 die() { printf '>> error: %s\n' "$*" >&2; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# .cargo/config.toml names the folder of Debian 12's gcc headers for bindgen. Elsewhere the compiler is asked. It is
-# exported only when it differs, because a changed value makes cargo rebuild RocksDB.
+# .cargo/config.toml names the folder of Debian 12's gcc headers for bindgen. Elsewhere the compiler
+# is asked. It is exported only when it differs, because a changed value makes cargo rebuild
+# RocksDB.
 export_bindgen_args() {
     local usual=/usr/lib/gcc/x86_64-linux-gnu/12/include
     if [[ ! -d $usual ]] && have gcc; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes a Debian package of the release binary, which must be built: `make package` does both. debhelper is used rather than
-# cargo-deb or dpkg-deb alone: it writes the maintainer scripts' systemd parts as Debian's policy wants them, and apt has it.
+# Makes a Debian package of the release binary, which must be built: `make package` does both.
+# debhelper is used rather than cargo-deb or dpkg-deb alone: it writes the maintainer scripts'
+# systemd parts as Debian's policy wants them, and apt has it.
 #
 #   PACKAGE_DIR         where the packages go (package/ in the target directory)
 #   DEBFULLNAME, DEBEMAIL   who answers for the package

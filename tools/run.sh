@@ -6,7 +6,8 @@ source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 
 binary=$CARGO_TARGET_DIR/release/entremet
-# From a warm build the first reply must be there in two seconds, so cargo is only asked when there is something to build.
+# From a warm build the first reply must be there in two seconds, so cargo is only asked when there
+# is something to build.
 if [[ ! -x $binary ]] || [[ -n $(find crates Cargo.toml Cargo.lock .cargo -newer "$binary" -type f -print -quit) ]]; then
     tools/setup.sh build
     export_bindgen_args

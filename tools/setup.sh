@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing and says what. `setup.sh build` suffices for `make run`, `package` for `make package`;
-# `tests` adds what the tests need; `all` does all. Running it again when nothing is missing takes about a second.
-# shellcheck source=tools/lib.sh
+# Installs what is missing and says what. `setup.sh build` suffices for `make run`, `package` for
+# `make package`; `tests` adds what the tests need; `all` does all. Running it again when nothing is
+# missing takes about a second. shellcheck source=tools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 missing=()
@@ -13,7 +13,8 @@ need() {
     "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 
-# The C interface that bindgen loads. libclang-cpp, which a machine may have without it, does not serve.
+# The C interface that bindgen loads. libclang-cpp, which a machine may have without it, does not
+# serve.
 has_libclang() { ldconfig -p 2>/dev/null | grep -q 'libclang[-0-9.]*\.so' || compgen -G '/usr/lib/llvm-*/lib/libclang[-.][0-9s]*' >/dev/null; }
 has_venv() { "$PYTHON" -c 'import venv, ensurepip'; }
 
@@ -60,8 +61,8 @@ list_test_packages() {
     need chromium-driver have chromedriver
 }
 
-# Installs with no questions, and keeps a package's service from starting: a Redis that somebody else runs on
-# this machine, or the ports it wants, are none of our business.
+# Installs with no questions, and keeps a package's service from starting: a Redis that somebody
+# else runs on this machine, or the ports it wants, are none of our business.
 apt_install() {
     export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
     local sudo=() policy=/usr/sbin/policy-rc.d ours=0
@@ -99,7 +100,8 @@ need_rust() {
     have cargo || die "Rust is missing. Please install it with rustup (rust-version in Cargo.toml says the oldest that works) and call again."
 }
 
-# stamped NAME INPUT...: true when NAME was made from exactly these inputs; `stamp NAME INPUT...` writes that down.
+# stamped NAME INPUT...: true when NAME was made from exactly these inputs; `stamp NAME INPUT...`
+# writes that down.
 digest() { cat -- "$@" | sha256sum | cut -d' ' -f1; }
 stamped() { [[ -f $BUILD/stamps/$1 && $(<"$BUILD/stamps/$1") == "$(digest "${@:2}")" ]]; }
 stamp() { mkdir -p "$BUILD/stamps" && digest "${@:2}" >"$BUILD/stamps/$1"; }
@@ -150,7 +152,8 @@ setup_rust_client() {
     (cd "$ROOT/tests/clients/rust" && cargo build --quiet --locked)
 }
 
-# The exporter comes from the distribution, but is unpacked instead of installed: its package would start a service.
+# The exporter comes from the distribution, but is unpacked instead of installed: its package would
+# start a service.
 setup_exporter() {
     local program=$BUILD/bin/prometheus-redis-exporter work=$BUILD/exporter
     [[ -x $program ]] && return

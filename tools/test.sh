@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests in phases, times each, and ends with the summary lines of the test runners, as they printed them.
-# `test.sh` runs all phases in order; `test.sh clients crash` runs those two. A phase that fails does not keep the
-# others from running, but the script fails in the end.
+# Runs tests in phases, times each, and ends with the summary lines of the test runners, as they
+# printed them. `test.sh` runs all phases in order; `test.sh clients crash` runs those two. A phase
+# that fails does not keep the others from running, but the script fails in the end.
 #
 #   ENTREMET_SERVER        another server to test (a redis-server proves the harness)
 #   ENTREMET_KILL_ROUNDS   rounds of kill -9 (50)          ENTREMET_SEED   of random tests (1)
@@ -13,7 +13,8 @@ cd "$ROOT"
 export_bindgen_args
 
 ALL=(setup format lint tidy build unit debug experiments operations browser clients crash sessions conformance fuzz)
-# Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB are not built twice.
+# Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB
+# are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry)
 
 logs=$(mktemp -d)
@@ -26,7 +27,8 @@ pytest() {
     (cd tests && "$VENV_PY" -m pytest -q "$@" "${pytest_args[@]}")
 }
 
-# A phase must leave no doubt about its status, whatever it pipes through: `set -e` does not reach into a condition.
+# A phase must leave no doubt about its status, whatever it pipes through: `set -e` does not reach
+# into a condition.
 run_phase() (
     set -euo pipefail
     case $1 in
@@ -65,7 +67,8 @@ main() {
     for phase in "${phases[@]}"; do
         say "phase $phase"
         began=$SECONDS status=0
-        # In a subshell of its own, so that `set -e` holds inside although the status is looked at here.
+        # In a subshell of its own, so that `set -e` holds inside although the status is looked at
+        # here.
         set +e
         run_phase "$phase" </dev/null 2>&1 | tee "$logs/$phase"
         status=${PIPESTATUS[0]}

@@ -1,4 +1,5 @@
-// What plots have that uPlot has no word for: markers, hatched bars, ranges, targets. Comes before plot.js.
+// What plots have that uPlot has no word for: markers, hatched bars, ranges, targets. Comes before
+// plot.js.
 (function (root) {
   "use strict";
 
@@ -6,7 +7,8 @@
   const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [16, 4], [5, 2, 1, 2, 1, 2], [4, 6], [1, 5]];
   const MARKERS = ["circle", "square", "triangle", "diamond", "cross", "plus", "down", "ring"];
   const HATCHES = ["full", "rising", "dots", "falling", "level", "upright", "checked", "rare"];
-  // More points than this are a line: markers and whiskers would be a smear, so ranges become a band.
+  // More points than this are a line: markers and whiskers would be a smear, so ranges become a
+  // band.
   const MARKED_MAX = 40;
 
   function colours(element) {

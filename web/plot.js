@@ -1,5 +1,6 @@
-// Plots for reports and for the dashboard: one function over uPlot, in plain scripts so that a report can carry them inline, in this
-// order: vendor/uPlot.iife.min.js, plot-marks.js, plot.js; and for looks vendor/uPlot.min.css, plot.css.
+// Plots for reports and for the dashboard: one function over uPlot, in plain scripts so that a
+// report can carry them inline, in this order: vendor/uPlot.iife.min.js, plot-marks.js, plot.js;
+// and for looks vendor/uPlot.min.css, plot.css.
 //
 //   const plot = entremetPlot(element, spec);   plot.update(spec);   plot.destroy();
 //
@@ -10,8 +11,9 @@
 //     targets: [{axis: "x" | "y", value, label}],    lines that a measurement is held against
 //     height, compact, legend: false, sync }         pixels; smaller type; no legend; plots with one sync share the cursor
 //
-// A null in y is a gap. For a category axis x holds places in `categories`. `look` (0 to 7) keeps a series' colour, dash and marker
-// when others come and go; without it they go by place. A wrong spec throws an Error that lists everything wrong with it.
+// A null in y is a gap. For a category axis x holds places in `categories`. `look` (0 to 7) keeps a
+// series' colour, dash and marker when others come and go; without it they go by place. A wrong
+// spec throws an Error that lists everything wrong with it.
 (function (root) {
   "use strict";
 
@@ -19,7 +21,8 @@
   const PRINT_WIDTH = 660; // A4 less its margins, in CSS pixels
   const live = new Set();
 
-  // --- numbers ---------------------------------------------------------------------------------------------------------------
+  // --- numbers
+  // ---------------------------------------------------------------------------------------------------------------
 
   const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
@@ -54,7 +57,8 @@
     return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
   }
 
-  // --- the spec --------------------------------------------------------------------------------------------------------------
+  // --- the spec
+  // --------------------------------------------------------------------------------------------------------------
 
   function check(spec) {
     const wrong = [];
@@ -84,7 +88,8 @@
     if (wrong.length > 0) throw new Error(`the plot ${JSON.stringify(spec.title || "")} cannot be drawn: ${wrong.join("; ")}`);
   }
 
-  // What must be equal for new values to be drawn into the same axes and legend: all but values, ranges and targets.
+  // What must be equal for new values to be drawn into the same axes and legend: all but values,
+  // ranges and targets.
   function shape(spec) {
     const moves = (key, value) => ["min", "max", "targets"].includes(key) || (["x", "y", "low", "high"].includes(key) && Array.isArray(value));
     return JSON.stringify(spec, (key, value) => (moves(key, value) ? undefined : value));
@@ -120,7 +125,8 @@
     return root.uPlot.join(plan.series.map((one) => [one.x, one.y]));
   }
 
-  // --- ranges ----------------------------------------------------------------------------------------------------------------
+  // --- ranges
+  // ----------------------------------------------------------------------------------------------------------------
 
   function extent(values, log) {
     let [min, max] = [Infinity, -Infinity];
@@ -156,7 +162,8 @@
     if (min > max) [min, max] = log ? [1, 10] : [0, 1];
     if (log) [min, max] = root.uPlot.rangeLog(min, max, 10, false);
     else {
-      // Nearly everything here is a rate or a time: an axis that starts at 0 shows proportions, unless all values lie far from it.
+      // Nearly everything here is a rate or a time: an axis that starts at 0 shows proportions,
+      // unless all values lie far from it.
       if (min > 0 && (shown.some((one) => one.kind === "bars") || min < 0.6 * max)) min = 0;
       const room = (max - min || Math.abs(max) || 1) * 0.08;
       max += room;
@@ -165,7 +172,8 @@
     return [y.min === undefined ? min : y.min, y.max === undefined ? max : y.max];
   }
 
-  // --- axes ------------------------------------------------------------------------------------------------------------------
+  // --- axes
+  // ------------------------------------------------------------------------------------------------------------------
 
   function caption(axis) {
     return [axis.label, axis.unit].filter(Boolean).join(", ");
@@ -245,7 +253,8 @@
     };
   }
 
-  // --- the element -----------------------------------------------------------------------------------------------------------
+  // --- the element
+  // -----------------------------------------------------------------------------------------------------------
 
   function make(tag, name, text) {
     const element = document.createElement(tag);
@@ -374,7 +383,8 @@
     }
   }
 
-  // --- what concerns every plot ----------------------------------------------------------------------------------------------
+  // --- what concerns every plot
+  // ----------------------------------------------------------------------------------------------
 
   function rebuild(printing) {
     for (const plot of live) {

@@ -8,8 +8,9 @@ fn main() {
         println!("cargo:rerun-if-changed=src/files/shim/{source}");
     }
     println!("cargo:rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
-    // A prebuilt RocksDB may have its headers elsewhere; librocksdb-sys looks at the same variable. Otherwise they
-    // are in its own sources, whether it compiled them or was given an archive of the same version.
+    // A prebuilt RocksDB may have its headers elsewhere; librocksdb-sys looks at the same variable.
+    // Otherwise they are in its own sources, whether it compiled them or was given an archive of
+    // the same version.
     let include = match env::var_os("ROCKSDB_INCLUDE_DIR") {
         Some(given) => PathBuf::from(given),
         None => {
@@ -18,8 +19,8 @@ fn main() {
                 .join("rocksdb/include")
         }
     };
-    // The definitions that librocksdb-sys compiles with and that its headers look at: classes must have the same
-    // layout on both sides.
+    // The definitions that librocksdb-sys compiles with and that its headers look at: classes must
+    // have the same layout on both sides.
     let mut build = cc::Build::new();
     build
         .cpp(true)

@@ -1,5 +1,5 @@
-//! Tells the binary its version: the package's, and the commit when built inside a repository. No clock: the
-//! same sources give the same binary.
+//! Tells the binary its version: the package's, and the commit when built inside a repository. No
+//! clock: the same sources give the same binary.
 
 use std::path::Path;
 use std::process::Command;

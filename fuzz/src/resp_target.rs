@@ -1,7 +1,7 @@
 //! Fuzzes the RESP codec: no input may crash it, and how input is cut into pieces must not matter.
 //!
-//! The codec's own source is compiled in, not the `server` crate: that would link RocksDB, whose instrumented build takes a
-//! quarter of an hour and finds nothing here.
+//! The codec's own source is compiled in, not the `server` crate: that would link RocksDB, whose
+//! instrumented build takes a quarter of an hour and finds nothing here.
 #![no_main]
 
 #[allow(dead_code, unused_imports, missing_docs)]

@@ -19,7 +19,8 @@ def chromium():
         pytest.exit("chromium and chromedriver are missing: make setup installs them", 2)
     options = webdriver.ChromeOptions()
     options.binary_location = binary
-    # Containers have no user namespaces for the sandbox and little shared memory; the pages are ours.
+    # Containers have no user namespaces for the sandbox and little shared memory; the pages are
+    # ours.
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars", "--lang=en"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -36,7 +37,8 @@ def browser(chromium):
     prefer(chromium, "light")
     chromium.get_log("browser")
     yield chromium
-    # Tests end servers and have them fall silent; how Chromium calls that depends on the moment. A file that is not there is a 404.
+    # Tests end servers and have them fall silent; how Chromium calls that depends on the moment. A
+    # file that is not there is a 404.
     lost = ("net::ERR_", "503 (")
     said = [line["message"] for line in chromium.get_log("browser") if line["level"] == "SEVERE"]
     chromium.get("about:blank")

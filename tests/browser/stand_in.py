@@ -19,7 +19,8 @@ PAGES = (ROOT / "crates/telemetry/src/admin/pages.rs").read_text("utf-8")
 FILES = {name: path or name for name, path in re.findall(r'file!\("([^"]+)", \w+(?:, "([^"]+)")?\)', PAGES)}
 POLICY = re.sub(r"\s*\\\s*", " ", re.search(r'const POLICY: &str = "(.*?)";', PAGES, re.DOTALL)[1])
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
-# The words of the parts of a request's time, in the order of the table that the binary is built from.
+# The words of the parts of a request's time, in the order of the table that the binary is built
+# from.
 PARTS = re.findall(r'row\(Part::\w+, "\w+", \("([^"]+)"', (ROOT / "crates/telemetry/src/parts.rs").read_text("utf-8"))
 # Quicker than a real server, so that tests are.
 STEP_S = 0.05

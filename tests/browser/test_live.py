@@ -72,13 +72,15 @@ def test_the_numbers_are_the_servers(browser, busy):
     eventually(lambda: page.rate("web") > 0 and page.rate("batch") > 0)
 
     def agrees():
-        # Both look at the last 3 s, up to a second apart, at a rate that moves: within half of each other.
+        # Both look at the last 3 s, up to a second apart, at a rate that moves: within half of each
+        # other.
         told = {one["name"]: one for one in api(busy, "/api/live")["tenants"]}
         shown, counted = page.rate("web"), told["web"]["requests_per_s"]
         return counted > 0 and 0.5 < shown / counted < 2
 
     eventually(agrees)
-    # What the page shows at one moment fits together, and with what the server counts since the start.
+    # What the page shows at one moment fits together, and with what the server counts since the
+    # start.
     before = {one["name"]: sum(c["requests"] for c in one["classes"]) for one in api(busy, "/api/tenants")}
     assert before["web"] > 0
     told = api(busy, "/api/live")

@@ -16,7 +16,8 @@ SETTINGS = json.loads(os.environ["SUITE_SETTINGS"])
 FAKEREDIS_PORT = 6390
 # Commands that are about databases other than 0, which Entremet has none of.
 OTHER_DATABASES = {"select", "swapdb", "move"}
-# A string that ends this far out takes seconds to make, on both sides; limits have tests of their own.
+# A string that ends this far out takes seconds to make, on both sides; limits have tests of their
+# own.
 OFFSET_MAX = 1 << 24
 
 results = {"passed": [], "failed": {}, "skipped": []}

@@ -31,7 +31,8 @@ PROJECT = pysuite.Suite(
         "test/test_mixins/test_connection_commands.py",
     ),
     settings=(("fakeredis", True),),
-    # A sequence is up to fifty commands; a few dozen sequences a file take seconds. `make soak` does more.
+    # A sequence is up to fifty commands; a few dozen sequences a file take seconds. `make soak`
+    # does more.
     environment=(("FAKEREDIS_HYPOTHESIS_EXAMPLES", os.environ.get("ENTREMET_SEQUENCES", "25")),),
     options=(f"--hypothesis-seed={os.environ.get('ENTREMET_SEED', '1')}",),
 )
@@ -40,7 +41,8 @@ SKIPS = skiplist.load(SUITE)
 
 @pytest.mark.parametrize("file", PROJECT.files)
 def test_file(target, tally, file):
-    # The random sequences compare both; the others are told what to expect, so the model need not run again.
+    # The random sequences compare both; the others are told what to expect, so the model need not
+    # run again.
     options = () if "hypothesis" in file else ("-mreal",)
     skips = SKIPS.get(file, {})
     results, output = pysuite.run(PROJECT, [*options, file], target.port, skips, reference.known(target.port))

@@ -5,8 +5,9 @@ import time
 
 from harness.resp import Wire
 
-# A shared and noisy machine stalls a process for tens of milliseconds now and then, so a bound near the usual 0.2 ms
-# would blame the server for the machine. Whatever blocks a core for good is far above this one.
+# A shared and noisy machine stalls a process for tens of milliseconds now and then, so a bound near
+# the usual 0.2 ms would blame the server for the machine. Whatever blocks a core for good is far
+# above this one.
 P99_MAX_S = 0.25
 ROUNDS_MIN = 20
 

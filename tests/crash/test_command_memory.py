@@ -13,7 +13,8 @@ MEBIBYTE = 1 << 20
 MEMBERS = 200_000
 AT_ONCE = 1_000
 LIMIT = 32 * MEBIBYTE
-# What is refused has been gathered up to the limit; the heap's slack and blocks of RocksDB come on top.
+# What is refused has been gathered up to the limit; the heap's slack and blocks of RocksDB come on
+# top.
 GROWTH_MAX = 3 * LIMIT
 EVERYTHING = str(MEMBERS)
 

@@ -112,7 +112,8 @@ def test_one_tenants_disk_is_full(tmp_path, start):
             assert error.startswith("MISCONF"), error
 
 
-# Less than a memtable is written before the disk fills up; what is left then is enough for the log and too little for the flush.
+# Less than a memtable is written before the disk fills up; what is left then is enough for the log
+# and too little for the flush.
 DUE_BYTES = 12 << 20
 LEFT_BYTES = 6 << 20
 

@@ -10,7 +10,8 @@ from harness.server import ALPHA, BETA, free_port
 pytestmark = pytest.mark.ours
 
 KIBIBYTE = 1 << 10
-# On both sides of what a record holds (16 KiB), of what TLS reads at once, of a turn's chunk (64 KiB) and of what lies in the sockets.
+# On both sides of what a record holds (16 KiB), of what TLS reads at once, of a turn's chunk (64
+# KiB) and of what lies in the sockets.
 LENGTHS = [kibibytes * KIBIBYTE for kibibytes in (1, 3, 5, 15, 17, 40, 63, 65, 200, 1_000, 5_000)]
 
 KEPT = b"x" * 20_000

@@ -46,7 +46,8 @@ OPTIONS = (
 ).split()
 # These leave, change or silence the connection, or end the server.
 ALONE = {"auth", "hello", "quit", "reset", "client|reply", "client|kill", "multi", "exec", "discard"}
-# Ends the server; and holds back everything after it for as long as it says (operations/test_pause.py).
+# Ends the server; and holds back everything after it for as long as it says
+# (operations/test_pause.py).
 LEFT_OUT = {"shutdown", "client|pause"}
 
 

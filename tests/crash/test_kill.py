@@ -9,16 +9,18 @@ from writers import Crowd
 from harness.server import Server, Tenant
 
 ROUNDS = int(os.environ.get("ENTREMET_KILL_ROUNDS", "50"))
-# A kill takes nothing from a tenant of whichever durability; "default" is whose a connection is after RESET.
+# A kill takes nothing from a tenant of whichever durability; "default" is whose a connection is
+# after RESET.
 TENANTS = (Tenant("alpha", sync="always"), Tenant("beta", sync="every 1s"), Tenant("default", sync="always"))
 OWNED = (Tenant("gamma", sync="always"), Tenant("delta", sync="never"))
 WRITERS_EACH = 2
-# The kill falls after a random number of acknowledged operations, so that rounds end in different states of the files.
+# The kill falls after a random number of acknowledged operations, so that rounds end in different
+# states of the files.
 OPERATIONS_MIN, OPERATIONS_MAX = 20, 600
 
 
-# Without a stage under the databases, and with one over an emulated SSD: every I/O then goes through the hook. With small
-# memtables, so that logs end and go and files are merged all the time.
+# Without a stage under the databases, and with one over an emulated SSD: every I/O then goes
+# through the hook. With small memtables, so that logs end and go and files are merged all the time.
 @pytest.mark.ours
 @pytest.mark.parametrize(
     ("options", "rounds"),

@@ -13,7 +13,8 @@ from harness.waiting import eventually
 MEBIBYTE = 1 << 20
 VALUES = 64
 VALUE_BYTES = 8 * MEBIBYTE
-# All values are 512 MiB. A reply holds two of them at most; RocksDB's blocks and the heap's slack come on top.
+# All values are 512 MiB. A reply holds two of them at most; RocksDB's blocks and the heap's slack
+# come on top.
 GROWTH_MAX = 160 * MEBIBYTE
 
 pytestmark = pytest.mark.ours

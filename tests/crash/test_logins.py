@@ -51,7 +51,8 @@ def test_an_operator_logs_in_beside_a_thousand_wrong_passwords(start):
         assert hashes(server) - before <= 5, "the operator waited for those who guess"
     assert metric(server, "entremet_logins_waiting") > 200, "they were served first, after all"
     told = answers(wires)
-    # How many find no place depends on how fast the machine hashes; those who do are told so and counted.
+    # How many find no place depends on how fast the machine hashes; those who do are told so and
+    # counted.
     assert {WRONG} <= set(told) <= {WRONG, "ERR too many logins are being checked, try again in a second"}
     assert metric(server, "entremet_logins_refused_total") == len(told) - told.count(WRONG)
 

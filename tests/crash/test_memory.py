@@ -20,12 +20,13 @@ WHOLE = "ENTREMET_HOSTILE_MEMORY" in os.environ
 ANYBODY = Tenant("default")
 TENANTS = (ALPHA, BETA, ANYBODY)
 ENGINE = 'object_cache = "32MiB"\nblock_cache = "32MiB"\nwrite_buffers = "64MiB"\nmemtable = "16MiB"'
-# What the process may take; caches and the like leave 1 GiB of it for what requests hold. Half of that is the tenants' by weight,
-# of the other half one tenant is lent half.
+# What the process may take; caches and the like leave 1 GiB of it for what requests hold. Half of
+# that is the tenants' by weight, of the other half one tenant is lent half.
 MAX_MEMORY = 1_746 * MEBIBYTE
 REQUESTS = 1_024 * MEBIBYTE
 ONE_TENANTS = REQUESTS // 2 // len(TENANTS) + REQUESTS // 4
-# Caches and memtables, what is being copied to larger buffers at the same time, and the heap's slack.
+# Caches and memtables, what is being copied to larger buffers at the same time, and the heap's
+# slack.
 BASE = 320 * MEBIBYTE
 REFUSED = "holds as much memory in requests and replies as it may"
 
@@ -136,7 +137,8 @@ def test_half_sent_values_of_clients_that_never_logged_in(start):
         refused = [end for end in ended if end is not None]
         assert refused, "the trial asks for too little"
         assert all(isinstance(end, ConnectionError) or REFUSED in end.decode() for end in refused), refused
-        # Whoever sends on is served: those that hold memory and send nothing are cut off if it takes that.
+        # Whoever sends on is served: those that hold memory and send nothing are cut off if it
+        # takes that.
         with server.wire(timeout=60) as wire:
             assert wire.ask("SET", "whole", b"z" * (100 * MEBIBYTE)) == b"OK"
 

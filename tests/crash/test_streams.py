@@ -9,7 +9,8 @@ from harness.server import ALPHA, BETA, Server, Tenant, free_port
 from harness.waiting import eventually
 
 MEBIBYTE = 1 << 20
-# Together more than a reply may hold (8 MiB), and than what lies in the sockets between server and client.
+# Together more than a reply may hold (8 MiB), and than what lies in the sockets between server and
+# client.
 VALUES = 8
 VALUE_BYTES = 4 * MEBIBYTE
 KEYS = [f"large:{index}" for index in range(VALUES)]
@@ -121,7 +122,8 @@ def test_a_killed_client_gives_everything_back(stocked, transaction):
             for line in other.ask("CLIENT", "LIST").splitlines():
                 facts = dict(fact.split(b"=", 1) for fact in line.split())
                 if facts[b"cmd"] in (b"mget", b"exec") and int(facts[b"id"]) != waiting:
-                    # On a busy machine the server may have cut it off first: somebody has waited for its place for a second.
+                    # On a busy machine the server may have cut it off first: somebody has waited
+                    # for its place for a second.
                     assert other.ask("CLIENT", "KILL", "ID", facts[b"id"]) in (0, 1)
         assert wire.read() == ALL
     eventually(lambda: alone(stocked), 20, "the killed are gone")
@@ -239,7 +241,8 @@ def test_deaf_clients_of_others_keep_nobody_waiting(start):
             for words in (("MULTI",), ("SET", "key", "new"), large):
                 wire.ask(*words)
             wire.send("EXEC")
-            # The transaction may not have come so far yet: then this is before it, else after or beside it; it waits for it never.
+            # The transaction may not have come so far yet: then this is before it, else after or
+            # beside it; it waits for it never.
             assert beside.ask("GET", "key") in (None, b"new")
             assert beside.ask("SET", "beside", "1") == b"OK"
             assert wire.read() == [b"OK", [b"x" * MEBIBYTE] * 16], "what writes has places of its own"

@@ -21,8 +21,9 @@ from harness.waiting import eventually
 
 pytestmark = pytest.mark.ours
 
-# A command of a turn looks at 128 words and takes 512 steps at most, a turn has ten commands, or as many until 512 steps are
-# taken; it reads a chunk of 64 KiB, and writes one before and one after (crates/server/src/unit.rs, engine/src/meter.rs).
+# A command of a turn looks at 128 words and takes 512 steps at most, a turn has ten commands, or as
+# many until 512 steps are taken; it reads a chunk of 64 KiB, and writes one before and one after
+# (crates/server/src/unit.rs, engine/src/meter.rs).
 WORDS_MAX, BYTES_MAX, STEPS_MAX = 11 * 128, 2 * 65_536, 2 * 512 + 1
 # `make soak` goes up to what a request may be: a million words, 128 MiB.
 WORDS = int(os.environ.get("ENTREMET_HOSTILE_WORDS", "3000"))
@@ -30,7 +31,8 @@ BYTES = int(os.environ.get("ENTREMET_HOSTILE_BYTES", str(2 << 20)))
 MEMBERS = int(os.environ.get("ENTREMET_HOSTILE_MEMBERS", "20000"))
 ROOT = Tenant("root", extra="admin = true")
 
-# A client that has no whole answer by then leaves: some of what follows is a day's work, and some answers are gigabytes.
+# A client that has no whole answer by then leaves: some of what follows is a day's work, and some
+# answers are gigabytes.
 PATIENCE_S = 30
 
 NUMBERS = [str(number) for number in range(WORDS)]
@@ -38,7 +40,8 @@ PAIRS = [word for number in NUMBERS[: WORDS // 2] for word in (number, f"m{numbe
 LARGE = b"x" * BYTES
 # There is room for what APPEND and SETRANGE add.
 STOCKED_BYTES = BYTES - 1_024
-# Dumps: of a long string, of a hash of many fields, and of one that is some kilobytes until it is written out.
+# Dumps: of a long string, of a hash of many fields, and of one that is some kilobytes until it is
+# written out.
 DUMPS = [
     signed(b"\x00" + string(LARGE)),
     signed(b"\x04" + length(len(PAIRS) // 2) + b"".join(string(word.encode()) for word in PAIRS)),
@@ -47,7 +50,8 @@ DUMPS = [
 ALL_SCORES, ALL_NAMES = ("-inf", "+inf"), ("-", "+")
 UNTIL_THE_END = ("0", "-1")
 
-# What a command does at worst to data that is there: `string` is long, `hash` and `zset` have many members.
+# What a command does at worst to data that is there: `string` is long, `hash` and `zset` have many
+# members.
 FORMS = {
     "append": [("string", "x"), ("string", LARGE)],
     "getrange": [("string", *UNTIL_THE_END), ("string", "7", "7")],

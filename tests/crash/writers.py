@@ -10,11 +10,12 @@ BATCH_MAX = 8
 KEYS, LONG_KEYS, HASHES = 20, 3, 2
 # Mostly small; sometimes larger than one write of the log.
 SIZES = (8,) * 12 + (500,) * 3 + (100_000,)
-# Strings of which parts are written, so long that they lie in pieces. One key of each writer, with its first tenant, is
-# longer by far.
+# Strings of which parts are written, so long that they lie in pieces. One key of each writer, with
+# its first tenant, is longer by far.
 LONG_BYTES_MAX, HUGE_BYTES_MAX = 200_000, 2 << 20
 GAP_BYTES_MAX = 40_000
-# Words of one write: a core's, a handler's, and so many that it is applied in pieces on a thread of its own.
+# Words of one write: a core's, a handler's, and so many that it is applied in pieces on a thread of
+# its own.
 PAIRS = (3, 100, 700)
 STEPS_MAX = 5
 

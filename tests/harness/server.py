@@ -183,7 +183,8 @@ class Server:
         return [self.program, "serve", "--config", str(config)]
 
     def _toml(self):
-        # A server that measures its disk in its first seconds would disturb what is tested beside it.
+        # A server that measures its disk in its first seconds would disturb what is tested beside
+        # it.
         device = "" if "[device]" in self.engine_options else "[device]\nstage = false\n"
         parts = [
             f'[server]\nlisten = "127.0.0.1:{self.port}"\nadmin = "127.0.0.1:{self.admin_port}"\n{self.server_options}\n'

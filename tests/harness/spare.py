@@ -15,7 +15,8 @@ import pytest
 from harness.waiting import eventually
 
 TOOLS = ("unshare", "nsenter", "setpriv", "ip")
-# $1: where to mount things, $2: name of a control group. What systemd makes of control groups it makes in there.
+# $1: where to mount things, $2: name of a control group. What systemd makes of control groups it
+# makes in there.
 SEPARATE = """
 set -e
 mount -t tmpfs tmpfs "$1"

@@ -313,7 +313,8 @@ def test_a_limit_answers_throttled(start):
         thread.join()
     assert refused, "1,200 requests at a limit of 50/s were all served"
     assert all(text.startswith("THROTTLED ") and "limited" in text for text in refused), refused[0]
-    # A request turned away is that and nothing else: neither answered nor an error, and of its own class.
+    # A request turned away is that and nothing else: neither answered nor an error, and of its own
+    # class.
     with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/tenants/limited", timeout=10) as answer:
         counted = {one["class"]: one for one in json.load(answer)["classes"]}
     assert counted["put"]["throttled_requests"] == len(refused)

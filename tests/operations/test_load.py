@@ -110,7 +110,8 @@ def test_what_is_not_acted_on_is_said(fresh, scenario):
 def test_an_interrupt_gives_what_there_is(fresh, scenario, tmp_path):
     words = [scenario, "--target", f"127.0.0.1:{fresh.port}", "--provision", "--duration", "10min", "--out", tmp_path / "out"]
     process = subprocess.Popen([SERVER, "load", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    # Away from a terminal the progress line is a line: the phase has begun, so the run is under way.
+    # Away from a terminal the progress line is a line: the phase has begun, so the run is under
+    # way.
     said = []
     for line in process.stderr:
         said.append(line)

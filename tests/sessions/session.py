@@ -84,9 +84,11 @@ class Session:
         self.number, self.models = number, models
         self.stream = Stream(port, small)
         self.tenant, self.protocol, self.mode = "default", 2, "on"
-        # Of a transaction: its commands, what was watched for it, and every key that EXEC must not share with others.
+        # Of a transaction: its commands, what was watched for it, and every key that EXEC must not
+        # share with others.
         self.queued, self.watched, self.needs = None, set(), set()
-        # A request of which a part was sent, and what is left of it; what was asked and is not told to the model yet.
+        # A request of which a part was sent, and what is left of it; what was asked and is not told
+        # to the model yet.
         self.tail, self.asked = None, []
         self.told = deque(maxlen=REMEMBERED)
         self.id = self.stream.ask("CLIENT", "ID")

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.ours
 SEED = int(os.environ.get("ENTREMET_SEED", "1"))
 SECONDS = int(os.environ.get("ENTREMET_SESSION_SECONDS", "40"))
 SHRINK_SECONDS = 120
-# The last schedule may begin when the time is over, and something may hang in it and in the last try of a part.
+# The last schedule may begin when the time is over, and something may hang in it and in the last
+# try of a part.
 LIMIT_SECONDS = SECONDS + SHRINK_SECONDS + 4 * HANG_S
 
 

@@ -1,6 +1,7 @@
 """Random commands, from the tables of both servers: the names are Entremet's, the forms of their words are Redis's."""
 
-# BYLEX needs equal scores, or Redis leaves its reply open; LCS of long strings is refused by each in a way of its own.
+# BYLEX needs equal scores, or Redis leaves its reply open; LCS of long strings is refused by each
+# in a way of its own.
 NOT_MADE = {"zrangebylex", "zrevrangebylex", "zlexcount", "zremrangebylex", "lcs"}
 # WAIT waits for replicas; what DUMP returns, and RESTORE takes, is of each server's own.
 NO_MODEL = {"dump", "restore", "wait"}
@@ -11,12 +12,14 @@ FIELDS = [b"f%d" % number for number in range(12)]
 NUMBERS = (b"0", b"1", b"-1", b"2", b"3", b"10", b"-3", b"100")
 DOUBLES = (b"0", b"1", b"-1.5", b"2", b"2.25", b"1e3", b"inf", b"-inf", b"(1", b"3", b"x")
 PATTERNS = (b"*", b"f*", b"?1", b"[f]1*", b"s*", b"\\f", b"*1*2*")
-# Lengths of values: on both sides of what lies in pieces (64 KiB) and of what a core takes in a turn.
+# Lengths of values: on both sides of what lies in pieces (64 KiB) and of what a core takes in a
+# turn.
 LENGTHS = (1,) * 20 + (200,) * 4 + (5_000, 70_000, 70_000, 300_000)
 # So many more words, now and then: a handler's part, and a thread's of its own.
 MANY = (60, 300, 1_200)
 KINDS = {"string": b"s", "bitmap": b"s", "hash": b"h", "sorted-set": b"z"}
-# Far from one another and from now: what one does with them does not depend on which millisecond it is.
+# Far from one another and from now: what one does with them does not depend on which millisecond it
+# is.
 SECONDS_MIN, SECONDS_MAX = 100_000, 10_000_000
 EPOCH_S = 4_000_000_000
 

@@ -29,7 +29,8 @@ class World:
         self.models = {name: model.port for name, model in models.items()}
         self.server = Server(folder, tenants=WHO, engine_options=schedule.options, server_options=f"cores = {schedule.cores}\nmax_value = '16MiB'\ndrain = '1s'")
         self.sessions, self.noises, self.looks = [], {}, {}
-        # Of a round: keys that expire soon, who is killed by which calls, whose connections the server closes.
+        # Of a round: keys that expire soon, who is killed by which calls, whose connections the
+        # server closes.
         self.mortal, self.kills, self.ends, self.now = set(), {}, set(), None
         self.told = {name: Stream(port) for name, port in self.models.items()}
 
@@ -152,7 +153,8 @@ class World:
         if not quits:
             session.call((b"ECHO", b"%d of round of %d" % (packet.connection, chance.randrange(1 << 30))))
         data += b"".join(encode(*call.command) for call in session.asked[begin:])
-        # Behind QUIT nothing follows: a server that closes a connection with bytes unread resets it, and what it has still to send is lost.
+        # Behind QUIT nothing follows: a server that closes a connection with bytes unread resets
+        # it, and what it has still to send is lost.
         if packet.ending in ("half", "shut") and not quits:
             command = (b"SET", own_key(packet.connection), b"half" * chance.choice((1, 40_000)))
             request = encode(*command)

@@ -7,7 +7,8 @@ from pathlib import Path
 from harness.paths import ROOT
 
 CRATES = ROOT / "crates"
-# Comments and literals, in the order in which they must be tried. A lifetime ('a) is no character literal.
+# Comments and literals, in the order in which they must be tried. A lifetime ('a) is no character
+# literal.
 TOKEN = re.compile(
     r"""//[^\n]*
       | /\*.*?\*/

@@ -6,7 +6,8 @@ import tomllib
 import pytest
 import source
 
-# An edge that is missing here is an error; adding one is a decision, to be argued in docs/decisions/.
+# An edge that is missing here is an error; adding one is a decision, to be argued in
+# docs/decisions/.
 ALLOWED = {
     "policy": set(),
     "settings": {"policy"},
@@ -18,12 +19,14 @@ ALLOWED = {
     "workload": {"policy", "settings", "telemetry", "threads"},
     "server": {"engine", "settings", "stage", "telemetry", "threads", "policy"},
     "cluster": {"engine", "stage", "telemetry", "policy"},
-    # What takes many machines is shown by the simulator, what takes none by a measurement in the process.
+    # What takes many machines is shown by the simulator, what takes none by a measurement in the
+    # process.
     "experiment": {"sim", "device", "stage", "workload", "settings", "telemetry", "policy"},
     "sim": {"stage", "settings", "telemetry", "policy", "workload"},
     "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry", "threads", "policy"},
 }
-# The rooms of a crate: each imports those before it. A room that is missing here is an error, as an edge back is.
+# The rooms of a crate: each imports those before it. A room that is missing here is an error, as an
+# edge back is.
 ROOMS = {
     "engine": [
         "error",
@@ -62,7 +65,8 @@ ROOMS = {
         "server",
     ],
 }
-# Policy answers from its arguments alone, so that a simulation runs what ships and a seed repeats a run.
+# Policy answers from its arguments alone, so that a simulation runs what ships and a seed repeats a
+# run.
 FORBIDDEN_IN_POLICY = {
     r"\bInstant\s*::\s*now\b|\bSystemTime\b": "a clock; take `now` as an argument",
     r"\bstd\s*::\s*thread\b|\bthread\s*::\s*(spawn|sleep)": "a thread",

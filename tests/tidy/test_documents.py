@@ -10,6 +10,10 @@ FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 # Folders of one machine. Spelt in two parts, so that this file does not find itself.
 MACHINE = re.compile(r"(?<![\w.$}-])/(" + "wor" + "k|" + "roo" + r"t)/[\w.]")
 TEXT = {".rs", ".toml", ".md", ".py", ".sh", ".c", ".go", ".java", ".mjs", ".json", ".txt", ".xml", ".ini", ".yml", ".svg", ""}
+WIDTH = 100
+# Pages that a program writes: its tables and what stands over them are as long as they are.
+WRITTEN = re.compile(r"is\s+written\s+from\s+the\s+code")
+COMMENT = re.compile(r"^\s*//[/!]?")
 NOT_OURS = {"target", "node_modules", ".git", "Cargo.lock", "package-lock.json", "LICENSE", "go.sum"}
 
 
@@ -41,6 +45,33 @@ def test_links_resolve():
                 problems.append(f"{path.relative_to(ROOT)}: {target} does not exist")
             elif anchor and found.suffix == ".md" and anchor not in anchors(found):
                 problems.append(f"{path.relative_to(ROOT)}: {place or 'this file'} has no heading #{anchor}")
+    assert not problems, "\n".join(problems)
+
+
+def prose(path):
+    """The lines of a page or of comments, without fenced parts, tables and headings; numbered."""
+    fenced = False
+    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
+        words = COMMENT.sub("", line).strip() if path.suffix == ".rs" else line.strip()
+        if path.suffix == ".rs" and not COMMENT.match(line):
+            fenced = False
+            continue
+        if words.startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced and not words.startswith(("|", "#")):
+            yield number, line
+
+
+def test_prose_wraps():
+    """Long lines of prose are hard to read beside code, and hard to compare."""
+    pages = (path for path in own_files() if path.suffix in (".md", ".rs") and "vendor" not in path.parts)
+    problems = [
+        f"{path.relative_to(ROOT)}:{number}: {len(line)} characters, at most {WIDTH}"
+        for path in pages
+        if path.suffix == ".rs" or not WRITTEN.search(path.read_text("utf-8"))
+        for number, line in prose(path)
+        if len(line) > WIDTH and " " in line.strip()[10:]
+    ]
     assert not problems, "\n".join(problems)
 
 

@@ -6,7 +6,8 @@ import { pairs } from "./pairs.js";
 
 const vops = (value) => `${number(value)} VOP/s`;
 
-// All of it, for the first page. Hidden where there is no stage before the device and nothing to be said.
+// All of it, for the first page. Hidden where there is no stage before the device and nothing to be
+// said.
 export class DevicePanel {
   constructor() {
     this.doubt = h("p.none");

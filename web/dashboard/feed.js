@@ -1,4 +1,5 @@
-// Frames from the server: a stream of events, and where no stream can be had, a question each second.
+// Frames from the server: a stream of events, and where no stream can be had, a question each
+// second.
 
 // Frames come each second; after this long without one the server does not answer.
 const SILENCE_MS = 3500;

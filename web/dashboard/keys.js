@@ -1,4 +1,5 @@
-// Keys, for hands that stay on the keyboard. They are listed in index.html and docs/guide/dashboard.md.
+// Keys, for hands that stay on the keyboard. They are listed in index.html and
+// docs/guide/dashboard.md.
 
 // `acts`: a function for each key. Keys typed into a field belong to the field, except Escape.
 export function listen(acts) {

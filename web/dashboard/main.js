@@ -93,7 +93,8 @@ function pause() {
   } else showStatus();
 }
 
-// --- light and dark ----------------------------------------------------------------------------------------------------------
+// --- light and dark
+// ----------------------------------------------------------------------------------------------------------
 
 const THEMES = ["auto", "light", "dark"];
 
@@ -117,7 +118,8 @@ function setTheme(next) {
   write(themeButton, { auto: "Theme: auto", light: "Theme: light", dark: "Theme: dark" }[next]);
 }
 
-// --- pages -------------------------------------------------------------------------------------------------------------------
+// --- pages
+// -------------------------------------------------------------------------------------------------------------------
 
 // A name that is not well encoded is a name of nobody; it must not stop the page.
 function decoded(text) {
@@ -179,8 +181,8 @@ listen({
   k: () => move(-1),
   Escape: back,
 });
-// What was before the page: plots that begin empty tell nothing of why somebody opened it. A server that has none to tell is no
-// reason not to begin.
+// What was before the page: plots that begin empty tell nothing of why somebody opened it. A server
+// that has none to tell is no reason not to begin.
 async function begin() {
   const kept = await ask("/api/history").catch(() => null);
   if (kept === null) return;
@@ -191,5 +193,6 @@ async function begin() {
 setTheme(theme);
 go();
 begin();
-// What is older than the page's own seconds comes from the server in steps, and is asked for again as they pass.
+// What is older than the page's own seconds comes from the server in steps, and is asked for again
+// as they pass.
 setInterval(() => ask("/api/history").then((kept) => kept && history.begin(kept.steps)).catch(() => null), REFRESH_MS);

@@ -1,4 +1,5 @@
-// Terms and values, each perhaps with a tip; elements are kept, so that only changed text is written.
+// Terms and values, each perhaps with a tip; elements are kept, so that only changed text is
+// written.
 
 import { arrange, h, write } from "./dom.js";
 

@@ -1,4 +1,5 @@
-// What the page knows: the last minutes of everybody, who is drawn how, which rows come in which order. No elements here.
+// What the page knows: the last minutes of everybody, who is drawn how, which rows come in which
+// order. No elements here.
 
 // Seconds are kept for five minutes; before them there are the server's own steps, up to an hour.
 export const SPAN_MS = 300_000;
@@ -37,8 +38,8 @@ export class History {
     this.live = false;
   }
 
-  // Takes over what the server kept, in steps of some seconds, for the time before what was heard. What is older than its
-  // first step stays: it may have been started anew.
+  // Takes over what the server kept, in steps of some seconds, for the time before what was heard.
+  // What is older than its first step stays: it may have been started anew.
   begin(steps) {
     const heard = this.frames.filter((frame) => frame.heard);
     const values = (tenant) => [tenant.requests_per_s, tenant.p50_ms, tenant.p99_ms, tenant.got_percent, null];
@@ -49,7 +50,8 @@ export class History {
     this.trim();
   }
 
-  // Seconds that are older than five minutes go, but for one in thirty until the server's step for them has come.
+  // Seconds that are older than five minutes go, but for one in thirty until the server's step for
+  // them has come.
   trim() {
     const newest = this.frames.at(-1)?.at_ms ?? 0;
     let last = -Infinity;
@@ -94,9 +96,10 @@ export class History {
   }
 }
 
-// Who is drawn, and in which look. A tenant's look is that of its number, in every browser and at every time, if nobody who is
-// drawn has it; else another, which it keeps while it is drawn. A place is only taken from one who has become clearly
-// smaller: lines must not change their meaning because two tenants are alike.
+// Who is drawn, and in which look. A tenant's look is that of its number, in every browser and at
+// every time, if nobody who is drawn has it; else another, which it keeps while it is drawn. A
+// place is only taken from one who has become clearly smaller: lines must not change their meaning
+// because two tenants are alike.
 export class Looks {
   constructor(max = DRAWN_MAX) {
     this.max = max;
@@ -104,7 +107,8 @@ export class Looks {
     this.weight = new Map();
   }
 
-  // As if it had been there for these steps: who was busy shortly before the page was opened is drawn.
+  // As if it had been there for these steps: who was busy shortly before the page was opened is
+  // drawn.
   begin(steps, tenants) {
     for (const step of steps.slice(-BUSY_STEPS)) {
       const got = new Map(step.tenants.map((tenant) => [tenant.name, tenant.got_percent]));
@@ -158,7 +162,8 @@ export function waiting(tenant) {
   return tenant.stages.reduce((sum, stage) => sum + stage.waiting, 0);
 }
 
-// The rows to show: those whose name holds `filter`, in the order of `value`. What has no value comes last either way.
+// The rows to show: those whose name holds `filter`, in the order of `value`. What has no value
+// comes last either way.
 export function rows(tenants, { filter, hideIdle, value, descending }) {
   const wanted = filter.toLowerCase();
   const kept = tenants.filter((tenant) => tenant.name.toLowerCase().includes(wanted) && !(hideIdle && isIdle(tenant)));

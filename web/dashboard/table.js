@@ -4,7 +4,8 @@ import { arrange, h, meter, toggle, write } from "./dom.js";
 import { isIdle, rows, wait, waiting } from "./state.js";
 import { ms, number, percent, plural, rare } from "./text.js";
 
-// `wide`: from which width on a column is shown (0 always, 1 tablet, 2 desk). `text` writes a cell, `value` sorts.
+// `wide`: from which width on a column is shown (0 always, 1 tablet, 2 desk). `text` writes a cell,
+// `value` sorts.
 const FIRST = [
   { key: "name", label: "tenant", wide: 0, value: (t) => t.name, ascending: true },
   { key: "weight", label: "weight", wide: 2, value: (t) => t.weight, text: (t) => number(t.weight) },
@@ -27,7 +28,8 @@ function waitColumn(stage, place) {
   return { key: stage, label: `wait ${stage}`, unit: "ms", wide: place < 2 ? 1 : 2, value: mean, text: (t) => ms(mean(t)), about: `Mean wait at the ${stage} stage` };
 }
 
-// The order changes this often, and not while a hand is on the table: rows that jump cannot be read.
+// The order changes this often, and not while a hand is on the table: rows that jump cannot be
+// read.
 const REORDER_FRAMES = 3;
 
 class Row {

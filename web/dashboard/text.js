@@ -1,8 +1,10 @@
-// Numbers as people read them. Units stand in headings, so these are bare unless they say otherwise.
+// Numbers as people read them. Units stand in headings, so these are bare unless they say
+// otherwise.
 
 export const number = (value) => globalThis.entremetPlot.number(value);
 
-// A count or rate of things that mostly do not happen: nothing is a dot, not a 0 that asks to be read.
+// A count or rate of things that mostly do not happen: nothing is a dot, not a 0 that asks to be
+// read.
 export function rare(value) {
   if (value === null || value === undefined) return "–";
   return value === 0 ? "·" : number(value);

@@ -1,4 +1,5 @@
-// What the dashboard decides without a page: whose line is drawn, which rows stand where, how numbers read.
+// What the dashboard decides without a page: whose line is drawn, which rows stand where, how
+// numbers read.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";

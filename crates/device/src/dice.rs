@@ -7,8 +7,8 @@ use policy::device::Io;
 const SPAN_BYTES: u64 = 64 << 30;
 const PAGE_BYTES: u64 = 4 << 10;
 
-/// A seed, and the state after it. Published figures of disks rest on these sequences; whatever else draws numbers uses
-/// [`policy::generator`].
+/// A seed, and the state after it. Published figures of disks rest on these sequences; whatever
+/// else draws numbers uses [`policy::generator`].
 #[derive(Clone, Copy, Debug)]
 pub struct Dice(u64);
 

@@ -1,8 +1,9 @@
 //! The bench of a real disk.
 //!
-//! It works in a scratch file of its own, which it creates anew (never opening what is there) and unlinks at once: the
-//! file has no name, so nothing of the user's can be hit, and however the process ends, its space is free again.
-//! Only the files whose deletion is measured have names, for a moment, in a directory of their own.
+//! It works in a scratch file of its own, which it creates anew (never opening what is there) and
+//! unlinks at once: the file has no name, so nothing of the user's can be hit, and however the
+//! process ends, its space is free again. Only the files whose deletion is measured have names, for
+//! a moment, in a directory of their own.
 
 mod scratch;
 
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant};
 
 /// Threads that append and sync at the same time: a server's committers.
 const SYNCERS: usize = 8;
-/// Files deleted for one measurement, and their size: enough for the file system to have blocks to free.
+/// Files deleted for one measurement, and their size: enough for the file system to have blocks to
+/// free.
 const DELETED_FILES: usize = 16;
 const DELETED_BYTES: u64 = 1 << 20;
 /// The part of a slice that only warms up.
@@ -37,12 +39,13 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Looks whether `directory` can be measured and fills a scratch file of about `bytes` there (less on
-    /// a slow disk). When `stop` becomes true, everything under way ends with [`DeviceError::Stopped`].
-    /// Progress is told as a part, 0 to 1.
+    /// Looks whether `directory` can be measured and fills a scratch file of about `bytes` there
+    /// (less on a slow disk). When `stop` becomes true, everything under way ends with
+    /// [`DeviceError::Stopped`]. Progress is told as a part, 0 to 1.
     ///
     /// # Errors
-    /// The directory does not exist, is in memory, lacks space, or cannot be read around the page cache.
+    /// The directory does not exist, is in memory, lacks space, or cannot be read around the page
+    /// cache.
     pub fn open(
         directory: &Path,
         bytes: u64,
@@ -71,8 +74,9 @@ impl Disk {
         self.scratch.bytes
     }
 
-    /// Reads or writes the whole buffer, which must be [of the kind that direct I/O accepts](with_buffer), somewhere in the scratch
-    /// file: at a multiple of its own size up to a page.
+    /// Reads or writes the whole buffer, which must be [of the kind that direct I/O
+    /// accepts](with_buffer), somewhere in the scratch file: at a multiple of its own size up to a
+    /// page.
     ///
     /// # Errors
     /// The disk's.
@@ -133,8 +137,8 @@ impl Worker<'_> {
             let bytes = &mut buffer[..size as usize];
             self.scratch.io(op, bytes, &mut self.dice)?;
             let end = Instant::now();
-            // By their ends: of I/Os that must also begin inside, each worker would lose one, which is most of them where an
-            // I/O takes as long as the slice.
+            // By their ends: of I/Os that must also begin inside, each worker would lose one, which
+            // is most of them where an I/O takes as long as the slice.
             if end > self.from && end <= self.until {
                 tally.reads += u64::from(reads);
                 tally.writes += u64::from(!reads);

@@ -1,5 +1,5 @@
-//! The bench of an emulated device, in emulated time: calibrating it takes a second of computing, and gives the
-//! prices and the floor that a server over such a device needs.
+//! The bench of an emulated device, in emulated time: calibrating it takes a second of computing,
+//! and gives the prices and the floor that a server over such a device needs.
 
 use crate::calibrate::{Bench, Load, Mix, Plan, Repeats, Sample};
 use crate::dice::Dice;
@@ -8,9 +8,9 @@ use policy::cost::device::Op;
 use policy::device::{Device, Event, HddParameters, Io, Model, SsdParameters};
 use std::time::Duration;
 
-/// How long a load runs before what is sustained can be seen: an arm must have found its pace; an SSD's dies, which
-/// begin a block together, must have come apart (after 0.4 s it writes 8 KiB 11 % faster than after 5 s, and
-/// from then on it stays within 3 %).
+/// How long a load runs before what is sustained can be seen: an arm must have found its pace; an
+/// SSD's dies, which begin a block together, must have come apart (after 0.4 s it writes 8 KiB 11 %
+/// faster than after 5 s, and from then on it stays within 3 %).
 pub(crate) fn warm_up_ns(model: &Model) -> u64 {
     match model {
         Model::Hdd(_) => 400_000_000,
@@ -62,8 +62,8 @@ impl EmulatedDisk {
         &self.model
     }
 
-    /// A plan for it: two seconds of computing for an SSD, some seconds for a hard disk, of which even a slice
-    /// of three seconds sees a few hundred I/Os only.
+    /// A plan for it: two seconds of computing for an SSD, some seconds for a hard disk, of which
+    /// even a slice of three seconds sees a few hundred I/Os only.
     #[must_use]
     pub fn plan(&self) -> Plan {
         let quick = Plan::quick();
@@ -72,7 +72,8 @@ impl EmulatedDisk {
                 slice: Duration::from_secs(3),
                 ..quick
             },
-            // Each slice is an SSD of its own that has warmed up: more loads tell more than more slices of one.
+            // Each slice is an SSD of its own that has warmed up: more loads tell more than more
+            // slices of one.
             Model::Ssd(_) => Plan {
                 slice: Duration::from_secs(1),
                 repeats: Repeats::new(2, 4),

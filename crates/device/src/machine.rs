@@ -54,8 +54,8 @@ impl Machine {
         })
     }
 
-    /// What is different here, in words; `None` if a profile made there holds here. A newer kernel changes a
-    /// disk little, another disk everything.
+    /// What is different here, in words; `None` if a profile made there holds here. A newer kernel
+    /// changes a disk little, another disk everything.
     #[must_use]
     pub fn difference(&self, here: &Machine) -> Option<String> {
         if self.host != here.host {
@@ -64,8 +64,9 @@ impl Machine {
         self.other_disk(here)
     }
 
-    /// What is different of the disk alone, where both are known. A profile that lies beside the data has come with them: a container has another
-    /// name at each start, and a volume may be another machine's tomorrow.
+    /// What is different of the disk alone, where both are known. A profile that lies beside the
+    /// data has come with them: a container has another name at each start, and a volume may be
+    /// another machine's tomorrow.
     #[must_use]
     pub fn other_disk(&self, here: &Machine) -> Option<String> {
         if self.disk.is_empty() || here.disk.is_empty() {

@@ -19,7 +19,8 @@ pub struct Way {
 }
 
 impl Way {
-    /// What `entremet calibrate` does: minutes. The scratch file is past a disk's own cache, and filled in seconds by most.
+    /// What `entremet calibrate` does: minutes. The scratch file is past a disk's own cache, and
+    /// filled in seconds by most.
     #[must_use]
     pub fn full() -> Way {
         Way {
@@ -39,8 +40,8 @@ impl Way {
         }
     }
 
-    /// What a server does at its first start: some seconds. A disk with a cache of its own looks a little better than it is in a
-    /// small file; what it does under load is followed anyway.
+    /// What a server does at its first start: some seconds. A disk with a cache of its own looks a
+    /// little better than it is in a small file; what it does under load is followed anyway.
     #[must_use]
     pub fn brief() -> Way {
         Way {
@@ -51,8 +52,8 @@ impl Way {
     }
 }
 
-/// Measures the disk under a directory. When `stop` becomes true, everything ends with [`DeviceError::Stopped`]. Threads of the
-/// measurement inherit the priority of the calling one.
+/// Measures the disk under a directory. When `stop` becomes true, everything ends with
+/// [`DeviceError::Stopped`]. Threads of the measurement inherit the priority of the calling one.
 ///
 /// # Errors
 /// What kept it from measuring, or from believing the result. Nothing stays in the directory.

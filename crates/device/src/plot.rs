@@ -19,8 +19,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Rates and prices by size (thesis fig. 6.4 and 6.7), and a shaded square of the VOP rates for each mix
-/// (fig. 6.5), with the floor. Widths of up to 100 columns.
+/// Rates and prices by size (thesis fig. 6.4 and 6.7), and a shaded square of the VOP rates for
+/// each mix (fig. 6.5), with the floor. Widths of up to 100 columns.
 #[must_use]
 pub fn plot(measured: &Measured) -> String {
     let Ok(calibration) = measured.calibration() else {
@@ -103,7 +103,8 @@ fn least(text: &mut String, measured: &Measured) {
     }
 }
 
-/// The sweep of a mix. Behind it are the loads on the way to the bottom of the valley, which fill no square.
+/// The sweep of a mix. Behind it are the loads on the way to the bottom of the valley, which fill
+/// no square.
 fn square(text: &mut String, measured: &Measured, mix: Mix, max: f64) {
     let seen = measured.seen.iter().filter(|seen| seen.load.mix == mix);
     let seen: Vec<_> = seen.collect();

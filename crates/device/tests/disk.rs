@@ -1,4 +1,5 @@
-//! The bench on the disk that holds the target directory. Rates are not looked at: a shared machine has none.
+//! The bench on the disk that holds the target directory. Rates are not looked at: a shared machine
+//! has none.
 
 use device::{Bench, DeviceError, Disk, Load, Mix, Sample};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ fn names(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// `None` on a file system that cannot bypass the page cache: there is nothing to measure there, and it must say so.
+/// `None` on a file system that cannot bypass the page cache: there is nothing to measure there,
+/// and it must say so.
 fn open(folder: &Path, stop: &Arc<AtomicBool>) -> Option<Disk> {
     match Disk::open(folder, SCRATCH, Arc::clone(stop), &mut |_| {}) {
         Ok(disk) => Some(disk),
@@ -46,7 +48,8 @@ fn open(folder: &Path, stop: &Arc<AtomicBool>) -> Option<Disk> {
     }
 }
 
-/// A slice in which there was what is wanted. In one or the other the machine may have been busy elsewhere.
+/// A slice in which there was what is wanted. In one or the other the machine may have been busy
+/// elsewhere.
 fn run(disk: &mut Disk, load: &Load, wanted: fn(&Sample) -> bool) -> Sample {
     let mut slices = (0..100).map(|_| disk.run(load, SLICE).expect("a slice"));
     slices.find(wanted).expect("done in one of many slices")

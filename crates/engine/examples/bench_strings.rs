@@ -1,5 +1,6 @@
-//! What long strings cost, by the size of their pieces; run it under `taskset -c 0`. To compare sizes, change
-//! `PIECE_BYTES` (or `WHOLE_BYTES_MAX`) and build again: docs/decisions/0019-strings-in-pieces.md has a table.
+//! What long strings cost, by the size of their pieces; run it under `taskset -c 0`. To compare
+//! sizes, change `PIECE_BYTES` (or `WHOLE_BYTES_MAX`) and build again:
+//! docs/decisions/0019-strings-in-pieces.md has a table.
 //!
 //! ```text
 //! cargo build --release -p entremet-engine --example bench_strings
@@ -107,7 +108,8 @@ fn read_whole(keyspace: &Arc<Keyspace>, bytes: usize) -> Result<(), EngineError>
     .map(drop)
 }
 
-/// Does `act` so often, and says what it took of processors, background work included, and what was written.
+/// Does `act` so often, and says what it took of processors, background work included, and what was
+/// written.
 fn timed(
     keyspace: &Arc<Keyspace>,
     what: &str,

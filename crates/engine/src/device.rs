@@ -1,10 +1,11 @@
 //! The device below RocksDB, as whoever schedules it sees it.
 //!
-//! Each read, write, sync and delete of a tenant's database is announced to a [`DeviceStage`] before it begins, on the
-//! thread that does it, and reported when it has ended. The stage may make it wait. What the I/O is for is told
-//! in two ways: RocksDB says which of its activities it belongs to ([`Activity`]), and whoever works for a
-//! request says so for its thread ([`tagged`]). A job for another thread takes the [`Tag`] of whoever queued it along, and a
-//! batch of the log that of whoever wrote most of it.
+//! Each read, write, sync and delete of a tenant's database is announced to a [`DeviceStage`]
+//! before it begins, on the thread that does it, and reported when it has ended. The stage may make
+//! it wait. What the I/O is for is told in two ways: RocksDB says which of its activities it
+//! belongs to ([`Activity`]), and whoever works for a request says so for its thread ([`tagged`]).
+//! A job for another thread takes the [`Tag`] of whoever queued it along, and a batch of the log
+//! that of whoever wrote most of it.
 
 pub use policy::cost::device::Op;
 
@@ -87,12 +88,14 @@ impl Activity {
 /// Tags that are counted apart: nobody's and seven more.
 pub const TAGS: usize = 8;
 
-/// For whom a thread works: the class of a request, as the server numbers classes. The default is nobody's.
+/// For whom a thread works: the class of a request, as the server numbers classes. The default is
+/// nobody's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag(pub u8);
 
 impl Tag {
-    /// Its place in arrays of [`TAGS`] elements; whoever uses more tags finds the rest in the last place.
+    /// Its place in arrays of [`TAGS`] elements; whoever uses more tags finds the rest in the last
+    /// place.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0).min(TAGS - 1)
@@ -125,8 +128,8 @@ impl Drop for Tagged {
     }
 }
 
-/// One I/O. Buffered files (the log, metadata) are counted in the pages that become dirty: that is what the device
-/// will have to write.
+/// One I/O. Buffered files (the log, metadata) are counted in the pages that become dirty: that is
+/// what the device will have to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceIo {
     /// Whose database, as numbered when its hook was made.
@@ -148,8 +151,8 @@ pub struct DeviceIo {
 }
 
 impl DeviceIo {
-    /// Whether it may be kept waiting: reads and writes of data, and the log. The rest is small, rare, and may be
-    /// done while RocksDB holds its database's mutex.
+    /// Whether it may be kept waiting: reads and writes of data, and the log. The rest is small,
+    /// rare, and may be done while RocksDB holds its database's mutex.
     #[must_use]
     pub fn may_wait(&self) -> bool {
         matches!(self.file, FileKind::Data | FileKind::Log) && self.op != Op::Delete
@@ -163,8 +166,8 @@ pub enum Fault {
     Failed = 1,
     /// ENOSPC.
     NoSpace = 2,
-    /// Half of the bytes are moved: a read that ends early, a write that is torn and fails with EIO. Whatever moves no bytes
-    /// fails with EIO.
+    /// Half of the bytes are moved: a read that ends early, a write that is torn and fails with
+    /// EIO. Whatever moves no bytes fails with EIO.
     Half = 3,
 }
 
@@ -177,15 +180,15 @@ pub struct Ended {
     pub ok: bool,
 }
 
-/// Whoever schedules a device. Called on RocksDB's threads and on callers' threads, many at a time; a panic in it
-/// ends the process.
+/// Whoever schedules a device. Called on RocksDB's threads and on callers' threads, many at a time;
+/// a panic in it ends the process.
 pub trait DeviceStage: Send + Sync {
-    /// The I/O is about to begin, on this thread; it begins when this returns. If it may not wait, this must return
-    /// at once. The number is given back at its end.
+    /// The I/O is about to begin, on this thread; it begins when this returns. If it may not wait,
+    /// this must return at once. The number is given back at its end.
     fn begin(&self, io: &DeviceIo) -> u64;
 
-    /// Whether the I/O is to fail instead of being done: devices break, and what is above them is tried that way.
-    /// It begins and ends like any other.
+    /// Whether the I/O is to fail instead of being done: devices break, and what is above them is
+    /// tried that way. It begins and ends like any other.
     fn fault(&self, _: &DeviceIo) -> Option<Fault> {
         None
     }
@@ -193,7 +196,8 @@ pub trait DeviceStage: Send + Sync {
     /// It has ended.
     fn end(&self, io: &DeviceIo, token: u64, ended: Ended);
 
-    /// Larger I/Os are cut into pieces of this many bytes (rounded down to a multiple of 4 KiB, at least that).
+    /// Larger I/Os are cut into pieces of this many bytes (rounded down to a multiple of 4 KiB, at
+    /// least that).
     fn chunk_bytes(&self) -> u64 {
         u64::MAX
     }

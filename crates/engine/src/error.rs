@@ -120,8 +120,8 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// The text of an error reply, without the leading `-`: a code word, then the sentence. Only an operator is told
-    /// where the server's files are; a tenant is told what it can act on.
+    /// The text of an error reply, without the leading `-`: a code word, then the sentence. Only an
+    /// operator is told where the server's files are; a tenant is told what it can act on.
     #[must_use]
     pub fn reply(&self, operator: bool) -> String {
         match self {
@@ -177,8 +177,9 @@ impl EngineError {
     }
 }
 
-/// What RocksDB and the operating system say, in their words, and the same for those who must not see paths. RocksDB puts
-/// the file's name into the message, in several places, so a cause that is not known here is not repeated.
+/// What RocksDB and the operating system say, in their words, and the same for those who must not
+/// see paths. RocksDB puts the file's name into the message, in several places, so a cause that is
+/// not known here is not repeated.
 const CAUSES: &[(&str, &str)] = &[
     ("No space left on device", "No space left on device"),
     ("Disk quota exceeded", "Disk quota exceeded"),

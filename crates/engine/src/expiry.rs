@@ -1,9 +1,10 @@
 //! Active expiry: deletes what nobody asked for after its time came.
 //!
-//! The expiry index is walked from where the walk before ended: what was deleted there are tombstones, and to step over
-//! them again and again would cost more than the deleting. So the walk need not wait until its deletions are committed,
-//! either. Keys that somebody works on are remembered. An entry that is committed after the walk has passed its time (its
-//! write waited long) is found by a second walk, which follows a minute later and has little to do.
+//! The expiry index is walked from where the walk before ended: what was deleted there are
+//! tombstones, and to step over them again and again would cost more than the deleting. So the walk
+//! need not wait until its deletions are committed, either. Keys that somebody works on are
+//! remembered. An entry that is committed after the walk has passed its time (its write waited
+//! long) is found by a second walk, which follows a minute later and has little to do.
 
 use crate::keyspace::walks::{at, Due, Walks, BEHIND_MS, STRETCH_MS};
 use crate::record::{self, RawKey, EXPIRY};
@@ -38,9 +39,9 @@ enum Group {
 }
 
 impl Keyspace {
-    /// Looks at up to `limit` entries of the expiry index that are due at `now_ms`, deletes the objects whose time it is,
-    /// through the ordinary write path, and drops the entries. It does not wait for the commit. For handlers: it reads
-    /// from the disk.
+    /// Looks at up to `limit` entries of the expiry index that are due at `now_ms`, deletes the
+    /// objects whose time it is, through the ordinary write path, and drops the entries. It does
+    /// not wait for the commit. For handlers: it reads from the disk.
     ///
     /// # Errors
     /// Reading failed, or writes are refused.

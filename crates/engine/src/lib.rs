@@ -14,9 +14,10 @@
 //!
 //! Every I/O of a database can be scheduled and charged from outside ([`device`]).
 //!
-//! Rooms, each of which uses those before it: `types`, `record`, `device` and `options` are words; `files` is what lies on the
-//! disk; `memory` shards and budgets; `log` what waits for its commit; `keyspace` all of a tenant's, with gate, latches,
-//! commits and upkeep; `access` what a command sees; `phases` how one runs; `expiry`; `engine` all keyspaces.
+//! Rooms, each of which uses those before it: `types`, `record`, `device` and `options` are words;
+//! `files` is what lies on the disk; `memory` shards and budgets; `log` what waits for its commit;
+//! `keyspace` all of a tenant's, with gate, latches, commits and upkeep; `access` what a command
+//! sees; `phases` how one runs; `expiry`; `engine` all keyspaces.
 //!
 //! The mechanism is described in `docs/mechanisms/storage.md`; why there is a database for each
 //! tenant in `docs/decisions/0003-one-database-per-tenant.md`.

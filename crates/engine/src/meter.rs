@@ -1,15 +1,15 @@
 //! How much a command may do where it runs.
 //!
-//! Work is counted in **steps**: a key or a record that is looked at or written is one, 4 KiB
-//! that are copied are one, a read that may wait for the device is [`DEVICE_STEPS`]. Steps are counted, not
-//! timed, so that the same command stops at the same place on every machine.
+//! Work is counted in **steps**: a key or a record that is looked at or written is one, 4 KiB that
+//! are copied are one, a read that may wait for the device is [`DEVICE_STEPS`]. Steps are counted,
+//! not timed, so that the same command stops at the same place on every machine.
 //!
 //! * In a turn of a core a command may take [`TURN_STEPS`]: others wait for that core. Beyond, it
 //!   stops with [`Stop::Disk`] and runs again on a handler.
-//! * On a handler it may take [`HANDLER_STEPS`]: its permit is the next one's. Beyond, it stops with
-//!   [`Stop::Large`] and runs again on a thread of its own.
-//! * There it may take as many as it needs, in pieces: every [`STRIDE`] steps it lets others have the
-//!   processor, and asks whether it may go on.
+//! * On a handler it may take [`HANDLER_STEPS`]: its permit is the next one's. Beyond, it stops
+//!   with [`Stop::Large`] and runs again on a thread of its own.
+//! * There it may take as many as it needs, in pieces: every [`STRIDE`] steps it lets others have
+//!   the processor, and asks whether it may go on.
 
 use crate::Stop;
 

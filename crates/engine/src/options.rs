@@ -20,9 +20,10 @@ pub struct EngineOptions {
     pub block_cache_bytes: u64,
     /// Memtables of all keyspaces together, bytes. While flushes are under way they may be more.
     pub write_buffer_bytes: u64,
-    /// Each keyspace has a block cache and write buffers of its own, by [`Allotments`], and what one does not need of
-    /// its memories is lent. Else the block cache is one for all, who asks most has most of it, memtables are only
-    /// limited one by one, and the object cache is by allotments that are not lent.
+    /// Each keyspace has a block cache and write buffers of its own, by [`Allotments`], and what
+    /// one does not need of its memories is lent. Else the block cache is one for all, who asks
+    /// most has most of it, memtables are only limited one by one, and the object cache is by
+    /// allotments that are not lent.
     pub allotted_memory: bool,
     /// Handler threads: how many blocking jobs (disk reads, scans) run at once.
     pub handlers: usize,
@@ -36,10 +37,11 @@ pub struct EngineOptions {
     /// Read and write data files around the page cache where the file system can. The log is
     /// always buffered: with direct writes RocksDB skips its fsync.
     pub direct_io: bool,
-    /// How often logs of [`Sync::EverySecond`] are synced, memory is granted anew, failed tenants are retried and idle
-    /// databases are looked for.
+    /// How often logs of [`Sync::EverySecond`] are synced, memory is granted anew, failed tenants
+    /// are retried and idle databases are looked for.
     pub tick: Duration,
-    /// Bytes that may wait for commit in all keyspaces together. Beyond, who has more than a little of them waits.
+    /// Bytes that may wait for commit in all keyspaces together. Beyond, who has more than a little
+    /// of them waits.
     pub pending_bytes: usize,
     /// Close the database of a keyspace that was not used for this long; it opens again by itself.
     pub idle_close: Option<Duration>,
@@ -49,8 +51,9 @@ pub struct EngineOptions {
 pub const PENDING_BYTES: u64 = 256 << 20;
 
 impl EngineOptions {
-    /// Defaults for a data directory: 256 MiB object cache, 256 MiB block cache, 512 MiB memtables, all by allotments, 16 handlers, 2 committers, 4 flush and
-    /// 2 compaction threads, direct I/O, a tick a second, 256 MiB pending, idle databases closed after 60 s.
+    /// Defaults for a data directory: 256 MiB object cache, 256 MiB block cache, 512 MiB memtables,
+    /// all by allotments, 16 handlers, 2 committers, 4 flush and 2 compaction threads, direct I/O,
+    /// a tick a second, 256 MiB pending, idle databases closed after 60 s.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> EngineOptions {
         EngineOptions {
@@ -131,8 +134,8 @@ pub struct KeyspaceOptions {
     pub cached_object_bytes_max: u64,
     /// Shards of the object memory, rounded up to a power of two, 1 to 64.
     pub shards: usize,
-    /// Written data that makes a flush, bytes; at most four times as much is in memtables. Less of both where less is
-    /// granted.
+    /// Written data that makes a flush, bytes; at most four times as much is in memtables. Less of
+    /// both where less is granted.
     pub memtable_bytes: usize,
     /// A batch is closed when it has this many bytes (one larger write makes one larger batch).
     pub batch_bytes: usize,

@@ -12,14 +12,14 @@ use crate::meter::{Meter, Place};
 use crate::{record, EngineError, Keys, Outcome, Seq, Stop};
 use std::sync::atomic::Ordering;
 
-/// Keys and records that are put into log and memory while the keys' shards are locked. More are put there in pieces,
-/// while the keys are latched.
+/// Keys and records that are put into log and memory while the keys' shards are locked. More are
+/// put there in pieces, while the keys are latched.
 const AT_ONCE: usize = 256;
 
 impl Keyspace {
     /// Phase 1: runs `f` at once, in memory, with its keys' shards locked. Never waits for I/O, and
-    /// takes no more than [`crate::TURN_STEPS`]. What `f` wrote is applied as a whole when it returns
-    /// `Ok`; call [`Keyspace::kick`] at the end of the turn, or nobody commits it.
+    /// takes no more than [`crate::TURN_STEPS`]. What `f` wrote is applied as a whole when it
+    /// returns `Ok`; call [`Keyspace::kick`] at the end of the turn, or nobody commits it.
     pub fn try_run<R>(
         &self,
         keys: &Keys,
@@ -59,12 +59,12 @@ impl Keyspace {
         }
     }
 
-    /// Phase 2: runs `f` where reads may block, under a latch; `place` says how long it may take. With a latch of
-    /// [`Keys::None`] this is [`Keyspace::scan`].
+    /// Phase 2: runs `f` where reads may block, under a latch; `place` says how long it may take.
+    /// With a latch of [`Keys::None`] this is [`Keyspace::scan`].
     ///
     /// # Errors
-    /// What stopped `f`, or why its writes were refused; [`EngineError::Full`]: there is no room in the log, see
-    /// [`Keyspace::wait_room`].
+    /// What stopped `f`, or why its writes were refused; [`EngineError::Full`]: there is no room in
+    /// the log, see [`Keyspace::wait_room`].
     pub fn run<R>(
         &self,
         latch: &Latch,
@@ -99,8 +99,8 @@ impl Keyspace {
         }
     }
 
-    /// Read-only work over the whole keyspace: runs `f` over a snapshot that shows at least what was written up to
-    /// `from`, for which it waits. Nobody waits for it.
+    /// Read-only work over the whole keyspace: runs `f` over a snapshot that shows at least what
+    /// was written up to `from`, for which it waits. Nobody waits for it.
     ///
     /// # Errors
     /// What stopped `f`.
@@ -116,7 +116,8 @@ impl Keyspace {
         })
     }
 
-    /// Calls `f` with an access to everything that was written up to `from`, once that is committed.
+    /// Calls `f` with an access to everything that was written up to `from`, once that is
+    /// committed.
     fn over_snapshot<R>(
         &self,
         from: Seq,
@@ -136,10 +137,11 @@ impl Keyspace {
         f(Access::new(self, now_ms, view, Meter::new(place)))
     }
 
-    /// Runs a command that writes and whose reply is too large to be held: `effect` as [`Keyspace::run`] does, and,
-    /// once what it wrote is committed and the latch is free, `reply` over a snapshot of the state before. `reply` is
-    /// given what `effect` returned; what it writes, nobody else sees. `committed` waits for a commit, and says whether
-    /// anybody still waits for the reply.
+    /// Runs a command that writes and whose reply is too large to be held: `effect` as
+    /// [`Keyspace::run`] does, and, once what it wrote is committed and the latch is free, `reply`
+    /// over a snapshot of the state before. `reply` is given what `effect` returned; what it
+    /// writes, nobody else sees. `committed` waits for a commit, and says whether anybody still
+    /// waits for the reply.
     ///
     /// # Errors
     /// What stopped either, or why the writes were refused or failed.
@@ -207,11 +209,12 @@ impl Keyspace {
         Ok(at.seq)
     }
 
-    /// The same for a command that wrote much. REQUIRES: its keys are latched, so that nobody looks at them before
-    /// memory shows what was written; everybody else gets at the shards in between.
+    /// The same for a command that wrote much. REQUIRES: its keys are latched, so that nobody looks
+    /// at them before memory shows what was written; everybody else gets at the shards in between.
     ///
-    /// A failure of the log forgets what memory has of undecided writes, shard by shard, after it has begun a new
-    /// epoch: what is put there later must not be, so each piece looks at the epoch while it holds the lock.
+    /// A failure of the log forgets what memory has of undecided writes, shard by shard, after it
+    /// has begun a new epoch: what is put there later must not be, so each piece looks at the epoch
+    /// while it holds the lock.
     fn apply_in_pieces(&self, buffer: Buffer, epoch: u64) -> Result<Seq, Refusal> {
         let collections = self.collections.load(Ordering::Relaxed);
         let stripes = stripes_of(&buffer);

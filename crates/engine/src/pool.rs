@@ -72,7 +72,8 @@ impl Pool {
         self.0.work.notify_one();
     }
 
-    /// Queues a job at a time to come, or at once when the pool is closed before. No thread is occupied until then.
+    /// Queues a job at a time to come, or at once when the pool is closed before. No thread is
+    /// occupied until then.
     pub(crate) fn submit_at(&self, due: Instant, job: Job) {
         let mut state = self.0.state.lock();
         if state.closed {
@@ -128,8 +129,8 @@ impl State {
         }
     }
 
-    /// Whether a thread that waited in vain may leave. What has come just then was to be seen to by it: whoever queued
-    /// that saw it idle.
+    /// Whether a thread that waited in vain may leave. What has come just then was to be seen to by
+    /// it: whoever queued that saw it idle.
     fn may_spare_one(&self, keep: usize) -> bool {
         self.jobs.is_empty() && self.later.is_empty() && self.threads > keep
     }

@@ -27,7 +27,8 @@ pub(crate) const EXPIRY: u8 = b'x';
 pub(crate) const DATA_PREFIXES: [u8; 6] = [b'h', b'm', b'o', b'p', b's', b'x'];
 /// Ids below this are used or burnt.
 pub(crate) const NEXT_ID: &[u8] = b"!ids";
-/// Present once there was a key with records under an id: from then on a blind overwrite may hide one.
+/// Present once there was a key with records under an id: from then on a blind overwrite may hide
+/// one.
 pub(crate) const COLLECTIONS: &[u8] = b"!collections";
 /// Which version of this format the database has.
 pub(crate) const FORMAT: &[u8] = b"!format";
@@ -172,8 +173,8 @@ pub(crate) fn decode(value: &[u8]) -> Option<Entry> {
     })
 }
 
-/// When an object expires, in ms since the Unix epoch, without a look at its value; `u64::MAX`: never. `None`: the record
-/// is damaged.
+/// When an object expires, in ms since the Unix epoch, without a look at its value; `u64::MAX`:
+/// never. `None`: the record is damaged.
 pub(crate) fn expires_at(value: &[u8]) -> Option<u64> {
     let (flags, mut rest) = value.split_first()?;
     match flags & FLAG_EXPIRES {

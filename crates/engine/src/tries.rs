@@ -1,5 +1,5 @@
-//! When a database that does not open is tried again: each try reads its manifest and its log, and whoever has a tenant
-//! that asks without pause would have them read without pause.
+//! When a database that does not open is tried again: each try reads its manifest and its log, and
+//! whoever has a tenant that asks without pause would have them read without pause.
 
 use std::time::{Duration, Instant};
 

@@ -79,7 +79,8 @@ pub struct Header {
     pub len: u64,
 }
 
-/// A string of bytes. [`crate::Access::parts`] reads either form, [`crate::Access::write`] changes it.
+/// A string of bytes. [`crate::Access::parts`] reads either form, [`crate::Access::write`] changes
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
     /// All of it.
@@ -254,7 +255,8 @@ pub struct Expired {
     pub next_due_ms: Option<u64>,
     /// There is more to do at once.
     pub more: bool,
-    /// The tenant's log is full: more can be done when there is room ([`crate::Keyspace::wait_room`]).
+    /// The tenant's log is full: more can be done when there is room
+    /// ([`crate::Keyspace::wait_room`]).
     pub full: bool,
 }
 

@@ -39,7 +39,8 @@ impl Work {
         Ok(())
     }
 
-    /// Takes back what was counted. The command keeps its part of the allowance for what comes next.
+    /// Takes back what was counted. The command keeps its part of the allowance for what comes
+    /// next.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes as u64);
     }

@@ -1,5 +1,5 @@
-//! No path around the hook: the bytes that the kernel counts for this process are the bytes that were charged. Alone
-//! in its file, because the kernel counts for the whole process.
+//! No path around the hook: the bytes that the kernel counts for this process are the bytes that
+//! were charged. Alone in its file, because the kernel counts for the whole process.
 
 mod common;
 
@@ -29,7 +29,8 @@ impl DeviceStage for Charged {
     }
 }
 
-/// Bytes that this process caused to be read from and written to devices. Pages that it dirtied count as written.
+/// Bytes that this process caused to be read from and written to devices. Pages that it dirtied
+/// count as written.
 fn kernel() -> Option<[u64; 2]> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let of = |name: &str| {
@@ -63,7 +64,8 @@ fn the_kernel_counts_what_was_charged() {
     let mut options = engine_options(folder.path());
     options.block_cache_bytes = 1 << 20;
     let engine = Engine::open(options).expect("an engine");
-    // One that syncs after each write, one that leaves it to the kernel: the log is counted in both.
+    // One that syncs after each write, one that leaves it to the kernel: the log is counted in
+    // both.
     for (name, sync, writes) in [
         ("synced", Sync::Always, WRITES / 10),
         ("lazy", Sync::Never, WRITES),
@@ -91,8 +93,8 @@ fn the_kernel_counts_what_was_charged() {
             continue;
         }
         let error = charged[at] as f64 / counted as f64 - 1.0;
-        // A page of a log that the kernel has written in the meantime and that is dirtied again counts again: on a busy disk, nearly
-        // one in a hundred.
+        // A page of a log that the kernel has written in the meantime and that is dirtied again
+        // counts again: on a busy disk, nearly one in a hundred.
         assert!(
             (-0.03..0.01).contains(&error),
             "{what}: the kernel counted {counted} bytes, {} were charged",

@@ -75,8 +75,8 @@ fn files(folder: &Path) -> (String, u64) {
     (first, ranges.expect("a count"))
 }
 
-/// Fills the key and forgets it by `forget`, before or after what was written has gone to files; returns how often
-/// ranges were deleted. Nothing may be left.
+/// Fills the key and forgets it by `forget`, before or after what was written has gone to files;
+/// returns how often ranges were deleted. Nothing may be left.
 fn ranges_deleted(
     fill: impl Fn(&mut Access) -> Result<(), Stop>,
     forget: impl Fn(&mut Access) -> Result<(), Stop>,

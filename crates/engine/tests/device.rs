@@ -1,4 +1,5 @@
-//! The hook under RocksDB: what it sees, how it tells uses apart, and that data does not depend on it.
+//! The hook under RocksDB: what it sees, how it tells uses apart, and that data does not depend on
+//! it.
 
 mod common;
 
@@ -209,7 +210,8 @@ fn background_work_that_waits_keeps_nobody_else_waiting() {
     let engine = engine(folder.path());
     let barrier = Arc::new(Barrier::default());
     let keyspace = open(&engine, barrier.clone(), Sync::Never);
-    // A flush begins and waits in the stage; reads and writes go on meanwhile, as far as memtables reach.
+    // A flush begins and waits in the stage; reads and writes go on meanwhile, as far as memtables
+    // reach.
     let mut number = 0;
     while barrier.waiting.load(Ordering::SeqCst) == 0 {
         set(&keyspace, &key(number), &value(number)).expect("written");

@@ -108,7 +108,8 @@ impl DeviceStage for Log {
 const MANY: u64 = 600;
 const CHUNK: usize = 100;
 
-/// A keyspace with keys that all expire at 100, in a chunk's worth of commits, and what its log is written through.
+/// A keyspace with keys that all expire at 100, in a chunk's worth of commits, and what its log is
+/// written through.
 fn many(directory: &std::path::Path) -> (Arc<engine::Engine>, Arc<Keyspace>, Arc<Log>) {
     let engine = engine(directory);
     let log = Arc::new(Log::default());
@@ -194,7 +195,8 @@ fn deletions_that_failed_are_made_again() {
     engine.shutdown();
 }
 
-/// An entry that comes to the index after the walk has passed its time, as that of a write which waited long.
+/// An entry that comes to the index after the walk has passed its time, as that of a write which
+/// waited long.
 #[test]
 fn a_late_entry_is_found_by_a_second_walk_and_the_clock_may_be_set_back() {
     let dir = tempfile::tempdir().unwrap();

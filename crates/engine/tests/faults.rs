@@ -1,5 +1,5 @@
-//! A device that breaks under the hook: no write that was acknowledged as synced is lost, whatever fails, and each
-//! failure is said.
+//! A device that breaks under the hook: no write that was acknowledged as synced is lost, whatever
+//! fails, and each failure is said.
 
 mod common;
 
@@ -71,7 +71,8 @@ fn options(stage: &Arc<Breaking>) -> KeyspaceOptions {
 const NEVER: Duration = Duration::from_secs(60);
 /// Enough for two flushes with memtables of 256 KiB.
 const WRITES: u32 = 600;
-/// What breaks in a flush or a compaction breaks when RocksDB's threads come to it, however late the system lets them.
+/// What breaks in a flush or a compaction breaks when RocksDB's threads come to it, however late
+/// the system lets them.
 const WRITES_MAX: u32 = 60_000;
 
 /// Writes `count` times or until it fails; returns what was acknowledged, and why it ended.
@@ -169,7 +170,8 @@ fn survives(broken: Break) {
     world.mended(acknowledged);
 }
 
-/// Breaks what no write waits for: RocksDB may refuse writes or go on and try again, and nothing is lost.
+/// Breaks what no write waits for: RocksDB may refuse writes or go on and try again, and nothing is
+/// lost.
 fn survives_beside(broken: Break) {
     let world = Broken::new();
     world.stage.set(Some(broken));
@@ -321,7 +323,8 @@ fn a_database_that_cannot_be_read_at_opening_opens_later() {
     world.engine.shutdown();
 }
 
-/// Whoever holds the database for as long as a client likes is told, and leaves: writing works again.
+/// Whoever holds the database for as long as a client likes is told, and leaves: writing works
+/// again.
 #[test]
 fn a_reader_that_stays_does_not_keep_a_mended_device_from_being_tried() {
     let world = Broken::new();
@@ -422,7 +425,8 @@ fn a_write_in_pieces_is_seen_whole_or_not_at_all() {
     });
 }
 
-/// While a mended device is tried and does not take all of it, the database is open for reads, with its cache.
+/// While a mended device is tried and does not take all of it, the database is open for reads, with
+/// its cache.
 #[test]
 fn a_database_opened_for_reads_alone_has_its_object_cache() {
     let world = Broken::new();

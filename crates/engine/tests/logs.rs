@@ -1,5 +1,5 @@
-//! A log that was damaged is found out when its database is opened, wherever the damage is and whatever the durability;
-//! one that a crash cut short is not taken for damaged.
+//! A log that was damaged is found out when its database is opened, wherever the damage is and
+//! whatever the durability; one that a crash cut short is not taken for damaged.
 
 mod common;
 
@@ -89,7 +89,8 @@ impl Left {
         engine.shutdown();
     }
 
-    /// It is opened, and has the first writes, at least so many, and none after one that it has not.
+    /// It is opened, and has the first writes, at least so many, and none after one that it has
+    /// not.
     fn has(&self, least: u32) -> u32 {
         let (engine, opened) = self.open();
         let keyspace = opened.unwrap();
@@ -164,7 +165,8 @@ fn a_whole_log_is_whole() {
 #[test]
 fn damage_in_the_middle_is_an_error_that_names_the_file() {
     for sync in SYNCS {
-        // In data, in the length of a record, in a checksum; in the first log, in one between, and in the last.
+        // In data, in the length of a record, in a checksum; in the first log, in one between, and
+        // in the last.
         for (log, at) in [(0, 5_000), (1, 7), (1, 11_005), (2, 3), (2, 20_000)] {
             let left = Left::by_a_kill(sync);
             left.change(log, flip(at));

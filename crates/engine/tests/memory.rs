@@ -42,13 +42,14 @@ fn fill(keyspace: &Arc<Keyspace>) {
     closed(keyspace);
 }
 
-/// Closes the database, which writes memtables to files; it opens anew by itself. Upkeep may be using it.
+/// Closes the database, which writes memtables to files; it opens anew by itself. Upkeep may be
+/// using it.
 fn closed(keyspace: &Arc<Keyspace>) {
     assert!((0..100).any(|_| keyspace.close()));
 }
 
-/// Reads all that was written, until the numbers are as they should be; fails after so many rounds that the engine has
-/// ticked hundreds of times.
+/// Reads all that was written, until the numbers are as they should be; fails after so many rounds
+/// that the engine has ticked hundreds of times.
 fn read_until(keyspaces: &[&Arc<Keyspace>], done: impl Fn(&[KeyspaceStats]) -> bool) {
     for round in 0.. {
         for number in (0..KEYS).step_by(16) {
@@ -83,7 +84,8 @@ fn a_cache_grows_into_what_others_leave_and_gives_it_back() {
         let granted = |at: usize| stats[at].block_cache_granted_bytes;
         granted(0) + granted(1) <= 4 * MIB && granted(1) == 2 * MIB
     });
-    // From now on, whatever the other reads, the victim's share is the victim's. (A compaction may replace what it has.)
+    // From now on, whatever the other reads, the victim's share is the victim's. (A compaction may
+    // replace what it has.)
     let hot = || {
         for number in 0..64 {
             assert!(get(&victim, &key(number)).expect("get").is_some());
@@ -197,7 +199,8 @@ fn a_tenant_that_is_over_its_write_buffers_flushes_its_own() {
             most = most.max(greedy.stats().memtable_bytes);
         }
     }
-    // At most its part and what the other left, and a part of a memtable more for each of its arenas.
+    // At most its part and what the other left, and a part of a memtable more for each of its
+    // arenas.
     assert!(most <= 9 * MIB, "{most}");
     assert!(greedy.stats().write_buffer_granted_bytes <= 8 * MIB);
     assert!(quiet.stats().memtable_bytes >= kept, "nobody flushed it");

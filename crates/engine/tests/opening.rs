@@ -1,4 +1,5 @@
-//! A database is opened once, whoever asks, and nobody else waits for that on the threads that they need.
+//! A database is opened once, whoever asks, and nobody else waits for that on the threads that they
+//! need.
 
 mod common;
 

@@ -93,7 +93,8 @@ fn who_writes_more_than_is_flushed_pauses_before_it_is_stalled() {
         let pressure = writer.stats().write_pressure;
         assert!(pressure < 0.9, "{pressure} and no pause");
     }
-    // Slowed, not halted; the other one writes in the meantime, less than it flushes, and never pauses.
+    // Slowed, not halted; the other one writes in the meantime, less than it flushes, and never
+    // pauses.
     for more in 0..100 {
         write(&writer, number + more);
         for its in 4 * more..4 * (more + 1) {

@@ -1,5 +1,5 @@
-//! A thread that panics takes the process along, wherever it is: what it left half done nobody could finish. What was
-//! acknowledged before is there afterwards.
+//! A thread that panics takes the process along, wherever it is: what it left half done nobody
+//! could finish. What was acknowledged before is there afterwards.
 
 mod common;
 
@@ -17,7 +17,8 @@ const SIGABRT: i32 = 6;
 /// Tells a child process where its data is.
 const DATA: &str = "ENTREMET_TEST_DATA";
 
-/// Runs a test of this file in a process of its own, which must end by itself; returns what it printed.
+/// Runs a test of this file in a process of its own, which must end by itself; returns what it
+/// printed.
 fn ends(child: &str, data: &Path) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", child, "--ignored", "--nocapture"])

@@ -1,4 +1,5 @@
-//! A save: what was written before it survives a power cut, whatever the durability, or it says that it does not.
+//! A save: what was written before it survives a power cut, whatever the durability, or it says
+//! that it does not.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! A reply shows only what is decided: whatever the durability, a command that saw a write waits for it, and gets that
-//! write's error if it is refused.
+//! A reply shows only what is decided: whatever the durability, a command that saw a write waits
+//! for it, and gets that write's error if it is refused.
 
 mod common;
 

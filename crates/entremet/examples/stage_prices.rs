@@ -1,5 +1,6 @@
-//! Price rules through the stage that ships, with a thread for every request: what `libra-costmodels` computes in the
-//! emulated SSD's own time, here in real time, for a few pairs of sizes.
+//! Price rules through the stage that ships, with a thread for every request: what
+//! `libra-costmodels` computes in the emulated SSD's own time, here in real time, for a few pairs
+//! of sizes.
 //!
 //! ```text
 //! cargo run --release -p entremet --example stage_prices [seconds of a slice]

@@ -51,8 +51,8 @@ pub fn run(args: &CalibrateArgs) -> Result<(), Box<dyn Error>> {
     check_out(&args.out)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // A second one ends the process at once: the scratch file has no name and goes with it, its folder stays until the
-        // next measurement there.
+        // A second one ends the process at once: the scratch file has no name and goes with it, its
+        // folder stays until the next measurement there.
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }

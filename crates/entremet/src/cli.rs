@@ -13,7 +13,8 @@ use crate::top::TopArgs;
 /// The package's version, and the commit where it was built from one.
 pub const VERSION: &str = env!("ENTREMET_VERSION");
 
-/// A shared key-value server that keeps tenants apart: it speaks the Redis protocol, stores on RocksDB, and gives every tenant its share.
+/// A shared key-value server that keeps tenants apart: it speaks the Redis protocol, stores on
+/// RocksDB, and gives every tenant its share.
 #[derive(Debug, Parser)]
 #[command(name = "entremet", version = VERSION, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {

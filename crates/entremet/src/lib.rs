@@ -1,5 +1,5 @@
-//! The `entremet` binary as a library, so that its parts can be tested: the command line, the configuration,
-//! and the wiring of the server. Nothing else depends on this crate.
+//! The `entremet` binary as a library, so that its parts can be tested: the command line, the
+//! configuration, and the wiring of the server. Nothing else depends on this crate.
 
 mod calibrate;
 pub mod cli;

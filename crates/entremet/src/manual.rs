@@ -1,4 +1,5 @@
-//! The manual: a page for the program and one for each subcommand, from the command line that `--help` shows.
+//! The manual: a page for the program and one for each subcommand, from the command line that
+//! `--help` shows.
 
 use std::fs;
 use std::io;
@@ -53,8 +54,9 @@ fn text(command: &Command, page: &Man) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// What stands after the options in `--help`. A paragraph that opens with "Examples:" or "Exit status:" is a section
-/// of that name, whatever else there is belongs to the notes. Indented lines stay as they are.
+/// What stands after the options in `--help`. A paragraph that opens with "Examples:" or "Exit
+/// status:" is a section of that name, whatever else there is belongs to the notes. Indented lines
+/// stay as they are.
 fn sections(after: &str) -> Roff {
     let mut page = Roff::new();
     let mut open = String::new();

@@ -32,7 +32,8 @@ const ADMIN_PATIENCE: Duration = Duration::from_secs(1);
 
 type Failure = Box<dyn Error>;
 
-/// Where the configuration came from, so that SIGHUP can read it again through [`crate::config::load`].
+/// Where the configuration came from, so that SIGHUP can read it again through
+/// [`crate::config::load`].
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The file; none: defaults.
@@ -56,7 +57,8 @@ pub fn run(config: Config, source: Source) -> Result<(), Failure> {
             );
         });
     });
-    // The allocator's threads, which give memory back to the system: it names and starts them itself.
+    // The allocator's threads, which give memory back to the system: it names and starts them
+    // itself.
     threads::Duty::Background.begin_for("jemalloc");
     let signals = watch_signals()?;
     let shutdown = || {

@@ -48,7 +48,8 @@ pub struct TopArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9380", value_parser = address)]
     pub admin: SocketAddr,
 
-    /// File with the token that the admin address asks for; else the environment's ENTREMET_ADMIN_TOKEN
+    /// File with the token that the admin address asks for; else the environment's
+    /// ENTREMET_ADMIN_TOKEN
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 

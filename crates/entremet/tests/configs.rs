@@ -1,7 +1,8 @@
 //! Configurations on the disk: what is said about bad ones, and how good ones are said back.
 //!
-//! `tests/bad/X.toml` is refused with the text of `tests/bad/X.txt`; `tests/good/X.toml` is taken with the
-//! words of `tests/good/X.txt`. `UPDATE_GOLDEN=1` writes the texts anew: read the difference before you keep it.
+//! `tests/bad/X.toml` is refused with the text of `tests/bad/X.txt`; `tests/good/X.toml` is taken
+//! with the words of `tests/good/X.txt`. `UPDATE_GOLDEN=1` writes the texts anew: read the
+//! difference before you keep it.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -74,7 +75,8 @@ mod tls {
     use rcgen::{generate_simple_self_signed, CertifiedKey};
     use tempfile::TempDir;
 
-    /// A folder with two pairs of certificate and key, and a configuration that uses the files named.
+    /// A folder with two pairs of certificate and key, and a configuration that uses the files
+    /// named.
     fn folder() -> TempDir {
         let folder = TempDir::new().expect("a folder");
         for name in ["one", "other"] {

@@ -60,8 +60,8 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeats: Option<u16>,
 
-    /// Use the disk that `entremet calibrate` measured in FILE instead of an emulated one; data lies in the temporary
-    /// directory (TMPDIR), which must be on that disk
+    /// Use the disk that `entremet calibrate` measured in FILE instead of an emulated one; data
+    /// lies in the temporary directory (TMPDIR), which must be on that disk
     #[arg(long, value_name = "FILE")]
     pub device: Option<PathBuf>,
 
@@ -81,7 +81,8 @@ pub struct ExperimentArgs {
 /// Runs `entremet experiment`; failures of single experiments are printed and make the status 1.
 ///
 /// # Errors
-/// What keeps it from running anything. [`ExperimentError::exit_status`] says which status it stands for.
+/// What keeps it from running anything. [`ExperimentError::exit_status`] says which status it
+/// stands for.
 pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
     if args.names == ["list"] {
         print!("{}", list::text(&args.experiments)?);

@@ -37,7 +37,8 @@ impl Done {
         judged.all(|one| !matches!(one.judgement, Judgement::Miss | Judgement::Disturbed(_)))
     }
 
-    /// Whether every target was judged and met. Where none has a bound, there is nothing that could have been.
+    /// Whether every target was judged and met. Where none has a bound, there is nothing that could
+    /// have been.
     pub fn all_met(&self) -> bool {
         let mut targets = self.judged.iter().filter(|one| one.bound.is_some());
         let some = targets.clone().next().is_some();

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use workload::WorkloadError;
 
-/// Why an experiment could not be read, run, judged or reported. A target that is missed is none of these.
+/// Why an experiment could not be read, run, judged or reported. A target that is missed is none of
+/// these.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The folder of the experiments cannot be read.

@@ -1,5 +1,5 @@
-//! Published results, shown again: a folder for each, run against the real server, or the simulator where it takes
-//! many machines, beside its baselines.
+//! Published results, shown again: a folder for each, run against the real server, or the simulator
+//! where it takes many machines, beside its baselines.
 //!
 //! ```text
 //! experiments/NAME/experiment.toml ──▶ spec ──▶ plan (what runs, baselines and ours in turn)
@@ -10,9 +10,9 @@
 //!                            measure (pure) ──▶ verdict ──▶ table, result.json, report.html
 //! ```
 //!
-//! A run is one server, started with the scenario's configuration, loaded, and ended; or one simulated cluster. A verdict is a named
-//! measure over the runs of one repeat, its median over all repeats held against a bound. What is
-//! missing is an error and never a pass.
+//! A run is one server, started with the scenario's configuration, loaded, and ended; or one
+//! simulated cluster. A verdict is a named measure over the runs of one repeat, its median over all
+//! repeats held against a bound. What is missing is an error and never a pass.
 
 pub mod cli;
 pub mod done;

@@ -5,12 +5,12 @@ use std::time::Instant;
 /// Ticks of `/proc/stat` in a second (`USER_HZ`, 100 on every Linux that Rust supports).
 const TICKS: f64 = 100.0;
 
-/// Runs of which a host withheld a larger part of the processors' time are made again. Pauses are of milliseconds, so at
-/// this part one request in two hundred may meet one.
+/// Runs of which a host withheld a larger part of the processors' time are made again. Pauses are
+/// of milliseconds, so at this part one request in two hundred may meet one.
 const DISTURBED: f64 = 0.005;
 
-/// Tells of some processors how much of their time the host of a virtual machine gave to others while this machine had
-/// work for them (`steal`), ticks since it started.
+/// Tells of some processors how much of their time the host of a virtual machine gave to others
+/// while this machine had work for them (`steal`), ticks since it started.
 pub type Ticks<'a> = dyn Fn(&[usize]) -> u64 + 'a;
 
 /// What a host withholds since a time.

@@ -21,7 +21,8 @@ pub struct Observed {
     pub tenants: Vec<Tenant>,
     /// What the run cost the server.
     pub server: ServerUse,
-    /// Part of the processors' time, the server's life long, that the host of a virtual machine gave to others: 0 to 1.
+    /// Part of the processors' time, the server's life long, that the host of a virtual machine
+    /// gave to others: 0 to 1.
     #[serde(default)]
     pub withheld: f64,
     /// Times that the run was made; of more than one the least disturbed counts.
@@ -46,7 +47,8 @@ pub struct Tenant {
     /// Processor time that the server charged it, seconds per second; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_per_s: Option<f64>,
-    /// What the server's own histograms say of the measured time, ms, by the server's class; empty where nobody looked.
+    /// What the server's own histograms say of the measured time, ms, by the server's class; empty
+    /// where nobody looked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_ms: Latencies,
 }
@@ -76,7 +78,8 @@ impl Observed {
         }
     }
 
-    /// Tenants whose name or group is one of `names` (all if there are none), or the reason why not.
+    /// Tenants whose name or group is one of `names` (all if there are none), or the reason why
+    /// not.
     ///
     /// # Errors
     /// The name that means nothing here.

@@ -3,8 +3,8 @@
 use toml::{Table, Value};
 use workload::stats::{Pace, WINDOW_NS};
 
-/// Faults of the first node that make it as much slower or faster than its mean as the server was in each window. In the
-/// warm-up, in which nothing was counted, it has its mean.
+/// Faults of the first node that make it as much slower or faster than its mean as the server was
+/// in each window. In the warm-up, in which nothing was counted, it has its mean.
 pub fn faults(pace: &Pace) -> Value {
     let windows = pace.windows();
     let mean = windows.iter().map(|count| f64::from(*count)).sum::<f64>() / windows.len() as f64;

@@ -1,8 +1,8 @@
 //! Which runs, in which order.
 //!
 //! Machines are shared and noisy, and drift: baseline and ours take turns, so that what they are
-//! compared by was measured side by side. Each repeat begins with another variant, so that none is always
-//! the first after the preceding point.
+//! compared by was measured side by side. Each repeat begins with another variant, so that none is
+//! always the first after the preceding point.
 
 use crate::error::ExperimentError;
 use crate::spec::{Experiment, Point, Variant};

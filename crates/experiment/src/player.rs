@@ -16,8 +16,8 @@ pub trait Player {
     /// What is wrong with a scenario, if anything; `origin` is what the text calls it.
     fn problem(&self, scenario: &Table, origin: &str) -> Option<String>;
 
-    /// Plays one. `stop` ends it early with what there is; `at` hears several times a second how far it is, in seconds
-    /// from the end of the warm-up.
+    /// Plays one. `stop` ends it early with what there is; `at` hears several times a second how
+    /// far it is, in seconds from the end of the warm-up.
     ///
     /// # Errors
     /// Why it could not be played; a server that went away is one reason.
@@ -34,8 +34,8 @@ pub trait Player {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadClient;
 
-/// Any will do: tenants of an experiment have none unless their scenario says so, because logging in must
-/// not be what is measured.
+/// Any will do: tenants of an experiment have none unless their scenario says so, because logging
+/// in must not be what is measured.
 const PASSWORD: &str = "none";
 
 impl Player for LoadClient {

@@ -1,4 +1,5 @@
-//! `result.json`: verdicts, every figure of every run, and what it takes to repeat them (DESIGN §7).
+//! `result.json`: verdicts, every figure of every run, and what it takes to repeat them (DESIGN
+//! §7).
 
 use std::path::{Path, PathBuf};
 

@@ -56,7 +56,8 @@ pub struct Setup<'a> {
     pub command: String,
 }
 
-/// Runs and judges. `tell` hears of every run that is done: which, of how many, and what it observed.
+/// Runs and judges. `tell` hears of every run that is done: which, of how many, and what it
+/// observed.
 ///
 /// An error, or an interrupt, after some runs ends it with these: hours of them are worth keeping.
 ///
@@ -134,7 +135,8 @@ struct Made {
     cut: Option<ExperimentError>,
 }
 
-/// Reads every scenario and has every configuration checked before anything runs. Returns what has no effect.
+/// Reads every scenario and has every configuration checked before anything runs. Returns what has
+/// no effect.
 fn check(
     experiment: &Experiment,
     setup: &Setup,
@@ -188,7 +190,8 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Makes the runs of a plan, and tells of each. What fails after the first of them is the end of those that were made.
+    /// Makes the runs of a plan, and tells of each. What fails after the first of them is the end
+    /// of those that were made.
     fn all(
         &mut self,
         plan: &[Run],
@@ -249,7 +252,8 @@ impl Runner<'_> {
         Ok(said)
     }
 
-    /// `ran` has the runs of this round: figures of one variant and point are of one run, so that they go together.
+    /// `ran` has the runs of this round: figures of one variant and point are of one run, so that
+    /// they go together.
     fn yardstick(
         &self,
         yardstick: &Yardstick,
@@ -333,7 +337,8 @@ impl Runner<'_> {
         Ok(observed)
     }
 
-    /// What yardsticks said, as far as it is for who plays: a `cluster` would make a server's run a simulated one.
+    /// What yardsticks said, as far as it is for who plays: a `cluster` would make a server's run a
+    /// simulated one.
     fn told_to(&self, way: Way) -> Table {
         let mut told = self.told.clone();
         let others: &[&str] = match way {
@@ -345,7 +350,8 @@ impl Runner<'_> {
         told
     }
 
-    /// A run again while the host withholds much of the processors; the least disturbed one counts, whatever it measured.
+    /// A run again while the host withholds much of the processors; the least disturbed one counts,
+    /// whatever it measured.
     fn serve_undisturbed(
         &self,
         scenario: &Table,

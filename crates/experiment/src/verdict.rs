@@ -263,7 +263,8 @@ fn one(
     Ok(judged)
 }
 
-/// The samples of the repeats that the host did not disturb, if those are most of them; otherwise all, and how many it did.
+/// The samples of the repeats that the host did not disturb, if those are most of them; otherwise
+/// all, and how many it did.
 fn undisturbed(answers: Vec<Answer>) -> (Vec<f64>, Option<String>) {
     let all = answers.len();
     let clear = answers.iter().filter(|answer| !answer.disturbed).count();

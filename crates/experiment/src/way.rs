@@ -36,7 +36,8 @@ impl Way {
     }
 }
 
-/// What is wrong with a scenario for who is to play it, if anything; `origin` is what the text calls it.
+/// What is wrong with a scenario for who is to play it, if anything; `origin` is what the text
+/// calls it.
 pub fn problem(player: &dyn Player, scenario: &Table, origin: &str) -> Option<String> {
     match Way::of(scenario) {
         Way::Server => player.problem(scenario, origin),

@@ -56,7 +56,8 @@ fn published_results_stand_beside_their_baselines() {
             assert_eq!(ours, ["fifo", "lottery", "fair"], "{}", experiment.name);
         }
         assert!(names.len() > 1, "{}", experiment.name);
-        // Neither simulated time nor a device's own has the noise of machines: a repeat is another seed there.
+        // Neither simulated time nor a device's own has the noise of machines: a repeat is another
+        // seed there.
         let program = experiment.base.get("program").and_then(|one| one.as_str());
         let exact = experiment.base.contains_key("cluster")
             || program.is_some_and(|name| name.starts_with("device-"));

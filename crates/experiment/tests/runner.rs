@@ -39,7 +39,8 @@ fn runs_take_turns_and_each_has_its_scenario_and_seed() {
     assert_eq!(of(0), ("fifo".into(), Some(40)));
     assert_eq!(of(1), ("fair".into(), Some(40)));
     assert_eq!(of(4), ("fair".into(), Some(41)));
-    // Rates grow by one a run: fair/together is the fourth and seventh, fair/alone the second and fifth.
+    // Rates grow by one a run: fair/together is the fourth and seventh, fair/alone the second and
+    // fifth.
     let measured = done.judged[0].measured.as_ref().expect("measured");
     assert_eq!(measured.samples, [104.0 / 102.0, 107.0 / 105.0]);
     assert!(done.passed() && done.seed == 40);
@@ -50,7 +51,8 @@ fn runs_take_turns_and_each_has_its_scenario_and_seed() {
     );
 }
 
-/// An admin address of the test's: each question for histograms finds a hundred gets more, ten times slower than those before.
+/// An admin address of the test's: each question for histograms finds a hundred gets more, ten
+/// times slower than those before.
 fn tells_histograms(listener: TcpListener) {
     let latency = Histogram::new();
     let mut each_ns = 100_000;
@@ -146,7 +148,8 @@ fn a_yardstick_may_be_measured_anew_before_every_repeat() {
 #[test]
 fn a_run_that_the_host_disturbed_is_made_again_and_the_least_disturbed_counts() {
     let (player, binary) = (Made::default(), script("serves"));
-    // Asked before and after each run: much is withheld of the first, nothing of the second; and of the third always more.
+    // Asked before and after each run: much is withheld of the first, nothing of the second; and of
+    // the third always more.
     let (ticks, asked) = (RefCell::new(0), RefCell::new(0));
     let withheld = |_: &[usize]| {
         *asked.borrow_mut() += 1;

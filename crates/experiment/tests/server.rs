@@ -25,8 +25,8 @@ const SCRIPTS: [(&str, &str); 6] = [
 const READY: &str =
     "echo 'entremet is ready: clients on 127.0.0.1:4711, admin on http://127.0.0.1:1'";
 
-/// All of them are written before any is started: a file that another test's new process still holds
-/// open for writing cannot be run.
+/// All of them are written before any is started: a file that another test's new process still
+/// holds open for writing cannot be run.
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("folder");
     for (name, lines) in SCRIPTS {

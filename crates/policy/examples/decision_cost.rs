@@ -1,5 +1,6 @@
 //! What one decision costs: nanoseconds for enqueue + next + settle, by discipline and by number of
-//! principals with work and configured. Run with `cargo run --release -p entremet-policy --example decision_cost`.
+//! principals with work and configured. Run with `cargo run --release -p entremet-policy --example
+//! decision_cost`.
 //!
 //! It times itself, which is why it is an example: nothing in the library may ask for the time.
 
@@ -24,7 +25,8 @@ fn dispatch(discipline: Discipline) -> Dispatch<u64, 4> {
     Dispatch::new(options)
 }
 
-/// Nanoseconds a turn in the tenth fastest of many passes: what it costs while nobody else uses the core.
+/// Nanoseconds a turn in the tenth fastest of many passes: what it costs while nobody else uses the
+/// core.
 fn measure(discipline: Discipline, active: u32, configured: u32, backlog: u32) -> f64 {
     let mut dispatch = dispatch(discipline);
     for id in 0..configured {

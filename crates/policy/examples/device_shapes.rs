@@ -1,6 +1,6 @@
-//! Prints what the emulated devices do, in the form in which it was published: rates by size (thesis fig. 6.4),
-//! VOPs a second over sizes and mixes (fig. 6.5 and 6.6), and a hard disk by queue depth.
-//! Run with `cargo run --release -p entremet-policy --example device_shapes`.
+//! Prints what the emulated devices do, in the form in which it was published: rates by size
+//! (thesis fig. 6.4), VOPs a second over sizes and mixes (fig. 6.5 and 6.6), and a hard disk by
+//! queue depth. Run with `cargo run --release -p entremet-policy --example device_shapes`.
 
 use policy::cost::device::{Calibration, CostModel, Curve, Op, Point, Rule};
 use policy::device::{HddParameters, Model, SsdParameters};

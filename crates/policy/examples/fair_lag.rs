@@ -1,7 +1,8 @@
-//! Compares ways to keep weighted fair queues, everybody backlogged, turns of one size: a ring served in
-//! rounds (deficit round robin, Pisces algorithm 4), with whole quanta and with fractions; plain start-time
-//! order; and what `policy::dispatch` does. The table is in docs/decisions/0004-core-owned-dispatch.md.
-//! Run with `cargo run --release -p entremet-policy --example fair_lag`.
+//! Compares ways to keep weighted fair queues, everybody backlogged, turns of one size: a ring
+//! served in rounds (deficit round robin, Pisces algorithm 4), with whole quanta and with
+//! fractions; plain start-time order; and what `policy::dispatch` does. The table is in
+//! docs/decisions/0004-core-owned-dispatch.md. Run with `cargo run --release -p entremet-policy
+//! --example fair_lag`.
 
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Meter, Next};
 use policy::{Cost, PrincipalId};
@@ -80,8 +81,9 @@ fn ours(weights: &[f64]) -> Pick {
     })
 }
 
-/// Fairness over the whole run; how many turns the heaviest and the lightest are behind or ahead of GPS at
-/// most; the longest time between two turns of the heaviest; the longest run of turns of one weight.
+/// Fairness over the whole run; how many turns the heaviest and the lightest are behind or ahead of
+/// GPS at most; the longest time between two turns of the heaviest; the longest run of turns of one
+/// weight.
 fn print(name: &str, weights: &[f64], mut pick: Pick) {
     let sum: f64 = weights.iter().sum();
     let (first, last) = (0, weights.len() - 1);

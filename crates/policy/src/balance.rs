@@ -1,10 +1,11 @@
 //! Which connections should move from a busy core to an idle one.
 //!
-//! Exchanged consumption keeps shares right only as far as a core can give them: a tenant whose connections
-//! all sit on one core cannot have more than that core ([`crate::dispatch`]). So once in a while, far more
-//! seldom than rounds pass, connections move. A move costs cold caches and a hand-over, and load that was
-//! measured a moment ago may be gone, so the step moves few, only what narrows the gap for certain, only
-//! after the gap has stood for a while, and nothing twice in a row.
+//! Exchanged consumption keeps shares right only as far as a core can give them: a tenant whose
+//! connections all sit on one core cannot have more than that core ([`crate::dispatch`]). So once
+//! in a while, far more seldom than rounds pass, connections move. A move costs cold caches and a
+//! hand-over, and load that was measured a moment ago may be gone, so the step moves few, only what
+//! narrows the gap for certain, only after the gap has stood for a while, and nothing twice in a
+//! row.
 
 use crate::cost::Nanos;
 use std::collections::BTreeMap;
@@ -28,8 +29,8 @@ pub struct BalanceOptions {
 
 impl Default for BalanceOptions {
     /// Above 80 % load and a gap of 20 % for 3 intervals, at most 4 moves, until the gap is 5 %; a
-    /// connection rests for 20 intervals. With an interval of 100 ms that follows a shift of load within
-    /// half a second, and moves no connection more often than every 2 s.
+    /// connection rests for 20 intervals. With an interval of 100 ms that follows a shift of load
+    /// within half a second, and moves no connection more often than every 2 s.
     fn default() -> Self {
         BalanceOptions {
             busy_permille: 800,
@@ -47,8 +48,8 @@ impl Default for BalanceOptions {
 pub struct CoreLoad {
     /// Time spent on turns.
     pub busy_ns: Nanos,
-    /// Estimated time that the work queued at the end of the interval will take: it tells two cores apart
-    /// that were both busy all the time.
+    /// Estimated time that the work queued at the end of the interval will take: it tells two cores
+    /// apart that were both busy all the time.
     pub backlog_ns: Nanos,
 }
 
@@ -97,7 +98,8 @@ pub struct Decision {
     pub moves: Vec<Move>,
     /// Why these.
     pub reason: Reason,
-    /// Difference between the busiest and the idlest core before the moves, in thousandths of a core.
+    /// Difference between the busiest and the idlest core before the moves, in thousandths of a
+    /// core.
     pub gap_permille: u64,
 }
 
@@ -129,8 +131,8 @@ impl Balancer {
         self.resting.insert(id, until);
     }
 
-    /// One interval of `interval_ns` (not zero) is over: who should move? Connections on cores that `cores`
-    /// does not list are left alone.
+    /// One interval of `interval_ns` (not zero) is over: who should move? Connections on cores that
+    /// `cores` does not list are left alone.
     pub fn step(
         &mut self,
         interval_ns: Nanos,

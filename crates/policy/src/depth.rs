@@ -1,39 +1,45 @@
 //! How many I/Os to keep outstanding at a device, and how much it is worth at present.
 //!
-//! **Depth.** Too few outstanding and dies or arms idle; too many and they wait in the device, where no policy reaches
-//! them. Cake (4.1) moves its bound up by one and down by half between two latencies set by hand. Here no
-//! latency is set. By Little's law a device with `n` outstanding that does `x` a second takes `n / x`, so what a
-//! deeper queue does is one number, the elasticity of throughput
+//! **Depth.** Too few outstanding and dies or arms idle; too many and they wait in the device,
+//! where no policy reaches them. Cake (4.1) moves its bound up by one and down by half between two
+//! latencies set by hand. Here no latency is set. By Little's law a device with `n` outstanding
+//! that does `x` a second takes `n / x`, so what a deeper queue does is one number, the elasticity
+//! of throughput
 //!
 //! ```text
 //! e = d ln x / d ln n,      and that of latency is 1 - e.
 //! ```
 //!
-//! At e = 1 more depth costs no latency, at e = 0 it brings nothing else. [`Depth`] compares two depths in turns
-//! (low, high, high, low, so that drift cancels) while somebody waits, goes up while `e` is above
-//! [`WORTH`], and down by a part when it is below [`WORTHLESS`].
+//! At e = 1 more depth costs no latency, at e = 0 it brings nothing else. [`Depth`] compares two
+//! depths in turns (low, high, high, low, so that drift cancels) while somebody waits, goes up
+//! while `e` is above [`WORTH`], and down by a part when it is below [`WORTHLESS`].
 //!
-//! A slice says what the device did to within some percent, as I/Os differ, and a trial of few slices to within 0.2 of
-//! elasticity. So a step up is no larger than a step down, and both halves of the trial must be for it: were steps up
-//! larger, chance alone would lead to ever deeper queues.
+//! A slice says what the device did to within some percent, as I/Os differ, and a trial of few
+//! slices to within 0.2 of elasticity. So a step up is no larger than a step down, and both halves
+//! of the trial must be for it: were steps up larger, chance alone would lead to ever deeper
+//! queues.
 //!
-//! **Capacity.** [`Capacity`] follows the VOPs a second that the device does while somebody waits (iocost's vrate and
-//! Gimbal do so by latency; here the depth keeps latency where it should be). The calibrated floor is the start.
+//! **Capacity.** [`Capacity`] follows the VOPs a second that the device does while somebody waits
+//! (iocost's vrate and Gimbal do so by latency; here the depth keeps latency where it should be).
+//! The calibrated floor is the start.
 
 use crate::cost::device::Vop;
 use crate::cost::Nanos;
 
-/// A deeper queue is worth its latency above this elasticity: twice the depth, 11 % more throughput.
+/// A deeper queue is worth its latency above this elasticity: twice the depth, 11 % more
+/// throughput.
 pub const WORTH: f64 = 0.15;
 /// And worthless below this one: twice the depth, 3.5 %.
 pub const WORTHLESS: f64 = 0.05;
-/// The two depths that are compared: noise of 5 % in each slice is then 0.12 in the elasticity of half a trial.
+/// The two depths that are compared: noise of 5 % in each slice is then 0.12 in the elasticity of
+/// half a trial.
 const APART: (u32, u32) = (3, 2);
 /// But at least so many more: an arm with one I/O to choose from chooses no better than without.
 const APART_MIN: u32 = 3;
 /// What a depth loses or gains at a time, 1 / this.
 const STEP: u32 = 8;
-/// Above this elasticity it goes all the way to the higher depth: there is far to go, as after a load of another kind.
+/// Above this elasticity it goes all the way to the higher depth: there is far to go, as after a
+/// load of another kind.
 const FAR: f64 = 2.0 * WORTH;
 /// Slices of half a trial: low, high, high, low.
 const HALF: usize = 4;
@@ -51,7 +57,8 @@ pub struct Slice {
     pub done: Vop,
     /// In this time, nanoseconds.
     pub ns: Nanos,
-    /// Whether I/Os waited for a permit all the time: otherwise the device did what it was asked, not what it can.
+    /// Whether I/Os waited for a permit all the time: otherwise the device did what it was asked,
+    /// not what it can.
     pub limited: bool,
 }
 
@@ -101,8 +108,9 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// Starts at a depth, and never goes below `least`, both 1 to 1023: the depth at which prices and floor were calibrated. With
-    /// fewer outstanding a device does less of some kinds of I/O than they are priced by, though twice the depth brings little.
+    /// Starts at a depth, and never goes below `least`, both 1 to 1023: the depth at which prices
+    /// and floor were calibrated. With fewer outstanding a device does less of some kinds of I/O
+    /// than they are priced by, though twice the depth brings little.
     #[must_use]
     pub fn new(start: u32, least: u32) -> Depth {
         let least = least.clamp(1, DEPTH_MAX);
@@ -250,7 +258,8 @@ impl Capacity {
         }
     }
 
-    /// A slice has ended. One in which the device was not busy can show that it does more, never that it does less.
+    /// A slice has ended. One in which the device was not busy can show that it does more, never
+    /// that it does less.
     pub fn step(&mut self, slice: &Slice) {
         let seen = slice.per_s();
         if slice.limited || seen > self.per_s {
@@ -264,8 +273,8 @@ impl Capacity {
         self.per_s
     }
 
-    /// By how much it does less than the floor, VOPs a second: what was promised on the floor cannot all be kept,
-    /// which must be reported.
+    /// By how much it does less than the floor, VOPs a second: what was promised on the floor
+    /// cannot all be kept, which must be reported.
     #[must_use]
     pub fn missing_per_s(&self) -> Option<f64> {
         Some(self.floor_per_s - self.per_s).filter(|missing| *missing > 0.0)

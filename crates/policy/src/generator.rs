@@ -1,8 +1,9 @@
 //! Reproducible randomness: the seed comes from the caller.
 //!
-//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014, fig. 17): small, fast and the
-//! same everywhere. Everything that draws numbers uses it, but for two: what measures disks has a generator that its published
-//! figures rest on (`device::Dice`), and what makes loads has one with independent streams (`workload::rng`).
+//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014,
+//! fig. 17): small, fast and the same everywhere. Everything that draws numbers uses it, but for
+//! two: what measures disks has a generator that its published figures rest on (`device::Dice`),
+//! and what makes loads has one with independent streams (`workload::rng`).
 
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -33,8 +34,8 @@ impl Generator {
         drawn
     }
 
-    /// A number below `end` (not zero), biased by at most `end / 2^64`: by less than 10^-4 for the largest sum of tickets
-    /// there can be.
+    /// A number below `end` (not zero), biased by at most `end / 2^64`: by less than 10^-4 for the
+    /// largest sum of tickets there can be.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }

@@ -1,9 +1,9 @@
 //! An indexed heap: the smallest key first, and any member's key can be changed or taken out.
 //!
-//! Members are dense numbers. Keys lie in an array of their own, four children next to each other and
-//! padded, so that the least of them is found without a branch that nobody can predict; that is most of
-//! what a decision costs. Equal keys come in an order that depends on what was done before, and on nothing
-//! else, so decisions are reproducible.
+//! Members are dense numbers. Keys lie in an array of their own, four children next to each other
+//! and padded, so that the least of them is found without a branch that nobody can predict; that is
+//! most of what a decision costs. Equal keys come in an order that depends on what was done before,
+//! and on nothing else, so decisions are reproducible.
 
 const ARITY: usize = 4;
 const ABSENT: u32 = u32::MAX;

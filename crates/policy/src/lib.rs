@@ -1,10 +1,10 @@
 //! Every decision of Entremet, as plain code.
 //!
-//! There is no I/O here, no thread, no lock, no clock, no global randomness, no log and no map with an
-//! order that differs from run to run. Time comes in as an argument ([`Nanos`]), randomness as a seed.
-//! A question is answered with *this one*, *ask again at t* or *nothing* ([`dispatch::Next`]); nothing
-//! ever sleeps. So the same code serves the server and a simulator, and a bug seen in production is
-//! replayed from its seed.
+//! There is no I/O here, no thread, no lock, no clock, no global randomness, no log and no map with
+//! an order that differs from run to run. Time comes in as an argument ([`Nanos`]), randomness as a
+//! seed. A question is answered with *this one*, *ask again at t* or *nothing*
+//! ([`dispatch::Next`]); nothing ever sleeps. So the same code serves the server and a simulator,
+//! and a bug seen in production is replayed from its seed.
 //!
 //! The map:
 //!
@@ -18,7 +18,8 @@
 //! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels;
 //! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
-//! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised requests into VOPs;
+//! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised
+//!   requests into VOPs;
 //! * [`device`] emulates a hard disk or an SSD: it says when an I/O would be done;
 //! * [`login`] says whose password is checked next;
 //! * [`seats`] says who may hold a connection;
@@ -30,8 +31,8 @@
 //! * [`words`] has the names that people write for choices;
 //! * [`generator`] draws reproducible numbers.
 //!
-//! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core owns its
-//! dispatch, in docs/decisions/0004-core-owned-dispatch.md.
+//! The mathematics, with the names used here, is in docs/mechanisms/fair-queue.md; why each core
+//! owns its dispatch, in docs/decisions/0004-core-owned-dispatch.md.
 
 pub mod balance;
 pub mod cost;

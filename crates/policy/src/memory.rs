@@ -1,17 +1,20 @@
-//! Who has how much of a memory that tenants share: the object cache, the block cache, the write buffers.
+//! Who has how much of a memory that tenants share: the object cache, the block cache, the write
+//! buffers.
 //!
-//! Each tenant has an **allotment**, what it is entitled to ([`Allotments`]). What it is **granted** may be less, while
-//! it needs less, or more, while others leave some. Once in a while [`lend`] is told what each needs and says what
-//! each is granted from then on: everybody what it needs up to its allotment, and what is left by weight to those
-//! who need more (weighted max-min). So a tenant is back at its allotment one step after it needs it, whatever was
-//! borrowed meanwhile; how long that takes in seconds is the interval of the steps.
+//! Each tenant has an **allotment**, what it is entitled to ([`Allotments`]). What it is
+//! **granted** may be less, while it needs less, or more, while others leave some. Once in a while
+//! [`lend`] is told what each needs and says what each is granted from then on: everybody what it
+//! needs up to its allotment, and what is left by weight to those who need more (weighted max-min).
+//! So a tenant is back at its allotment one step after it needs it, whatever was borrowed
+//! meanwhile; how long that takes in seconds is the interval of the steps.
 //!
-//! Memory only moves when somebody needs more than it was granted. A tenant that needs little keeps its headroom
-//! until then, and what lies in a cache is not thrown away for nobody.
+//! Memory only moves when somebody needs more than it was granted. A tenant that needs little keeps
+//! its headroom until then, and what lies in a cache is not thrown away for nobody.
 //!
-//! A tenant keeps what it holds within its allotment for as long as it has a database open, asked for or not: what
-//! one tenant reads can never empty another's cache. Delta Fair Sharing bounds the time to regain a share; here the
-//! share of whoever is present is not lent at all, so only the fill of what was given up takes time.
+//! A tenant keeps what it holds within its allotment for as long as it has a database open, asked
+//! for or not: what one tenant reads can never empty another's cache. Delta Fair Sharing bounds the
+//! time to regain a share; here the share of whoever is present is not lent at all, so only the
+//! fill of what was given up takes time.
 
 /// A need without end.
 pub const ALL_IT_GETS: u64 = u64::MAX;
@@ -19,7 +22,8 @@ pub const ALL_IT_GETS: u64 = u64::MAX;
 /// Headroom of a cache that is not full: an eighth of what it holds, at least this many bytes.
 const HEADROOM_BYTES: u64 = 1 << 20;
 const HEADROOM_PART: u64 = 8;
-/// A cache is full with less than this part free. A block that does not fit evicts another long before the last byte.
+/// A cache is full with less than this part free. A block that does not fit evicts another long
+/// before the last byte.
 const FULL_PART: u64 = 16;
 
 /// How a memory is allotted: fixed amounts first, and by weight what these leave.
@@ -76,9 +80,10 @@ pub struct CacheUse {
 }
 
 impl CacheUse {
-    /// The bytes that the cache needs. All it gets, if it is full or lost something, and was not enough; else what it
-    /// holds and some headroom, but nothing beyond its allotment if nobody asked: what nobody asks for is not worth borrowed memory.
-    /// (Without headroom those parts of a cache that hold more than others would have to throw blocks away.)
+    /// The bytes that the cache needs. All it gets, if it is full or lost something, and was not
+    /// enough; else what it holds and some headroom, but nothing beyond its allotment if nobody
+    /// asked: what nobody asks for is not worth borrowed memory. (Without headroom those parts of a
+    /// cache that hold more than others would have to throw blocks away.)
     #[must_use]
     pub fn need(&self, allotment: u64, granted: u64) -> u64 {
         let full = self.lost > 0 || self.used.saturating_add(granted / FULL_PART) >= granted;
@@ -91,8 +96,9 @@ impl CacheUse {
     }
 }
 
-/// The bytes that write buffers need: `enough` if the tenant wrote since the last step, as they fill up whatever their
-/// size, and more than `enough` serves nothing; else what is in them until it is flushed.
+/// The bytes that write buffers need: `enough` if the tenant wrote since the last step, as they
+/// fill up whatever their size, and more than `enough` serves nothing; else what is in them until
+/// it is flushed.
 #[must_use]
 pub fn buffers_need(used: u64, wrote: bool, enough: u64) -> u64 {
     if wrote {
@@ -130,7 +136,8 @@ pub enum Reason {
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lent {
-    /// What each is granted from now on, in the order of the claims, bytes. They never come to more than the budget.
+    /// What each is granted from now on, in the order of the claims, bytes. They never come to more
+    /// than the budget.
     pub grants: Vec<u64>,
     /// Why.
     pub reason: Reason,
@@ -174,8 +181,8 @@ pub fn lend(budget: u64, claims: &[Claim]) -> Lent {
     }
 }
 
-/// Weighted max-min of `left` bytes among those who need more than they have: whoever needs least for its weight is served
-/// first, and what it leaves of its part the others have more.
+/// Weighted max-min of `left` bytes among those who need more than they have: whoever needs least
+/// for its weight is served first, and what it leaves of its part the others have more.
 fn fill(mut left: u64, claims: &[Claim], grants: &mut [u64]) {
     let mut wanting: Vec<(f64, usize)> = claims
         .iter()

@@ -1,11 +1,12 @@
 //! Permits: how much may be outstanding below a stage, and which of it is kept free for whom.
 //!
-//! A principal's reserved permits are its alone, even while it has no use for them: that is what keeps the
-//! front end's latency low at low load (Cake 6.1, fig. 8). The others are shared by everybody. A
-//! principal uses its reserved ones first.
+//! A principal's reserved permits are its alone, even while it has no use for them: that is what
+//! keeps the front end's latency low at low load (Cake 6.1, fig. 8). The others are shared by
+//! everybody. A principal uses its reserved ones first.
 //!
-//! Beyond all these some may be extra: only for a principal that has had less than its share. What others have outstanding
-//! then holds up nobody who is within his share, and there is little of it: whoever uses more is not within his share for long.
+//! Beyond all these some may be extra: only for a principal that has had less than its share. What
+//! others have outstanding then holds up nobody who is within his share, and there is little of it:
+//! whoever uses more is not within his share for long.
 
 /// The permits of one dispatch. All numbers count units of outstanding work.
 #[derive(Clone, Debug)]

@@ -1,7 +1,9 @@
-//! What a request costs a device, all of it: its own I/O, and what it makes the storage engine do later (thesis 6.3.1).
+//! What a request costs a device, all of it: its own I/O, and what it makes the storage engine do
+//! later (thesis 6.3.1).
 //!
-//! In each interval, and for each tenant, the I/O of its requests and of the engine's internal operations is counted in
-//! VOPs, beside the requests and the bytes they wrote. With `u` VOPs and `s` normalised (1 KiB) requests,
+//! In each interval, and for each tenant, the I/O of its requests and of the engine's internal
+//! operations is counted in VOPs, beside the requests and the bytes they wrote. With `u` VOPs and
+//! `s` normalised (1 KiB) requests,
 //!
 //! ```text
 //! q_a       = average(u_a / s_a)                      direct, request a
@@ -9,30 +11,34 @@
 //! profile_a = q_a + sum over i of q_(a,i)
 //! ```
 //!
-//! where `e_a` is what one normalised request of `a` writes. The thesis counts operations and how often requests
-//! trigger them; that number cancels out of its `q_i e_(a,i) / s_a`, and what is left is the cost over everything written
-//! since the last trigger. So an operation is not an event here but a run of intervals with I/O of its
-//! kind, and its cost goes to all that was written since the run before ended.
+//! where `e_a` is what one normalised request of `a` writes. The thesis counts operations and how
+//! often requests trigger them; that number cancels out of its `q_i e_(a,i) / s_a`, and what is
+//! left is the cost over everything written since the last trigger. So an operation is not an event
+//! here but a run of intervals with I/O of its kind, and its cost goes to all that was written
+//! since the run before ended.
 //!
-//! Averages are of sums, both fading alike: an interval in which little was done says little. Those of requests fade
-//! with time. Those of operations fade with what is written, because their cost comes later than the writes.
+//! Averages are of sums, both fading alike: an interval in which little was done says little. Those
+//! of requests fade with time. Those of operations fade with what is written, because their cost
+//! comes later than the writes.
 
 use crate::cost::device::{CostModel, Op, Vop};
 
 /// Bytes of a normalised request.
 pub const UNIT_BYTES: f64 = 1024.0;
-/// What a request or a reply carries besides its value: a key, and the protocol. A value of 1 KiB is to be one unit, not
-/// 1.06; where it carries less, a unit is taken to cost a little more than it does.
+/// What a request or a reply carries besides its value: a key, and the protocol. A value of 1 KiB
+/// is to be one unit, not 1.06; where it carries less, a unit is taken to cost a little more than
+/// it does.
 const BESIDE_BYTES: u64 = 64;
 /// What an interval weighs in an average: at one a second, 92 % of a change is followed within 5 s.
 const ALPHA: f64 = 0.4;
-/// A run that lasts longer is taken in pieces, as long as the tenant goes on writing: one that writes without pause is
-/// compacted without pause, and is not to wait for the end of that.
+/// A run that lasts longer is taken in pieces, as long as the tenant goes on writing: one that
+/// writes without pause is compacted without pause, and is not to wait for the end of that.
 const RUN_MAX: u32 = 3;
-/// What an operation's price remembers: so many intervals of writing at the tenant's pace. Older bytes and their cost fade
-/// as *further bytes are written*, not as time passes. It is also what a price can be off by: where writes stop while the
-/// engine is `late` intervals behind, what is done late is divided by no less than this many, so the price is at most
-/// `1 + late / KEPT` times what it was. Engines hold writers back long before they are 20 s behind.
+/// What an operation's price remembers: so many intervals of writing at the tenant's pace. Older
+/// bytes and their cost fade as *further bytes are written*, not as time passes. It is also what a
+/// price can be off by: where writes stop while the engine is `late` intervals behind, what is done
+/// late is divided by no less than this many, so the price is at most `1 + late / KEPT` times what
+/// it was. Engines hold writers back long before they are 20 s behind.
 const KEPT: f64 = 20.0;
 /// What is left of a tenant's pace after an interval in which it wrote nothing: half after 44.
 const PACE_LEFT: f64 = 1.0 - 1.0 / 64.0;
@@ -70,7 +76,8 @@ impl Request {
     }
 }
 
-/// What the engine does later on behalf of requests, in the order of arrays of [`INTERNALS`] elements.
+/// What the engine does later on behalf of requests, in the order of arrays of [`INTERNALS`]
+/// elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Internal {
     /// A memtable becomes a file.
@@ -148,7 +155,8 @@ impl RequestCost {
 struct Ratio {
     over: f64,
     under: f64,
-    /// Cost that nothing was counted beside: what is counted when it ends may have cost something before.
+    /// Cost that nothing was counted beside: what is counted when it ends may have cost something
+    /// before.
     early: f64,
 }
 
@@ -207,9 +215,10 @@ impl Caused {
 
 /// What an internal operation costs for each KiB written.
 ///
-/// Thesis 6.3.1: the cost is divided by all "executed since the last trigger", and "partial resource consumption for
-/// ongoing operations" counts. So the KiB since the last run ended stand under the cost of the whole run, however long it
-/// outlives the writes; while it lasts the estimate is made anew from all of it.
+/// Thesis 6.3.1: the cost is divided by all "executed since the last trigger", and "partial
+/// resource consumption for ongoing operations" counts. So the KiB since the last run ended stand
+/// under the cost of the whole run, however long it outlives the writes; while it lasts the
+/// estimate is made anew from all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Operation {
     /// Up to the end of the last run, or of the last piece of this one.
@@ -233,7 +242,8 @@ impl Operation {
             self.beside += written;
         }
         let ended = self.run > 0 && cost == 0.0;
-        // A piece ends only beside writes of about the usual pace: what is worked off after a burst belongs to the burst.
+        // A piece ends only beside writes of about the usual pace: what is worked off after a burst
+        // belongs to the burst.
         let piece = self.run >= RUN_MAX && self.beside >= self.pace * f64::from(RUN_MAX) / 2.0;
         if ended || piece {
             *self = Operation {
@@ -248,8 +258,9 @@ impl Operation {
         self.finished.followed_by(&self.since, KEPT * self.pace)
     }
 
-    /// A run under way counts with what it has used so far, where that is more. One that has only begun does not, unless
-    /// it is the first: most end in the interval in which they begin, and what is written in the rest of it is theirs too.
+    /// A run under way counts with what it has used so far, where that is more. One that has only
+    /// begun does not, unless it is the first: most end in the interval in which they begin, and
+    /// what is written in the rest of it is theirs too.
     fn price(&self) -> f64 {
         let begun = u32::from(self.finished.written > 0.0);
         let finished = self.finished.price();
@@ -315,8 +326,9 @@ impl Profile {
         (total > 0.0).then(|| later / total)
     }
 
-    /// What it would cost if it were one I/O of the size of its object: the price without a profile (thesis 7.4.1). Before
-    /// the first of its kind that is a KiB, the dearest there is for each KiB.
+    /// What it would cost if it were one I/O of the size of its object: the price without a profile
+    /// (thesis 7.4.1). Before the first of its kind that is a KiB, the dearest there is for each
+    /// KiB.
     #[must_use]
     pub fn object_cost(&self, request: Request, costs: &CostModel) -> RequestCost {
         let bytes = self.size[request as usize].get().unwrap_or(UNIT_BYTES);

@@ -1,9 +1,9 @@
 //! What a tenant was promised and is held to, and what that comes to at each stage.
 //!
-//! A server makes promises of its configuration, the simulator of a scenario; both take from here what each of their
-//! stages is told. Rates are counted once, where requests come in. Permits are kept free where threads wait for a disk.
-//! A device keeps none free, because its permits are few; it shares by weight, and what was reserved of requests is
-//! priced for it ([`crate::provision`]).
+//! A server makes promises of its configuration, the simulator of a scenario; both take from here
+//! what each of their stages is told. Rates are counted once, where requests come in. Permits are
+//! kept free where threads wait for a disk. A device keeps none free, because its permits are few;
+//! it shares by weight, and what was reserved of requests is priced for it ([`crate::provision`]).
 
 use crate::dispatch::{Allocation, Limit};
 use crate::provision::Reservation;
@@ -63,8 +63,8 @@ impl Promise {
         self.reserved_per_s.iter().sum()
     }
 
-    /// At the stage where requests come in, the same on every core: rates count what other cores serve too. A turn there
-    /// ends before the next begins, so there is no permit to keep free.
+    /// At the stage where requests come in, the same on every core: rates count what other cores
+    /// serve too. A turn there ends before the next begins, so there is no permit to keep free.
     #[must_use]
     pub fn at_requests(&self) -> Allocation {
         let reserved = self.requests_per_s();
@@ -77,8 +77,9 @@ impl Promise {
         }
     }
 
-    /// At the handlers of one of `cores` cores, counted from `seat`: 0 for the one that gets the first of the reserved
-    /// permits. Over all cores they come to exactly their number. Rates were counted where requests came in.
+    /// At the handlers of one of `cores` cores, counted from `seat`: 0 for the one that gets the
+    /// first of the reserved permits. Over all cores they come to exactly their number. Rates were
+    /// counted where requests came in.
     #[must_use]
     pub fn at_handlers(&self, seat: u32, cores: u32) -> Allocation {
         let (each, over) = (self.reserved_permits / cores, self.reserved_permits % cores);
@@ -88,8 +89,8 @@ impl Promise {
         }
     }
 
-    /// At one of several nodes that keep a promise together: this weight there, and this part of the rates, 0 to 1.
-    /// Permits are kept free at every node.
+    /// At one of several nodes that keep a promise together: this weight there, and this part of
+    /// the rates, 0 to 1. Permits are kept free at every node.
     #[must_use]
     pub fn part(&self, weight: f64, part: f64) -> Self {
         let of = |per_s: Option<f64>| per_s.map(|per_s| per_s * part);

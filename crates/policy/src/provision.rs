@@ -1,25 +1,30 @@
 //! Reservations of requests turned into allocations of a device (thesis 6.3.1, its end, and 6.3.2).
 //!
-//! A tenant that was promised `v_a` normalised requests a second needs `v_a profile_a` VOPs a second. All together must fit
-//! what the device does at present, as far as is known (`depth::Capacity`); if they do not, each is scaled
-//! down by the same factor, and that is reported. The thesis holds them under the floor, what the device does under the worst of
-//! mixes, and leaves half of it to nobody; that is where the estimate begins here, and what a new reservation must fit under.
+//! A tenant that was promised `v_a` normalised requests a second needs `v_a profile_a` VOPs a
+//! second. All together must fit what the device does at present, as far as is known
+//! (`depth::Capacity`); if they do not, each is scaled down by the same factor, and that is
+//! reported. The thesis holds them under the floor, what the device does under the worst of mixes,
+//! and leaves half of it to nobody; that is where the estimate begins here, and what a new
+//! reservation must fit under.
 //!
-//! An allocation has two parts, because the I/O has: what requests do themselves, and what the engine does for them later.
-//! Were the second not reserved too, flushes and compactions would fall behind the puts that were.
+//! An allocation has two parts, because the I/O has: what requests do themselves, and what the
+//! engine does for them later. Were the second not reserved too, flushes and compactions would fall
+//! behind the puts that were.
 
 use crate::cost::device::CostModel;
 use crate::profile::{Interval, Profile, Request, RequestCost, REQUESTS};
 use std::collections::BTreeMap;
 
-/// What is allocated of what is needed, where the device allows it: a price is an average, and half of the time requests
-/// cost more. Who does not need it does not use it: a reservation is used up by all that is done.
+/// What is allocated of what is needed, where the device allows it: a price is an average, and half
+/// of the time requests cost more. Who does not need it does not use it: a reservation is used up
+/// by all that is done.
 const HEADROOM: f64 = 1.1;
-/// Overbooking is reported when it has lasted for so many intervals: the first requests of a tenant are priced before its
-/// profile is known.
+/// Overbooking is reported when it has lasted for so many intervals: the first requests of a tenant
+/// are priced before its profile is known.
 const LASTS: u32 = 3;
 
-/// Normalised requests a second that a tenant was promised, in the order of [`Request::ALL`]. 0: none.
+/// Normalised requests a second that a tenant was promised, in the order of [`Request::ALL`]. 0:
+/// none.
 pub type Reservation = [f64; REQUESTS];
 
 /// What requests are taken to cost.
@@ -79,7 +84,8 @@ pub struct Provision {
     pub wanted_per_s: f64,
     /// What each gets of what it needs, above 0, at most 1.
     pub scale: f64,
-    /// By how much the reservations exceed what there is, VOPs a second; 0 if they fit, or only just do not.
+    /// By how much the reservations exceed what there is, VOPs a second; 0 if they fit, or only
+    /// just do not.
     pub overbooked_per_s: f64,
 }
 
@@ -129,7 +135,8 @@ impl Provisioner {
         }
     }
 
-    /// VOPs a second that all reservations would need if this tenant (`None`: a new one) had this reservation.
+    /// VOPs a second that all reservations would need if this tenant (`None`: a new one) had this
+    /// reservation.
     #[must_use]
     pub fn would_want_per_s(&self, tenant: Option<u32>, reservation: Reservation) -> f64 {
         let others = self.tenants.iter().filter(|(at, _)| Some(**at) != tenant);
@@ -145,7 +152,8 @@ impl Provisioner {
         others + self.priced(&profile, reservation).wanted.total()
     }
 
-    /// Ends an interval: what everybody gets in the next, of `available_per_s` VOPs a second, above 0.
+    /// Ends an interval: what everybody gets in the next, of `available_per_s` VOPs a second (more
+    /// than 0).
     pub fn provision(&mut self, available_per_s: f64) -> Provision {
         let priced =
             |(at, tenant): (&u32, &Tenant)| (*at, self.priced(&tenant.profile, tenant.reservation));

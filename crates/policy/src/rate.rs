@@ -1,23 +1,28 @@
-//! Rates as tags: the point in time up to which consumption is paid for (mClock, OSDI 2010, table 1).
+//! Rates as tags: the point in time up to which consumption is paid for (mClock, OSDI 2010, table
+//! 1).
 //!
-//! A tag moves forward by `1 / rate` for each unit consumed. Three tags use it, each in its own way:
+//! A tag moves forward by `1 / rate` for each unit consumed. Three tags use it, each in its own
+//! way:
 //!
-//! * limit: nothing is served while the tag lies ahead of now; an idle principal saves up one burst;
+//! * limit: nothing is served while the tag lies ahead of now; an idle principal saves up one
+//!   burst;
 //! * contract: while the tag lies ahead of now the principal is best effort;
 //! * reservation: while the tag lies behind now the principal goes first.
 //!
-//! As in dmClock, consumption on other cores moves the tags too (its rho and delta), so each core can hold
-//! the full rates. Departures from mClock: tags belong to principals instead of requests, because a turn's
-//! requests are counted only after it was served; the difference is settled afterwards; and a
-//! reservation tag moves with *all* service but never further than one turn ahead of now, which gives
-//! `max(reservation, share)` where mClock's rule (served by weight: tag unmoved) gives their sum.
+//! As in dmClock, consumption on other cores moves the tags too (its rho and delta), so each core
+//! can hold the full rates. Departures from mClock: tags belong to principals instead of requests,
+//! because a turn's requests are counted only after it was served; the difference is settled
+//! afterwards; and a reservation tag moves with *all* service but never further than one turn ahead
+//! of now, which gives `max(reservation, share)` where mClock's rule (served by weight: tag
+//! unmoved) gives their sum.
 
 use crate::cost::Nanos;
 
-/// Fraction bits of a tag: a byte at 10 GB/s takes 0.1 ns, and thousands of such fractions a turn add up.
+/// Fraction bits of a tag: a byte at 10 GB/s takes 0.1 ns, and thousands of such fractions a turn
+/// add up.
 const FRACTION: u32 = 20;
-/// Rates are clamped to this range, in units per second: one in 11 days to a thousand billion, which is a million VOPs in
-/// millionths.
+/// Rates are clamped to this range, in units per second: one in 11 days to a thousand billion,
+/// which is a million VOPs in millionths.
 const PER_S_MIN: f64 = 1e-6;
 const PER_S_MAX: f64 = 1e12;
 

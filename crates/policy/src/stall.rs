@@ -1,25 +1,28 @@
 //! How long a tenant's writes pause so that its database never stalls them.
 //!
-//! RocksDB delays writers when level 0 has too many files, when compaction is too far behind or when too many memtables
-//! wait for their flush, and then it does so hard: nothing is written for whole seconds. Those triggers are known, and so
-//! is how near a database is to each. From [`PAUSED_FROM`] of the way on, who wrote for `t` pauses so long that it writes
-//! for no more than
+//! RocksDB delays writers when level 0 has too many files, when compaction is too far behind or
+//! when too many memtables wait for their flush, and then it does so hard: nothing is written for
+//! whole seconds. Those triggers are known, and so is how near a database is to each. From
+//! [`PAUSED_FROM`] of the way on, who wrote for `t` pauses so long that it writes for no more than
 //!
 //! ```text
 //! (1 - u)^4      u = (pressure - 1/2) / (1/2)
 //! ```
 //!
-//! of the time: all of it at first, smoothly less towards the brink. The power is the least that holds a writer a hundred
-//! times as fast as its flushes under the brink (`tests/stall.rs`): they take eight memtables at once. There is no estimate of how fast the debt is worked
-//! off, which is lumpy (a compaction takes many files at once) and of which no smoothing is both quick and calm: the
-//! pressure settles where as much is written as is worked off. Cockroach's admission control, which paces by such an
-//! estimate, has one number for a node; here each database has its own debt, and so has each tenant.
+//! of the time: all of it at first, smoothly less towards the brink. The power is the least that
+//! holds a writer a hundred times as fast as its flushes under the brink (`tests/stall.rs`): they
+//! take eight memtables at once. There is no estimate of how fast the debt is worked off, which is
+//! lumpy (a compaction takes many files at once) and of which no smoothing is both quick and calm:
+//! the pressure settles where as much is written as is worked off. Cockroach's admission control,
+//! which paces by such an estimate, has one number for a node; here each database has its own debt,
+//! and so has each tenant.
 
 use crate::cost::Nanos;
 
 /// Writes pause from this part of the way to the brink on.
 pub const PAUSED_FROM: f64 = 0.5;
-/// Beyond this part of the rest nothing gets worse: a tenant keeps a ten-thousandth of its time, and RocksDB does what is left.
+/// Beyond this part of the rest nothing gets worse: a tenant keeps a ten-thousandth of its time,
+/// and RocksDB does what is left.
 const RAMP_END: f64 = 0.9;
 /// A pause is no longer than this: by then the debt may be another.
 pub const PAUSE_MAX_NS: Nanos = 1_000_000_000;
@@ -84,9 +87,9 @@ impl Pressure {
     }
 }
 
-/// The longest pause after a write of so many bytes, so long after it was due, that leaves a writer what it was promised, bytes per
-/// second; 0: nothing.
-/// Flushing and compacting that much was promised with it, so that a debt may grow while a compaction lasts and not beyond.
+/// The longest pause after a write of so many bytes, so long after it was due, that leaves a writer
+/// what it was promised, bytes per second; 0: nothing. Flushing and compacting that much was
+/// promised with it, so that a debt may grow while a compaction lasts and not beyond.
 #[must_use]
 pub fn promised_pause_ns(since_due_ns: Nanos, bytes: u64, promised_per_s: u64) -> Nanos {
     let due_ns = u128::from(bytes) * 1_000_000_000;

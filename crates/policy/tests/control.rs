@@ -25,7 +25,8 @@ fn tenant(weight: f64, wants_more: bool) -> TenantSeen {
     }
 }
 
-/// Partitions of each tenant, all in the order of the nodes, and rates that fall by the partition's number.
+/// Partitions of each tenant, all in the order of the nodes, and rates that fall by the partition's
+/// number.
 fn skewed(tenants: u32, each: u32, nodes: u32) -> (Vec<Partition<1>>, Vec<Asked<1>>) {
     let numbers = (0..tenants).flat_map(|tenant| (0..each).map(move |number| (tenant, number)));
     numbers
@@ -88,7 +89,8 @@ fn equal_tenants_get_shares_where_their_demand_is() {
             };
             let whole: f64 = (0..4).map(rate).sum();
             let of = decided.shares.iter().filter(|local| local.tenant == tenant);
-            // What it can have of its whole is bounded by the node where share over demand is least.
+            // What it can have of its whole is bounded by the node where share over demand is
+            // least.
             let bounds = of.map(|local| local.share / (rate(local.node) / whole).max(1e-9));
             bounds.fold(f64::MAX, f64::min)
         })
@@ -155,7 +157,8 @@ fn what_a_tenant_lags_outlives_a_move() {
     assert!(planned && ratio > 1.05, "{planned} {ratio}");
 }
 
-/// Partitions of two replicas on two nodes, primaries on the first; `writes`: the part of the requests that write.
+/// Partitions of two replicas on two nodes, primaries on the first; `writes`: the part of the
+/// requests that write.
 fn replicated(count: u32, writes: f64) -> (Vec<Partition<1>>, Vec<Asked<1>>) {
     let one = |_| {
         let partition = Partition::new([0], 2, vec![0, 1]);
@@ -171,7 +174,8 @@ fn replicated(count: u32, writes: f64) -> (Vec<Partition<1>>, Vec<Asked<1>>) {
 
 #[test]
 fn writes_count_where_they_go() {
-    // Only primaries are written: node 0 does all the work of eight partitions, and half of them could be led by node 1.
+    // Only primaries are written: node 0 does all the work of eight partitions, and half of them
+    // could be led by node 1.
     let nodes = nodes(2);
     for (writes, led) in [(1.0, 4), (0.5, 4), (0.0, 0)] {
         let (mut partitions, rates) = replicated(8, writes);
@@ -211,8 +215,9 @@ fn writes_count_where_they_go() {
 
 #[test]
 fn a_replica_that_moves_keeps_its_part() {
-    // Four partitions of two nodes, one of which is half as large: it hands one over to a third node. If it is not the
-    // primary that moves, the primary stays; if it is, it is the primary where it goes.
+    // Four partitions of two nodes, one of which is half as large: it hands one over to a third
+    // node. If it is not the primary that moves, the primary stays; if it is, it is the primary
+    // where it goes.
     for (small, moved) in [(0, [1, 2]), (1, [2, 0])] {
         let mut nodes = nodes(3);
         nodes[small].capacity = [CAPACITY / 2];
@@ -231,7 +236,8 @@ fn a_replica_that_moves_keeps_its_part() {
 }
 
 proptest! {
-    /// Whoever wants more gets its part of what the others leave, on nodes that are never given twice.
+    /// Whoever wants more gets its part of what the others leave, on nodes that are never given
+    /// twice.
     #[test]
     fn shares_add_up(
         weights in prop::collection::vec((0.1f64..10.0, any::<bool>()), 2..8),

@@ -74,7 +74,8 @@ impl<'a> Backlogged<'a> {
     }
 }
 
-/// Lets the controller work for `slices`; returns the depth and (rate, latency) there and with 256 outstanding.
+/// Lets the controller work for `slices`; returns the depth and (rate, latency) there and with 256
+/// outstanding.
 fn found(model: &Model, start: u32, slice: Nanos, slices: u32) -> (u32, [f64; 2], [f64; 2]) {
     let io = |dice: &mut Dice| dice.io(Op::Read, 4 << 10, 64 << 30);
     let mut dice = Dice::new(5);
@@ -167,8 +168,8 @@ fn a_trial_says_why() {
     }
 }
 
-/// The permits over time on a device that does as much at any depth of `enough` and more, and in each slice up to a fifth more or less
-/// than that by chance.
+/// The permits over time on a device that does as much at any depth of `enough` and more, and in
+/// each slice up to a fifth more or less than that by chance.
 fn in_noise(start: u32, enough: f64, slices: usize) -> Vec<u32> {
     let (mut depth, mut dice) = (Depth::new(start, 1), Dice::new(7));
     let one = |_| {

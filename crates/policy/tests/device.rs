@@ -1,5 +1,6 @@
-//! The emulated devices against what was published of real ones: data sheets, and the shapes of the thesis's
-//! figures 6.4 to 6.6. `cargo run --release -p entremet-policy --example device_shapes` prints them whole.
+//! The emulated devices against what was published of real ones: data sheets, and the shapes of the
+//! thesis's figures 6.4 to 6.6. `cargo run --release -p entremet-policy --example device_shapes`
+//! prints them whole.
 
 #[path = "common/closed.rs"]
 mod closed;
@@ -46,12 +47,14 @@ fn sequential(model: &Model, op: Op, from: u64, bytes: u64, ios: u64) -> Done {
 
 #[test]
 fn a_random_read_takes_seek_rotation_and_transfer() {
-    // Data sheet: 8.5 ms to seek, 4.17 ms for half a turn; 0.1 ms for the command, 4 KiB pass in 0.04 ms.
+    // Data sheet: 8.5 ms to seek, 4.17 ms for half a turn; 0.1 ms for the command, 4 KiB pass in
+    // 0.04 ms.
     let read = random(&hdd(), 1, Op::Read, 4 * KIB, TB, 6_000);
     near(read.mean_ns(), (8.5 + 4.17 + 0.1 + 0.04) * MS, 0.02);
     let write = random(&hdd(), 1, Op::Write, 4 * KIB, TB, 6_000);
     near(write.mean_ns(), (9.5 + 4.17 + 0.1 + 0.04) * MS, 0.02);
-    // Half of a turn is the same wherever the head is, a seek within a hundredth of the disk is not.
+    // Half of a turn is the same wherever the head is, a seek within a hundredth of the disk is
+    // not.
     let short = random(&hdd(), 1, Op::Read, 4 * KIB, TB / 100, 6_000);
     assert!(
         short.mean_ns() < 8.0 * MS && short.mean_ns() > 4.17 * MS,
@@ -134,7 +137,8 @@ fn an_ssd_has_the_rates_and_knees_of_figure_6_4() {
     let of_most = |curve: &Curve, power| bandwidth(curve, power) / bandwidth(curve, 8);
     assert!(of_most(&read, 6) > 0.9 && of_most(&read, 4) < 0.8);
     assert!(of_most(&write, 5) > 0.85 && of_most(&write, 3) < 0.8);
-    // "IOP throughput decreases sub-linearly until" then: twice the size, more than half of the I/Os.
+    // "IOP throughput decreases sub-linearly until" then: twice the size, more than half of the
+    // I/Os.
     for (curve, knee) in [(&read, 5), (&write, 4)] {
         for pair in curve.points()[..=knee].windows(2) {
             assert!(pair[1].per_s > 0.55 * pair[0].per_s, "{pair:?}");
@@ -188,8 +192,8 @@ fn interference_has_the_shape_of_figure_6_5() {
     let most = costs.max_per_s() / 1e3;
     let [reading, mostly_reads, even, mostly_writes, writing] =
         [99, 75, 50, 25, 1].map(|reads| mixed(&costs, reads));
-    // 18 of 37.5 kVOP/s: interference takes up to half, and never gives more than there is (but for what a
-    // buffer hides of a single run).
+    // 18 of 37.5 kVOP/s: interference takes up to half, and never gives more than there is (but for
+    // what a buffer hides of a single run).
     let floor = [&mostly_reads, &even, &mostly_writes]
         .map(|cells| least(cells))
         .into_iter()
@@ -203,7 +207,8 @@ fn interference_has_the_shape_of_figure_6_5() {
     }
     // Hardly any in workloads of almost one kind.
     assert!(least(&reading) > 0.9 * most, "{reading:?}");
-    // At 75:25 the valley is where small reads meet medium and larger writes; large reads feel little.
+    // At 75:25 the valley is where small reads meet medium and larger writes; large reads feel
+    // little.
     let [small_reads, large_reads] = [mostly_reads[0], mostly_reads[4]];
     assert!(
         small_reads[3] < 0.65 * most && large_reads[3] > 0.9 * most,
@@ -218,8 +223,8 @@ fn interference_has_the_shape_of_figure_6_5() {
     assert!(large(&even) < large(&mostly_reads) && large(&mostly_writes) < large(&even));
 }
 
-/// VOPs a second over 25 pairs of sizes, half reads, sizes varying by up to `powers` powers of two to either side, as
-/// parts of the highest rate, least first.
+/// VOPs a second over 25 pairs of sizes, half reads, sizes varying by up to `powers` powers of two
+/// to either side, as parts of the highest rate, least first.
 fn varied(costs: &CostModel, powers: u64) -> Vec<f64> {
     let mut cells = Vec::new();
     for read in [0u64, 2, 4, 6, 8] {
@@ -242,8 +247,8 @@ fn varied(costs: &CostModel, powers: u64) -> Vec<f64> {
     cells
 }
 
-/// "This is due to the increasing likelihood of sampling IOP sizes from high interference regions" (fig. 6.6). The
-/// model's effect is weaker than the thesis's: it shows where sizes vary much.
+/// "This is due to the increasing likelihood of sampling IOP sizes from high interference regions"
+/// (fig. 6.6). The model's effect is weaker than the thesis's: it shows where sizes vary much.
 #[test]
 fn varying_sizes_bring_more_workloads_near_the_floor_as_in_figure_6_6() {
     let calibration = Calibration::new(curve(Op::Read), curve(Op::Write), 1e4, 1e4).expect("rates");
@@ -299,8 +304,8 @@ fn any_io() -> impl Strategy<Value = (Nanos, Io)> {
 }
 
 proptest! {
-    /// Each I/O is done once, after it was submitted, in order of time; and when it is does not depend on how
-    /// often anybody asked.
+    /// Each I/O is done once, after it was submitted, in order of time; and when it is does not
+    /// depend on how often anybody asked.
     #[test]
     fn asking_changes_nothing(model in any_model(), ios in prop::collection::vec(any_io(), 1..80), seed: u64) {
         let (mut lazy, mut eager) = (Device::new(&model, seed), Device::new(&model, seed));

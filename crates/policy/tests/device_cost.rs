@@ -13,8 +13,8 @@ fn curve(op: Op, points: &[(u64, f64)]) -> Curve {
     Curve::new(op, points.collect()).expect("a curve")
 }
 
-/// Near the Intel 320 of fig. 6.4: "10000 1KB reads, 3000 1KB writes and 160 256KB reads all represent about
-/// a quarter of the SSD IO throughput" (6.3.3).
+/// Near the Intel 320 of fig. 6.4: "10000 1KB reads, 3000 1KB writes and 160 256KB reads all
+/// represent about a quarter of the SSD IO throughput" (6.3.3).
 fn intel() -> Calibration {
     let read = [(1, 40e3), (4, 38e3), (16, 11e3), (64, 2.6e3), (256, 640.0)];
     let write = [(1, 12e3), (4, 10e3), (16, 4.2e3), (64, 1.3e3), (256, 330.0)];
@@ -161,7 +161,8 @@ proptest! {
         }
     }
 
-    /// A device busy with I/Os of one calibrated size and direction serves the same VOPs a second (6.3.3).
+    /// A device busy with I/Os of one calibrated size and direction serves the same VOPs a second
+    /// (6.3.3).
     #[test]
     fn exact_is_exact_at_calibrated_sizes(calibration in any_calibration()) {
         let model = CostModel::new(Rule::Exact, &calibration);
@@ -185,8 +186,8 @@ proptest! {
         }
     }
 
-    /// Beyond the largest calibrated size an I/O costs what chunks of that size cost: cutting it changes
-    /// nothing of the price.
+    /// Beyond the largest calibrated size an I/O costs what chunks of that size cost: cutting it
+    /// changes nothing of the price.
     #[test]
     fn the_largest_size_sets_the_price_beyond(calibration in any_calibration(), times in 1u64..64) {
         let largest = calibration.read().points().last().expect("points").bytes;

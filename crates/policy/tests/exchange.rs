@@ -109,7 +109,8 @@ impl Core {
     }
 }
 
-/// Runs a while to settle and half a second to measure; what each got in the latter, in seconds of a core.
+/// Runs a while to settle and half a second to measure; what each got in the latter, in seconds of
+/// a core.
 fn shares(weights: &[f64], placement: &[&[usize]], cores: usize) -> Vec<f64> {
     let list: Vec<_> = weights.iter().map(|&w| Allocation::share(w)).collect();
     let mut machine = Machine::new(&list, placement, cores);

@@ -1,4 +1,5 @@
-//! Shares: lag against generalised processor sharing, skewed weights, dominant resources, interleaving.
+//! Shares: lag against generalised processor sharing, skewed weights, dominant resources,
+//! interleaving.
 
 mod common;
 
@@ -7,7 +8,8 @@ use policy::dispatch::{Allocation, Next};
 use policy::{Cost, PrincipalId};
 use proptest::prelude::*;
 
-/// Normalised service of the principals that stay backlogged, in ns of the resource per unit of weight.
+/// Normalised service of the principals that stay backlogged, in ns of the resource per unit of
+/// weight.
 fn normalised(world: &Backlogged, weights: &[f64]) -> Vec<f64> {
     let each = world.used.iter().zip(weights);
     each.map(|(used, w)| used.0[2] as f64 / w).collect()
@@ -16,8 +18,8 @@ fn normalised(world: &Backlogged, weights: &[f64]) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The bound of docs/mechanisms/fair-queue.md: with one permit, two principals that stay backlogged never
-    /// differ by more than a quantum each, whatever the weights and the costs.
+    /// The bound of docs/mechanisms/fair-queue.md: with one permit, two principals that stay
+    /// backlogged never differ by more than a quantum each, whatever the weights and the costs.
     #[test]
     fn lag_stays_within_one_quantum_each(
         logs in prop::collection::vec(-2.0f64..2.0, 2..12),
@@ -78,8 +80,8 @@ proptest! {
         }
     }
 
-    /// No starvation: between two turns of a principal the others together get no more than its share
-    /// says for two of its turns, and a quantum each.
+    /// No starvation: between two turns of a principal the others together get no more than its
+    /// share says for two of its turns, and a quantum each.
     #[test]
     fn nobody_waits_longer_than_its_share_says(
         logs in prop::collection::vec(-3.0f64..3.0, 2..6),
@@ -157,8 +159,9 @@ fn a_heavy_tenant_interleaves_with_light_ones() {
 
 #[test]
 fn mixed_work_pays_its_dominant_share() {
-    // Pisces table 5.1 lost its fairness here: a tenant that alternates bytes in and bytes out against
-    // one that only reads. DRF: equal dominant shares, so it gets two turns for each of the other's.
+    // Pisces table 5.1 lost its fairness here: a tenant that alternates bytes in and bytes out
+    // against one that only reads. DRF: equal dominant shares, so it gets two turns for each of the
+    // other's.
     let mut world = Backlogged::weights(&[1.0, 1.0]);
     let mut flip = false;
     while world.now < 3 * S {
@@ -179,8 +182,9 @@ fn mixed_work_pays_its_dominant_share() {
 
 #[test]
 fn bandwidth_beside_requests_reaches_the_drf_optimum() {
-    // 10-byte requests cost 1 µs of the request resource, 10 KB replies 10 µs of the network and 1 µs of
-    // the request resource. DRF equalises dominant shares: x ops and y replies with 1 x = 10 y.
+    // 10-byte requests cost 1 µs of the request resource, 10 KB replies 10 µs of the network and 1
+    // µs of the request resource. DRF equalises dominant shares: x ops and y replies with 1 x = 10
+    // y.
     let mut world = Backlogged::weights(&[1.0, 1.0]);
     let costs = [Cost([1, 30, 10, 0]), Cost([1, 40, 10_000, 0])];
     world.run(3 * S, |id| costs[id]);

@@ -1,5 +1,6 @@
-//! Levels of multigets and how they tune themselves, as scripts: `scenarios/*.levels`, commands at the margin, each
-//! followed by what it gives. `UPDATE_SCENARIOS=1 cargo test -p entremet-policy --test levels` writes what it gives.
+//! Levels of multigets and how they tune themselves, as scripts: `scenarios/*.levels`, commands at
+//! the margin, each followed by what it gives. `UPDATE_SCENARIOS=1 cargo test -p entremet-policy
+//! --test levels` writes what it gives.
 
 use policy::multiget::{
     split, tag, Levels, Opset, Options, Order, Queue, Rates, Strategy, Tag, Tuner,
@@ -90,7 +91,8 @@ impl World {
         format!("  begin at 0 and {from:?}, rates {rates:?}\n")
     }
 
-    /// Tags a multiget given as partition:cost of each operation, and queues all of it at one server.
+    /// Tags a multiget given as partition:cost of each operation, and queues all of it at one
+    /// server.
     fn multiget(&mut self, name: &str, operations: &[&str]) -> String {
         let operations = operations.iter().map(|operation| {
             let (group, cost) = operation.split_once(':').expect("partition:cost");

@@ -31,7 +31,8 @@ fn one_pair_is_served_as_it_came_and_pairs_take_turns() {
     assert!(line.is_empty());
 }
 
-/// The case of the trial: one address guesses a tenant's password while an operator logs in from another.
+/// The case of the trial: one address guesses a tenant's password while an operator logs in from
+/// another.
 #[test]
 fn beside_a_thousand_guesses_from_one_address_an_operator_waits_for_one() {
     let mut line = line(1_024, 1_024);
@@ -81,8 +82,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// What came leaves once, a pair's entries leave in their order, bounds hold, and nobody is displaced for one who has as
-    /// many.
+    /// What came leaves once, a pair's entries leave in their order, bounds hold, and nobody is
+    /// displaced for one who has as many.
     #[test]
     fn nothing_is_lost_and_bounds_hold(steps in steps(), entries_max in 1usize..40, pair_max in 1usize..8) {
         let mut line = line(entries_max, pair_max);
@@ -138,8 +139,8 @@ proptest! {
         }
     }
 
-    /// Whatever comes after it, an entry waits for at most two turns for each peer that was there before it, and for each
-    /// tenant that was: here for the lesser of both, and its own pair's.
+    /// Whatever comes after it, an entry waits for at most two turns for each peer that was there
+    /// before it, and for each tenant that was: here for the lesser of both, and its own pair's.
     #[test]
     fn nobody_waits_for_those_who_come_later(
         before in prop::collection::vec((0u32..9, 0u32..9), 0..60),

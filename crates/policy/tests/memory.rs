@@ -100,7 +100,8 @@ fn write_buffers_need_what_a_flush_is_worth() {
     assert_eq!(buffers_need(10, false, 100), 10);
 }
 
-/// A tenant gives everything back one step after its neighbour is there, and holds that against it for good.
+/// A tenant gives everything back one step after its neighbour is there, and holds that against it
+/// for good.
 #[test]
 fn a_share_is_regained_in_one_step_after_its_need_is_seen() {
     let budget = 256 * MIB;

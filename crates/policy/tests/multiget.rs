@@ -65,8 +65,8 @@ proptest! {
         }
     }
 
-    /// Whatever the strategy, no opset of a multiget goes before its bottleneck by more than nothing:
-    /// the bottleneck has the best tag of all, and more slack never means a better tag.
+    /// Whatever the strategy, no opset of a multiget goes before its bottleneck by more than
+    /// nothing: the bottleneck has the best tag of all, and more slack never means a better tag.
     #[test]
     fn the_bottleneck_is_tagged_best(opsets in opsets(), stretch_quarters in 0u32..40, slack_quarters in 0u32..9, tail in 0u64..900) {
         let levels = Levels::exponential(6, 2.5, 1, Rates::Linear);
@@ -88,8 +88,8 @@ proptest! {
         }
     }
 
-    /// Shortest bottleneck first and Rein never tag a multiget with a larger bottleneck better than one
-    /// with a smaller, bottleneck against bottleneck.
+    /// Shortest bottleneck first and Rein never tag a multiget with a larger bottleneck better than
+    /// one with a smaller, bottleneck against bottleneck.
     #[test]
     fn smaller_bottlenecks_go_first(a in 1u64..10_000, b in 1u64..10_000) {
         let levels = Levels::exponential(6, 2.5, 1, Rates::Linear);
@@ -105,8 +105,8 @@ proptest! {
         }
     }
 
-    /// Nothing is lost or served twice, counts and backlogs are right, and within equal tags the order
-    /// of arrival holds; levels may change at any time.
+    /// Nothing is lost or served twice, counts and backlogs are right, and within equal tags the
+    /// order of arrival holds; levels may change at any time.
     #[test]
     fn a_queue_loses_nothing(
         order in order(),
@@ -176,7 +176,8 @@ proptest! {
         }
     }
 
-    /// While all levels have work, each is served in proportion to its rate, in cost, to within one visit.
+    /// While all levels have work, each is served in proportion to its rate, in cost, to within one
+    /// visit.
     #[test]
     fn levels_share_by_rate(costs in prop::collection::vec(1u64..20, 4), turns in 200usize..2_000) {
         let mut queue = Queue::new(options(Order::Levels, None));
@@ -240,8 +241,9 @@ fn half_the_turns_keep_the_order_under_overload() {
 
 #[test]
 fn rates_of_levels_hold_beside_the_guard() {
-    // Two levels at rates of 2 and 1. More comes than is served, most of it to the slow one: the oldest is always there, and
-    // the guard gives it every second turn. That is more than its rate, so the other half is the fast one's (algorithm 1).
+    // Two levels at rates of 2 and 1. More comes than is served, most of it to the slow one: the
+    // oldest is always there, and the guard gives it every second turn. That is more than its rate,
+    // so the other half is the fast one's (algorithm 1).
     let mut queue = Queue::new(Options {
         levels: Levels::exponential(2, 3.0, 1, Rates::Linear),
         ..options(Order::Levels, Some(10))

@@ -1,4 +1,5 @@
-//! Permits, work conservation, determinism, and that nothing is lost, under random use of everything.
+//! Permits, work conservation, determinism, and that nothing is lost, under random use of
+//! everything.
 
 mod common;
 
@@ -204,15 +205,16 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Permits are never exceeded, no item is lost or granted twice, everything comes out in the end; and the
-    /// same steps give the same answers.
+    /// Permits are never exceeded, no item is lost or granted twice, everything comes out in the
+    /// end; and the same steps give the same answers.
     #[test]
     fn anything_goes_and_nothing_is_lost(steps in steps(), seed: u64) {
         let first = run(&steps, seed);
         prop_assert_eq!(first, run(&steps, seed));
     }
 
-    /// Work conservation: with a shared permit free and no limits, something queued is something granted.
+    /// Work conservation: with a shared permit free and no limits, something queued is something
+    /// granted.
     #[test]
     fn no_permit_is_idle_while_there_is_work(
         rule in 0..Discipline::ALL.len(),

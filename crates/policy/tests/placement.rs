@@ -23,8 +23,8 @@ fn totals(shares: &Shares) -> (BTreeMap<u32, i64>, BTreeMap<u32, i64>) {
 }
 
 proptest! {
-    /// Every tenant's total and every node's total stay, nobody gives what it does not have, the worst mismatch never
-    /// grows, squared slack falls with every cycle, and it ends.
+    /// Every tenant's total and every node's total stay, nobody gives what it does not have, the
+    /// worst mismatch never grows, squared slack falls with every cycle, and it ends.
     #[test]
     fn exchanges_keep_totals_and_help_the_worst(
         cells in prop::collection::vec((0u32..12, 0u32..6, 0i64..1_000, 0i64..1_000), 1..72),
@@ -52,7 +52,8 @@ proptest! {
         }
     }
 
-    /// Where there is a bilateral exchange that helps the worst by more than epsilon, it does not stop.
+    /// Where there is a bilateral exchange that helps the worst by more than epsilon, it does not
+    /// stop.
     #[test]
     fn it_does_not_stop_early(cells in prop::collection::vec((0i64..1_000, 0i64..1_000), 16)) {
         let entries = cells.iter().enumerate().map(|(i, (share, demand))| {
@@ -155,8 +156,9 @@ fn parts(number: u64) -> [u64; R] {
 }
 
 proptest! {
-    /// Replicas lie in different domains on nodes that can hold them; the plan says truly how full the
-    /// fullest is; moving never makes it fuller; and what had a place moves at most as often as allowed.
+    /// Replicas lie in different domains on nodes that can hold them; the plan says truly how full
+    /// the fullest is; moving never makes it fuller; and what had a place moves at most as often as
+    /// allowed.
     #[test]
     fn plans_keep_their_rules(
         capacities in prop::collection::vec((0u64..4, 0u64..4).prop_map(|(a, b)| [a * 500, b * 500]), 3..10),
@@ -190,9 +192,10 @@ proptest! {
         prop_assert!((fullest - planned.use_max).abs() < 1e-9, "{fullest} {planned:?}");
     }
 
-    /// No resource of any node is promised beyond its capacity where all fits with room to spare. The uses of `n` nodes, each that of
-    /// its fullest resource, add up to `R` times that of the system's at most; so one of any `n - k + 1` of
-    /// them has no more than `R / (n - k + 1)` of it, and room for a replica that is small enough.
+    /// No resource of any node is promised beyond its capacity where all fits with room to spare.
+    /// The uses of `n` nodes, each that of its fullest resource, add up to `R` times that of the
+    /// system's at most; so one of any `n - k + 1` of them has no more than `R / (n - k + 1)` of
+    /// it, and room for a replica that is small enough.
     #[test]
     fn capacities_are_kept(
         count in 3usize..12,
@@ -218,8 +221,8 @@ proptest! {
         }
     }
 
-    /// With any number of moves it ends; and if a node is over its capacity then, none of its replicas would be better off
-    /// elsewhere.
+    /// With any number of moves it ends; and if a node is over its capacity then, none of its
+    /// replicas would be better off elsewhere.
     #[test]
     fn what_is_too_full_cannot_be_mended_by_a_move(
         capacities in prop::collection::vec((1u64..4, 1u64..4).prop_map(|(a, b)| [a * 400, b * 400]), 20..40),
@@ -250,8 +253,8 @@ proptest! {
         }
     }
 
-    /// Fair demand is the share of what the tenant uses most, divided by what was measured; its other resources keep their
-    /// proportion to that.
+    /// Fair demand is the share of what the tenant uses most, divided by what was measured; its
+    /// other resources keep their proportion to that.
     #[test]
     fn fair_demand_divides_the_share(
         share in 0u64..1_000_000,

@@ -93,7 +93,8 @@ fn an_operation_under_way_counts_before_it_ends() {
     }
 }
 
-/// What a KiB of puts costs later, after a burst and a compaction that goes on for `seconds` while little is written.
+/// What a KiB of puts costs later, after a burst and a compaction that goes on for `seconds` while
+/// little is written.
 fn after_a_burst(
     burst_s: u32,
     compacted_meanwhile: bool,
@@ -116,7 +117,8 @@ const BURST_PRICE: f64 = 60_000.0 / (10.0 * 100.0 * 1024.0);
 
 #[test]
 fn a_compaction_that_outlives_its_writes_is_paid_by_them() {
-    // "By the total number of requests executed since the last trigger" (6.3.1), whatever trickles in meanwhile.
+    // "By the total number of requests executed since the last trigger" (6.3.1), whatever trickles
+    // in meanwhile.
     for trickle_kib in [0, 1, 16, 256] {
         for seconds in [20, 30, 60] {
             let profile = after_a_burst(10, false, seconds, trickle_kib);
@@ -133,8 +135,8 @@ fn a_compaction_that_outlives_its_writes_is_paid_by_them() {
 
 #[test]
 fn a_compaction_that_is_always_behind_does_not_make_the_last_writes_dear() {
-    // An hour without pause, then the debt of the last seconds is worked off. What it costs for each KiB is
-    // known within a factor, not to the KiB that happens to be written while it ends.
+    // An hour without pause, then the debt of the last seconds is worked off. What it costs for
+    // each KiB is known within a factor, not to the KiB that happens to be written while it ends.
     let steady = 1000.0 / (100.0 * 1024.0);
     for trickle_kib in [0, 1, 256] {
         let profile = after_a_burst(3600, true, 20, trickle_kib);
@@ -292,7 +294,8 @@ fn an_interval() -> impl Strategy<Value = Interval> {
 }
 
 proptest! {
-    /// Whatever is seen, allocations fit into what there is, are scaled evenly, and none is negative or no number.
+    /// Whatever is seen, allocations fit into what there is, are scaled evenly, and none is
+    /// negative or no number.
     #[test]
     fn allocations_fit_and_are_scaled_alike(
         seen in prop::collection::vec((0u32..5, an_interval()), 0..60),
@@ -324,9 +327,9 @@ proptest! {
         }
     }
 
-    /// Under a workload that stays as it is, the price becomes what is used, whenever and however often it is flushed.
-    /// That takes longest where a tenant that wrote 64 MiB/s writes 10 KiB/s and is flushed without pause: for minutes
-    /// that could be the work of before.
+    /// Under a workload that stays as it is, the price becomes what is used, whenever and however
+    /// often it is flushed. That takes longest where a tenant that wrote 64 MiB/s writes 10 KiB/s
+    /// and is flushed without pause: for minutes that could be the work of before.
     #[test]
     fn profiles_converge(
         before in prop::collection::vec(an_interval(), 0..10),
@@ -353,7 +356,8 @@ proptest! {
     }
 }
 
-/// Scripted: a line for each command, and below it what everybody gets. `UPDATE_SCENARIOS=1` writes what it gives.
+/// Scripted: a line for each command, and below it what everybody gets. `UPDATE_SCENARIOS=1` writes
+/// what it gives.
 #[test]
 fn the_scenario_gives_what_it_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/provision.script");

@@ -26,7 +26,8 @@ fn allocations(list: &[Allocation]) -> Backlogged {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Over any interval no more than the rate and one burst (and the turn that began with nothing left).
+    /// Over any interval no more than the rate and one burst (and the turn that began with nothing
+    /// left).
     #[test]
     fn a_limit_is_exceeded_by_no_more_than_a_burst(
         per_s in 100.0f64..20_000.0,
@@ -107,7 +108,8 @@ fn a_reservation_is_not_paid_on_top_of_the_share() {
 
 #[test]
 fn past_excess_does_not_cost_a_reservation() {
-    // Alone, it gets far more than is reserved; when the others come it still has its reservation at once.
+    // Alone, it gets far more than is reserved; when the others come it still has its reservation
+    // at once.
     let list = [
         Allocation {
             weight: 0.001,
@@ -204,7 +206,8 @@ fn beyond_its_contract_a_principal_takes_only_what_is_left() {
         "{:?}",
         world.turns
     );
-    // When the other has nothing to do, it gets everything; and is in contract again when it comes back.
+    // When the other has nothing to do, it gets everything; and is in contract again when it comes
+    // back.
     world.keep[1] = false;
     let before = world.turns[0];
     world.run(2 * S, |_| request(10 * US));

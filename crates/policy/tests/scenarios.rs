@@ -1,5 +1,6 @@
-//! Scripted scenarios: every `scenarios/*.txt` is a list of commands, each followed by the output that it
-//! must give. `UPDATE_SCENARIOS=1 cargo test -p entremet-policy --test scenarios` writes what it gives.
+//! Scripted scenarios: every `scenarios/*.txt` is a list of commands, each followed by the output
+//! that it must give. `UPDATE_SCENARIOS=1 cargo test -p entremet-policy --test scenarios` writes
+//! what it gives.
 
 use policy::dispatch::{
     Allocation, Discipline, Dispatch, DispatchOptions, Grant, Meter, Next, Ticket, Verdict,
@@ -185,7 +186,8 @@ impl World {
         line
     }
 
-    /// Turns of one cost, one after the other, each principal coming back at once; prints who was served.
+    /// Turns of one cost, one after the other, each principal coming back at once; prints who was
+    /// served.
     fn serve(&mut self, words: &Words) -> String {
         let core = words.core();
         let mut order = Vec::new();

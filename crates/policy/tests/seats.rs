@@ -106,7 +106,8 @@ fn tenants_come_and_go_beside_those_who_are_seated() {
 }
 
 proptest! {
-    /// Nobody is beyond the server's number or its own, whoever is below its part is let in, and all leave nothing.
+    /// Nobody is beyond the server's number or its own, whoever is below its part is let in, and
+    /// all leave nothing.
     #[test]
     fn parts_are_kept_and_bounds_hold(
         total in 0usize..50, operators in 0usize..4,
@@ -230,7 +231,8 @@ enum Step {
 }
 
 proptest! {
-    /// There are never more than seats, whoever goes is of a peer that nobody has more than, and nobody is lost.
+    /// There are never more than seats, whoever goes is of a peer that nobody has more than, and
+    /// nobody is lost.
     #[test]
     fn newcomers_are_bounded_and_fair(
         seats in 1usize..12,
@@ -242,7 +244,8 @@ proptest! {
         ], 0..200),
     ) {
         let mut crowd: Newcomers<u32, u64> = Newcomers::default();
-        // By the number that they are known by here: number, peer, whether a password is being checked.
+        // By the number that they are known by here: number, peer, whether a password is being
+        // checked.
         let mut inside: BTreeMap<u64, (Newcomer, u32, bool)> = BTreeMap::new();
         for (number, step) in (0u64..).zip(steps) {
             let at = |at: usize| inside.keys().nth(at % inside.len().max(1)).copied();
@@ -300,7 +303,8 @@ fn a_peer_has_a_burst_and_then_its_rate_and_the_others_have_theirs() {
 }
 
 proptest! {
-    /// However peers come, the table is bounded and a peer that is not forgotten gets no more than burst and rate.
+    /// However peers come, the table is bounded and a peer that is not forgotten gets no more than
+    /// burst and rate.
     #[test]
     fn the_table_is_bounded(coming in prop::collection::vec((0u64..SECOND, 0u32..40), 0..500)) {
         let mut arrivals = Arrivals::new(16);

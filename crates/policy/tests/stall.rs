@@ -11,8 +11,8 @@ const BRINK: Debt = Debt {
 };
 const MS: u64 = 1_000_000;
 
-/// A database that is written to without pause: memtables are flushed eight at a time, files compacted eight at a time,
-/// each after as long as that takes.
+/// A database that is written to without pause: memtables are flushed eight at a time, files
+/// compacted eight at a time, each after as long as that takes.
 struct Database {
     /// KiB that make a memtable.
     memtable: u64,

@@ -12,7 +12,8 @@ fn tuner(seen: &[(u64, u64)]) -> Tuner {
 }
 
 proptest! {
-    /// No K up to 8 and no R of Rein's figure 8 would have given a mean wait shorter by more than 3 %.
+    /// No K up to 8 and no R of Rein's figure 8 would have given a mean wait shorter by more than 3
+    /// %.
     #[test]
     fn nothing_in_the_sweep_is_better(
         seen in prop::collection::vec((1u64..2_000, 1u64..20), 1..300),
@@ -31,8 +32,8 @@ proptest! {
         }
     }
 
-    /// One level is the unit, and levels never make the mean request wait longer than that when small
-    /// bottlenecks belong to small requests.
+    /// One level is the unit, and levels never make the mean request wait longer than that when
+    /// small bottlenecks belong to small requests.
     #[test]
     fn levels_pay(seen in prop::collection::vec(1u64..2_000, 1..300), load in 0.1f64..0.95) {
         let seen: Vec<_> = seen.into_iter().map(|b| (b, b * 8)).collect();
@@ -115,7 +116,8 @@ fn the_largest_costs_have_no_tail_beyond() {
 
 #[test]
 fn requests_differ_by_their_work_and_not_by_the_mean_of_their_bottlenecks() {
-    // One of a hundred multigets is a thousand times the others' work, spread so well that its bottleneck is no larger.
+    // One of a hundred multigets is a thousand times the others' work, spread so well that its
+    // bottleneck is no larger.
     let seen: Vec<_> = (0..10_000)
         .map(|n| (100, if n % 100 == 0 { 100_000 } else { 100 }))
         .collect();

@@ -3,8 +3,8 @@
 use policy::replica::{WindowOptions, Windows};
 use proptest::prelude::*;
 
-/// Serves what is outstanding at fixed rates (operations a millisecond) until the windows stand: a reply takes at
-/// least a millisecond, and what the server needs for all that is outstanding.
+/// Serves what is outstanding at fixed rates (operations a millisecond) until the windows stand: a
+/// reply takes at least a millisecond, and what the server needs for all that is outstanding.
 fn settled(rates: &[f64], steps: usize) -> Windows {
     let mut windows = Windows::new(WindowOptions::default(), rates.len() as u32);
     let all: Vec<u32> = (0..rates.len() as u32).collect();
@@ -34,7 +34,8 @@ fn windows_settle_at_rate_times_base_plus_alpha() {
 }
 
 proptest! {
-    /// Nothing is sent beyond a window, nothing waits while one has room, and windows stay within bounds.
+    /// Nothing is sent beyond a window, nothing waits while one has room, and windows stay within
+    /// bounds.
     #[test]
     fn windows_are_kept(
         steps in prop::collection::vec((any::<bool>(), 0u32..4, 0u64..1_000_000_000), 1..500),

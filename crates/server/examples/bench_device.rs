@@ -1,10 +1,12 @@
-//! What the hook under RocksDB and the device stage cost. First the stage alone: I/Os that begin and end and do nothing between,
-//! by threads. Then point gets from the disk and from memory, of the same tables without a hook, with a hook that does nothing,
-//! and with the device stage: gets a second and the processor's time for each.
+//! What the hook under RocksDB and the device stage cost. First the stage alone: I/Os that begin
+//! and end and do nothing between, by threads. Then point gets from the disk and from memory, of
+//! the same tables without a hook, with a hook that does nothing, and with the device stage: gets a
+//! second and the processor's time for each.
 //!
-//! In short turns, in one process, so that the machine's moods hit all alike. Where in memory a database happens to lie is worth
-//! ten percent for as long as it is open, so all are opened anew many times, in another order; each time is one sample, and
-//! medians are told with the bounds between which they lie with 95 %.
+//! In short turns, in one process, so that the machine's moods hit all alike. Where in memory a
+//! database happens to lie is worth ten percent for as long as it is open, so all are opened anew
+//! many times, in another order; each time is one sample, and medians are told with the bounds
+//! between which they lie with 95 %.
 //!
 //! ```text
 //! cargo run --release -p entremet-server --example bench_device [DIR] [times] [seconds of a turn]
@@ -198,7 +200,8 @@ fn keyspaces(
     Ok(keyspaces)
 }
 
-/// Brings all blocks into the block cache, as far as they fit: a get that goes to the disk costs as much as five that do not.
+/// Brings all blocks into the block cache, as far as they fit: a get that goes to the disk costs as
+/// much as five that do not.
 fn warm_up(keyspace: &Arc<Keyspace>) {
     std::thread::scope(|scope| {
         for first in 0..WARMING {
@@ -247,8 +250,8 @@ fn settled(engine: &Arc<Engine>) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Gives the other keyspaces the same tables, in the same place on the disk: where tables lie is worth a quarter of what can be
-/// read of them.
+/// Gives the other keyspaces the same tables, in the same place on the disk: where tables lie is
+/// worth a quarter of what can be read of them.
 fn share(directory: &Path) -> std::io::Result<()> {
     let tenants = directory.join("tenants");
     for name in &NAMES[1..] {
@@ -351,7 +354,8 @@ fn told(samples: &[[Done; NAMES.len()]]) -> String {
     told
 }
 
-/// The median, and the bounds between which it lies with 95 %: how many are below the true one is binomial.
+/// The median, and the bounds between which it lies with 95 %: how many are below the true one is
+/// binomial.
 fn middle(figures: impl Iterator<Item = f64>) -> (f64, [f64; 2]) {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);

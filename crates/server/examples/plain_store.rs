@@ -1,7 +1,9 @@
-//! A store of the usual design, to measure ours against: `entremet experiment disk-speed` starts it.
+//! A store of the usual design, to measure ours against: `entremet experiment disk-speed` starts
+//! it.
 //!
-//! A few threads, each with an event loop of its own, read RocksDB in the middle of it, as Kvrocks does. There are no tenants, no
-//! queues and no cache but RocksDB's: `GET` and `SET` are done, and all else is answered `OK`. Its tables are built as ours.
+//! A few threads, each with an event loop of its own, read RocksDB in the middle of it, as Kvrocks
+//! does. There are no tenants, no queues and no cache but RocksDB's: `GET` and `SET` are done, and
+//! all else is answered `OK`. Its tables are built as ours.
 //!
 //! ```text
 //! plain_store serve DIR THREADS CACHE_BYTES           says where it listens

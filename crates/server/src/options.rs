@@ -42,7 +42,8 @@ impl Tls {
     }
 }
 
-/// What one core can do in a second: the yardstick of dominant shares (Pisces eq. 4.15), not a limit.
+/// What one core can do in a second: the yardstick of dominant shares (Pisces eq. 4.15), not a
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
     /// Requests per second.
@@ -76,7 +77,8 @@ pub struct Tuning {
     pub slow_log_length: usize,
     /// Close a connection that has been silent this long, in ms; 0: never.
     pub idle_timeout_ms: u64,
-    /// Cut off a client that takes nothing of a large reply for this long, in ms: it keeps a snapshot of its tenant's data.
+    /// Cut off a client that takes nothing of a large reply for this long, in ms: it keeps a
+    /// snapshot of its tenant's data.
     pub stalled_timeout_ms: u64,
     /// Connections of all tenants together at most.
     pub connections_max: usize,
@@ -84,7 +86,8 @@ pub struct Tuning {
     pub newcomers_max: usize,
     /// Connections at most of tenants that may administer, when there is no room among the others.
     pub operator_connections: usize,
-    /// Close a connection that speaks for nobody after so long, where it must log in, in ms; 0: never.
+    /// Close a connection that speaks for nobody after so long, where it must log in, in ms; 0:
+    /// never.
     pub login_timeout_ms: u64,
     /// How often one peer may connect, per second.
     pub connections_per_s: f64,
@@ -159,8 +162,8 @@ pub struct Options {
     pub wall_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Processor time of the calling thread, in ns, for what a long turn is charged.
     pub thread_time: ThreadTime,
-    /// Time for which the calling thread was awake and had no processor since its start, in ns: what came meanwhile came
-    /// before the thread saw it.
+    /// Time for which the calling thread was awake and had no processor since its start, in ns:
+    /// what came meanwhile came before the thread saw it.
     pub thread_waited: ThreadTime,
     /// How many lines of the log were lost: shown.
     pub log_lines_lost: Arc<dyn Fn() -> u64 + Send + Sync>,

@@ -1,5 +1,5 @@
-//! What was promised of the device: provided for once a second, and checked before it is promised. Where the disk is not measured
-//! yet, that comes first.
+//! What was promised of the device: provided for once a second, and checked before it is promised.
+//! Where the disk is not measured yet, that comes first.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,9 @@ use crate::tenants::{RegistryError, Tenant};
 /// Between two steps (thesis 6.3.1: once a second).
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// After so long the disk is measured again if it could not be, and after that no more until the next start: a machine that is
-/// too busy for a second, or a disk that is full for an hour, has another try; one that always is, is not held up for ever.
+/// After so long the disk is measured again if it could not be, and after that no more until the
+/// next start: a machine that is too busy for a second, or a disk that is full for an hour, has
+/// another try; one that always is, is not held up for ever.
 const AGAIN: [Duration; 3] = [
     Duration::from_secs(60),
     Duration::from_secs(600),
@@ -113,8 +114,9 @@ impl Shared {
         );
     }
 
-    /// Tells the device stage of every tenant, also of those whose database is not open yet, and says if what they were
-    /// promised is more than there is. A configuration is not refused for that: what requests cost is not known yet.
+    /// Tells the device stage of every tenant, also of those whose database is not open yet, and
+    /// says if what they were promised is more than there is. A configuration is not refused for
+    /// that: what requests cost is not known yet.
     pub(crate) fn promise_the_device(&self) {
         let Some(device) = self.options.disk.stage() else {
             return;
@@ -150,8 +152,8 @@ impl Shared {
         }
     }
 
-    /// Refuses a reservation that the device could not keep beside the others, at the prices known now; where
-    /// overbooking is wanted, says so only.
+    /// Refuses a reservation that the device could not keep beside the others, at the prices known
+    /// now; where overbooking is wanted, says so only.
     pub(crate) fn fits_the_device(
         &self,
         name: &str,
@@ -166,7 +168,8 @@ impl Shared {
         }
         let wanted =
             device.would_want_per_s(Some(self.options.disk.number(name)), promise.reserved_per_s);
-        // What is promised already stays promised, and may be lowered, whatever requests have come to cost.
+        // What is promised already stays promised, and may be lowered, whatever requests have come
+        // to cost.
         if wanted <= device.would_want_per_s(None, [0.0; 2]) {
             return Ok(());
         }
@@ -188,7 +191,8 @@ impl Shared {
         )))
     }
 
-    /// A writer that its database would stall pauses, but not below the puts that the device was just told to provide for.
+    /// A writer that its database would stall pauses, but not below the puts that the device was
+    /// just told to provide for.
     fn promise_writes(&self, device: &Device, tenant: &Tenant) {
         let Some(keyspace) = tenant.keyspace() else {
             return;
@@ -206,14 +210,15 @@ impl Shared {
     }
 }
 
-/// Measures on a thread of its own, whose threads step back for the cores. A thread that has stepped back may not be allowed to
-/// the front again.
+/// Measures on a thread of its own, whose threads step back for the cores. A thread that has
+/// stepped back may not be allowed to the front again.
 fn in_background(measure: &mut Measure, stop: &Arc<AtomicBool>) -> Result<Arc<Device>, Unmeasured> {
     let measured = thread::scope(|scope| {
         let thread = thread::Builder::new().name("measure".into());
         let measuring = thread.spawn_scoped(scope, || {
             let _whole = threads::Whole;
-            // At the end of the line it would measure the processor: what else there is to do, and not the disk.
+            // At the end of the line it would measure the processor: what else there is to do, and
+            // not the disk.
             threads::Duty::Commit.begin();
             measure(stop)
         })?;
@@ -240,7 +245,8 @@ mod tests {
     use crate::shared::tests::shared;
     use std::sync::Mutex;
 
-    /// What a server with two tenants makes of these results, one after the other, if nobody waits for a second try.
+    /// What a server with two tenants makes of these results, one after the other, if nobody waits
+    /// for a second try.
     fn measured(results: Vec<Result<(), Unmeasured>>) -> (Shared, usize) {
         let directory = tempfile::tempdir().expect("a folder");
         let mut shared = shared(directory.path(), &["web", "batch"]);

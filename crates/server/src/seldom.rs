@@ -1,4 +1,5 @@
-//! What is said in the log of something that can happen with every request, and so is said once in a while.
+//! What is said in the log of something that can happen with every request, and so is said once in
+//! a while.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -29,8 +29,9 @@ pub use news::{Cores, News};
 /// Shards of a tenant's memory: enough that two cores seldom want the same.
 const SHARDS_PER_CORE: usize = 4;
 
-/// A reply of more values than one whose bytes exceed this is not made as a whole but streamed, piece by piece as the
-/// client takes it: clients that ask for much and read little would fill the memory.
+/// A reply of more values than one whose bytes exceed this is not made as a whole but streamed,
+/// piece by piece as the client takes it: clients that ask for much and read little would fill the
+/// memory.
 const HELD_BYTES_MAX: usize = 8 << 20;
 
 /// The same for a tenant that is short of memory for its requests.
@@ -227,8 +228,8 @@ impl Shared {
         }
     }
 
-    /// What a tenant is told of an error of its storage. Paths are for operators and the log; a fault that a client can
-    /// meet with every request is logged once in a while.
+    /// What a tenant is told of an error of its storage. Paths are for operators and the log; a
+    /// fault that a client can meet with every request is logged once in a while.
     pub(crate) fn told(&self, tenant: &Tenant, error: &EngineError) -> String {
         let of_files = matches!(
             error,
@@ -243,8 +244,9 @@ impl Shared {
         error.reply(tenant.operator())
     }
 
-    /// Has a tenant's database opened and `done` told, on the thread that opened it or, if there is nothing to do or the
-    /// last try is not long ago, here. Whoever asks meanwhile is told together. Does not block, and neither must `done`.
+    /// Has a tenant's database opened and `done` told, on the thread that opened it or, if there is
+    /// nothing to do or the last try is not long ago, here. Whoever asks meanwhile is told
+    /// together. Does not block, and neither must `done`.
     pub(crate) fn open_keyspace(
         self: &Arc<Self>,
         tenant: &Arc<Tenant>,
@@ -321,7 +323,8 @@ pub(crate) mod tests {
     use crate::options::Descriptors;
     use crate::tenants::{Pool, TenantSpec};
 
-    /// A server's state without its threads, with these tenants besides `default`. Its clocks stand still.
+    /// A server's state without its threads, with these tenants besides `default`. Its clocks stand
+    /// still.
     pub fn shared(directory: &std::path::Path, tenants: &[&str]) -> Shared {
         let specs: Vec<TenantSpec> = tenants.iter().map(|name| TenantSpec::new(name)).collect();
         let options = Options {

@@ -24,12 +24,13 @@ pub const TURN_BYTES_MAX: usize = 64 << 10;
 const HANDLER_WORDS_MAX: usize = 1_024;
 /// Bytes of such a request.
 const HANDLER_BYTES_MAX: usize = 1 << 20;
-/// Keys that are latched one by one. Who names more reads a snapshot, or has all of its tenant's keys while it writes:
-/// a latch for each would take longer than most commands, and the memory of a hundred bytes a key.
+/// Keys that are latched one by one. Who names more reads a snapshot, or has all of its tenant's
+/// keys while it writes: a latch for each would take longer than most commands, and the memory of a
+/// hundred bytes a key.
 const LATCHES_MAX: usize = 4_096;
 
-/// Bytes that commands that report may have replied in one transaction, before the next of them is refused: they are kept
-/// until its end.
+/// Bytes that commands that report may have replied in one transaction, before the next of them is
+/// refused: they are kept until its end.
 const SAID_BYTES_MAX: usize = 1 << 20;
 
 /// Whether a request is small enough for a core to look at each of its words.
@@ -181,8 +182,8 @@ impl Unit {
         }
     }
 
-    /// The commands of a transaction. The watched keys count among its own, so that nobody can write
-    /// them between the check and the effect.
+    /// The commands of a transaction. The watched keys count among its own, so that nobody can
+    /// write them between the check and the effect.
     pub fn transaction(
         spec: &'static Spec,
         transaction: Transaction,
@@ -264,8 +265,8 @@ impl Unit {
         use_keys(&Keys::Some(&names))
     }
 
-    /// Runs every command, unless a watched key has changed; the replies are appended to `output`. `access` is missing
-    /// where the unit needs no data.
+    /// Runs every command, unless a watched key has changed; the replies are appended to `output`.
+    /// `access` is missing where the unit needs no data.
     ///
     /// # Errors
     /// A read that needs the disk, or the engine's; [`Stop::Large`].

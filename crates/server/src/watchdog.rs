@@ -1,7 +1,9 @@
-//! Ends the process when a core stands still: its connections would wait for ever, and nobody would learn of it.
+//! Ends the process when a core stands still: its connections would wait for ever, and nobody would
+//! learn of it.
 //!
-//! A turn takes milliseconds, and a core that has nothing to do looks up once a second. One that has not done so for many looks of
-//! this thread, whose own pauses are the machine's, is in a loop or waits for a lock that nobody gives back.
+//! A turn takes milliseconds, and a core that has nothing to do looks up once a second. One that
+//! has not done so for many looks of this thread, whose own pauses are the machine's, is in a loop
+//! or waits for a lock that nobody gives back.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

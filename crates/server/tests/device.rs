@@ -183,7 +183,8 @@ fn the_capacity_is_followed_and_pauses_teach_nothing() {
         clock.advance(12_500);
         stage.end(&get(), token, DONE);
     };
-    // 80,000 reads of one VOP a second, twice the floor: nobody waited, so this is the least that it can.
+    // 80,000 reads of one VOP a second, twice the floor: nobody waited, so this is the least that
+    // it can.
     for _ in 0..80_000 {
         read();
     }

@@ -1,4 +1,5 @@
-//! The request parser: by the byte, cut at every place, against random input and against another codec.
+//! The request parser: by the byte, cut at every place, against random input and against another
+//! codec.
 
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;

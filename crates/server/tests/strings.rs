@@ -1,5 +1,5 @@
-//! Random commands on long strings beside plain vectors of bytes: what lies in one record, what lies in pieces, and what
-//! becomes the one from the other.
+//! Random commands on long strings beside plain vectors of bytes: what lies in one record, what
+//! lies in pieces, and what becomes the one from the other.
 
 mod tenant;
 

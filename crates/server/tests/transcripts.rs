@@ -1,8 +1,9 @@
 //! Every command beside the words of a real Redis.
 //!
-//! `transcripts/*.txt` are conversations: `> ` and a command line, then the reply as it came over the wire. The replies
-//! were recorded from redis-server 7.0.15; here the same commands run against our engine and must
-//! answer the same bytes: in memory where it can, under a latch, and over a snapshot with the reply streamed.
+//! `transcripts/*.txt` are conversations: `> ` and a command line, then the reply as it came over
+//! the wire. The replies were recorded from redis-server 7.0.15; here the same commands run against
+//! our engine and must answer the same bytes: in memory where it can, under a latch, and over a
+//! snapshot with the reply streamed.
 //!
 //! | line | meaning |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What transcripts cannot show: collections longer than a chunk, walks while others write, estimates and chance.
+//! What transcripts cannot show: collections longer than a chunk, walks while others write,
+//! estimates and chance.
 
 mod tenant;
 

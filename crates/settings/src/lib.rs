@@ -6,8 +6,8 @@
 //!        └──▶ reference: the page of the documentation
 //! ```
 //!
-//! `entremet.toml` and scenarios are such languages; what both say of a tenant is declared in [`tenant`].
-//! Nothing here reads files or knows what the values are for.
+//! `entremet.toml` and scenarios are such languages; what both say of a tenant is declared in
+//! [`tenant`]. Nothing here reads files or knows what the values are for.
 
 pub mod problem;
 pub mod reader;

@@ -48,7 +48,8 @@ struct Beneath<'a> {
 }
 
 impl Reader {
-    /// Starts a reading in `language` that reports to `report`. `broken`: the text has syntax errors.
+    /// Starts a reading in `language` that reports to `report`. `broken`: the text has syntax
+    /// errors.
     pub fn new(language: &'static Language, report: Report, broken: bool) -> Self {
         Self {
             language,
@@ -87,7 +88,8 @@ impl Reader {
 }
 
 impl<'a> Section<'a> {
-    /// A key's value: the given one, else the default; none if there is neither or the value is wrong.
+    /// A key's value: the given one, else the default; none if there is neither or the value is
+    /// wrong.
     pub fn get<T: Value>(&self, name: &str) -> Option<T> {
         let key = self.key(name);
         let Some((given, span)) = self.given(name) else {
@@ -203,7 +205,8 @@ impl<'a> Section<'a> {
         sections
     }
 
-    /// The same section, which takes what it does not give itself from `lower`: each key as a whole.
+    /// The same section, which takes what it does not give itself from `lower`: each key as a
+    /// whole.
     pub fn over(mut self, lower: &Section<'a>) -> Self {
         let own = lower.table.map(|table| Beneath { table, here: true });
         self.beneath.extend(own);
@@ -211,7 +214,8 @@ impl<'a> Section<'a> {
         self
     }
 
-    /// The same section, which takes what it does not give itself from a table that is not in the text.
+    /// The same section, which takes what it does not give itself from a table that is not in the
+    /// text.
     pub fn over_table(mut self, table: &'a DeTable<'a>) -> Self {
         self.beneath.push(Beneath { table, here: false });
         self
@@ -253,7 +257,8 @@ impl<'a> Section<'a> {
         (span.or(self.span.clone()), key)
     }
 
-    /// A key's value, from this table or from those beneath, and its place if it has one in the text.
+    /// A key's value, from this table or from those beneath, and its place if it has one in the
+    /// text.
     fn value(&self, name: &str) -> Option<(&'a DeValue<'a>, Option<Range<usize>>)> {
         let own = self.table.map(|table| Beneath { table, here: true });
         own.iter().chain(&self.beneath).find_map(|layer| {

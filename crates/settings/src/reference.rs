@@ -16,8 +16,8 @@ pub const UNITS: &str = "\
 Quantities are kept exactly; one that cannot be (`\"0.5ns\"`) is refused, not rounded.
 ";
 
-/// A table for each section, behind a heading of `level` number signs. `takeover`: with a column that says when a change takes
-/// effect. `top` is what the keys of no section are for.
+/// A table for each section, behind a heading of `level` number signs. `takeover`: with a column
+/// that says when a change takes effect. `top` is what the keys of no section are for.
 pub fn sections(language: &Language, level: usize, takeover: bool, top: Option<&str>) -> String {
     let mut text = String::new();
     let heading = "#".repeat(level);

@@ -1,5 +1,5 @@
-//! What a language declares: every key once. The reader takes types, ranges and defaults from here; error texts and
-//! pages of the reference are written from here.
+//! What a language declares: every key once. The reader takes types, ranges and defaults from here;
+//! error texts and pages of the reference are written from here.
 
 use std::borrow::Cow;
 
@@ -172,7 +172,8 @@ impl Key {
 /// A language: its keys, and which sections take the keys of another one as well.
 #[derive(Clone, Copy, Debug)]
 pub struct Language {
-    /// Every key, section by section, in the order of the reference; parts that several languages share stand alone.
+    /// Every key, section by section, in the order of the reference; parts that several languages
+    /// share stand alone.
     pub parts: &'static [&'static [Key]],
     /// (section, the section whose keys it takes as well).
     pub alike: &'static [(&'static str, &'static str)],
@@ -214,8 +215,8 @@ impl Language {
         })
     }
 
-    /// Mistakes in the declaration itself, for a test: paths given twice, keys without a section, effects that are no
-    /// sentence.
+    /// Mistakes in the declaration itself, for a test: paths given twice, keys without a section,
+    /// effects that are no sentence.
     pub fn mistakes(&self) -> Vec<String> {
         let keys: Vec<&Key> = self.keys().collect();
         let mut mistakes = Vec::new();

@@ -1,4 +1,5 @@
-//! How fast the simulator is: events a second of processor time, for 128 nodes under a load of 75 % with each order.
+//! How fast the simulator is: events a second of processor time, for 128 nodes under a load of 75 %
+//! with each order.
 //!
 //! `cargo run --release -p entremet-sim --example events`
 

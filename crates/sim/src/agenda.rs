@@ -7,7 +7,8 @@ const ARITY: usize = 4;
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
     at: Nanos,
-    /// Number of the entry: what was planned first for a moment happens first, so a run is repeatable.
+    /// Number of the entry: what was planned first for a moment happens first, so a run is
+    /// repeatable.
     number: u64,
     event: E,
 }
@@ -19,8 +20,8 @@ impl<E> Entry<E> {
     }
 }
 
-/// A queue of future events: a heap of four children a node (three levels hold 85 entries, six 5,461), small
-/// enough to stay in the cache at the sizes that clusters have.
+/// A queue of future events: a heap of four children a node (three levels hold 85 entries, six
+/// 5,461), small enough to stay in the cache at the sizes that clusters have.
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
     heap: Vec<Entry<E>>,

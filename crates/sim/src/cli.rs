@@ -38,7 +38,8 @@ pub struct SimArgs {
 /// Writes the report of a run: what was played, what came of it, the scenario's text.
 pub type Page = dyn Fn(&Plan, &Outcome, &str) -> String;
 
-/// Runs the command: a table on standard output, `result.json` and, by `page`, `report.html` in the folder.
+/// Runs the command: a table on standard output, `result.json` and, by `page`, `report.html` in the
+/// folder.
 ///
 /// # Errors
 /// [`SimError`]: a scenario that cannot be simulated, a result that cannot be written.

@@ -1,9 +1,9 @@
-//! A cluster in one thread: clients, senders, nodes, networks and faults as a discrete-event simulation that
-//! runs the policies that ship.
+//! A cluster in one thread: clients, senders, nodes, networks and faults as a discrete-event
+//! simulation that runs the policies that ship.
 //!
-//! Time is integer nanoseconds, randomness one seed: the same [`Spec`] gives the same [`Outcome`], to the byte.
-//! A node's stage is [`policy::dispatch::Ordered`] itself, a sender's choice of replica
-//! [`policy::replica::Selector`]; nothing that decides is written twice.
+//! Time is integer nanoseconds, randomness one seed: the same [`Spec`] gives the same [`Outcome`],
+//! to the byte. A node's stage is [`policy::dispatch::Ordered`] itself, a sender's choice of
+//! replica [`policy::replica::Selector`]; nothing that decides is written twice.
 //!
 //! * `agenda`: what is to happen, in order of time;
 //! * `spec`: what is simulated; [`scenario`] reads it from a text;

@@ -34,12 +34,14 @@ pub struct TenantOutcome {
     pub late: u64,
     /// Requests sent after the warm-up and refused for a limit.
     pub refused: u64,
-    /// Operations of requests sent and answered in the measured time, each counted once however often it was sent.
+    /// Operations of requests sent and answered in the measured time, each counted once however
+    /// often it was sent.
     pub operations: u64,
-    /// Bytes of values read and written by operations that were answered after the warm-up, each counted once.
+    /// Bytes of values read and written by operations that were answered after the warm-up, each
+    /// counted once.
     pub bytes: [u64; 2],
-    /// Latencies of `requests` in nanoseconds, to three digits. Counts of 32 bits: with many tenants histograms are most of a
-    /// run's memory.
+    /// Latencies of `requests` in nanoseconds, to three digits. Counts of 32 bits: with many
+    /// tenants histograms are most of a run's memory.
     pub latency_ns: Histogram<u32>,
     /// What was sent and answered in each second after the warm-up.
     pub series: Series,
@@ -78,7 +80,8 @@ impl TenantOutcome {
         self.offered - self.requests - self.refused
     }
 
-    /// The operations of a request are on their way; `at_ns` after the warm-up, in the measured time.
+    /// The operations of a request are on their way; `at_ns` after the warm-up, in the measured
+    /// time.
     pub(crate) fn begun(&mut self, at_ns: Option<Nanos>, operations: u32) {
         self.note_outstanding(at_ns);
         self.outstanding += u64::from(operations);
@@ -102,8 +105,8 @@ impl TenantOutcome {
         *most = self.outstanding.max(*most);
     }
 
-    /// No more comes; the series have exactly so many seconds. What failed after that, or has no reply,
-    /// counts in the last.
+    /// No more comes; the series have exactly so many seconds. What failed after that, or has no
+    /// reply, counts in the last.
     pub(crate) fn finish(&mut self, seconds: usize) {
         let last_ns = (seconds as u64).saturating_sub(1) * 1_000_000_000;
         for _ in 0..self.unanswered() + self.refused_late {
@@ -125,7 +128,8 @@ impl TenantOutcome {
         self.bytes[usize::from(put)] += u64::from(bytes);
     }
 
-    /// A request is answered, so long after the warm-up; `operations` unless it was sent in the warm-up.
+    /// A request is answered, so long after the warm-up; `operations` unless it was sent in the
+    /// warm-up.
     pub(crate) fn answered(&mut self, at_ns: Nanos, latency_ns: Nanos, operations: Option<u32>) {
         self.answered += 1;
         self.series.answered(at_ns, latency_ns);
@@ -143,7 +147,8 @@ impl TenantOutcome {
         record(&mut self.latency_ns, latency_ns);
     }
 
-    /// A request that was sent after the warm-up is refused; `at_ns` after the warm-up, in the measured time.
+    /// A request that was sent after the warm-up is refused; `at_ns` after the warm-up, in the
+    /// measured time.
     pub(crate) fn refused(&mut self, at_ns: Option<Nanos>) {
         self.refused += 1;
         match at_ns {

@@ -1,9 +1,10 @@
 //! What I/Os of a modelled device cost: it is tried in its own time.
 //!
-//! `device::calibrate` over `device::EmulatedDisk` asks more, and is not used here: the simulator runs policies and does not
-//! import the crate of real disks, their files and threads (tests/tidy). It also needs little of the rest: depth is the
-//! scenario's, a model has no hiccups to be told from its rates, and one mix is near enough to a floor where nothing is
-//! promised at the device. What makes prices of rates is `policy::cost::device`, for both.
+//! `device::calibrate` over `device::EmulatedDisk` asks more, and is not used here: the simulator
+//! runs policies and does not import the crate of real disks, their files and threads (tests/tidy).
+//! It also needs little of the rest: depth is the scenario's, a model has no hiccups to be told
+//! from its rates, and one mix is near enough to a floor where nothing is promised at the device.
+//! What makes prices of rates is `policy::cost::device`, for both.
 
 use crate::spec::Disk;
 use policy::cost::device::{Calibration, CostModel, Curve, Op, Point, Rule};
@@ -27,7 +28,8 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Tries the device. The same model and depth have the same prices; a device that does nothing has none.
+    /// Tries the device. The same model and depth have the same prices; a device that does nothing
+    /// has none.
     pub(crate) fn of(device: &Disk) -> Option<Prices> {
         let (model, depth) = (&device.model, device.depth);
         let curve = |op: Op| {
@@ -57,8 +59,8 @@ impl Prices {
 
 /// I/Os a second that a device does of what `ask` says of each, so many at a time.
 fn rate(model: &Model, depth: u32, ask: impl Fn(u64) -> (Op, u64)) -> f64 {
-    // A second after the five in which the dies of an SSD, which begin a block together, come apart; an arm needs longer
-    // for as many I/Os.
+    // A second after the five in which the dies of an SSD, which begin a block together, come
+    // apart; an arm needs longer for as many I/Os.
     let (warm_ns, until_ns): (Nanos, Nanos) = match model {
         Model::Ssd(_) => (5_000_000_000, 6_000_000_000),
         Model::Hdd(_) => (1_000_000_000, 11_000_000_000),

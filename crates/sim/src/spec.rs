@@ -47,9 +47,11 @@ pub struct Cluster {
     pub routers: u32,
     /// From a sender to a node, or back.
     pub one_way_ns: Nanos,
-    /// What a sender's one processor takes for a reply, sending what follows from it included. 0: nothing.
+    /// What a sender's one processor takes for a reply, sending what follows from it included. 0:
+    /// nothing.
     pub reply_ns: Nanos,
-    /// A node that has something to do takes in what has come this long after the last time. 0: at once.
+    /// A node that has something to do takes in what has come this long after the last time. 0: at
+    /// once.
     pub look_ns: Nanos,
     /// Time an operation takes.
     pub service: Service,
@@ -68,15 +70,18 @@ pub struct Disk {
     pub model: Model,
     /// I/Os outstanding at it, at least 1.
     pub depth: u32,
-    /// Operations that may wait for it at a time, at least 1, and as many more of tenants in credit; `None`: any number.
+    /// Operations that may wait for it at a time, at least 1, and as many more of tenants in
+    /// credit; `None`: any number.
     pub handlers: Option<u32>,
-    /// Share of the gets whose value is in memory, 0 to 1. The others read it; a put writes it to a log.
+    /// Share of the gets whose value is in memory, 0 to 1. The others read it; a put writes it to a
+    /// log.
     pub cached: f64,
     /// No I/O is larger, bytes.
     pub largest_bytes: u64,
 }
 
-/// Rates that a node's operations share, one after the other: bytes in, requests, bytes out. `None`: any rate.
+/// Rates that a node's operations share, one after the other: bytes in, requests, bytes out.
+/// `None`: any rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Resources {
     /// Bytes of values written, a second.
@@ -127,14 +132,16 @@ impl Default for Control {
 }
 
 impl Cluster {
-    /// Operations of nominal speed that a node serves at a time: it has no more than its processors give.
+    /// Operations of nominal speed that a node serves at a time: it has no more than its processors
+    /// give.
     #[must_use]
     pub fn parallel(&self) -> u32 {
         self.permits.min(self.processors).max(1)
     }
 
-    /// Cost of a bottleneck, in nanoseconds, from which it is worth a round trip to ask first: the trip is then a
-    /// tenth of it at most, and there are several operations whose nodes can be chosen.
+    /// Cost of a bottleneck, in nanoseconds, from which it is worth a round trip to ask first: the
+    /// trip is then a tenth of it at most, and there are several operations whose nodes can be
+    /// chosen.
     #[must_use]
     pub fn worth_probing_ns(&self) -> u64 {
         const ROUND_TRIPS: u64 = 10;
@@ -218,9 +225,9 @@ pub struct Routing {
     pub selection: Selection,
     /// What they send twice.
     pub redundancy: Redundancy,
-    /// A multiget whose bottleneck costs at least this is sent only after the servers that could take part were
-    /// asked how they stand: one more round trip, little for what takes long anyway, and the choice is as
-    /// fresh as it can be. `None`: never.
+    /// A multiget whose bottleneck costs at least this is sent only after the servers that could
+    /// take part were asked how they stand: one more round trip, little for what takes long anyway,
+    /// and the choice is as fresh as it can be. `None`: never.
     pub probe_from: Option<u64>,
 }
 
@@ -231,7 +238,8 @@ pub enum Selection {
     Rule(Rule),
     /// The least finish, knowing everything.
     Oracle,
-    /// By a window for each tenant and server; what finds none open waits with its sender (Pisces RS).
+    /// By a window for each tenant and server; what finds none open waits with its sender (Pisces
+    /// RS).
     Windows,
 }
 
@@ -256,7 +264,8 @@ pub struct Tenant {
     pub name: String,
     /// Its name in the scenario, before a `count` made several of it.
     pub group: String,
-    /// What it was promised at every node; where tenants' weights follow their demand, over all nodes together.
+    /// What it was promised at every node; where tenants' weights follow their demand, over all
+    /// nodes together.
     pub promise: Promise,
     /// Partitions of its keyspace, at least 1.
     pub partitions: u32,
@@ -362,7 +371,8 @@ impl KeyCount {
     }
 }
 
-/// Machines stand still again and again: their hosts, their kernels and other programs take the processor.
+/// Machines stand still again and again: their hosts, their kernels and other programs take the
+/// processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pause {
     /// Whose machines.
@@ -402,6 +412,7 @@ pub enum FaultKind {
     Slow(f64),
     /// Nothing is begun; what is sent there waits.
     Pause,
-    /// It is gone, with all that waited there: senders ask another replica. It comes back empty-handed and in order.
+    /// It is gone, with all that waited there: senders ask another replica. It comes back
+    /// empty-handed and in order.
     Dead,
 }

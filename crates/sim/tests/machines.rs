@@ -110,7 +110,8 @@ fn gets_that_are_not_in_memory_go_at_the_pace_of_the_device() {
     assert!((1.9..2.1).contains(&(half / ssd)), "{half}");
     let all = of("device = \"ssd\"\ncached = 1.0");
     assert!(all > 10.0 * ssd, "{all}");
-    // An arm over a fifteenth of its disk that takes what its head reaches first: a turn is 8.3 ms, three or four a turn.
+    // An arm over a fifteenth of its disk that takes what its head reaches first: a turn is 8.3 ms,
+    // three or four a turn.
     let hdd = of("device = \"hdd\"");
     assert!((300.0..500.0).contains(&hdd), "{hdd}");
 }
@@ -147,7 +148,8 @@ fn devices_are_shared_by_weight_and_by_what_requests_cost() {
 #[test]
 fn what_waits_for_the_device_of_a_dead_node_is_sent_elsewhere() {
     let fault = "[[fault]]\nnode = 0\nat = \"5s\"\nlength = \"1s\"\ndead = true\n";
-    // With so few handlers nearly all of it waits for one, and what the dead node's had begun must not keep them.
+    // With so few handlers nearly all of it waits for one, and what the dead node's had begun must
+    // not keep them.
     for handlers in ["", "handlers = 8\n"] {
         let cluster =
             format!("nodes = 2\nreplicas = 2\noperation = \"1us\"\ndevice = \"ssd\"\n{handlers}");

@@ -1,4 +1,5 @@
-//! What a large system takes: a tenth of each side of 1,000 nodes and 10,000 tenants, held to what the whole may have.
+//! What a large system takes: a tenth of each side of 1,000 nodes and 10,000 tenants, held to what
+//! the whole may have.
 //!
 //! One test, so that nothing else is in the process that is weighed.
 
@@ -33,7 +34,8 @@ count = 1_000
   popularity = { kind = "zipf", alpha = 0.99 }
 "#;
 
-/// Bytes for each tenant: its part of 4 GiB for 10,000 of them, less a tenth for what nodes take by themselves.
+/// Bytes for each tenant: its part of 4 GiB for 10,000 of them, less a tenth for what nodes take by
+/// themselves.
 const TENANT_BYTES_MAX: u64 = (4 << 30) / 10_000 * 9 / 10;
 
 /// The most that the process has had resident, in bytes.

@@ -1,4 +1,5 @@
-//! What tenants are promised is kept in the simulator as on a server: read whole, at the stage that keeps it, and charged.
+//! What tenants are promised is kept in the simulator as on a server: read whole, at the stage that
+//! keeps it, and charged.
 
 use sim::scenario::Plan;
 use sim::{run, Outcome, Summary};
@@ -69,8 +70,8 @@ fn a_limit_holds_and_what_it_refuses_has_failed() {
 
 #[test]
 fn what_is_refused_is_charged_for_what_it_used() {
-    // Puts of 10 kB come in whether they are refused or not, and a node takes 10 MB/s. So the one that is refused nine
-    // times of ten has used as much of that as the other when both are served.
+    // Puts of 10 kB come in whether they are refused or not, and a node takes 10 MB/s. So the one
+    // that is refused nine times of ten has used as much of that as the other when both are served.
     let text = |limit: &str| {
         format!(
             r#"
@@ -110,7 +111,8 @@ name = "other"
     );
 }
 
-/// A tenant of little weight that reserves handlers and reads at a rate, beside one that has all others at work.
+/// A tenant of little weight that reserves handlers and reads at a rate, beside one that has all
+/// others at work.
 fn beside_many(reserved_permits: u32, rate: &str, handlers: u32, depth: u32) -> Summary {
     let (summary, _) = play(&format!(
         r#"
@@ -151,7 +153,8 @@ fn reserved_permits_are_handlers_kept_free() {
 
 #[test]
 fn reserved_permits_keep_nothing_of_the_device_free() {
-    // As on a server: its permits are few, and those of a tenant that wants nothing would be missing to all others.
+    // As on a server: its permits are few, and those of a tenant that wants nothing would be
+    // missing to all others.
     let rate = |reserved| {
         beside_many(reserved, "0/s", 64, 4).tenants[1]
             .total
@@ -195,8 +198,8 @@ fn more_reserved_permits_than_there_are_are_refused() {
 
 #[test]
 fn who_sends_twice_takes_the_copy_that_was_served() {
-    // Reads of one key use up the limit at the two nodes of its partition. Reads of most other keys find room at one of
-    // their two nodes at least.
+    // Reads of one key use up the limit at the two nodes of its partition. Reads of most other keys
+    // find room at one of their two nodes at least.
     let (_, outcome) = play(
         r#"
 name = "twice"

@@ -1,4 +1,5 @@
-//! Rein's experiments, small: the workloads are what they say, and the order of the contenders holds.
+//! Rein's experiments, small: the workloads are what they say, and the order of the contenders
+//! holds.
 
 use sim::rein::{log_normal, sessions, soundcloud, Contender, Setting};
 use sim::run;
@@ -99,7 +100,8 @@ fn nobody_who_knows_less_is_faster_than_the_oracle() {
 
 #[test]
 fn slack_does_not_make_the_oracle_faster() {
-    // Rein's ratio puts an opset off by more than its slack, so that it becomes the bottleneck: an oracle with it is none.
+    // Rein's ratio puts an opset off by more than its slack, so that it becomes the bottleneck: an
+    // oracle with it is none.
     let spec = of_32(1).spec(11).expect("a distribution");
     let oracle = Contender::Oracle.apply(&spec);
     let mut with_slack = oracle.clone();

@@ -1,4 +1,5 @@
-//! Scenarios: what they become, what is wrong with them, and that a seed fixes the result to the byte.
+//! Scenarios: what they become, what is wrong with them, and that a seed fixes the result to the
+//! byte.
 
 use sim::cli::{run, SimArgs};
 use sim::scenario::Plan;

@@ -1,4 +1,5 @@
-//! Shares across nodes: the mechanisms of Pisces in a cluster, and what they do about nodes that are lost.
+//! Shares across nodes: the mechanisms of Pisces in a cluster, and what they do about nodes that
+//! are lost.
 
 use sim::scenario::Plan;
 use sim::{run, Outcome};
@@ -64,8 +65,8 @@ fn each_mechanism_adds_to_fairness() {
     assert!(none < 0.8 && all > 0.98, "{none} {all}");
 }
 
-/// A request that is sent to a dead node is asked for elsewhere, and none is forgotten: each client has one request
-/// outstanding, so a lost one would end it.
+/// A request that is sent to a dead node is asked for elsewhere, and none is forgotten: each client
+/// has one request outstanding, so a lost one would end it.
 #[test]
 fn a_node_that_dies_loses_no_request() {
     let fault = "[[fault]]\nnode = 3\nat = \"1s\"\nlength = \"1s\"\ndead = true\n[[tenant]]";
@@ -81,7 +82,8 @@ fn a_node_that_dies_loses_no_request() {
                     ("connections = 128", "connections = 3"),
                 ],
             );
-            // Three clients, each at most once in 0.4 ms; without a replica they wait for the node for a second.
+            // Three clients, each at most once in 0.4 ms; without a replica they wait for the node
+            // for a second.
             let requests = outcome.tenants[0].requests;
             let least = if replicas == "1" { 21_000 } else { 28_500 };
             assert!(
@@ -103,12 +105,14 @@ fn partitions_of_a_dead_node_are_placed_anew() {
     let outcome = play(EQUAL, &[&changes[..], &[PLACED, WEIGHED, WINDOWS]].concat());
     assert!(outcome.moves >= 8 * 64 * 2 / 8, "{}", outcome.moves);
     assert!(mmr(&outcome) > 0.97, "{}", mmr(&outcome));
-    // Seven nodes at 5,000 a second serve all that they can but for the step until partitions are placed anew.
+    // Seven nodes at 5,000 a second serve all that they can but for the step until partitions are
+    // placed anew.
     let answered: u64 = outcome.tenants.iter().map(|tenant| tenant.requests).sum();
     assert!(answered > 8 * 7 * 5_000 * 95 / 100, "{answered}");
 }
 
-/// Small values use up requests, large ones bytes: each kind gets the same part of what it uses most.
+/// Small values use up requests, large ones bytes: each kind gets the same part of what it uses
+/// most.
 #[test]
 fn dominant_resources_are_shared() {
     let text = r#"
@@ -136,7 +140,8 @@ load = [{ loop = "closed", connections = 64, values = { size = "4000B" } }]
 "#;
     let outcome = play(text, &[]);
     let rate = |tenant: usize| outcome.tenants[tenant].requests as f64 / 4.0;
-    // An operation of 4,000 B takes a quarter of its bytes' time in requests: s + 0.25 s = 1 for both kinds.
+    // An operation of 4,000 B takes a quarter of its bytes' time in requests: s + 0.25 s = 1 for
+    // both kinds.
     for (tenant, whole) in [(0, 10_000.0), (1, 10_000.0), (2, 2_500.0), (3, 2_500.0)] {
         let part = rate(tenant) / whole;
         assert!((part / 0.4 - 1.0).abs() < 0.02, "tenant {tenant}: {part}");
@@ -145,7 +150,8 @@ load = [{ loop = "closed", connections = 64, values = { size = "4000B" } }]
     }
 }
 
-/// What an operation needs of a shared resource is waited for once, however few operations run at a time.
+/// What an operation needs of a shared resource is waited for once, however few operations run at a
+/// time.
 #[test]
 fn a_node_takes_as_many_requests_as_it_is_said_to() {
     let text = r#"
@@ -172,9 +178,10 @@ load = [{ loop = "closed", connections = 16, values = { size = "10B" } }]
     );
 }
 
-/// Shares of different resources grow together, and stop together: what is left of a resource that only the lighter tenant
-/// wants is nobody's. Progressive filling would give it that (docs/mechanisms/fair-queue.md has the bound). This is what it
-/// costs where it costs most, so that whoever mends it sees it here.
+/// Shares of different resources grow together, and stop together: what is left of a resource that
+/// only the lighter tenant wants is nobody's. Progressive filling would give it that
+/// (docs/mechanisms/fair-queue.md has the bound). This is what it costs where it costs most, so
+/// that whoever mends it sees it here.
 #[test]
 fn what_only_a_light_tenant_wants_is_held_to_its_weight() {
     let text = |heavy: u32| {
@@ -204,7 +211,8 @@ load = [{{ loop = "closed", connections = 64, values = {{ size = "1000B" }} }}]
     for heavy in [1, 2, 4] {
         let outcome = play(&text(heavy), &[]);
         let [writes, reads] = [0, 1].map(|t: usize| outcome.tenants[t].requests as f64 / 40_000.0);
-        // r_DRF is 1 / heavy: the heavier has all of its own, the other its weight's part of as much.
+        // r_DRF is 1 / heavy: the heavier has all of its own, the other its weight's part of as
+        // much.
         assert!((writes - 1.0).abs() < 0.03, "{heavy}: {writes}");
         let least = 1.0 / f64::from(heavy);
         assert!((reads / least - 1.0).abs() < 0.05, "{heavy}: {reads}");

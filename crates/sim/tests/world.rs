@@ -108,7 +108,8 @@ fn eight_servers_agree_with_theory() {
 
 #[test]
 fn a_multiget_takes_as_long_as_its_slowest() {
-    // At 1 % load nobody waits: the mean of the largest of 8 exponentials is the 8th harmonic number.
+    // At 1 % load nobody waits: the mean of the largest of 8 exponentials is the 8th harmonic
+    // number.
     let mut spec = spec(16, 8, 10.0);
     spec.tenants[0] = tenant("a", 1.0, Arrivals::Poisson { per_s: 50.0 }, &[(8, 1.0)]);
     let harmonic: f64 = (1..=8).map(|k| 1.0 / f64::from(k)).sum();
@@ -233,8 +234,9 @@ fn equal_seeds_give_equal_outcomes() {
 
 #[test]
 fn fewer_processors_than_permits_are_shared_and_never_idle() {
-    // Eight gets of 1 ms of a processor, one each .1 ms, on four processors: from the fifth on they share them, and the
-    // last one has one of its own again when only four are left. By hand, in steps: it takes 1.6425 ms.
+    // Eight gets of 1 ms of a processor, one each .1 ms, on four processors: from the fifth on they
+    // share them, and the last one has one of its own again when only four are left. By hand, in
+    // steps: it takes 1.6425 ms.
     let mut spec = spec(1, 8, 0.0);
     spec.cluster.processors = 4;
     spec.cluster.service.noise = Noise::None;

@@ -1,12 +1,15 @@
-//! Admission that blocks: for threads that do the work themselves, many of them before one resource.
+//! Admission that blocks: for threads that do the work themselves, many of them before one
+//! resource.
 //!
-//! The callers are RocksDB's threads and the handlers, and the resource is a device: one dispatch for all of them, because many queues before one
-//! device defeat scheduling. So the stage is behind a mutex, held for a decision (some hundred nanoseconds beside
-//! I/Os of ten microseconds and more).
+//! The callers are RocksDB's threads and the handlers, and the resource is a device: one dispatch
+//! for all of them, because many queues before one device defeat scheduling. So the stage is behind
+//! a mutex, held for a decision (some hundred nanoseconds beside I/Os of ten microseconds and
+//! more).
 //!
-//! A caller that can be granted at once takes its permit under the lock under which it asked, and neither parks nor
-//! wakes anybody. While permits are free this is every caller; when others wait it is a principal in credit. The rest
-//! park. The thread that gives a permit back grants it to whoever the policy names, and wakes that one thread.
+//! A caller that can be granted at once takes its permit under the lock under which it asked, and
+//! neither parks nor wakes anybody. While permits are free this is every caller; when others wait
+//! it is a principal in credit. The rest park. The thread that gives a permit back grants it to
+//! whoever the policy names, and wakes that one thread.
 
 use crate::stage::{Next, Stage};
 use crate::{
@@ -16,7 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A parked thread asks again after this time, for what changes with time alone (limits, reservations).
+/// A parked thread asks again after this time, for what changes with time alone (limits,
+/// reservations).
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Why a thread was not admitted.
@@ -104,7 +108,8 @@ where
     pub fn new(options: DispatchOptions<R>, clock: C) -> Arc<Self> {
         Arc::new_cyclic(|me: &std::sync::Weak<Self>| {
             let me = me.clone();
-            // A permit that was dropped may be what somebody waits for. Never under the lock: nothing drops one there.
+            // A permit that was dropped may be what somebody waits for. Never under the lock:
+            // nothing drops one there.
             let wake = move || {
                 if let Some(me) = me.upgrade() {
                     me.pump();
@@ -121,7 +126,8 @@ where
     /// Waits for a turn, on this thread.
     ///
     /// # Errors
-    /// The principal's queue is full, or it is unknown, or was removed meanwhile. Nothing is held then.
+    /// The principal's queue is full, or it is unknown, or was removed meanwhile. Nothing is held
+    /// then.
     pub fn admit(&self, principal: PrincipalId, class: u8) -> Result<Entry, Rejected> {
         let seat = SEAT.with(Arc::clone);
         let mut stage = lock(&self.stage);
@@ -207,7 +213,8 @@ where
         self.pump();
     }
 
-    /// Grants what can be granted now. Everything that changes an answer does so by itself; only time does not.
+    /// Grants what can be granted now. Everything that changes an answer does so by itself; only
+    /// time does not.
     pub fn pump(&self) {
         let mut stage = lock(&self.stage);
         let now = self.clock.now();

@@ -2,14 +2,15 @@
 //!
 //! [`policy::dispatch::Dispatch`] makes every decision. A stage adds what is not a decision:
 //!
-//! * a [`Permit`] that gives itself back: settle it with [`Stage::settle`]; if it is dropped, what was set aside is
-//!   charged. It may go to another thread with its work;
-//! * two faces with one implementation: [`Stage::next`] for a loop that asks, and [`blocking`] for threads that block,
-//!   an adapter over the first.
+//! * a [`Permit`] that gives itself back: settle it with [`Stage::settle`]; if it is dropped, what
+//!   was set aside is charged. It may go to another thread with its work;
+//! * two faces with one implementation: [`Stage::next`] for a loop that asks, and [`blocking`] for
+//!   threads that block, an adapter over the first.
 //!
-//! A stage belongs to one thread, which drives it (except for [`blocking`]). On its path it takes no lock: all that it
-//! shares with other threads is the list to which permits return that were dropped elsewhere. The clock is the caller's:
-//! methods take `now`, and [`Clock`] exists for those who must be able to ask.
+//! A stage belongs to one thread, which drives it (except for [`blocking`]). On its path it takes
+//! no lock: all that it shares with other threads is the list to which permits return that were
+//! dropped elsewhere. The clock is the caller's: methods take `now`, and [`Clock`] exists for those
+//! who must be able to ask.
 
 pub mod blocking;
 

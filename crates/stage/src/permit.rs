@@ -39,7 +39,8 @@ impl Returns {
     }
 
     fn put(&self, claim: Claim) {
-        // A push cannot leave the list half written, so a panic elsewhere is no reason to lose a permit.
+        // A push cannot leave the list half written, so a panic elsewhere is no reason to lose a
+        // permit.
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         dropped.push(claim);
         self.any.store(true, Ordering::Release);
@@ -61,9 +62,10 @@ impl Returns {
 
 /// Leave to use the resource for one turn.
 ///
-/// Give it back with [`crate::Stage::settle`], saying what was really used. If it is dropped instead (the
-/// work panicked or was cancelled, on whatever thread), what was set aside is charged and the permit is
-/// free again with the stage's next decision. `Send`, so it can go with the work and come back.
+/// Give it back with [`crate::Stage::settle`], saying what was really used. If it is dropped
+/// instead (the work panicked or was cancelled, on whatever thread), what was set aside is charged
+/// and the permit is free again with the stage's next decision. `Send`, so it can go with the work
+/// and come back.
 #[derive(Debug)]
 #[must_use = "dropping a permit ends the turn at its estimated cost"]
 pub struct Permit {

@@ -46,12 +46,14 @@ struct Waiting<T> {
     class: u8,
 }
 
-/// The stage before one resource, on one thread. `T` is what waits, `R` the number of resources in a cost.
+/// The stage before one resource, on one thread. `T` is what waits, `R` the number of resources in
+/// a cost.
 #[derive(Debug)]
 pub struct Stage<T, const R: usize> {
     dispatch: Dispatch<Waiting<T>, R>,
     home: Arc<Returns>,
-    /// References to `home` for the next permits, so that a turn that ends well counts no references.
+    /// References to `home` for the next permits, so that a turn that ends well counts no
+    /// references.
     homes: Vec<Arc<Returns>>,
     /// Room for permits that were dropped.
     dropped: Vec<Claim>,
@@ -72,8 +74,8 @@ impl<T, const R: usize> Stage<T, R> {
         }
     }
 
-    /// The same, calling `wake` whenever a permit was dropped, on the thread that dropped it, so that
-    /// the stage's thread can be told to ask again. Call it before anything is admitted.
+    /// The same, calling `wake` whenever a permit was dropped, on the thread that dropped it, so
+    /// that the stage's thread can be told to ask again. Call it before anything is admitted.
     #[must_use]
     pub fn with_wake(mut self, wake: Wake) -> Self {
         self.home = Arc::new(Returns::new(Some(wake)));
@@ -141,8 +143,8 @@ impl<T, const R: usize> Stage<T, R> {
         }
     }
 
-    /// Ends a turn: the permit is free again, and what was set aside becomes what was used. A permit of
-    /// another stage is returned to that one, at its estimate.
+    /// Ends a turn: the permit is free again, and what was set aside becomes what was used. A
+    /// permit of another stage is returned to that one, at its estimate.
     pub fn settle(&mut self, now: Nanos, permit: Permit, actual: Cost<R>) {
         let Some((claim, home)) = permit.claim(&self.home) else {
             return;

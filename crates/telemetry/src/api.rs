@@ -140,8 +140,9 @@ impl TimesView {
     }
 }
 
-/// One element of `GET /api/histograms`: one tenant's requests of one class since the start, all that is known of
-/// their times. The difference of two answers has the quantiles of the time between.
+/// One element of `GET /api/histograms`: one tenant's requests of one class since the start, all
+/// that is known of their times. The difference of two answers has the quantiles of the time
+/// between.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistogramsView {
     /// The tenant.

@@ -1,5 +1,5 @@
-//! What is told of the device stage: what the device can do, what was promised of it, who used it for what. VOPs are virtual
-//! IO operations (docs/mechanisms/device.md).
+//! What is told of the device stage: what the device can do, what was promised of it, who used it
+//! for what. VOPs are virtual IO operations (docs/mechanisms/device.md).
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,8 @@ pub struct RequestCost {
     pub flush: f64,
     /// Its part of compactions.
     pub compaction: f64,
-    /// Whether that was measured; assumed until the first was seen, and where profiles are switched off.
+    /// Whether that was measured; assumed until the first was seen, and where profiles are switched
+    /// off.
     pub measured: bool,
 }
 
@@ -80,7 +81,8 @@ pub struct RequestCost {
 pub struct DeviceUse {
     /// The class of the requests that waited for it; `none` where no request did.
     pub class: String,
-    /// What the storage engine did it for: `get`, `multiget`, `range`, `log`, `flush`, `compaction`, `open`, `verify`, `other`.
+    /// What the storage engine did it for: `get`, `multiget`, `range`, `log`, `flush`,
+    /// `compaction`, `open`, `verify`, `other`.
     pub activity: String,
     /// I/Os.
     pub ios: u64,

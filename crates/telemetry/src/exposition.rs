@@ -26,8 +26,9 @@ impl Kind {
     }
 }
 
-/// Upper bounds of the exposed buckets in nanoseconds and as the label says them in seconds: 1, 2, 5 a decade, so that usual latency
-/// targets are bounds. The finer buckets go to the bound that most of theirs lies under (1.6 % off at most).
+/// Upper bounds of the exposed buckets in nanoseconds and as the label says them in seconds: 1, 2,
+/// 5 a decade, so that usual latency targets are bounds. The finer buckets go to the bound that
+/// most of theirs lies under (1.6 % off at most).
 pub const BOUNDS: [(u64, &str); 20] = [
     (20_000, "0.00002"),
     (50_000, "0.00005"),

@@ -1,8 +1,9 @@
 //! A histogram that one thread writes while others read it.
 //!
-//! Log-linear: every power of two is cut into 32 equal parts, so a value is known to within 1/32 (3.2 %) of
-//! itself from 1 µs up; below that the parts are 32 ns wide. Memory is taken a power of two at a time when
-//! the first value falls there: an unused histogram is 0.5 KiB, a busy one typically 3 KiB, a full one 8 KiB.
+//! Log-linear: every power of two is cut into 32 equal parts, so a value is known to within 1/32
+//! (3.2 %) of itself from 1 µs up; below that the parts are 32 ns wide. Memory is taken a power of
+//! two at a time when the first value falls there: an unused histogram is 0.5 KiB, a busy one
+//! typically 3 KiB, a full one 8 KiB.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
@@ -53,8 +54,9 @@ type Group = Box<[AtomicU64; PARTS]>;
 /// Counts of values in nanoseconds, from 1 µs to 137 s.
 ///
 /// # Preconditions
-/// One thread at a time calls [`Histogram::record`]: it loads and stores, so of two concurrent writers one
-/// may be lost (nothing worse). [`crate::Recorder`] makes that a rule of types. Any number may read meanwhile.
+/// One thread at a time calls [`Histogram::record`]: it loads and stores, so of two concurrent
+/// writers one may be lost (nothing worse). [`crate::Recorder`] makes that a rule of types. Any
+/// number may read meanwhile.
 #[derive(Default)]
 pub struct Histogram {
     groups: [OnceLock<Group>; GROUPS],
@@ -82,8 +84,8 @@ impl Histogram {
         bump(&self.sum_ns, value_ns.saturating_mul(count));
     }
 
-    /// Adds this histogram's counts to `into`. A writer may go on meanwhile: what it adds during the
-    /// call is seen or not, but nothing is seen twice and later calls never see less.
+    /// Adds this histogram's counts to `into`. A writer may go on meanwhile: what it adds during
+    /// the call is seen or not, but nothing is seen twice and later calls never see less.
     pub fn add_to(&self, into: &mut HistogramSnapshot) {
         into.add_sum(self.sum_ns.load(Relaxed));
         for (place, group) in self.groups.iter().enumerate() {
@@ -102,7 +104,8 @@ impl Histogram {
     }
 }
 
-/// Adds to a counter that only the calling thread writes: a load and a store cost a third of a locked add.
+/// Adds to a counter that only the calling thread writes: a load and a store cost a third of a
+/// locked add.
 #[inline]
 pub(crate) fn bump(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);

@@ -1,11 +1,11 @@
 //! What a running server knows of itself, and how it tells.
 //!
-//! * Cores record each request through a [`Recorder`] into log-linear [`Histogram`]s and counters: one writer,
-//!   any number of readers, no lock and no atomic read-modify-write.
+//! * Cores record each request through a [`Recorder`] into log-linear [`Histogram`]s and counters:
+//!   one writer, any number of readers, no lock and no atomic read-modify-write.
 //! * The [`Registry`] merges cores when somebody asks, and knows what each tenant used lately.
 //! * [`live`] says what happened in the last seconds, once a second while somebody watches.
-//! * [`admin`] serves it: the dashboard at `/`, Prometheus's text at `/metrics`, JSON under `/api`, `/livez` and
-//!   `/readyz`, on a thread of its own so that a scrape never runs on a core.
+//! * [`admin`] serves it: the dashboard at `/`, Prometheus's text at `/metrics`, JSON under `/api`,
+//!   `/livez` and `/readyz`, on a thread of its own so that a scrape never runs on a core.
 //!
 //! The server implements [`AdminSource`] and hands it to [`admin::start`].
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::device::{DeviceSnapshot, TenantDevice};
 use crate::shares::Capacities;
 
-/// The server as the admin address sees it. Called on the admin thread, at most a few times a second;
-/// must not wait for a core or the disk.
+/// The server as the admin address sees it. Called on the admin thread, at most a few times a
+/// second; must not wait for a core or the disk.
 pub trait AdminSource: Send + Sync + 'static {
     /// Whether requests are being served.
     fn state(&self) -> State;
@@ -16,10 +16,11 @@ pub trait AdminSource: Send + Sync + 'static {
     fn server(&self) -> ServerSnapshot;
     /// Every tenant, in any order.
     fn tenants(&self) -> Vec<TenantSnapshot>;
-    /// All settings of the tenant of that name, in the order to show them; none if there is no such tenant.
+    /// All settings of the tenant of that name, in the order to show them; none if there is no such
+    /// tenant.
     fn settings(&self, tenant: &str) -> Vec<TenantSetting>;
-    /// Connections that speak for no tenant yet, as if they were one's: they take their turns and use the server like
-    /// a tenant. No tenant has its name.
+    /// Connections that speak for no tenant yet, as if they were one's: they take their turns and
+    /// use the server like a tenant. No tenant has its name.
     fn newcomers(&self) -> TenantSnapshot;
     /// Every stage of every core.
     fn stages(&self) -> Vec<StageSnapshot>;
@@ -224,7 +225,8 @@ pub struct TenantSnapshot {
     pub weight: f64,
     /// Connections that it may have while the others have no more than is kept for them.
     pub connections_max: u64,
-    /// Connections refused since the start because it, or all together, had as many as they may have.
+    /// Connections refused since the start because it, or all together, had as many as they may
+    /// have.
     pub connections_refused: u64,
     /// Memory that its requests and replies hold, bytes.
     pub request_memory_bytes: u64,
@@ -253,7 +255,8 @@ pub struct TenantSnapshot {
     pub connections: u64,
     /// Requests waiting at the request stage.
     pub waiting: u64,
-    /// Keys, estimated; fields and members of collections count as well. 0 while its database is closed.
+    /// Keys, estimated; fields and members of collections count as well. 0 while its database is
+    /// closed.
     pub keys: u64,
     /// Object cache: reads answered from it.
     pub cache_hits: u64,
@@ -283,7 +286,8 @@ pub struct TenantSnapshot {
     pub write_buffer_allotment_bytes: u64,
     /// Written in memory, not yet committed, bytes.
     pub uncommitted_bytes: u64,
-    /// How near its database is to stalling its writes: they pause from 0.5 on, at 1 it stalls them.
+    /// How near its database is to stalling its writes: they pause from 0.5 on, at 1 it stalls
+    /// them.
     pub write_pressure: f64,
     /// Time that they have paused, seconds.
     pub write_paused_s: f64,
@@ -349,8 +353,8 @@ pub struct StageSnapshot {
     pub at_ns: u64,
     /// Units of work that may be outstanding below it.
     pub permits: u32,
-    /// Permits that are reserved and cannot be kept free: one of all is always shared. While there are any, nobody's
-    /// reserved permits are sure to be free when it wants them.
+    /// Permits that are reserved and cannot be kept free: one of all is always shared. While there
+    /// are any, nobody's reserved permits are sure to be free when it wants them.
     #[serde(default)]
     pub permits_missing: u64,
     /// Of those, in use.
@@ -363,8 +367,8 @@ pub struct StageSnapshot {
     /// Charged since the start, ns of each principal's dominant resource.
     #[serde(default)]
     pub charged_ns: u64,
-    /// Debt that was forgiven since the start, ns of the dominant resource: beyond what one piece of work can cost, or
-    /// told by other cores of a principal that is idle at this one.
+    /// Debt that was forgiven since the start, ns of the dominant resource: beyond what one piece
+    /// of work can cost, or told by other cores of a principal that is idle at this one.
     #[serde(default)]
     pub forgiven_ns: u64,
     /// Those who have something waiting or outstanding.

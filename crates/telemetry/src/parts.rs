@@ -1,8 +1,9 @@
 //! Where the time of a request goes: its parts, by name.
 //!
-//! They cut a request's latency, from when it came to when its reply was handed over, into stretches that follow
-//! one another: each begins where the one before it ends, so they add up to it. Whoever serves requests measures them
-//! with the times that it reads anyway, at the beginning and the end of each turn and after each command.
+//! They cut a request's latency, from when it came to when its reply was handed over, into
+//! stretches that follow one another: each begins where the one before it ends, so they add up to
+//! it. Whoever serves requests measures them with the times that it reads anyway, at the beginning
+//! and the end of each turn and after each command.
 
 use std::ops::{Index, IndexMut};
 

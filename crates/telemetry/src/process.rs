@@ -36,8 +36,8 @@ fn resident(status: &str) -> Option<u64> {
     Some(kib * 1_024)
 }
 
-/// The program's name may hold spaces and brackets, so fields count from the last bracket: utime and
-/// stime are the 14th and 15th of the file (proc(5)), the 12th and 13th after the name.
+/// The program's name may hold spaces and brackets, so fields count from the last bracket: utime
+/// and stime are the 14th and 15th of the file (proc(5)), the 12th and 13th after the name.
 fn cpu_times(stat: &str) -> Option<(f64, f64)> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);

@@ -1,7 +1,8 @@
 //! What one core records of one tenant.
 //!
-//! The core owns the [`Recorder`] and is the only writer; the admin thread reads the same counters while
-//! they change. Nothing is locked, nothing waits, and a tenant that asks for nothing costs a few hundred bytes.
+//! The core owns the [`Recorder`] and is the only writer; the admin thread reads the same counters
+//! while they change. Nothing is locked, nothing waits, and a tenant that asks for nothing costs a
+//! few hundred bytes.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -41,11 +42,13 @@ impl Limit {
 pub struct Request {
     /// What kind of work it was.
     pub class: Class,
-    /// From when the request came, as far as the core can know that, to "the reply was written", ns.
+    /// From when the request came, as far as the core can know that, to "the reply was written",
+    /// ns.
     pub latency_ns: u64,
     /// Of that, the wait at the request stage, ns.
     pub queue_ns: u64,
-    /// Of that, the time on a handler because the data was not in memory, ns; 0: it never left the core.
+    /// Of that, the time on a handler because the data was not in memory, ns; 0: it never left the
+    /// core.
     pub disk_ns: u64,
     /// Bytes of the request on the wire.
     pub bytes_in: u64,
@@ -140,8 +143,9 @@ impl Counters {
     }
 }
 
-/// The writing end of one tenant's counters on one core. It can move to the core's thread but not be
-/// shared or copied, which is what makes the counters single-writer. Dropped, it can be had again.
+/// The writing end of one tenant's counters on one core. It can move to the core's thread but not
+/// be shared or copied, which is what makes the counters single-writer. Dropped, it can be had
+/// again.
 pub struct Recorder {
     counters: Arc<Counters>,
     one_thread: PhantomData<Cell<()>>,
@@ -164,7 +168,8 @@ impl Recorder {
         self.record_many(request, 1);
     }
 
-    /// Counts `count` requests alike: the times are each one's, bytes and CPU time those of all together.
+    /// Counts `count` requests alike: the times are each one's, bytes and CPU time those of all
+    /// together.
     #[inline]
     pub fn record_many(&mut self, request: &Request, count: u64) {
         let counters = self.counters.class(request.class);

@@ -10,8 +10,8 @@ use crate::recorder::{Counters, Recorder};
 use crate::shares::Recent;
 use crate::totals::{Answered, TenantTotals, Usage};
 
-/// The counters of all tenants on all cores. Locked when a tenant comes or goes and at a scrape, never by
-/// a request.
+/// The counters of all tenants on all cores. Locked when a tenant comes or goes and at a scrape,
+/// never by a request.
 pub struct Registry {
     cores: usize,
     tenants: Mutex<BTreeMap<String, Tenant>>,
@@ -69,8 +69,8 @@ impl Registry {
         self.cores
     }
 
-    /// The writing end for a tenant on a core; the tenant is added if it is new. `None` when that core
-    /// has it already, or there is no such core.
+    /// The writing end for a tenant on a core; the tenant is added if it is new. `None` when that
+    /// core has it already, or there is no such core.
     pub fn recorder(&self, tenant: &str, core: usize) -> Option<Recorder> {
         let mut tenants = self.tenants.lock();
         let entry = match tenants.get_mut(tenant) {
@@ -82,8 +82,8 @@ impl Registry {
         Recorder::new(Arc::clone(entry.cores.get(core)?))
     }
 
-    /// Forgets a tenant. Recorders still out write to counters that nobody reads; a tenant added again
-    /// under the name starts from zero.
+    /// Forgets a tenant. Recorders still out write to counters that nobody reads; a tenant added
+    /// again under the name starts from zero.
     pub fn remove(&self, tenant: &str) {
         let mut tenants = self.tenants.lock();
         if let Some(gone) = tenants.remove(tenant) {
@@ -134,8 +134,8 @@ impl Registry {
         sum
     }
 
-    /// Starts a new turn of the window that [`Registry::recent`] looks over; called every few seconds.
-    /// `now_ns` counts from an epoch of the caller's choice and must not go back.
+    /// Starts a new turn of the window that [`Registry::recent`] looks over; called every few
+    /// seconds. `now_ns` counts from an epoch of the caller's choice and must not go back.
     pub fn turn(&self, now_ns: u64) {
         let reading = self.read(now_ns);
         let mut window = self.window.lock();
@@ -158,7 +158,8 @@ impl Registry {
         recent
     }
 
-    /// What a tenant spent per second between the last two calls of [`Registry::turn`]; nothing before the second one.
+    /// What a tenant spent per second between the last two calls of [`Registry::turn`]; nothing
+    /// before the second one.
     pub fn last_turn(&self, tenant: &str) -> Recent {
         let window = self.window.lock();
         let usage = |reading: &Reading| reading.usage.get(tenant).copied().unwrap_or_default();

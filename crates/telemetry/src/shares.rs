@@ -1,7 +1,8 @@
 //! What tenants should get and what they got, in percent.
 //!
-//! Requests, bytes and CPU time are compared through the dominant resource (DRF): each is divided by the
-//! server's capacity for it, and the largest of the quotients is what the tenant holds of the server.
+//! Requests, bytes and CPU time are compared through the dominant resource (DRF): each is divided
+//! by the server's capacity for it, and the largest of the quotients is what the tenant holds of
+//! the server.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +32,8 @@ pub struct Recent {
     pub bytes_out_per_s: f64,
     /// CPU seconds per second.
     pub cpu_per_s: f64,
-    /// Share of the time, 0 to 1 a core, with a request waiting at the request stage, summed over cores.
+    /// Share of the time, 0 to 1 a core, with a request waiting at the request stage, summed over
+    /// cores.
     pub occupancy: f64,
 }
 
@@ -63,17 +65,18 @@ impl Recent {
 /// A tenant's share of the server, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Its weight's part of the weights of all tenants: the least it gets when everybody wants everything.
+    /// Its weight's part of the weights of all tenants: the least it gets when everybody wants
+    /// everything.
     pub configured_percent: f64,
-    /// What its weight entitles it to at the moment: its part of the weights of those active now (itself included,
-    /// even if idle).
+    /// What its weight entitles it to at the moment: its part of the weights of those active now
+    /// (itself included, even if idle).
     pub entitled_percent: f64,
     /// Its dominant share's part of all dominant shares: what it took of what was served.
     pub got_percent: f64,
 }
 
-/// The shares of tenants given as (weight, what they used lately), and of newcomers behind them, if they are asked for:
-/// these have a share while they are there, and none is kept for them.
+/// The shares of tenants given as (weight, what they used lately), and of newcomers behind them, if
+/// they are asked for: these have a share while they are there, and none is kept for them.
 pub fn shares(
     tenants: &[(f64, Option<Recent>)],
     newcomers: Option<&(f64, Option<Recent>)>,

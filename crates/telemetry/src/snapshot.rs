@@ -1,4 +1,5 @@
-//! A histogram's counts at one moment: merged across cores, subtracted over time, asked for quantiles.
+//! A histogram's counts at one moment: merged across cores, subtracted over time, asked for
+//! quantiles.
 
 use serde::{Deserialize, Serialize};
 
@@ -65,8 +66,8 @@ impl HistogramSnapshot {
             .map_or(0, |bucket| bounds_of(bucket).1)
     }
 
-    /// How many values were at most `bound_ns`. The bucket that holds the bound counts when the larger
-    /// part of it lies below, so the bound in effect is off by at most 1/64.
+    /// How many values were at most `bound_ns`. The bucket that holds the bound counts when the
+    /// larger part of it lies below, so the bound in effect is off by at most 1/64.
     pub fn count_up_to(&self, bound_ns: u64) -> u64 {
         let bucket = bucket_of(bound_ns);
         let (from, to) = bounds_of(bucket);
@@ -123,7 +124,8 @@ impl HistogramSnapshot {
 #[derive(Serialize, Deserialize)]
 struct Written {
     sum_ns: u64,
-    /// Of the buckets that hold something, rising: the values lie below this, ns, and not below the bucket before; how many.
+    /// Of the buckets that hold something, rising: the values lie below this, ns, and not below the
+    /// bucket before; how many.
     buckets: Vec<(u64, u64)>,
 }
 

@@ -55,7 +55,8 @@ impl ClassTotals {
     }
 }
 
-/// How much of one class was answered since the start, over all cores: [`ClassTotals`] without its histograms.
+/// How much of one class was answered since the start, over all cores: [`ClassTotals`] without its
+/// histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
     /// Requests answered, errors included, throttled ones not.

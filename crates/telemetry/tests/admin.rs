@@ -135,8 +135,8 @@ fn errors_say_what_where_and_what_to_do() {
     }
 }
 
-/// Every metric of the page is in the reference with its type, every metric of the reference on the page,
-/// and another's parser reads it all.
+/// Every metric of the page is in the reference with its type, every metric of the reference on the
+/// page, and another's parser reads it all.
 #[test]
 fn metrics_are_what_the_reference_says() {
     let (admin, _fake, registry) = serve();

@@ -1,14 +1,16 @@
-//! Which thread gets a processor first, where there are fewer processors than threads with work; and what it had of one.
+//! Which thread gets a processor first, where there are fewer processors than threads with work;
+//! and what it had of one.
 //!
-//! A core answers a small request in microseconds, if it runs at once. Beside sixteen handlers that walk over ten thousand
-//! keys each it would get a seventeenth of the processor, and wait for milliseconds before. So what a thread does decides how
-//! much it gets while others want more (its nice value) and how soon after it wakes (the length of its slice: the system
-//! lets who wants the processor briefly interrupt who wants it for long). Nobody starves: shares are shares.
+//! A core answers a small request in microseconds, if it runs at once. Beside sixteen handlers that
+//! walk over ten thousand keys each it would get a seventeenth of the processor, and wait for
+//! milliseconds before. So what a thread does decides how much it gets while others want more (its
+//! nice value) and how soon after it wakes (the length of its slice: the system lets who wants the
+//! processor briefly interrupt who wants it for long). Nobody starves: shares are shares.
 //!
 //! A thread that panics ends the process ([`Whole`], [`say_and_end`]).
 //!
-//! The nice values count from the process's own. What handlers and committers use is charged to tenants by the stages;
-//! this only orders them.
+//! The nice values count from the process's own. What handlers and committers use is charged to
+//! tenants by the stages; this only orders them.
 
 mod panics;
 mod schedule;
@@ -30,7 +32,8 @@ pub enum Duty {
     Prompt,
     /// Makes writes durable: somebody waits for the reply, but a batch may be large.
     Commit,
-    /// The same as the next for a tenant that has had less than its share: it goes before the work of others.
+    /// The same as the next for a tenant that has had less than its share: it goes before the work
+    /// of others.
     HandleFirst,
     /// Blocking work of one request: mostly waits for the device, and may compute for long.
     Handle,
@@ -38,17 +41,18 @@ pub enum Duty {
     Background,
 }
 
-/// A share of a processor by nice value: 0 is 1024, 5 is 335, 15 is 36 (the kernel's table of weights). The sixteen
-/// handlers, a committer and RocksDB's threads together weigh about as much as one core. A committer at 10 was not let
-/// in when a core stepped back for it.
+/// A share of a processor by nice value: 0 is 1024, 5 is 335, 15 is 36 (the kernel's table of
+/// weights). The sixteen handlers, a committer and RocksDB's threads together weigh about as much
+/// as one core. A committer at 10 was not let in when a core stepped back for it.
 const NICE_COMMIT: i32 = 5;
 const NICE_HANDLE: i32 = 15;
 const NICE_BACKGROUND: i32 = 15;
 const NICE_MAX: i32 = 19;
 
-/// A core's turns between two looks at its poll; the shortest that the kernel takes. Who steps back gives up the rest of its slice,
-/// so a thread that does so often must have a short one: of the kernel's own, 3 ms, a background thread would lose a tenth of
-/// a second each time beside a core that is always busy.
+/// A core's turns between two looks at its poll; the shortest that the kernel takes. Who steps back
+/// gives up the rest of its slice, so a thread that does so often must have a short one: of the
+/// kernel's own, 3 ms, a background thread would lose a tenth of a second each time beside a core
+/// that is always busy.
 const SLICE_SHORT_NS: u64 = 100_000;
 const SLICE_NS: u64 = 500_000;
 
@@ -69,10 +73,12 @@ impl Duty {
         }
     }
 
-    /// The calling thread is for this from now on. Where the system forbids it, that is logged once and changes nothing.
+    /// The calling thread is for this from now on. Where the system forbids it, that is logged once
+    /// and changes nothing.
     pub fn begin(self) {
         let wanted = (process_nice() + self.nice()).min(NICE_MAX);
-        // Without a right to, a thread cannot go before the one that started it; its slice it may still choose.
+        // Without a right to, a thread cannot go before the one that started it; its slice it may
+        // still choose.
         let inherited = getpriority_process(None).unwrap_or(wanted);
         let slice_ns = self.slice_ns();
         let done = schedule::schedule(None, wanted, slice_ns)
@@ -118,8 +124,9 @@ fn time_ns(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Time for which the calling thread was ready to run and had no processor since its start, ns; two system calls at first and one
-/// then, which costs about a µs. 0 where the kernel does not count it.
+/// Time for which the calling thread was ready to run and had no processor since its start, ns; two
+/// system calls at first and one then, which costs about a µs. 0 where the kernel does not count
+/// it.
 #[must_use]
 pub fn waited_ns() -> u64 {
     let [_, waited_ns] = schedstat();
@@ -143,14 +150,16 @@ fn schedstat() -> [u64; 2] {
         .unwrap_or_default()
 }
 
-/// The first numbers of a `schedstat` (proc(5) and the kernel's sched-stats.rst: time on a processor and on a run queue).
+/// The first numbers of a `schedstat` (proc(5) and the kernel's sched-stats.rst: time on a
+/// processor and on a run queue).
 fn parse_schedstat(text: &[u8]) -> Option<[u64; 2]> {
     let words = std::str::from_utf8(text).ok()?;
     let mut numbers = words.split_ascii_whitespace().map(str::parse);
     Some([numbers.next()?.ok()?, numbers.next()?.ok()?])
 }
 
-/// That of the first thread, which has no duty: threads inherit the nice value of whoever starts them.
+/// That of the first thread, which has no duty: threads inherit the nice value of whoever starts
+/// them.
 fn process_nice() -> i32 {
     getpriority_process(Some(getpid())).unwrap_or(0)
 }

@@ -1,8 +1,9 @@
 //! What becomes of a process in which a thread panicked: it ends, whole, at once.
 //!
-//! A thread that panics was in the middle of something: it held a latch, a tenant's log, a permit, a core's connections.
-//! Nobody else can tell what it left half done. A process that goes on without the thread is half dead and looks alive; one
-//! that ends has lost nothing that it acknowledged, and whoever watches over it starts it again.
+//! A thread that panics was in the middle of something: it held a latch, a tenant's log, a permit,
+//! a core's connections. Nobody else can tell what it left half done. A process that goes on
+//! without the thread is half dead and looks alive; one that ends has lost nothing that it
+//! acknowledged, and whoever watches over it starts it again.
 
 use std::backtrace::Backtrace;
 use std::io::{stderr, Write};
@@ -11,11 +12,13 @@ use std::process::abort;
 use std::thread::{current, panicking, sleep, Builder};
 use std::time::Duration;
 
-/// How long the report may take: a terminal or a pipe that nobody reads must not keep what is half dead alive.
+/// How long the report may take: a terminal or a pipe that nobody reads must not keep what is half
+/// dead alive.
 const REPORT_MAX: Duration = Duration::from_secs(2);
 
-/// A panic of any thread ends the process from now on, after `say` has told the reason: the thread, and what happened
-/// where. It ends before anything is unwound, so that what the thread holds stays locked and nobody acts on it.
+/// A panic of any thread ends the process from now on, after `say` has told the reason: the thread,
+/// and what happened where. It ends before anything is unwound, so that what the thread holds stays
+/// locked and nobody acts on it.
 pub fn say_and_end(say: fn(thread: &str, what: &str)) {
     set_hook(Box::new(move |panic| {
         let in_time = Builder::new().spawn(|| {
@@ -44,8 +47,8 @@ fn told(panic: &PanicHookInfo) -> String {
     }
 }
 
-/// A thread's word that it does not end alone: dropped by a panic, it ends the process. For programs that did not call
-/// [`say_and_end`], such as tests.
+/// A thread's word that it does not end alone: dropped by a panic, it ends the process. For
+/// programs that did not call [`say_and_end`], such as tests.
 #[derive(Debug)]
 pub struct Whole;
 

@@ -9,8 +9,9 @@ use std::io;
 
 use rustix::process::Pid;
 
-/// The calling thread, or another of this process, becomes an ordinary one of this nice value, which wants the processor
-/// for `slice_ns` at a time (Linux 6.12 and newer; older kernels ignore it).
+/// The calling thread, or another of this process, becomes an ordinary one of this nice value,
+/// which wants the processor for `slice_ns` at a time (Linux 6.12 and newer; older kernels ignore
+/// it).
 ///
 /// # Errors
 /// The system forbids it.
@@ -26,7 +27,8 @@ pub(crate) fn schedule(thread: Option<Pid>, nice: i32, slice_ns: u64) -> io::Res
         sched_period: 0,
     };
     let thread = Pid::as_raw(thread);
-    // SAFETY: the system reads `wanted`, which outlives the call and tells its own size; 0 is the calling thread.
+    // SAFETY: the system reads `wanted`, which outlives the call and tells its own size; 0 is the
+    // calling thread.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const wanted, 0) };
     if done == 0 {
         Ok(())

@@ -1,8 +1,9 @@
 //! How many threads compute at a time.
 //!
-//! Sixteen handlers that walk over what is in memory weigh as much as half a core, whatever their nice value says of each, and the
-//! kernel lets each have the processor until its next tick. So of those that compute there are as many at a time as processors, in
-//! turns; those that wait for a device need no turn.
+//! Sixteen handlers that walk over what is in memory weigh as much as half a core, whatever their
+//! nice value says of each, and the kernel lets each have the processor until its next tick. So of
+//! those that compute there are as many at a time as processors, in turns; those that wait for a
+//! device need no turn.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,7 +16,8 @@ use parking_lot::Mutex;
 
 use crate::ready_ns;
 
-/// A turn ends after this long, if others wait for one. Whoever sleeps in the middle of its turn keeps nobody waiting for longer.
+/// A turn ends after this long, if others wait for one. Whoever sleeps in the middle of its turn
+/// keeps nobody waiting for longer.
 const TURN: Duration = Duration::from_millis(2);
 
 /// What a thread that asks for a turn is told.
@@ -109,9 +111,9 @@ thread_local! {
     };
 }
 
-/// Between two stretches of what may be a long computation, of a tenth of a millisecond or so each: waits for the calling thread's
-/// turn if it has computed rather than waited for a device since it last said so, and steps back for who is more urgent. Costs
-/// two µs.
+/// Between two stretches of what may be a long computation, of a tenth of a millisecond or so each:
+/// waits for the calling thread's turn if it has computed rather than waited for a device since it
+/// last said so, and steps back for who is more urgent. Costs two µs.
 pub fn step() {
     ME.with_borrow_mut(|me| {
         let (now, ready) = (Instant::now(), ready_ns());

@@ -64,7 +64,8 @@ impl Crowd {
     }
 }
 
-/// A rate at every time of a run. Time 0 is the end of the warm-up; before it the rate is that of time 0.
+/// A rate at every time of a run. Time 0 is the end of the warm-up; before it the rate is that of
+/// time 0.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// The rate without crowds.
@@ -111,8 +112,8 @@ impl Profile {
 
 /// Times at which requests are due.
 ///
-/// The next one is where the integral of the rate has grown by an exponential variate with mean 1 (random) or by 1
-/// (evenly spaced), which is exact for a rate that changes in steps.
+/// The next one is where the integral of the rate has grown by an exponential variate with mean 1
+/// (random) or by 1 (evenly spaced), which is exact for a rate that changes in steps.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     profile: Profile,
@@ -127,7 +128,8 @@ pub struct Arrivals {
 const TICK_S: f64 = 1e-9;
 
 impl Arrivals {
-    /// In `span_s`, which is negative in the warm-up. `random`: a Poisson process; `None`: evenly spaced.
+    /// In `span_s`, which is negative in the warm-up. `random`: a Poisson process; `None`: evenly
+    /// spaced.
     pub fn new(profile: Profile, random: Option<Rng>, span_s: Range<f64>) -> Self {
         Self {
             profile,

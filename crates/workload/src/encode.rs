@@ -18,7 +18,8 @@ pub struct KeyText {
 }
 
 impl KeyText {
-    /// Keys of `bytes` bytes (clamped to 16..=255), scattered by `seed`: loads with different seeds never meet in a key.
+    /// Keys of `bytes` bytes (clamped to 16..=255), scattered by `seed`: loads with different seeds
+    /// never meet in a key.
     pub fn new(seed: u64, bytes: u16) -> Self {
         Self {
             seed,

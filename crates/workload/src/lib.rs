@@ -1,4 +1,5 @@
-//! Load for a server that speaks RESP: scenarios, real workloads replayed, and the closed loops of the benches.
+//! Load for a server that speaks RESP: scenarios, real workloads replayed, and the closed loops of
+//! the benches.
 //!
 //! ```text
 //! scenario (a text) ──▶ scenario::build ──┐
@@ -12,9 +13,9 @@
 //! the requests that arrived meanwhile (no coordinated omission). A **closed loop** keeps a fixed
 //! number of requests outstanding per connection, as redis-benchmark does, and measures capacity.
 //!
-//! Both run side by side, on one thread with one readiness queue over all connections (or a few such threads): the client must
-//! cost less per request than the server that it measures, and [`stats::Generator`] says so when it
-//! does not.
+//! Both run side by side, on one thread with one readiness queue over all connections (or a few
+//! such threads): the client must cost less per request than the server that it measures, and
+//! [`stats::Generator`] says so when it does not.
 //!
 //! Everything random is drawn from one seed: the same arguments give the same requests in the same
 //! order. Only what the clock decides (which requests share a write, latency) differs between runs.

@@ -37,7 +37,8 @@ pub struct CurveSource {
 }
 
 impl CurveSource {
-    /// Random arrivals along a curve from the run's beginning; `shares` has an entry per step of `curve`.
+    /// Random arrivals along a curve from the run's beginning; `shares` has an entry per step of
+    /// `curve`.
     pub fn new(curve: Curve, shares: Vec<Shares>, mixture: Mixture, rng: Rng) -> Self {
         Self {
             arrivals: endless(curve, rng),
@@ -99,8 +100,8 @@ pub struct TimedLists {
 }
 
 impl TimedLists {
-    /// `speed_up` divides the trace's times. Arrivals are spread over the `step_ms` that the source's
-    /// clock cannot tell apart.
+    /// `speed_up` divides the trace's times. Arrivals are spread over the `step_ms` that the
+    /// source's clock cannot tell apart.
     pub fn new(timed: Timed, step_ms: u64, speed_up: f64, sizes: Sizes, seed: u64) -> Self {
         let mut rng = Rng::new(seed, 0x7173);
         let scale = 1e6 / speed_up;

@@ -1,4 +1,5 @@
-//! Scenarios against a real server: the examples, the ways to misbehave, phases, and what a seed fixes.
+//! Scenarios against a real server: the examples, the ways to misbehave, phases, and what a seed
+//! fixes.
 
 mod support;
 

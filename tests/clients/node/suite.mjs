@@ -1,4 +1,5 @@
-// What both Node clients share: reading the suite, printing replies. The contract is in ../README.md.
+// What both Node clients share: reading the suite, printing replies. The contract is in
+// ../README.md.
 
 import { readFileSync } from "node:fs";
 

@@ -4,15 +4,15 @@
 //!
 //! 1. how deep: the smallest number of outstanding 4 KiB reads with nearly the highest rate;
 //! 2. the curves: reads and writes of each size alone, at that depth (thesis 6.3.3, fig. 6.4);
-//! 3. interference: reads and writes of several sizes together, in several proportions (6.3.2, fig. 6.5),
-//!    counted in VOPs by the curves;
-//!    and then down to the bottom of the valley, which lies between the sizes and mixes of the sweep;
-//! 4. the floor: the first percentile of all those VOP rates, or the least load's median if that is less, or if there
-//!    are fewer than a hundred. The thesis takes the least of its averages; ours is not above it, and not at the mercy
-//!    of one hiccup either.
+//! 3. interference: reads and writes of several sizes together, in several proportions (6.3.2, fig.
+//!    6.5), counted in VOPs by the curves; and then down to the bottom of the valley, which lies
+//!    between the sizes and mixes of the sweep;
+//! 4. the floor: the first percentile of all those VOP rates, or the least load's median if that is
+//!    less, or if there are fewer than a hundred. The thesis takes the least of its averages; ours
+//!    is not above it, and not at the mercy of one hiccup either.
 //!
-//! Each is measured in short slices, in turns, again until it is stable: a machine that slows down for a second
-//! spoils one slice of several loads, not all slices of one.
+//! Each is measured in short slices, in turns, again until it is stable: a machine that slows down
+//! for a second spoils one slice of several loads, not all slices of one.
 
 mod plan;
 mod stable;
@@ -34,7 +34,8 @@ pub struct Rate {
     pub bytes: u64,
     /// I/Os a second: the median of the slices.
     pub per_s: f64,
-    /// Half the range of the slices (without the best and the worst, if there are five), as a part of the median.
+    /// Half the range of the slices (without the best and the worst, if there are five), as a part
+    /// of the median.
     pub spread: f64,
 }
 
@@ -60,8 +61,8 @@ pub struct Measured {
     pub delete_per_s: f64,
     /// The interference sweep.
     pub seen: Vec<Seen>,
-    /// First percentile of the VOP rates of all slices of that sweep, or the least load's median if that is less or there are
-    /// fewer than a hundred slices; of a brief plan a part of that.
+    /// First percentile of the VOP rates of all slices of that sweep, or the least load's median if
+    /// that is less or there are fewer than a hundred slices; of a brief plan a part of that.
     pub floor_per_s: f64,
     /// I/Os outstanding that use the device well.
     pub depth: usize,
@@ -168,8 +169,8 @@ const PER_S_MAX: f64 = 2e7;
 const BYTES_PER_S_MAX: f64 = 1e11;
 /// Slower than this it is broken, or the machine is.
 const PER_S_MIN: f64 = 1.0;
-/// How much more often than a smaller I/O a larger one may be done, before it is no noise. Below a page a
-/// disk may really be slower (it reads a sector of 4 KiB to write 1 KiB of it).
+/// How much more often than a smaller I/O a larger one may be done, before it is no noise. Below a
+/// page a disk may really be slower (it reads a sector of 4 KiB to write 1 KiB of it).
 const RISE_MAX: f64 = 1.5;
 
 fn check_curves(measured: &Measured, spread_max: f64) -> Result<(), DeviceError> {
@@ -222,14 +223,16 @@ fn check_floor(measured: &Measured, max_per_s: f64) -> Result<(), DeviceError> {
     Err(DeviceError::Implausible(text))
 }
 
-/// Slices without any I/O before it is the disk that hangs: in one the process, or the whole machine, may have been stopped.
+/// Slices without any I/O before it is the disk that hangs: in one the process, or the whole
+/// machine, may have been stopped.
 const TRIES: usize = 3;
 
-/// A slice in which not every worker could end an I/O is too short for this load on this disk. So much longer is the next.
+/// A slice in which not every worker could end an I/O is too short for this load on this disk. So
+/// much longer is the next.
 const LONGER: u32 = 4;
 
-/// Steps from the least load of the sweep towards a lesser one; each takes at most six loads. A step goes to the
-/// next size, so these cross the gaps of the coarsest sweep.
+/// Steps from the least load of the sweep towards a lesser one; each takes at most six loads. A
+/// step goes to the next size, so these cross the gaps of the coarsest sweep.
 const DESCENTS: usize = 6;
 
 struct Work<'a, 'p> {
@@ -249,7 +252,8 @@ impl Work<'_, '_> {
         self.done += 1;
     }
 
-    /// One slice, of `length` or, where that is too short for the load, longer: then `length` is so from now on.
+    /// One slice, of `length` or, where that is too short for the load, longer: then `length` is so
+    /// from now on.
     fn slice(
         &mut self,
         what: &str,
@@ -341,8 +345,8 @@ impl Work<'_, '_> {
         Ok([reads, writes].map(|half| sizes.iter().zip(half).map(rate).collect()))
     }
 
-    /// Syncs and deletes. A sync comes with the write that it makes durable, which is charged for itself:
-    /// its share of the time is taken out.
+    /// Syncs and deletes. A sync comes with the write that it makes durable, which is charged for
+    /// itself: its share of the time is taken out.
     fn others(&mut self, write: &[Rate]) -> Result<(f64, f64), DeviceError> {
         let (mut pairs, mut deletes) = (Series::default(), Series::default());
         for _ in 0..self.plan.repeats.least {
@@ -354,7 +358,8 @@ impl Work<'_, '_> {
         let page = write.iter().find(|rate| rate.bytes >= PAGE_BYTES);
         let write_s = page.map_or(0.0, |rate| 1.0 / rate.per_s);
         let pair_s = 1.0 / pairs.median();
-        // Where a sync seems to cost nothing (a disk that promises what it does not keep), it is one write.
+        // Where a sync seems to cost nothing (a disk that promises what it does not keep), it is
+        // one write.
         let sync_s = (pair_s - write_s).max(pair_s / 2.0);
         Ok((1.0 / sync_s, deletes.median()))
     }
@@ -369,7 +374,8 @@ impl Work<'_, '_> {
         let repeats = self.plan.mixed_repeats;
         let mut loads = self.plan.mixes(depth);
         let mut all = self.series(what, &loads, repeats, value)?;
-        // A coarse sweep steps over the bottom of the valley: from the least load seen go down to it.
+        // A coarse sweep steps over the bottom of the valley: from the least load seen go down to
+        // it.
         for _ in 0..DESCENTS {
             let median = |load: &usize| all[*load].median();
             let least = (0..loads.len()).min_by(|a, b| median(a).total_cmp(&median(b)));

@@ -133,9 +133,11 @@ pub struct Plan {
     pub mixed_repeats: Repeats,
     /// After so much time in slices nothing is measured twice.
     pub repeats_within: Duration,
-    /// Half the range of a curve's slices at most, as a part of their median: beyond it the median means nothing.
+    /// Half the range of a curve's slices at most, as a part of their median: beyond it the median
+    /// means nothing.
     pub spread_max: f64,
-    /// The floor, as a part of the least that was seen: few loads step over the bottom of the valley.
+    /// The floor, as a part of the least that was seen: few loads step over the bottom of the
+    /// valley.
     pub floor_part: f64,
 }
 
@@ -164,9 +166,10 @@ impl Plan {
         }
     }
 
-    /// Some seconds, half a minute on a hard disk: what a server measures by itself before it has anything better. Sizes by powers
-    /// of 4, and one mix of nine pairs of them. Live estimates go on from there. Of the emulated SSD that sees 1.3 times the floor
-    /// of the full plan, of the hard disk .98 times: hence three quarters.
+    /// Some seconds, half a minute on a hard disk: what a server measures by itself before it has
+    /// anything better. Sizes by powers of 4, and one mix of nine pairs of them. Live estimates go
+    /// on from there. Of the emulated SSD that sees 1.3 times the floor of the full plan, of the
+    /// hard disk .98 times: hence three quarters.
     #[must_use]
     pub fn brief() -> Plan {
         Plan {
@@ -184,7 +187,8 @@ impl Plan {
         }
     }
 
-    /// Below a minute: the same sizes in shorter slices; 9 pairs of sizes by 3 mixes. The floor is seen less well.
+    /// Below a minute: the same sizes in shorter slices; 9 pairs of sizes by 3 mixes. The floor is
+    /// seen less well.
     #[must_use]
     pub fn quick() -> Plan {
         Plan {

@@ -1,8 +1,9 @@
 //! Tenants that share a device: the dispatch that ships decides, by the prices that ship.
 //!
-//! The thesis measures cost models and interference on raw I/O below its key-value store (6.2.3, 7.2): tenants
-//! that always have requests waiting, before one scheduler, over one SSD. Over an emulated device all of it is computed, so a
-//! sweep over sizes and mixes repeats to the last I/O; over a real one whoever has threads and the stage brings an [`Arena`].
+//! The thesis measures cost models and interference on raw I/O below its key-value store (6.2.3,
+//! 7.2): tenants that always have requests waiting, before one scheduler, over one SSD. Over an
+//! emulated device all of it is computed, so a sweep over sizes and mixes repeats to the last I/O;
+//! over a real one whoever has threads and the stage brings an [`Arena`].
 
 mod sweep;
 

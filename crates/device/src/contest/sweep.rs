@@ -10,7 +10,8 @@ use std::time::Duration;
 const TENANTS: usize = 8;
 /// Requests that each keeps outstanding at least …
 const WORKERS: usize = 8;
-/// … and all together, times what the device is given at a time: where nobody waits nothing is decided.
+/// … and all together, times what the device is given at a time: where nobody waits nothing is
+/// decided.
 const WAITING: usize = 2;
 
 /// A device that was calibrated, to be shared.
@@ -28,8 +29,9 @@ pub struct Pair {
     pub read_bytes: u64,
     /// Bytes of a write.
     pub write_bytes: u64,
-    /// Least over greatest throughput ratio of the tenants: requests a second over those of a tenant whose kind
-    /// has the device to itself (7.2.1). 1: prices say what I/Os take from others.
+    /// Least over greatest throughput ratio of the tenants: requests a second over those of a
+    /// tenant whose kind has the device to itself (7.2.1). 1: prices say what I/Os take from
+    /// others.
     pub mmr: f64,
     /// Least over greatest VOPs charged. 1: the scheduler keeps to the prices.
     pub vop_mmr: f64,
@@ -128,8 +130,8 @@ impl Sweep {
         Ok(pairs)
     }
 
-    /// VOPs a second that are left for every pair of sizes under a mix, whose sizes spread by `sigma_bytes`
-    /// (fig. 6.5, 6.6).
+    /// VOPs a second that are left for every pair of sizes under a mix, whose sizes spread by
+    /// `sigma_bytes` (fig. 6.5, 6.6).
     ///
     /// # Errors
     /// As [`Sweep::costs`] and [`Arena::contest`].

@@ -37,8 +37,8 @@ pub fn with_buffer<T>(bytes: u64, work: impl FnOnce(&mut [u8]) -> T) -> T {
 /// What a measurement's directory is called, before the process's number.
 const FOLDER: &str = ".entremet-calibrate-";
 
-/// A directory of our own inside the one that is measured; gone when dropped. It is locked as long as its process lives, so that
-/// another finds out which are left of processes that were killed.
+/// A directory of our own inside the one that is measured; gone when dropped. It is locked as long
+/// as its process lives, so that another finds out which are left of processes that were killed.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -108,8 +108,8 @@ impl Folder {
     }
 }
 
-/// Removes what measurements left that were killed: a directory of theirs that nobody has locked. What cannot be removed stays; it is
-/// small, because the scratch file has no name.
+/// Removes what measurements left that were killed: a directory of theirs that nobody has locked.
+/// What cannot be removed stays; it is small, because the scratch file has no name.
 fn clear_left(directory: &Path) {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FOLDER)) {
@@ -127,7 +127,8 @@ fn clear_left(directory: &Path) {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Files to be deleted may still be in it if the measurement was interrupted. It is ours alone.
+        // Files to be deleted may still be in it if the measurement was interrupted. It is ours
+        // alone.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

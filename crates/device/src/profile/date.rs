@@ -2,8 +2,8 @@
 
 const DAY_S: u64 = 86_400;
 
-/// `seconds` since 1970 as a date and a time. The civil calendar by days in eras of 400 years that begin in March
-/// (Howard Hinnant, chrono-compatible low-level date algorithms).
+/// `seconds` since 1970 as a date and a time. The civil calendar by days in eras of 400 years that
+/// begin in March (Howard Hinnant, chrono-compatible low-level date algorithms).
 pub(super) fn text(seconds: u64) -> String {
     let (days, second) = (seconds / DAY_S, seconds % DAY_S);
     let shifted = days + 719_468;

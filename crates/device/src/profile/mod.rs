@@ -14,8 +14,8 @@ use std::path::Path;
 /// The version of the file's format. A reader refuses others.
 pub const FORMAT: u64 = 1;
 
-/// The name of the profile that lies beside the data of a server: what it measured itself at its first start, or what somebody
-/// put there.
+/// The name of the profile that lies beside the data of a server: what it measured itself at its
+/// first start, or what somebody put there.
 pub const BESIDE_DATA: &str = "device.toml";
 
 /// A calibrated device.

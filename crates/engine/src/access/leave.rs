@@ -1,16 +1,18 @@
-//! What a key's old state leaves behind: its entry in the expiry index, and the records under its id.
+//! What a key's old state leaves behind: its entry in the expiry index, and the records under its
+//! id.
 //!
-//! Records go one by one where they are few, else in one range. A range deletion is one record whatever it removes, but
-//! each new one makes the next read of the tenant's newest memtable sort all that are in it again: after many of them
-//! every read is slow. So a range is written only where it stands for much that was written before it, and as a memtable
-//! holds so much only a few times, there are few ranges in it. Decision 0020 has the figures.
+//! Records go one by one where they are few, else in one range. A range deletion is one record
+//! whatever it removes, but each new one makes the next read of the tenant's newest memtable sort
+//! all that are in it again: after many of them every read is slow. So a range is written only
+//! where it stands for much that was written before it, and as a memtable holds so much only a few
+//! times, there are few ranges in it. Decision 0020 has the figures.
 
 use crate::access::strings::piece_keys;
 use crate::access::{Access, RECORD_WORK_BYTES};
 use crate::{record, Entry, Header, Object, Stop, Text};
 
-/// The largest collection whose records are named one by one: about where that begins to cost more than what reads
-/// lose by a range. A core can do it in its turn.
+/// The largest collection whose records are named one by one: about where that begins to cost more
+/// than what reads lose by a range. A core can do it in its turn.
 const NAMED_MAX: u64 = 128;
 /// And the bytes of such records, which may have to be read from the disk for their names.
 const NAMED_BYTES_MAX: usize = 256 << 10;

@@ -20,8 +20,9 @@ use rocksdb::Snapshot;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
-/// What a record that is written takes besides its bytes, on its way from the buffer into the database: measured, 350
-/// to 450 bytes for each of a million members of a sorted set, of which each is two records.
+/// What a record that is written takes besides its bytes, on its way from the buffer into the
+/// database: measured, 350 to 450 bytes for each of a million members of a sorted set, of which
+/// each is two records.
 pub(crate) const RECORD_WORK_BYTES: usize = 200;
 
 /// Where an [`Access`] reads.
@@ -52,7 +53,8 @@ pub struct Access<'a> {
     pub(crate) epoch: u64,
     /// What [`Access::get`] and [`Access::with`] were asked for so far.
     pub lookups: Lookups,
-    /// Of phase 1: whether memory knew what it was asked for. It counts when the command ends there.
+    /// Of phase 1: whether memory knew what it was asked for. It counts when the command ends
+    /// there.
     pub(crate) in_memory: Lookups,
     /// Bytes of the values read so far.
     held: usize,
@@ -91,7 +93,8 @@ impl<'a> Access<'a> {
         (self.view, self.buffer, self.seen, self.epoch)
     }
 
-    /// From the second value on, a read that brings the bytes of all values read beyond `bytes` stops the command with
+    /// From the second value on, a read that brings the bytes of all values read beyond `bytes`
+    /// stops the command with
     /// [`Stop::Large`]: a reply made of them would have to be held in memory as a whole.
     pub fn hold_at_most(&mut self, bytes: usize) {
         self.held_max = bytes;
@@ -112,7 +115,8 @@ impl<'a> Access<'a> {
         self.meter.count(steps)
     }
 
-    /// Stops a command that may not take so many steps more where it runs, before it begins with them.
+    /// Stops a command that may not take so many steps more where it runs, before it begins with
+    /// them.
     ///
     /// # Errors
     /// It has to run elsewhere.
@@ -126,7 +130,8 @@ impl<'a> Access<'a> {
         self.meter.steps()
     }
 
-    /// Counts bytes that go into the reply: those of a value that was read, or of one that is given again.
+    /// Counts bytes that go into the reply: those of a value that was read, or of one that is given
+    /// again.
     ///
     /// # Errors
     /// [`Stop::Large`]: see [`Access::hold_at_most`].
@@ -139,7 +144,8 @@ impl<'a> Access<'a> {
         Ok(())
     }
 
-    /// As [`Access::hold`], for what is read in parts: these need not be held together, so none is excepted.
+    /// As [`Access::hold`], for what is read in parts: these need not be held together, so none is
+    /// excepted.
     ///
     /// # Errors
     /// [`Stop::Large`].
@@ -152,17 +158,19 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Counts memory that the command keeps until its end beside its request and its reply: what it writes (which is
-    /// counted here), and what it gathers to sort or to combine.
+    /// Counts memory that the command keeps until its end beside its request and its reply: what it
+    /// writes (which is counted here), and what it gathers to sort or to combine.
     ///
     /// # Errors
-    /// [`EngineError::Work`]: it may not have that much ([`crate::KeyspaceOptions::work_bytes_max`]);
+    /// [`EngineError::Work`]: it may not have that much
+    /// ([`crate::KeyspaceOptions::work_bytes_max`]);
     /// [`EngineError::Memory`]: its tenant may not ([`crate::KeyspaceOptions::allowance`]).
     pub fn work(&mut self, bytes: usize) -> Result<(), Stop> {
         self.work.count(bytes, &self.keyspace.options)
     }
 
-    /// Takes back what [`Access::work`] counted: the command keeps it no longer, or it will be counted again.
+    /// Takes back what [`Access::work`] counted: the command keeps it no longer, or it will be
+    /// counted again.
     pub fn work_done(&mut self, bytes: usize) {
         self.work.release(bytes);
     }
@@ -385,7 +393,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Says that the reply shows that something was written, and not what: it waits for all that was written so far.
+    /// Says that the reply shows that something was written, and not what: it waits for all that
+    /// was written so far.
     pub fn show_all(&mut self) {
         let last = self.keyspace.log.last_seq();
         self.see(last);

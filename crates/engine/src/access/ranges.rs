@@ -34,7 +34,8 @@ struct Span {
     from: RawKey,
     to: RawKey,
     order: Order,
-    /// All of it will be wanted: the device is asked for so many bytes at a time. 0: the database chooses.
+    /// All of it will be wanted: the device is asked for so many bytes at a time. 0: the database
+    /// chooses.
     ahead_bytes: usize,
 }
 
@@ -82,7 +83,8 @@ impl Span {
 }
 
 impl Access<'_> {
-    /// Up to `limit` records of a collection between two names, in order of names; fewer when they are large.
+    /// Up to `limit` records of a collection between two names, in order of names; fewer when they
+    /// are large.
     ///
     /// # Errors
     /// See [`Access`]. In phase 1 long results are work for phase 2.
@@ -147,8 +149,8 @@ impl Access<'_> {
         }
     }
 
-    /// Raw keys of all records under an id, tables together; `None`: they and their values have more than `bytes_max`
-    /// bytes.
+    /// Raw keys of all records under an id, tables together; `None`: they and their values have
+    /// more than `bytes_max` bytes.
     pub(crate) fn record_names(
         &mut self,
         tables: &[Table],
@@ -170,8 +172,8 @@ impl Access<'_> {
         Ok((bytes <= bytes_max).then_some(names))
     }
 
-    /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs [`crate::Keys::None`]
-    /// or [`crate::Keys::All`]; never in phase 1.
+    /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs
+    /// [`crate::Keys::None`] or [`crate::Keys::All`]; never in phase 1.
     ///
     /// # Errors
     /// See [`Access`].
@@ -222,8 +224,9 @@ impl Access<'_> {
         self.census().map(|census| census.keys)
     }
 
-    /// Counts the live keys and those of them that expire: exact up to 100,000 keys. Beyond, RocksDB estimates the keys,
-    /// and as many of them are said to expire as of the first 100,000 in byte order.
+    /// Counts the live keys and those of them that expire: exact up to 100,000 keys. Beyond,
+    /// RocksDB estimates the keys, and as many of them are said to expire as of the first 100,000
+    /// in byte order.
     ///
     /// # Errors
     /// As [`Access::estimate_keys`].
@@ -302,9 +305,9 @@ impl Access<'_> {
         Ok(overlay)
     }
 
-    /// Adds the pins of a span to `overlay`. A core may want the stripe meanwhile, so it is held for few of them at a
-    /// time. Nobody adds pins of a collection that this command has to itself; those that go meanwhile have come to the
-    /// database, which is read later.
+    /// Adds the pins of a span to `overlay`. A core may want the stripe meanwhile, so it is held
+    /// for few of them at a time. Nobody adds pins of a collection that this command has to itself;
+    /// those that go meanwhile have come to the database, which is read later.
     fn pins(&mut self, span: &Span, id: u64, overlay: &mut Overlay) -> Result<(), Stop> {
         let mut from = Bound::Included(span.from.to_vec());
         loop {

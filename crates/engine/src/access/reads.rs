@@ -13,8 +13,9 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 impl Access<'_> {
-    /// Shows `look` what [`Access::get`] would return, without a copy if it can: a string that lies in
-    /// memory is lent, so that cores which read the same one do not write to the same count of references.
+    /// Shows `look` what [`Access::get`] would return, without a copy if it can: a string that lies
+    /// in memory is lent, so that cores which read the same one do not write to the same count of
+    /// references.
     ///
     /// # Errors
     /// See [`Access`]; what `look` made of it does not count then.
@@ -158,7 +159,8 @@ impl Access<'_> {
         }
     }
 
-    /// The bytes in `within` of a record under an id, as far as it has any; `None`: there is no such record.
+    /// The bytes in `within` of a record under an id, as far as it has any; `None`: there is no
+    /// such record.
     pub(crate) fn stored(
         &mut self,
         id: u64,

@@ -1,14 +1,14 @@
 //! Strings in pieces.
 //!
-//! A string of up to [`WHOLE_BYTES_MAX`] bytes lies in its key's own record. A longer one is kept in
-//! pieces of [`PIECE_BYTES`], which are records under an id as a collection's are: what reads or writes
-//! a part of it touches the pieces under that part and no other bytes. The object record has the id and
-//! the length.
+//! A string of up to [`WHOLE_BYTES_MAX`] bytes lies in its key's own record. A longer one is kept
+//! in pieces of [`PIECE_BYTES`], which are records under an id as a collection's are: what reads or
+//! writes a part of it touches the pieces under that part and no other bytes. The object record has
+//! the id and the length.
 //!
 //! INVARIANTS
 //! * A piece holds at most the bytes of its place; it has none behind the end of the string.
-//! * What no piece holds reads as zeros: a piece that was never written, and what is missing at the end
-//!   of one. So a string grows without a write of the gap.
+//! * What no piece holds reads as zeros: a piece that was never written, and what is missing at the
+//!   end of one. So a string grows without a write of the gap.
 //! * A string never shrinks: it is replaced, and what replaces it has an id of its own.
 //!
 //! Why these sizes: docs/decisions/0019-strings-in-pieces.md.
@@ -26,8 +26,8 @@ pub const PIECE_BYTES: usize = 16 << 10;
 pub const WHOLE_BYTES_MAX: usize = 64 << 10;
 /// What a core reads of a string in pieces at a time: 6 us. More is work for a handler.
 const CORE_BYTES_MAX: u64 = 128 << 10;
-/// Pieces that are read together where reads may wait for the disk: it gives a MiB in a fraction of the time of its
-/// parts.
+/// Pieces that are read together where reads may wait for the disk: it gives a MiB in a fraction of
+/// the time of its parts.
 const READ_TOGETHER: u64 = (1 << 20) / PIECE_BYTES as u64;
 
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
@@ -50,7 +50,8 @@ impl Parts {
         self.at
     }
 
-    /// The next bytes, none of them behind the end of the piece that the first lies in; `None` at the end.
+    /// The next bytes, none of them behind the end of the piece that the first lies in; `None` at
+    /// the end.
     ///
     /// # Errors
     /// See [`Access`].
@@ -114,8 +115,8 @@ fn place(at: u64) -> (u64, usize) {
 }
 
 impl Access<'_> {
-    /// The bytes of a string in `range`, as far as there are any, a piece at a time and without copies of more than
-    /// that.
+    /// The bytes of a string in `range`, as far as there are any, a piece at a time and without
+    /// copies of more than that.
     ///
     /// # Errors
     /// [`Stop::Disk`] in phase 1, if they are many.
@@ -136,8 +137,8 @@ impl Access<'_> {
         })
     }
 
-    /// Overwrites a string from byte `at` on with `bytes`. It grows as far as it must, with zeros in a gap. The caller
-    /// puts the result under a key.
+    /// Overwrites a string from byte `at` on with `bytes`. It grows as far as it must, with zeros
+    /// in a gap. The caller puts the result under a key.
     ///
     /// # Errors
     /// See [`Access`].
@@ -176,7 +177,8 @@ impl Access<'_> {
         Ok(())
     }
 
-    /// Makes a string at least `len` bytes long, with zeros at its end. The caller puts the result under a key.
+    /// Makes a string at least `len` bytes long, with zeros at its end. The caller puts the result
+    /// under a key.
     ///
     /// # Errors
     /// See [`Access`].

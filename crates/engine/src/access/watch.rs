@@ -25,7 +25,8 @@ impl std::fmt::Debug for Watch {
 }
 
 impl Access<'_> {
-    /// Watches keys from now on, and their expiry: all of them, or none if one of them has to be looked up on disk.
+    /// Watches keys from now on, and their expiry: all of them, or none if one of them has to be
+    /// looked up on disk.
     ///
     /// # Errors
     /// See [`Access`].
@@ -34,7 +35,8 @@ impl Access<'_> {
         keys: impl Iterator<Item = &'k [u8]> + Clone,
     ) -> Result<Vec<Watch>, Stop> {
         let lookups = self.lookups;
-        // First what may stop the command: a watch that were made before would go while its shard is locked, which it needs.
+        // First what may stop the command: a watch that were made before would go while its shard
+        // is locked, which it needs.
         let found: Result<Vec<_>, Stop> = keys
             .clone()
             .map(|key| Ok(self.get(key)?.map(|entry| entry.expire_at_ms)))

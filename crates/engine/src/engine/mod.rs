@@ -24,11 +24,11 @@ const COMMITTERS_MAX: usize = 32;
 pub const REPLIES_MAX: usize = 256;
 /// Threads of [`Engine::streams`] for long work that waits for no client.
 pub const WORKS_MAX: usize = 64;
-/// Databases that are opened at a time. One whose log is as long as it can be takes seconds; as many of those before others
-/// wait, as after a crash of a machine with many tenants.
+/// Databases that are opened at a time. One whose log is as long as it can be takes seconds; as
+/// many of those before others wait, as after a crash of a machine with many tenants.
 const OPENERS_MAX: usize = 8;
-/// Logs that are synced at a time, beside the commits: each waits for the device. As many slow devices may hold up upkeep
-/// before it is late for others.
+/// Logs that are synced at a time, beside the commits: each waits for the device. As many slow
+/// devices may hold up upkeep before it is late for others.
 const KEEPERS_MAX: usize = 8;
 
 /// A data directory and the threads that serve it.
@@ -70,7 +70,8 @@ impl Engine {
                 options.handlers,
                 options.handlers,
             )),
-            // Such work may have every usual permit and every extra one: it waits for them, and not for a thread.
+            // Such work may have every usual permit and every extra one: it waits for them, and not
+            // for a thread.
             first_handlers: Handlers(Pool::new(
                 "first",
                 Duty::HandleFirst,
@@ -102,9 +103,10 @@ impl Engine {
         }))
     }
 
-    /// Has `opened` told of a tenant's keyspace, opened or created: the same one for the same name. `options` are asked
-    /// for by the call that opens it; calls that come meanwhile wait for that one. A database that did not open is tried
-    /// again after a pause, a second at first and half a minute in the end; until then its error is the answer, at once.
+    /// Has `opened` told of a tenant's keyspace, opened or created: the same one for the same name.
+    /// `options` are asked for by the call that opens it; calls that come meanwhile wait for that
+    /// one. A database that did not open is tried again after a pause, a second at first and half a
+    /// minute in the end; until then its error is the answer, at once.
     ///
     /// `opened` is called on a thread that opens, or here; it must not block.
     pub fn open_keyspace(
@@ -136,8 +138,8 @@ impl Engine {
         &self.shared.handlers
     }
 
-    /// The threads for blocking work of tenants that have had less than their share: where processors are short, they run
-    /// before the others.
+    /// The threads for blocking work of tenants that have had less than their share: where
+    /// processors are short, they run before the others.
     pub fn first_handlers(&self) -> &Handlers {
         &self.shared.first_handlers
     }
@@ -147,8 +149,9 @@ impl Engine {
         self.shared.handlers.jobs() + self.shared.first_handlers.jobs()
     }
 
-    /// The threads for work that takes long, and waits between its pieces for its turn, or until somebody has taken the
-    /// last one. REQUIRES: no more of it at a time than [`REPLIES_MAX`] and [`WORKS_MAX`] say.
+    /// The threads for work that takes long, and waits between its pieces for its turn, or until
+    /// somebody has taken the last one. REQUIRES: no more of it at a time than [`REPLIES_MAX`] and
+    /// [`WORKS_MAX`] say.
     pub fn streams(&self) -> &Handlers {
         &self.shared.streams
     }

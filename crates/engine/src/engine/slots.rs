@@ -1,9 +1,10 @@
 //! Which keyspaces there are, and who waits for one that is being opened.
 //!
-//! A keyspace is opened once at a time, on a thread for openings, whoever asks meanwhile joins, and nobody is kept waiting
-//! on a thread of another kind: a damaged or long log, or three hundred clients that want the same database, cost the
-//! others a place among the openings and nothing else. If it does not open, the error is kept and answered at once until
-//! it is tried again ([`crate::tries`]).
+//! A keyspace is opened once at a time, on a thread for openings, whoever asks meanwhile joins, and
+//! nobody is kept waiting on a thread of another kind: a damaged or long log, or three hundred
+//! clients that want the same database, cost the others a place among the openings and nothing
+//! else. If it does not open, the error is kept and answered at once until it is tried again
+//! ([`crate::tries`]).
 
 use crate::keyspace::shared::Shared;
 use crate::keyspace::Keyspace;
@@ -114,7 +115,8 @@ impl Slots {
         }
     }
 
-    /// Takes a keyspace out, calls `remove` with it, and lets those who want one of that name begin anew. Blocks.
+    /// Takes a keyspace out, calls `remove` with it, and lets those who want one of that name begin
+    /// anew. Blocks.
     pub(crate) fn remove<T>(
         self: &Arc<Self>,
         shared: &Arc<Shared>,

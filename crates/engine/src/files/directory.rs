@@ -35,8 +35,8 @@ impl Directory {
         })
     }
 
-    /// Whether the path still leads to the directory that was locked. If it does not, a database that is opened there would
-    /// be created: empty, somewhere else, and taken for the tenant's.
+    /// Whether the path still leads to the directory that was locked. If it does not, a database
+    /// that is opened there would be created: empty, somewhere else, and taken for the tenant's.
     pub(crate) fn is_there(&self) -> Result<(), EngineError> {
         let path = self.root.join("LOCK");
         let mine = (self.lock.metadata()).map_err(EngineError::io("look at", &path))?;
@@ -96,8 +96,9 @@ impl Directory {
     }
 }
 
-/// Creates a directory, and those above it, so that a power failure does not take it away again. What is there already
-/// may have been created just before a crash, so that its name is synced, too, where this process may.
+/// Creates a directory, and those above it, so that a power failure does not take it away again.
+/// What is there already may have been created just before a crash, so that its name is synced,
+/// too, where this process may.
 ///
 /// # Errors
 /// It, or one above it, cannot be created or synced.
@@ -123,8 +124,8 @@ pub fn create_directory(path: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Names of files and directories last when the directory that they are in was synced, POSIX says; RocksDB does that for
-/// what is in a database's directory.
+/// Names of files and directories last when the directory that they are in was synced, POSIX says;
+/// RocksDB does that for what is in a database's directory.
 fn sync_directory(directory: &Path) -> std::io::Result<()> {
     File::open(directory)?.sync_all()
 }

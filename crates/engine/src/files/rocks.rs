@@ -96,8 +96,8 @@ impl Commons {
         options.set_max_log_file_size(LOG_FILE_BYTES);
         options.set_stats_dump_period_sec(0);
         options.set_stats_persist_period_sec(0);
-        // Whoever ends a read may be the last who needed files that a compaction has replaced. A core must not delete
-        // them, nor free a memtable: background threads do.
+        // Whoever ends a read may be the last who needed files that a compaction has replaced. A
+        // core must not delete them, nor free a memtable: background threads do.
         options.set_avoid_unnecessary_blocking_io(true);
         options
     }
@@ -240,7 +240,8 @@ impl Db {
         Ok(())
     }
 
-    /// The same for the last time, and with the word of the log that it is all there. REQUIRES: as [`Db::write`].
+    /// The same for the last time, and with the word of the log that it is all there. REQUIRES: as
+    /// [`Db::write`].
     pub(crate) fn seal(&self) -> Result<(), rocksdb::Error> {
         self.sync()?;
         if self.said.load(Ordering::Relaxed) < self.synced.load(Ordering::Relaxed) {

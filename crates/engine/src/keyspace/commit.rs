@@ -1,8 +1,9 @@
 //! The committer's side of a keyspace, and what happens when it fails.
 //!
-//! A keyspace that has something to write is in the committers' line once (its log is `busy` from then on), and those who
-//! are in it are taken in order of arrival. Nothing else is in that line. A turn ends after [`TURN_BYTES`] if somebody
-//! waits, and its keyspace goes to the end of the line: tenants take turns, however much one of them writes.
+//! A keyspace that has something to write is in the committers' line once (its log is `busy` from
+//! then on), and those who are in it are taken in order of arrival. Nothing else is in that line. A
+//! turn ends after [`TURN_BYTES`] if somebody waits, and its keyspace goes to the end of the line:
+//! tenants take turns, however much one of them writes.
 //!
 //! A failed batch fails everything behind it too, because later writes may rest on what it wrote.
 //! The order of a failure matters: (1) nothing more is admitted; (2) the memory of undecided
@@ -24,8 +25,8 @@ use std::time::{Duration, Instant};
 const TURN_BYTES: usize = 16 << 20;
 
 impl Keyspace {
-    /// Writes batches until there are none. `due`: when it was to begin; what it comes late is taken off the next pause.
-    /// REQUIRES: the log was made busy for this call.
+    /// Writes batches until there are none. `due`: when it was to begin; what it comes late is
+    /// taken off the next pause. REQUIRES: the log was made busy for this call.
     pub(crate) fn commit(self: Arc<Self>, mut due: Instant) {
         let db = match self.gate.now() {
             Some(Ok(db)) => db,

@@ -1,7 +1,7 @@
 //! The way to a keyspace's database: open, closed for idleness, or being reopened.
 //!
-//! The cores pay one shared lock and one reference count for it, and never wait: while a
-//! transition is under way they are told "not in memory". Who is about to work on a handler asks first
+//! The cores pay one shared lock and one reference count for it, and never wait: while a transition
+//! is under way they are told "not in memory". Who is about to work on a handler asks first
 //! ([`Gate::await_open`]), and is told once the database is open: a long log keeps no handler. Only
 //! those that were at work when a transition began wait for it on their threads.
 
@@ -89,7 +89,8 @@ impl Gate {
         std::mem::take(&mut *self.asked.lock()).waiters
     }
 
-    /// Has `leave` called when the database is to be replaced, for as long as somebody else keeps it.
+    /// Has `leave` called when the database is to be replaced, for as long as somebody else keeps
+    /// it.
     pub(crate) fn will_stay(&self, leave: Weak<dyn Fn() + Send + Sync>) {
         let mut stayers = self.stayers.lock();
         stayers.retain(|stayer| stayer.strong_count() > 0);

@@ -79,8 +79,8 @@ impl Book {
 }
 
 impl Keyspace {
-    /// Latches `keys` for phase 2. `None`: somebody has one of them, or the database must be opened first; `waiter` is
-    /// told once, and should call this (or phase 1) again.
+    /// Latches `keys` for phase 2. `None`: somebody has one of them, or the database must be opened
+    /// first; `waiter` is told once, and should call this (or phase 1) again.
     pub fn latch(self: &Arc<Self>, keys: &Keys, waiter: Waiter) -> Option<Latch> {
         let waiter = self.await_open(waiter)?;
         let held = match keys {

@@ -1,4 +1,5 @@
-//! Object caches, block caches and write buffers of the keyspaces that are open, steered once a tick.
+//! Object caches, block caches and write buffers of the keyspaces that are open, steered once a
+//! tick.
 
 use super::Keyspace;
 use crate::files::rocks::MEMTABLES_MAX;
@@ -19,7 +20,8 @@ pub(crate) struct Moves {
     pub objects: Vec<Arc<Keyspace>>,
 }
 
-/// A new size of memtables is written to a file by RocksDB: not for less than this part of the old one.
+/// A new size of memtables is written to a file by RocksDB: not for less than this part of the old
+/// one.
 const WORTH_PART: u64 = 8;
 
 /// What a keyspace wants of each memory.
@@ -110,8 +112,8 @@ impl Memory {
 }
 
 impl Keyspace {
-    /// Changes what the tenant is entitled to; the next tick acts on it. With none of the object cache what is in it
-    /// goes at once.
+    /// Changes what the tenant is entitled to; the next tick acts on it. With none of the object
+    /// cache what is in it goes at once.
     pub fn set_allotments(&self, allotments: Allotments) {
         *self.buffers.allotments.lock() = allotments;
         let memory = &self.shared.memory;
@@ -178,7 +180,8 @@ impl Keyspace {
         })
     }
 
-    /// Gives the object cache the size that was granted; what no longer fits goes, a little at a time.
+    /// Gives the object cache the size that was granted; what no longer fits goes, a little at a
+    /// time.
     pub(crate) fn fit_objects(&self) {
         let mut granted = self.shared.memory.granted(self.id).object_cache;
         loop {
@@ -216,8 +219,9 @@ impl Keyspace {
         self.buffers.own && (other || self.buffers.over(used, granted))
     }
 
-    /// Gives the memtables the size that was granted; if there is more in them than that, they are flushed. With the
-    /// upkeep: RocksDB writes its options down, and a flush may have to wait for one that is under way.
+    /// Gives the memtables the size that was granted; if there is more in them than that, they are
+    /// flushed. With the upkeep: RocksDB writes its options down, and a flush may have to wait for
+    /// one that is under way.
     pub(crate) fn fit_memtables(&self) {
         let Some(db) = self.gate.peek() else { return };
         let granted = self.shared.memory.granted(self.id).write_buffers;

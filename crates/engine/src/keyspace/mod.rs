@@ -47,7 +47,8 @@ impl std::ops::Deref for Padded {
     }
 }
 
-/// One tenant's keys and values. Lock order: shards (ascending), then the latch book, the log or a stripe.
+/// One tenant's keys and values. Lock order: shards (ascending), then the latch book, the log or a
+/// stripe.
 pub struct Keyspace {
     pub(crate) me: Weak<Keyspace>,
     pub(crate) id: u64,
@@ -95,8 +96,8 @@ impl Keyspace {
         shared.directory.is_there()?;
         // RocksDB would create it, and sync what is in it, but not its name.
         create_directory(&directory)?;
-        // Before the database is opened: what stays for long lies together then, not one block a page among what the
-        // database will give back when it is closed.
+        // Before the database is opened: what stays for long lies together then, not one block a
+        // page among what the database will give back when it is closed.
         let count = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let object_bytes_max = options.cached_object_bytes_max;
         let shard = || Shard::new(0, object_bytes_max);
@@ -240,8 +241,8 @@ impl Keyspace {
         self.gate.get(|| self.open_db())
     }
 
-    /// `None`: `waiter` is told once the database is open, or known not to open; the caller should begin anew then. Else
-    /// it need not wait. Never blocks.
+    /// `None`: `waiter` is told once the database is open, or known not to open; the caller should
+    /// begin anew then. Else it need not wait. Never blocks.
     pub(crate) fn await_open(self: &Arc<Self>, waiter: Waiter) -> Option<Waiter> {
         match self.gate.await_open(waiter) {
             Ready::Now(waiter) => Some(waiter),
@@ -280,8 +281,9 @@ impl Keyspace {
         opened
     }
 
-    /// What a read of something that `seq` wrote adds to its reply. A reply shows only what is decided, whatever the
-    /// durability: what it showed would otherwise be gone after a crash, or if the write is refused.
+    /// What a read of something that `seq` wrote adds to its reply. A reply shows only what is
+    /// decided, whatever the durability: what it showed would otherwise be gone after a crash, or
+    /// if the write is refused.
     pub(crate) fn must_wait_for(&self, seq: Seq) -> Seq {
         if seq > 0 && seq > self.log.decided() {
             seq
@@ -306,8 +308,8 @@ impl Keyspace {
         &self.stripes[stripe_of(id)]
     }
 
-    /// Has the processor fetch what memory knows of some keys, which are about to be asked for one after the other. Together that takes
-    /// hardly longer than for one of them.
+    /// Has the processor fetch what memory knows of some keys, which are about to be asked for one
+    /// after the other. Together that takes hardly longer than for one of them.
     pub fn look_ahead(&self, keys: &[&[u8]]) {
         let indices: SmallVec<[u32; 16]> = keys.iter().map(|key| self.shard_of(key)).collect();
         let mut shards = self.lock_shards(indices.iter().copied());

@@ -1,8 +1,9 @@
 //! Writes pause before their database stalls them, by `policy::stall`.
 //!
-//! A committer asks its database what it owes after each batch that could have changed it, and if that is much it comes
-//! back later: it keeps its tenant's log, and no thread. So nobody waits for a tenant that is slowed but who writes to it,
-//! and what they write queues in its own log, up to its own bound.
+//! A committer asks its database what it owes after each batch that could have changed it, and if
+//! that is much it comes back later: it keeps its tenant's log, and no thread. So nobody waits for
+//! a tenant that is slowed but who writes to it, and what they write queues in its own log, up to
+//! its own bound.
 
 use crate::files::rocks::{
     Db, LEVEL0_SLOWDOWN_FILES, MEMTABLES_MAX, MEMTABLE_PARTS, PENDING_SOFT_BYTES,
@@ -34,8 +35,9 @@ pub(crate) struct Pace {
 }
 
 impl Keyspace {
-    /// How long to pause after a batch of so many bytes, which took so long to write and was due so long ago; `None`: not at
-    /// all. Pauses add up to what was promised only if a committer that came late pauses less.
+    /// How long to pause after a batch of so many bytes, which took so long to write and was due so
+    /// long ago; `None`: not at all. Pauses add up to what was promised only if a committer that
+    /// came late pauses less.
     pub(crate) fn pause(
         &self,
         db: &Db,
@@ -60,7 +62,8 @@ impl Keyspace {
         Some(Duration::from_nanos(pause_ns))
     }
 
-    /// Bytes a second that it is never slowed below: what was promised to it, with the flushes and compactions of that.
+    /// Bytes a second that it is never slowed below: what was promised to it, with the flushes and
+    /// compactions of that.
     pub fn promise_writes(&self, bytes_per_s: u64) {
         self.pace
             .promised_per_s

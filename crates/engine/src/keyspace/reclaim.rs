@@ -1,17 +1,20 @@
 //! Space of what FLUSHALL removed is given back, in the background.
 //!
-//! One tenant at a time: a thread of its own has RocksDB rewrite the files, on one of the compaction threads that all
-//! databases share, so that the others are left for others. Each tenant is in the line once at most: what it removes
-//! while it waits is done with it. Its I/O is its tenant's at the device stage, as any compaction.
+//! One tenant at a time: a thread of its own has RocksDB rewrite the files, on one of the
+//! compaction threads that all databases share, so that the others are left for others. Each tenant
+//! is in the line once at most: what it removes while it waits is done with it. Its I/O is its
+//! tenant's at the device stage, as any compaction.
 //!
-//! Why files are not just deleted (`DeleteFilesInRange`): that removes every file in the range, the ones with newer data
-//! too, and those that snapshots still read. It would be right only while nothing is written or compacted.
+//! Why files are not just deleted (`DeleteFilesInRange`): that removes every file in the range, the
+//! ones with newer data too, and those that snapshots still read. It would be right only while
+//! nothing is written or compacted.
 
 use crate::files::rocks::Db;
 use crate::Keyspace;
 use std::sync::atomic::Ordering;
 
-/// What FLUSHALL leaves behind is worth a compaction from this size on. Less goes with the next ones.
+/// What FLUSHALL leaves behind is worth a compaction from this size on. Less goes with the next
+/// ones.
 const RECLAIM_BYTES: u64 = 64 << 20;
 
 impl Keyspace {
@@ -37,8 +40,8 @@ impl Keyspace {
         }
     }
 
-    /// Ends the compaction that may be under way, so that nobody waits for it. Its database does no more background work:
-    /// REQUIRES that it is about to be closed.
+    /// Ends the compaction that may be under way, so that nobody waits for it. Its database does no
+    /// more background work: REQUIRES that it is about to be closed.
     pub(crate) fn cancel_compaction(&self) {
         if let Some(db) = self.gate.peek() {
             db.rocks.cancel_all_background_work(false);

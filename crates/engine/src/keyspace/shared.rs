@@ -20,8 +20,8 @@ pub(crate) struct Shared {
     pub handlers: Handlers,
     pub first_handlers: Handlers,
     pub streams: Handlers,
-    /// Committers. A write may stall for seconds on one tenant's slow device or full level; then more threads are started,
-    /// so that it stalls nobody else.
+    /// Committers. A write may stall for seconds on one tenant's slow device or full level; then
+    /// more threads are started, so that it stalls nobody else.
     pub committers: Pool,
     /// For openings, which may have to read a long log.
     pub openers: Pool,

@@ -115,7 +115,8 @@ pub struct KeyspaceStats {
     pub memtable_bytes: u64,
     /// Bytes that compaction is behind.
     pub compaction_debt_bytes: u64,
-    /// How near it is to delaying its writers: they pause from 0.5 on, and at 1 RocksDB stalls them.
+    /// How near it is to delaying its writers: they pause from 0.5 on, and at 1 RocksDB stalls
+    /// them.
     pub write_pressure: f64,
     /// Whether the database is open; the five numbers above are 0 if not.
     pub open: bool,
@@ -129,8 +130,8 @@ impl Keyspace {
         self.counters.commit_cpu_ns.swap(0, Ordering::Relaxed)
     }
 
-    /// Bytes committed since the opening of the engine, by the tag of the thread that wrote them: who owes how much
-    /// of what flushing and compacting them will cost.
+    /// Bytes committed since the opening of the engine, by the tag of the thread that wrote them:
+    /// who owes how much of what flushing and compacting them will cost.
     pub fn written_bytes(&self) -> [u64; TAGS] {
         std::array::from_fn(|tag| self.counters.written[tag].load(Ordering::Relaxed))
     }

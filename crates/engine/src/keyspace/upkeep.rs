@@ -1,8 +1,8 @@
-//! What is done for a keyspace once a tick, on threads of its own: the log is synced, failed writes are tried again, an
-//! idle database is closed.
+//! What is done for a keyspace once a tick, on threads of its own: the log is synced, failed writes
+//! are tried again, an idle database is closed.
 //!
-//! Ticks of different keyspaces are spread over the time between two: a thousand syncs at once would hold up the
-//! commits of everybody whose log is on the same device.
+//! Ticks of different keyspaces are spread over the time between two: a thousand syncs at once
+//! would hold up the commits of everybody whose log is on the same device.
 
 use crate::device::{tagged, Tag};
 use crate::files::directory::check_writable;
@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// An idle database is closed once its memtables hold no more than this: some ms of reading the log.
+/// An idle database is closed once its memtables hold no more than this: some ms of reading the
+/// log.
 const REOPEN_BYTES: u64 = 1 << 20;
 
 impl Keyspace {
@@ -38,7 +39,8 @@ impl Keyspace {
         self.counters.upkeep.store(false, Ordering::Release);
     }
 
-    /// A retry opens the database, if it comes so far: that is for the threads that do so. It ends the upkeep.
+    /// A retry opens the database, if it comes so far: that is for the threads that do so. It ends
+    /// the upkeep.
     fn retry_later(&self) {
         let Some(me) = self.me.upgrade() else { return };
         self.shared.openers.submit(Box::new(move || {
@@ -47,15 +49,15 @@ impl Keyspace {
         }));
     }
 
-    /// For work that may hold the database for as long as a client likes: `leave` is called when writes have failed and the
-    /// database is about to be opened again, which nobody's reading may prevent. It must not block. Kept as a weak
-    /// reference: drop yours when the work is done.
+    /// For work that may hold the database for as long as a client likes: `leave` is called when
+    /// writes have failed and the database is about to be opened again, which nobody's reading may
+    /// prevent. It must not block. Kept as a weak reference: drop yours when the work is done.
     pub fn stays_until_told(&self, leave: &Arc<dyn Fn() + Send + std::marker::Sync>) {
         self.gate.will_stay(Arc::downgrade(leave));
     }
 
-    /// Whether little is in memtables. If not, they are flushed, so that they are by one of the next ticks: who opens the
-    /// database again would have to wait until its log is read.
+    /// Whether little is in memtables. If not, they are flushed, so that they are by one of the
+    /// next ticks: who opens the database again would have to wait until its log is read.
     fn log_is_short(&self) -> bool {
         let Some(db) = self.gate.peek() else {
             return false;
@@ -71,8 +73,9 @@ impl Keyspace {
         false
     }
 
-    /// When in the time between two ticks this keyspace has its own, as a part of it: always the same, so that its log is
-    /// synced as often as the engine ticks. Multiples of the golden ratio lie evenly, however many there are.
+    /// When in the time between two ticks this keyspace has its own, as a part of it: always the
+    /// same, so that its log is synced as often as the engine ticks. Multiples of the golden ratio
+    /// lie evenly, however many there are.
     pub(crate) fn upkeep_at(&self) -> f64 {
         (self.id as f64 * 0.618_033_988_749_895).fract()
     }
@@ -117,8 +120,9 @@ impl Keyspace {
         }
     }
 
-    /// Has everything that was written before survive a power cut, whatever the durability. Blocks, for a commit and a
-    /// sync. `false`: somebody else does the same at this moment, and nothing was done.
+    /// Has everything that was written before survive a power cut, whatever the durability. Blocks,
+    /// for a commit and a sync. `false`: somebody else does the same at this moment, and nothing
+    /// was done.
     ///
     /// # Errors
     /// Why writes failed, or the log.

@@ -2,12 +2,14 @@
 
 use crate::record::{self, RawKey};
 
-/// The second walk follows the first after this time: longer than a write waits for its commit, even beside a slow disk.
+/// The second walk follows the first after this time: longer than a write waits for its commit,
+/// even beside a slow disk.
 pub(crate) const BEHIND_MS: u64 = 60_000;
 /// It goes so far at a time: through at most as many tombstones as keys expire in this time.
 pub(crate) const STRETCH_MS: u64 = 1_000;
 
-/// How far the walks are. They begin anew when the log has failed, and deletions with it, and when the clock is set back.
+/// How far the walks are. They begin anew when the log has failed, and deletions with it, and when
+/// the clock is set back.
 #[derive(Default)]
 pub(crate) struct Walks {
     epoch: u64,

@@ -84,8 +84,8 @@ impl Batch {
         self.ops.len()
     }
 
-    /// A batch of one command's writes alone, to be given its place in the log later: making it takes as long as the
-    /// command wrote much, and nobody waits for the log meanwhile.
+    /// A batch of one command's writes alone, to be given its place in the log later: making it
+    /// takes as long as the command wrote much, and nobody waits for the log meanwhile.
     pub(crate) fn prepared(buffer: &Buffer) -> Batch {
         let mut batch = Batch::new(0, buffer.len());
         batch.add(buffer, 0);
@@ -163,7 +163,8 @@ impl Batch {
 /// Beyond the bytes it is expected to hold: headers, properties.
 const BATCH_SLACK: usize = 256;
 
-/// So much is copied at a time, and a core that waits for the processor goes before the rest: some 20 us.
+/// So much is copied at a time, and a core that waits for the processor goes before the rest: some
+/// 20 us.
 const STRETCH_BYTES: usize = 64 << 10;
 
 /// Writes operations down.

@@ -46,7 +46,8 @@ pub(crate) struct Extra {
     pub records: BTreeMap<Box<[u8]>, Option<Bytes>>,
     /// Tables of ids that nothing refers to any more: all their records go.
     pub dropped: Vec<(Table, u64)>,
-    /// Records of such ids that go one by one. Nobody can ask for them again, so memory need not know.
+    /// Records of such ids that go one by one. Nobody can ask for them again, so memory need not
+    /// know.
     pub removed: Vec<Box<[u8]>>,
     /// Expiry index, `true` = add.
     pub index: BTreeMap<RawKey, bool>,
@@ -133,7 +134,8 @@ impl Buffer {
         }
     }
 
-    /// Starts again from an empty keyspace. What was written before is gone; those who watch it learn of it all the same.
+    /// Starts again from an empty keyspace. What was written before is gone; those who watch it
+    /// learn of it all the same.
     pub(crate) fn clear(&mut self) {
         let before = self.extra.take().unwrap_or_default();
         let mut touched = before.touched;

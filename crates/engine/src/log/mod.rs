@@ -11,9 +11,9 @@
 //!   where that was promised), or has failed; failed stretches are remembered in `failed`.
 //! * After a failure nothing is admitted until a retry succeeds, and a command that began before
 //!   the failure or before the retry (another `epoch`) is refused: what it read may be forgotten.
-//! * Bytes not yet decided are bounded, of each log and of all: admission stops there, one write may overshoot, and
-//!   so may each command that writes so much that it prepares its batch itself: it waited for room
-//!   before it began, and to wait again would keep its keys from others.
+//! * Bytes not yet decided are bounded, of each log and of all: admission stops there, one write
+//!   may overshoot, and so may each command that writes so much that it prepares its batch itself:
+//!   it waited for room before it began, and to wait again would keep its keys from others.
 
 pub(crate) mod batch;
 pub(crate) mod buffer;

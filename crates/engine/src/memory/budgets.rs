@@ -1,7 +1,8 @@
-//! Object cache, block cache and write buffers of every open database: granted by `policy::memory`, steered once a tick.
+//! Object cache, block cache and write buffers of every open database: granted by `policy::memory`,
+//! steered once a tick.
 //!
-//! The books are the truth about what is granted: a database that opens between two ticks gets at once what is free,
-//! up to its allotment, so that the grants never come to more than the budgets.
+//! The books are the truth about what is granted: a database that opens between two ticks gets at
+//! once what is free, up to its allotment, so that the grants never come to more than the budgets.
 
 use crate::files::rocks::{MEMTABLES_MAX, MEMTABLE_PARTS};
 use crate::{Allotments, EngineOptions, KeyspaceOptions};
@@ -19,10 +20,11 @@ pub(crate) struct Granted {
     pub write_buffers: u64,
 }
 
-/// A cache is shrunk by no more than this at once: each of its shards is locked while it throws blocks away, about half a
-/// millisecond for this much in 4 KiB blocks, and lookups wait for that.
+/// A cache is shrunk by no more than this at once: each of its shards is locked while it throws
+/// blocks away, about half a millisecond for this much in 4 KiB blocks, and lookups wait for that.
 const SHRINK_BYTES: u64 = 32 << 20;
-/// Shards of one tenant's block cache, as a power of two: handlers and cores of one tenant, not all of them at once.
+/// Shards of one tenant's block cache, as a power of two: handlers and cores of one tenant, not all
+/// of them at once.
 const SHARD_BITS: i32 = 3;
 /// The memtables of one database number so many at most, whatever their size.
 const PARTS_MAX: u64 = (MEMTABLES_MAX * MEMTABLE_PARTS) as u64;
@@ -107,8 +109,8 @@ impl Memory {
         }
     }
 
-    /// A database is about to open: it gets what is free, up to its allotment; if it has been granted something, that
-    /// stays. Returns the bytes of a part of its memtables.
+    /// A database is about to open: it gets what is free, up to its allotment; if it has been
+    /// granted something, that stays. Returns the bytes of a part of its memtables.
     pub(crate) fn enter(&self, id: u64, buffers: &Buffers) -> u64 {
         let allotments = *buffers.allotments.lock();
         let mut all = self.granted.lock();
@@ -153,8 +155,8 @@ impl Memory {
         of(&self.budget).saturating_sub(all.values().map(of).sum())
     }
 
-    /// An allotment of the object cache has changed: a larger one is granted as far as there is room, none takes what is
-    /// there; the next step does the rest.
+    /// An allotment of the object cache has changed: a larger one is granted as far as there is
+    /// room, none takes what is there; the next step does the rest.
     pub(crate) fn allot_objects(&self, id: u64, allotment: u64) {
         let mut all = self.granted.lock();
         let free = self.free(&all, |granted| granted.object_cache);

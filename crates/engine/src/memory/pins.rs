@@ -54,7 +54,8 @@ impl Stripe {
         newest_first.find_map(|(_, pins)| pins.get(raw)).cloned()
     }
 
-    /// The first pins from `from` on and before `to`, newer ones over older ones: at most [`AT_ONCE`] of each batch.
+    /// The first pins from `from` on and before `to`, newer ones over older ones: at most
+    /// [`AT_ONCE`] of each batch.
     pub(crate) fn pins_between(&self, from: Bound<&[u8]>, to: &[u8]) -> Found {
         // Behind the last pin that is taken of one batch, others' are left for the next time, too.
         let lasts = self.generations.iter().filter_map(|(_, pins)| {

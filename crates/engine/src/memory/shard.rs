@@ -34,7 +34,8 @@ const PINS_KEPT: usize = 64;
 /// An object may take this part of a shard's allotment.
 const OBJECT_PART: u64 = 8;
 
-/// A cache is shrunk by no more than this while its shard is locked: in objects of 200 bytes, some 30 us.
+/// A cache is shrunk by no more than this while its shard is locked: in objects of 200 bytes, some
+/// 30 us.
 const SHRINK_BYTES: u64 = 64 << 10;
 
 /// The state of a key that was read or written: its entry (or its absence), expired or not.
@@ -62,8 +63,9 @@ impl Weighter<Key, Cached> for Weigh {
     }
 }
 
-/// Collects what was pushed out: by an insert the cache's old value of the same key, evicted ones, or
-/// the new one itself; by a smaller size what no longer fits, of which the cache says nothing to its caller.
+/// Collects what was pushed out: by an insert the cache's old value of the same key, evicted ones,
+/// or the new one itself; by a smaller size what no longer fits, of which the cache says nothing to
+/// its caller.
 #[derive(Clone, Default)]
 pub(crate) struct Collect {
     shrunk: Arc<Shrunk>,
@@ -99,7 +101,8 @@ impl Shrunk {
 
 type ObjectCache = Cache<Key, Cached, Weigh, RandomState, Collect>;
 
-/// What a shard had cached. To drop a million objects takes a tenth of a second: REQUIRES that nobody's shard is locked.
+/// What a shard had cached. To drop a million objects takes a tenth of a second: REQUIRES that
+/// nobody's shard is locked.
 #[must_use = "it is dropped when the shard is not locked any more"]
 #[derive(Default)]
 #[allow(dead_code, reason = "only to be dropped")]
@@ -165,7 +168,8 @@ pub(crate) struct Shard {
     pub latched: HashMap<Key, Vec<Waiter>, RandomState>,
     pub bar: Bar,
     pub watched: HashMap<Key, Watched, RandomState>,
-    /// Position of the newest write: once it is decided, the cache holds nothing that must be pinned.
+    /// Position of the newest write: once it is decided, the cache holds nothing that must be
+    /// pinned.
     newest: Seq,
     pub hits: u64,
     pub misses: u64,
@@ -194,7 +198,8 @@ impl Shard {
             .filter(|cached| cached.entry.as_ref().is_none_or(lendable))
     }
 
-    /// Lookups by commands that came to an end. One that is run again elsewhere asks again, and counts once.
+    /// Lookups by commands that came to an end. One that is run again elsewhere asks again, and
+    /// counts once.
     pub(crate) fn count(&mut self, lookups: Lookups) {
         self.hits += u64::from(lookups.found);
         self.misses += u64::from(lookups.missed);
@@ -206,7 +211,8 @@ impl Shard {
         cached.or_else(|| pinned(&self.pins, key))
     }
 
-    /// Has the processor fetch what [`Shard::lookup`] will look at; returned is something that hangs on all of it.
+    /// Has the processor fetch what [`Shard::lookup`] will look at; returned is something that
+    /// hangs on all of it.
     pub(crate) fn glance(&self, key: &[u8]) -> u8 {
         let entry = self.peek(key).and_then(|cached| cached.entry.as_ref());
         let value = entry.and_then(Entry::whole);
@@ -232,7 +238,8 @@ impl Shard {
         self.keep(key, cached, decided)
     }
 
-    /// A write that removes what had expired: nothing happened to those who watch the key since then.
+    /// A write that removes what had expired: nothing happened to those who watch the key since
+    /// then.
     pub(crate) fn sweep(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
         if !self.watched.get(&key).is_some_and(|watched| watched.absent) {
             self.touch(&key);
@@ -267,8 +274,8 @@ impl Shard {
         }
     }
 
-    /// Every key was removed. Watches of keys that were absent stay clean: nothing happened to those.
-    /// Returns what held the keys, to be dropped elsewhere.
+    /// Every key was removed. Watches of keys that were absent stay clean: nothing happened to
+    /// those. Returns what held the keys, to be dropped elsewhere.
     pub(crate) fn wipe(&mut self) -> impl Send {
         self.watched.retain(|_, watched| {
             watched.changed.fetch_or(!watched.absent, Ordering::Release);

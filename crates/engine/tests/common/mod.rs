@@ -31,8 +31,8 @@ impl DeviceStage for Pass {
     }
 }
 
-/// Small everything, so that limits are met: cache 64 KiB in 4 shards, batches of 4 KiB; under a hook that cuts
-/// larger I/Os into two pages.
+/// Small everything, so that limits are met: cache 64 KiB in 4 shards, batches of 4 KiB; under a
+/// hook that cuts larger I/Os into two pages.
 pub fn small(sync: Sync) -> KeyspaceOptions {
     let mut options = KeyspaceOptions::new(sync, Allotments::objects(64 << 10));
     options.shards = 4;

@@ -250,8 +250,8 @@ fn keys_of(op: &Op) -> Vec<Key> {
     }
 }
 
-/// First bytes of the records in the files of an empty keyspace. Properties stay, and so may entries of the expiry
-/// index, until their time comes.
+/// First bytes of the records in the files of an empty keyspace. Properties stay, and so may
+/// entries of the expiry index, until their time comes.
 fn left_behind(directory: &tempfile::TempDir) -> String {
     let database = directory.path().join("tenants/model");
     let database = rocksdb::DB::open_for_read_only(&Default::default(), database, false).unwrap();

@@ -283,8 +283,8 @@ fn passwords(config: &Config, reader: &Reader) {
     operators(config, &mut report);
 }
 
-/// Whoever can connect is the tenant that needs no log-in, and without any `[[tenant]]` may administer the server: that is
-/// for trying things on one machine.
+/// Whoever can connect is the tenant that needs no log-in, and without any `[[tenant]]` may
+/// administer the server: that is for trying things on one machine.
 fn open_default(config: &Config, reader: &Reader, report: &mut settings::problem::Report) {
     if config.tenants.is_empty() {
         let known = |tls: &&super::Tls| tls.files.client_ca.is_none();

@@ -1,8 +1,8 @@
 //! What memory the process may take, and how much of it is for what requests hold.
 //!
-//! Caches and write buffers keep to their own bounds, and so does what waits for commit. What is left is the pool of
-//! requests and replies ([`server::tenants::Pool`]), which every command takes from before it works with more than a
-//! little.
+//! Caches and write buffers keep to their own bounds, and so does what waits for commit. What is
+//! left is the pool of requests and replies ([`server::tenants::Pool`]), which every command takes
+//! from before it works with more than a little.
 
 use std::fs;
 use std::path::Path;
@@ -90,7 +90,8 @@ fn fixed_bytes(config: &Config) -> u64 {
         + BASE_BYTES
 }
 
-/// Memory that this process may take, where the system says: the machine's, or less in a control group.
+/// Memory that this process may take, where the system says: the machine's, or less in a control
+/// group.
 fn machine_bytes() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let number = |path: &Path| read(path)?.trim().parse::<u64>().ok();

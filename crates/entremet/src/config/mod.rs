@@ -1,7 +1,8 @@
 //! The configuration: read, checked, said back.
 //!
-//! [`load`] finds everything that is wrong in one go. Keys are declared in [`schema`]; the structs here are
-//! what the rest of the program uses. Where the file says nothing the schema's default holds.
+//! [`load`] finds everything that is wrong in one go. Keys are declared in [`schema`]; the structs
+//! here are what the rest of the program uses. Where the file says nothing the schema's default
+//! holds.
 
 mod across;
 mod admin;
@@ -202,7 +203,8 @@ pub struct Scheduler {
 /// `[device]`: what is under the databases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// Whether there is a stage before the disk, by a profile beside the data where no other is named.
+    /// Whether there is a stage before the disk, by a profile beside the data where no other is
+    /// named.
     pub stage: bool,
     /// Measured cost curve.
     pub profile: Option<PathBuf>,
@@ -263,8 +265,8 @@ pub struct Loaded {
     pub report: Report,
 }
 
-/// Reads a file; without one, defaults. Files that the configuration names (TLS) are read too, and plain
-/// passwords are hashed, which takes tens of milliseconds each.
+/// Reads a file; without one, defaults. Files that the configuration names (TLS) are read too, and
+/// plain passwords are hashed, which takes tens of milliseconds each.
 ///
 /// # Errors
 /// Everything that is wrong, in one report.

@@ -1,5 +1,5 @@
-//! Every key of the configuration, declared once: the reader takes types, ranges and defaults from here,
-//! error texts and docs/reference/config.md are written from here.
+//! Every key of the configuration, declared once: the reader takes types, ranges and defaults from
+//! here, error texts and docs/reference/config.md are written from here.
 
 use policy::dispatch::Discipline;
 use settings::schema::{choices, key};

@@ -1,7 +1,9 @@
-//! When a certificate is valid: the only thing that is read of one here. rustls reads the rest, and does not tell this.
+//! When a certificate is valid: the only thing that is read of one here. rustls reads the rest, and
+//! does not tell this.
 //!
-//! A parser of X.509 would bring a dozen crates, and with them RocksDB's bindings another set of features to be compiled for.
-//! What is needed is the fifth element of a certificate's first (RFC 5280, 4.1), two times.
+//! A parser of X.509 would bring a dozen crates, and with them RocksDB's bindings another set of
+//! features to be compiled for. What is needed is the fifth element of a certificate's first (RFC
+//! 5280, 4.1), two times.
 
 /// A certificate's time, s since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +42,8 @@ impl Validity {
         })
     }
 
-    /// What is wrong with it at a time, or will be within so many days; and whether it is valid then.
+    /// What is wrong with it at a time, or will be within so many days; and whether it is valid
+    /// then.
     pub fn doubt(&self, now_s: i64, days: i64) -> Option<(String, bool)> {
         let left_s = self.until_s - now_s;
         if left_s <= 0 {
@@ -121,8 +124,8 @@ fn time((tag, text): (u8, &[u8])) -> Option<i64> {
     Some(days(year, month, day) * DAY_S + hour * 3_600 + minute * 60 + second)
 }
 
-/// Days since 1970-01-01 of a day of the Gregorian calendar (Hinnant, chrono-compatible low-level date algorithms,
-/// `days_from_civil`).
+/// Days since 1970-01-01 of a day of the Gregorian calendar (Hinnant, chrono-compatible low-level
+/// date algorithms, `days_from_civil`).
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -1,4 +1,5 @@
-//! Open files: how many the system allows. Who may have how many of them, `server::Descriptors` says.
+//! Open files: how many the system allows. Who may have how many of them, `server::Descriptors`
+//! says.
 
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 

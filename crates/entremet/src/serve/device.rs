@@ -1,4 +1,5 @@
-//! What the databases lie on, as the configuration has it: a measured disk, one that is measured now, or an emulated one.
+//! What the databases lie on, as the configuration has it: a measured disk, one that is measured
+//! now, or an emulated one.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The log, on standard error: written by a thread of its own, so that a reader who is slow or gone keeps nobody waiting but it.
+//! The log, on standard error: written by a thread of its own, so that a reader who is slow or gone
+//! keeps nobody waiting but it.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -47,7 +48,8 @@ impl Log {
     }
 }
 
-/// What `say` logs is written before this returns, by the calling thread: for who ends the process next.
+/// What `say` logs is written before this returns, by the calling thread: for who ends the process
+/// next.
 pub fn at_once(say: impl FnOnce()) {
     with_default(subscriber(io::stderr), say);
 }

@@ -1,4 +1,5 @@
-//! The columns of the table of tenants: what they hold, what they sort by, which go first when it is narrow.
+//! The columns of the table of tenants: what they hold, what they sort by, which go first when it
+//! is narrow.
 
 use std::cmp::Ordering;
 
@@ -128,7 +129,8 @@ impl Column {
         }
     }
 
-    /// Heading, width in characters, and rank: columns of a low rank stay when the terminal is narrow.
+    /// Heading, width in characters, and rank: columns of a low rank stay when the terminal is
+    /// narrow.
     pub const fn shape(self) -> (&'static str, usize, u8) {
         let (width, rank) = match self {
             Self::Tenant => (16, 0),

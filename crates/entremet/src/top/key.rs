@@ -27,8 +27,8 @@ pub enum Key {
     Interrupt,
 }
 
-/// The keys in what was read at once. A sequence is taken to come in one piece, as terminals send it; an
-/// escape with nothing behind it is the key. Unknown sequences are dropped whole.
+/// The keys in what was read at once. A sequence is taken to come in one piece, as terminals send
+/// it; an escape with nothing behind it is the key. Unknown sequences are dropped whole.
 pub fn keys(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;

@@ -43,8 +43,8 @@ impl Line {
         Self::default().and(text, look)
     }
 
-    /// With another piece at its end. Control characters, which could move the cursor or worse, become
-    /// question marks, whoever sent them.
+    /// With another piece at its end. Control characters, which could move the cursor or worse,
+    /// become question marks, whoever sent them.
     pub fn and(mut self, text: impl Into<String>, look: Look) -> Self {
         let text: String = text.into();
         let text = if text.chars().any(char::is_control) {

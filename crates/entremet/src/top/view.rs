@@ -71,7 +71,8 @@ impl View {
         rows
     }
 
-    /// Applies a key. `names` are those of the rows in view, `page_rows` how many lines a page holds.
+    /// Applies a key. `names` are those of the rows in view, `page_rows` how many lines a page
+    /// holds.
     pub fn key(&mut self, key: Key, names: &[&str], page_rows: usize) -> After {
         if key == Key::Interrupt {
             return After::Quit;

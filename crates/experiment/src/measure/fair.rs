@@ -4,7 +4,8 @@ use super::figure::Choice;
 use super::{finite, Measured};
 use crate::observed::Observed;
 
-/// MMR: the least weight-normalised figure over the greatest (Pisces ch. 5: x_min / x_max); 1 is fair.
+/// MMR: the least weight-normalised figure over the greatest (Pisces ch. 5: x_min / x_max); 1 is
+/// fair.
 ///
 /// # Errors
 /// Why there is none.
@@ -94,9 +95,9 @@ pub fn share(run: &Observed, choice: &Choice) -> Measured {
 /// The worse of the MMR of dominant shares and their sum.
 ///
 /// A tenant's dominant share is its rate over the rate that the server reaches when it serves only
-/// tenants of that group (`alone`). DRF gives every tenant the same share for its weight (MMR 1) and wastes
-/// nothing: the shares add up to at least the whole, and to more where the groups lean on different
-/// resources.
+/// tenants of that group (`alone`). DRF gives every tenant the same share for its weight (MMR 1)
+/// and wastes nothing: the shares add up to at least the whole, and to more where the groups lean
+/// on different resources.
 ///
 /// # Errors
 /// Why there is none.

@@ -6,8 +6,8 @@ use workload::report::figures::{
 
 use crate::observed::{Observed, Tenant};
 
-/// One tenant for each (group, weight, rate), named `group-1`, `group-2`, …; all gets. Its p99 is a tenth
-/// of its rate, ms.
+/// One tenant for each (group, weight, rate), named `group-1`, `group-2`, …; all gets. Its p99 is a
+/// tenth of its rate, ms.
 pub fn rates(tenants: &[(&str, f64, f64)]) -> Observed {
     let mut run = Observed::default();
     for (group, weight, rate) in tenants {

@@ -69,7 +69,8 @@ pub fn least_mmr(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured 
     lowest(run, choice, stretch, mmr, "the least MMR")
 }
 
-/// The least rate that any of the tenants had in any window of the stretch; windows move on by a second.
+/// The least rate that any of the tenants had in any window of the stretch; windows move on by a
+/// second.
 ///
 /// # Errors
 /// As of [`least_mmr`].
@@ -85,8 +86,8 @@ fn lowest(run: &Observed, choice: &Choice, stretch: Stretch, of: Worth, what: &s
     finite(lowest, what)
 }
 
-/// Seconds from the start of the stretch until the beginning of the first window from which on the MMR
-/// of every window stays at or above `level`; infinite if it never does.
+/// Seconds from the start of the stretch until the beginning of the first window from which on the
+/// MMR of every window stays at or above `level`; infinite if it never does.
 ///
 /// # Errors
 /// Why there is no answer.

@@ -1,5 +1,6 @@
-//! `device-prices` and `device-interference`: tenants with raw I/O share the emulated SSD, in its own time, or a real disk
-//! (Libra, thesis 6.2.2 and 7.2.2). The dispatch and the prices are what ships.
+//! `device-prices` and `device-interference`: tenants with raw I/O share the emulated SSD, in its
+//! own time, or a real disk (Libra, thesis 6.2.2 and 7.2.2). The dispatch and the prices are what
+//! ships.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

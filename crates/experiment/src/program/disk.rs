@@ -1,4 +1,5 @@
-//! The real disk as an arena: a thread for every request that tenants keep outstanding, before the stage that ships.
+//! The real disk as an arena: a thread for every request that tenants keep outstanding, before the
+//! stage that ships.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

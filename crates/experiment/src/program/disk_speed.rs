@@ -1,7 +1,9 @@
-//! `disk-speed`: gets from the disk by a whole server, by a store of the usual design, and by threads that do nothing but read.
+//! `disk-speed`: gets from the disk by a whole server, by a store of the usual design, and by
+//! threads that do nothing but read.
 //!
-//! Each fills a database of its own, is started anew, so that all of it is in tables, and waits until these are compacted. Clients are
-//! closed loops on the load's processors; `outstanding` is what may be with the disk at a time: handlers, event loops, or threads.
+//! Each fills a database of its own, is started anew, so that all of it is in tables, and waits
+//! until these are compacted. Clients are closed loops on the load's processors; `outstanding` is
+//! what may be with the disk at a time: handlers, event loops, or threads.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,8 +15,8 @@ use crate::observed::Observed;
 use crate::player::{LoadClient, Player};
 use crate::server::{Launch, PlainStore, Server};
 
-/// `store`: `entremet`, `plain` or `threads`; `outstanding`, 16; `connections`, 96; `keys`, 150000; `value_bytes`, 4096;
-/// `cache_bytes` of file blocks, 16 MiB; `seconds`, 6.
+/// `store`: `entremet`, `plain` or `threads`; `outstanding`, 16; `connections`, 96; `keys`, 150000;
+/// `value_bytes`, 4096; `cache_bytes` of file blocks, 16 MiB; `seconds`, 6.
 pub(super) const DISK_SPEED: Program = Program {
     name: "disk-speed",
     prepare,

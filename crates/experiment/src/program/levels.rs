@@ -1,23 +1,27 @@
 //! A multi-level queue that many threads share (Rein 3.3).
 //!
-//! A priority queue is one hot spot: whoever puts something in or takes something out fights for its root. K
-//! queues in order of arrival, served at rates, approximate it, and a thread meets another only in the
-//! same level. Rein stops there; but a queue's two ends are hot spots too. So here each thread has a *lane* of its own,
-//! with all levels in it, and puts items only there. It takes from its lane too, but every sixteenth time it looks at the
-//! next of the others first, and at all of them when its own is empty, so that nothing waits for a thread that is gone.
+//! A priority queue is one hot spot: whoever puts something in or takes something out fights for
+//! its root. K queues in order of arrival, served at rates, approximate it, and a thread meets
+//! another only in the same level. Rein stops there; but a queue's two ends are hot spots too. So
+//! here each thread has a *lane* of its own, with all levels in it, and puts items only there. It
+//! takes from its lane too, but every sixteenth time it looks at the next of the others first, and
+//! at all of them when its own is empty, so that nothing waits for a thread that is gone.
 //!
-//! *Which* level is served next is no shared state: every handle walks the round of deficit round robin by
-//! itself, so the rates hold for each and therefore for all.
+//! *Which* level is served next is no shared state: every handle walks the round of deficit round
+//! robin by itself, so the rates hold for each and therefore for all.
 //!
-//! A level of a lane is a work-stealing deque in order of arrival (Chase and Lev, SPAA 2005). Putting in writes, and
-//! modifies nothing that others modify; taking from one's own lane is one read-modify-write, of a word that a visitor
-//! modifies one time in sixteen at most. Nothing is locked, so a thread that is put to sleep keeps nobody waiting.
+//! A level of a lane is a work-stealing deque in order of arrival (Chase and Lev, SPAA 2005).
+//! Putting in writes, and modifies nothing that others modify; taking from one's own lane is one
+//! read-modify-write, of a word that a visitor modifies one time in sixteen at most. Nothing is
+//! locked, so a thread that is put to sleep keeps nobody waiting.
 //!
-//! To find a deque empty takes a memory fence, and with more threads than processors most lanes are empty. So each
-//! lane has one word that says which of its levels may have something. Only its owner writes it, and only when a level
-//! begins or ceases to have items: whoever looks for work reads one word a lane.
+//! To find a deque empty takes a memory fence, and with more threads than processors most lanes are
+//! empty. So each lane has one word that says which of its levels may have something. Only its
+//! owner writes it, and only when a level begins or ceases to have items: whoever looks for work
+//! reads one word a lane.
 //!
-//! The price: order of arrival holds in a level of a lane, for what one thread puts in, not between threads.
+//! The price: order of arrival holds in a level of a lane, for what one thread puts in, not between
+//! threads.
 //!
 //! A core of ours owns its queues and needs none of this ([`policy::multiget::Queue`]).
 
@@ -31,8 +35,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Longest round: rates are scaled down to it.
 const ROUND_MAX: u64 = 64;
-/// Every so many times an item is taken from another lane although one's own has some. With less, what others put in
-/// and do not take out would wait long; with more, lanes would meet for nothing.
+/// Every so many times an item is taken from another lane although one's own has some. With less,
+/// what others put in and do not take out would wait long; with more, lanes would meet for nothing.
 const VISIT_EVERY: usize = 16;
 
 /// K queues in order of arrival. Each thread that puts items in or takes them out has a [`Handle`].
@@ -65,8 +69,8 @@ struct Lane<T> {
 }
 
 impl<T> LevelQueue<T> {
-    /// Empty levels with these rates; rates above 64 in sum are scaled down, to at least one turn a round. `lanes` (at
-    /// least 1): as many as threads will use it at a time.
+    /// Empty levels with these rates; rates above 64 in sum are scaled down, to at least one turn a
+    /// round. `lanes` (at least 1): as many as threads will use it at a time.
     #[must_use]
     pub(super) fn new(levels: &Levels, lanes: usize) -> Self {
         let count = levels.count();
@@ -91,8 +95,8 @@ impl<T> LevelQueue<T> {
         }
     }
 
-    /// A thread's way in and out, with a lane that it gives back when it is dropped; what it left there stays.
-    /// `None`: all lanes are taken.
+    /// A thread's way in and out, with a lane that it gives back when it is dropped; what it left
+    /// there stays. `None`: all lanes are taken.
     #[must_use]
     pub(super) fn handle(&self) -> Option<Handle<'_, T>> {
         let lane = self
@@ -138,8 +142,8 @@ impl<T> Drop for Handle<'_, T> {
 }
 
 impl<T> Handle<'_, T> {
-    /// Puts an item into a level; one that does not exist is the last. There is no bound: whoever puts items in
-    /// must hold back by other means (permits).
+    /// Puts an item into a level; one that does not exist is the last. There is no bound: whoever
+    /// puts items in must hold back by other means (permits).
     #[inline]
     pub(super) fn push(&mut self, level: usize, item: T) {
         let level = level.min(self.lane.levels.len() - 1);
@@ -150,8 +154,8 @@ impl<T> Handle<'_, T> {
         self.lane.levels[level].push(item);
     }
 
-    /// The next item: of the level whose turn it is, or, if that is empty, of the fastest that is not.
-    /// `None` if all lanes were empty when they were looked at.
+    /// The next item: of the level whose turn it is, or, if that is empty, of the fastest that is
+    /// not. `None` if all lanes were empty when they were looked at.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         let turn = usize::from(self.round[self.at]);
@@ -232,8 +236,8 @@ impl<T> Handle<'_, T> {
     }
 }
 
-/// Of the levels with a bit in `filled` the one whose turn it is, or else the fastest. Whether it has one is as good
-/// as a coin toss, so it is computed and not branched on.
+/// Of the levels with a bit in `filled` the one whose turn it is, or else the fastest. Whether it
+/// has one is as good as a coin toss, so it is computed and not branched on.
 #[inline]
 fn next(filled: u32, turn: usize) -> Option<usize> {
     let this = filled & (1 << turn);
@@ -241,8 +245,8 @@ fn next(filled: u32, turn: usize) -> Option<usize> {
     (from != 0).then(|| from.trailing_zeros() as usize)
 }
 
-/// A round in which level i has about `rates[i]` turns, spread evenly: each turn goes to the level that is
-/// furthest behind its rate.
+/// A round in which level i has about `rates[i]` turns, spread evenly: each turn goes to the level
+/// that is furthest behind its rate.
 fn round(rates: &[u64]) -> Box<[u8]> {
     let sum: u64 = rates.iter().fold(0, |sum, rate| sum.saturating_add(*rate));
     let scale = sum.div_ceil(ROUND_MAX).max(1);

@@ -1,7 +1,8 @@
 //! Internal measurements: what is shown without a server and without a cluster.
 //!
-//! A scenario that names a `program` is handed to it; every other key is a parameter, so that variants and points lay
-//! theirs over as they do over any scenario. What comes back is what a run observed: figures by name ([`Figure::Whole`]), or tenants.
+//! A scenario that names a `program` is handed to it; every other key is a parameter, so that
+//! variants and points lay theirs over as they do over any scenario. What comes back is what a run
+//! observed: figures by name ([`Figure::Whole`]), or tenants.
 //!
 //! [`Figure::Whole`]: crate::measure::figure::Figure::Whole
 
@@ -29,7 +30,8 @@ use crate::observed::Observed;
 pub struct Program {
     /// What scenarios call it.
     pub name: &'static str,
-    /// Reads its parameters and gives the work to do, so that a scenario can be checked without doing it.
+    /// Reads its parameters and gives the work to do, so that a scenario can be checked without
+    /// doing it.
     pub prepare: fn(&Parameters) -> Work,
 }
 

@@ -10,8 +10,8 @@ use toml::{Table, Value};
 /// What is a scenario's whoever plays it.
 const COMMON: [&str; 2] = ["program", "seed"];
 
-/// Reads parameters; what is missing or wrong is noted and answered with something usable, so that all problems
-/// are found in one go.
+/// Reads parameters; what is missing or wrong is noted and answered with something usable, so that
+/// all problems are found in one go.
 pub struct Parameters<'t> {
     table: &'t Table,
     asked: RefCell<BTreeSet<&'static str>>,

@@ -1,9 +1,10 @@
-//! `pisces-plan`: placing the partitions of a large system and settling its tenants' shares (Pisces 4.3.1, 4.3.2).
+//! `pisces-plan`: placing the partitions of a large system and settling its tenants' shares (Pisces
+//! 4.3.1, 4.3.2).
 //!
-//! Every tenant has the same dominant share; a third of them lean on each of three resources and use
-//! up to half as much of the others. Nine tenths are promised of the resource that is used most. Within a tenant demands
-//! follow 1/rank, give or take. Times are those that the thread had on a processor, so that other work on the machine does
-//! not count.
+//! Every tenant has the same dominant share; a third of them lean on each of three resources and
+//! use up to half as much of the others. Nine tenths are promised of the resource that is used
+//! most. Within a tenant demands follow 1/rank, give or take. Times are those that the thread had
+//! on a processor, so that other work on the machine does not count.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ const WHOLE: u64 = 1_000;
 const EPSILON: i64 = 100;
 /// Iterations at most: more than it takes to end.
 const ITERATIONS_MAX: u32 = 100;
-/// Iterations go on until the least slack is this near to where it ends, as a part of a tenant's share.
+/// Iterations go on until the least slack is this near to where it ends, as a part of a tenant's
+/// share.
 const NEAR: f64 = 0.01;
 
 /// `nodes`, `tenants`, `partitions` and `replicas`, of each tenant and partition.
@@ -62,8 +64,8 @@ struct Size {
     seed: u64,
 }
 
-/// No exchange leaves more least slack than this: it keeps what each tenant has in all and what each node gives in all, so
-/// somewhere in each row and column slack is at most its mean there.
+/// No exchange leaves more least slack than this: it keeps what each tenant has in all and what
+/// each node gives in all, so somewhere in each row and column slack is at most its mean there.
 fn slack_at_best(entries: &[Entry]) -> f64 {
     let mut sums: BTreeMap<(bool, u32), (i64, i64)> = BTreeMap::new();
     for entry in entries {
@@ -89,7 +91,8 @@ impl Size {
         })
     }
 
-    /// The dominant share of each tenant with which nine tenths of the resource used most are promised.
+    /// The dominant share of each tenant with which nine tenths of the resource used most are
+    /// promised.
     fn share(&self) -> u64 {
         let profiles = || (0..self.tenants).map(|tenant| self.profile(tenant));
         let used = (0..R).map(|resource| profiles().map(|of| of[resource]).sum::<u64>());
@@ -118,7 +121,8 @@ impl Size {
         all
     }
 
-    /// Every tenant begins with its share cut evenly over the nodes it is on; nodes charge it for what it leans on.
+    /// Every tenant begins with its share cut evenly over the nodes it is on; nodes charge it for
+    /// what it leans on.
     fn shares(&self, partitions: &[Partition<R>]) -> Shares {
         let whole = self.share() as i64;
         let mut demands: BTreeMap<(u32, u32), i64> = BTreeMap::new();

@@ -1,7 +1,8 @@
-//! `rein-queues`: a queue that threads share, put into and taken out of at random (Rein 5.2, figure 13).
+//! `rein-queues`: a queue that threads share, put into and taken out of at random (Rein 5.2, figure
+//! 13).
 //!
-//! Each thread puts in or takes out, half and half, with one of five priorities drawn alike, as often as
-//! `operations` says. Steps are drawn before the clock starts.
+//! Each thread puts in or takes out, half and half, with one of five priorities drawn alike, as
+//! often as `operations` says. Steps are drawn before the clock starts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,8 +21,9 @@ use super::{figures, Parameters, Program, Work};
 /// Priorities, and so levels (Rein 5.2).
 const LEVELS: usize = 5;
 
-/// `queue`: one of `levels` (ours), `heap` (a binary heap behind a lock), `skip-list` (by Lotan and Shavit's scheme),
-/// `arrival` (one queue without priorities); `threads`; `operations`, of each thread.
+/// `queue`: one of `levels` (ours), `heap` (a binary heap behind a lock), `skip-list` (by Lotan and
+/// Shavit's scheme), `arrival` (one queue without priorities); `threads`; `operations`, of each
+/// thread.
 pub(super) const QUEUES: Program = Program {
     name: "rein-queues",
     prepare,

@@ -14,9 +14,9 @@ use crate::simulated;
 /// Load at which nobody waits, share of what can be served.
 const UNLOADED: f64 = 0.02;
 
-/// `contender`, or `levels` for Rein over `count` levels of `range` and `rates`; the cluster (`setup`, `permits`,
-/// `processors`, `nodes`); how long an operation takes (`service`); the requests (`sizes`, `popularity`, `load`); `seconds` of
-/// simulated time.
+/// `contender`, or `levels` for Rein over `count` levels of `range` and `rates`; the cluster
+/// (`setup`, `permits`, `processors`, `nodes`); how long an operation takes (`service`); the
+/// requests (`sizes`, `popularity`, `load`); `seconds` of simulated time.
 pub(super) const REIN: Program = Program {
     name: "rein",
     prepare,

@@ -1,8 +1,9 @@
 //! One request of one tenant, as large as it may be, beside somebody else's smallest.
 //!
-//! A server is started; a victim gets one key after the other; the sender sends its request, several times. What a request
-//! does to the core it does each time, and what the machine does to the victim (the host of a virtual machine, other
-//! programs) now and then: so of each figure of the victim the least of all times counts.
+//! A server is started; a victim gets one key after the other; the sender sends its request,
+//! several times. What a request does to the core it does each time, and what the machine does to
+//! the victim (the host of a virtual machine, other programs) now and then: so of each figure of
+//! the victim the least of all times counts.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

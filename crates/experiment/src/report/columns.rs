@@ -34,7 +34,8 @@ impl Column {
     }
 }
 
-/// What tenants got, what it cost a server, and figures of whole runs, each only where some run has it.
+/// What tenants got, what it cost a server, and figures of whole runs, each only where some run has
+/// it.
 pub(super) fn of(runs: &Runs) -> Vec<Column> {
     let of_tenants = |head: &str, figure, combine| {
         let choice = Choice {

@@ -1,5 +1,5 @@
-//! `report.html`: one file that needs nothing else. Pictures as the paper drew them, the verdicts, and
-//! what it takes to run it again.
+//! `report.html`: one file that needs nothing else. Pictures as the paper drew them, the verdicts,
+//! and what it takes to run it again.
 
 mod columns;
 mod html;
@@ -30,7 +30,8 @@ const MARKS: &str = include_str!("../../../../web/plot-marks.js");
 const PLOT: &str = include_str!("../../../../web/plot.js");
 const PLOT_STYLE: &str = include_str!("../../../../web/plot.css");
 
-/// The page. `outcome` is the result as it is written beside it: seed, commit and machine are taken from there.
+/// The page. `outcome` is the result as it is written beside it: seed, commit and machine are taken
+/// from there.
 pub fn page(experiment: &Experiment, done: &Done, outcome: &Value) -> String {
     let pictures = pictures::of(experiment, done);
     let body = [

@@ -45,7 +45,8 @@ impl Runner<'_> {
             config: &config,
             data: None,
         })?;
-        // Only where something is asked that the load does not know: looking takes its processor a little.
+        // Only where something is asked that the load does not know: looking takes its processor a
+        // little.
         let asked = |figure| self.experiment.asks_for(figure);
         let watched = config.contains_key("device") || Figure::OF_SERVERS.into_iter().any(asked);
         let watch = server.admin.filter(|_| watched).map(Watch::begin);

@@ -13,8 +13,8 @@ const OF_THE_LOAD: [&str; 4] = ["name", "count", "tag", "load"];
 /// Takes any free port; the ready line says which.
 pub const ANY_PORT: &str = "127.0.0.1:0";
 
-/// The tenants of a scenario, those with a `count` as many as they are: name, group, and the settings
-/// that the server knows.
+/// The tenants of a scenario, those with a `count` as many as they are: name, group, and the
+/// settings that the server knows.
 pub fn tenants(scenario: &Table) -> Vec<(String, String, Table)> {
     let mut found = Vec::new();
     let list = scenario.get("tenant").and_then(Value::as_array);
@@ -37,8 +37,8 @@ pub fn tenants(scenario: &Table) -> Vec<(String, String, Table)> {
     found
 }
 
-/// The whole configuration: what the scenario says under `server` in the language of `entremet.toml`,
-/// its tenants, and what only this run knows.
+/// The whole configuration: what the scenario says under `server` in the language of
+/// `entremet.toml`, its tenants, and what only this run knows.
 pub fn of_scenario(scenario: &Table) -> Table {
     let server = scenario.get("server").and_then(Value::as_table);
     let mut config = server.cloned().unwrap_or_default();
@@ -51,8 +51,9 @@ pub fn of_scenario(scenario: &Table) -> Table {
     config
 }
 
-/// Adds where to listen, where to keep data, and a data path thread for each core. Where nothing is said of a device there is no
-/// stage before it: a server that measures its disk in the first seconds would disturb what is measured of it.
+/// Adds where to listen, where to keep data, and a data path thread for each core. Where nothing is
+/// said of a device there is no stage before it: a server that measures its disk in the first
+/// seconds would disturb what is measured of it.
 pub fn place(config: &Table, listen: &str, admin: &str, cores: usize, data: &Path) -> Table {
     let mut placed = config.clone();
     let mut set = |section: &str, key: &str, value: Value| {

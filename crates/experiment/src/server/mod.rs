@@ -1,8 +1,8 @@
 //! Servers under test: processes of their own on chosen processors, ended on every way out.
 //!
-//! Dropping a [`Server`] ends it in order. Should this process itself be killed, the kernel kills the
-//! server with it (`setpriv --pdeathsig`, which needs no code between fork and exec). The kernel means the
-//! *thread* that started the server, so that one has to live as long.
+//! Dropping a [`Server`] ends it in order. Should this process itself be killed, the kernel kills
+//! the server with it (`setpriv --pdeathsig`, which needs no code between fork and exec). The
+//! kernel means the *thread* that started the server, so that one has to live as long.
 
 pub mod check;
 pub mod config;
@@ -115,7 +115,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Gives it another configuration and has it read that anew. Where it listens and keeps its data stays.
+    /// Gives it another configuration and has it read that anew. Where it listens and keeps its
+    /// data stays.
     ///
     /// # Errors
     /// [`ExperimentError::Output`] if it cannot be written down.
@@ -131,8 +132,8 @@ impl Server {
         Ok(())
     }
 
-    /// redis-server, or `program` in its place, with Entremet's own promise (`appendfsync everysec`) on one processor, where these
-    /// users may do everything.
+    /// redis-server, or `program` in its place, with Entremet's own promise (`appendfsync
+    /// everysec`) on one processor, where these users may do everything.
     ///
     /// # Errors
     /// [`ExperimentError::Server`] with its last words when it does not come up.
@@ -301,7 +302,8 @@ impl Server {
         process::cpu_s(self.pid()).unwrap_or(0.0)
     }
 
-    /// Waits until it has had nothing to do for a second, such as compacting what was stored; for a minute at most.
+    /// Waits until it has had nothing to do for a second, such as compacting what was stored; for a
+    /// minute at most.
     pub fn settle(&self) {
         let mut before = self.cpu_s();
         for _ in 0..SETTLE_S {
@@ -365,8 +367,9 @@ fn folder() -> Result<tempfile::TempDir, ExperimentError> {
     })
 }
 
-/// A folder and all that is in it. Tables are never written again: they are the same files in both, so that they lie in the
-/// same place on the disk, which is worth a quarter of what can be read of them.
+/// A folder and all that is in it. Tables are never written again: they are the same files in both,
+/// so that they lie in the same place on the disk, which is worth a quarter of what can be read of
+/// them.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {

@@ -28,8 +28,8 @@ pub fn available() -> Result<Vec<usize>, ExperimentError> {
         .collect())
 }
 
-/// What a scenario wants, as far as the machine has it: processors are counted among those that may be
-/// used, and with too few the server keeps at least one and the load the last.
+/// What a scenario wants, as far as the machine has it: processors are counted among those that may
+/// be used, and with too few the server keeps at least one and the load the last.
 pub fn pinned(pin: &Pin, available: &[usize]) -> Pinned {
     let of = |wanted: &[usize]| -> Vec<usize> {
         let found = wanted.iter().filter_map(|index| available.get(*index));

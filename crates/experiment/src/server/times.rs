@@ -6,7 +6,8 @@ use telemetry::api::{HistogramsView, TimesView};
 use telemetry::HistogramSnapshot;
 use workload::report::figures::LatencyFigures;
 
-/// One tenant's latencies as the server counted them, by the server's name of the class; [`ALL`] has all together.
+/// One tenant's latencies as the server counted them, by the server's name of the class; [`ALL`]
+/// has all together.
 pub type Latencies = BTreeMap<String, LatencyFigures>;
 
 /// All classes together.

@@ -1,4 +1,5 @@
-//! What metrics say of a device stage and of processor time, and what that comes to over the time of a load.
+//! What metrics say of a device stage and of processor time, and what that comes to over the time
+//! of a load.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -140,7 +141,8 @@ impl Told {
 /// No request waits for it.
 const NONE: &str = "none";
 
-/// Part of flushing: flushes, and what a memtable that was flushed leaves behind (a new log, metadata of files).
+/// Part of flushing: flushes, and what a memtable that was flushed leaves behind (a new log,
+/// metadata of files).
 fn flush(class: &str, activity: &str) -> bool {
     class == NONE && ["flush", "log", "other"].contains(&activity)
 }

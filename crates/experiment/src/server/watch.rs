@@ -1,5 +1,5 @@
-//! What a server tells of itself while it is loaded: its metrics, half a second by half a second, and its histograms of
-//! latency from the end of the warm-up on.
+//! What a server tells of itself while it is loaded: its metrics, half a second by half a second,
+//! and its histograms of latency from the end of the warm-up on.
 
 use std::collections::BTreeMap;
 use std::io::{Error, Read, Write};

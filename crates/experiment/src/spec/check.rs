@@ -1,5 +1,5 @@
-//! What must hold between the parts of an experiment: names that are used exist, and what a short or a
-//! full run leaves out is not asked for.
+//! What must hold between the parts of an experiment: names that are used exist, and what a short
+//! or a full run leaves out is not asked for.
 
 use std::collections::BTreeSet;
 

@@ -302,7 +302,8 @@ impl Experiment {
         table
     }
 
-    /// Has its runs use the disk that a profile describes, in the place of an emulated one. False if it emulates none.
+    /// Has its runs use the disk that a profile describes, in the place of an emulated one. False
+    /// if it emulates none.
     pub fn on_disk(&mut self, profile: &Path) -> bool {
         let profile = toml::Value::from(&*profile.to_string_lossy());
         if let Some(device) = self.emulated_device() {

@@ -1,4 +1,5 @@
-//! Reading a table key by key, collecting everything that is wrong instead of stopping at the first.
+//! Reading a table key by key, collecting everything that is wrong instead of stopping at the
+//! first.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -69,7 +69,8 @@ fn repeats_that_the_host_disturbed_do_not_count_and_when_most_are_nothing_is_jud
     let measured = judged[0].measured.as_ref().expect("measured");
     assert_eq!(measured.samples, [1.0, 0.99]);
     assert_eq!(judged[0].judgement, Judgement::Pass);
-    // A comparison rests on both sides: two of its three repeats are disturbed now, and one of the figure alone.
+    // A comparison rests on both sides: two of its three repeats are disturbed now, and one of the
+    // figure alone.
     disturb(&mut runs, 0, "fifo");
     let judged = judge(&experiment(), &runs, Extent::default()).expect("judged");
     let why = "the host disturbed 2 of 3 repeats";

@@ -52,8 +52,8 @@ pub static SCRIPTS: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("folder");
     let ready = "[ \"$1\" = check ] && exit 0\n\
                  echo 'entremet is ready: clients on 127.0.0.1:4711, admin on http://127.0.0.1:1'";
-    // Keeps what it reads anew beside itself; before it says that it is ready, or the signal would end it. A shell cannot
-    // trap what was ignored when it began, as under `nohup`.
+    // Keeps what it reads anew beside itself; before it says that it is ready, or the signal would
+    // end it. A shell cannot trap what was ignored when it began, as under `nohup`.
     let rereads = "[ -n \"$HEARS\" ] || HEARS=1 exec env --default-signal=HUP \"$0\" \"$@\"\n\
          trap 'cat \"$3\" > \"$0.new\" && mv \"$0.new\" \"$0.seen\"' HUP";
     for (name, first, then) in [

@@ -1,4 +1,5 @@
-//! What work costs: a vector with one entry per resource of a stage, and the scalar it is charged as.
+//! What work costs: a vector with one entry per resource of a stage, and the scalar it is charged
+//! as.
 
 pub mod device;
 
@@ -61,8 +62,8 @@ impl<const R: usize> Default for Cost<R> {
 
 /// A scalar charge: time of a principal's dominant resource, in units of 2^-16 ns.
 ///
-/// The fraction is there because a 10-byte reply at 5 GB/s takes 2 ns: whole nanoseconds would lose a
-/// good part of such charges. Range: up to 2^48 ns (78 h) for one charge; sums saturate.
+/// The fraction is there because a 10-byte reply at 5 GB/s takes 2 ns: whole nanoseconds would lose
+/// a good part of such charges. Range: up to 2^48 ns (78 h) for one charge; sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Charge(pub u64);
 

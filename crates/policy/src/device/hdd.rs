@@ -1,13 +1,14 @@
 //! A hard disk: one arm, one platter's angle, and a queue.
 //!
-//! An I/O takes its command's overhead, the seek, the wait until its first sector passes, and the transfer. The
-//! seek grows with the square root of a short distance and in proportion to a long one (Ruemmler and Wilkes,
-//! An Introduction to Disk Drive Modeling, IEEE Computer 27(3), 1994); the angle is the time's, so what was
-//! just missed takes a turn. From its queue the drive takes what its head reaches first, as native command
-//! queueing does, unless something was passed over too often.
+//! An I/O takes its command's overhead, the seek, the wait until its first sector passes, and the
+//! transfer. The seek grows with the square root of a short distance and in proportion to a long
+//! one (Ruemmler and Wilkes, An Introduction to Disk Drive Modeling, IEEE Computer 27(3), 1994);
+//! the angle is the time's, so what was just missed takes a turn. From its queue the drive takes
+//! what its head reaches first, as native command queueing does, unless something was passed over
+//! too often.
 //!
-//! Left out: the write cache (a write is done when it is on the platter, so a sync costs a command only),
-//! track and head switches within a transfer, remapped sectors, spin-down.
+//! Left out: the write cache (a write is done when it is on the platter, so a sync costs a command
+//! only), track and head switches within a transfer, remapped sectors, spin-down.
 
 use super::{transfer_ns, Ends, Event, Io};
 use crate::cost::device::Op;
@@ -45,9 +46,10 @@ pub struct HddParameters {
 }
 
 impl Default for HddParameters {
-    /// A desktop disk of 1 TB at 7,200 turns a minute, by data sheets of its class (Seagate Barracuda
-    /// 7200.12: seek 8.5 ms reading and 9.5 ms writing, 4.17 ms rotational latency, 125 MB/s sustained, 32 MB of
-    /// cache, NCQ 32). Not in them, and typical: full seek, inner rate, command overhead.
+    /// A desktop disk of 1 TB at 7,200 turns a minute, by data sheets of its class (Seagate
+    /// Barracuda 7200.12: seek 8.5 ms reading and 9.5 ms writing, 4.17 ms rotational latency, 125
+    /// MB/s sustained, 32 MB of cache, NCQ 32). Not in them, and typical: full seek, inner rate,
+    /// command overhead.
     fn default() -> Self {
         HddParameters {
             capacity_bytes: 1_000_000_000_000,
@@ -166,7 +168,8 @@ impl Hdd {
         }
     }
 
-    /// Which of the I/Os that the drive sees at `start` it takes. REQUIRES: the first is there by then.
+    /// Which of the I/Os that the drive sees at `start` it takes. REQUIRES: the first is there by
+    /// then.
     fn choose(&self, start: Nanos) -> usize {
         // What begins at `start` must not depend on what came later, however late anybody asks.
         let seen = self.queue.iter().take(self.parameters.queue_depth);
@@ -212,8 +215,8 @@ impl Hdd {
         end
     }
 
-    /// If the drive went on reading into its cache and an I/O continues there: when the last of its bytes
-    /// has passed the head.
+    /// If the drive went on reading into its cache and an I/O continues there: when the last of its
+    /// bytes has passed the head.
     fn read_ahead(&self, start: Nanos, io: &Io) -> Option<Nanos> {
         let p = &self.parameters;
         let continues = io.op == Op::Read && self.reading && io.offset == self.head;

@@ -1,12 +1,12 @@
 //! Emulated devices: when would a hard disk, when would an SSD have done these I/Os?
 //!
-//! A result that depends on a disk repeats on no other machine, so the device under a stage can be a model
-//! (DESIGN 7), and the simulator has nothing else. A model is given I/Os and the time, and says which are done:
-//! [`Event::Done`], *ask again at t*, or nothing. It moves no data. The same I/Os at the same times with the
-//! same seed are done at the same times.
+//! A result that depends on a disk repeats on no other machine, so the device under a stage can be
+//! a model (DESIGN 7), and the simulator has nothing else. A model is given I/Os and the time, and
+//! says which are done: [`Event::Done`], *ask again at t*, or nothing. It moves no data. The same
+//! I/Os at the same times with the same seed are done at the same times.
 //!
-//! * [`Hdd`]: seek, rotation and transfer of one arm, and a queue from which the drive takes what its head
-//!   reaches first;
+//! * [`Hdd`]: seek, rotation and transfer of one arm, and a queue from which the drive takes what
+//!   its head reaches first;
 //! * [`Ssd`]: a controller, dies that read, program and erase, and a write buffer.
 //!
 //! Both say what they leave out. Their parameters are named, with units and sources.
@@ -80,7 +80,8 @@ impl Device {
         }
     }
 
-    /// Gives the device an I/O under a number of the caller's choice. Times must not go back from call to call.
+    /// Gives the device an I/O under a number of the caller's choice. Times must not go back from
+    /// call to call.
     pub fn submit(&mut self, now: Nanos, tag: u64, io: Io) {
         match self {
             Device::Hdd(hdd) => hdd.submit(now, tag, io),

@@ -1,19 +1,21 @@
 //! A solid-state disk: a controller, dies, and a write buffer.
 //!
-//! * The **controller** and the cable take a fixed time for each command and move its bytes, one command after
-//!   the other. They bound small I/Os ("the SSD is processor bound by its controller", thesis 6.2.3) and, with
-//!   long transfers, bandwidth.
-//! * **Dies** read pages, program them and erase blocks, each die one thing at a time. Consecutive pages lie on
-//!   different dies.
-//! * **Writes** go to a buffer and are done once there; pages leave it when a die has programmed them. A
-//!   full buffer makes writes wait for the dies, erasing included: that is the sustained write rate.
-//! * **Interference**: a read goes before programs that have not begun, but not before the one that runs: it
-//!   waits for what is left of that, or of an erase with the copying of what was still valid in the block. Blocks
-//!   are filled across all dies (a superblock), so that dies erase at about the same time, and commands
-//!   are taken in order, so that a write which waits for the buffer keeps small reads waiting.
+//! * The **controller** and the cable take a fixed time for each command and move its bytes, one
+//!   command after the other. They bound small I/Os ("the SSD is processor bound by its
+//!   controller", thesis 6.2.3) and, with long transfers, bandwidth.
+//! * **Dies** read pages, program them and erase blocks, each die one thing at a time. Consecutive
+//!   pages lie on different dies.
+//! * **Writes** go to a buffer and are done once there; pages leave it when a die has programmed
+//!   them. A full buffer makes writes wait for the dies, erasing included: that is the sustained
+//!   write rate.
+//! * **Interference**: a read goes before programs that have not begun, but not before the one that
+//!   runs: it waits for what is left of that, or of an erase with the copying of what was still
+//!   valid in the block. Blocks are filled across all dies (a superblock), so that dies erase at
+//!   about the same time, and commands are taken in order, so that a write which waits for the
+//!   buffer keeps small reads waiting.
 //!
-//! Left out: suspended programs, pages of several speeds, fragmentation that grows with the disk's fill (its
-//! average is in `erase_ns`), trim (a delete costs a command).
+//! Left out: suspended programs, pages of several speeds, fragmentation that grows with the disk's
+//! fill (its average is in `erase_ns`), trim (a delete costs a command).
 
 use super::{transfer_ns, Ends, Event, Io};
 use crate::cost::device::Op;
@@ -49,12 +51,12 @@ pub struct SsdParameters {
 }
 
 impl Default for SsdParameters {
-    /// A SATA II disk near the Intel 320 series (160 GB) of the thesis's figures 6.4 to 6.6. By its data sheet
-    /// and 6.3.3 that disk reads 270 MB/s and writes 165 MB/s, does some 38,000 small reads and 12,000 small writes a
-    /// second at depth 32, and answers a read in 75 µs and a write in 90 µs. The times of reading and programming
-    /// are usual for its 25 nm flash, per 4 KiB of its larger pages; erasing with its copying, and that
-    /// the dies come to it together, are chosen so that interference costs up to half of the capacity (fig. 6.5:
-    /// 18 of 37.5 kVOP/s).
+    /// A SATA II disk near the Intel 320 series (160 GB) of the thesis's figures 6.4 to 6.6. By its
+    /// data sheet and 6.3.3 that disk reads 270 MB/s and writes 165 MB/s, does some 38,000 small
+    /// reads and 12,000 small writes a second at depth 32, and answers a read in 75 µs and a write
+    /// in 90 µs. The times of reading and programming are usual for its 25 nm flash, per 4 KiB of
+    /// its larger pages; erasing with its copying, and that the dies come to it together, are
+    /// chosen so that interference costs up to half of the capacity (fig. 6.5: 18 of 37.5 kVOP/s).
     fn default() -> Self {
         SsdParameters {
             dies: 20,
@@ -99,7 +101,8 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    /// An idle disk; `seed` says which die has which page, and how far a program is when a read comes.
+    /// An idle disk; `seed` says which die has which page, and how far a program is when a read
+    /// comes.
     ///
     /// # Panics
     /// If a count, a size or the rate is not positive.
@@ -186,7 +189,8 @@ impl Ssd {
         die.reads_until
     }
 
-    /// Pages are striped over the dies; where a stripe begins is the mapping's secret, kept by the seed.
+    /// Pages are striped over the dies; where a stripe begins is the mapping's secret, kept by the
+    /// seed.
     fn die_of(&self, page: u64) -> usize {
         let dies = self.parameters.dies as u64;
         let stripe = mix64(self.seed ^ (page / dies));

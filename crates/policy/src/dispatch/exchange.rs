@@ -1,13 +1,14 @@
 //! Cores tell each other what their principals consumed.
 //!
-//! Every core holds the full weights and rates and decides alone; at the end of a round (about every
-//! millisecond) each takes its [`Dispatch::report`] and gives it to the others, which
-//! [`Dispatch::absorb`] it: the same principals' service and tags move as if the consumption had been
-//! granted there. So a tenant with connections on one core competes there with what the others of that core
-//! had *everywhere*, and gets its share of the whole machine, up to what its one core can give.
+//! Every core holds the full weights and rates and decides alone; at the end of a round (about
+//! every millisecond) each takes its [`Dispatch::report`] and gives it to the others, which
+//! [`Dispatch::absorb`] it: the same principals' service and tags move as if the consumption had
+//! been granted there. So a tenant with connections on one core competes there with what the others
+//! of that core had *everywhere*, and gets its share of the whole machine, up to what its one core
+//! can give.
 //!
-//! This replaces the stealing of quanta of Pisces's DWRR (4.3.4): no shared counters, and a principal's
-//! standing at a core is wrong by at most what the others did since the last exchange.
+//! This replaces the stealing of quanta of Pisces's DWRR (4.3.4): no shared counters, and a
+//! principal's standing at a core is wrong by at most what the others did since the last exchange.
 
 use super::options::Units;
 use super::Dispatch;
@@ -30,7 +31,8 @@ pub struct Consumed {
 
 impl<T, const R: usize> Dispatch<T, R> {
     /// Appends to `report` what principals consumed since the last call, in no particular order but
-    /// always the same one. The caller's vector, so that it need not be allocated every millisecond.
+    /// always the same one. The caller's vector, so that it need not be allocated every
+    /// millisecond.
     pub fn report(&mut self, report: &mut Vec<Consumed>) {
         for index in self.unreported.drain(..) {
             let slot = &mut self.slots[index as usize];
@@ -53,9 +55,10 @@ impl<T, const R: usize> Dispatch<T, R> {
         }
     }
 
-    /// Takes in what principals consumed at another core. Unknown principals are passed over. Debts are
-    /// bounded (see [`super::DispatchOptions::debt_max_ns`]): a principal that is idle here does not
-    /// collect one without end, and what it has collected decays with every round that passes here.
+    /// Takes in what principals consumed at another core. Unknown principals are passed over. Debts
+    /// are bounded (see [`super::DispatchOptions::debt_max_ns`]): a principal that is idle here
+    /// does not collect one without end, and what it has collected decays with every round that
+    /// passes here.
     pub fn absorb(&mut self, now: Nanos, remote: &[Consumed]) {
         let bounds = self.options.absorbed_bounds();
         for consumed in remote {

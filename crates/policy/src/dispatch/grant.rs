@@ -19,8 +19,9 @@ pub enum Verdict {
     },
 }
 
-/// A grant's claim on its permit and on what was set aside. It ends by [`Dispatch::settle`] and nothing
-/// else: a ticket that is dropped keeps its permit for ever (the `stage` crate sees to that).
+/// A grant's claim on its permit and on what was set aside. It ends by [`Dispatch::settle`] and
+/// nothing else: a ticket that is dropped keeps its permit for ever (the `stage` crate sees to
+/// that).
 #[derive(Debug)]
 #[must_use = "a ticket that is not settled keeps its permit"]
 pub struct Ticket {
@@ -60,8 +61,9 @@ pub struct Grant<T, const R: usize> {
     pub budget: Cost<R>,
     /// Serve or refuse.
     pub verdict: Verdict,
-    /// Where the discipline keeps shares: whether the principal has had less than its share, this turn included, and is within
-    /// its contract. What orders the work further down should let it go before that of others.
+    /// Where the discipline keeps shares: whether the principal has had less than its share, this
+    /// turn included, and is within its contract. What orders the work further down should let it
+    /// go before that of others.
     pub in_credit: bool,
     /// To be settled when the turn is over.
     pub ticket: Ticket,
@@ -169,7 +171,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         }
     }
 
-    /// Twice a second: the length of a round follows demand, and the axes of virtual time are kept short.
+    /// Twice a second: the length of a round follows demand, and the axes of virtual time are kept
+    /// short.
     #[cold]
     fn turn_over(&mut self, now: Nanos) {
         let demand_micro = self.demand.turn_over(now);
@@ -240,8 +243,8 @@ impl<T, const R: usize> Dispatch<T, R> {
             refused,
             extra,
         };
-        // One that is ordered by service or arrival and nothing else has a larger key now, and is moved
-        // when it matters (`Ready::put_plain`).
+        // One that is ordered by service or arrival and nothing else has a larger key now, and is
+        // moved when it matters (`Ready::put_plain`).
         if !slot.plain() || self.ready.discipline().draws() {
             self.place(now, index);
         }

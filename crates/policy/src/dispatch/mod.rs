@@ -1,17 +1,18 @@
 //! The queues of one core: who goes next, on which permit, charged what.
 //!
-//! A [`Dispatch`] composes the parts that know nothing of each other (fair rounds, dominant-resource
-//! charges, rates, permits) into one decision. A decision takes, in this order:
+//! A [`Dispatch`] composes the parts that know nothing of each other (fair rounds,
+//! dominant-resource charges, rates, permits) into one decision. A decision takes, in this order:
 //!
 //! 1. a permit: a shared one, or one reserved for the principal (Cake 4.1);
 //! 2. whose reservation is due (mClock), earliest tag first;
 //! 3. who is in contract, by the discipline;
 //! 4. who is beyond its contract, by the discipline.
 //!
-//! Who is above its limit is in none of these until its tag is reached or its item has waited too long.
+//! Who is above its limit is in none of these until its tag is reached or its item has waited too
+//! long.
 //!
-//! Cost: O(log n) in the number n of principals *with work*; principals without any are not looked at.
-//! Nothing is allocated once queues have reached their usual length.
+//! Cost: O(log n) in the number n of principals *with work*; principals without any are not looked
+//! at. Nothing is allocated once queues have reached their usual length.
 
 mod discipline;
 mod exchange;
@@ -49,7 +50,8 @@ use slot::{Queued, Slot, Tier};
 
 /// All queues of one core before one resource (or one vector of `R` resources).
 ///
-/// `T` is whatever waits: a connection, a request, a chunk. Time (`now`) must not go back from call to call.
+/// `T` is whatever waits: a connection, a request, a chunk. Time (`now`) must not go back from call
+/// to call.
 #[derive(Debug)]
 pub struct Dispatch<T, const R: usize> {
     options: DispatchOptions<R>,
@@ -101,8 +103,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         }
     }
 
-    /// Sets what a principal is entitled to, at any time; queued work, debts and used-up rates are kept,
-    /// and the next decision follows the new values.
+    /// Sets what a principal is entitled to, at any time; queued work, debts and used-up rates are
+    /// kept, and the next decision follows the new values.
     ///
     /// # Panics
     /// If `principal` is not below [`PrincipalId::END`].
@@ -143,8 +145,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.place(now, index);
     }
 
-    /// Forgets a principal and returns its queued items, oldest first. Its unsettled grants keep their
-    /// permits until they are settled. Unknown principals have no items.
+    /// Forgets a principal and returns its queued items, oldest first. Its unsettled grants keep
+    /// their permits until they are settled. Unknown principals have no items.
     pub fn remove(&mut self, now: Nanos, principal: PrincipalId) -> Vec<T> {
         let index = principal.index();
         if !self.is_configured(principal) {
@@ -216,8 +218,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         Ok(())
     }
 
-    /// Changes the discipline. Whoever has work keeps its queue; debts and credits start anew, because
-    /// nobody was held to a share under the old discipline.
+    /// Changes the discipline. Whoever has work keeps its queue; debts and credits start anew,
+    /// because nobody was held to a share under the old discipline.
     pub fn set_discipline(&mut self, now: Nanos, discipline: Discipline) {
         if discipline == self.ready.discipline() {
             return;
@@ -249,8 +251,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.options.permits
     }
 
-    /// Permits that are reserved and cannot be kept free: one of all is always shared. While there are any, nobody's reserved
-    /// permits are sure to be free when it wants them.
+    /// Permits that are reserved and cannot be kept free: one of all is always shared. While there
+    /// are any, nobody's reserved permits are sure to be free when it wants them.
     #[must_use]
     pub fn permits_missing(&self) -> u64 {
         self.permits.missing()

@@ -29,8 +29,8 @@ impl<const R: usize> Tally<R> {
     }
 }
 
-/// The state and the totals of one principal at one dispatch. Totals only grow (and saturate) until the
-/// principal is removed; take differences for rates.
+/// The state and the totals of one principal at one dispatch. Totals only grow (and saturate) until
+/// the principal is removed; take differences for rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation<const R: usize> {
     /// Items in its queue.
@@ -47,13 +47,15 @@ pub struct Observation<const R: usize> {
     pub waited_ns: u64,
     /// Time during which an item was queued: divided by an interval, its occupancy.
     pub occupied_ns: u64,
-    /// Time for which it held permits, summed over permits: divided by an interval, the permits it had on average.
+    /// Time for which it held permits, summed over permits: divided by an interval, the permits it
+    /// had on average.
     pub busy_ns: u64,
     /// What its turns really used.
     pub consumed: Cost<R>,
     /// What it was charged for that, in nanoseconds of its dominant resource.
     pub charged_ns: Nanos,
-    /// Debt beyond the bounds that was let go; what other cores told of a principal that is idle here, too.
+    /// Debt beyond the bounds that was let go; what other cores told of a principal that is idle
+    /// here, too.
     pub forgiven_ns: Nanos,
     /// How far it is ahead of the others' service, in nanoseconds of its dominant resource.
     pub debt_ns: Nanos,

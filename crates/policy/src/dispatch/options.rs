@@ -19,35 +19,36 @@ pub struct Meter<const R: usize> {
 pub struct DispatchOptions<const R: usize> {
     /// The rule at the start; [`super::Dispatch::set_discipline`] changes it later.
     pub discipline: Discipline,
-    /// Grants that may be unsettled at a time, at least 1. A core that serves one turn after the other has 1.
+    /// Grants that may be unsettled at a time, at least 1. A core that serves one turn after the
+    /// other has 1.
     pub permits: u32,
-    /// So many more for principals in credit ([`super::Grant::in_credit`]), who then do not wait for what others have
-    /// outstanding.
+    /// So many more for principals in credit ([`super::Grant::in_credit`]), who then do not wait
+    /// for what others have outstanding.
     pub extra_permits: u32,
     /// Nominal capacity per second of each resource of ONE core (0 counts as 1). Only ratios matter
     /// for who gets how much; absolute values set how long a quantum and a round really last.
     pub capacity_per_s: [u64; R],
     /// What requests and bytes are.
     pub meter: Meter<R>,
-    /// One turn's budget, in nanoseconds of each resource. Longer turns cost less switching, shorter ones
-    /// less waiting.
+    /// One turn's budget, in nanoseconds of each resource. Longer turns cost less switching,
+    /// shorter ones less waiting.
     pub quantum_ns: Nanos,
-    /// So much of each resource a turn may take even if a quantum is less. It lengthens turns only of who asks for so much at once, and who has
-    /// a limit is held to that.
+    /// So much of each resource a turn may take even if a quantum is less. It lengthens turns only
+    /// of who asks for so much at once, and who has a limit is held to that.
     pub turn_least: Cost<R>,
     /// Length of a round in which everybody active uses up its quanta (Pisces 4.3.5: 1 ms). It is
-    /// also the longest pause after which a principal still has its unused quanta, so it should exceed
-    /// the time clients take to send their next request.
+    /// also the longest pause after which a principal still has its unused quanta, so it should
+    /// exceed the time clients take to send their next request.
     pub round_ns: Nanos,
     /// Items that may wait in one principal's queue.
     pub queue_max: usize,
-    /// Largest debt of a principal, in nanoseconds of its dominant resource. It must exceed what other
-    /// cores consume between two exchanges; beyond that it only makes a tenant pay for what nobody
-    /// remembers.
+    /// Largest debt of a principal, in nanoseconds of its dominant resource. It must exceed what
+    /// other cores consume between two exchanges; beyond that it only makes a tenant pay for what
+    /// nobody remembers.
     pub debt_max_ns: Nanos,
     /// What one piece of work granted here can be charged at most, in nanoseconds of its dominant
-    /// resource. So much debt is never forgiven to whoever ran it up here, or a piece that costs more
-    /// than `debt_max_ns` could be repeated for the price of that.
+    /// resource. So much debt is never forgiven to whoever ran it up here, or a piece that costs
+    /// more than `debt_max_ns` could be repeated for the price of that.
     pub charge_max_ns: Nanos,
     /// Seed of the lottery.
     pub seed: u64,
@@ -102,8 +103,8 @@ const DEVICE_QUEUE_MAX: usize = 4096;
 const DEVICE_QUANTA_PER_ROUND: u64 = 8;
 
 impl DispatchOptions<1> {
-    /// Threads that work for whoever is next, `permits` of them; their one resource is their time. Who has had less than
-    /// its share may use as many again.
+    /// Threads that work for whoever is next, `permits` of them; their one resource is their time.
+    /// Who has had less than its share may use as many again.
     #[must_use]
     pub fn handlers(permits: u32) -> Self {
         let meter = Meter {
@@ -118,8 +119,9 @@ impl DispatchOptions<1> {
         }
     }
 
-    /// One device, its one resource counted as prices are, in millionths of a VOP. `floor_per_s` (VOPs a second)
-    /// sets the length of quanta and rounds only; no I/O is larger than `chunk_bytes`.
+    /// One device, its one resource counted as prices are, in millionths of a VOP. `floor_per_s`
+    /// (VOPs a second) sets the length of quanta and rounds only; no I/O is larger than
+    /// `chunk_bytes`.
     #[must_use]
     pub fn device(costs: &CostModel, floor_per_s: f64, permits: u32, chunk_bytes: u64) -> Self {
         let meter = Meter {
@@ -145,9 +147,9 @@ impl DispatchOptions<1> {
     }
 }
 
-/// A ceiling on a principal's rate. Exceeded by at most one burst (and one smallest turn: a request, or
-/// 4 KiB) over any interval, provided turns keep to their budget; where several cores exchange consumption,
-/// also by what the others can serve between two exchanges.
+/// A ceiling on a principal's rate. Exceeded by at most one burst (and one smallest turn: a
+/// request, or 4 KiB) over any interval, provided turns keep to their budget; where several cores
+/// exchange consumption, also by what the others can serve between two exchanges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// Requests per second; `None`: any number.
@@ -185,8 +187,8 @@ pub struct Allocation {
     pub reservation_per_s: Option<f64>,
     /// Rate it may not exceed.
     pub limit: Limit,
-    /// Normalised requests per second up to which it is served like everybody else; beyond, it is best
-    /// effort: served when nobody in contract wants the resource. 0: always best effort.
+    /// Normalised requests per second up to which it is served like everybody else; beyond, it is
+    /// best effort: served when nobody in contract wants the resource. 0: always best effort.
     pub contract_per_s: Option<f64>,
 }
 

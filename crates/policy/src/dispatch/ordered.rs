@@ -1,9 +1,10 @@
 //! A dispatch whose principals order their own work.
 //!
-//! Fairness first, then order inside the tenant (DESIGN §1): the dispatch decides whose turn it is and what that
-//! is charged, and knows only *that* a principal has work; which piece of it goes is decided by the
-//! principal's own [`Queue`]. So a tenant may speed up its small multigets, and can take nothing of another's
-//! share by it: the charge of a turn is what it really used, whatever its tag said.
+//! Fairness first, then order inside the tenant (DESIGN §1): the dispatch decides whose turn it is
+//! and what that is charged, and knows only *that* a principal has work; which piece of it goes is
+//! decided by the principal's own [`Queue`]. So a tenant may speed up its small multigets, and can
+//! take nothing of another's share by it: the charge of a turn is what it really used, whatever its
+//! tag said.
 
 use super::{Allocation, Dispatch, DispatchOptions, Grant, Next, Ticket};
 use crate::cost::{Cost, Nanos, PrincipalId};
@@ -11,8 +12,8 @@ use crate::multiget::{Levels, Options, Queue, Tag};
 
 /// [`Dispatch`] and, in place of each principal's queue, a [`Queue`].
 ///
-/// A limit that refuses ([`super::Verdict::Refuse`]) does so when *somebody's* wait is over; the item refused is
-/// the one whose turn it is.
+/// A limit that refuses ([`super::Verdict::Refuse`]) does so when *somebody's* wait is over; the
+/// item refused is the one whose turn it is.
 #[derive(Debug)]
 pub struct Ordered<T, const R: usize> {
     dispatch: Dispatch<(), R>,

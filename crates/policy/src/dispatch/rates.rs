@@ -1,10 +1,12 @@
-//! A principal's rates: reservation, limit and contract, as tags, and what a turn sets aside of them.
+//! A principal's rates: reservation, limit and contract, as tags, and what a turn sets aside of
+//! them.
 
 use super::options::{Allocation, Units};
 use crate::cost::{Cost, Nanos};
 use crate::rate::Tag;
 
-/// The smallest turn under a limit on bytes: less than a page would cost more to serve than it carries.
+/// The smallest turn under a limit on bytes: less than a page would cost more to serve than it
+/// carries.
 const BYTES_MIN: u64 = 4096;
 /// How long a reservation that could not be met is remembered, and caught up on.
 const RESERVATION_CATCH_UP_NS: Nanos = 100_000_000;

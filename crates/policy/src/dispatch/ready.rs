@@ -1,4 +1,5 @@
-//! The principals with work that may go now, in the order of the discipline, and those that may go later.
+//! The principals with work that may go now, in the order of the discipline, and those that may go
+//! later.
 
 use super::slot::Tier;
 use super::Discipline;
@@ -89,9 +90,9 @@ impl Ready {
 
     /// The hot path: a member to whom no rule but the order applies.
     ///
-    /// INVARIANT: a member is in its set with its key or a smaller one. A turn makes keys larger nearly
-    /// always, so nothing is moved here; whoever comes first with an outdated key is moved then
-    /// ([`Ready::renew`]), which happens at most once a turn.
+    /// INVARIANT: a member is in its set with its key or a smaller one. A turn makes keys larger
+    /// nearly always, so nothing is moved here; whoever comes first with an outdated key is moved
+    /// then ([`Ready::renew`]), which happens at most once a turn.
     #[inline]
     pub(super) fn put_plain(&mut self, member: usize, key: u64, tickets: u32) {
         match self.discipline.draws() {
@@ -100,8 +101,8 @@ impl Ready {
         }
     }
 
-    /// The same for one that has run out of work. In an ordered set it stays until it comes first: most
-    /// have work again before that.
+    /// The same for one that has run out of work. In an ordered set it stays until it comes first:
+    /// most have work again before that.
     #[inline]
     pub(super) fn remove_plain(&mut self, member: usize) {
         if self.discipline.draws() {

@@ -6,8 +6,8 @@ use crate::cost::{Charge, Cost, Nanos, PrincipalId};
 use crate::fairness::sfq::DebtBounds;
 
 impl<T, const R: usize> Dispatch<T, R> {
-    /// Ends a turn: gives its permit back, and refunds or charges the difference between `actual` and
-    /// what was set aside. `actual` may exceed the budget; it is charged all the same.
+    /// Ends a turn: gives its permit back, and refunds or charges the difference between `actual`
+    /// and what was set aside. `actual` may exceed the budget; it is charged all the same.
     pub fn settle(&mut self, now: Nanos, ticket: Ticket, actual: Cost<R>) {
         self.end(now, ticket, Some(&actual));
     }
@@ -64,8 +64,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.note_charge(index, charge);
     }
 
-    /// Charges a principal for consumption that no grant of this dispatch covers: a commit thread, a
-    /// background task. Unknown principals are not charged.
+    /// Charges a principal for consumption that no grant of this dispatch covers: a commit thread,
+    /// a background task. Unknown principals are not charged.
     pub fn charge(&mut self, now: Nanos, principal: PrincipalId, cost: Cost<R>) {
         if !self.is_configured(principal) {
             return;

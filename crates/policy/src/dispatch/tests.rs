@@ -54,7 +54,8 @@ fn a_piece_of_work_is_charged_in_full_whatever_it_costs() {
     };
     let usual = DispatchOptions::new([1_000_000], meter);
     let id = PrincipalId(0);
-    // Ten seconds of the resource, of a weight that is due a hundredth of it: 100 million rounds' worth of waiting.
+    // Ten seconds of the resource, of a weight that is due a hundredth of it: 100 million rounds'
+    // worth of waiting.
     let (costs_ns, charged_ns) = (Cost([10_000_000]), 10_000_000_000);
     for (charge_max_ns, forgiven_ns) in [(0, charged_ns - 100_000_000), (charged_ns, 0)] {
         let options = DispatchOptions {
@@ -157,15 +158,16 @@ fn unused_quanta_are_kept_for_a_round_and_no_longer() {
     for _ in 0..10_000 {
         assert_eq!(turn(false), other);
     }
-    // A round is 1 ms: the late one may catch up by 100 turns, not by the 10,000 it did not ask for.
+    // A round is 1 ms: the late one may catch up by 100 turns, not by the 10,000 it did not ask
+    // for.
     let ahead = (0..1000).take_while(|_| turn(true) == late).count();
     assert!((98..=102).contains(&ahead), "{ahead}");
 }
 
 #[test]
 fn a_principal_is_small() {
-    // With the request stage's four resources; docs of `PrincipalId::END` and the bound of 64 KiB per
-    // idle tenant rely on it.
+    // With the request stage's four resources; docs of `PrincipalId::END` and the bound of 64 KiB
+    // per idle tenant rely on it.
     let size = size_of::<Slot<u64, 4>>();
     assert!(size <= 400, "{size}");
 }

@@ -1,18 +1,20 @@
 //! Dominant resource fairness: what a turn that used several resources is charged (Pisces 4.3.4).
 //!
-//! Everything is kept as `k_i / c_i`: nanoseconds of resource `i` at its nominal capacity. A principal's
-//! profile `k` says which resource dominates, `u_dom = max_i k_i / c_i` (eq. 4.15), and a turn is charged its
-//! use of *that* resource, which is linear: over any stretch in which the profile holds, the
-//! charges add up to the principal's dominant share, exactly what DRF equalises.
+//! Everything is kept as `k_i / c_i`: nanoseconds of resource `i` at its nominal capacity. A
+//! principal's profile `k` says which resource dominates, `u_dom = max_i k_i / c_i` (eq. 4.15), and
+//! a turn is charged its use of *that* resource, which is linear: over any stretch in which the
+//! profile holds, the charges add up to the principal's dominant share, exactly what DRF equalises.
 //!
-//! Charging each turn the maximum over its own resources is the tempting mistake. A tenant that alternates
-//! PUTs (bytes in) and GETs (bytes out) would pay `max(in) + max(out)`, twice its dominant share, and get
-//! half of what a read-only neighbour gets, though it never uses more of anything. Pisces lost its
-//! fairness on mixed 1 KB work (table 5.1: .63-.77 where pure reads had .97).
+//! Charging each turn the maximum over its own resources is the tempting mistake. A tenant that
+//! alternates PUTs (bytes in) and GETs (bytes out) would pay `max(in) + max(out)`, twice its
+//! dominant share, and get half of what a read-only neighbour gets, though it never uses more of
+//! anything. Pisces lost its fairness on mixed 1 KB work (table 5.1: .63-.77 where pure reads had
+//! .97).
 
 use crate::cost::{Charge, Cost, Nanos};
 
-/// How often profiles and the length of a round are recomputed ("every half second in our prototype").
+/// How often profiles and the length of a round are recomputed ("every half second in our
+/// prototype").
 pub(crate) const PERIOD_NS: Nanos = 500_000_000;
 
 /// Nominal capacity of each resource, as the time one unit of it takes.
@@ -84,10 +86,10 @@ impl<const R: usize> Profile<R> {
 
     /// Books `cost` and returns its charge.
     ///
-    /// INVARIANT: what was charged in a period lies at most `slack` below, and never above, the largest
-    /// `sum k_i / c_i` of that period. So a principal that changes from GETs to PUTs is not
-    /// served free of charge until its profile is recomputed, while one that alternates within `slack` pays
-    /// linearly. What is missing at the end of a period is charged with the next turn.
+    /// INVARIANT: what was charged in a period lies at most `slack` below, and never above, the
+    /// largest `sum k_i / c_i` of that period. So a principal that changes from GETs to PUTs is not
+    /// served free of charge until its profile is recomputed, while one that alternates within
+    /// `slack` pays linearly. What is missing at the end of a period is charged with the next turn.
     #[inline]
     pub(crate) fn charge(
         &mut self,
@@ -123,7 +125,8 @@ impl<const R: usize> Profile<R> {
         let mut owed = 0;
         if self.known {
             let top = self.used[usize::from(largest(&self.used))];
-            // One that paused meanwhile has sat through hundreds of rounds: nothing is owed after that.
+            // One that paused meanwhile has sat through hundreds of rounds: nothing is owed after
+            // that.
             if period.wrapping_sub(self.period) == 1 {
                 owed = top.saturating_sub(self.charged);
             }
@@ -154,8 +157,8 @@ fn largest<const R: usize>(values: &[u64; R]) -> u8 {
 
 /// Sums what active principals want of each resource: `sum_t w^t u_i^t` of Pisces eq. 4.17.
 ///
-/// Each principal adds itself at its first charge of a period, so nobody walks the list of principals
-/// and no decision pays for all of them at once.
+/// Each principal adds itself at its first charge of a period, so nobody walks the list of
+/// principals and no decision pays for all of them at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Demand<const R: usize> {
     sums_micro: [u128; R],
@@ -186,8 +189,9 @@ impl<const R: usize> Demand<R> {
         now.saturating_sub(self.began) >= PERIOD_NS
     }
 
-    /// If a period is over, begins the next and returns the largest sum of the last one, whose inverse
-    /// is r_DRF (eq. 4.17), in millionths; `None` while it lasts or if nobody was active in it.
+    /// If a period is over, begins the next and returns the largest sum of the last one, whose
+    /// inverse is r_DRF (eq. 4.17), in millionths; `None` while it lasts or if nobody was active in
+    /// it.
     pub(crate) fn turn_over(&mut self, now: Nanos) -> Option<u128> {
         let elapsed = now.saturating_sub(self.began);
         if elapsed < PERIOD_NS {
@@ -232,8 +236,8 @@ mod tests {
     fn changing_the_dominant_resource_is_not_free() {
         let turns = [vec![OUT; 400], vec![IN; 400]].concat();
         let paid = total(&turns, 2_000);
-        // 400 turns out; the 100 that follow in the same period are hidden behind them (DRF: the larger
-        // counts), the other 300 fall into the next, whose profile still says "out".
+        // 400 turns out; the 100 that follow in the same period are hidden behind them (DRF: the
+        // larger counts), the other 300 fall into the next, whose profile still says "out".
         assert!((698_000..=702_000).contains(&paid), "{paid}");
     }
 

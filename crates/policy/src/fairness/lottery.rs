@@ -3,8 +3,8 @@
 
 use crate::generator::Generator;
 
-/// The queues that take part, each with its tickets, in a Fenwick tree: adding, removing and drawing cost
-/// O(log of the largest member).
+/// The queues that take part, each with its tickets, in a Fenwick tree: adding, removing and
+/// drawing cost O(log of the largest member).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tickets {
     tree: Vec<u64>,

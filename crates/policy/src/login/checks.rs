@@ -27,8 +27,9 @@ pub enum Asked<W> {
     Refused(W),
 }
 
-/// Questions whether a password is right. `P` is where one comes from, `T` whom it is for, `K` stands for tenant and
-/// password together, `D` is what it takes to check it, `W` is who waits for the answer.
+/// Questions whether a password is right. `P` is where one comes from, `T` whom it is for, `K`
+/// stands for tenant and password together, `D` is what it takes to check it, `W` is who waits for
+/// the answer.
 #[derive(Debug)]
 pub struct Checks<P, T, K, D, W> {
     options: ChecksOptions,
@@ -63,8 +64,8 @@ impl<P: Ord + Copy, T: Ord + Copy, K: Ord + Copy, D, W> Checks<P, T, K, D, W> {
         }
     }
 
-    /// Somebody asks. Joining a check that is there already costs no place in the line, but a check in the lines of
-    /// several peers is done when the first of them has its turn.
+    /// Somebody asks. Joining a check that is there already costs no place in the line, but a check
+    /// in the lines of several peers is done when the first of them has its turn.
     pub fn ask(&mut self, now: Nanos, peer: P, tenant: T, key: K, data: D, waiter: W) -> Asked<W> {
         self.forget_until(now);
         if self.wrong.contains_key(&key) {
@@ -96,7 +97,8 @@ impl<P: Ord + Copy, T: Ord + Copy, K: Ord + Copy, D, W> Checks<P, T, K, D, W> {
         }
     }
 
-    /// Puts a check into a peer's line; gives those who wait no more for it, or nothing if there is no room.
+    /// Puts a check into a peer's line; gives those who wait no more for it, or nothing if there is
+    /// no room.
     fn enter(&mut self, peer: P, tenant: T, key: K) -> Option<Vec<W>> {
         let entered = self.line.enter(peer, tenant, key);
         if entered == Entered::No {
@@ -111,7 +113,8 @@ impl<P: Ord + Copy, T: Ord + Copy, K: Ord + Copy, D, W> Checks<P, T, K, D, W> {
         })
     }
 
-    /// A check has lost its place in a peer's line; if that was the last, nobody waits for it any more.
+    /// A check has lost its place in a peer's line; if that was the last, nobody waits for it any
+    /// more.
     fn displace(&mut self, peer: P, key: K) -> Vec<W> {
         let Some(check) = self.checks.get_mut(&key) else {
             return Vec::new();
@@ -142,7 +145,8 @@ impl<P: Ord + Copy, T: Ord + Copy, K: Ord + Copy, D, W> Checks<P, T, K, D, W> {
         }
     }
 
-    /// A check is over: gives those who waited for it. If the password was `wrong`, that is remembered.
+    /// A check is over: gives those who waited for it. If the password was `wrong`, that is
+    /// remembered.
     pub fn done(&mut self, now: Nanos, key: K, wrong: bool) -> Vec<W> {
         self.forget_until(now);
         if wrong {

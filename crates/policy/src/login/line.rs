@@ -1,13 +1,15 @@
 //! The order of the line.
 //!
-//! A line a pair of peer and tenant, first come first served. Between the pairs two round robins take turns: one over
-//! peers and then over each one's tenants, one over tenants and then over each one's peers. So who comes from an address of
-//! its own is served among the first, whatever all others ask for, and so is who asks for a tenant that others do not ask
-//! for, from however many addresses they come. Only who has both many addresses and many names makes everybody wait, and
+//! A line a pair of peer and tenant, first come first served. Between the pairs two round robins
+//! take turns: one over peers and then over each one's tenants, one over tenants and then over each
+//! one's peers. So who comes from an address of its own is served among the first, whatever all
+//! others ask for, and so is who asks for a tenant that others do not ask for, from however many
+//! addresses they come. Only who has both many addresses and many names makes everybody wait, and
 //! for no longer than the line may be.
 //!
-//! A round robin over keys in their own order would be no good: a peer can choose its address, and would always come with
-//! one just ahead of the victim's. Here a key goes to the back when it comes and after each of its turns.
+//! A round robin over keys in their own order would be no good: a peer can choose its address, and
+//! would always come with one just ahead of the victim's. Here a key goes to the back when it comes
+//! and after each of its turns.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -67,8 +69,8 @@ impl<P: Ord + Copy, T: Ord + Copy, J: Ord + Copy> Line<P, T, J> {
         self.len == 0
     }
 
-    /// An entry comes. If the line is full, it takes the place of the last of a peer or a tenant with at least two more
-    /// entries; if there is none, it is refused.
+    /// An entry comes. If the line is full, it takes the place of the last of a peer or a tenant
+    /// with at least two more entries; if there is none, it is refused.
     pub fn enter(&mut self, peer: P, tenant: T, entry: J) -> Entered<P, T, J> {
         let pair = self.pairs.get(&(peer, tenant)).map_or(0, VecDeque::len);
         if pair >= self.options.pair_entries_max {
@@ -135,8 +137,9 @@ impl<P: Ord + Copy, T: Ord + Copy, J: Ord + Copy> Line<P, T, J> {
         Some(taken)
     }
 
-    /// The pair whose last entry has to go for a new one of `peer` and `tenant`: the longest of the peer, or of the
-    /// tenant, that has most entries, if those are still more than the new one's would be.
+    /// The pair whose last entry has to go for a new one of `peer` and `tenant`: the longest of the
+    /// peer, or of the tenant, that has most entries, if those are still more than the new one's
+    /// would be.
     fn longer_than_of(&self, peer: P, tenant: T) -> Option<(P, T)> {
         let (of_peer, busiest_peer) = self.peers.busiest()?;
         let (of_tenant, busiest_tenant) = self.tenants.busiest()?;

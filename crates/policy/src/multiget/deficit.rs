@@ -1,9 +1,10 @@
-//! Levels served at rates: deficit round robin (Rein 3.3.2; Shreedhar and Varghese, 1996) in virtual time.
+//! Levels served at rates: deficit round robin (Rein 3.3.2; Shreedhar and Varghese, 1996) in
+//! virtual time.
 //!
-//! A round that visits each level in turn makes the slow ones a nuisance: with rates of 4^7 to 1 a visit of
-//! the second lasts 4,096 operations, and whoever comes to the first meanwhile waits for its end. So, as for
-//! tenants (`fairness::sfq`), each level carries its service divided by its rate, and the least goes first: the
-//! same shares of every round, spread as evenly as they can be.
+//! A round that visits each level in turn makes the slow ones a nuisance: with rates of 4^7 to 1 a
+//! visit of the second lasts 4,096 operations, and whoever comes to the first meanwhile waits for
+//! its end. So, as for tenants (`fairness::sfq`), each level carries its service divided by its
+//! rate, and the least goes first: the same shares of every round, spread as evenly as they can be.
 
 use super::levels::Levels;
 use std::collections::VecDeque;
@@ -84,8 +85,9 @@ impl<E> Deficit<E> {
         level.pop()
     }
 
-    /// The oldest entry of a level, outside of its turn. It counts as if it were in it, so that the level has no more than
-    /// its rate (Rein algorithm 1) as long as that is more than what it has outside of its turns.
+    /// The oldest entry of a level, outside of its turn. It counts as if it were in it, so that the
+    /// level has no more than its rate (Rein algorithm 1) as long as that is more than what it has
+    /// outside of its turns.
     pub(super) fn take(&mut self, level: usize) -> Option<E> {
         self.levels[level].pop()
     }

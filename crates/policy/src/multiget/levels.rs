@@ -21,9 +21,10 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// `count` levels (1 to [`LEVELS_MAX`], clamped) of which the first ends below `first * range`, and each
-    /// reaches `range` (at least 1) times as far as the one before it. The last one has no end: the
-    /// paper's algorithm 1 would leave a bottleneck beyond the last threshold in the *fastest* queue.
+    /// `count` levels (1 to [`LEVELS_MAX`], clamped) of which the first ends below `first * range`,
+    /// and each reaches `range` (at least 1) times as far as the one before it. The last one has no
+    /// end: the paper's algorithm 1 would leave a bottleneck beyond the last threshold in the
+    /// *fastest* queue.
     #[must_use]
     pub fn exponential(count: usize, range: f64, first: u64, rates: Rates) -> Self {
         let count = count.clamp(1, LEVELS_MAX);
@@ -71,8 +72,8 @@ impl Levels {
         self.thresholds.partition_point(|&from| from <= cost)
     }
 
-    /// The level of an opset whose bottleneck is in level `bottleneck`: as slow, or slower, so that the
-    /// ratio of the rates is nearest to the ratio of the costs (Rein algorithm 1, lines 11-23).
+    /// The level of an opset whose bottleneck is in level `bottleneck`: as slow, or slower, so that
+    /// the ratio of the rates is nearest to the ratio of the costs (Rein algorithm 1, lines 11-23).
     #[must_use]
     pub fn slacked(&self, bottleneck: usize, cost: u64, bottleneck_cost: u64) -> usize {
         let wanted = cost as f64 / bottleneck_cost.max(1) as f64;

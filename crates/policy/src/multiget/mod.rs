@@ -1,12 +1,13 @@
 //! Order inside one tenant: whose operation of which multiget goes first.
 //!
-//! A multiget is done when the last of its operations is, so what counts is its **bottleneck**, and the
-//! rest has **slack** (Rein, EuroSys 2017). Whoever sends a multiget splits it into [`Opset`]s, one for each
-//! replica group ([`split`]), and gives each a [`Tag`] by a [`Strategy`]; whoever serves keeps a [`Queue`] that
-//! follows the tags. The two sides share nothing but the tag.
+//! A multiget is done when the last of its operations is, so what counts is its **bottleneck**, and
+//! the rest has **slack** (Rein, EuroSys 2017). Whoever sends a multiget splits it into [`Opset`]s,
+//! one for each replica group ([`split`]), and gives each a [`Tag`] by a [`Strategy`]; whoever
+//! serves keeps a [`Queue`] that follows the tags. The two sides share nothing but the tag.
 //!
 //! * `opset`: what a multiget asks of each group, and the estimate of its bottleneck (Rein 3.2.1);
-//! * `levels`: K levels with exponential thresholds and the rates at which they are served (Rein 3.3.2);
+//! * `levels`: K levels with exponential thresholds and the rates at which they are served (Rein
+//!   3.3.2);
 //! * `tag`: shortest bottleneck first, slack-driven, both together (Rein algorithm 1), and ours;
 //! * `queue`: arrival order, exact order, or levels served by deficit round robin, with a guard
 //!   against starvation;

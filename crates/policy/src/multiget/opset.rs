@@ -24,8 +24,8 @@ impl Opset {
     }
 }
 
-/// Splits a multiget, given as (group, cost) of each operation, into its opsets in order of group (Rein
-/// 3.1). `opsets` is emptied first; groups without operations do not occur.
+/// Splits a multiget, given as (group, cost) of each operation, into its opsets in order of group
+/// (Rein 3.1). `opsets` is emptied first; groups without operations do not occur.
 pub fn split(operations: impl IntoIterator<Item = (u32, u64)>, opsets: &mut Vec<Opset>) {
     opsets.clear();
     opsets.extend(operations.into_iter().map(|(group, cost)| Opset {
@@ -45,8 +45,8 @@ pub fn split(operations: impl IntoIterator<Item = (u32, u64)>, opsets: &mut Vec<
     });
 }
 
-/// The opset that is expected to be done last: its place in the list. Of several, the first; their tags
-/// come out equal. `None` for an empty list.
+/// The opset that is expected to be done last: its place in the list. Of several, the first; their
+/// tags come out equal. `None` for an empty list.
 #[must_use]
 pub fn bottleneck(opsets: &[Opset]) -> Option<usize> {
     let latest = opsets.iter().map(Opset::finish).max()?;

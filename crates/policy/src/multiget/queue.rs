@@ -25,9 +25,10 @@ pub struct Options {
     pub order: Order,
     /// Thresholds and rates; [`Order::Levels`] serves by them, the others only count by them.
     pub levels: Levels,
-    /// An operation that has waited longer is boosted: it goes as soon as no other boosted one has gone just
-    /// before it, so that even under overload half of all turns keep the order (Rein 3.2.1 boosts "after a
-    /// certain duration"). `None`: no guard; levels do not starve even so, exact order may.
+    /// An operation that has waited longer is boosted: it goes as soon as no other boosted one has
+    /// gone just before it, so that even under overload half of all turns keep the order (Rein
+    /// 3.2.1 boosts "after a certain duration"). `None`: no guard; levels do not starve even so,
+    /// exact order may.
     pub guard_ns: Option<Nanos>,
 }
 
@@ -88,8 +89,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Queues an operation that is expected to cost `cost` (0 counts as 1). A level that does not exist is
-    /// the last one.
+    /// Queues an operation that is expected to cost `cost` (0 counts as 1). A level that does not
+    /// exist is the last one.
     pub fn push(&mut self, now: Nanos, tag: Tag, cost: u64, item: T) {
         let level = usize::from(tag.level).min(self.levels.count() - 1);
         let cost = cost.max(1);
@@ -168,8 +169,8 @@ impl<T> Queue<T> {
         self.len == 0
     }
 
-    /// Cost of what is queued in `level` and in the faster ones: what a server sends back with replies, so
-    /// that senders know what an operation of that level will find ahead of it.
+    /// Cost of what is queued in `level` and in the faster ones: what a server sends back with
+    /// replies, so that senders know what an operation of that level will find ahead of it.
     #[must_use]
     pub fn backlog_up_to(&self, level: usize) -> u64 {
         self.backlog[..=level.min(LEVELS_MAX - 1)].iter().sum()

@@ -8,7 +8,8 @@ use std::collections::{BinaryHeap, VecDeque};
 pub(super) struct Ranked<E> {
     /// (priority, number of arrival), smallest first.
     heap: BinaryHeap<Reverse<(u64, u64)>>,
-    /// (priority, entry) by arrival; an entry that was taken leaves a gap. The first is never a gap.
+    /// (priority, entry) by arrival; an entry that was taken leaves a gap. The first is never a
+    /// gap.
     entries: VecDeque<(u64, Option<E>)>,
     /// Number of the arrival at the front of `entries`.
     first: u64,

@@ -24,36 +24,38 @@ pub enum Strategy {
     SlackDriven,
     /// The bottleneck by its cost, others later by their slack (Rein 3.3.1, algorithm 1).
     Rein,
-    /// In order of arrival, but later by `stretch` times the cost of the bottleneck, so that small multigets pass
-    /// large ones, by `slack` times what an opset could wait without delaying its multiget, and by [`TAIL_STRETCH`]
-    /// times the bottleneck more if it is beyond `tail`. An operation is overtaken only by what arrives within that
-    /// time after it, so nobody starves. Costs must be in nanoseconds.
+    /// In order of arrival, but later by `stretch` times the cost of the bottleneck, so that small
+    /// multigets pass large ones, by `slack` times what an opset could wait without delaying its
+    /// multiget, and by [`TAIL_STRETCH`] times the bottleneck more if it is beyond `tail`. An
+    /// operation is overtaken only by what arrives within that time after it, so nobody starves.
+    /// Costs must be in nanoseconds.
     ///
-    /// With a large stretch it is shortest bottleneck first, which suits a heavy tail of sizes; with none it is
-    /// slack-driven arrival order, which suits equal sizes (of those, serving the shortest first only delays
-    /// the tail: Wierman and Zwart, Operations Research 60(5), 2012).
+    /// With a large stretch it is shortest bottleneck first, which suits a heavy tail of sizes;
+    /// with none it is slack-driven arrival order, which suits equal sizes (of those, serving the
+    /// shortest first only delays the tail: Wierman and Zwart, Operations Research 60(5), 2012).
     Deadline {
         /// Times the bottleneck, in quarters (4: once).
         stretch_quarters: u32,
         /// Times the slack, in quarters.
         slack_quarters: u32,
-        /// Cost of a bottleneck from which on a multiget is one of the few that nobody should wait for;
-        /// `u64::MAX`: none is.
+        /// Cost of a bottleneck from which on a multiget is one of the few that nobody should wait
+        /// for; `u64::MAX`: none is.
         tail: u64,
     },
 }
 
-/// How much later than the others the tail of sizes goes, in bottlenecks. The largest multigets are a seventh of the
-/// work of log-normal sizes, and most of what others wait for; they themselves take so long that waiting is a small
-/// part of it ("delaying very large requests has no negative impact on the 99th percentile", Rein 5.1). From 16 on it
-/// hardly matters how much it is (`rein-synthetic`).
+/// How much later than the others the tail of sizes goes, in bottlenecks. The largest multigets are
+/// a seventh of the work of log-normal sizes, and most of what others wait for; they themselves
+/// take so long that waiting is a small part of it ("delaying very large requests has no negative
+/// impact on the 99th percentile", Rein 5.1). From 16 on it hardly matters how much it is
+/// (`rein-synthetic`).
 pub const TAIL_STRETCH: u32 = 64;
 
 /// Unit of a ratio in a priority, so that ratios of costs keep their order as integers.
 const RATIO: u128 = 1 << 10;
 
-/// Tags each opset of one multiget, in their order; `tags` is emptied first. `now` is when the multiget was
-/// sent; only [`Strategy::Deadline`] uses it.
+/// Tags each opset of one multiget, in their order; `tags` is emptied first. `now` is when the
+/// multiget was sent; only [`Strategy::Deadline`] uses it.
 pub fn tag(strategy: Strategy, now: Nanos, opsets: &[Opset], levels: &Levels, tags: &mut Vec<Tag>) {
     tags.clear();
     let Some(place) = bottleneck(opsets) else {
@@ -68,8 +70,8 @@ pub fn tag(strategy: Strategy, now: Nanos, opsets: &[Opset], levels: &Levels, ta
             Strategy::Agnostic => Tag::default(),
             Strategy::ShortestBottleneck => tagged(u128::from(last) * RATIO, level),
             // (cost(x) + slack(x)) / size(O), read for the opset: cost(O) + slack(O) is the
-            // bottleneck's cost, and its size stands for its cost. So the bottleneck has 1, and an opset of
-            // half its cost 2, as "a queue that is twice as slow" in 3.3.1.
+            // bottleneck's cost, and its size stands for its cost. So the bottleneck has 1, and an
+            // opset of half its cost 2, as "a queue that is twice as slow" in 3.3.1.
             Strategy::SlackDriven => tagged(ratio(last, own), levels.slacked(0, own, last)),
             Strategy::Rein => {
                 let slacked = levels.slacked(level, own, last);

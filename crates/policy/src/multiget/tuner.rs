@@ -1,9 +1,9 @@
 //! K and R from what was seen.
 //!
-//! Rein leaves its two parameters to be tuned "according to the target workload" (3.3.2). What decides is how
-//! requests and work are spread over bottleneck costs, and both are counted here. For levels served in strict
-//! order, which steep rates come close to, Cobham (1954) gives the mean wait in each as a multiple of the
-//! same residual:
+//! Rein leaves its two parameters to be tuned "according to the target workload" (3.3.2). What
+//! decides is how requests and work are spread over bottleneck costs, and both are counted here.
+//! For levels served in strict order, which steep rates come close to, Cobham (1954) gives the mean
+//! wait in each as a multiple of the same residual:
 //!
 //! ```text
 //!     W_k = W_0 / ((1 - s_(k-1)) (1 - s_k)),   s_k = load of levels 0 to k
@@ -20,20 +20,22 @@ const BINS: usize = 256;
 const STEEPNESS: Rates = Rates::Geometric(4);
 /// Most levels that are tried: each is a queue, and beyond eight the waits differ by less than 1 %.
 const COUNT_MAX: usize = 8;
-/// Range factors that are tried, in sixteenths: close where they are small, because a threshold must be able to lie
-/// between any two bins.
+/// Range factors that are tried, in sixteenths: close where they are small, because a threshold
+/// must be able to lie between any two bins.
 const RANGES_SIXTEENTHS: [u32; 18] = [
     17, 18, 20, 22, 24, 26, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128, 192, 256,
 ];
-/// More levels must shorten the mean wait by this part to be worth their queues. It is small because the tail, of
-/// which the mean says little, gains ten times as much (the sweep of `rein-sensitivity`: from 6 to 8 levels the
-/// mean stays, the 99th percentile falls by 4 %).
+/// More levels must shorten the mean wait by this part to be worth their queues. It is small
+/// because the tail, of which the mean says little, gains ten times as much (the sweep of
+/// `rein-sensitivity`: from 6 to 8 levels the mean stays, the 99th percentile falls by 4 %).
 const WORTH: f64 = 0.000_5;
-/// Part of the requests that is put off, so that the other 99 % are served as if these were not there.
+/// Part of the requests that is put off, so that the other 99 % are served as if these were not
+/// there.
 const TAIL_SHARE: f64 = 0.01;
 /// After so many requests old ones count half, so that a change of the workload is followed.
 const HALF_LIFE: u64 = 100_000;
-/// What counts less than so much of a request is forgotten: one of the tail, that was seen once, after 400,000 others.
+/// What counts less than so much of a request is forgotten: one of the tail, that was seen once,
+/// after 400,000 others.
 const FORGOTTEN: f64 = 1.0 / 16.0;
 
 /// Counts multigets by their bottleneck and chooses [`Levels`] for them.
@@ -50,7 +52,8 @@ struct Bin {
     requests: f64,
     /// The cost of all their operations.
     work: f64,
-    /// The sum of the squares of these costs. Requests of one bottleneck differ by how many others they have beside it.
+    /// The sum of the squares of these costs. Requests of one bottleneck differ by how many others
+    /// they have beside it.
     squares: f64,
 }
 
@@ -98,8 +101,8 @@ impl Tuner {
         }
     }
 
-    /// The best levels for what was seen, at servers that are busy for a part `load` of the time (clamped to
-    /// 0.05..0.95). `None` if nothing was seen.
+    /// The best levels for what was seen, at servers that are busy for a part `load` of the time
+    /// (clamped to 0.05..0.95). `None` if nothing was seen.
     #[must_use]
     pub fn choose(&self, load: f64) -> Option<Tuned> {
         let least = self.bins.iter().position(|bin| bin.requests > 0.0)?;
@@ -129,10 +132,11 @@ impl Tuner {
         best
     }
 
-    /// [`Strategy::Deadline`] for what was seen. Serving small multigets first shortens every percentile if sizes vary
-    /// more than exponentially, and lengthens the tail if they vary less, for then nobody is small (Wierman
-    /// and Zwart, 2012): so once the bottleneck and the largest 1 % put off, or only what slack allows. More
-    /// stretch than once moves the median by 1 % and costs the 99th percentile 6 to 12 % (`rein-synthetic`).
+    /// [`Strategy::Deadline`] for what was seen. Serving small multigets first shortens every
+    /// percentile if sizes vary more than exponentially, and lengthens the tail if they vary less,
+    /// for then nobody is small (Wierman and Zwart, 2012): so once the bottleneck and the largest 1
+    /// % put off, or only what slack allows. More stretch than once moves the median by 1 % and
+    /// costs the 99th percentile 6 to 12 % (`rein-synthetic`).
     #[must_use]
     pub fn deadline(&self) -> Strategy {
         let (mut requests, mut work, mut squares) = (0.0, 0.0, 0.0);

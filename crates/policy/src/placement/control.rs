@@ -1,12 +1,16 @@
-//! The controller's step: from what nodes saw, where partitions go and what each tenant may have where.
+//! The controller's step: from what nodes saw, where partitions go and what each tenant may have
+//! where.
 //!
-//! Pisces algorithms 1 and 2 in one place (thesis 4.3.1, 4.3.2). Rates are in nanoseconds of a node's time a second,
-//! as dispatches charge them, so they compare over resources. Two departures from the paper:
+//! Pisces algorithms 1 and 2 in one place (thesis 4.3.1, 4.3.2). Rates are in nanoseconds of a
+//! node's time a second, as dispatches charge them, so they compare over resources. Two departures
+//! from the paper:
 //!
-//! * shares of the whole are weighted max-min over what tenants ask ([`fair_shares`]), so what one leaves is shared
-//!   system-wide and not by the accident of where its neighbours are (Pisces 4.1 leaves it to local weights);
-//! * local shares begin, and begin again whenever shares or nodes change, as the matrix that has the right sum for each
-//!   tenant and each node; exchange keeps both sums, so it could never mend them.
+//! * shares of the whole are weighted max-min over what tenants ask ([`fair_shares`]), so what one
+//!   leaves is shared system-wide and not by the accident of where its neighbours are (Pisces 4.1
+//!   leaves it to local weights);
+//! * local shares begin, and begin again whenever shares or nodes change, as the matrix that has
+//!   the right sum for each tenant and each node; exchange keeps both sums, so it could never mend
+//!   them.
 
 use super::fair::{fair_shares, fit, Cell, Claim};
 use super::lag::Lags;
@@ -139,7 +143,8 @@ impl<const R: usize> Control<R> {
         decided
     }
 
-    /// Partitions' demands follow entitled shares and measured rates; moves where something is missing or uneven.
+    /// Partitions' demands follow entitled shares and measured rates; moves where something is
+    /// missing or uneven.
     fn place(&self, seen: &Seen<'_, R>, partitions: &mut [Partition<R>]) -> Option<Planned> {
         // Dominant shares of the whole: what charges come to is what the places make of them.
         let claims = seen.tenants.iter().map(|tenant| Claim {
@@ -229,7 +234,8 @@ impl<const R: usize> Control<R> {
                 let capacity = charged(&seen.nodes[node as usize]);
                 let left = &mut columns[node as usize];
                 *left = (*left - place.rate).max(capacity * LEFT_MIN);
-                // Until it wants more its demand says little: its share there is what it would be entitled to.
+                // Until it wants more its demand says little: its share there is what it would be
+                // entitled to.
                 let tenant_seen = &seen.tenants[tenant as usize];
                 let weight = self.spreads.weight(tenant as usize, tenant_seen);
                 let share = weight * decided.level * f64::midpoint(part, alike);

@@ -1,4 +1,5 @@
-//! System-wide shares: how much of the whole each tenant may have (Pisces z), and local shares that add up to it.
+//! System-wide shares: how much of the whole each tenant may have (Pisces z), and local shares that
+//! add up to it.
 
 /// What a tenant may claim of a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,9 +15,10 @@ pub struct Claim {
 /// Bisections of the level: each halves the error, so this many leave less than a part in 10^15.
 const BISECTIONS: u32 = 60;
 
-/// Shares of `whole` by weighted max-min with reservations: nobody gets more than it asks; the others get
-/// `max(reserved, weight * level)`, with the highest level at which all fits. Returns the level as well: what a tenant
-/// of weight 1 may have. Reservations that do not fit together are cut in proportion.
+/// Shares of `whole` by weighted max-min with reservations: nobody gets more than it asks; the
+/// others get `max(reserved, weight * level)`, with the highest level at which all fits. Returns
+/// the level as well: what a tenant of weight 1 may have. Reservations that do not fit together are
+/// cut in proportion.
 #[must_use]
 pub fn fair_shares(whole: f64, claims: &[Claim]) -> (f64, Vec<f64>) {
     let weight = |claim: &Claim| claim.weight.max(0.0);
@@ -54,9 +56,9 @@ pub(super) struct Cell {
 /// Rounds of scaling: rows and columns agree to about a percent after ten where both can be had.
 const ROUNDS: u32 = 20;
 
-/// Scales local shares until each tenant's add up to `rows` and each node's to `columns`, keeping their ratios as far
-/// as that allows (iterative proportional fitting, Deming and Stephan 1940). Where both cannot be had,
-/// columns, which are what nodes have, win.
+/// Scales local shares until each tenant's add up to `rows` and each node's to `columns`, keeping
+/// their ratios as far as that allows (iterative proportional fitting, Deming and Stephan 1940).
+/// Where both cannot be had, columns, which are what nodes have, win.
 pub(super) fn fit(cells: &mut [Cell], rows: &[f64], columns: &[f64]) {
     let mut sums = vec![0.0; rows.len().max(columns.len())];
     let mut scale = |cells: &mut [Cell], totals: &[f64], of: fn(&Cell) -> u32| {
@@ -116,8 +118,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is promised twice, nobody gets more than it asks, and whoever gets less than another in
-        /// proportion to its weight has what it asked for.
+        /// Nothing is promised twice, nobody gets more than it asks, and whoever gets less than
+        /// another in proportion to its weight has what it asked for.
         #[test]
         fn shares_are_max_min(claims in prop::collection::vec(
             (0.1f64..100.0, 0.0f64..5.0, prop::option::of(0.0f64..50.0)), 1..20), whole in 100.0f64..1e4)

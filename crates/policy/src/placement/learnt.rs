@@ -1,4 +1,5 @@
-//! What a controller learnt of rates: what is asked of partitions, and what tenants are served and want at nodes.
+//! What a controller learnt of rates: what is asked of partitions, and what tenants are served and
+//! want at nodes.
 
 use super::plan::Partition;
 use super::seen::Seen;
@@ -84,13 +85,15 @@ pub(super) struct Learnt<const R: usize> {
     pub(super) tenants: Vec<Known>,
 }
 
-/// Requests for each partition that an average goes back over, if it does not go back over more for the time it
-/// takes: 50 tell a partition's part of its tenant's demand to 14 %, and more of them were slower to settle than they were
-/// better (128 nodes, 1,000 requests a second for each tenant).
+/// Requests for each partition that an average goes back over, if it does not go back over more for
+/// the time it takes: 50 tell a partition's part of its tenant's demand to 14 %, and more of them
+/// were slower to settle than they were better (128 nodes, 1,000 requests a second for each
+/// tenant).
 const MEMORY: f64 = 50.0;
 
 impl<const R: usize> Learnt<R> {
-    /// Takes in what was seen, with weight `newest` in the averages unless so few requests say less.
+    /// Takes in what was seen, with weight `newest` in the averages unless so few requests say
+    /// less.
     pub(super) fn learn(&mut self, seen: &Seen<'_, R>, partitions: &[Partition<R>], newest: f64) {
         self.learn_how_much(seen, newest);
         self.rates.resize(partitions.len(), Rates::default());
@@ -146,8 +149,9 @@ impl<const R: usize> Learnt<R> {
         }
     }
 
-    /// Keeps what there is a partition for, knows of new places, and divides each tenant's demand over them: a
-    /// partition's part of it as its replicas serve it; where that is not known, writes to the first and the rest evenly.
+    /// Keeps what there is a partition for, knows of new places, and divides each tenant's demand
+    /// over them: a partition's part of it as its replicas serve it; where that is not known,
+    /// writes to the first and the rest evenly.
     pub(super) fn keep(&mut self, seen: &Seen<'_, R>, partitions: &[Partition<R>]) {
         let old = std::mem::take(&mut self.local);
         let mut asked = vec![0.0; seen.tenants.len()];
@@ -180,8 +184,9 @@ impl<const R: usize> Learnt<R> {
         self.charge_parts(seen.tenants.len());
     }
 
-    /// From parts of what is asked to parts of what will be charged for it: where a tenant writes as much as it reads, an
-    /// operation costs it half of what it does where it only reads, for a node charges for one resource.
+    /// From parts of what is asked to parts of what will be charged for it: where a tenant writes
+    /// as much as it reads, an operation costs it half of what it does where it only reads, for a
+    /// node charges for one resource.
     fn charge_parts(&mut self, tenants: usize) {
         let mut charged = vec![(0.0, 0.0); tenants];
         for ((tenant, _), place) in &self.local {

@@ -1,10 +1,12 @@
 //! Fair shares across nodes: what each tenant may have where.
 //!
-//! A tenant has one share of the whole system; its partitions, and so its demand, lie on some nodes and not evenly.
-//! `fair` says what each may have of the whole; `plan` which node holds which partition, so that all shares fit (Pisces
-//! 4.3.1); `weights` moves shares between nodes to where they are wanted, without anybody's total changing (Pisces
-//! 4.3.2); `lag` and `spread` correct what each may have by what it was served and by what it used of the system's resources;
-//! `learnt` keeps the averages; `control` is the step that does it all; the maths is in docs/theory/placement.md.
+//! A tenant has one share of the whole system; its partitions, and so its demand, lie on some nodes
+//! and not evenly. `fair` says what each may have of the whole; `plan` which node holds which
+//! partition, so that all shares fit (Pisces 4.3.1); `weights` moves shares between nodes to where
+//! they are wanted, without anybody's total changing (Pisces 4.3.2); `lag` and `spread` correct
+//! what each may have by what it was served and by what it used of the system's resources; `learnt`
+//! keeps the averages; `control` is the step that does it all; the maths is in
+//! docs/theory/placement.md.
 
 mod control;
 mod fair;

@@ -1,10 +1,12 @@
 //! Partition placement: which node holds which replica (Pisces 4.2.1, 4.3.1).
 //!
-//! Demands and capacities are vectors, a number for each resource: bytes in, requests, bytes out, … The demand of a partition is
-//! its part of its tenant's fair share ([`fair_demand`]), so a placement that fits is one in which every tenant can have
-//! its share at once. A node is as full as the resource that it has least left of. Two steps: what has no place yet
-//! goes, largest first, to the node that is least full with it (greedy); then the fullest node hands over what best
-//! lowers the higher of the two nodes' use, until nothing does (better). Partitions that lie well stay where they are.
+//! Demands and capacities are vectors, a number for each resource: bytes in, requests, bytes out, …
+//! The demand of a partition is its part of its tenant's fair share ([`fair_demand`]), so a
+//! placement that fits is one in which every tenant can have its share at once. A node is as full
+//! as the resource that it has least left of. Two steps: what has no place yet goes, largest first,
+//! to the node that is least full with it (greedy); then the fullest node hands over what best
+//! lowers the higher of the two nodes' use, until nothing does (better). Partitions that lie well
+//! stay where they are.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,8 +14,8 @@ use std::collections::BTreeSet;
 /// A node with `R` resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node<const R: usize> {
-    /// What it can serve of each resource, in the units of demands; 0 of any: nothing may be there (it is lost, or being
-    /// emptied).
+    /// What it can serve of each resource, in the units of demands; 0 of any: nothing may be there
+    /// (it is lost, or being emptied).
     pub capacity: [u64; R],
     /// Replicas of one partition lie in different domains (racks, hosts).
     pub domain: u32,
@@ -26,7 +28,8 @@ impl<const R: usize> Node<R> {
         self.capacity.iter().all(|capacity| *capacity > 0)
     }
 
-    /// The part in use of the resource of which the largest part is, 1 is all of it; a node that is not able is not used.
+    /// The part in use of the resource of which the largest part is, 1 is all of it; a node that is
+    /// not able is not used.
     fn use_of(&self, used: &[u64; R]) -> f64 {
         let parts = used.iter().zip(self.capacity);
         let parts = parts.filter(|(_, capacity)| *capacity > 0);
@@ -90,10 +93,11 @@ pub struct Planned {
     pub use_max: f64,
 }
 
-/// Part of a tenant's fair share for each of its partitions: `share` over all their replicas of the resource that the
-/// tenant uses most (its dominant share), of the others in proportion to measured rates (Pisces 4.3.1, f). If nothing was
-/// measured, alike, and as much of every resource. The dominant resource's parts sum to `share`, up to rounding down. Rates are in
-/// units of which the system has as much of every resource, such as times of a node.
+/// Part of a tenant's fair share for each of its partitions: `share` over all their replicas of the
+/// resource that the tenant uses most (its dominant share), of the others in proportion to measured
+/// rates (Pisces 4.3.1, f). If nothing was measured, alike, and as much of every resource. The
+/// dominant resource's parts sum to `share`, up to rounding down. Rates are in units of which the
+/// system has as much of every resource, such as times of a node.
 #[must_use]
 pub fn fair_demand<const R: usize>(share: u64, rates: &[[u64; R]]) -> Vec<[u64; R]> {
     let mut sums = [0u128; R];
@@ -111,8 +115,9 @@ pub fn fair_demand<const R: usize>(share: u64, rates: &[[u64; R]]) -> Vec<[u64; 
     rates.iter().map(|rate| rate.map(part)).collect()
 }
 
-/// Places what has no place and evens out the rest, with at most `moves_max` moves and promotions of what had one. Replicas on
-/// nodes that do not exist, cannot hold anything, or share a domain with another are placed anew.
+/// Places what has no place and evens out the rest, with at most `moves_max` moves and promotions
+/// of what had one. Replicas on nodes that do not exist, cannot hold anything, or share a domain
+/// with another are placed anew.
 pub fn plan<const R: usize>(
     nodes: &[Node<R>],
     partitions: &mut [Partition<R>],
@@ -136,8 +141,8 @@ pub fn plan<const R: usize>(
     }
 }
 
-/// How far the fullest node is above the mean of the resource that is used most, as a part of it: no placement has less than
-/// that mean.
+/// How far the fullest node is above the mean of the resource that is used most, as a part of it:
+/// no placement has less than that mean.
 pub(super) fn imbalance<const R: usize>(nodes: &[Node<R>], partitions: &[Partition<R>]) -> f64 {
     let mut used = vec![[0; R]; nodes.len()];
     for partition in partitions {
@@ -251,15 +256,16 @@ impl<'n, const R: usize> State<'n, R> {
         self.order.insert((self.key(place), node));
     }
 
-    /// Whether a partition may have a replica there; `leaving`: one of its nodes that it leaves for it.
+    /// Whether a partition may have a replica there; `leaving`: one of its nodes that it leaves for
+    /// it.
     fn allows(&self, partition: &Partition<R>, node: u32, leaving: Option<u32>) -> bool {
         let domain = self.nodes[node as usize].domain;
         let mut others = partition.nodes.iter().filter(|n| Some(**n) != leaving);
         others.all(|other| self.nodes[*other as usize].domain != domain)
     }
 
-    /// The node that is least full with a replica of this partition, and how full it is then. Looks on only as long as
-    /// none has room for it.
+    /// The node that is least full with a replica of this partition, and how full it is then. Looks
+    /// on only as long as none has room for it.
     fn receiver(&self, partition: &Partition<R>, leaving: Option<u32>) -> Option<(f64, u32)> {
         let demand = partition.demand_at(match leaving {
             Some(node) => partition.place_of(node),
@@ -283,7 +289,8 @@ impl<'n, const R: usize> State<'n, R> {
         best
     }
 
-    /// Greedy: largest first, to the node that is least full with it. Returns how many were placed, and how many could not be.
+    /// Greedy: largest first, to the node that is least full with it. Returns how many were placed,
+    /// and how many could not be.
     fn place_missing(&mut self, partitions: &mut [Partition<R>]) -> (usize, usize) {
         let mut whole = Node {
             capacity: [1; R],
@@ -319,8 +326,8 @@ impl<'n, const R: usize> State<'n, R> {
         (placed, unplaced)
     }
 
-    /// The fullest node hands one replica to another, or lets another lead a partition that both have: what leaves the
-    /// higher of the two lowest. `None` if nothing lowers it.
+    /// The fullest node hands one replica to another, or lets another lead a partition that both
+    /// have: what leaves the higher of the two lowest. `None` if nothing lowers it.
     fn hand_over(&mut self, partitions: &mut [Partition<R>]) -> Option<Handed> {
         let &(high, from) = self.order.last()?;
         let mut best: Option<(f64, u32, u32)> = None;

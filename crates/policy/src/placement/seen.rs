@@ -44,8 +44,8 @@ pub struct Seen<'a, const R: usize> {
 pub struct Asked<const R: usize> {
     /// Its tenant.
     pub tenant: u32,
-    /// What senders were asked for, served or not, ns/s. What was served says less: while requests pile up where a share
-    /// is too small, it is too little of just that.
+    /// What senders were asked for, served or not, ns/s. What was served says less: while requests
+    /// pile up where a share is too small, it is too little of just that.
     pub rate: f64,
     /// The same by resource, as time of a node that only serves this.
     pub uses: [f64; R],

@@ -1,31 +1,33 @@
 //! What a tenant's share of a whole system is worth in charges at its nodes.
 //!
-//! A node charges a tenant for the resource that it uses most *there* (dominant resources, Pisces 4.3.4). One that writes at
-//! some nodes and reads at others leans on bytes in here and on bytes out there, and is charged more in all than it
-//! uses of any resource of the system; held to equal charges it is served less than its dominant share: .62 of it for
-//! tenants that read and write alike on eight nodes. So what it may have is counted in the system's resources, and
-//! turned into charges by what these were seen to be.
+//! A node charges a tenant for the resource that it uses most *there* (dominant resources, Pisces
+//! 4.3.4). One that writes at some nodes and reads at others leans on bytes in here and on bytes
+//! out there, and is charged more in all than it uses of any resource of the system; held to equal
+//! charges it is served less than its dominant share: .62 of it for tenants that read and write
+//! alike on eight nodes. So what it may have is counted in the system's resources, and turned into
+//! charges by what these were seen to be.
 //!
-//! That is where it begins. Charges say nothing of a resource that is not charged for: where one leans on bytes in,
-//! others may use all bytes out. So the weight of a tenant that wants more is raised until its dominant
-//! share of the system is what its weight says among such tenants, and lowered again. Without, eight tenants of which two
-//! write as much as they read, with values that differ much (sigma 1), stand at .90; with it at .99.
+//! That is where it begins. Charges say nothing of a resource that is not charged for: where one
+//! leans on bytes in, others may use all bytes out. So the weight of a tenant that wants more is
+//! raised until its dominant share of the system is what its weight says among such tenants, and
+//! lowered again. Without, eight tenants of which two write as much as they read, with values that
+//! differ much (sigma 1), stand at .90; with it at .99.
 
 use super::TenantSeen;
 
-/// Charges over the use of the dominant resource of the whole system; at most as many as there are resources that nodes
-/// could charge for instead.
+/// Charges over the use of the dominant resource of the whole system; at most as many as there are
+/// resources that nodes could charge for instead.
 const SPREAD_MAX: f64 = 4.0;
 
-/// How much of the error of a dominant share is mended in one step, as an exponent: what a new weight does is seen one step later, and a
-/// third of it overshoots nothing.
+/// How much of the error of a dominant share is mended in one step, as an exponent: what a new
+/// weight does is seen one step later, and a third of it overshoots nothing.
 const GAIN: f64 = 0.3;
-/// The most by which a weight is raised or lowered, as a factor: one that cannot use what it is given must not gather
-/// more than others would notice.
+/// The most by which a weight is raised or lowered, as a factor: one that cannot use what it is
+/// given must not gather more than others would notice.
 const MENDED_MAX: f64 = 4.0;
 
-/// For each tenant: what it is charged for each unit of its dominant resource, at least 1, and the factor that mends
-/// what its share still lacks.
+/// For each tenant: what it is charged for each unit of its dominant resource, at least 1, and the
+/// factor that mends what its share still lacks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spreads {
     charged: Vec<f64>,
@@ -33,7 +35,8 @@ pub(super) struct Spreads {
 }
 
 impl Spreads {
-    /// Takes in what each tenant was `charged` in a step, all nodes together; `newest` is the weight of the step.
+    /// Takes in what each tenant was `charged` in a step, all nodes together; `newest` is the
+    /// weight of the step.
     pub(super) fn learn(&mut self, tenants: &[TenantSeen], charged: &[f64], newest: f64) {
         self.charged.resize(tenants.len(), 1.0);
         for (spread, (tenant, charged)) in self.charged.iter_mut().zip(tenants.iter().zip(charged))
@@ -49,7 +52,8 @@ impl Spreads {
 
     fn mend(&mut self, tenants: &[TenantSeen]) {
         self.mended.resize(tenants.len(), 1.0);
-        // One that does not want more has what it asks for; one with a reservation may have more than its weight says.
+        // One that does not want more has what it asks for; one with a reservation may have more
+        // than its weight says.
         let among = |tenant: &TenantSeen| {
             tenant.wants_more && tenant.reserved <= 0.0 && tenant.dominant > 0.0
         };
@@ -89,7 +93,8 @@ mod tests {
         }
     }
 
-    /// A system in which a tenant has half of what its weight is worth to others: it has its share all the same.
+    /// A system in which a tenant has half of what its weight is worth to others: it has its share
+    /// all the same.
     #[test]
     fn a_weight_is_raised_until_the_dominant_shares_are_alike() {
         let mut spreads = Spreads::default();

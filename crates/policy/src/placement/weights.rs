@@ -1,10 +1,12 @@
-//! Weight allocation: reciprocal exchange of local shares as a maximum bottleneck flow (Pisces 4.3.2).
+//! Weight allocation: reciprocal exchange of local shares as a maximum bottleneck flow (Pisces
+//! 4.3.2).
 //!
-//! Each tenant has a local share `r` and a demand `x` at every node where it has partitions; `r - x` is its slack
-//! there. If tenant t takes from u at one node it must give the same to somebody at another: a cycle
-//! t <- u <- v <- … <- t in which each takes from the next. Taking up to half of the difference of two
-//! slacks leaves neither worse than the worse of them was, so no exchange lowers the least slack of the
-//! system, every tenant's total and every node's total stay, and the sum of squared slacks falls with each.
+//! Each tenant has a local share `r` and a demand `x` at every node where it has partitions; `r -
+//! x` is its slack there. If tenant t takes from u at one node it must give the same to somebody at
+//! another: a cycle t <- u <- v <- … <- t in which each takes from the next. Taking up to half of
+//! the difference of two slacks leaves neither worse than the worse of them was, so no exchange
+//! lowers the least slack of the system, every tenant's total and every node's total stay, and the
+//! sum of squared slacks falls with each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -55,9 +57,9 @@ pub struct Shares {
     search: Search,
 }
 
-/// Up to so many entries every cycle is looked for. In larger systems an exchange between two tenants is looked for
-/// first, which nearly always exists there, and longer cycles only where there is none: 1,000 nodes and 10,000
-/// tenants would take minutes else.
+/// Up to so many entries every cycle is looked for. In larger systems an exchange between two
+/// tenants is looked for first, which nearly always exists there, and longer cycles only where
+/// there is none: 1,000 nodes and 10,000 tenants would take minutes else.
 const ENTRIES_FULL: usize = 1 << 14;
 /// There, givers tried at a node, those with the most slack, for an exchange of two tenants.
 const GIVERS_NEAR: usize = 32;
@@ -159,8 +161,8 @@ impl Shares {
         places.min().filter(|(slack, _)| *slack < -epsilon)
     }
 
-    /// One iteration: every tenant that wants more than `epsilon` somewhere gets the widest cycle that begins
-    /// there, the neediest first. Cycles that would move `epsilon` or less are left.
+    /// One iteration: every tenant that wants more than `epsilon` somewhere gets the widest cycle
+    /// that begins there, the neediest first. Cycles that would move `epsilon` or less are left.
     pub fn exchange(&mut self, epsilon: i64) -> Exchanged {
         let epsilon = epsilon.max(0);
         let mut done = Exchanged {
@@ -190,15 +192,16 @@ impl Shares {
         done
     }
 
-    /// Iterates until nothing more than `epsilon` moves, at most `iterations_max` times; says how often.
+    /// Iterates until nothing more than `epsilon` moves, at most `iterations_max` times; says how
+    /// often.
     pub fn even_out(&mut self, epsilon: i64, iterations_max: u32) -> u32 {
         (0..iterations_max)
             .find(|_| self.exchange(epsilon).cycles == 0)
             .unwrap_or(iterations_max)
     }
 
-    /// The widest cycle that begins with `tenant` taking at `place`: its width, and its last step, in which `tenant`
-    /// gives.
+    /// The widest cycle that begins with `tenant` taking at `place`: its width, and its last step,
+    /// in which `tenant` gives.
     fn widest_cycle(
         &mut self,
         tenant: usize,

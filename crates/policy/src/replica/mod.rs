@@ -1,8 +1,10 @@
-//! Which replica is asked: the choice of one sender, from what its own requests and the replies told it.
+//! Which replica is asked: the choice of one sender, from what its own requests and the replies
+//! told it.
 //!
-//! A sender keeps a [`Selector`] over all servers. For each operation it asks [`Selector::choose`] among the
-//! servers that hold the data, says what it sent, and passes on what each reply carried. [`Windows`] are for
-//! tenants with a share at each server: they find it from latency, and also say when to wait.
+//! A sender keeps a [`Selector`] over all servers. For each operation it asks [`Selector::choose`]
+//! among the servers that hold the data, says what it sent, and passes on what each reply carried.
+//! [`Windows`] are for tenants with a share at each server: they find it from latency, and also say
+//! when to wait.
 
 mod window;
 
@@ -25,11 +27,11 @@ pub enum Rule {
         /// How many senders share the servers: what each sees of a queue is multiplied by it.
         senders: u32,
     },
-    /// Hot-cold by requests in flight and latency (Prequal, Wydmuch et al., NSDI 2024, 4): of those whose
-    /// requests in flight are not among the highest, the one with the lowest latency.
+    /// Hot-cold by requests in flight and latency (Prequal, Wydmuch et al., NSDI 2024, 4): of those
+    /// whose requests in flight are not among the highest, the one with the lowest latency.
     HotCold,
-    /// The one that is expected to be done first: its queue as last told, worked off since, plus what
-    /// this sender has sent there since, plus the operation.
+    /// The one that is expected to be done first: its queue as last told, worked off since, plus
+    /// what this sender has sent there since, plus the operation.
     LeastFinish,
 }
 
@@ -40,7 +42,8 @@ pub struct Feedback {
     pub in_flight: u32,
     /// How long the operation was in service.
     pub service_ns: Nanos,
-    /// Work queued or in service when the reply left, divided by what the server works on at a time.
+    /// Work queued or in service when the reply left, divided by what the server works on at a
+    /// time.
     pub backlog_ns: Nanos,
 }
 
@@ -179,7 +182,8 @@ impl Selector {
         if view.outstanding == 0 {
             view.sent_since_ns = 0;
         } else {
-            // What is still outstanding may be in the queue that was told, or behind it: half counts.
+            // What is still outstanding may be in the queue that was told, or behind it: half
+            // counts.
             view.sent_since_ns /= 2;
         }
     }

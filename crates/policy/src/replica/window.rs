@@ -1,16 +1,17 @@
-//! Replica selection by windows: how much a tenant may have outstanding at each server, from latency alone
-//! (Pisces 4.3.3, algorithm 3).
+//! Replica selection by windows: how much a tenant may have outstanding at each server, from
+//! latency alone (Pisces 4.3.3, algorithm 3).
 //!
-//! The update is FAST TCP's own (Wei, Jin, Low, Hegde, IEEE/ACM Transactions on Networking 14(6), 2006, eq. 1):
+//! The update is FAST TCP's own (Wei, Jin, Low, Hegde, IEEE/ACM Transactions on Networking 14(6),
+//! 2006, eq. 1):
 //!
 //! ```text
 //!     w <- (1 - gamma) w + gamma (l_base / l_est * w + alpha)
 //! ```
 //!
-//! Pisces prints it without the window in the second term; then every window would tend to a number below 1
-//! whatever the server. As it stands here a window settles where `alpha` operations of it wait, `w = rate * l_base +
-//! alpha`: so windows, and with them what is sent, follow the rates at which the servers serve *this tenant*, its
-//! local shares, and nobody has to be told them.
+//! Pisces prints it without the window in the second term; then every window would tend to a number
+//! below 1 whatever the server. As it stands here a window settles where `alpha` operations of it
+//! wait, `w = rate * l_base + alpha`: so windows, and with them what is sent, follow the rates at
+//! which the servers serve *this tenant*, its local shares, and nobody has to be told them.
 
 use crate::cost::Nanos;
 
@@ -93,11 +94,12 @@ impl Windows {
         self.windows.resize(count, new);
     }
 
-    /// The place among `candidates` of the server to ask: the emptiest window, in turn where several are. `None`:
-    /// all are full, and the operation waits with its sender until a reply comes.
+    /// The place among `candidates` of the server to ask: the emptiest window, in turn where
+    /// several are. `None`: all are full, and the operation waits with its sender until a reply
+    /// comes.
     ///
-    /// Pisces takes them in turn, whatever their room. Then half of the requests go where less is served
-    /// as long as windows are not full, which with few requests outstanding is always.
+    /// Pisces takes them in turn, whatever their room. Then half of the requests go where less is
+    /// served as long as windows are not full, which with few requests outstanding is always.
     pub fn choose(&mut self, candidates: &[u32]) -> Option<usize> {
         let count = candidates.len();
         let first = self.turn;
@@ -152,7 +154,8 @@ impl Windows {
         };
         window.replies_left = window.replies_left.saturating_sub(1);
         if window.replies_left == 0 {
-            // Faster than wanted counts as wanted: the window grows by alpha a step, not without end.
+            // Faster than wanted counts as wanted: the window grows by alpha a step, not without
+            // end.
             let ratio = (base_ns as f64 / window.latency_ns).min(1.0);
             let wanted = ratio * window.size + alpha;
             window.size = ((1.0 - gamma) * window.size + gamma * wanted).clamp(least, most);

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cost::Nanos;
 
-/// A rate for each peer, and a burst, as the time at which a peer will have its whole burst again (the generic cell rate
-/// algorithm, ITU-T I.371). Peers who have it need no entry, so the table is as large as there are peers who came lately.
+/// A rate for each peer, and a burst, as the time at which a peer will have its whole burst again
+/// (the generic cell rate algorithm, ITU-T I.371). Peers who have it need no entry, so the table is
+/// as large as there are peers who came lately.
 #[derive(Clone, Debug)]
 pub struct Arrivals<P> {
     peers_max: usize,
@@ -14,8 +15,8 @@ pub struct Arrivals<P> {
 }
 
 impl<P: Ord + Copy> Arrivals<P> {
-    /// A table of at most `peers_max` peers (>= 1). Beyond, the one that has most of its burst is forgotten: it has all of it
-    /// again, which helps nobody who has so many addresses.
+    /// A table of at most `peers_max` peers (>= 1). Beyond, the one that has most of its burst is
+    /// forgotten: it has all of it again, which helps nobody who has so many addresses.
     #[must_use]
     pub fn new(peers_max: usize) -> Self {
         Arrivals {
@@ -25,7 +26,8 @@ impl<P: Ord + Copy> Arrivals<P> {
         }
     }
 
-    /// Whether a peer may come now, at `per_s` (> 0) and after a pause so many seconds' worth of it at once.
+    /// Whether a peer may come now, at `per_s` (> 0) and after a pause so many seconds' worth of it
+    /// at once.
     pub fn come(&mut self, now: Nanos, peer: P, per_s: f64, burst_s: f64) -> bool {
         let each_ns = (1e9 / per_s).max(1.0) as Nanos;
         let burst_ns = ((burst_s * 1e9) as Nanos).max(each_ns);

@@ -78,9 +78,10 @@ impl<P: Ord + Copy, C> Newcomers<P, C> {
         self.entries.is_empty()
     }
 
-    /// One comes, where there are `seats`. If they are taken, one of the peer with most newcomers has to go: the one that
-    /// has been silent longest; if none is silent, the oldest. One whose password is being checked goes last, and only if its
-    /// peer has at least two more than the one that comes.
+    /// One comes, where there are `seats`. If they are taken, one of the peer with most newcomers
+    /// has to go: the one that has been silent longest; if none is silent, the oldest. One whose
+    /// password is being checked goes last, and only if its peer has at least two more than the one
+    /// that comes.
     pub fn come(&mut self, now: Nanos, peer: P, seats: usize, client: C) -> Welcome<C> {
         let mut gone = None;
         if self.len() >= seats {
@@ -147,7 +148,8 @@ impl<P: Ord + Copy, C> Newcomers<P, C> {
         }
     }
 
-    /// One leaves: it speaks for somebody, or is closed. Gives what it was known by, if it was there still.
+    /// One leaves: it speaks for somebody, or is closed. Gives what it was known by, if it was
+    /// there still.
     pub fn leave(&mut self, newcomer: Newcomer) -> Option<C> {
         let entry = self.entries.remove(&newcomer.0)?;
         self.of_peer(entry.peer, |of| {
@@ -157,7 +159,8 @@ impl<P: Ord + Copy, C> Newcomers<P, C> {
         Some(entry.client)
     }
 
-    /// Takes out those who came before `since`, oldest first, but for those whose password is being checked.
+    /// Takes out those who came before `since`, oldest first, but for those whose password is being
+    /// checked.
     pub fn overdue(&mut self, since: Nanos) -> Vec<C> {
         let late = self
             .entries

@@ -1,8 +1,8 @@
 //! Connections that speak for a tenant.
 //!
-//! With T seats and n tenants each tenant is kept g = T / 2n seats, or as many as it may have if that is fewer. What is left
-//! of T is shared: a tenant beyond its own g takes from there. So a tenant has at least its own part whatever the others do, and
-//! at most what is not kept for them.
+//! With T seats and n tenants each tenant is kept g = T / 2n seats, or as many as it may have if
+//! that is fewer. What is left of T is shared: a tenant beyond its own g takes from there. So a
+//! tenant has at least its own part whatever the others do, and at most what is not kept for them.
 
 use std::collections::BTreeMap;
 
@@ -106,8 +106,8 @@ impl Seats {
         self.divide();
     }
 
-    /// Divides anew where the number of seats or tenants has changed the part. It is a whole number, so that it seldom does
-    /// where there are many tenants.
+    /// Divides anew where the number of seats or tenants has changed the part. It is a whole
+    /// number, so that it seldom does where there are many tenants.
     fn divide(&mut self) {
         let part = self.options.tenants / (2 * self.tenants.max(1));
         if part == self.part {

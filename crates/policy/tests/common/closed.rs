@@ -54,7 +54,8 @@ impl Done {
     }
 }
 
-/// `workers` workers ask for I/Os by `ask(worker)` until `ios` are done; the first third only warms up.
+/// `workers` workers ask for I/Os by `ask(worker)` until `ios` are done; the first third only warms
+/// up.
 pub fn closed(
     model: &Model,
     workers: usize,

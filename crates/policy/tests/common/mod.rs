@@ -1,5 +1,5 @@
-//! Helpers of the property tests: a dispatch over (requests, bytes in, bytes out, CPU), and principals that
-//! always have work.
+//! Helpers of the property tests: a dispatch over (requests, bytes in, bytes out, CPU), and
+//! principals that always have work.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Grant, Meter, Next};

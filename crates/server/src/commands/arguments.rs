@@ -1,4 +1,5 @@
-//! The arguments of a command as `COMMAND DOCS` tells them, read from the table's own line of syntax.
+//! The arguments of a command as `COMMAND DOCS` tells them, read from the table's own line of
+//! syntax.
 //!
 //! | written | is |
 //! |---|---|
@@ -12,7 +13,8 @@
 //! | `[WORD x ...]` | the same, each with its token |
 //! | `[WORD x]` | `WORD` is the token of what follows it, all of it |
 //!
-//! Which values are keys is known from where the command's keys are. What else a value is follows from its name.
+//! Which values are keys is known from where the command's keys are. What else a value is follows
+//! from its name.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -62,7 +64,8 @@ pub struct Argument {
     inner: Vec<Argument>,
 }
 
-/// Types of values by their names, or by those of their command and their own; the others are strings.
+/// Types of values by their names, or by those of their command and their own; the others are
+/// strings.
 #[rustfmt::skip]
 const TYPES: &[(&str, &[&str])] = &[
     ("string", &["zrange start", "zrange stop"]),
@@ -253,7 +256,8 @@ fn sequence(nodes: &[Node]) -> Vec<Argument> {
     found
 }
 
-/// Marks the argument that stands at word `at` as a key. Words that may be missing are behind all keys.
+/// Marks the argument that stands at word `at` as a key. Words that may be missing are behind all
+/// keys.
 fn mark_key(arguments: &mut [Argument], at: usize, number: usize) {
     let mut place = 0;
     for argument in arguments {

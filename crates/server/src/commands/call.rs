@@ -127,10 +127,11 @@ impl<'c> Call<'c, '_> {
         }
     }
 
-    /// Replies with what `walk` finds: `write` makes each item, `header` what stands before them, of their number and of
-    /// what the walk returns. They are counted as they come: a reply whose header promised another number would break
-    /// everything that the client reads after it. A streamed reply is of any length, and what it reads does not change:
-    /// then `walk` goes twice, to count and to write.
+    /// Replies with what `walk` finds: `write` makes each item, `header` what stands before them,
+    /// of their number and of what the walk returns. They are counted as they come: a reply whose
+    /// header promised another number would break everything that the client reads after it. A
+    /// streamed reply is of any length, and what it reads does not change: then `walk` goes twice,
+    /// to count and to write.
     pub fn list<T, E>(
         &mut self,
         walk: impl Fn(&mut Self, &mut dyn FnMut(&mut Self, T)) -> Result<E, Fail>,

@@ -4,12 +4,14 @@ use engine::{Entry, Header, Kind, Object};
 
 use super::call::{Call, Done, Fail};
 
-/// An open collection. Changes of its length become part of the keyspace with [`Collection::close`].
+/// An open collection. Changes of its length become part of the keyspace with
+/// [`Collection::close`].
 pub(super) struct Collection<'c> {
     key: &'c [u8],
     header: Header,
     expire_at_ms: Option<u64>,
-    /// The number of elements that the key's object has on record; `None` when there is no object yet.
+    /// The number of elements that the key's object has on record; `None` when there is no object
+    /// yet.
     recorded_len: Option<u64>,
 }
 

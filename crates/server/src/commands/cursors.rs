@@ -1,13 +1,15 @@
 //! Where the `SCAN`s, `HSCAN`s and `ZSCAN`s of a tenant are.
 //!
-//! A cursor has to be a number, and a position here is a key: elements are walked in byte order. So each tenant keeps a
-//! bounded table from cursor to the last element returned. What follows from it:
+//! A cursor has to be a number, and a position here is a key: elements are walked in byte order. So
+//! each tenant keeps a bounded table from cursor to the last element returned. What follows from
+//! it:
 //!
-//! * A walk from 0 back to 0 returns every element that was there all the time: each call goes on strictly after
-//!   the last element returned, whatever was inserted or deleted meanwhile.
-//! * No element is returned twice, unless a cursor was forgotten: then its walk starts again, which repeats elements
-//!   but loses none. Only the least recently used cursors are forgotten, when more than [`ENTRIES_MAX`] are
-//!   alive or their keys exceed [`BYTES_MAX`], and all of them at a restart.
+//! * A walk from 0 back to 0 returns every element that was there all the time: each call goes on
+//!   strictly after the last element returned, whatever was inserted or deleted meanwhile.
+//! * No element is returned twice, unless a cursor was forgotten: then its walk starts again, which
+//!   repeats elements but loses none. Only the least recently used cursors are forgotten, when more
+//!   than [`ENTRIES_MAX`] are alive or their keys exceed [`BYTES_MAX`], and all of them at a
+//!   restart.
 //! * A cursor may be used again, and by several clients: it names a position and is not consumed.
 
 use std::collections::HashMap;
@@ -33,8 +35,9 @@ pub struct ScanCursors {
     hash: RandomState,
 }
 
-/// Two generations: when the young one is full it becomes the old one, whose forerunner is forgotten. What is used
-/// moves to the young one. So the least recently used go first, without a list.
+/// Two generations: when the young one is full it becomes the old one, whose forerunner is
+/// forgotten. What is used moves to the young one. So the least recently used go first, without a
+/// list.
 #[derive(Default)]
 struct Generations {
     young: Generation,
@@ -55,7 +58,8 @@ impl Generations {
             .or_else(|| self.old.positions.get(&cursor))
     }
 
-    /// Returns those that are forgotten for it, to be dropped when the table is not locked any more: a core may want it.
+    /// Returns those that are forgotten for it, to be dropped when the table is not locked any
+    /// more: a core may want it.
     #[must_use]
     fn keep(&mut self, cursor: u64, walk: Walk, last: Bytes) -> Generation {
         let mut gone = Generation::default();
@@ -76,7 +80,8 @@ impl ScanCursors {
     pub(super) fn remember(&self, walk: Walk, last: &[u8]) -> u64 {
         let mut tables = self.tables.lock();
         let mut cursor = self.hash.hash_one((walk, last)) >> (64 - CURSOR_BITS);
-        // The same position keeps its cursor; another position that hashes alike takes the next free one.
+        // The same position keeps its cursor; another position that hashes alike takes the next
+        // free one.
         loop {
             match tables.find(cursor) {
                 _ if cursor == 0 => {}
@@ -93,7 +98,8 @@ impl ScanCursors {
         cursor
     }
 
-    /// Where to go on after `cursor`: behind this element, or from the start (0, unknown, or of another walk).
+    /// Where to go on after `cursor`: behind this element, or from the start (0, unknown, or of
+    /// another walk).
     pub(super) fn position(&self, walk: Walk, cursor: u64) -> Option<Bytes> {
         if cursor == 0 {
             return None;

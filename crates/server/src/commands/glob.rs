@@ -31,9 +31,9 @@ pub fn literal_prefix(pattern: &[u8]) -> &[u8] {
     &pattern[..len]
 }
 
-/// Goes back only to the last `*`: each earlier one has already taken the least it could, and giving it more would
-/// only move the same remaining text along. So a match costs at most pattern times text, where Redis's recursion can
-/// be exponential; the answers are the same.
+/// Goes back only to the last `*`: each earlier one has already taken the least it could, and
+/// giving it more would only move the same remaining text along. So a match costs at most pattern
+/// times text, where Redis's recursion can be exponential; the answers are the same.
 fn matches_case(pattern: &[u8], text: &[u8], any_case: bool) -> bool {
     if text.is_empty() {
         // Redis matches nothing empty but knows a lone `*` as "all".
@@ -88,7 +88,8 @@ fn one(pattern: &[u8], byte: u8, any_case: bool) -> Option<usize> {
     }
 }
 
-/// Whether the class after `[` holds `byte`, and how many bytes the class takes with its `]` (which may be missing).
+/// Whether the class after `[` holds `byte`, and how many bytes the class takes with its `]` (which
+/// may be missing).
 fn class_holds(class: &[u8], byte: u8, fold: impl Fn(u8) -> u8) -> (bool, usize) {
     let negated = class.first() == Some(&b'^');
     let mut at = usize::from(negated);

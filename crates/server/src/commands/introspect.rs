@@ -1,4 +1,5 @@
-//! What the server says of its commands: `COMMAND` and its subcommands, `ACL CAT`, and every `… HELP`.
+//! What the server says of its commands: `COMMAND` and its subcommands, `ACL CAT`, and every `…
+//! HELP`.
 
 use super::glob::{glob_matches_any_case, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use super::keyspec::{Find, KeySpec};

@@ -1,4 +1,5 @@
-//! Where the keys of a command are: for latching before it runs, for `COMMAND GETKEYS`, for cluster-aware clients.
+//! Where the keys of a command are: for latching before it runs, for `COMMAND GETKEYS`, for
+//! cluster-aware clients.
 
 use std::iter::StepBy;
 use std::ops::Range;
@@ -46,7 +47,8 @@ pub struct KeySpec {
 /// How keys follow one another.
 #[derive(Clone, Copy, Debug)]
 pub enum Find {
-    /// Every `step`th word up to `last`, counted from `at`; negative: from the last word, -1 being that word itself.
+    /// Every `step`th word up to `last`, counted from `at`; negative: from the last word, -1 being
+    /// that word itself.
     Range {
         /// The last key.
         last: i8,
@@ -94,8 +96,9 @@ pub const fn counted(access: KeyAccess, at: u8) -> KeySpec {
 }
 
 impl KeySpec {
-    /// What is done to the keys in `args`. The commands whose options decide are `SET`, whose old value is read only with
-    /// `GET`, which Redis looks for in every word behind the value; and `BITFIELD`, which writes with two of its words.
+    /// What is done to the keys in `args`. The commands whose options decide are `SET`, whose old
+    /// value is read only with `GET`, which Redis looks for in every word behind the value; and
+    /// `BITFIELD`, which writes with two of its words.
     pub(super) fn access_in(&self, args: &Args) -> KeyAccess {
         let reads = || args.iter().skip(3).any(|word| is(word, "GET"));
         let mut words = args.iter().skip(2);
@@ -109,7 +112,8 @@ impl KeySpec {
         }
     }
 
-    /// Indices of the keys in `args`, or `None` when a count is not a number or exceeds what follows.
+    /// Indices of the keys in `args`, or `None` when a count is not a number or exceeds what
+    /// follows.
     pub(super) fn indices(&self, args: &Args) -> Option<StepBy<Range<usize>>> {
         let at = usize::from(self.at);
         match self.find {

@@ -1,8 +1,9 @@
-//! The numbers of `INCRBYFLOAT` and `HINCRBYFLOAT`: x87 extended precision (64-bit mantissa), read, added and printed
-//! as Redis does on x86-64, so that increments give the same digits.
+//! The numbers of `INCRBYFLOAT` and `HINCRBYFLOAT`: x87 extended precision (64-bit mantissa), read,
+//! added and printed as Redis does on x86-64, so that increments give the same digits.
 //!
-//! A finite number is `mantissa * 2^exponent` with a mantissa of at most 64 bits. Decimal text is converted through
-//! exact integers and rounded once, to nearest even, as `strtold` and `printf` do.
+//! A finite number is `mantissa * 2^exponent` with a mantissa of at most 64 bits. Decimal text is
+//! converted through exact integers and rounded once, to nearest even, as `strtold` and `printf`
+//! do.
 
 use std::f64::consts::LOG10_2;
 
@@ -18,11 +19,12 @@ const EXPONENT_MIN: i64 = -16445;
 const EXPONENT_MAX: i64 = 16383 - 63;
 /// The largest number has 4933 digits before the point: what has more than these overflows.
 const DIGITS_MAX: f64 = 4_940.0;
-/// Half the smallest number has its first digit in place 4951 behind the point: what begins behind this one vanishes.
+/// Half the smallest number has its first digit in place 4951 behind the point: what begins behind
+/// this one vanishes.
 const PLACES_MAX: f64 = 4_960.0;
 
-/// Steps ([`engine::TURN_STEPS`]) that it takes to read or print a number of so many bytes: a request of a few may ask for
-/// the sum of two of thousands.
+/// Steps ([`engine::TURN_STEPS`]) that it takes to read or print a number of so many bytes: a
+/// request of a few may ask for the sum of two of thousands.
 pub fn steps(bytes: usize) -> u64 {
     (bytes.min(TEXT_BYTES_MAX) / BYTES_PER_STEP) as u64
 }
@@ -47,7 +49,8 @@ impl LongDouble {
         self.magnitude.is_some()
     }
 
-    /// Reads a whole word as C's `strtold` does, refusing NaN, overflow, and what vanishes though it is not zero.
+    /// Reads a whole word as C's `strtold` does, refusing NaN, overflow, and what vanishes though
+    /// it is not zero.
     pub fn parse(word: &[u8]) -> Option<LongDouble> {
         let text = std::str::from_utf8(word)
             .ok()
@@ -150,8 +153,8 @@ fn parse_exponent(text: &str) -> Option<i64> {
 
 /// `digits * 10^exponent`, rounded; `None` when it overflows.
 ///
-/// What overflows or vanishes is known from its length alone, and no power is made for it: a client writes an exponent of
-/// any size in a few bytes.
+/// What overflows or vanishes is known from its length alone, and no power is made for it: a client
+/// writes an exponent of any size in a few bytes.
 fn decimal(digits: &BigUint, exponent: i64) -> Option<(u64, i64)> {
     let length = digits.bits() as f64 * LOG10_2 + exponent as f64;
     if *digits == BigUint::ZERO || length < -PLACES_MAX {
@@ -174,8 +177,8 @@ fn round(numerator: &BigUint, denominator: &BigUint, exponent: i64) -> Option<(u
         return Some((0, 0));
     }
     let bits = numerator.bits() as i64 - denominator.bits() as i64;
-    // The number is between 2^(bits + exponent - 1) and 2^(bits + exponent + 1). Outside of the range it is not shifted:
-    // the words of the result would be as many as the exponent says.
+    // The number is between 2^(bits + exponent - 1) and 2^(bits + exponent + 1). Outside of the
+    // range it is not shifted: the words of the result would be as many as the exponent says.
     if bits + exponent > EXPONENT_MAX + 64 {
         return None;
     }

@@ -1,11 +1,13 @@
-//! The commands: one table that says what each is, and a plain function for each that works on data.
+//! The commands: one table that says what each is, and a plain function for each that works on
+//! data.
 //!
 //! * [`check`] finds the command that a request names, or Redis's error for it.
 //! * [`Spec::each_key`] tells which keys it needs, [`Spec::handler`] who runs it.
 //! * [`run`] runs a data command over an [`engine::Access`] and writes its reply.
 //!
-//! A data command does not know on which thread it runs, nor whether it has run before: when the engine stops it, its
-//! reply is taken back and the same call is made again. It checks everything before it changes anything.
+//! A data command does not know on which thread it runs, nor whether it has run before: when the
+//! engine stops it, its reply is taken back and the same call is made again. It checks everything
+//! before it changes anything.
 
 mod arguments;
 mod call;
@@ -46,7 +48,8 @@ use call::{Call, Fail};
 
 /// Elements taken from the engine at a time, so that a long walk holds little in memory.
 const CHUNK: usize = 512;
-/// Collections up to this long are returned whole by `HSCAN` and `ZSCAN`, as Redis does with its "listpacks".
+/// Collections up to this long are returned whole by `HSCAN` and `ZSCAN`, as Redis does with its
+/// "listpacks".
 const SCAN_WHOLE_LEN: u64 = 128;
 /// Bytes of a client's words that an error repeats at most.
 const ECHO_BYTES: usize = 128;
@@ -109,11 +112,11 @@ fn text(word: &[u8], max: usize) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(word.split(|&byte| byte == 0).next().unwrap_or_default())
 }
 
-/// Runs a command that needs no session: [`Handler::Data`], [`Handler::Keyspace`], [`Handler::KeyspaceWriter`],
-/// [`Handler::Table`].
+/// Runs a command that needs no session: [`Handler::Data`], [`Handler::Keyspace`],
+/// [`Handler::KeyspaceWriter`], [`Handler::Table`].
 ///
-/// `Ok` means that a reply was written, be it an error of the command's. On `Err` nothing was: the engine wants the
-/// same call again ([`Stop::Disk`]) or has failed.
+/// `Ok` means that a reply was written, be it an error of the command's. On `Err` nothing was: the
+/// engine wants the same call again ([`Stop::Disk`]) or has failed.
 ///
 /// # Panics
 /// For the other handlers, which the caller runs itself.

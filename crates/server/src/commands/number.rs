@@ -1,7 +1,8 @@
 //! Numbers as Redis reads them.
 
-/// A double as C's `strtod` reads a whole word: decimal or hexadecimal, with `inf` and `infinity` but no NaN and no
-/// blank around it. Values too large, or too small to differ from zero, are refused as Redis refuses them.
+/// A double as C's `strtod` reads a whole word: decimal or hexadecimal, with `inf` and `infinity`
+/// but no NaN and no blank around it. Values too large, or too small to differ from zero, are
+/// refused as Redis refuses them.
 pub fn parse_f64(word: &[u8]) -> Option<f64> {
     let value = strtod(word)?;
     let text_is_infinite = word.iter().any(|byte| byte.eq_ignore_ascii_case(&b'n'));
@@ -12,7 +13,8 @@ pub fn parse_f64(word: &[u8]) -> Option<f64> {
     (!value.is_nan() && !lost).then_some(value)
 }
 
-/// A score bound: as [`parse_f64`], but blanks may lead, nothing at all is zero, and what overflows is infinite.
+/// A score bound: as [`parse_f64`], but blanks may lead, nothing at all is zero, and what overflows
+/// is infinite.
 pub fn parse_bound(word: &[u8]) -> Option<f64> {
     let blanks = word
         .iter()

@@ -1,4 +1,5 @@
-//! Randomness for the commands that promise a random element. Nothing depends on its quality beyond fairness.
+//! Randomness for the commands that promise a random element. Nothing depends on its quality beyond
+//! fairness.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -9,7 +10,8 @@ use policy::generator::Generator;
 
 use super::call::Fail;
 
-/// Elements that a negative count may ask for. Redis tries to send as many as 2^62; that is a way to end a server.
+/// Elements that a negative count may ask for. Redis tries to send as many as 2^62; that is a way
+/// to end a server.
 const REPEATS_MAX: i64 = 1 << 20;
 
 /// What a place takes until what is there has been picked: its number, its turn, and the element.
@@ -20,7 +22,8 @@ thread_local! {
         RefCell::new(Generator::new(RandomState::new().hash_one(0)));
 }
 
-/// A number in `0..below`; `below` must not be zero. The bias is below 2^-32 for the sizes that occur.
+/// A number in `0..below`; `below` must not be zero. The bias is below 2^-32 for the sizes that
+/// occur.
 pub fn below(below: u64) -> u64 {
     GENERATOR.with_borrow_mut(|generator| generator.below(below))
 }
@@ -36,9 +39,9 @@ pub fn count(count: i64) -> Result<i64, Fail> {
     Ok(count)
 }
 
-/// Places among `len` elements as `HRANDFIELD` and `ZRANDMEMBER` choose them: for a positive `count`
-/// that many different ones (all, if there are no more), for a negative one exactly `-count`, which
-/// may repeat.
+/// Places among `len` elements as `HRANDFIELD` and `ZRANDMEMBER` choose them: for a positive
+/// `count` that many different ones (all, if there are no more), for a negative one exactly
+/// `-count`, which may repeat.
 ///
 /// # Errors
 /// So many are more than a command may work with.

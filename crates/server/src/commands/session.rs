@@ -1,5 +1,6 @@
-//! The commands that act on the connection, the tenant or the server, by name: whoever runs sessions matches on these,
-//! so that a command in the table without an implementation does not compile.
+//! The commands that act on the connection, the tenant or the server, by name: whoever runs
+//! sessions matches on these, so that a command in the table without an implementation does not
+//! compile.
 
 /// One such command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -149,7 +149,8 @@ pub enum Handler {
     Table(fn(&Spec, &Args, &mut Reply)),
     /// The session's own business, done on its core.
     Session(SessionCommand),
-    /// What the server says of itself or has changed of itself: it may take a while, and runs on a handler.
+    /// What the server says of itself or has changed of itself: it may take a while, and runs on a
+    /// handler.
     Report(SessionCommand),
     /// Nobody: the command exists only through its subcommands.
     Container,
@@ -292,8 +293,8 @@ impl Spec {
         indices.map(|indices| indices.len()).sum()
     }
 
-    /// Calls `each` with every key in `args`, in order. A count of keys that is wrong counts none: the command itself
-    /// says so before it looks for any.
+    /// Calls `each` with every key in `args`, in order. A count of keys that is wrong counts none:
+    /// the command itself says so before it looks for any.
     #[inline]
     pub fn each_key<'a>(&self, args: &Args<'a>, mut each: impl FnMut(&'a [u8])) {
         for spec in self.keys {
@@ -303,8 +304,8 @@ impl Spec {
         }
     }
 
-    /// First key, last key and step as `COMMAND INFO` has always had them; zeros when a range cannot
-    /// say it.
+    /// First key, last key and step as `COMMAND INFO` has always had them; zeros when a range
+    /// cannot say it.
     pub fn legacy_range(&self) -> (i64, i64, i64) {
         let ranges = self.keys.iter().filter_map(|spec| match spec.find {
             Find::Range { last, step } => {

@@ -1,4 +1,5 @@
-//! What is known of the bytes that a client sends: whether some are there, since when, and whether more can come.
+//! What is known of the bytes that a client sends: whether some are there, since when, and whether
+//! more can come.
 
 use policy::Nanos;
 
@@ -6,7 +7,8 @@ use policy::Nanos;
 #[derive(Clone, Copy, Debug)]
 pub struct Inbound {
     state: State,
-    /// When the oldest bytes that were not read came, in ns of the core's clock; 0: that is not known.
+    /// When the oldest bytes that were not read came, in ns of the core's clock; 0: that is not
+    /// known.
     came: Nanos,
 }
 
@@ -51,7 +53,8 @@ impl Inbound {
         }
     }
 
-    /// A read has emptied the socket until the next notice. Behind the last bytes the end of the stream is still to be read.
+    /// A read has emptied the socket until the next notice. Behind the last bytes the end of the
+    /// stream is still to be read.
     pub fn emptied(&mut self) {
         if self.state == State::Bytes {
             self.blocked();
@@ -78,7 +81,8 @@ impl Inbound {
         self.state != State::Quiet
     }
 
-    /// True when the peer has closed or broken its side; what it had sent before may still be there.
+    /// True when the peer has closed or broken its side; what it had sent before may still be
+    /// there.
     pub fn is_last(&self) -> bool {
         matches!(self.state, State::Last | State::Ended)
     }

@@ -26,7 +26,8 @@ pub use ready::{Finished, Ready};
 pub use socket::{Progress, Socket};
 pub use tally::Tally;
 
-/// What a connection holds without being charged for it: that is planned for with the number of connections.
+/// What a connection holds without being charged for it: that is planned for with the number of
+/// connections.
 pub const FREE_BYTES: u64 = 8 << 10;
 
 /// A watched key with what finds it, roughly.
@@ -34,7 +35,8 @@ const WATCH_BYTES: usize = 200;
 
 /// Why a connection takes no turn although it may have requests.
 pub enum Parked {
-    /// A key it wants is latched, its tenant's commit log is full, or what it is to see is not committed yet.
+    /// A key it wants is latched, its tenant's commit log is full, or what it is to see is not
+    /// committed yet.
     Retry,
     /// Its work is queued for a handler or on one.
     Handler(Away),
@@ -64,8 +66,8 @@ pub struct Away {
 /// Writes that were answered and are not committed yet.
 #[derive(Default)]
 pub struct Uncommitted {
-    /// Writes whose replies are held back. All are of the tenant that the connection speaks for: while there are some, it
-    /// speaks for no other.
+    /// Writes whose replies are held back. All are of the tenant that the connection speaks for:
+    /// while there are some, it speaks for no other.
     pub written: SmallVec<[Written; 4]>,
     /// The commit that it waits for before a reply may leave.
     pub awaits: Option<Seq>,
@@ -103,7 +105,8 @@ impl Memory {
     }
 }
 
-/// The lines that a connection stands in. It may be in both: what it waited for can come while a request waits.
+/// The lines that a connection stands in. It may be in both: what it waited for can come while a
+/// request waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InLine {
     /// It waits for its turn in the request stage.
@@ -320,7 +323,8 @@ impl Connection {
         }
     }
 
-    /// What its requests under way have waited for since its last turn, before it stood in line for the next.
+    /// What its requests under way have waited for since its last turn, before it stood in line for
+    /// the next.
     pub fn waits_for(&self) -> Part {
         let sends = !self.output.is_empty() || self.socket.wants_write();
         match &self.parked {
@@ -347,7 +351,8 @@ impl Connection {
             && self.uncommitted.written.is_empty()
     }
 
-    /// True when a turn would move it forward: bytes to read or parse, or output that the socket can take.
+    /// True when a turn would move it forward: bytes to read or parse, or output that the socket
+    /// can take.
     pub fn wants_turn(&self) -> bool {
         if self.in_line.any() || !self.may_send() {
             return false;

@@ -104,9 +104,9 @@ impl Socket {
         }
     }
 
-    /// Whether there is nothing more to be read until the next arrival brings a notice, after a read of `count` bytes into
-    /// `room`: a short one has emptied a TCP stream (epoll(7)). Under TLS a read gives what was in a record or a few,
-    /// however much lies behind them.
+    /// Whether there is nothing more to be read until the next arrival brings a notice, after a
+    /// read of `count` bytes into `room`: a short one has emptied a TCP stream (epoll(7)). Under
+    /// TLS a read gives what was in a record or a few, however much lies behind them.
     pub fn is_emptied(&self, count: usize, room: usize) -> bool {
         match self {
             Self::Plain(_) => count < room,

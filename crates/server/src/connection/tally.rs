@@ -1,8 +1,8 @@
 //! What the requests under way have cost so far, and where their time went.
 //!
-//! Their time is one line from when they came to when their replies have left, and every stretch of it goes to one part.
-//! It is cut where the core has the time at hand: when a turn begins, after the last command in it, and when it ends. So
-//! telling the parts apart reads no clock.
+//! Their time is one line from when they came to when their replies have left, and every stretch of
+//! it goes to one part. It is cut where the core has the time at hand: when a turn begins, after
+//! the last command in it, and when it ends. So telling the parts apart reads no clock.
 
 use engine::Lookups;
 use policy::Nanos;
@@ -41,7 +41,8 @@ pub struct Tally {
     pub lookups: Lookups,
     /// Waits in the handler stage that have ended since `until`, ns.
     pub at_handlers_ns: Nanos,
-    /// So far the time of the requests under way has its parts; before them, the end of the last turn.
+    /// So far the time of the requests under way has its parts; before them, the end of the last
+    /// turn.
     until: Nanos,
     /// Those parts but for what they took in turns.
     parts: TimeParts,
@@ -63,7 +64,8 @@ impl Tally {
         self.until = now;
     }
 
-    /// A turn begins after a wait of `in_line_ns` in the line before `line`; until it stood there it waited for `what`.
+    /// A turn begins after a wait of `in_line_ns` in the line before `line`; until it stood there
+    /// it waited for `what`.
     pub fn waited(&mut self, what: Part, line: Part, in_line_ns: Nanos, begin: Nanos) {
         let mut left = begin.saturating_sub(self.until);
         let at_handlers_ns = std::mem::take(&mut self.at_handlers_ns);
@@ -79,7 +81,8 @@ impl Tally {
         self.until = self.until.max(begin);
     }
 
-    /// The turn has ended, in which replies were handed over from `sent_from` on. It used `cpu_ns` of the processor.
+    /// The turn has ended, in which replies were handed over from `sent_from` on. It used `cpu_ns`
+    /// of the processor.
     pub fn worked(&mut self, begin: Nanos, end: Nanos, sent_from: Option<Nanos>, cpu_ns: Nanos) {
         let sent_from = sent_from.unwrap_or(end).clamp(begin, end);
         let (ran_ns, sent_ns) = (sent_from - begin, end - sent_from);
@@ -102,8 +105,8 @@ impl Tally {
         std::mem::replace(self, next)
     }
 
-    /// The parts of each request's latency. A turn's work is that of all requests in it: each one's own is taken to be
-    /// the same.
+    /// The parts of each request's latency. A turn's work is that of all requests in it: each one's
+    /// own is taken to be the same.
     pub fn parts(&self) -> TimeParts {
         let requests: u64 = (self.answered.iter()).map(|all| u64::from(all.count)).sum();
         let own_ns = self.ran_ns / requests.max(1);

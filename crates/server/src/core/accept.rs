@@ -1,8 +1,8 @@
 //! Connections come in on one core and are handed out evenly.
 //!
-//! The door waits for its turn in the request stage like a connection of nobody's: a storm of connections has the share of
-//! newcomers, not the core. To accept one costs about 20 µs; a turn takes [`ACCEPT_MAX`], .3 ms at most, which is charged to
-//! newcomers.
+//! The door waits for its turn in the request stage like a connection of nobody's: a storm of
+//! connections has the share of newcomers, not the core. To accept one costs about 20 µs; a turn
+//! takes [`ACCEPT_MAX`], .3 ms at most, which is charged to newcomers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -37,7 +37,8 @@ pub(super) const DOOR: ConnectionKey = ConnectionKey {
 /// Connections taken in a turn.
 const ACCEPT_MAX: usize = 16;
 
-/// Pause when the system has no descriptor or memory for a connection. Those in line wait in the kernel meanwhile.
+/// Pause when the system has no descriptor or memory for a connection. Those in line wait in the
+/// kernel meanwhile.
 const STARVED_NS: Nanos = 100_000_000;
 
 /// What Redis says to the connection that is one too many.
@@ -149,7 +150,8 @@ impl Door {
         Look::Nobody
     }
 
-    /// Gives new connections to the cores in turn; after `AUTH` one may move once more, to where its tenant has fewest.
+    /// Gives new connections to the cores in turn; after `AUTH` one may move once more, to where
+    /// its tenant has fewest.
     fn next_core(&mut self, cores: usize) -> usize {
         self.next_core = (self.next_core + 1) % cores;
         self.next_core
@@ -293,7 +295,8 @@ impl Core {
         }
     }
 
-    /// Closes newcomers that have not logged in in time, where they must: who need not may be silent.
+    /// Closes newcomers that have not logged in in time, where they must: who need not may be
+    /// silent.
     pub(super) fn close_late(&self, now: Nanos) {
         let limit_ms = self.shared.tuning().login_timeout_ms;
         if limit_ms == 0 || self.door.is_none() || self.shared.tenants.open_default().is_some() {

@@ -1,7 +1,8 @@
 //! Keys of requests that are here already, looked at before their turn comes.
 //!
-//! A key that was not used just now costs four waits for memory, each for where the next one is: group, slot, object, value. A
-//! processor waits for those of several keys at once if nothing lies between them, so that a pipeline waits for a part of them.
+//! A key that was not used just now costs four waits for memory, each for where the next one is:
+//! group, slot, object, value. A processor waits for those of several keys at once if nothing lies
+//! between them, so that a pipeline waits for a part of them.
 
 use smallvec::SmallVec;
 
@@ -15,8 +16,9 @@ const AHEAD_MAX: usize = 16;
 const AHEAD_BYTES: usize = 8 << 10;
 
 impl Core {
-    /// Called for each request, with it at the beginning of `bytes`: looks at its key and the next requests' if that has not
-    /// been done. `looked_at` counts the requests here whose keys were looked at.
+    /// Called for each request, with it at the beginning of `bytes`: looks at its key and the next
+    /// requests' if that has not been done. `looked_at` counts the requests here whose keys were
+    /// looked at.
     pub(super) fn look_ahead(
         &mut self,
         connection: &Connection,
@@ -29,8 +31,8 @@ impl Core {
         *looked_at = looked_at.saturating_sub(1);
     }
 
-    /// Looks at the keys of the first requests in `bytes`, and returns how many requests that were. A request's first word is
-    /// taken for a key: where it is none, nothing comes of it.
+    /// Looks at the keys of the first requests in `bytes`, and returns how many requests that were.
+    /// A request's first word is taken for a key: where it is none, nothing comes of it.
     fn look_at_keys(&mut self, connection: &Connection, bytes: &[u8]) -> usize {
         let Some(keyspace) = connection.tenant.keyspace() else {
             return AHEAD_MAX;

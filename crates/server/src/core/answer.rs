@@ -90,8 +90,8 @@ pub(super) fn refuse(
     fail(connection, class, text, used)
 }
 
-/// Answers that a limit forbids it. Such a request is charged like another, since it was read and answered, but it
-/// is in no count of answered or failed requests and in no latency.
+/// Answers that a limit forbids it. Such a request is charged like another, since it was read and
+/// answered, but it is in no count of answered or failed requests and in no latency.
 pub(super) fn turn_away(connection: &mut Connection, text: &str, used: &mut Used) -> Flow {
     if let Some(transaction) = &mut connection.session.transaction {
         transaction.spoiled = true;

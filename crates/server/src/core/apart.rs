@@ -1,14 +1,16 @@
-//! Commands that take longer than a handler may, or whose replies are too large to be made as a whole.
+//! Commands that take longer than a handler may, or whose replies are too large to be made as a
+//! whole.
 //!
-//! Such a command runs on a thread of its own, in pieces. After a stretch of work, and after each piece of its reply, the
-//! thread gives its permit back and waits in the handler stage like any other work of the tenant; the permit that it gets
-//! there lets it go on. A piece of a reply must have been taken by the client first. So a reply of any size holds about a
-//! MiB, or one value, and a client that does not read holds a thread that sleeps.
+//! Such a command runs on a thread of its own, in pieces. After a stretch of work, and after each
+//! piece of its reply, the thread gives its permit back and waits in the handler stage like any
+//! other work of the tenant; the permit that it gets there lets it go on. A piece of a reply must
+//! have been taken by the client first. So a reply of any size holds about a MiB, or one value, and
+//! a client that does not read holds a thread that sleeps.
 //!
-//! What only reads, reads a snapshot. What writes runs under the latch of its keys, and waits for nobody's taking as
-//! long as it holds that. If its replies are too large to be kept until it is done (a transaction's may be), it runs
-//! twice: for its effect, with its replies dropped, and, once that is committed, over the snapshot from before it, for its
-//! replies.
+//! What only reads, reads a snapshot. What writes runs under the latch of its keys, and waits for
+//! nobody's taking as long as it holds that. If its replies are too large to be kept until it is
+//! done (a transaction's may be), it runs twice: for its effect, with its replies dropped, and,
+//! once that is committed, over the snapshot from before it, for its replies.
 //!
 //! ```text
 //!  thread ── piece ──▶ output ─▶ turns of a chunk ─▶ client
@@ -31,8 +33,8 @@ use crate::session::ReplyMode;
 use crate::tenants::{ConnectionKey, Pass};
 use crate::unit::Unit;
 
-/// Patience with a client that takes nothing while somebody waits for its pass, of its tenant's or of all: enough for a
-/// packet that was lost to be sent again.
+/// Patience with a client that takes nothing while somebody waits for its pass, of its tenant's or
+/// of all: enough for a packet that was lost to be sent again.
 const PATIENCE_WANTED_NS: Nanos = 1_000_000_000;
 
 impl Core {
@@ -71,7 +73,8 @@ impl Core {
         true
     }
 
-    /// What the command waits for, if it does, is the case: it goes on, behind what else its tenant has in line.
+    /// What the command waits for, if it does, is the case: it goes on, behind what else its tenant
+    /// has in line.
     pub(super) fn ask_on(&mut self, key: ConnectionKey, connection: &mut Connection) {
         let awaits = &mut connection.uncommitted.awaits;
         let (settled, taken) = (awaits.is_none(), connection.output.is_empty());
@@ -125,7 +128,8 @@ impl Core {
         }
     }
 
-    /// As many commands run apart as may, of the tenant or of all: the unit begins again once it has a pass.
+    /// As many commands run apart as may, of the tenant or of all: the unit begins again once it
+    /// has a pass.
     pub(super) fn crowded(
         &mut self,
         key: ConnectionKey,

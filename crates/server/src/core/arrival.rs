@@ -1,4 +1,5 @@
-//! When requests came: a core only sees them when it looks, and it only looks when it has a processor.
+//! When requests came: a core only sees them when it looks, and it only looks when it has a
+//! processor.
 
 use std::io;
 use std::time::Duration;
@@ -28,11 +29,13 @@ pub struct Look {
 }
 
 impl Look {
-    /// When the event at `place` of the `count` that it found had come. Clients count from then, so the server must.
+    /// When the event at `place` of the `count` that it found had come. Clients count from then, so
+    /// the server must.
     ///
-    /// A look that slept was woken by the first of them, and while its thread then waited for a processor the others came.
-    /// Another found what had come since the look before. The kernel lists events in the order in which they came; it does
-    /// not say when, so they are spread evenly.
+    /// A look that slept was woken by the first of them, and while its thread then waited for a
+    /// processor the others came. Another found what had come since the look before. The kernel
+    /// lists events in the order in which they came; it does not say when, so they are spread
+    /// evenly.
     pub fn came(&self, place: usize, count: usize) -> Nanos {
         let halves = 2 * place + usize::from(!self.woken);
         let span = self.until.saturating_sub(self.from);
@@ -40,7 +43,8 @@ impl Look {
     }
 }
 
-/// Whether a look that found `count` events, and could have been over soon after `since`, was kept from its processor.
+/// Whether a look that found `count` events, and could have been over soon after `since`, was kept
+/// from its processor.
 fn held(since: Nanos, now: Nanos, count: usize) -> bool {
     now > since + HELD_NS + count as Nanos * EVENT_NS
 }
@@ -85,7 +89,8 @@ impl Core {
         }
     }
 
-    /// Sleeps for a moment only while all of its handlers are at work: what comes back soon is answered together.
+    /// Sleeps for a moment only while all of its handlers are at work: what comes back soon is
+    /// answered together.
     fn doze(&self, timeout: Duration) -> Duration {
         if self.handlers.in_flight() < handler_threads(&self.shared) {
             return timeout;

@@ -1,8 +1,9 @@
 //! Connections that move from a busy core to an idle one ([`policy::balance`]).
 //!
-//! Each core adds up where all can see it how long it was awake. A core that was awake for a whole interval
-//! looks at the others' sums; if it is the busiest, it offers the connections that it served in the interval, and
-//! those that the policy picks move after their next turn. Nobody is asked and no lock is taken.
+//! Each core adds up where all can see it how long it was awake. A core that was awake for a whole
+//! interval looks at the others' sums; if it is the busiest, it offers the connections that it
+//! served in the interval, and those that the policy picks move after their next turn. Nobody is
+//! asked and no lock is taken.
 
 use std::sync::atomic::Ordering;
 
@@ -78,8 +79,8 @@ impl Balance {
         self.awake_since = now;
     }
 
-    /// What every core did in the interval and how long that was, once it is over. `None` also after a longer
-    /// sleep: what the others did meanwhile is no interval's work.
+    /// What every core did in the interval and how long that was, once it is over. `None` also
+    /// after a longer sleep: what the others did meanwhile is no interval's work.
     fn interval_over(&mut self, loads: &[Load], now: Nanos) -> Option<(Nanos, Vec<CoreLoad>)> {
         let passed = now.saturating_sub(self.began);
         if passed < INTERVAL_NS {

@@ -50,7 +50,8 @@ impl Core {
         flow
     }
 
-    /// Counts the command that `connection` was just answered, if it was, with the time that it took.
+    /// Counts the command that `connection` was just answered, if it was, with the time that it
+    /// took.
     pub(super) fn count_call(
         &self,
         connection: &mut Connection,
@@ -288,8 +289,8 @@ impl Core {
         }
     }
 
-    /// Answers a request that is no command: unknown, or with too few or too many words. A bad `EXEC` ends its
-    /// transaction, as in Redis.
+    /// Answers a request that is no command: unknown, or with too few or too many words. A bad
+    /// `EXEC` ends its transaction, as in Redis.
     fn unusable(
         &mut self,
         connection: &mut Connection,
@@ -328,12 +329,13 @@ impl Core {
     }
 }
 
-/// Why a command on the connection cannot be run with so many or so long words: a core would have to look at each, or a
-/// handler to compare each with every parameter, without a pause.
+/// Why a command on the connection cannot be run with so many or so long words: a core would have
+/// to look at each, or a handler to compare each with every parameter, without a pause.
 fn too_long(spec: &Spec, args: &Args<'_>) -> Option<String> {
     use crate::commands::SessionCommand::{Auth, Config, Echo, Ping, Watch};
     let looks = match spec.handler {
-        // Of these it needs none: it repeats them, looks at their length, or leaves them to a handler.
+        // Of these it needs none: it repeats them, looks at their length, or leaves them to a
+        // handler.
         Handler::Session(command) => !matches!(command, Auth | Echo | Ping | Watch),
         Handler::Report(command) => matches!(command, Config(_)),
         _ => false,

@@ -40,7 +40,8 @@ impl Core {
         let Some(keyspace) = tenant.keyspace() else {
             return;
         };
-        // The committer is a thread of its own; what it used of the processors was used for this tenant.
+        // The committer is a thread of its own; what it used of the processors was used for this
+        // tenant.
         let committer_ns = keyspace.take_commit_cpu_ns();
         let cost = Used::default().cost(committer_ns);
         self.lines.requests.charge(now, tenant.id, cost);
@@ -89,7 +90,8 @@ fn confirm(connection: &mut Connection, keyspace: &Keyspace, core: usize) {
     let text = |seq| Some(keyspace.commit_error(seq)?.reply(operator));
     let failed: Vec<_> = written
         .iter()
-        // Of a write without a reply (`CLIENT REPLY OFF`) nothing can be said: what comes is the next command's.
+        // Of a write without a reply (`CLIENT REPLY OFF`) nothing can be said: what comes is the
+        // next command's.
         .filter(|write| write.start < write.end)
         .filter_map(|write| Some((*write, text(write.seq)?)))
         .collect();

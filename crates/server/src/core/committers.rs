@@ -37,10 +37,11 @@ impl Committers {
         }
     }
 
-    /// Starts the commits of what was written. A core that has always more to do never sleeps, and a committer that
-    /// shares its processor would not run before the kernel's next tick, up to 4 ms later. So the core steps back:
-    /// at once for who writes now and then, every [`STEP_BACK_NS`] for who writes all the time, and for nobody whose batch
-    /// takes longer than others would like to wait.
+    /// Starts the commits of what was written. A core that has always more to do never sleeps, and
+    /// a committer that shares its processor would not run before the kernel's next tick, up to 4
+    /// ms later. So the core steps back: at once for who writes now and then, every
+    /// [`STEP_BACK_NS`] for who writes all the time, and for nobody whose batch takes longer than
+    /// others would like to wait.
     pub fn start(&mut self, now: Nanos) {
         if now >= self.steps_back_at {
             self.steps_back_at = now + STEP_BACK_NS;

@@ -7,13 +7,14 @@ use super::Core;
 use crate::connection::{Connection, Parked, Ready};
 use crate::tenants::ConnectionKey;
 
-/// Room that is made at once for a word that was announced, before any of it is there: a header alone must not make the
-/// server take more.
+/// Room that is made at once for a word that was announced, before any of it is there: a header
+/// alone must not make the server take more.
 const AHEAD_BYTES: usize = 1 << 20;
 
-/// The room that a request of `len` bytes is given when it needs more: twice what it has, so that each byte is copied once
-/// or twice in all; and as much as the word under way needs, once enough of it has come that it is meant. (What is given
-/// and not written to costs addresses and no memory.)
+/// The room that a request of `len` bytes is given when it needs more: twice what it has, so that
+/// each byte is copied once or twice in all; and as much as the word under way needs, once enough
+/// of it has come that it is meant. (What is given and not written to costs addresses and no
+/// memory.)
 fn room_for(len: usize, missing: usize, at_least: usize) -> usize {
     let ahead = if len < AHEAD_BYTES {
         AHEAD_BYTES
@@ -24,8 +25,8 @@ fn room_for(len: usize, missing: usize, at_least: usize) -> usize {
 }
 
 impl Core {
-    /// Whether `input` has room for `more` bytes. If it takes long to make some, a handler does, and the connection waits
-    /// for it.
+    /// Whether `input` has room for `more` bytes. If it takes long to make some, a handler does,
+    /// and the connection waits for it.
     pub(super) fn has_room(
         &mut self,
         key: ConnectionKey,

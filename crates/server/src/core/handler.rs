@@ -46,8 +46,8 @@ impl Core {
             _ => connection.tenant.keyspace().cloned(),
         };
         if let (Scope::Snapshot, Some(keyspace)) = (scope, &keyspace) {
-            // It shows what was there when it was asked for. Should that not be committed yet, it waits here and not
-            // with a permit in hand.
+            // It shows what was there when it was asked for. Should that not be committed yet, it
+            // waits here and not with a permit in hand.
             let shows = *unit.shows.get_or_insert_with(|| keyspace.last_seq());
             if !keyspace.await_commit(self.id, shows) {
                 keyspace.kick();
@@ -85,7 +85,8 @@ impl Core {
         Flow::Stop
     }
 
-    /// Queues a job for a handler, in the line of a tenant. `false`: the tenant is gone, and so is the job.
+    /// Queues a job for a handler, in the line of a tenant. `false`: the tenant is gone, and so is
+    /// the job.
     pub(super) fn submit(&mut self, tenant: &Tenant, job: Job) -> bool {
         let now = self.shared.options.clock.now();
         self.enroll(tenant, now);
@@ -163,7 +164,8 @@ impl Core {
         if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
             latch = (work.unit).with_keys(|keys| keyspace.latch(keys, self.look_again(work.key)));
             if latch.is_none() {
-                // Somebody else has the key on a handler; when it comes back this may need no disk at all.
+                // Somebody else has the key on a handler; when it comes back this may need no disk
+                // at all.
                 self.handlers.settle(now, permit, Cost([0]));
                 if let Some(mut connection) = self.places.lift(work.key) {
                     self.wait_with(work.key, &mut connection, work.unit);
@@ -219,7 +221,8 @@ impl Core {
         let spec = connection.last.spec;
         self.count_call(connection, spec, finished.service_ns);
         connection.take_note(finished.told);
-        // After what it has left behind: with `CLIENT REPLY SKIP` before it, that state still says to skip this one.
+        // After what it has left behind: with `CLIENT REPLY SKIP` before it, that state still says
+        // to skip this one.
         let suppressed = connection.session.state.reply_mode.suppresses();
         let start = connection.output.len();
         if !suppressed {

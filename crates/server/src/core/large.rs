@@ -1,8 +1,9 @@
 //! Requests that take long to free.
 //!
-//! The last reference to a large request may end anywhere: with a reply that the core has sent, with an error, with a
-//! connection. Memory of many MiB may go back to the system as it is freed, which took a core 9 ms for 128 MiB. So it is
-//! always freed by a handler, and charged to whoever had sent it.
+//! The last reference to a large request may end anywhere: with a reply that the core has sent,
+//! with an error, with a connection. Memory of many MiB may go back to the system as it is freed,
+//! which took a core 9 ms for 128 MiB. So it is always freed by a handler, and charged to whoever
+//! had sent it.
 
 use bytes::{Bytes, BytesMut};
 use policy::PrincipalId;
@@ -35,7 +36,8 @@ impl Drop for Large {
 }
 
 impl Core {
-    /// `memory` as bytes that are shared. However they are dropped, no core frees them if that takes long.
+    /// `memory` as bytes that are shared. However they are dropped, no core frees them if that
+    /// takes long.
     pub(super) fn share(&self, memory: BytesMut, tenant: &Tenant) -> Bytes {
         if memory.capacity() <= COPIED_MAX {
             return memory.freeze();
@@ -51,8 +53,9 @@ impl Core {
         }
     }
 
-    /// It goes round the handler stage: the tenant's budget has it back already, so it must not wait behind whatever else
-    /// the tenant has in line. It takes a tenth of the time in which the request was received.
+    /// It goes round the handler stage: the tenant's budget has it back already, so it must not
+    /// wait behind whatever else the tenant has in line. It takes a tenth of the time in which the
+    /// request was received.
     fn elsewhere(&self, principal: PrincipalId) -> Elsewhere {
         let (shared, mailbox) = (std::sync::Arc::clone(&self.shared), self.mailbox().clone());
         Box::new(move |memory| {

@@ -6,17 +6,17 @@ use stage::{Allocation, Discipline, DispatchOptions, Next, Permit, Stage};
 use super::RESOURCES;
 use crate::tenants::ConnectionKey;
 
-/// What came back and new requests take turns in stretches of so long: replies that leave one after the other find their
-/// client awake, and waking it costs more than a reply.
+/// What came back and new requests take turns in stretches of so long: replies that leave one after
+/// the other find their client awake, and waking it costs more than a reply.
 const STRETCH_NS: Nanos = 50_000;
 
 /// Both lines, and which of them has its turns now.
 pub struct Lines {
     /// The request stage: connections that have something to say.
     pub requests: Stage<ConnectionKey, RESOURCES>,
-    /// Before the same resource, beside the request stage: connections that have got what they waited for. Their requests
-    /// were let in before, so they need no tokens and come in turns with those; the request stage is told what they
-    /// cost.
+    /// Before the same resource, beside the request stage: connections that have got what they
+    /// waited for. Their requests were let in before, so they need no tokens and come in turns with
+    /// those; the request stage is told what they cost.
     pub returns: Stage<ConnectionKey, RESOURCES>,
     turn: Line,
     stretch_ends: Nanos,
@@ -45,7 +45,8 @@ impl Lines {
         self.turn
     }
 
-    /// Who has the next turn. If the line whose stretch it is has nobody, the other has its stretch.
+    /// Who has the next turn. If the line whose stretch it is has nobody, the other has its
+    /// stretch.
     pub fn next(&mut self, now: Nanos) -> Next<ConnectionKey, RESOURCES> {
         if now >= self.stretch_ends {
             self.change(now);
@@ -96,7 +97,8 @@ impl Lines {
         }
     }
 
-    /// Gives a principal its allocation; of what came back it has its share, whatever its requests are held to.
+    /// Gives a principal its allocation; of what came back it has its share, whatever its requests
+    /// are held to.
     pub fn configure(
         &mut self,
         now: Nanos,

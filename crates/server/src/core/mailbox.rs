@@ -10,7 +10,8 @@ use mio::{Poll, Token, Waker};
 use super::message::Message;
 use crate::shared::{Cores, News};
 
-/// Mail that can wait lies until there is so much of it: each time a core is woken costs two switches between threads.
+/// Mail that can wait lies until there is so much of it: each time a core is woken costs two
+/// switches between threads.
 const TOGETHER: usize = 4;
 
 /// The poll token under which a core is nudged; connections never get it.
@@ -53,10 +54,12 @@ impl Mailbox {
         self.nudge();
     }
 
-    /// Leaves a message that can wait for a moment: a core that dozes is nudged once for some of them.
+    /// Leaves a message that can wait for a moment: a core that dozes is nudged once for some of
+    /// them.
     pub fn send_soon(&self, message: Message) {
         self.inner.queue.push(message);
-        // Written back as it is: whoever sees that the core dozes was here before it woke, and it finds the message.
+        // Written back as it is: whoever sees that the core dozes was here before it woke, and it
+        // finds the message.
         let dozes = self.inner.dozes.fetch_and(true, Ordering::AcqRel);
         if !dozes || self.inner.queue.len() >= TOGETHER {
             self.nudge();

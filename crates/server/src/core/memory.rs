@@ -1,7 +1,8 @@
-//! What connections hold of their tenants' memory, and what becomes of those that hold it when there is none left.
+//! What connections hold of their tenants' memory, and what becomes of those that hold it when
+//! there is none left.
 //!
-//! A connection whose request does not fit any more waits. Whoever holds some meanwhile and moves nothing is closed, and if
-//! that does not help either, the one that waits is refused.
+//! A connection whose request does not fit any more waits. Whoever holds some meanwhile and moves
+//! nothing is closed, and if that does not help either, the one that waits is refused.
 
 use engine::Allowance;
 use policy::Nanos;
@@ -11,16 +12,16 @@ use super::Core;
 use crate::connection::{Connection, Parked, Ready};
 use crate::tenants::ConnectionKey;
 
-/// A connection that holds memory which its tenant is short of, and has moved nothing for so long, is closed: enough for a
-/// packet that was lost to be sent again.
+/// A connection that holds memory which its tenant is short of, and has moved nothing for so long,
+/// is closed: enough for a packet that was lost to be sent again.
 const STALLED_NS: Nanos = 1_000_000_000;
 
 /// A connection waits for memory for so long: those that stall are closed before.
 const PATIENCE_NS: Nanos = 3_000_000_000;
 
 impl Core {
-    /// Tells its tenant's budget what a connection holds now. If that is too much, it waits, unless it waits already, or
-    /// holds what its client only has to take.
+    /// Tells its tenant's budget what a connection holds now. If that is too much, it waits, unless
+    /// it waits already, or holds what its client only has to take.
     pub(super) fn account(&mut self, key: ConnectionKey, connection: &mut Connection) {
         let held = connection.held_bytes();
         if held <= connection.memory.charged {
@@ -53,8 +54,8 @@ impl Core {
         connection.tenant.budget.give(bytes);
     }
 
-    /// Where tenants are short of memory: closes connections that hold some and move nothing, and refuses those that have
-    /// waited for long.
+    /// Where tenants are short of memory: closes connections that hold some and move nothing, and
+    /// refuses those that have waited for long.
     pub(super) fn relieve(&mut self) {
         let now = self.now;
         for key in self.places.keys() {

@@ -8,9 +8,9 @@
 //!   └───────────────── mailbox ◀───────────────────── handlers     committer ◀────────────┘
 //! ```
 //!
-//! Nothing here waits for anything but the poll, and for a lock that others hold for a look or a change (ARCHITECTURE.md,
-//! Locks). Cores tell each other what their tenants have used when a round of about a millisecond is over, and the stage
-//! charges it to the same tenants here.
+//! Nothing here waits for anything but the poll, and for a lock that others hold for a look or a
+//! change (ARCHITECTURE.md, Locks). Cores tell each other what their tenants have used when a round
+//! of about a millisecond is over, and the stage charges it to the same tenants here.
 
 mod accept;
 mod agenda;
@@ -72,7 +72,8 @@ use stages::{handler_stage, request_stage};
 use waiting::Waiting;
 use wire::Wire;
 
-/// Messages that are read before others get their turns. Most take a tenth of a microsecond, some a few.
+/// Messages that are read before others get their turns. Most take a tenth of a microsecond, some a
+/// few.
 const MAIL_MAX: usize = 256;
 
 /// Resources of the request stage: requests, bytes in, bytes out, CPU ns.

@@ -1,4 +1,5 @@
-//! Connections whose tenants have paused (`CLIENT PAUSE`): each keeps its request, which is begun anew at the end.
+//! Connections whose tenants have paused (`CLIENT PAUSE`): each keeps its request, which is begun
+//! anew at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -83,7 +84,8 @@ impl Paused {
 }
 
 impl Core {
-    /// Parks a connection whose tenant has paused such commands, with its request. `None`: the command runs.
+    /// Parks a connection whose tenant has paused such commands, with its request. `None`: the
+    /// command runs.
     pub(super) fn pause(
         &mut self,
         key: ConnectionKey,
@@ -94,7 +96,8 @@ impl Core {
             .tenant
             .pause
             .holds(self.now, may_write(connection, spec))?;
-        // Whoever has paused for too long can say so; and at the end of the server nobody is held up.
+        // Whoever has paused for too long can say so; and at the end of the server nobody is held
+        // up.
         let ends_it = matches!(
             spec.handler,
             Handler::Session(SessionCommand::Client(ClientCommand::Unpause))

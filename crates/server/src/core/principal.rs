@@ -82,8 +82,8 @@ impl Principals {
         Some(&mut counted.recorder)
     }
 
-    /// Counts the requests whose replies have left, with what their turn, which ended at `end`, used; a connection with
-    /// replies still held back is counted later.
+    /// Counts the requests whose replies have left, with what their turn, which ended at `end`,
+    /// used; a connection with replies still held back is counted later.
     pub fn count(&mut self, connection: &mut Connection, used: &Cost<RESOURCES>, end: Nanos) {
         let tally = &mut connection.tally;
         let Cost([_, bytes_in, bytes_out, cpu_ns]) = *used;

@@ -1,8 +1,9 @@
 //! What a stretch of work used of the processor, when others ran in its middle.
 //!
-//! A turn is charged the time it took: the processor time of a thread costs a µs to read, as much as a small request. But
-//! whatever else the machine ran for 3 ms in the middle of a turn would be charged to its tenant, and a tenant that
-//! is due a six-hundredth of a core would wait two seconds for that. So work that took suspiciously long is looked at.
+//! A turn is charged the time it took: the processor time of a thread costs a µs to read, as much
+//! as a small request. But whatever else the machine ran for 3 ms in the middle of a turn would be
+//! charged to its tenant, and a tenant that is due a six-hundredth of a core would wait two seconds
+//! for that. So work that took suspiciously long is looked at.
 
 use policy::Nanos;
 
@@ -11,8 +12,8 @@ use crate::options::ThreadTime;
 /// Work that took longer is looked at: several turns' time, and a hundred readings'.
 const SUSPECT_NS: Nanos = 200_000;
 
-/// How old the reading that it is compared with may be. What is lost outside of turns meanwhile would be put
-/// down to the one that is looked at.
+/// How old the reading that it is compared with may be. What is lost outside of turns meanwhile
+/// would be put down to the one that is looked at.
 const FRESH_NS: Nanos = 2_000_000;
 
 /// The time of one core's thread, by two clocks.
@@ -20,7 +21,8 @@ pub struct Processor {
     used: ThreadTime,
     /// Time spent asleep since the start.
     asleep_ns: Nanos,
-    /// At the last reading of the thread's time: time awake by the clock on the wall, and the reading.
+    /// At the last reading of the thread's time: time awake by the clock on the wall, and the
+    /// reading.
     awake_ns: Nanos,
     used_ns: Nanos,
 }
@@ -48,7 +50,8 @@ impl Processor {
         }
     }
 
-    /// What work from `begin` to `end` used: its length, less the time for which others had the processor.
+    /// What work from `begin` to `end` used: its length, less the time for which others had the
+    /// processor.
     pub fn used_ns(&mut self, begin: Nanos, end: Nanos) -> Nanos {
         let length = end - begin;
         if length < SUSPECT_NS {

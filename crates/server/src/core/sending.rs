@@ -10,14 +10,16 @@ use crate::tenants::ConnectionKey;
 /// Parts of an output handed to one `writev`.
 const SLICES: usize = 16;
 
-/// Rooms that are kept for the next connections to write their replies in: as many as are answered in a stretch.
+/// Rooms that are kept for the next connections to write their replies in: as many as are answered
+/// in a stretch.
 const ROOMS_MAX: usize = 64;
 /// A larger room goes back to the allocator: nobody is charged for those that are kept.
 const ROOM_BYTES_MAX: usize = 64 << 10;
 
 impl Core {
-    /// Whether its replies wait for those of the same tenant's connections behind it: a client is woken by the first of those that leave
-    /// one after the other, and to wake it costs more than several requests.
+    /// Whether its replies wait for those of the same tenant's connections behind it: a client is
+    /// woken by the first of those that leave one after the other, and to wake it costs more than
+    /// several requests.
     pub(super) fn leaves_with_others(&self, connection: &Connection) -> bool {
         !connection.output.is_empty()
             && connection.may_send()
@@ -37,7 +39,8 @@ impl Core {
         self.send_on(key, connection, used)
     }
 
-    /// Sends what may leave, and has a command that runs apart go on if that was what it waited for.
+    /// Sends what may leave, and has a command that runs apart go on if that was what it waited
+    /// for.
     pub(super) fn send_on(
         &mut self,
         key: ConnectionKey,
@@ -51,8 +54,8 @@ impl Core {
         After::Keep
     }
 
-    /// Sends at most a chunk of what waits, and what the socket has taken and not passed on: under TLS that may be all
-    /// there is.
+    /// Sends at most a chunk of what waits, and what the socket has taken and not passed on: under
+    /// TLS that may be all there is.
     pub(super) fn send(&mut self, connection: &mut Connection, used: &mut Used) -> After {
         if self.write_output(connection, used) == After::Close {
             return After::Close;

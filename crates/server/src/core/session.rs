@@ -1,4 +1,5 @@
-//! Commands on the connection: those that need the core are here, the others are handed to [`crate::session`].
+//! Commands on the connection: those that need the core are here, the others are handed to
+//! [`crate::session`].
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -35,8 +36,9 @@ impl Core {
                 self.forget_watches(connection);
                 succeeded(connection, spec, used)
             }
-            // What was written for one tenant is settled before the connection speaks for another; and it stands in no line of
-            // the one that it leaves, which is dropped if that one is removed.
+            // What was written for one tenant is settled before the connection speaks for another;
+            // and it stands in no line of the one that it leaves, which is dropped if that one is
+            // removed.
             Is::Auth | Is::Hello | Is::Reset
                 if !connection.uncommitted.written.is_empty() || connection.in_line.returns =>
             {

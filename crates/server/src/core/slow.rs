@@ -9,7 +9,8 @@ use crate::shared::Shared;
 use crate::tenants::{Client, Tenant};
 
 impl Core {
-    /// A command has ended, in memory; it began when the one before it had ended, or its turn had begun.
+    /// A command has ended, in memory; it began when the one before it had ended, or its turn had
+    /// begun.
     pub(super) fn timed(&mut self, tenant: &Tenant, client: &Client, spec: &Spec, args: Args<'_>) {
         let end = self.shared.options.clock.now();
         let took = end - self.now;
@@ -34,7 +35,8 @@ pub(super) fn slow_over_ns(over_us: i64) -> Nanos {
     u64::try_from(over_us).map_or(Nanos::MAX, |us| us.saturating_mul(1_000))
 }
 
-/// Puts a command into its tenant's slow log; commands whose words may hold a password never go there.
+/// Puts a command into its tenant's slow log; commands whose words may hold a password never go
+/// there.
 pub(super) fn note_slow(
     shared: &Shared,
     tenant: &Tenant,

@@ -6,16 +6,18 @@ use stage::{DispatchOptions, Meter};
 use super::RESOURCES;
 use crate::shared::Shared;
 
-/// A queue holds each connection at most once, so that no queue can be longer than the descriptors allow.
+/// A queue holds each connection at most once, so that no queue can be longer than the descriptors
+/// allow.
 const QUEUE_MAX: usize = 1 << 20;
 
-/// A tenant keeps what it has not used for this long. Its clients are silent while they wait for a commit
-/// (some ms where committer and core share a processor), and must not lose their share for that: Pisces
-/// 4.3.5 waits for I/O-bound connections before it ends a round, for the same reason.
+/// A tenant keeps what it has not used for this long. Its clients are silent while they wait for a
+/// commit (some ms where committer and core share a processor), and must not lose their share for
+/// that: Pisces 4.3.5 waits for I/O-bound connections before it ends a round, for the same reason.
 const ROUND_NS: Nanos = 10_000_000;
 
-/// Requests of a pipeline that are answered together, some tens of us of them: in halves they cost two replies, and their client is
-/// woken twice. It holds whatever capacity is configured for requests.
+/// Requests of a pipeline that are answered together, some tens of us of them: in halves they cost
+/// two replies, and their client is woken twice. It holds whatever capacity is configured for
+/// requests.
 const TOGETHER: u64 = 32;
 
 /// The request stage of one core.
@@ -58,7 +60,8 @@ pub fn handler_threads(shared: &Shared) -> u32 {
     (shared.options.engine.handlers / shared.options.cores).max(1) as u32
 }
 
-/// What a request can be charged at most: one request for each of its words, and what else happens in its turn.
+/// What a request can be charged at most: one request for each of its words, and what else happens
+/// in its turn.
 fn charge_max_ns(args_max: u32, requests_per_s: u64) -> Nanos {
     const TURN_NS: Nanos = 100_000_000;
     let words_ns = u128::from(args_max) * 1_000_000_000 / u128::from(requests_per_s.max(1));

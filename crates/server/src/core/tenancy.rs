@@ -20,8 +20,9 @@ use crate::tenants::{ConnectionKey, Tenant};
 /// Unread consumption a core may be left with: beyond, it is told more at once later.
 const CONSUMPTION_MAIL_MAX: usize = 64;
 
-/// Keys deleted in one go by the expiry of one tenant: a millisecond of a handler, if they are in memory. If there are
-/// more, they are deleted in further goes, behind what waits for handlers by then.
+/// Keys deleted in one go by the expiry of one tenant: a millisecond of a handler, if they are in
+/// memory. If there are more, they are deleted in further goes, behind what waits for handlers by
+/// then.
 const EXPIRE_AT_ONCE: usize = 256;
 
 impl Core {
@@ -72,8 +73,8 @@ impl Core {
         }
     }
 
-    /// Begins to open the keyspace of a connection's tenant and parks the connection. If it could not
-    /// be opened before, the connection has its error.
+    /// Begins to open the keyspace of a connection's tenant and parks the connection. If it could
+    /// not be opened before, the connection has its error.
     pub(super) fn open(
         &mut self,
         key: ConnectionKey,
@@ -147,7 +148,8 @@ impl Core {
         }
     }
 
-    /// Has a handler delete keys whose time has come: as many as it can in a go, and then more, in the line of the tenant.
+    /// Has a handler delete keys whose time has come: as many as it can in a go, and then more, in
+    /// the line of the tenant.
     pub(super) fn expire(&mut self, tenant: Arc<Tenant>) {
         let (owner, mailbox) = (Arc::clone(&tenant), self.mailbox().clone());
         let job: Job = Box::new(move |shared| {

@@ -1,8 +1,9 @@
 //! One turn of one connection: what it was admitted to do before the next in line is.
 //!
-//! Nothing is read before the turn (Pisces 4.3.5): until then the bytes lie in the kernel, and a tenant
-//! that is not served pushes back on its own clients. A turn moves at most a chunk in each direction; a
-//! longer request or reply goes on in further turns, each from the back of the tenant's queue.
+//! Nothing is read before the turn (Pisces 4.3.5): until then the bytes lie in the kernel, and a
+//! tenant that is not served pushes back on its own clients. A turn moves at most a chunk in each
+//! direction; a longer request or reply goes on in further turns, each from the back of the
+//! tenant's queue.
 
 use std::mem;
 
@@ -16,18 +17,19 @@ use crate::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
 use crate::tenants::{ConnectionKey, Ending};
 use crate::unit::TURN_WORDS_MAX;
 
-/// So much of a request may be copied by the core when it needs more room: some 100 us. Of a longer one a handler makes
-/// the copy.
+/// So much of a request may be copied by the core when it needs more room: some 100 us. Of a longer
+/// one a handler makes the copy.
 pub(super) const COPIED_MAX: usize = 1 << 20;
 
 /// Words that are looked at in one turn, before those of its last request.
 const WORDS_MAX: u64 = 10 * TURN_WORDS_MAX as u64;
 
-/// Requests of a newcomer in one turn: newcomers have one queue, so that each must be short to all others. To log in takes
-/// one or two.
+/// Requests of a newcomer in one turn: newcomers have one queue, so that each must be short to all
+/// others. To log in takes one or two.
 const NEWCOMER_REQUESTS: u64 = 8;
-/// A request of more bytes owns the buffer that it came in, and what came behind it is copied to another. A shorter one is
-/// copied if it is to be kept: it would keep the whole buffer, which nobody is charged for.
+/// A request of more bytes owns the buffer that it came in, and what came behind it is copied to
+/// another. A shorter one is copied if it is to be kept: it would keep the whole buffer, which
+/// nobody is charged for.
 const OWNS_BUFFER_BYTES: usize = 64 << 10;
 
 /// What a turn may move: the stage's budget, but never more than a chunk.
@@ -38,8 +40,8 @@ struct Budget {
 }
 
 impl Budget {
-    /// A turn ends when it has used what it may, or has taken as many steps as one command may take here, or looked at the words of
-    /// ten of the longest.
+    /// A turn ends when it has used what it may, or has taken as many steps as one command may take
+    /// here, or looked at the words of ten of the longest.
     fn is_used_up(&self, used: &Used) -> bool {
         used.requests >= self.requests
             || used.steps >= engine::TURN_STEPS
@@ -57,8 +59,8 @@ pub enum After {
 }
 
 impl Core {
-    /// Gives `connection` its turn; what it used goes into `used`. Without a budget it sees to what has become ready, and
-    /// takes on nothing new.
+    /// Gives `connection` its turn; what it used goes into `used`. Without a budget it sees to what
+    /// has become ready, and takes on nothing new.
     pub(super) fn turn(
         &mut self,
         key: ConnectionKey,
@@ -331,9 +333,10 @@ impl Core {
         more
     }
 
-    /// A request cannot be read. `true`: the connection is refused, and nothing more of its input is read. `false`: the request
-    /// is only larger than a newcomer's may be. Then the connection speaks for the open default tenant from now on, which
-    /// answers for what it holds, and the request is read again from its start.
+    /// A request cannot be read. `true`: the connection is refused, and nothing more of its input
+    /// is read. `false`: the request is only larger than a newcomer's may be. Then the connection
+    /// speaks for the open default tenant from now on, which answers for what it holds, and the
+    /// request is read again from its start.
     fn is_refused(
         &mut self,
         connection: &mut Connection,
@@ -353,7 +356,8 @@ impl Core {
         joined.is_err()
     }
 
-    /// Cuts a request off the front of `input`, with the buffer. What is behind it is a chunk at most.
+    /// Cuts a request off the front of `input`, with the buffer. What is behind it is a chunk at
+    /// most.
     fn cut(&self, connection: &Connection, input: &mut BytesMut, len: usize) -> Bytes {
         let rest = BytesMut::from(&input[len..]);
         let mut request = mem::replace(input, rest);

@@ -23,8 +23,8 @@ impl Waiting {
         queue.insert((seq, key.packed()));
     }
 
-    /// A connection of `tenant` whose commit is done. Whoever waits for an earlier one is let go first, and nobody who
-    /// waits for a later one is in the way.
+    /// A connection of `tenant` whose commit is done. Whoever waits for an earlier one is let go
+    /// first, and nobody who waits for a later one is in the way.
     pub fn next(&mut self, tenant: PrincipalId, committed: Seq) -> Option<ConnectionKey> {
         let queue = self.by_tenant.get_mut(&tenant)?;
         let first = queue
@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn who_waits_for_a_later_commit_stands_in_nobody_s_way() {
         let (mut waiting, [one, other]) = (Waiting::default(), [0, 1].map(PrincipalId));
-        // A wait for a commit far ahead comes first, as a read of what another core has just written may.
+        // A wait for a commit far ahead comes first, as a read of what another core has just
+        // written may.
         waiting.enter(one, 1_000, key(1));
         for index in 2..5 {
             waiting.enter(one, u64::from(index), key(index));

@@ -7,7 +7,8 @@ use crate::resp::Parser;
 pub struct Wire {
     /// What is read goes here first.
     pub scratch: Box<[u8]>,
-    /// Where the next connections write their replies, which leave soon: the same few allocations serve all.
+    /// Where the next connections write their replies, which leave soon: the same few allocations
+    /// serve all.
     pub rooms: Vec<Vec<u8>>,
     /// Reads the requests of a pipeline before their turn comes.
     pub ahead: Parser,

@@ -1,4 +1,5 @@
-//! What the databases lie on: a disk with a stage before it, one without, or one whose stage comes when it has been measured.
+//! What the databases lie on: a disk with a stage before it, one without, or one whose stage comes
+//! when it has been measured.
 
 use super::Device;
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, Fault};
@@ -18,14 +19,15 @@ pub enum Unmeasured {
     Never(String),
 }
 
-/// Measures the disk and makes the stage for it, on the calling thread, for seconds; ends soon after the flag is set.
+/// Measures the disk and makes the stage for it, on the calling thread, for seconds; ends soon
+/// after the flag is set.
 pub type Measure = Box<dyn FnMut(&Arc<AtomicBool>) -> Result<Arc<Device>, Unmeasured> + Send>;
 
 /// I/O that began before there was a stage, and so ends without one.
 const UNSEEN: u64 = u64::MAX;
 
-/// What the databases lie on. Where a stage is to come, it is their hook from the start: databases that are open go on, and
-/// their next I/O is the stage's.
+/// What the databases lie on. Where a stage is to come, it is their hook from the start: databases
+/// that are open go on, and their next I/O is the stage's.
 pub struct Disk {
     stage: OnceLock<Arc<Device>>,
     /// Why I/O is not scheduled, as long as there is no stage.
@@ -73,7 +75,8 @@ impl Disk {
         self.stage.get()
     }
 
-    /// A tenant's number, the same for the same name: its database may stay open while it is removed and added again.
+    /// A tenant's number, the same for the same name: its database may stay open while it is
+    /// removed and added again.
     #[must_use]
     pub fn number(&self, tenant: &str) -> u32 {
         let mut numbers = self.numbers.lock();

@@ -1,4 +1,5 @@
-//! A device that is not there, in real time: an I/O is done on the real disk, and ends when the model says.
+//! A device that is not there, in real time: an I/O is done on the real disk, and ends when the
+//! model says.
 
 use engine::device::{DeviceIo, FileKind};
 use parking_lot::Mutex;
@@ -8,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Where the model believes files to be: each tenant's data and log in a region of its own. Files of one kind share it,
-/// so that offsets in different files may meet; what matters to an arm, that a log goes on where it ended and
-/// that data is elsewhere, is kept.
+/// Where the model believes files to be: each tenant's data and log in a region of its own. Files
+/// of one kind share it, so that offsets in different files may meet; what matters to an arm, that
+/// a log goes on where it ended and that data is elsewhere, is kept.
 const REGION_BYTES: u64 = 8 << 30;
 const KINDS: u64 = 4;
 
@@ -55,8 +56,8 @@ impl State {
         keeps
     }
 
-    /// The thread that waited for `tag` goes. If it kept the time, another is woken to do so: who began last, which has longest to
-    /// wait.
+    /// The thread that waited for `tag` goes. If it kept the time, another is woken to do so: who
+    /// began last, which has longest to wait.
     fn leave(&mut self, tag: u64) {
         if self.keeper.is_some_and(|(keeper, _)| keeper == tag) {
             self.keeper = None;
@@ -110,8 +111,9 @@ impl<C: Clock> Emulated<C> {
         tag
     }
 
-    /// Waits until the model has done it. One of the waiting threads keeps the time for the others, and each is woken for
-    /// its own I/O only: were all woken for each, a host of two processors would be slower than the device.
+    /// Waits until the model has done it. One of the waiting threads keeps the time for the others,
+    /// and each is woken for its own I/O only: were all woken for each, a host of two processors
+    /// would be slower than the device.
     pub(super) fn wait(&self, tag: u64) {
         let mut state = self.state.lock();
         loop {

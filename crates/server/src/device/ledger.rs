@@ -1,4 +1,5 @@
-//! Who used how much of the device, and for what: by tenant, class of request and activity of RocksDB.
+//! Who used how much of the device, and for what: by tenant, class of request and activity of
+//! RocksDB.
 
 use engine::device::{Activity, DeviceIo, Op, Tag, TAGS};
 use parking_lot::RwLock;
@@ -9,7 +10,8 @@ use telemetry::Class;
 
 const ACTIVITIES: usize = Activity::ALL.len();
 
-/// The tag of threads that work for a request of this class; no tag means that no request waits for it.
+/// The tag of threads that work for a request of this class; no tag means that no request waits for
+/// it.
 #[must_use]
 pub fn tag_of(class: Class) -> Tag {
     Tag(class.index() as u8 + 1)
@@ -45,7 +47,8 @@ impl Used {
         all.fold(Sum::default(), Sum::plus)
     }
 
-    /// What requests of a class did themselves; `None`: what no request waited for (flush, compaction, opening).
+    /// What requests of a class did themselves; `None`: what no request waited for (flush,
+    /// compaction, opening).
     #[must_use]
     pub fn class(&self, class: Option<Class>) -> Sum {
         let of = &self.0[class.map_or(Tag::default(), tag_of).index()];
@@ -98,7 +101,8 @@ struct Cell {
 #[derive(Debug, Default)]
 struct Account([[Cell; ACTIVITIES]; TAGS]);
 
-/// An account for each tenant, and one for the device. Adding takes a shared lock and five atomic additions.
+/// An account for each tenant, and one for the device. Adding takes a shared lock and five atomic
+/// additions.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     accounts: RwLock<Vec<Option<Arc<Account>>>>,

@@ -1,12 +1,14 @@
-//! The device stage: every I/O of every tenant's database, priced in VOPs and queued before one device.
+//! The device stage: every I/O of every tenant's database, priced in VOPs and queued before one
+//! device.
 //!
-//! RocksDB's threads and the handlers come in through [`engine::device::DeviceStage`]. An I/O that may wait takes a turn of
-//! its tenant at one [`Blocking`] stage: fair shares over VOPs, permits for as many as the device uses well.
-//! A tenant has two principals there: foreground, and background (flush, compaction), between which its weight is divided as
-//! what it causes is: whoever writes pays for flushes and compactions with its own share, and cannot run ahead of
-//! them until writes stall. Thesis 6.4 allows compaction at most a tenth of a tenant's VOPs; here that is what it has
-//! at least, so that debt drains, and it may have what nobody wants. Background work that writers wait for already goes
-//! as foreground.
+//! RocksDB's threads and the handlers come in through [`engine::device::DeviceStage`]. An I/O that
+//! may wait takes a turn of its tenant at one [`Blocking`] stage: fair shares over VOPs, permits
+//! for as many as the device uses well. A tenant has two principals there: foreground, and
+//! background (flush, compaction), between which its weight is divided as what it causes is:
+//! whoever writes pays for flushes and compactions with its own share, and cannot run ahead of them
+//! until writes stall. Thesis 6.4 allows compaction at most a tenth of a tenant's VOPs; here that
+//! is what it has at least, so that debt drains, and it may have what nobody wants. Background work
+//! that writers wait for already goes as foreground.
 //!
 //! What may not wait (metadata, written under a database's mutex) is charged afterwards.
 
@@ -196,7 +198,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         })
     }
 
-    /// A tenant's share, at any time. Tenants are numbered densely from 0, as [`Disk::number`] does.
+    /// A tenant's share, at any time. Tenants are numbered densely from 0, as [`Disk::number`]
+    /// does.
     pub fn configure(&self, tenant: u32, weight: f64) {
         self.ledger.open(tenant);
         let mut places = self.places.lock();
@@ -205,19 +208,21 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         self.place(tenant, *place);
     }
 
-    /// Normalised requests a second that a tenant was promised; VOPs follow with the next [`DeviceScheduler::provide`].
+    /// Normalised requests a second that a tenant was promised; VOPs follow with the next
+    /// [`DeviceScheduler::provide`].
     pub fn promise(&self, tenant: u32, reservation: Reservation) {
         self.promises.lock().reserve(tenant, reservation);
     }
 
-    /// VOPs a second that all reservations would need if this tenant (`None`: a new one) had this reservation.
+    /// VOPs a second that all reservations would need if this tenant (`None`: a new one) had this
+    /// reservation.
     #[must_use]
     pub fn would_want_per_s(&self, tenant: Option<u32>, reservation: Reservation) -> f64 {
         self.promises.lock().would_want_per_s(tenant, reservation)
     }
 
-    /// Ends an interval of about a second: prices what was done in it, and provides for what was promised. Tenants'
-    /// totals are by number.
+    /// Ends an interval of about a second: prices what was done in it, and provides for what was
+    /// promised. Tenants' totals are by number.
     pub fn provide(&self, served: &[(u32, Served)]) {
         let with_used = served
             .iter()
@@ -274,7 +279,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         Some([self.queue.observe(requests)?, self.queue.observe(later)?])
     }
 
-    /// I/Os done, what they cost and their time at the device, by operation in the order of [`Op::ALL`].
+    /// I/Os done, what they cost and their time at the device, by operation in the order of
+    /// [`Op::ALL`].
     #[must_use]
     pub fn done(&self) -> [Done; Op::ALL.len()] {
         self.ledger.done()
@@ -329,8 +335,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         }
     }
 
-    /// At the end of a slice, whichever I/O ends then lets the depth and the capacity follow: no thread of its
-    /// own, and none is needed while nothing happens.
+    /// At the end of a slice, whichever I/O ends then lets the depth and the capacity follow: no
+    /// thread of its own, and none is needed while nothing happens.
     fn follow(&self, now: Nanos) {
         let ends = self.slice_ends.load(Ordering::Relaxed);
         let next = now + SLICE_NS;
@@ -398,7 +404,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         if let Some(emulated) = &self.emulated {
             emulated.wait(token);
         }
-        // Reads ask beyond the end of a file; what was not moved did not cost. An error did: the device tried.
+        // Reads ask beyond the end of a file; what was not moved did not cost. An error did: the
+        // device tried.
         let price = self.price(io, if ended.ok { ended.bytes } else { io.bytes });
         let cost = Cost([price.0]);
         let begun = BEGUN.with_borrow_mut(Vec::pop);

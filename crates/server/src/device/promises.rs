@@ -1,4 +1,5 @@
-//! What tenants were promised of the device: once a second, requests priced and VOPs provided for them.
+//! What tenants were promised of the device: once a second, requests priced and VOPs provided for
+//! them.
 
 use super::ledger::{tag_of, Used};
 use engine::device::{Activity, TAGS};
@@ -38,7 +39,8 @@ pub struct Booked {
     pub used_per_s: f64,
     /// What each gets of what it needs, at most 1.
     pub scale: f64,
-    /// By how much they exceed what the device does at present, once that has lasted; VOPs a second.
+    /// By how much they exceed what the device does at present, once that has lasted; VOPs a
+    /// second.
     pub overbooked_per_s: f64,
 }
 
@@ -121,7 +123,8 @@ impl Promises {
         self.provisioner.would_want_per_s(tenant, reservation)
     }
 
-    /// An interval has ended in which these tenants came to these totals, and the device does so many VOPs a second.
+    /// An interval has ended in which these tenants came to these totals, and the device does so
+    /// many VOPs a second.
     pub(super) fn step(
         &mut self,
         now: Nanos,
@@ -132,7 +135,8 @@ impl Promises {
         self.since = now;
         for &(tenant, served, used) in totals {
             let totals = Totals { served, used };
-            // A tenant begins with nothing: its first second, which may be all that it does, counts like any other.
+            // A tenant begins with nothing: its first second, which may be all that it does, counts
+            // like any other.
             let before = self.seen.insert(tenant, totals).unwrap_or_default();
             self.provisioner
                 .observe(tenant, &interval(&before, &totals));
@@ -144,7 +148,8 @@ impl Promises {
         let over = self.provision.overbooked_per_s;
         let overbooked = match (over > 0.0, self.said) {
             (true, false) => Some(Some(over)),
-            // Not at the first interval that fits: it would be said again at the next that does not.
+            // Not at the first interval that fits: it would be said again at the next that does
+            // not.
             (false, true) if self.provision.scale == 1.0 => Some(None),
             _ => None,
         };
@@ -181,7 +186,8 @@ fn interval(before: &Totals, now: &Totals) -> Interval {
             before.used.activity(activity).vops,
         )
     };
-    // What no request waits for and is neither: a new log, metadata of new files. Memtables that were flushed leave it.
+    // What no request waits for and is neither: a new log, metadata of new files. Memtables that
+    // were flushed leave it.
     let none = |used: &Used| {
         let cells = [Activity::Log, Activity::Other].map(|activity| used.cell(None, activity).vops);
         cells[0].plus(cells[1])

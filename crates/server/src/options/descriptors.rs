@@ -1,13 +1,15 @@
 //! Open files: how many the system allows, and who may have how many of them.
 //!
-//! Connections and databases take descriptors from one number. A database that gets none fails its tenant's writes, so what
-//! databases may need is kept for them: with F files allowed, connections are at most as many as leave room, and no
-//! connection keeps a descriptor above F - kept. The kernel gives the lowest number that is free, so those above are free
-//! for databases whatever connections do.
+//! Connections and databases take descriptors from one number. A database that gets none fails its
+//! tenant's writes, so what databases may need is kept for them: with F files allowed, connections
+//! are at most as many as leave room, and no connection keeps a descriptor above F - kept. The
+//! kernel gives the lowest number that is free, so those above are free for databases whatever
+//! connections do.
 
 use super::Tuning;
 
-/// A database has about this many files open before it holds much data: log, manifest, lock, and a few of data.
+/// A database has about this many files open before it holds much data: log, manifest, lock, and a
+/// few of data.
 const DATABASE_MIN: u64 = 16;
 
 /// Kept for listeners, polls, logs and the admin address.
@@ -38,8 +40,8 @@ pub struct Plan {
 }
 
 impl Descriptors {
-    /// Divides them for so many tenants. Newcomers and operators get what they are to have, or a part of few; then
-    /// databases, but not more than half of the rest where connections want that.
+    /// Divides them for so many tenants. Newcomers and operators get what they are to have, or a
+    /// part of few; then databases, but not more than half of the rest where connections want that.
     ///
     /// # Errors
     /// There are too few for the databases alone; says what to do.

@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 
 use super::BY_REFERENCE_BYTES;
 
-/// Where one argument lies in its buffer. 32 bits each: a request is at most 4 GiB (`Limits::request_bytes_max`).
+/// Where one argument lies in its buffer. 32 bits each: a request is at most 4 GiB
+/// (`Limits::request_bytes_max`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: u32,
@@ -76,8 +77,9 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Word `index` as bytes that outlive the request: a slice of the frame when the word is large and is most of an
-    /// owned frame, else a copy (a short word must not keep a long frame in memory).
+    /// Word `index` as bytes that outlive the request: a slice of the frame when the word is large
+    /// and is most of an owned frame, else a copy (a short word must not keep a long frame in
+    /// memory).
     pub fn bytes(&self, index: usize) -> Bytes {
         let span = self.spans[index];
         match self.owner.map(|owner| &owner.frame) {
@@ -109,8 +111,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A copy that outlives the buffer: for `MULTI` queues and for work that leaves its core. Of a request of many words,
-    /// which owns its bytes, it is another reference.
+    /// A copy that outlives the buffer: for `MULTI` queues and for work that leaves its core. Of a
+    /// request of many words, which owns its bytes, it is another reference.
     pub fn to_owned(&self) -> OwnedArgs {
         match self
             .owner

@@ -1,9 +1,10 @@
 //! Doubles as text, exactly as Redis 7.0 prints them: C's `%.17g`.
 
-/// Appends `value` as `%.17g` does: at most 17 significant digits, no trailing zeros, an exponent when it is below -4
-/// or above 16; `inf`, `-inf` and `nan` for the rest.
+/// Appends `value` as `%.17g` does: at most 17 significant digits, no trailing zeros, an exponent
+/// when it is below -4 or above 16; `inf`, `-inf` and `nan` for the rest.
 pub fn write_double(value: f64, out: &mut Vec<u8>) {
-    // Every integer below 10^17 has at most 17 digits and prints as itself; minus zero keeps its sign.
+    // Every integer below 10^17 has at most 17 digits and prints as itself; minus zero keeps its
+    // sign.
     if value.abs() < 1e17 && value == value.trunc() && !(value == 0.0 && value.is_sign_negative()) {
         out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
         return;

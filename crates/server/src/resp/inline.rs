@@ -4,8 +4,9 @@ use super::args::Span;
 
 /// Splits `line` into words appended to `words`, each with its place in `spans`.
 ///
-/// Double quotes know `\n \r \t \b \a \xHH` and take any other escaped byte as itself; single quotes know `\'`.
-/// A closing quote must be followed by a blank or the end. Returns false when the quotes do not balance.
+/// Double quotes know `\n \r \t \b \a \xHH` and take any other escaped byte as itself; single
+/// quotes know `\'`. A closing quote must be followed by a blank or the end. Returns false when the
+/// quotes do not balance.
 pub(super) fn split(line: &[u8], words: &mut Vec<u8>, spans: &mut Vec<Span>) -> bool {
     // The rest of a line after a NUL does not exist for Redis, which reads it as a C string.
     let line = line.split(|&b| b == 0).next().unwrap_or_default();
@@ -27,7 +28,8 @@ pub(super) fn split(line: &[u8], words: &mut Vec<u8>, spans: &mut Vec<Span>) -> 
     }
 }
 
-/// Reads one word from the start of `text`; returns how many bytes it took, or `None` for unbalanced quotes.
+/// Reads one word from the start of `text`; returns how many bytes it took, or `None` for
+/// unbalanced quotes.
 fn word(text: &[u8], words: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
@@ -49,7 +51,8 @@ fn word(text: &[u8], words: &mut Vec<u8>) -> Option<usize> {
     Some(at)
 }
 
-/// Reads a quoted part that starts with `quote`; returns its length with both quotes, or `None` if it never closes.
+/// Reads a quoted part that starts with `quote`; returns its length with both quotes, or `None` if
+/// it never closes.
 fn quoted(text: &[u8], quote: u8, words: &mut Vec<u8>) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -70,7 +73,8 @@ fn quoted(text: &[u8], quote: u8, words: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// Takes one backslash escape of a double-quoted part; `text` has at least two bytes. Returns the bytes it took.
+/// Takes one backslash escape of a double-quoted part; `text` has at least two bytes. Returns the
+/// bytes it took.
 fn escape(text: &[u8], words: &mut Vec<u8>) -> usize {
     if let [_, b'x', high, low, ..] = text {
         if let (Some(high), Some(low)) = ((*high as char).to_digit(16), (*low as char).to_digit(16))

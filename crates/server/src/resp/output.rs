@@ -1,14 +1,17 @@
-//! Bytes on their way to a client: small replies gathered in one tail, large values kept by reference.
+//! Bytes on their way to a client: small replies gathered in one tail, large values kept by
+//! reference.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 
-/// An emptied tail larger than this is given back, so that an idle connection does not keep its largest reply's memory.
+/// An emptied tail larger than this is given back, so that an idle connection does not keep its
+/// largest reply's memory.
 const TAIL_KEPT_BYTES: usize = 16 << 10;
 
-/// What is still to be written: segments first, then the tail. Empty, it holds no memory of its own.
+/// What is still to be written: segments first, then the tail. Empty, it holds no memory of its
+/// own.
 #[derive(Default)]
 pub struct Output {
     segments: VecDeque<Bytes>,
@@ -61,7 +64,8 @@ impl Output {
         }
     }
 
-    /// An output for a command that runs for its effect: it keeps nothing, and need not be given what is long.
+    /// An output for a command that runs for its effect: it keeps nothing, and need not be given
+    /// what is long.
     pub fn unseen() -> Self {
         let mut output = Self::streamed(Box::new(drop));
         if let Some(stream) = &mut output.stream {
@@ -173,20 +177,22 @@ impl Output {
         self.stream.as_ref().map_or(0, |stream| stream.poured)
     }
 
-    /// The first bytes appended since `mark`, as far as they lie together: an error reply does, whole. None, if some of
-    /// them are gone to a sink, where no error goes alone.
+    /// The first bytes appended since `mark`, as far as they lie together: an error reply does,
+    /// whole. None, if some of them are gone to a sink, where no error goes alone.
     pub fn since(&self, mark: Mark) -> &[u8] {
         if mark.poured != self.poured() {
             return &[];
         }
         match self.segments.get(mark.segments) {
-            // What was the tail at the mark is now the front of the first segment after it, unless it was empty.
+            // What was the tail at the mark is now the front of the first segment after it, unless
+            // it was empty.
             Some(sealed) => sealed.get(mark.tail..).unwrap_or_default(),
             None => &self.tail[self.tail_sent + mark.tail..],
         }
     }
 
-    /// Forgets everything appended since `mark`, which must be of this output and since its last `advance`.
+    /// Forgets everything appended since `mark`, which must be of this output and since its last
+    /// `advance`.
     pub fn rollback(&mut self, mark: Mark) {
         if let Some(stream) = &mut self.stream {
             if stream.poured != mark.poured {
@@ -195,7 +201,8 @@ impl Output {
             }
         }
         if self.segments.len() > mark.segments {
-            // What was the tail at the mark is now the front of the first segment after it, unless it was empty.
+            // What was the tail at the mark is now the front of the first segment after it, unless
+            // it was empty.
             let sealed = &self.segments[mark.segments];
             self.tail = sealed[..mark.tail.min(sealed.len())].to_vec();
             self.tail_sent = 0;
@@ -205,7 +212,8 @@ impl Output {
         self.tail.truncate(self.tail_sent + mark.tail);
     }
 
-    /// Fills `slices` with the next bytes, at most `limit` of them, for `writev`; returns how many were filled.
+    /// Fills `slices` with the next bytes, at most `limit` of them, for `writev`; returns how many
+    /// were filled.
     pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>], limit: usize) -> usize {
         let tail = &self.tail[self.tail_sent..];
         let parts = self
@@ -252,8 +260,8 @@ impl Output {
         }
     }
 
-    /// Gives back the memory of an empty output, for another to [`Output::borrow`]; does nothing to one
-    /// that holds bytes.
+    /// Gives back the memory of an empty output, for another to [`Output::borrow`]; does nothing to
+    /// one that holds bytes.
     pub fn release(&mut self) -> Option<Vec<u8>> {
         self.is_empty().then(|| std::mem::take(self).tail)
     }

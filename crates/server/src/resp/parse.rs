@@ -1,7 +1,8 @@
 //! The incremental request parser.
 //!
-//! The caller keeps a buffer that starts at the first byte of the next request and grows at its end. [`Parser::parse`]
-//! looks only at bytes that it has not seen, so a request that arrives in a thousand pieces costs what it costs in one.
+//! The caller keeps a buffer that starts at the first byte of the next request and grows at its
+//! end. [`Parser::parse`] looks only at bytes that it has not seen, so a request that arrives in a
+//! thousand pieces costs what it costs in one.
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -12,14 +13,16 @@ use super::inline;
 /// Spans and unquoted bytes beyond this capacity are given back after a request.
 const KEPT: usize = 64;
 
-/// Once so many words have come, room is made for all that were announced: a million are not copied again and again as they
-/// come (4 ms for the last time), and a count alone does not make the server take more.
+/// Once so many words have come, room is made for all that were announced: a million are not copied
+/// again and again as they come (4 ms for the last time), and a count alone does not make the
+/// server take more.
 const AHEAD: usize = 64 << 10;
 
 /// What one request may be. The texts of [`ProtocolError`] say which limit was exceeded.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Words in one request. Redis takes 2^31 - 1 after authentication; 1,048,576 was its limit until 7.0.
+    /// Words in one request. Redis takes 2^31 - 1 after authentication; 1,048,576 was its limit
+    /// until 7.0.
     pub args_max: u32,
     /// Bytes in one word (`proto-max-bulk-len`).
     pub bulk_bytes_max: u32,
@@ -55,7 +58,8 @@ impl Limits {
     }
 }
 
-/// A request that breaks the protocol; the connection is closed after the error. `Display` is Redis's own text.
+/// A request that breaks the protocol; the connection is closed after the error. `Display` is
+/// Redis's own text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ProtocolError {
     /// The number of words is not a number, or exceeds `args_max`.
@@ -85,7 +89,8 @@ pub enum ProtocolError {
     /// Quotes of an inline request do not close.
     #[error("Protocol error: unbalanced quotes in request")]
     UnbalancedQuotes,
-    /// The request as a whole exceeds `request_bytes_max`. Redis closes such a connection without a word.
+    /// The request as a whole exceeds `request_bytes_max`. Redis closes such a connection without a
+    /// word.
     #[error("Protocol error: request exceeds the query buffer limit")]
     TooBigRequest,
 }
@@ -131,7 +136,8 @@ pub struct Parser {
     scanned: usize,
     words_left: u32,
     spans: Vec<Span>,
-    /// The words of an inline request without their quotes; the spans of such a request lie in here.
+    /// The words of an inline request without their quotes; the spans of such a request lie in
+    /// here.
     unquoted: Vec<u8>,
     is_inline: bool,
 }
@@ -156,8 +162,9 @@ impl Parser {
         }
     }
 
-    /// Reads on. `buffer` starts at the first byte of the request under way and holds at least what it held last time.
-    /// After `Command` or `Skip` the caller drops that many bytes from its front before it calls again.
+    /// Reads on. `buffer` starts at the first byte of the request under way and holds at least what
+    /// it held last time. After `Command` or `Skip` the caller drops that many bytes from its front
+    /// before it calls again.
     pub fn parse(&mut self, buffer: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
         if self.state == State::Done {
             self.reset();
@@ -187,7 +194,8 @@ impl Parser {
         }
     }
 
-    /// The words of the request that was just found, in `buffer` as it was given to [`Parser::parse`].
+    /// The words of the request that was just found, in `buffer` as it was given to
+    /// [`Parser::parse`].
     pub fn args<'a>(&'a self, buffer: &'a [u8]) -> Args<'a> {
         Args::new(
             if self.is_inline {
@@ -205,7 +213,8 @@ impl Parser {
         span.map(|span| span.of(buffer))
     }
 
-    /// The same as a request that owns its bytes. `frame` is the bytes of [`Parsed::Command`], cut off the buffer.
+    /// The same as a request that owns its bytes. `frame` is the bytes of [`Parsed::Command`], cut
+    /// off the buffer.
     pub fn owned(&mut self, frame: Bytes) -> OwnedArgs {
         let frame = if self.is_inline {
             Bytes::copy_from_slice(&self.unquoted)
@@ -350,7 +359,8 @@ impl Parser {
         too_big: ProtocolError,
     ) -> Result<Option<usize>, ProtocolError> {
         let line = &buffer[self.at..];
-        // One byte more than the limit is enough to know; a longer line is an error however it is cut.
+        // One byte more than the limit is enough to know; a longer line is an error however it is
+        // cut.
         let line = &line[..line.len().min(max + 1)];
         match line[self.scanned..].iter().position(|&byte| byte == end) {
             Some(position) => Ok(Some(self.scanned + position)),
@@ -363,8 +373,8 @@ impl Parser {
     }
 }
 
-/// The length in a well-formed `$length` line of a few digits and where the word begins: what nearly every line is.
-/// `None` is for the long way, which also finds out what is wrong.
+/// The length in a well-formed `$length` line of a few digits and where the word begins: what
+/// nearly every line is. `None` is for the long way, which also finds out what is wrong.
 #[inline]
 fn short_length(buffer: &[u8], at: usize) -> Option<(u32, usize)> {
     match *buffer.get(at..)? {

@@ -1,5 +1,5 @@
-//! Writes replies in RESP2 or RESP3. A command says what it means (a map, a double, nothing); the protocol that the
-//! client chose with `HELLO` decides the bytes.
+//! Writes replies in RESP2 or RESP3. A command says what it means (a map, a double, nothing); the
+//! protocol that the client chose with `HELLO` decides the bytes.
 
 use bytes::Bytes;
 
@@ -92,7 +92,8 @@ impl<'o> Reply<'o> {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error. `text` starts with its code (`ERR`, `WRONGTYPE`, …); line ends in it become blanks.
+    /// An error. `text` starts with its code (`ERR`, `WRONGTYPE`, …); line ends in it become
+    /// blanks.
     pub fn error(&mut self, text: &str) {
         let text = text.trim_matches(['\r', '\n']);
         let tail = self.output.tail();

@@ -1,7 +1,7 @@
 //! `CLUSTER …`, answered as a cluster of one node that owns every hash slot.
 //!
-//! `INFO` says `cluster_enabled:0`, since no key is ever redirected; but clients that are set to cluster mode ask
-//! for the map at once, and the true one leads them here.
+//! `INFO` says `cluster_enabled:0`, since no key is ever redirected; but clients that are set to
+//! cluster mode ask for the map at once, and the true one leads them here.
 
 use super::Visit;
 use crate::commands::ClusterCommand;
@@ -32,7 +32,8 @@ const INFO: &str = "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_
     cluster_current_epoch:0\r\ncluster_my_epoch:0\r\ncluster_stats_messages_sent:0\r\n\
     cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n";
 
-/// Name, address and port of this node: the address by which the client reached it is one that works.
+/// Name, address and port of this node: the address by which the client reached it is one that
+/// works.
 fn myself<'a>(visit: &Visit<'a>) -> (&'a str, String, u16) {
     let shared = visit.shared;
     let addr = visit.client.local_addr;
@@ -90,8 +91,8 @@ fn shards(visit: &mut Visit<'_>) {
     reply.bulk(b"online");
 }
 
-/// The hash slot of a key: CRC16 of what stands between the first `{` and the next `}`, or of the whole key where
-/// that is nothing (Redis Cluster specification, "hash tags").
+/// The hash slot of a key: CRC16 of what stands between the first `{` and the next `}`, or of the
+/// whole key where that is nothing (Redis Cluster specification, "hash tags").
 fn hash_slot(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];

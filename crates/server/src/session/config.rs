@@ -1,8 +1,8 @@
 //! `CONFIG …`: what there is to set, and what clients ask for because Redis has it.
 //!
-//! A parameter is listed only if its value says something true of this server, and `CONFIG SET` refuses what would
-//! have no effect. What it changes lasts until the server ends or reads its configuration file anew, as in Redis
-//! without `CONFIG REWRITE`.
+//! A parameter is listed only if its value says something true of this server, and `CONFIG SET`
+//! refuses what would have no effect. What it changes lasts until the server ends or reads its
+//! configuration file anew, as in Redis without `CONFIG REWRITE`.
 
 use std::collections::BTreeSet;
 
@@ -210,8 +210,8 @@ fn failed(name: &str, why: &str) -> String {
     format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}")
 }
 
-/// What setting `name`, which is `now`, to `wanted` would change, with room for `limit` connections; the error is
-/// Redis's reason.
+/// What setting `name`, which is `now`, to `wanted` would change, with room for `limit`
+/// connections; the error is Redis's reason.
 fn edit(name: &str, now: &str, wanted: &[u8], limit: usize) -> Result<Edit, String> {
     Ok(match name {
         "appendfsync" => Edit::Durability(word(wanted, &FSYNC)?),

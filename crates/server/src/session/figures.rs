@@ -14,14 +14,15 @@ pub fn stored(tenant: &Tenant) -> KeyspaceStats {
         .unwrap_or_default()
 }
 
-/// Memory that is the tenant's own: copies of its data, what it has written, its requests and replies.
+/// Memory that is the tenant's own: copies of its data, what it has written, its requests and
+/// replies.
 pub fn used_memory(tenant: &Tenant, stored: &KeyspaceStats) -> u64 {
     let data = stored.cache_bytes + stored.block_cache_bytes + stored.memtable_bytes;
     data + stored.pending_bytes + tenant.budget.held()
 }
 
-/// When its log was synced at last, in seconds since the Unix epoch; before that, when the server started: whatever it
-/// found then is on the disk.
+/// When its log was synced at last, in seconds since the Unix epoch; before that, when the server
+/// started: whatever it found then is on the disk.
 pub fn last_save_s(shared: &Shared, stored: &KeyspaceStats, now_ms: u64) -> u64 {
     let up_ms = shared.steady_ms().saturating_sub(shared.started_ms);
     let ago_ms = stored.saved_ago.map_or(up_ms, |ago| ago.as_millis() as u64);

@@ -1,9 +1,11 @@
-//! `INFO`: Redis's sections with the asking tenant's numbers. Nothing in it tells of another tenant.
+//! `INFO`: Redis's sections with the asking tenant's numbers. Nothing in it tells of another
+//! tenant.
 //!
-//! Everything in it is a counter that lies ready, but for the number of keys, which is counted when it is asked for and
-//! has changed; what only the whole server has (resident memory, CPU time of the process) is the admin address's to tell.
-//! A field of Redis's stands here if its value says something true of the tenant. Those that tools add up, divide by or
-//! draw, and of which there is nothing here (replicas, scripts, evictions), are 0.
+//! Everything in it is a counter that lies ready, but for the number of keys, which is counted when
+//! it is asked for and has changed; what only the whole server has (resident memory, CPU time of
+//! the process) is the admin address's to tell. A field of Redis's stands here if its value says
+//! something true of the tenant. Those that tools add up, divide by or draw, and of which there is
+//! nothing here (replicas, scripts, evictions), are 0.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -306,7 +308,8 @@ fn cluster(_facts: &Facts<'_>, lines: &mut Lines) {
 }
 
 fn keyspace(facts: &Facts<'_>, lines: &mut Lines) {
-    // Of many keys RocksDB's estimate, in which a field of a hash and the expiry of a key count too.
+    // Of many keys RocksDB's estimate, in which a field of a hash and the expiry of a key count
+    // too.
     let census = facts.tenant.keys.census();
     if census.keys > 0 {
         let (keys, expires) = (census.keys, census.expiring);

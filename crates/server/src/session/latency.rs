@@ -1,7 +1,8 @@
 //! `LATENCY …`.
 //!
-//! Redis's latency monitor samples events above a threshold that is 0, "off", by default; here it cannot be turned on,
-//! so there are no events. Where the time of requests went is told by `ENTREMET EXPLAIN` and the metrics.
+//! Redis's latency monitor samples events above a threshold that is 0, "off", by default; here it
+//! cannot be turned on, so there are no events. Where the time of requests went is told by
+//! `ENTREMET EXPLAIN` and the metrics.
 
 use super::entremet::explained;
 use super::Visit;

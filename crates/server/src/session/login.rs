@@ -13,8 +13,8 @@ const WRONG: &str = "WRONGPASS invalid username-password pair or user is disable
 
 const CROWDED: &str = "ERR too many logins are being checked, try again in a second";
 
-/// Redis's words for a connection that is one too many, without the tenant's name: clients compare them as a whole, and try
-/// again for them only.
+/// Redis's words for a connection that is one too many, without the tenant's name: clients compare
+/// them as a whole, and try again for them only.
 pub const FULL: &str = "ERR max number of clients reached";
 
 enum Entry {
@@ -45,8 +45,9 @@ fn enter(visit: &mut Visit<'_>, user: &[u8], password: &[u8]) -> Entry {
     }
 }
 
-/// Takes a seat of `tenant` for a connection that speaks for another or nobody. One that would be too many stays what it was,
-/// and is closed after its reply if that was a newcomer, as Redis closes whom it has no room for.
+/// Takes a seat of `tenant` for a connection that speaks for another or nobody. One that would be
+/// too many stays what it was, and is closed after its reply if that was a newcomer, as Redis
+/// closes whom it has no room for.
 pub fn seat(
     shared: &Shared,
     hold: &mut Hold,

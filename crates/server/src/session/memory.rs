@@ -24,7 +24,8 @@ pub fn run(command: MemoryCommand, visit: &mut Visit<'_>) {
             let text = diagnosis(&stored(visit.tenant), short);
             visit.reply().verbatim(&text);
         }
-        // The allocator serves all tenants at once; what it holds for all is for the admin address to tell.
+        // The allocator serves all tenants at once; what it holds for all is for the admin address
+        // to tell.
         MemoryCommand::MallocStats => {
             let text =
                 "The allocator does not count by tenant. MEMORY STATS tells what is counted.";

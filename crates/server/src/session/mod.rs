@@ -1,4 +1,5 @@
-//! What a connection remembers between commands, and the commands that work on it rather than on data.
+//! What a connection remembers between commands, and the commands that work on it rather than on
+//! data.
 
 mod client;
 mod cluster;
@@ -62,15 +63,17 @@ impl ReplyMode {
     }
 }
 
-/// What a connection remembers between commands, and commands on the connection change. A transaction works on a copy,
-/// which counts when the transaction takes effect. That of one that has said nothing speaks RESP2.
+/// What a connection remembers between commands, and commands on the connection change. A
+/// transaction works on a copy, which counts when the transaction takes effect. That of one that
+/// has said nothing speaks RESP2.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// RESP 2 or 3.
     pub protocol: Protocol,
     /// It speaks for a tenant.
     pub authenticated: bool,
-    /// How the slow check of the password it sent has ended; told to the `AUTH` or `HELLO` that waits.
+    /// How the slow check of the password it sent has ended; told to the `AUTH` or `HELLO` that
+    /// waits.
     pub checked: Option<Checked>,
     /// What `CLIENT REPLY` asked for.
     pub reply_mode: ReplyMode,
@@ -109,7 +112,8 @@ pub enum Leftover {
     Check(Box<Question>),
 }
 
-/// Runs a session command other than those on the transaction; a login is left to the core to carry out.
+/// Runs a session command other than those on the transaction; a login is left to the core to carry
+/// out.
 pub fn run(command: SessionCommand, visit: &mut Visit<'_>) -> Option<Leftover> {
     use SessionCommand as Is;
     match command {

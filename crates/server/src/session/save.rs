@@ -1,5 +1,5 @@
-//! `SAVE`, `BGSAVE`, `LASTSAVE`: the tenant's writes are in its log when they are answered, and on the disk when the log
-//! is synced. `SAVE` syncs it now, whatever `sync` the tenant has.
+//! `SAVE`, `BGSAVE`, `LASTSAVE`: the tenant's writes are in its log when they are answered, and on
+//! the disk when the log is synced. `SAVE` syncs it now, whatever `sync` the tenant has.
 
 use super::figures::{last_save_s, stored};
 use super::Visit;
@@ -31,8 +31,8 @@ pub fn save(visit: &mut Visit<'_>) {
     }
 }
 
-/// `BGSAVE [SCHEDULE]`: it is done when it is answered. Whoever waits for `LASTSAVE` to change waits no longer than for
-/// the next second.
+/// `BGSAVE [SCHEDULE]`: it is done when it is answered. Whoever waits for `LASTSAVE` to change
+/// waits no longer than for the next second.
 pub fn bgsave(visit: &mut Visit<'_>) {
     match visit.args.len() {
         1 => {}

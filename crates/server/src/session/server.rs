@@ -57,8 +57,8 @@ pub fn lolwut(visit: &mut Visit<'_>) {
     visit.reply().verbatim(&text);
 }
 
-/// `SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE]`: data is always safe on the disk, so the options change nothing.
-/// Only the operator's tenant may end the server for everybody.
+/// `SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE]`: data is always safe on the disk, so the options change
+/// nothing. Only the operator's tenant may end the server for everybody.
 pub fn shutdown(visit: &mut Visit<'_>) {
     let known = ["NOSAVE", "SAVE", "NOW", "FORCE"];
     if !(1..visit.args.len()).all(|at| known.iter().any(|option| visit.is(at, option))) {

@@ -53,7 +53,8 @@ impl Extent {
     }
 }
 
-/// Commands in a row. However many there are, one more is added without moving them: a core does that.
+/// Commands in a row. However many there are, one more is added without moving them: a core does
+/// that.
 #[derive(Default)]
 pub struct Calls {
     full: Vec<Block>,

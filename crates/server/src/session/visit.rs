@@ -8,8 +8,8 @@ use crate::session::State;
 use crate::shared::Shared;
 use crate::tenants::{Client, Hold, Tenant};
 
-/// What such a command has at hand. It writes exactly one reply. It may run on the connection's core or on a
-/// handler, so it has the connection's state and not the connection.
+/// What such a command has at hand. It writes exactly one reply. It may run on the connection's
+/// core or on a handler, so it has the connection's state and not the connection.
 pub struct Visit<'a> {
     /// The whole server.
     pub shared: &'a Arc<Shared>,
@@ -19,7 +19,8 @@ pub struct Visit<'a> {
     pub client: &'a Arc<Client>,
     /// What the connection remembers.
     pub state: &'a mut State,
-    /// The connection's seat; it has none at hand inside a transaction and on a handler, where nobody logs in.
+    /// The connection's seat; it has none at hand inside a transaction and on a handler, where
+    /// nobody logs in.
     pub hold: Option<&'a mut Hold>,
     /// Where the reply goes.
     pub output: &'a mut Output,

@@ -1,7 +1,8 @@
 //! What each core last said of its stages, for those who ask from elsewhere.
 //!
-//! A stage belongs to its core's thread. Once a second, and when its rule is changed, the core writes down what it observes,
-//! unless somebody is reading just then; readers see the state of up to a second ago and never make a core wait.
+//! A stage belongs to its core's thread. Once a second, and when its rule is changed, the core
+//! writes down what it observes, unless somebody is reading just then; readers see the state of up
+//! to a second ago and never make a core wait.
 
 use parking_lot::{Mutex, MutexGuard};
 use policy::dispatch::{Discipline, Observation};

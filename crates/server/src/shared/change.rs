@@ -1,7 +1,8 @@
-//! Changes of tenants while the server runs: the one place from which cores and databases learn of them,
-//! whether an operator's command or a configuration read anew brought them.
+//! Changes of tenants while the server runs: the one place from which cores and databases learn of
+//! them, whether an operator's command or a configuration read anew brought them.
 //!
-//! Everything here may wait for the disk: it is run on handlers and on the binary's main thread, not on cores.
+//! Everything here may wait for the disk: it is run on handlers and on the binary's main thread,
+//! not on cores.
 
 use std::sync::Arc;
 
@@ -12,10 +13,12 @@ use super::{News, Shared};
 use crate::tenants::{Allotments, RegistryError, Tenant, TenantSpec};
 
 impl Shared {
-    /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's defaults.
+    /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's
+    /// defaults.
     ///
     /// # Errors
-    /// A bad name, a promise that cannot be kept, `edit`'s, or the change could not be written down; nothing has changed then.
+    /// A bad name, a promise that cannot be kept, `edit`'s, or the change could not be written
+    /// down; nothing has changed then.
     pub fn change_tenant(
         &self,
         name: &str,
@@ -74,7 +77,8 @@ impl Shared {
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Changes when a tenant's writes count as done, until the configuration is read anew. Does not wait.
+    /// Changes when a tenant's writes count as done, until the configuration is read anew. Does not
+    /// wait.
     pub fn set_durability(&self, tenant: &Tenant, durability: Durability) {
         tenant.set_durability(durability);
         if let Some(keyspace) = tenant.keyspace() {

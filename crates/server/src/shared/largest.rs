@@ -23,8 +23,8 @@ impl LargestTurn {
         }
     }
 
-    /// Words of requests looked at, bytes read or written (whichever were more), steps ([`engine::TURN_STEPS`]),
-    /// processor time in ns.
+    /// Words of requests looked at, bytes read or written (whichever were more), steps
+    /// ([`engine::TURN_STEPS`]), processor time in ns.
     pub fn figures(&self) -> [u64; 4] {
         [&self.words, &self.bytes, &self.steps, &self.cpu_ns]
             .map(|largest| largest.load(Ordering::Relaxed))

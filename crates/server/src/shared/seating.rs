@@ -1,5 +1,5 @@
-//! Who may have how many connections and open files, as tenants and settings change; and closing a connection from elsewhere
-//! than its core.
+//! Who may have how many connections and open files, as tenants and settings change; and closing a
+//! connection from elsewhere than its core.
 
 use std::sync::atomic::Ordering;
 

@@ -1,9 +1,9 @@
-//! Memory that requests hold: what has arrived of them, what they gather and write, and replies that their clients have
-//! not taken.
+//! Memory that requests hold: what has arrived of them, what they gather and write, and replies
+//! that their clients have not taken.
 //!
-//! Half of what there is for all tenants is theirs by weight, and the other half is lent to whoever asks first, at most
-//! half of it to one tenant. So what all hold together never exceeds what there is, and a tenant that holds much keeps
-//! no other from its own part.
+//! Half of what there is for all tenants is theirs by weight, and the other half is lent to whoever
+//! asks first, at most half of it to one tenant. So what all hold together never exceeds what there
+//! is, and a tenant that holds much keeps no other from its own part.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -118,7 +118,8 @@ impl Budget {
         self.short.load(Ordering::Relaxed)
     }
 
-    /// Has `waiter` told when something was given back. `false`: so much is left, and it was dropped.
+    /// Has `waiter` told when something was given back. `false`: so much is left, and it was
+    /// dropped.
     pub fn wait(&self, bytes: u64, waiter: Waiter) -> bool {
         let mut state = self.state.lock();
         if self.try_take(&mut state, bytes) {
@@ -227,8 +228,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever they take, give and are allotted, all together hold no more than there is as long as their parts
-        /// come to one, and what is given back can be taken again.
+        /// Whatever they take, give and are allotted, all together hold no more than there is as
+        /// long as their parts come to one, and what is given back can be taken again.
         #[test]
         fn all_together_never_hold_more_than_there_is(
             steps in prop::collection::vec((0usize..4, 1u64..400, any::<bool>()), 1..200),

@@ -1,4 +1,5 @@
-//! How often a tenant ran each command, how long that took and how it failed: `INFO commandstats` and `errorstats`.
+//! How often a tenant ran each command, how long that took and how it failed: `INFO commandstats`
+//! and `errorstats`.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,8 @@ impl Ending {
     }
 }
 
-/// The code of an error reply; none: it is no error. One without a code counts as `ERR`, as in Redis.
+/// The code of an error reply; none: it is no error. One without a code counts as `ERR`, as in
+/// Redis.
 fn error_code(reply: &[u8]) -> Option<&str> {
     let text = reply.strip_prefix(b"-")?;
     let end = text.iter().position(|byte| matches!(byte, b' ' | b'\r'));
@@ -69,7 +71,8 @@ impl Calls {
     }
 }
 
-/// What one core counts of a tenant. A tenant uses few commands, so a short list is searched from its start.
+/// What one core counts of a tenant. A tenant uses few commands, so a short list is searched from
+/// its start.
 #[derive(Default)]
 struct Book {
     commands: Vec<(&'static Spec, Calls)>,
@@ -103,7 +106,8 @@ impl Book {
 #[repr(align(128))]
 struct OfCore(Mutex<Book>);
 
-/// The commands of one tenant, counted by core; only `INFO` and `CONFIG RESETSTAT` look at another core's book.
+/// The commands of one tenant, counted by core; only `INFO` and `CONFIG RESETSTAT` look at another
+/// core's book.
 pub struct CommandStats(Box<[OfCore]>);
 
 impl CommandStats {
@@ -111,7 +115,8 @@ impl CommandStats {
         Self((0..cores).map(|_| OfCore::default()).collect())
     }
 
-    /// Counts a command that ended on `core` after `took`; a request that names no command counts as an error only.
+    /// Counts a command that ended on `core` after `took`; a request that names no command counts
+    /// as an error only.
     pub fn count(&self, core: usize, spec: Option<&'static Spec>, ending: &Ending, took: Nanos) {
         let mut book = self.0[core].0.lock();
         if let Ending::Failed(code) | Ending::Rejected(code) = ending {

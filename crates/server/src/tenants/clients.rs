@@ -1,7 +1,7 @@
 //! The public face of a connection: what `CLIENT LIST` shows and `CLIENT KILL` finds.
 //!
-//! The core that owns the connection writes it, any other may read it; nothing here is touched on the
-//! request path but a few relaxed stores.
+//! The core that owns the connection writes it, any other may read it; nothing here is touched on
+//! the request path but a few relaxed stores.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -97,8 +97,8 @@ impl Client {
 
     /// It lives on this core from now on; true if it is to be closed there.
     pub fn arrive(&self, core: usize, key: ConnectionKey) -> bool {
-        // The core last: who sees it sees the key too. Whoever kills sets `killed` and then looks where it lives, so that one of
-        // the two sees what the other did.
+        // The core last: who sees it sees the key too. Whoever kills sets `killed` and then looks
+        // where it lives, so that one of the two sees what the other did.
         self.key.store(key.packed(), Ordering::SeqCst);
         self.core.store(core, Ordering::SeqCst);
         self.killed.load(Ordering::SeqCst)
@@ -144,7 +144,8 @@ impl Client {
         self.queued.store(shown, Ordering::Relaxed);
     }
 
-    /// Does something while it speaks for this tenant, and cannot become another's; none: it speaks for another.
+    /// Does something while it speaks for this tenant, and cannot become another's; none: it speaks
+    /// for another.
     pub fn while_of<R>(&self, tenant: &Tenant, act: impl FnOnce() -> R) -> Option<R> {
         let speaks_for = self.tenant.lock();
         std::ptr::eq(Arc::as_ptr(&speaks_for), tenant).then(act)
@@ -174,8 +175,8 @@ impl OwnClients {
         self.0.lock().remove(&client.id);
     }
 
-    /// All of them, oldest first; one that comes or goes meanwhile may be among them or not. Each may have become another
-    /// tenant's since it was looked at: [`Client::while_of`].
+    /// All of them, oldest first; one that comes or goes meanwhile may be among them or not. Each
+    /// may have become another tenant's since it was looked at: [`Client::while_of`].
     pub fn all(&self) -> BTreeMap<u64, Arc<Client>> {
         let mut all = BTreeMap::new();
         let mut from = 0;

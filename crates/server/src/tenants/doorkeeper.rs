@@ -1,10 +1,12 @@
-//! Checks passwords: quickly where that will do, else on a thread of its own, in the order that [`policy::login`] says.
+//! Checks passwords: quickly where that will do, else on a thread of its own, in the order that
+//! [`policy::login`] says.
 //!
-//! A slow check takes memory (19 MiB for a hash made here) and tens of milliseconds of a processor, one at a time, on a thread
-//! that the cores go before. Nothing of that is in a turn of a core.
+//! A slow check takes memory (19 MiB for a hash made here) and tens of milliseconds of a processor,
+//! one at a time, on a thread that the cores go before. Nothing of that is in a turn of a core.
 //!
-//! A name that nobody has is treated as one that somebody has, up to the last step: it waits in the same line and
-//! costs a hash as somebody else's would. So neither the answer nor its time tells names apart.
+//! A name that nobody has is treated as one that somebody has, up to the last step: it waits in the
+//! same line and costs a hash as somebody else's would. So neither the answer nor its time tells
+//! names apart.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -20,10 +22,12 @@ use super::password::{verify, Digest, PLAIN_MAX};
 use super::{Password, Quick, Registry, Tenant};
 use crate::tenants::Peer;
 
-/// Slow checks that wait: at 13 ms each the last would be told in 13 s, about as long as clients wait.
+/// Slow checks that wait: at 13 ms each the last would be told in 13 s, about as long as clients
+/// wait.
 const LINE_MAX: usize = 1_024;
 
-/// Of these, for one tenant from one peer. Different passwords, that is: who asks the same waits for the same check.
+/// Of these, for one tenant from one peer. Different passwords, that is: who asks the same waits
+/// for the same check.
 const PAIR_MAX: usize = 16;
 
 /// How long a wrong password is known to be wrong: longer than clients pause between two tries.
@@ -197,7 +201,8 @@ impl Doorkeeper {
             .fold(0, |all, byte| all << 8 | u64::from(*byte))
     }
 
-    /// The check that takes tens of milliseconds, in its turn. `told` runs on another thread, or here.
+    /// The check that takes tens of milliseconds, in its turn. `told` runs on another thread, or
+    /// here.
     pub fn ask(&self, question: Question, peer: Peer, told: Told) {
         let now = self.office.clock.now();
         let Question { name, digest, work } = question;

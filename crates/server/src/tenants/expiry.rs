@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::{Expired, Seq};
 
-/// What the last look found. A write since then may have brought an earlier expiry, so that it counts
-/// only while nothing was written.
+/// What the last look found. A write since then may have brought an earlier expiry, so that it
+/// counts only while nothing was written.
 #[derive(Default)]
 pub struct Expiry {
     seen: AtomicU64,
@@ -15,8 +15,8 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// True when a look at `now_ms` may find something and none is under way: the caller begins one, which lasts until
-    /// [`Expiry::rests`].
+    /// True when a look at `now_ms` may find something and none is under way: the caller begins
+    /// one, which lasts until [`Expiry::rests`].
     pub fn begins(&self, committed: Seq, now_ms: u64) -> bool {
         let due = committed != self.seen.load(Ordering::Relaxed)
             || self.next_due_ms.load(Ordering::Relaxed) <= now_ms;

@@ -1,6 +1,7 @@
 //! Who holds a connection, of this whole server: newcomers, tenants, operators ([`policy::seats`]).
 //!
-//! Its lock is taken when a connection comes, first says something, logs in and goes, for a microsecond each; not by requests.
+//! Its lock is taken when a connection comes, first says something, logs in and goes, for a
+//! microsecond each; not by requests.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use super::{Client, Peer};
 /// Peers whose rate is known: 100 bytes each.
 const PEERS_MAX: usize = 16_384;
 
-/// After a pause a peer may connect so many seconds' worth of its rate at once: an application that has lost all of its
-/// connections comes back with all.
+/// After a pause a peer may connect so many seconds' worth of its rate at once: an application that
+/// has lost all of its connections comes back with all.
 const BURST_S: f64 = 10.0;
 
 /// The seats, and who has them.
@@ -147,7 +148,8 @@ impl Hold {
         }
     }
 
-    /// Takes a seat of this tenant in the place of the one it has; false: there is none, and it keeps what it has.
+    /// Takes a seat of this tenant in the place of the one it has; false: there is none, and it
+    /// keeps what it has.
     pub fn take(&mut self, tenant: PrincipalId) -> bool {
         let mut state = self.house.state.lock();
         let Some(seat) = state.seats.take(tenant) else {
@@ -158,8 +160,8 @@ impl Hold {
         true
     }
 
-    /// Speaks for nobody again, and gives who has to go for it; none: there is no seat for one more newcomer, and it keeps
-    /// the one it has.
+    /// Speaks for nobody again, and gives who has to go for it; none: there is no seat for one more
+    /// newcomer, and it keeps the one it has.
     pub fn back(&mut self, now: Nanos, client: &Arc<Client>) -> Option<Option<Arc<Client>>> {
         let (newcomer, gone) = self.house.seat(now, client)?;
         self.house.state.lock().give_back(self.held);

@@ -3,8 +3,8 @@
 use settings::tenant::room::{Claimed, Totals, MEMORIES};
 use settings::tenant::Settings;
 
-/// How the memories are allotted: to each tenant what was set, or by weight of what those with an allotment of their own
-/// leave.
+/// How the memories are allotted: to each tenant what was set, or by weight of what those with an
+/// allotment of their own leave.
 pub struct Allotments {
     objects: policy::memory::Allotments,
     blocks: policy::memory::Allotments,

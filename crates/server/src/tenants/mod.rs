@@ -1,7 +1,7 @@
 //! Tenants: who they are, what they were promised, where their data is.
 //!
-//! A tenant is an ACL user, a keyspace of its own and a principal of every stage. The registry is read at
-//! `AUTH` and by administration only; the request path holds its tenant by `Arc`.
+//! A tenant is an ACL user, a keyspace of its own and a principal of every stage. The registry is
+//! read at `AUTH` and by administration only; the request path holds its tenant by `Arc`.
 
 mod budget;
 mod calls;
@@ -153,7 +153,8 @@ impl Tenant {
         let settings = self.settings.read();
         Claim {
             connections_max: settings.connections_max.map(|max| max as usize),
-            // Anybody is an operator without a password: what is kept for operators would be kept for nobody.
+            // Anybody is an operator without a password: what is kept for operators would be kept
+            // for nobody.
             operator: settings.admin && !self.gate.open(),
         }
     }
@@ -210,8 +211,8 @@ impl Tenant {
             .sum()
     }
 
-    /// The core where it has fewest connections; `here` unless another has at least two fewer, so that
-    /// a connection moves only when that evens things out.
+    /// The core where it has fewest connections; `here` unless another has at least two fewer, so
+    /// that a connection moves only when that evens things out.
     pub fn roomiest_core(&self, here: usize) -> usize {
         let count = |core: usize| self.connections[core].load(Ordering::Relaxed);
         let best = (0..self.connections.len())

@@ -1,8 +1,8 @@
 //! What was changed at run time, laid over the configuration file.
 //!
-//! A run-time change holds for the fields that it changed, and only as long as the file says of them what it said then. A
-//! file that says something new wins, so that a password rotated there takes effect whatever was set at run time before.
-//! All other fields follow the file.
+//! A run-time change holds for the fields that it changed, and only as long as the file says of
+//! them what it said then. A file that says something new wins, so that a password rotated there
+//! takes effect whatever was set at run time before. All other fields follow the file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,8 @@ const LIMIT: &str = "limit.";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Change {
-    /// As versions before this rule wrote it, of tenants of the file and of others: all that held then.
+    /// As versions before this rule wrote it, of tenants of the file and of others: all that held
+    /// then.
     Set(Whole),
     /// The tenant was made at run time; the file does not name it.
     Made(Whole),
@@ -139,7 +140,8 @@ pub struct Laid {
 pub enum Note {
     /// It holds, so that the file's word does not.
     Holds(String),
-    /// It was made by an older version, which did not note what the file said then: it holds, so that the file's word does not.
+    /// It was made by an older version, which did not note what the file said then: it holds, so
+    /// that the file's word does not.
     HoldsUnchecked(String),
     /// The file says something new, so that it does not hold any more.
     Dropped(String),

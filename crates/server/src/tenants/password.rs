@@ -1,9 +1,9 @@
 //! Who may speak for a tenant.
 //!
-//! Passwords are kept as Argon2 hashes, which take tens of milliseconds to check on purpose. A core cannot
-//! spend that, nor can a reconnect storm: the first success leaves a keyed digest in memory, and later
-//! logins with the same password are compared with that in about a microsecond. The slow check is the
-//! [`super::Doorkeeper`]'s.
+//! Passwords are kept as Argon2 hashes, which take tens of milliseconds to check on purpose. A core
+//! cannot spend that, nor can a reconnect storm: the first success leaves a keyed digest in memory,
+//! and later logins with the same password are compared with that in about a microsecond. The slow
+//! check is the [`super::Doorkeeper`]'s.
 
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params};
@@ -13,8 +13,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// Longer passwords are wrong, so that nobody makes the server hash a megabyte.
 pub const PLAIN_MAX: usize = 512;
 
-/// Memory that checking a hash may take: four times what RFC 9106 (section 4) recommends where memory is short, its
-/// second choice. The first, 2 GiB, is not for a server whose memory is promised to tenants.
+/// Memory that checking a hash may take: four times what RFC 9106 (section 4) recommends where
+/// memory is short, its second choice. The first, 2 GiB, is not for a server whose memory is
+/// promised to tenants.
 const MEMORY_KIB_MAX: u32 = 256 << 10;
 
 /// Memory that checking a hash may go over, all passes together: some seconds of a processor.
@@ -58,7 +59,8 @@ impl Password {
     /// Hashes a plain password with a fresh salt.
     ///
     /// # Errors
-    /// Empty, longer than 512 bytes, or no randomness or memory to be had; in words that go on from "the password".
+    /// Empty, longer than 512 bytes, or no randomness or memory to be had; in words that go on from
+    /// "the password".
     pub fn hash(plain: &[u8]) -> Result<Self, String> {
         if plain.is_empty() {
             return Err("is empty".into());
@@ -85,7 +87,8 @@ impl Password {
     /// A password of which only the hash is known, as `entremet hash-password` prints it.
     ///
     /// # Errors
-    /// It is no whole Argon2 hash in PHC form, or one that takes too much to check; in words that go on from "the hash".
+    /// It is no whole Argon2 hash in PHC form, or one that takes too much to check; in words that
+    /// go on from "the hash".
     pub fn from_hash(phc: &str) -> Result<Self, String> {
         let hash =
             PasswordHash::new(phc).map_err(|cause| format!("is not a PHC string: {cause}"))?;
@@ -135,7 +138,8 @@ struct State {
 pub enum Quick {
     /// Let in.
     Yes,
-    /// Only the slow check against this hash can tell, and only as long as the password is of this generation.
+    /// Only the slow check against this hash can tell, and only as long as the password is of this
+    /// generation.
     Unknown {
         /// In PHC form.
         hash: String,
@@ -184,7 +188,8 @@ impl Gate {
         let digest = digest_of(state.generation);
         let quick = match &state.password {
             Password::None => Quick::Yes,
-            // How long the comparison takes tells something of a keyed digest only, which nobody can choose.
+            // How long the comparison takes tells something of a keyed digest only, which nobody
+            // can choose.
             Password::Hashed(_) if state.accepted == Some(digest) => Quick::Yes,
             Password::Hashed(hash) => Quick::Unknown {
                 hash: hash.clone(),
@@ -194,7 +199,8 @@ impl Gate {
         (quick, digest)
     }
 
-    /// What the slow check found right is from now on found by the quick one; false if the password is another by now.
+    /// What the slow check found right is from now on found by the quick one; false if the password
+    /// is another by now.
     pub fn accept(&self, generation: u64, digest: Digest) -> bool {
         let mut state = self.state.lock();
         let same = state.generation == generation;

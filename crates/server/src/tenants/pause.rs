@@ -24,7 +24,8 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Begins or extends one. As in Redis it never gets shorter, nor lets through what it held back, before its end.
+    /// Begins or extends one. As in Redis it never gets shorter, nor lets through what it held
+    /// back, before its end.
     pub fn begin(&self, now: Nanos, until: Nanos, all: bool) {
         let mut held = self.held.lock();
         if held.until <= now {

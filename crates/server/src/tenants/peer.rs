@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-/// An IPv4 address, or an IPv6 network of 64 bits: whoever has one of its addresses has them all (RFC 6177).
+/// An IPv4 address, or an IPv6 network of 64 bits: whoever has one of its addresses has them all
+/// (RFC 6177).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Peer(u128);
 

@@ -116,8 +116,8 @@ impl Registry {
         gone
     }
 
-    /// Whom connections speak for until they speak for a tenant: a principal of every stage, and nothing else of a
-    /// tenant. No tenant can have its name.
+    /// Whom connections speak for until they speak for a tenant: a principal of every stage, and
+    /// nothing else of a tenant. No tenant can have its name.
     pub fn nobody(&self) -> &Arc<Tenant> {
         &self.nobody
     }
@@ -137,8 +137,8 @@ impl Registry {
         self.tenants.read().by_name.get(name).cloned()
     }
 
-    /// The hash of the first tenant with a password behind this name, in the order of names and round again; none: no
-    /// tenant near has one.
+    /// The hash of the first tenant with a password behind this name, in the order of names and
+    /// round again; none: no tenant near has one.
     pub fn hash_near(&self, name: &[u8]) -> Option<String> {
         let tenants = self.tenants.read();
         let name = String::from_utf8_lossy(name);
@@ -170,8 +170,9 @@ impl Registry {
         self.tenants.read().totals
     }
 
-    /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's defaults, and what the
-    /// others are promised; no other change comes between what it sees and what it does.
+    /// Adds or changes a tenant, for good. `edit` is given the tenant as it is, or a new one's
+    /// defaults, and what the others are promised; no other change comes between what it sees and
+    /// what it does.
     ///
     /// # Errors
     /// A bad name, `edit`'s, or the change could not be written down (nothing has changed then).
@@ -201,8 +202,9 @@ impl Registry {
         Ok(self.install(&mut tenants, spec, Some(&change)))
     }
 
-    /// Removes a tenant, for good. Its data stays on the disk until it is deleted by hand or the tenant
-    /// comes back. `check` is given what it and what the others are promised, and may refuse.
+    /// Removes a tenant, for good. Its data stays on the disk until it is deleted by hand or the
+    /// tenant comes back. `check` is given what it and what the others are promised, and may
+    /// refuse.
     ///
     /// # Errors
     /// No such tenant, `check`'s, or the change could not be written down.
@@ -259,7 +261,8 @@ impl Registry {
 }
 
 impl Sources {
-    /// The tenants there are when the file says `specs`: what was changed at run time is laid over them.
+    /// The tenants there are when the file says `specs`: what was changed at run time is laid over
+    /// them.
     fn read(&mut self, specs: &[TenantSpec]) -> BTreeMap<String, TenantSpec> {
         let mut file = BTreeMap::new();
         for spec in specs {

@@ -54,7 +54,8 @@ impl SlowLog {
         self.entries.truncate(length_max);
     }
 
-    /// The newest `count` commands, to be looked at when the log is not locked any more: cores want it, too.
+    /// The newest `count` commands, to be looked at when the log is not locked any more: cores want
+    /// it, too.
     pub fn newest(&self, count: usize) -> Vec<Arc<SlowCommand>> {
         self.entries.iter().take(count).map(Arc::clone).collect()
     }

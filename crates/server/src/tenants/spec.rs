@@ -28,8 +28,8 @@ impl TenantSpec {
         }
     }
 
-    /// A plain password is hashed with another salt each time that a file is read: if it is one of those known, it is
-    /// that one still. The plain text is forgotten.
+    /// A plain password is hashed with another salt each time that a file is read: if it is one of
+    /// those known, it is that one still. The plain text is forgotten.
     pub fn recognise<'a>(&mut self, known: impl Iterator<Item = &'a Password>) {
         let Some(plain) = self.plain.take() else {
             return;

@@ -1,8 +1,10 @@
-//! Tenants that were added or changed at run time, in the data directory: `tenants.json`, and behind it a journal of the
-//! changes since, so that a change costs what it is long and not what all tenants are.
+//! Tenants that were added or changed at run time, in the data directory: `tenants.json`, and
+//! behind it a journal of the changes since, so that a change costs what it is long and not what
+//! all tenants are.
 //!
-//! The journal is written anew as `tenants.json` once most of it is out of date. A crash between the two leaves changes
-//! in both; taking them over again changes nothing, since each says all about its tenant.
+//! The journal is written anew as `tenants.json` once most of it is out of date. A crash between
+//! the two leaves changes in both; taking them over again changes nothing, since each says all
+//! about its tenant.
 
 mod journal;
 mod private;
@@ -88,8 +90,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes over what became of changes when the file was read, all at once. It is so in any case; if it cannot be
-    /// written down, a later start may find the changes as they were, and says so.
+    /// Takes over what became of changes when the file was read, all at once. It is so in any case;
+    /// if it cannot be written down, a later start may find the changes as they were, and says so.
     pub fn revise(&mut self, changes: Vec<(String, Change)>) {
         if changes.is_empty() {
             return;

@@ -1,15 +1,15 @@
 //! How many commands run apart: of a tenant, and of all tenants together.
 //!
-//! Those whose replies are made as their clients take them, and those that only work, have passes apart: clients that take
-//! nothing keep nobody from writing.
+//! Those whose replies are made as their clients take them, and those that only work, have passes
+//! apart: clients that take nothing keep nobody from writing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Commands of each sort that a tenant may have apart at once. Each holds a thread and, of its reply, about a MiB or one
-/// value.
+/// Commands of each sort that a tenant may have apart at once. Each holds a thread and, of its
+/// reply, about a MiB or one value.
 const PASSES: usize = 4;
 
 /// Takes a pass, or drops it, and then the next in line gets it.
@@ -105,7 +105,8 @@ impl Drop for Pass {
     }
 }
 
-/// What such a command needs before it begins: a pass among its tenant's, then one among all tenants'.
+/// What such a command needs before it begins: a pass among its tenant's, then one among all
+/// tenants'.
 #[derive(Default)]
 pub struct Passes {
     own: Option<Pass>,

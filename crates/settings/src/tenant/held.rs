@@ -25,10 +25,12 @@ pub enum Shown {
 
 /// A field of [`Settings`](super::Settings). `takes` is that of its row.
 pub trait Held {
-    /// Reads it from the file; what is wrong is reported, and stands for the default or for nothing.
+    /// Reads it from the file; what is wrong is reported, and stands for the default or for
+    /// nothing.
     fn read(&mut self, section: &Section, name: &str, takes: &Takes);
 
-    /// Reads it from a word of a command; none: the word says no such thing, and nothing has changed.
+    /// Reads it from a word of a command; none: the word says no such thing, and nothing has
+    /// changed.
     fn take(&mut self, word: &str, takes: &Takes) -> Option<()>;
 
     /// Takes the value back; none: there must be one.

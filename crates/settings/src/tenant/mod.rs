@@ -7,8 +7,9 @@
 //!                                                └─▶ the words of `entremet check`, and of what was set at run time
 //! ```
 //!
-//! A new setting is a field of [`Settings`], a row of [`SETTINGS`], and the code that acts on it. What tenants claim
-//! together is added up and checked in [`room`], for the file, for commands and for the simulator alike.
+//! A new setting is a field of [`Settings`], a row of [`SETTINGS`], and the code that acts on it.
+//! What tenants claim together is added up and checked in [`room`], for the file, for commands and
+//! for the simulator alike.
 
 mod held;
 pub mod room;

@@ -1,5 +1,5 @@
-//! What tenants claim together, and whether it is there to give: one check for the file, for commands and for the
-//! simulator, in the same words.
+//! What tenants claim together, and whether it is there to give: one check for the file, for
+//! commands and for the simulator, in the same words.
 
 use std::fmt;
 
@@ -65,8 +65,8 @@ impl fmt::Display for Infeasible {
     }
 }
 
-/// The sums over some tenants, so that a change of one looks at no other. Rates and weights that are no whole numbers may
-/// be off in their last digits after many changes.
+/// The sums over some tenants, so that a change of one looks at no other. Rates and weights that
+/// are no whole numbers may be off in their last digits after many changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Tenants that may administer the server.
@@ -164,7 +164,8 @@ impl<'s> FromIterator<&'s Settings> for Totals {
     }
 }
 
-/// Whether so many reserved permits can be kept free of so many handlers, which `key` says: one must be left for all.
+/// Whether so many reserved permits can be kept free of so many handlers, which `key` says: one
+/// must be left for all.
 #[must_use]
 pub fn permits(reserved: u64, handlers: u64, key: &str) -> Option<Infeasible> {
     (reserved > 0 && reserved >= handlers).then(|| Infeasible {

@@ -23,7 +23,8 @@ pub struct Limit {
     pub bytes_per_s: Option<f64>,
     /// How much of the rate may come at once, in ns of the rate; none: the default.
     pub burst_ns: Option<u64>,
-    /// How long a request is held back for the limit before it is refused with `-THROTTLED`, in ns; none: the default.
+    /// How long a request is held back for the limit before it is refused with `-THROTTLED`, in ns;
+    /// none: the default.
     pub wait_ns_max: Option<u64>,
 }
 
@@ -125,7 +126,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What these settings promise, and what they hold the tenant to; `policy` says what that comes to at each stage.
+    /// What these settings promise, and what they hold the tenant to; `policy` says what that comes
+    /// to at each stage.
     pub fn promise(&self) -> Promise {
         let default = policy::dispatch::Limit::default();
         Promise {

@@ -19,7 +19,8 @@ pub struct Setting {
     pub key: Key,
     /// As the data directory keeps it: the path of its field.
     pub stored: &'static str,
-    /// What `entremet check` says of it where it is set, with `{}` for the value. Empty: nothing, or of a word its meaning.
+    /// What `entremet check` says of it where it is set, with `{}` for the value. Empty: nothing,
+    /// or of a word its meaning.
     sentence: &'static str,
     held: fn(&Settings) -> &dyn Held,
     held_mut: fn(&mut Settings) -> &mut dyn Held,
@@ -136,7 +137,8 @@ const fn all() -> [Key; ALL] {
     keys
 }
 
-/// Every key of a tenant's settings, for a language: that of each row, the tables they are in, what an SLO consists of.
+/// Every key of a tenant's settings, for a language: that of each row, the tables they are in, what
+/// an SLO consists of.
 pub const KEYS: &[Key] = &all();
 
 /// No value is longer; a client may send words of many MiB.
@@ -178,8 +180,8 @@ impl Setting {
         (self.held_mut)(settings).read(section, name, &self.key.takes);
     }
 
-    /// Sets it to what a word of a command says: as the file writes it without quotes, or as Redis writes sizes and
-    /// switches; `none` or `auto` takes a value back.
+    /// Sets it to what a word of a command says: as the file writes it without quotes, or as Redis
+    /// writes sizes and switches; `none` or `auto` takes a value back.
     ///
     /// # Errors
     /// What it must be, in words.
@@ -217,7 +219,8 @@ impl Setting {
         (self.held)(settings).said(&self.key.takes)
     }
 
-    /// Its value or its default, as the file writes it; none where nothing is set and there is no default.
+    /// Its value or its default, as the file writes it; none where nothing is set and there is no
+    /// default.
     #[must_use]
     pub fn value_or_default(&self, settings: &Settings) -> Option<String> {
         let default = || match self.key.otherwise {

@@ -15,7 +15,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Reads a tenant's table. What is wrong is reported, and stands for its default or for nothing.
+    /// Reads a tenant's table. What is wrong is reported, and stands for its default or for
+    /// nothing.
     pub fn read(tenant: &Section) -> Self {
         let mut terms = Self {
             settings: Settings::default(),

@@ -84,7 +84,8 @@ impl Rate {
     }
 }
 
-/// The whole number, and the shortest time that it counts over, that come to exactly that many a second.
+/// The whole number, and the shortest time that it counts over, that come to exactly that many a
+/// second.
 fn whole(per_s: f64) -> Option<(u64, Per)> {
     Per::ALL.into_iter().find_map(|per| {
         let count = (per_s * per.seconds()).round() as u64;

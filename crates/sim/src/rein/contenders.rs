@@ -23,15 +23,17 @@ pub enum Contender {
     Rein,
     /// Algorithm 1 over levels that tuned themselves.
     ReinTuned,
-    /// The paper's yardstick (5.3): exact order by when the bottleneck will be done, from true costs and everything that is
-    /// queued or on its way and will go before; replicas in turn. Without slack: Rein's ratio, from the truth and in exact
-    /// order, makes its 99th percentile 1.9 times as long, and slack that is added changes none by more than 3 % (32 servers,
-    /// one at a time, SoundCloud's sizes; `tests/rein.rs`).
+    /// The paper's yardstick (5.3): exact order by when the bottleneck will be done, from true
+    /// costs and everything that is queued or on its way and will go before; replicas in turn.
+    /// Without slack: Rein's ratio, from the truth and in exact order, makes its 99th percentile
+    /// 1.9 times as long, and slack that is added changes none by more than 3 % (32 servers, one at
+    /// a time, SoundCloud's sizes; `tests/rein.rs`).
     Oracle,
     /// A stronger yardstick: also the replica with the least work, known without delay.
     OracleReplicas,
-    /// Ours: order of arrival, stretched by the bottleneck's expected cost where sizes vary, the largest 1 % put off;
-    /// the replica that is expected to be done first; probes for large requests; no more permits than processors.
+    /// Ours: order of arrival, stretched by the bottleneck's expected cost where sizes vary, the
+    /// largest 1 % put off; the replica that is expected to be done first; probes for large
+    /// requests; no more permits than processors.
     Ours,
     /// Ours with as many permits as the others: what order and choice do without that.
     OursAsMany,
@@ -110,7 +112,8 @@ impl Contender {
             }
             Contender::Ours => {
                 ours(&mut spec);
-                // More than its processors would only make a server's operations slow one another down.
+                // More than its processors would only make a server's operations slow one another
+                // down.
                 spec.cluster.permits = spec.cluster.parallel();
             }
             Contender::OursAsMany => ours(&mut spec),

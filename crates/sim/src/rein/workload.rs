@@ -23,9 +23,9 @@ const DRAIN_NS: Nanos = 5_000_000_000;
 /// Mean of [`facebook_values`], bytes.
 const VALUE_BYTES: f64 = 329.0;
 
-/// Sizes like SoundCloud's as far as they are published (2.2): 40 % of the requests have more than one key, the
-/// mean is 8.6, the largest about 2,000, the tail heavy. Those four facts fix a power law between 2 and 2,000: its
-/// exponent is found by bisection.
+/// Sizes like SoundCloud's as far as they are published (2.2): 40 % of the requests have more than
+/// one key, the mean is 8.6, the largest about 2,000, the tail heavy. Those four facts fix a power
+/// law between 2 and 2,000: its exponent is found by bisection.
 #[must_use]
 pub fn soundcloud() -> Vec<(u32, f64)> {
     let mean_above_one = (8.6 - 0.6) / 0.4;
@@ -55,11 +55,13 @@ fn mean(pairs: &[(u32, f64)]) -> f64 {
     pairs.iter().map(|(n, w)| f64::from(*n) * w).sum::<f64>() / total
 }
 
-/// Exponent of the popularity of keys that fits what is published of SoundCloud's: of 100,000 keys (5.1) "most are accessed
-/// just once", "a few up to 1000 times" (2.2): 1000 r^-a is 1.5 at r = 50,000.
+/// Exponent of the popularity of keys that fits what is published of SoundCloud's: of 100,000 keys
+/// (5.1) "most are accessed just once", "a few up to 1000 times" (2.2): 1000 r^-a is 1.5 at r =
+/// 50,000.
 pub const SOUNDCLOUD_ZIPF: f64 = 0.6;
 
-/// Sizes of real sessions, with single gets mixed in until 40 % of the requests have more than one key.
+/// Sizes of real sessions, with single gets mixed in until 40 % of the requests have more than one
+/// key.
 #[must_use]
 pub fn sessions(lists: &Lists) -> Vec<(u32, f64)> {
     let above: Vec<_> = (0..lists.len())
@@ -86,8 +88,8 @@ pub fn log_normal(mu: f64, sigma: f64) -> Vec<(u32, f64)> {
     (0..100_000).map(draw).map(|size| (size, 1.0)).collect()
 }
 
-/// Value sizes of Facebook's ETC pool: a generalised Pareto distribution (Atikoglu et al., SIGMETRICS 2012,
-/// table 5), as 20,000 equally likely sizes.
+/// Value sizes of Facebook's ETC pool: a generalised Pareto distribution (Atikoglu et al.,
+/// SIGMETRICS 2012, table 5), as 20,000 equally likely sizes.
 #[must_use]
 pub fn facebook_values() -> Option<Sizes> {
     const COUNT: u32 = 20_000;
@@ -114,11 +116,12 @@ pub struct Setting {
     pub sizes: Vec<(u32, f64)>,
     /// Exponent of the keys' popularity; `None`: uniform.
     pub zipf: Option<f64>,
-    /// Whether `load` is the busiest server's, where keys are not asked alike: 5.1 measures the most that its cluster
-    /// can do, 5.3 speaks of the system's capacity, which is all servers' together.
+    /// Whether `load` is the busiest server's, where keys are not asked alike: 5.1 measures the
+    /// most that its cluster can do, 5.3 speaks of the system's capacity, which is all servers'
+    /// together.
     pub by_busiest: bool,
-    /// Share of the mean service time that depends on the size of the value. In memory, Rein found only a "weak
-    /// correlation" (3.2.1).
+    /// Share of the mean service time that depends on the size of the value. In memory, Rein found
+    /// only a "weak correlation" (3.2.1).
     pub size_share: f64,
     /// What of the service time nobody knows.
     pub noise: Noise,
@@ -127,8 +130,8 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Rein 5.3: 128 clients, 128 servers with eight at a time and 3,750 operations a second, three replicas, 50 µs each
-    /// way, 75 %.
+    /// Rein 5.3: 128 clients, 128 servers with eight at a time and 3,750 operations a second, three
+    /// replicas, 50 µs each way, 75 %.
     #[must_use]
     pub fn published(sizes: Vec<(u32, f64)>, duration_ns: Nanos) -> Self {
         Setting {
@@ -145,8 +148,8 @@ impl Setting {
         }
     }
 
-    /// Rein 5.1: 16 servers of four processors, eight operations at a time; its 900 requests of 50 keys a second at 75 % are
-    /// 3,750 operations a second of each server again.
+    /// Rein 5.1: 16 servers of four processors, eight operations at a time; its 900 requests of 50
+    /// keys a second at 75 % are 3,750 operations a second of each server again.
     #[must_use]
     pub fn testbed(sizes: Vec<(u32, f64)>, duration_ns: Nanos) -> Self {
         Setting {
@@ -157,7 +160,8 @@ impl Setting {
         }
     }
 
-    /// The spec with the baseline: arrival order, replicas in turn. `None` if the sizes are no distribution.
+    /// The spec with the baseline: arrival order, replicas in turn. `None` if the sizes are no
+    /// distribution.
     #[must_use]
     pub fn spec(&self, seed: u64) -> Option<Spec> {
         let parallel = self.permits.min(self.processors);
@@ -236,8 +240,8 @@ fn baseline() -> Scheduler {
     }
 }
 
-/// Highest rate of the first stream's requests that all nodes together, or the busiest one, can serve if replicas are
-/// asked in turn.
+/// Highest rate of the first stream's requests that all nodes together, or the busiest one, can
+/// serve if replicas are asked in turn.
 fn attainable_per_s(spec: &Spec, by_busiest: bool) -> f64 {
     const DRAWS: usize = 400_000;
     let mut requests = spec.tenants[0].streams[0].requests.clone();
@@ -258,7 +262,8 @@ fn attainable_per_s(spec: &Spec, by_busiest: bool) -> f64 {
             demand_ns[(group + replica) % nodes] += expected / f64::from(spec.cluster.replicas);
         }
     }
-    // Where keys are asked alike the nodes differ only by chance, in what was drawn as in what will be.
+    // Where keys are asked alike the nodes differ only by chance, in what was drawn as in what will
+    // be.
     let alike = matches!(requests.popularity, Popularity::Uniform(_));
     let demand_ns = match by_busiest && !alike {
         true => demand_ns.iter().copied().fold(0.0, f64::max),

@@ -73,7 +73,8 @@ pub(super) fn read(root: &Section) -> Read {
 }
 
 fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
-    // Four times the bottleneck suits sizes that vary, whatever their tail; see policy::multiget::Tuner::deadline.
+    // Four times the bottleneck suits sizes that vary, whatever their tail; see
+    // policy::multiget::Tuner::deadline.
     let stretched = Strategy::Deadline {
         stretch_quarters: 16,
         slack_quarters: 2,

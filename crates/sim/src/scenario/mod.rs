@@ -1,4 +1,5 @@
-//! Scenarios: the language of `workload::scenario`, and `[cluster]`, `[[fault]]` and `[[pause]]` beside it.
+//! Scenarios: the language of `workload::scenario`, and `[cluster]`, `[[fault]]` and `[[pause]]`
+//! beside it.
 
 mod cluster;
 pub mod reference;
@@ -39,7 +40,8 @@ impl Plan {
     /// Reads a text; `origin` is what problems call it.
     ///
     /// # Errors
-    /// [`SimError::Scenario`] with everything that is wrong, and everything that the simulator does not have.
+    /// [`SimError::Scenario`] with everything that is wrong, and everything that the simulator does
+    /// not have.
     pub fn from_text(text: &str, origin: &str) -> Result<Self, SimError> {
         let table = text.parse();
         let table: toml::Table = table.map_err(|error: toml::de::Error| SimError::Scenario {

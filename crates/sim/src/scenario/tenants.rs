@@ -57,7 +57,8 @@ pub(super) fn tenants(
     tenants
 }
 
-/// A load's behaviours, each with when it begins (`None`: it is there from the warm-up on) and ends.
+/// A load's behaviours, each with when it begins (`None`: it is there from the warm-up on) and
+/// ends.
 fn stretches(load: &Load) -> Vec<(&Behaviour, Option<Duration>, Option<Duration>)> {
     let ends = |from: Option<Duration>| {
         let next = load.phases.iter().map(|phase| phase.at);

@@ -1,4 +1,5 @@
-//! Where partitions are, and the controller that places them and weighs tenants (Pisces algorithms 1 and 2).
+//! Where partitions are, and the controller that places them and weighs tenants (Pisces algorithms
+//! 1 and 2).
 
 use super::node::{Node, R};
 use super::{Event, Group, World};
@@ -11,7 +12,8 @@ use std::collections::BTreeMap;
 
 /// What a node can serve of each resource: nanoseconds of its time a second.
 const CAPACITY: u64 = 1_000_000_000;
-/// A local share of a whole node as a weight: weights go from 0.001 to 1,000, shares then from a millionth.
+/// A local share of a whole node as a weight: weights go from 0.001 to 1,000, shares then from a
+/// millionth.
 const WHOLE: f64 = 1_000.0;
 
 /// The controller, and what it moves.
@@ -88,8 +90,8 @@ impl Group {
 }
 
 impl World<'_> {
-    /// Every partition is asked at those of its nodes that live. A node knows only the tenants that have something
-    /// there.
+    /// Every partition is asked at those of its nodes that live. A node knows only the tenants that
+    /// have something there.
     pub(super) fn regroup(&mut self) {
         let now = self.agenda.now();
         for (group, partition) in self.groups.iter_mut().zip(&self.controller.partitions) {
@@ -210,7 +212,8 @@ impl World<'_> {
         (served, takers)
     }
 
-    /// Tells nodes what tenants may have there. Rates are of the whole system, and divided like the shares.
+    /// Tells nodes what tenants may have there. Rates are of the whole system, and divided like the
+    /// shares.
     fn entitle(&mut self, decided: &placement::Decided) {
         let now = self.agenda.now();
         let mut sums = vec![0.0; self.spec.tenants.len()];

@@ -80,7 +80,8 @@ impl Disk {
         }
     }
 
-    /// A tenant shares the device as it shares the node; what it reserved of requests is not known in I/Os.
+    /// A tenant shares the device as it shares the node; what it reserved of requests is not known
+    /// in I/Os.
     pub(super) fn configure(&mut self, now: Nanos, principal: PrincipalId, promise: &Promise) {
         self.handlers
             .configure(now, principal, &promise.at_handlers(0, 1));

@@ -75,7 +75,8 @@ impl World<'_> {
         }
     }
 
-    /// An operation waits with its sender: for a window, or for a replica of its partition to come back.
+    /// An operation waits with its sender: for a window, or for a replica of its partition to come
+    /// back.
     pub(super) fn wait(&mut self, op: usize) {
         let Op {
             router,

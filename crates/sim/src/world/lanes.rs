@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) windows: Windows,
-    /// By home of the tenant, as far as something ever waited: the operations that could go there. One that has two
-    /// replicas waits in two of them.
+    /// By home of the tenant, as far as something ever waited: the operations that could go there.
+    /// One that has two replicas waits in two of them.
     waiting: Vec<VecDeque<Waiting>>,
 }
 

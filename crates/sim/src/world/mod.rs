@@ -135,8 +135,8 @@ struct Group {
     principals: Vec<PrincipalId>,
     /// Which of its tenant's homes each of them is.
     homes: Vec<u32>,
-    /// Since the last control step: expected time of what was asked for, how often, and expected time of what each
-    /// replica served.
+    /// Since the last control step: expected time of what was asked for, how often, and expected
+    /// time of what each replica served.
     asked_ns: f64,
     asked: u64,
     /// What was asked for by resource, as time of a node.
@@ -356,8 +356,8 @@ impl<'s> World<'s> {
         self.agenda.after(self.spec.warm_up_ns, Event::Measure);
     }
 
-    /// Lets the next event happen; false at the end of the run: nothing is sent after `duration_ns`, and replies are waited
-    /// for until all are there, or `drain_ns` longer.
+    /// Lets the next event happen; false at the end of the run: nothing is sent after
+    /// `duration_ns`, and replies are waited for until all are there, or `drain_ns` longer.
     pub fn step(&mut self) -> bool {
         let Some(event) = self.agenda.pop() else {
             return false;

@@ -317,7 +317,8 @@ impl World<'_> {
         }
     }
 
-    /// A node begins an operation. One that is refused has come in all the same, and takes no processor's time.
+    /// A node begins an operation. One that is refused has come in all the same, and takes no
+    /// processor's time.
     fn begin_service(&mut self, node: u32, grant: Grant<Copied, R>) {
         let now = self.agenda.now();
         let at = &mut self.nodes[node as usize];
@@ -351,7 +352,8 @@ impl World<'_> {
         }
     }
 
-    /// An operation that needs no processor any more from `at` on uses what all of the node's operations share.
+    /// An operation that needs no processor any more from `at` on uses what all of the node's
+    /// operations share.
     pub(super) fn move_bytes(&mut self, node: u32, place: u32, from: Nanos) {
         let now = self.agenda.now();
         let at = &mut self.nodes[node as usize];

@@ -1,4 +1,5 @@
-//! What machines do besides: pauses of nodes and senders, and the processor on which a sender reads replies.
+//! What machines do besides: pauses of nodes and senders, and the processor on which a sender reads
+//! replies.
 
 use super::{Copied, Event, World};
 use crate::spec::Machines;
@@ -25,7 +26,8 @@ impl World<'_> {
         self.agenda.after(delay_ns, Event::Pause { pause, machine });
     }
 
-    /// A machine pauses; one that does so already stands still for longer. What it has begun it ends.
+    /// A machine pauses; one that does so already stands still for longer. What it has begun it
+    /// ends.
     pub(super) fn pause(&mut self, pause: usize, machine: u32) {
         self.plan_pause(pause as u32, machine);
         let pause = self.spec.pauses[pause];

@@ -1,4 +1,5 @@
-//! Processors that a node's operations share: each has an equal part of them, and at most a whole one.
+//! Processors that a node's operations share: each has an equal part of them, and at most a whole
+//! one.
 
 use super::{Event, World};
 use policy::Nanos;
@@ -9,8 +10,9 @@ const ROUNDING_NS: f64 = 1e-3;
 
 /// What runs on a node's processors.
 ///
-/// Work is conserved: with more operations than processors all of these are at work, whoever began when. So what an
-/// operation takes follows from everything that begins and ends beside it, and is not known when it begins.
+/// Work is conserved: with more operations than processors all of these are at work, whoever began
+/// when. So what an operation takes follows from everything that begins and ends beside it, and is
+/// not known when it begins.
 #[derive(Clone, Debug)]
 pub(super) struct Processors {
     count: f64,
@@ -18,7 +20,8 @@ pub(super) struct Processors {
     had_ns: f64,
     /// Until when that is known.
     known_at: Nanos,
-    /// By what `had_ns` is when it ends (as bits: times are not negative, and sort as their bits do), then place.
+    /// By what `had_ns` is when it ends (as bits: times are not negative, and sort as their bits
+    /// do), then place.
     running: BTreeSet<(u64, u32)>,
     /// Told apart from earlier answers to "when does the next one end?".
     asked: u32,
@@ -60,7 +63,8 @@ impl Processors {
         Some((self.known_at + left_ns.ceil() as Nanos, self.asked))
     }
 
-    /// Takes one that has ended. `asked`: the answer that this is the time of; an older one says nothing.
+    /// Takes one that has ended. `asked`: the answer that this is the time of; an older one says
+    /// nothing.
     pub(super) fn ended(&mut self, now: Nanos, asked: u32) -> Option<u32> {
         if asked != self.asked {
             return None;
@@ -135,8 +139,8 @@ mod tests {
 
     #[test]
     fn one_that_began_last_speeds_up_as_the_others_end() {
-        // Alone on one processor for 100, then two share it: 100 of each are left, and end at 300. The third begins as the
-        // second has half of its time left.
+        // Alone on one processor for 100, then two share it: 100 of each are left, and end at 300.
+        // The third begins as the second has half of its time left.
         assert_eq!(ends(1, &[(0, 200), (100, 100)]), [300, 300]);
         assert_eq!(ends(4, &[(0, 100), (0, 200), (50, 100)]), [100, 200, 150]);
         // Eight on four: each has half of one until four are done at 200; the others then have all.

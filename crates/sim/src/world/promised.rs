@@ -5,7 +5,8 @@ use crate::spec::CostKnown;
 use policy::multiget::{tag, Opset, Tag};
 use std::collections::BTreeMap;
 
-/// Expected time of what was sent to a node and is not yet served, in the order in which exact order serves it.
+/// Expected time of what was sent to a node and is not yet served, in the order in which exact
+/// order serves it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Promised {
     by_priority: BTreeMap<u64, u64>,
@@ -57,15 +58,16 @@ impl Promised {
     }
 }
 
-/// Looks at what is ahead before the oracle takes what it has: what is ahead moves an opset's priority, and that what is
-/// ahead. Most stand after three.
+/// Looks at what is ahead before the oracle takes what it has: what is ahead moves an opset's
+/// priority, and that what is ahead. Most stand after three.
 const LOOKS: usize = 16;
 
 impl World<'_> {
-    /// What each opset will find ahead of it in exact order, as a cost, the mean over its replicas; and its tags.
+    /// What each opset will find ahead of it in exact order, as a cost, the mean over its replicas;
+    /// and its tags.
     ///
-    /// The tags say what is ahead, and that makes the tags ("a more accurate prediction of the slack as well as the
-    /// bottleneck", Rein 5.3), so both are looked for until they stand.
+    /// The tags say what is ahead, and that makes the tags ("a more accurate prediction of the
+    /// slack as well as the bottleneck", Rein 5.3), so both are looked for until they stand.
     pub(super) fn look_ahead(&self, opsets: &mut [Opset], tags: &mut Vec<Tag>) {
         let (now, scheduler) = (self.agenda.now(), &self.spec.scheduler);
         for _ in 0..LOOKS {
@@ -83,8 +85,8 @@ impl World<'_> {
         tag(scheduler.strategy, now, opsets, &scheduler.levels, tags);
     }
 
-    /// What exact order serves before an operation of this priority, in the unit of costs: work, as the opset's own is,
-    /// whatever number of operations is served at a time.
+    /// What exact order serves before an operation of this priority, in the unit of costs: work, as
+    /// the opset's own is, whatever number of operations is served at a time.
     fn ahead(&self, group: u32, priority: u64) -> u64 {
         let nodes = &self.groups[group as usize].nodes;
         let waits_ns = nodes.iter().map(|node| {

@@ -198,7 +198,8 @@ impl World<'_> {
         all_ns * node.slowness / f64::from(self.spec.cluster.parallel())
     }
 
-    /// Chooses which replica of a group is asked, and counts on the operation to be there. `None`: it has to wait.
+    /// Chooses which replica of a group is asked, and counts on the operation to be there. `None`:
+    /// it has to wait.
     pub(super) fn choose(
         &mut self,
         router: u32,

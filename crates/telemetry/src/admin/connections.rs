@@ -89,7 +89,8 @@ async fn accept(
     }
 }
 
-/// Waits for the order to stop; a handle that vanished without one counts as an order to stop at once.
+/// Waits for the order to stop; a handle that vanished without one counts as an order to stop at
+/// once.
 async fn told(stop: &mut watch::Receiver<Option<Duration>>) -> Duration {
     match stop.wait_for(Option::is_some).await {
         Ok(patience) => patience.unwrap_or_default(),

@@ -1,7 +1,8 @@
 //! Frames for those who watch: by asking, or as a stream of server-sent events.
 //!
-//! A watcher only ever holds the latest frame: one who reads slowly skips frames, and nothing waits or
-//! piles up for him. Seats are few, so that watchers cannot keep a health check from the address.
+//! A watcher only ever holds the latest frame: one who reads slowly skips frames, and nothing waits
+//! or piles up for him. Seats are few, so that watchers cannot keep a health check from the
+//! address.
 
 use std::convert::Infallible;
 use std::future::Future;

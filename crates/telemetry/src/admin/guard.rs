@@ -1,10 +1,11 @@
 //! Who may ask the admin address.
 //!
-//! * The `Host` of a request must be this machine's loopback, the address listened on, or a name that was configured. A
-//!   page from elsewhere can have its own name resolve to this address (DNS rebinding) and then read the answers as its own;
-//!   its name is still in `Host`.
-//! * Where there is a token, a request must bring it: as a bearer's (RFC 6750), or as the password of any user (RFC 7617), which
-//!   browsers ask for and send by themselves, also with streams of events.
+//! * The `Host` of a request must be this machine's loopback, the address listened on, or a name
+//!   that was configured. A page from elsewhere can have its own name resolve to this address (DNS
+//!   rebinding) and then read the answers as its own; its name is still in `Host`.
+//! * Where there is a token, a request must bring it: as a bearer's (RFC 6750), or as the password
+//!   of any user (RFC 7617), which browsers ask for and send by themselves, also with streams of
+//!   events.
 //!
 //! `/livez` and `/readyz` are open to all: probes of supervisors carry neither.
 
@@ -95,7 +96,8 @@ impl Guard {
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'));
         if let Ok(address) = bare.unwrap_or(name).parse::<IpAddr>() {
-            // An address cannot be made to resolve to another: where all are listened on, any may be ours.
+            // An address cannot be made to resolve to another: where all are listened on, any may
+            // be ours.
             return address.is_loopback() || address == self.listen || self.listen.is_unspecified();
         }
         let name = name.strip_suffix('.').unwrap_or(name);

@@ -76,7 +76,8 @@ impl AdminHandle {
         self.tls.is_some()
     }
 
-    /// Takes no new connections, waits at most `patience` for answers under way, and ends the thread.
+    /// Takes no new connections, waits at most `patience` for answers under way, and ends the
+    /// thread.
     pub fn stop(mut self, patience: Duration) {
         self.finish(patience);
     }

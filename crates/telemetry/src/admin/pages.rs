@@ -1,4 +1,5 @@
-//! The dashboard's files, carried inside the binary: nothing to install, nothing to find at run time.
+//! The dashboard's files, carried inside the binary: nothing to install, nothing to find at run
+//! time.
 
 use axum::extract::Path;
 use axum::http::{header, HeaderName, HeaderValue, StatusCode};
@@ -49,8 +50,9 @@ const FILES: &[File] = &[
     file!("keys.js", SCRIPT, "dashboard/keys.js"),
 ];
 
-/// Only the dashboard's own files run, only this server is asked, nobody frames it: a tenant's name that
-/// looks like a script stays a name. Styles are set by script through the object model, which needs no more.
+/// Only the dashboard's own files run, only this server is asked, nobody frames it: a tenant's name
+/// that looks like a script stays a name. Styles are set by script through the object model, which
+/// needs no more.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

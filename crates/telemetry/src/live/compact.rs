@@ -23,7 +23,8 @@ impl Times {
         }
     }
 
-    /// What was counted since `earlier`, subtracted here: the small form is ten times quicker to walk.
+    /// What was counted since `earlier`, subtracted here: the small form is ten times quicker to
+    /// walk.
     fn since(&self, earlier: &Self) -> HistogramSnapshot {
         let mut times = HistogramSnapshot::default();
         let mut before = earlier.counts.iter().copied().peekable();

@@ -132,8 +132,8 @@ fn between(before: &Reading, now: &Reading, name: &str) -> Spent {
     })
 }
 
-/// The times that rates are over: counters of tenants are read as they are, those of stages as their cores last wrote
-/// them down.
+/// The times that rates are over: counters of tenants are read as they are, those of stages as
+/// their cores last wrote them down.
 struct Spans {
     span_s: f64,
     stages: [Option<f64>; StageKind::ALL.len()],
@@ -222,8 +222,8 @@ fn tenant_live(tenant: &TenantSnapshot, spent: &Spent, share: Share, spans: &Spa
     }
 }
 
-/// Requests that were asked for: answered, turned away, and those that wait, each connection in line with as many as a turn
-/// of the tenant's answers.
+/// Requests that were asked for: answered, turned away, and those that wait, each connection in
+/// line with as many as a turn of the tenant's answers.
 fn asked(spent: &Spent) -> f64 {
     let at = |kind: StageKind| spent.stages.iter().find(|stage| stage.stage == kind.name());
     let requests = spent.usage.requests as f64;

@@ -1,8 +1,8 @@
 //! The last seconds, renewed every second for those who watch.
 //!
-//! Counters only grow, so what happened lately is the difference of two readings. Readings are taken once
-//! a second while somebody watches, on the admin thread, from the counters that cores keep anyway: a
-//! request pays nothing, and when nobody watches nothing is read.
+//! Counters only grow, so what happened lately is the difference of two readings. Readings are
+//! taken once a second while somebody watches, on the admin thread, from the counters that cores
+//! keep anyway: a request pays nothing, and when nobody watches nothing is read.
 
 mod compact;
 mod frame;
@@ -26,7 +26,8 @@ pub(crate) use past::Past;
 pub(crate) const STEP: Duration = Duration::from_secs(1);
 
 /// Steps that a frame looks back: rates and latencies are over the last 3 s. Shorter, and the 99th
-/// percentile of a hundred requests a second is one request; longer, and a change takes long to be seen.
+/// percentile of a hundred requests a second is one request; longer, and a change takes long to be
+/// seen.
 const STEPS: usize = 3;
 
 /// The readings that frames are made from.

@@ -1,7 +1,7 @@
 //! The last minutes of the busiest tenants, for those who begin to watch.
 //!
-//! Kept whether or not somebody watches, so it must cost little: five seconds a step, from counters that are read for the
-//! shares anyway; the histograms of [`TENANTS_MAX`] tenants, not of all.
+//! Kept whether or not somebody watches, so it must cost little: five seconds a step, from counters
+//! that are read for the shares anyway; the histograms of [`TENANTS_MAX`] tenants, not of all.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,8 +20,9 @@ const TOGETHER: usize = 6;
 /// … and so many of those are kept: 55 minutes.
 const OLD_MAX: usize = 110;
 
-/// Tenants of a step, those with the largest shares: more than the dashboard draws, so that one who was among its six is there.
-/// With a name of 64 bytes one takes 150 bytes: 420 KiB for all steps, however many tenants there are.
+/// Tenants of a step, those with the largest shares: more than the dashboard draws, so that one who
+/// was among its six is there. With a name of 64 bytes one takes 150 bytes: 420 KiB for all steps,
+/// however many tenants there are.
 const TENANTS_MAX: usize = 16;
 
 /// The ring, and what the next step is measured against.
@@ -36,7 +37,8 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Keeps what happened in the turn that ended with this call to [`Registry::turn`], at `at_ms` since 1970.
+    /// Keeps what happened in the turn that ended with this call to [`Registry::turn`], at `at_ms`
+    /// since 1970.
     pub(crate) fn step(
         &mut self,
         registry: &Registry,
@@ -69,7 +71,8 @@ impl Past {
                 classes: Some(CompactClass::of(totals)),
                 ..Kept::default()
             };
-            // One that was not among the busiest has nothing to subtract: its latencies begin with the next step.
+            // One that was not among the busiest has nothing to subtract: its latencies begin with
+            // the next step.
             let spent = before
                 .remove(&name)
                 .map(|before| Spent::between(Some(&before), &now));
@@ -107,8 +110,8 @@ impl Past {
     }
 }
 
-/// Steps as one: rates and shares are their means, latencies those of the step with the worst, which a mean would hide. Who
-/// is not in a step counts as idle there.
+/// Steps as one: rates and shares are their means, latencies those of the step with the worst,
+/// which a mean would hide. Who is not in a step counts as idle there.
 fn together(steps: &[PastStep]) -> PastStep {
     let mut tenants: BTreeMap<&str, PastTenant> = BTreeMap::new();
     for one in steps.iter().flat_map(|step| &step.tenants) {

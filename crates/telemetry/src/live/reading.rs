@@ -9,8 +9,8 @@ use crate::registry::Registry;
 use crate::totals::{ClassTotals, Usage};
 use crate::Class;
 
-/// Tenants whose latencies are looked at in one reading, the busiest first. Reading one costs some ten
-/// microseconds a core and keeping it some KiB, and nobody reads a longer list.
+/// Tenants whose latencies are looked at in one reading, the busiest first. Reading one costs some
+/// ten microseconds a core and keeping it some KiB, and nobody reads a longer list.
 pub(super) const LATENCIES_MAX: usize = 1_000;
 
 /// Every counter at one moment.
@@ -24,7 +24,8 @@ pub(super) struct Reading {
     pub(super) stages: BTreeMap<(String, u32), StageCount>,
 }
 
-/// What a stage had counted when it was last written down, which is up to a second before the reading.
+/// What a stage had counted when it was last written down, which is up to a second before the
+/// reading.
 #[derive(Clone, Copy, Default)]
 pub(super) struct StageCount {
     pub(super) at_ns: u64,
@@ -52,7 +53,8 @@ pub(super) struct Kept {
 }
 
 impl Reading {
-    /// The time from `before` to this for which a kind of stage has counts, s: each core writes them down in its own time.
+    /// The time from `before` to this for which a kind of stage has counts, s: each core writes
+    /// them down in its own time.
     pub(super) fn span_of(&self, before: &Self, stage: &str) -> Option<f64> {
         let of = |reading: &Self| {
             let cores = reading.stages.iter().filter(|((kind, _), _)| kind == stage);
@@ -65,7 +67,8 @@ impl Reading {
         (span_ns > 0).then_some(span_ns as f64 / 1e9)
     }
 
-    /// Reads all counters. A tenant that did nothing since `previous` shares what was kept of it there.
+    /// Reads all counters. A tenant that did nothing since `previous` shares what was kept of it
+    /// there.
     pub(super) fn take(
         registry: &Registry,
         mut stages_of: BTreeMap<String, Vec<TenantStage>>,

@@ -62,7 +62,8 @@ pub struct PastTenant {
     pub got_percent: f64,
 }
 
-/// `GET /api/live/{name}`, and the event `tenant` of `/api/events/{name}`: one tenant in the last seconds.
+/// `GET /api/live/{name}`, and the event `tenant` of `/api/events/{name}`: one tenant in the last
+/// seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TenantDetail {
     /// When it was read, milliseconds since 1970.
@@ -146,8 +147,8 @@ pub struct TenantLive {
     pub number: u32,
     /// Its weight.
     pub weight: f64,
-    /// Requests per second that it asks for: answered, throttled, and all that wait now, at the request stage or for a
-    /// handler.
+    /// Requests per second that it asks for: answered, throttled, and all that wait now, at the
+    /// request stage or for a handler.
     pub asked_per_s: f64,
     /// What it did.
     #[serde(flatten)]
@@ -156,7 +157,8 @@ pub struct TenantLive {
     pub errors_per_s: Option<f64>,
     /// CPU seconds per second charged to it.
     pub cpu_charged_per_s: f64,
-    /// Share of the time, 0 to 1 a core, with a request waiting at the request stage, summed over cores.
+    /// Share of the time, 0 to 1 a core, with a request waiting at the request stage, summed over
+    /// cores.
     pub occupancy: f64,
     /// What it is entitled to and what it got.
     pub share: Share,
@@ -226,7 +228,8 @@ pub struct TimeSpent {
     pub parts: Vec<PartSpent>,
 }
 
-/// A part of a mean request's time. It brings its words, so that whoever shows it needs no list of parts.
+/// A part of a mean request's time. It brings its words, so that whoever shows it needs no list of
+/// parts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartSpent {
     /// [`crate::PartWords::name`].

@@ -1,7 +1,7 @@
 //! `/metrics`: every metric, declared once and used for the page, the reference and its test.
 //!
-//! Where a metric means what redis_exporter's of the same name means, it has that name, so that dashboards
-//! made for Redis work; everything that knows of tenants is `entremet_*`.
+//! Where a metric means what redis_exporter's of the same name means, it has that name, so that
+//! dashboards made for Redis work; everything that knows of tenants is `entremet_*`.
 
 mod catalogue;
 mod device;

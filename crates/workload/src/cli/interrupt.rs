@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::error::WorkloadError;
 
-/// A flag that the first Ctrl-C or SIGTERM sets. The second one ends the process with status 130, should the first not be
-/// enough.
+/// A flag that the first Ctrl-C or SIGTERM sets. The second one ends the process with status 130,
+/// should the first not be enough.
 pub(super) fn flag() -> Result<Arc<AtomicBool>, WorkloadError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

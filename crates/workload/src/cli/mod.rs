@@ -63,7 +63,8 @@ pub struct LoadArgs {
     #[arg(long, requires = "scenario", conflicts_with_all = ["provision", "out"])]
     pub check: bool,
 
-    /// Make the scenario's tenants on the server first, or change them to what it says, passwords too
+    /// Make the scenario's tenants on the server first, or change them to what it says, passwords
+    /// too
     #[arg(long, requires = "scenario")]
     pub provision: bool,
 
@@ -75,7 +76,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "PASSWORD", requires = "scenario")]
     pub password: Option<String>,
 
-    /// Nobody logs in: all load comes from the untagged default tenant (for servers without tenants)
+    /// Nobody logs in: all load comes from the untagged default tenant (for servers without
+    /// tenants)
     #[arg(long, requires = "scenario", conflicts_with_all = ["provision", "password", "tenant"])]
     pub anonymous: bool,
 
@@ -92,9 +94,9 @@ pub struct LoadArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6380")]
     pub target: String,
 
-    /// Tenant and its password, repeated. Of a scenario: for NAME, or all NAME-1, NAME-2, …. For --replay: the
-    /// first one plays the first workload, and round again when there are more workloads; without any, all
-    /// play the untagged default tenant
+    /// Tenant and its password, repeated. Of a scenario: for NAME, or all NAME-1, NAME-2, …. For
+    /// --replay: the first one plays the first workload, and round again when there are more
+    /// workloads; without any, all play the untagged default tenant
     #[arg(long, value_name = "NAME:PASSWORD", value_parser = parse_tenant)]
     pub tenant: Vec<(String, String)>,
 
@@ -110,7 +112,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
 
-    /// Fixes everything random: the same seed sends the same requests [default: the scenario's; 1 for --replay]
+    /// Fixes everything random: the same seed sends the same requests [default: the scenario's; 1
+    /// for --replay]
     #[arg(long)]
     pub seed: Option<u64>,
 

@@ -9,7 +9,8 @@ use crate::report::rate;
 /// Changes told one by one; of more at once only the number is told.
 const NEWS_MAX: usize = 6;
 
-/// Says on standard error what is going on: one line that is written over on a terminal, a line every few seconds elsewhere.
+/// Says on standard error what is going on: one line that is written over on a terminal, a line
+/// every few seconds elsewhere.
 pub(super) struct Teller {
     terminal: bool,
     duration_s: f64,

@@ -14,7 +14,8 @@ use crate::encode;
 /// Send buffers that grew beyond this are given back once empty.
 const OUT_BYTES_KEPT: usize = 256 * 1024;
 
-/// Bytes per system call: a thread that copies megabytes in one is not interrupted meanwhile, and the open loops beside it are late.
+/// Bytes per system call: a thread that copies megabytes in one is not interrupted meanwhile, and
+/// the open loops beside it are late.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
 /// How a half-open connection introduces itself: the server waits for the rest.

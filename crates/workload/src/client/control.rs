@@ -23,8 +23,8 @@ impl Control {
     /// Connects and introduces itself. Every step waits at most `timeout`.
     ///
     /// # Errors
-    /// [`WorkloadError::Unreachable`] without a connection, [`WorkloadError::Refused`] if the server
-    /// answers a command of the handshake with an error (wrong password, unknown tenant).
+    /// [`WorkloadError::Unreachable`] without a connection, [`WorkloadError::Refused`] if the
+    /// server answers a command of the handshake with an error (wrong password, unknown tenant).
     pub fn connect(
         target: SocketAddr,
         identity: &Identity,
@@ -63,7 +63,8 @@ impl Control {
         self.commands(&[words.to_vec()])
     }
 
-    /// Sends several at once and waits for the replies of all. `Some` is the text of the last error reply.
+    /// Sends several at once and waits for the replies of all. `Some` is the text of the last error
+    /// reply.
     ///
     /// # Errors
     /// As [`Control::command`].

@@ -1,7 +1,8 @@
 //! The run itself: every stream of a plan on one readiness queue a thread.
 //!
-//! Open loops send when requests are due, whatever the server does; closed loops send when they were answered. Both share
-//! connections, clock and counting, so that tenants of either kind can meet in one run.
+//! Open loops send when requests are due, whatever the server does; closed loops send when they
+//! were answered. Both share connections, clock and counting, so that tenants of either kind can
+//! meet in one run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -56,7 +57,8 @@ struct Gauges {
     outstanding: AtomicU64,
 }
 
-/// Runs the plan, telling `progress` about ten times a second. `stop` ends it early with what there is.
+/// Runs the plan, telling `progress` about ten times a second. `stop` ends it early with what there
+/// is.
 ///
 /// # Errors
 /// [`WorkloadError::Unreachable`], [`WorkloadError::Refused`] before it starts,
@@ -89,8 +91,9 @@ pub(crate) fn play(
     for part in parts {
         drives.push(Drive::prepare(target, part, times, spin)?);
     }
-    // What is due goes before what closed loops on other threads make of their replies: those only wait, where this is
-    // late. The first drive runs on this thread, whose nice value counts for all, and which therefore never changes it.
+    // What is due goes before what closed loops on other threads make of their replies: those only
+    // wait, where this is late. The first drive runs on this thread, whose nice value counts for
+    // all, and which therefore never changes it.
     drives.sort_by_key(|drive| !drive.opens());
     let closed = drives.iter().any(Drive::opens).then_some(Duty::Background);
     let gauges = Gauges::default();
@@ -240,7 +243,8 @@ impl Drive {
         })
     }
 
-    /// Sends until the end. Returns the CPU time of the measured part, and why it ended early if it did.
+    /// Sends until the end. Returns the CPU time of the measured part, and why it ended early if it
+    /// did.
     fn send(
         &mut self,
         stop: &AtomicBool,
@@ -375,7 +379,8 @@ impl Drive {
         let stopped = stop.load(Ordering::Relaxed);
         while self.fleet.expected() > 0 {
             let now_ns = self.clock.now_ns();
-            // An interrupt in this phase ends it; one that ended the run before has its last replies awaited.
+            // An interrupt in this phase ends it; one that ended the run before has its last
+            // replies awaited.
             if now_ns >= end_ns || (!stopped && stop.load(Ordering::Relaxed)) {
                 break;
             }

@@ -184,8 +184,8 @@ impl Fleet {
         self.reconnect(observer)
     }
 
-    /// Serves the next ready connection and returns it if something was read from it. One at a time,
-    /// so that a closed loop answers at once and the server works while the client reads on.
+    /// Serves the next ready connection and returns it if something was read from it. One at a
+    /// time, so that a closed loop answers at once and the server works while the client reads on.
     pub(crate) fn next_read(&mut self, observer: &mut impl Observer) -> Option<usize> {
         while let Some(Ready {
             token,

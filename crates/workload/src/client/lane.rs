@@ -13,8 +13,8 @@ use crate::stats::{Latency, Recorder, UNSENT};
 
 /// Requests of one stream sent before the server's replies are looked at again.
 const BURST: usize = 128;
-/// A connection whose socket has not taken so many bytes gets no more: bounds the memory of a run against a server that has
-/// stopped.
+/// A connection whose socket has not taken so many bytes gets no more: bounds the memory of a run
+/// against a server that has stopped.
 const UNSENT_BYTES_MAX: usize = 16 << 20;
 
 pub(crate) struct Lane {
@@ -91,7 +91,8 @@ impl Lane {
             .map_or(u64::MAX, |period| period.from_ns)
     }
 
-    /// Enters the periods that have begun by `now_ns`. `wait`: connects one after the other. Says what changed.
+    /// Enters the periods that have begun by `now_ns`. `wait`: connects one after the other. Says
+    /// what changed.
     pub(crate) fn advance(
         &mut self,
         fleet: &mut Fleet,

@@ -72,8 +72,8 @@ impl Keyspace {
 ///
 /// # Errors
 /// [`WorkloadError::Unreachable`] or [`WorkloadError::ServerGone`]; [`WorkloadError::Refused`] if
-/// any put was refused for good, because a load on half a keyspace would measure misses. What is refused for a tenant's
-/// limit, or lost with its connection, is sent again.
+/// any put was refused for good, because a load on half a keyspace would measure misses. What is
+/// refused for a tenant's limit, or lost with its connection, is sent again.
 pub fn run(
     target: SocketAddr,
     keyspaces: Vec<Keyspace>,

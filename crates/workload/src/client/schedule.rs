@@ -1,9 +1,11 @@
-//! Whose turn is next: a thousand tenants must not cost a look at each of them every time one is due.
+//! Whose turn is next: a thousand tenants must not cost a look at each of them every time one is
+//! due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// When each lane has something to do, soonest first. A lane is in it once, or not at all while it is being looked at.
+/// When each lane has something to do, soonest first. A lane is in it once, or not at all while it
+/// is being looked at.
 #[derive(Default)]
 pub(crate) struct Schedule(BinaryHeap<Reverse<(u64, usize)>>);
 

@@ -16,7 +16,8 @@ pub struct Target {
     pub passwords: BTreeMap<String, String>,
     /// The password of tenants of which nobody says one.
     pub password: Option<String>,
-    /// Nobody logs in: every tenant's load comes from the untagged default tenant, and only the report tells them apart.
+    /// Nobody logs in: every tenant's load comes from the untagged default tenant, and only the
+    /// report tells them apart.
     pub anonymous: bool,
 }
 

@@ -48,7 +48,8 @@ pub enum Ttl {
     None,
     /// So many milliseconds.
     Ms(u64),
-    /// Until the next multiple of so many milliseconds of the wall clock: all of them expire together.
+    /// Until the next multiple of so many milliseconds of the wall clock: all of them expire
+    /// together.
     TogetherMs(u64),
 }
 

@@ -26,7 +26,8 @@ pub enum Popularity {
         /// All keys.
         keys: u64,
     },
-    /// One key after the other: what a cache that forgets the least recently used can do least with.
+    /// One key after the other: what a cache that forgets the least recently used can do least
+    /// with.
     Sequential {
         /// All keys.
         keys: u64,
@@ -97,8 +98,9 @@ impl Popularity {
         }
     }
 
-    /// Appends `count` ranks, all different, for one request at `at_ns`: nobody asks for a key twice in one multiget. Fewer
-    /// where there are no more, or where [`ROUNDS_MAX`] rounds of draws have not found them.
+    /// Appends `count` ranks, all different, for one request at `at_ns`: nobody asks for a key
+    /// twice in one multiget. Fewer where there are no more, or where [`ROUNDS_MAX`] rounds of
+    /// draws have not found them.
     pub fn pick_distinct(&mut self, rng: &mut Rng, at_ns: u64, count: u32, ranks: &mut Vec<u64>) {
         let (first, wanted) = (ranks.len(), count as usize);
         for _ in 0..ROUNDS_MAX {

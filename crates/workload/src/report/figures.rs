@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::draw::Class;
 use crate::stats::{ClassStats, Outcome, Series, TenantStats};
 
-/// What a run measured, as `figures` of its `result.json`. Rates are per second of the measured time.
+/// What a run measured, as `figures` of its `result.json`. Rates are per second of the measured
+/// time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Measured time, seconds.
@@ -127,7 +128,8 @@ pub struct SeriesFigures {
     pub p95_ms: Vec<Option<f64>>,
     /// 99th percentile of the same.
     pub p99_ms: Vec<Option<f64>>,
-    /// Most operations that were sent and not answered at a time in it; only the simulator counts them.
+    /// Most operations that were sent and not answered at a time in it; only the simulator counts
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outstanding: Vec<u64>,
 }

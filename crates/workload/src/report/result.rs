@@ -23,8 +23,9 @@ pub fn result(name: &str, verdicts: Vec<Value>, figures: Value, seed: u64) -> Va
     })
 }
 
-/// Writes the latencies of every tenant and class into `latency.hlog` in `folder`: HdrHistogram's log format (V2,
-/// nanoseconds), an interval each, its tag TENANT/CLASS or TENANT:WORKLOAD/CLASS. The tools of HdrHistogram read it.
+/// Writes the latencies of every tenant and class into `latency.hlog` in `folder`: HdrHistogram's
+/// log format (V2, nanoseconds), an interval each, its tag TENANT/CLASS or TENANT:WORKLOAD/CLASS.
+/// The tools of HdrHistogram read it.
 ///
 /// # Errors
 /// [`WorkloadError::Output`].

@@ -33,8 +33,8 @@ pub struct Built {
 /// Makes the plan; reads the traces that the scenario names from `folder`.
 ///
 /// # Errors
-/// [`WorkloadError::TraceFile`], [`WorkloadError::TraceLine`] if a trace is there and cannot be used;
-/// [`WorkloadError::Usage`] if a tenant has no password.
+/// [`WorkloadError::TraceFile`], [`WorkloadError::TraceLine`] if a trace is there and cannot be
+/// used; [`WorkloadError::Usage`] if a tenant has no password.
 pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Built, WorkloadError> {
     let mut builder = Builder {
         scenario,

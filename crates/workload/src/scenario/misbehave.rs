@@ -1,4 +1,5 @@
-//! The named ways to misbehave: ordinary settings, so that a scenario can say anything of them otherwise.
+//! The named ways to misbehave: ordinary settings, so that a scenario can say anything of them
+//! otherwise.
 
 /// The names, in the order of the reference.
 pub const WAYS: &[&str] = &[

@@ -5,9 +5,9 @@
 //!                                                                          └──▶ build ──▶ client::drive
 //! ```
 //!
-//! docs/reference/scenario.md describes the language; it is written from [`schema`]. A scenario also says what the
-//! tenants were promised and how the server is set up: whoever starts the server (an experiment) uses that, the load
-//! client only if it is told to.
+//! docs/reference/scenario.md describes the language; it is written from [`schema`]. A scenario
+//! also says what the tenants were promised and how the server is set up: whoever starts the server
+//! (an experiment) uses that, the load client only if it is told to.
 
 mod behaviour;
 pub mod build;
@@ -145,8 +145,8 @@ impl Scenario {
         read::read(text, Report::new(origin, text))
     }
 
-    /// Reads a table, perhaps one put together from several files; `origin` is what problems call it. They name the
-    /// keys, because there is no text to point into.
+    /// Reads a table, perhaps one put together from several files; `origin` is what problems call
+    /// it. They name the keys, because there is no text to point into.
     ///
     /// # Errors
     /// [`WorkloadError::Scenario`] with everything that is wrong.

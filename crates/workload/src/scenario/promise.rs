@@ -4,8 +4,8 @@
 
 use settings::tenant::{Setting, Terms, SETTINGS};
 
-/// The words of `ENTREMET TENANT SET name …`, and the keys given that the command has no option for. What is not given is
-/// left as it is there.
+/// The words of `ENTREMET TENANT SET name …`, and the keys given that the command has no option
+/// for. What is not given is left as it is there.
 #[must_use]
 pub fn options(terms: &Terms) -> (Vec<String>, Vec<&'static str>) {
     let given = SETTINGS.iter().filter(|row| terms.gives(row.name()));

@@ -7,15 +7,16 @@ use crate::client::control::Control;
 use crate::client::{Identity, Target};
 use crate::error::WorkloadError;
 
-/// A password is hashed with Argon2 and the list of tenants is written to the disk before the reply.
+/// A password is hashed with Argon2 and the list of tenants is written to the disk before the
+/// reply.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Makes every tenant of the scenario, or changes it to what the scenario says, as `operator`. Returns the promises that the
-/// command has no option for: those are not kept.
+/// Makes every tenant of the scenario, or changes it to what the scenario says, as `operator`.
+/// Returns the promises that the command has no option for: those are not kept.
 ///
 /// # Errors
-/// [`WorkloadError::Unreachable`]; [`WorkloadError::Refused`] if the server knows no such command (it is not Entremet) or
-/// `operator` may not administer it.
+/// [`WorkloadError::Unreachable`]; [`WorkloadError::Refused`] if the server knows no such command
+/// (it is not Entremet) or `operator` may not administer it.
 pub fn provision(
     scenario: &Scenario,
     target: &Target,

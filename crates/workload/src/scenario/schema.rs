@@ -1,5 +1,5 @@
-//! Every key of a scenario, declared once: the reader takes types, ranges and defaults from here, error texts and
-//! docs/reference/scenario.md are written from here.
+//! Every key of a scenario, declared once: the reader takes types, ranges and defaults from here,
+//! error texts and docs/reference/scenario.md are written from here.
 
 use settings::schema::{key as declared, Key};
 use settings::Otherwise::{self, Required, Unset, Value};

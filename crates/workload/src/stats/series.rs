@@ -42,8 +42,8 @@ pub struct Second {
 }
 
 impl Second {
-    /// The latency that `percent` (0 to 100) of the answered requests did not exceed, ms, to 1/64 of itself; `None` where
-    /// nothing was answered.
+    /// The latency that `percent` (0 to 100) of the answered requests did not exceed, ms, to 1/64
+    /// of itself; `None` where nothing was answered.
     pub fn percentile_ms(&self, percent: f64) -> Option<f64> {
         let total: u64 = self
             .latencies

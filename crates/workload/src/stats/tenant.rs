@@ -7,9 +7,9 @@ use crate::draw::{Class, CLASSES};
 
 /// One class of one tenant.
 ///
-/// A request belongs to the measured time by when it was due (open loop) or sent (closed loop): only such requests count
-/// for `offered`, `completed`, `failed`, `missed` and latency. Rates count what happened in the measured time, whenever
-/// it was asked for: in overload the two differ.
+/// A request belongs to the measured time by when it was due (open loop) or sent (closed loop):
+/// only such requests count for `offered`, `completed`, `failed`, `missed` and latency. Rates count
+/// what happened in the measured time, whenever it was asked for: in overload the two differ.
 #[derive(Clone, Debug, Default)]
 pub struct ClassStats {
     /// Requests that the workload wanted to send.

@@ -1,8 +1,8 @@
 //! Readers of the real workloads, and synthesised equivalents for where they are absent.
 //!
 //! Each module reads one folder of the trace collection (`$ENTREMET_TRACES`, default
-//! `../shared/data`) whose README says what the columns mean. A malformed line is an error that names
-//! file and line; nothing is skipped silently.
+//! `../shared/data`) whose README says what the columns mean. A malformed line is an error that
+//! names file and line; nothing is skipped silently.
 
 pub mod meta;
 pub mod multiget;

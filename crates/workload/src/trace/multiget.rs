@@ -1,5 +1,5 @@
-//! `multiget-mooncake` (multi-key reads with arrival times) and `multiget-kosarak` (key lists without
-//! times).
+//! `multiget-mooncake` (multi-key reads with arrival times) and `multiget-kosarak` (key lists
+//! without times).
 //!
 //! Sources: Qin et al., "Mooncake", FAST 2025; Ferenc Bodon's click-stream sessions (FIMI).
 

@@ -1,5 +1,5 @@
-//! Series of request rates: `rate-worldcup98`, `rate-nasa-http`, `rate-azure-llm`, `rate-nab`, `kv-twitter-hourly`, and
-//! files of the same kind that somebody made.
+//! Series of request rates: `rate-worldcup98`, `rate-nasa-http`, `rate-azure-llm`, `rate-nab`,
+//! `kv-twitter-hourly`, and files of the same kind that somebody made.
 
 use std::io::Read;
 use std::path::Path;
@@ -26,10 +26,12 @@ pub const SERIES: &[&str] = &[
 /// Largest file of rates, bytes decompressed.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// The series of that name, or what is made from its statistics where the trace collection lacks it, and whether it was made.
+/// The series of that name, or what is made from its statistics where the trace collection lacks
+/// it, and whether it was made.
 ///
 /// # Errors
-/// [`WorkloadError::TraceFile`] or [`WorkloadError::TraceLine`] if the trace is there and cannot be used.
+/// [`WorkloadError::TraceFile`] or [`WorkloadError::TraceLine`] if the trace is there and cannot be
+/// used.
 pub fn read(folder: &Path, name: &str) -> Result<(Curve, bool), WorkloadError> {
     let sub = name.split('/').next().unwrap_or(name);
     if !folder.join(sub).is_dir() {
@@ -97,7 +99,8 @@ fn arrivals(path: &Path) -> Result<Curve, WorkloadError> {
     })
 }
 
-/// A text file, perhaps gzip'd: a line for each step with its requests per second; the first line may be a heading.
+/// A text file, perhaps gzip'd: a line for each step with its requests per second; the first line
+/// may be a heading.
 ///
 /// # Errors
 /// [`WorkloadError::TraceFile`] or [`WorkloadError::TraceLine`].

@@ -1,7 +1,8 @@
 //! Stand-ins for the traces, made from the statistics in their READMEs.
 //!
 //! They keep rate, day curve, mix, sizes, skew and spread of request sizes; they do not keep what
-//! only the real data have: oddities of single hours, correlations between requests, reuse patterns.
+//! only the real data have: oddities of single hours, correlations between requests, reuse
+//! patterns.
 
 use std::collections::HashSet;
 
@@ -12,8 +13,8 @@ use crate::draw::{Class, Popularity, Shares};
 use crate::rng::Rng;
 use crate::source::Curve;
 
-/// One cluster of `kv-twitter-hourly`: mean rate, ratio of busiest to quietest hour of the mean day,
-/// mix, mean key, value and time to live, as in its README and mix files.
+/// One cluster of `kv-twitter-hourly`: mean rate, ratio of busiest to quietest hour of the mean
+/// day, mix, mean key, value and time to live, as in its README and mix files.
 pub fn twitter(number: u32) -> Cluster {
     let (rate_per_s, day_ratio, put, key_bytes, value_bytes, ttl_s) = match number {
         1 => (10_469.8, 1.201, 0.005, 58.6, 258.6, 240.0),
@@ -46,8 +47,9 @@ pub fn twitter(number: u32) -> Cluster {
     }
 }
 
-/// A series of request rates: mean, ratio of busiest to quietest hour of the mean day, step and length as in the READMEs;
-/// a sine with that ratio, and for the World Cup a crowd of four times the usual at every second day's match.
+/// A series of request rates: mean, ratio of busiest to quietest hour of the mean day, step and
+/// length as in the READMEs; a sine with that ratio, and for the World Cup a crowd of four times
+/// the usual at every second day's match.
 pub fn rate(name: &str) -> Curve {
     let (mean_per_s, day_ratio, step_s, days) = match name {
         "rate-worldcup98" => (172.66, 3.9, 60.0, 58),
@@ -161,8 +163,8 @@ pub fn mooncake() -> Timed {
     timed
 }
 
-/// `multiget-kosarak`: 24,000 sessions, keys per session log-normal with mean 8.04 and CV 2.575 (1 to
-/// 608), 14,573 keys of which the top 1 % take 45 % of the accesses.
+/// `multiget-kosarak`: 24,000 sessions, keys per session log-normal with mean 8.04 and CV 2.575 (1
+/// to 608), 14,573 keys of which the top 1 % take 45 % of the accesses.
 pub fn kosarak() -> Lists {
     let mut rng = Rng::new(0, 3);
     let (mut lists, mut seen) = (Lists::default(), HashSet::new());

@@ -1,4 +1,5 @@
-//! The `redis` crate's part of the common suite. The contract of a client program is in ../README.md.
+//! The `redis` crate's part of the common suite. The contract of a client program is in
+//! ../README.md.
 
 mod typed;
 

@@ -1,7 +1,9 @@
-//! The Rust side of the file-system shim (`hook.h`, `files.h`, `file_system.cc`), and the one call made of the allocator: the only place where this crate is `unsafe`.
+//! The Rust side of the file-system shim (`hook.h`, `files.h`, `file_system.cc`), and the one call
+//! made of the allocator: the only place where this crate is `unsafe`.
 //!
-//! The C ABI is two structures and one function. C++ calls `begin` before and `end` after each system call, with
-//! nothing of RocksDB held that the call itself does not hold, and `drop` when its last file is gone.
+//! The C ABI is two structures and one function. C++ calls `begin` before and `end` after each
+//! system call, with nothing of RocksDB held that the call itself does not hold, and `drop` when
+//! its last file is gone.
 
 #![allow(
     unsafe_code,
@@ -49,21 +51,24 @@ pub(crate) fn hooked_env(hook: DeviceHook) -> Env {
         chunk,
         drop: drop_hook,
     };
-    // SAFETY: the shim copies `raw` before it returns; its functions live as long as the program, and its context
-    // until the shim calls `drop`, which it does once, after the last call of the others.
+    // SAFETY: the shim copies `raw` before it returns; its functions live as long as the program,
+    // and its context until the shim calls `drop`, which it does once, after the last call of the
+    // others.
     let env = unsafe { entremet_env_new(&raw) };
-    // SAFETY: the shim made the environment for us with `new`, as rocksdb_env_destroy expects to find it, and keeps
-    // no reference of its own; it terminates the program rather than return null (allocation failed).
+    // SAFETY: the shim made the environment for us with `new`, as rocksdb_env_destroy expects to
+    // find it, and keeps no reference of its own; it terminates the program rather than return null
+    // (allocation failed).
     unsafe { Env::from_raw(env) }
 }
 
 /// The hook behind a context.
 ///
 /// # Safety
-/// `context` must come from [`hooked_env`] and must not have been dropped; the reference ends with the call it is for.
+/// `context` must come from [`hooked_env`] and must not have been dropped; the reference ends with
+/// the call it is for.
 unsafe fn hook<'a>(context: *mut c_void) -> &'a DeviceHook {
-    // SAFETY: by the caller's word it points to the boxed hook, which nobody changes and `DeviceHook: Sync` lets many
-    // threads share.
+    // SAFETY: by the caller's word it points to the boxed hook, which nobody changes and
+    // `DeviceHook: Sync` lets many threads share.
     unsafe { &*context.cast::<DeviceHook>() }
 }
 
@@ -93,8 +98,8 @@ unsafe fn seen(principal: u32, io: *const RawIo) -> DeviceIo {
     }
 }
 
-/// `Env::IOActivity` of RocksDB 11.8. What it calls unknown is told by the file: writes of the log, reads of it at
-/// opening, metadata.
+/// `Env::IOActivity` of RocksDB 11.8. What it calls unknown is told by the file: writes of the log,
+/// reads of it at opening, metadata.
 fn activity(number: u8, op: Op, file: FileKind) -> Activity {
     match number {
         0 => Activity::Flush,
@@ -115,13 +120,15 @@ fn activity(number: u8, op: Op, file: FileKind) -> Activity {
 // A panic in these ends the process: it must not unwind into C++, and `extern "C"` does not let it.
 
 extern "C" fn begin(context: *mut c_void, io: *const RawIo, fault: *mut u8) -> u64 {
-    // SAFETY: the shim passes the context it was given, before it drops it, and an I/O on its stack.
+    // SAFETY: the shim passes the context it was given, before it drops it, and an I/O on its
+    // stack.
     let (hook, io) = unsafe {
         let hook = hook(context);
         (hook, seen(hook.principal, io))
     };
     if let Some(broken) = hook.stage.fault(&io) {
-        // SAFETY: it points to a byte on the shim's stack, which nobody else looks at during this call.
+        // SAFETY: it points to a byte on the shim's stack, which nobody else looks at during this
+        // call.
         unsafe { *fault = broken as u8 };
     }
     hook.stage.begin(&io)

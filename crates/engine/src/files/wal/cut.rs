@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 /// Where the logs go that an operator gives up, in the tenant's directory.
 const ASIDE: &str = "damaged-logs";
 
-/// Removes from the logs what is behind `place`, for good before it returns. `aside`: a copy of what was there is kept.
+/// Removes from the logs what is behind `place`, for good before it returns. `aside`: a copy of
+/// what was there is kept.
 pub(super) fn cut(
     directory: &Path,
     logs: &[PathBuf],
@@ -25,7 +26,8 @@ pub(super) fn cut(
         }
         File::open(&folder)?.sync_all()?;
     }
-    // The last first: a crash in between leaves a cut that is further behind, and the hole is found again.
+    // The last first: a crash in between leaves a cut that is further behind, and the hole is found
+    // again.
     for (index, path) in logs.iter().enumerate().skip(place.log).rev() {
         let file = OpenOptions::new().write(true).open(path)?;
         file.set_len(if index == place.log { place.at } else { 0 })?;

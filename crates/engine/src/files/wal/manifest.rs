@@ -1,11 +1,13 @@
-//! The few numbers of a manifest that say which logs count: the first fields of its records (`db/version_edit.cc`).
+//! The few numbers of a manifest that say which logs count: the first fields of its records
+//! (`db/version_edit.cc`).
 
 use super::records::{Found, Records};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
-/// Tags of fields, in the order in which a record has them. What comes behind them is about data files.
+/// Tags of fields, in the order in which a record has them. What comes behind them is about data
+/// files.
 const DB_ID: u64 = (1 << 13) + 1;
 const COMPARATOR: u64 = 1;
 const LOG_NUMBER: u64 = 2;
@@ -25,7 +27,8 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// That of a database; `None`: there is none, or it cannot be understood, which RocksDB will say.
+    /// That of a database; `None`: there is none, or it cannot be understood, which RocksDB will
+    /// say.
     ///
     /// # Errors
     /// A file cannot be read.

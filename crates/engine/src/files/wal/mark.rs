@@ -1,12 +1,13 @@
-//! What each batch says about the log before it: which part of that was on the disk when the batch was written, and since
-//! which start of the machine. It is kept with the batch, in the log only.
+//! What each batch says about the log before it: which part of that was on the disk when the batch
+//! was written, and since which start of the machine. It is kept with the batch, in the log only.
 
 use std::sync::LazyLock;
 
 /// So that nothing else is taken for a mark.
 const MAGIC: [u8; 4] = *b"\xe7mk1";
 const BYTES: usize = 20;
-/// How a write batch holds data for the log: a tag and the length before it (`kTypeLogData`, `db/write_batch.cc`).
+/// How a write batch holds data for the log: a tag and the length before it (`kTypeLogData`,
+/// `db/write_batch.cc`).
 const AS_LOG_DATA: [u8; 2] = [3, BYTES as u8];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,8 @@ impl Mark {
     }
 }
 
-/// This start of the machine. Nothing that was written since is lost but by damage: the kernel has it. 0: unknown.
+/// This start of the machine. Nothing that was written since is lost but by damage: the kernel has
+/// it. 0: unknown.
 pub(crate) fn boot() -> u64 {
     static BOOT: LazyLock<u64> = LazyLock::new(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

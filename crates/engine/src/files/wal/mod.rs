@@ -1,15 +1,18 @@
 //! Whether a database's log is whole, asked before RocksDB replays it.
 //!
-//! RocksDB replays a log up to the first record that is damaged, and says nothing; zeros between two records it steps over. That
-//! is right at the end of the log, where a crash cuts off what was being written, and wrong anywhere else. What tells the
-//! two apart: **RocksDB numbers writes without gaps**. If a record that is whole follows damage and its number goes on
-//! where the last one before the damage ended, nothing is missing. If its number is higher, what is between is lost.
+//! RocksDB replays a log up to the first record that is damaged, and says nothing; zeros between
+//! two records it steps over. That is right at the end of the log, where a crash cuts off what was
+//! being written, and wrong anywhere else. What tells the two apart: **RocksDB numbers writes
+//! without gaps**. If a record that is whole follows damage and its number goes on where the last
+//! one before the damage ended, nothing is missing. If its number is higher, what is between is
+//! lost.
 //!
-//! A loss need not be damage. A power failure may leave the last second of a log that is synced each second in any state: a
-//! page there and the one before it not. So each batch carries a [`Mark`]: what was on the disk when it was written, and in
-//! which run of the machine. Records that were on the disk, or were written since the machine's last start, can only be missing
-//! because somebody damaged them: the database is not opened. Others were never promised: the log is cut there, and that
-//! is said.
+//! A loss need not be damage. A power failure may leave the last second of a log that is synced
+//! each second in any state: a page there and the one before it not. So each batch carries a
+//! [`Mark`]: what was on the disk when it was written, and in which run of the machine. Records
+//! that were on the disk, or were written since the machine's last start, can only be missing
+//! because somebody damaged them: the database is not opened. Others were never promised: the log
+//! is cut there, and that is said.
 
 mod crc;
 mod cut;
@@ -27,7 +30,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use mark::{boot, Mark};
 
-/// A file of this name in a tenant's directory is an operator's word that what is behind damage in the log may be given up.
+/// A file of this name in a tenant's directory is an operator's word that what is behind damage in
+/// the log may be given up.
 const CONSENT: &str = "CUT_LOG";
 
 /// Where a log ceases to be whole.
@@ -125,7 +129,8 @@ fn logs(directory: &Path, first: u64) -> io::Result<Vec<PathBuf>> {
     Ok(logs.into_iter().map(|(_, path)| path).collect())
 }
 
-/// What a batch says of itself: the number of its first write, and how many they are (`db/write_batch.cc`).
+/// What a batch says of itself: the number of its first write, and how many they are
+/// (`db/write_batch.cc`).
 fn numbers(record: &Record) -> Option<(u64, u64)> {
     let (sequence, rest) = record.head.split_first_chunk::<8>()?;
     let (count, _) = rest.split_first_chunk::<4>()?;
@@ -180,7 +185,8 @@ fn judge(manifest: &Manifest, logs: &[PathBuf], boot: u64) -> io::Result<Verdict
 }
 
 struct Judge {
-    /// The number that the next write must have. The first may have a lower one: it is in a data file, too.
+    /// The number that the next write must have. The first may have a lower one: it is in a data
+    /// file, too.
     next: u64,
     any: bool,
     /// Damage that nothing has followed yet.
@@ -233,8 +239,8 @@ impl Judge {
     }
 }
 
-/// Whether a batch with this mark says of an earlier write that it cannot be missing by a power failure. Logs of versions
-/// that made no marks are given the benefit of the doubt.
+/// Whether a batch with this mark says of an earlier write that it cannot be missing by a power
+/// failure. Logs of versions that made no marks are given the benefit of the doubt.
 fn kept(mark: Option<Mark>, write: u64, boot: u64) -> bool {
     mark.is_some_and(|mark| mark.synced >= write || (boot != 0 && mark.boot == boot))
 }

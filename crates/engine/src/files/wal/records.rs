@@ -1,5 +1,6 @@
-//! Records of a log file as RocksDB writes logs and manifests (`db/log_format.h`): blocks of 32 KiB with fragments of records,
-//! each with a checksum. What is damaged is stepped over, to the next record that is whole, in the same block if there is one.
+//! Records of a log file as RocksDB writes logs and manifests (`db/log_format.h`): blocks of 32 KiB
+//! with fragments of records, each with a checksum. What is damaged is stepped over, to the next
+//! record that is whole, in the same block if there is one.
 
 use super::crc::{crc32c, masked};
 use std::io::{self, Read};
@@ -14,7 +15,8 @@ const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 /// A note of RocksDB's about the log that nobody needs for reading it (`kPredecessorWALInfoType`).
 const NOTE: u8 = 130;
-/// So many bytes of a record's beginning and of its end are kept: a batch's numbers, a manifest's first fields; a mark.
+/// So many bytes of a record's beginning and of its end are kept: a batch's numbers, a manifest's
+/// first fields; a mark.
 const HEAD: usize = 256;
 const TAIL: usize = 32;
 
@@ -167,7 +169,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Where the next record begins in this block, behind one that is damaged: its length may be, too.
+    /// Where the next record begins in this block, behind one that is damaged: its length may be,
+    /// too.
     fn next_beginning(&self) -> usize {
         let last = self.len.saturating_sub(HEADER);
         let begins = |at: &usize| {

@@ -65,7 +65,8 @@ impl Written {
         }
     }
 
-    /// How many writes RocksDB finds before the first that it misses, and how many it finds behind that.
+    /// How many writes RocksDB finds before the first that it misses, and how many it finds behind
+    /// that.
     fn found(&self) -> (u64, usize) {
         let db = Db::open(&Options::default(), self.0.path()).unwrap();
         let there = |number: &u64| db.rocks.get(number.to_be_bytes()).unwrap().is_some();

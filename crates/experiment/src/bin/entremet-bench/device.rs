@@ -1,7 +1,8 @@
-//! What the hook under RocksDB and the stage before the device cost: point gets of a server on a calibrated device
-//! against one without.
+//! What the hook under RocksDB and the stage before the device cost: point gets of a server on a
+//! calibrated device against one without.
 //!
-//! The parts without a server around them: `cargo run --release -p entremet-server --example bench_device`.
+//! The parts without a server around them: `cargo run --release -p entremet-server --example
+//! bench_device`.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +23,8 @@ const KEYS: u64 = 400_000;
 const VALUE: Sizes = Sizes::Constant(1024);
 /// Runs in which every block of the data is read several times.
 const WARM_UPS: u32 = 2;
-/// Times that the disk is calibrated at most: a machine that does something else meanwhile has no plausible results.
+/// Times that the disk is calibrated at most: a machine that does something else meanwhile has no
+/// plausible results.
 const TRIES: u32 = 3;
 
 /// Name, size of the block cache, connections, least ratio.
@@ -50,16 +52,19 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
         if !profile.exists() {
             calibrate(setup, folder.path(), &profile)?;
         }
-        // The same files for both: how many a get looks into, and what is in memtables, is worth several percent.
+        // The same files for both: how many a get looks into, and what is in memtables, is worth
+        // several percent.
         let mut filled = start(setup, "entremet", block_cache, None, None)?;
         fill(setup, &filled, &streams(8, 1))?;
-        // Behind a stage compaction takes longer, and the processor it takes would count as a cost of gets.
+        // Behind a stage compaction takes longer, and the processor it takes would count as a cost
+        // of gets.
         filled.settle();
         filled.end();
         let begin = |label, profile| {
             let server = start(setup, label, block_cache, profile, Some(&filled.data()))?;
             server.settle();
-            // Brings into the block cache what fits there: a get that goes to the disk costs as much as five that do not.
+            // Brings into the block cache what fits there: a get that goes to the disk costs as
+            // much as five that do not.
             for _ in 0..WARM_UPS {
                 shoot(setup, &server, &streams(32, 16))?;
             }
@@ -70,22 +75,21 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
             repeats: 1,
             ..setup.clone()
         };
-        // Where in memory a process happens to lie is worth ten percent for as long as it lives, so there are several of each,
-        // and either is the first in turn.
+        // Where in memory a process happens to lie is worth ten percent for as long as it lives, so
+        // there are several of each, and either is the first in turn.
         for pair in 0..setup.repeats {
             let staged = || begin("entremet (device stage)", Some(&*profile));
             let bare = || begin("entremet", None);
-            let (staged, bare) = match pair % 2 {
-                0 => (staged()?, bare()?),
-                _ => {
-                    let bare = bare()?;
-                    (staged()?, bare)
-                }
+            let (staged, bare) = if pair % 2 == 0 {
+                let first = staged()?;
+                (first, bare()?)
+            } else {
+                let first = bare()?;
+                (staged()?, first)
             };
             for (pair, &connections) in pairs.iter_mut().zip(&wanted) {
                 let row = Row::new(name(place, connections), Bound::AtLeast(least), Vec::new());
-                let streams = streams(connections, 1);
-                let streams = &streams;
+                let streams = &streams(connections, 1);
                 let side = |word, server| Side {
                     word,
                     shoot: move |setup: &Setup| shoot(setup, server, streams),
@@ -94,10 +98,8 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
                 pair.push(compare(&once, row, with, without)?);
             }
         }
-        pairs
-            .into_iter()
-            .filter_map(of_pairs)
-            .for_each(|row| rows.add(row));
+        let figures = pairs.into_iter().filter_map(of_pairs);
+        figures.for_each(|row| rows.add(row));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `make bench`: speed, memory and cost, each row with its baseline beside it. Fairness and isolation are experiments
-//! (`entremet experiment`).
+//! `make bench`: speed, memory and cost, each row with its baseline beside it. Fairness and
+//! isolation are experiments (`entremet experiment`).
 //!
 //! Every comparison runs both servers in one session and takes turns (ABAB…), because machines are
 //! shared and noisy: a row is the median of the ratios of neighbouring runs. Server and client are

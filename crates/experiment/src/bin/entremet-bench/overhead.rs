@@ -1,5 +1,5 @@
-//! What scheduling costs: `fair` against `fifo` in the same server. (Two processes of one binary differ by more than a percent,
-//! for as long as they live: how their memory lies is chance.)
+//! What scheduling costs: `fair` against `fifo` in the same server. (Two processes of one binary
+//! differ by more than a percent, for as long as they live: how their memory lies is chance.)
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ const TENANTS: usize = 8;
 const CONNECTIONS: usize = 8;
 const KEYS: u64 = 2_000;
 
-/// A difference of 1 % is below the noise of one run, and a shared machine changes its speed from second to second: many
-/// short runs in turns see it.
+/// A difference of 1 % is below the noise of one run, and a shared machine changes its speed from
+/// second to second: many short runs in turns see it.
 const PAIRS_PER_REPEAT: usize = 25;
 const PARTS_OF_A_RUN: u32 = 10;
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -71,8 +71,8 @@ pub trait Shoot: Fn(&Setup) -> Result<Shot, ExperimentError> {}
 
 impl<F: Fn(&Setup) -> Result<Shot, ExperimentError>> Shoot for F {}
 
-/// Many short runs of each side, in turns, each side first every other time; The row has the ratios of
-/// neighbouring runs.
+/// Many short runs of each side, in turns, each side first every other time; The row has the ratios
+/// of neighbouring runs.
 pub fn compare(
     setup: &Setup,
     row: Row,

@@ -1,5 +1,6 @@
-//! The table: one row per claim, with its target, what was measured and the baseline beside it. In brackets: the lowest and
-//! highest of a few samples; of many, between what their median lies with 95 % confidence.
+//! The table: one row per claim, with its target, what was measured and the baseline beside it. In
+//! brackets: the lowest and highest of a few samples; of many, between what their median lies with
+//! 95 % confidence.
 
 use std::path::Path;
 
@@ -172,7 +173,8 @@ fn spread(samples: &[f64]) -> String {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
-    // How many of them are below the true median is binomial: 1.96 standard deviations are √count / 2 each.
+    // How many of them are below the true median is binomial: 1.96 standard deviations are √count /
+    // 2 each.
     let outside = match count >= MANY {
         true => (count as f64 / 2.0 - 0.98 * (count as f64).sqrt()) as usize,
         false => 0,

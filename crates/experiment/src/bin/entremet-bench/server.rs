@@ -25,8 +25,8 @@ pub struct Entremet {
     pub cores: Vec<usize>,
     /// Tenants. They have no passwords, so that logging in costs nothing (any password will do).
     pub tenants: Vec<Tenant>,
-    /// Object cache of each tenant, MiB, so that data stay in memory as the claims say; 0 leaves the
-    /// server's defaults.
+    /// Object cache of each tenant, MiB, so that data stay in memory as the claims say; 0 leaves
+    /// the server's defaults.
     pub cache_mib: u64,
 }
 
@@ -36,7 +36,8 @@ impl Entremet {
         self.start_with(setup, &Table::new(), None)
     }
 
-    /// The same with more configuration, and with a copy of what a server that has ended left at `data`.
+    /// The same with more configuration, and with a copy of what a server that has ended left at
+    /// `data`.
     pub fn start_with(
         &self,
         setup: &Setup,

@@ -1,4 +1,5 @@
-//! Speed on the same cores as redis-server, and Valkey where it is found, under the same promise, data in memory.
+//! Speed on the same cores as redis-server, and Valkey where it is found, under the same promise,
+//! data in memory.
 
 use std::path::{Path, PathBuf};
 
@@ -67,8 +68,8 @@ fn one_core(
     Ok(())
 }
 
-/// Two cores are all that a small machine has: the client shares them with the server, so that the ratio understates what the
-/// server could do with both.
+/// Two cores are all that a small machine has: the client shares them with the server, so that the
+/// ratio understates what the server could do with both.
 fn two_cores(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
     let case = Case {
         least: 1.6,

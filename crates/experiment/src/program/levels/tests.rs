@@ -8,7 +8,8 @@ fn levels(count: usize) -> Levels {
 }
 
 proptest! {
-    /// While all levels have items, each consumer serves them at their rates, exactly over whole rounds.
+    /// While all levels have items, each consumer serves them at their rates, exactly over whole
+    /// rounds.
     #[test]
     fn rates_hold_over_rounds(count in 1usize..8, rounds in 1usize..20) {
         let queue = LevelQueue::new(&levels(count), 1);
@@ -102,8 +103,8 @@ fn a_lane_that_is_given_back_keeps_what_is_in_it() {
     assert_eq!((again.pop(), again.pop()), (Some("left"), None));
 }
 
-/// Four threads put in, four take out: everything comes out once, and in order of arrival of each producer
-/// within a level.
+/// Four threads put in, four take out: everything comes out once, and in order of arrival of each
+/// producer within a level.
 #[test]
 fn threads_lose_and_repeat_nothing() {
     const EACH: usize = 20_000;

@@ -40,7 +40,8 @@ pub enum CalibrationError {
         /// Per second.
         rate: f64,
     },
-    /// A larger I/O is done more often than a smaller one, so a tenant would gain by asking for more.
+    /// A larger I/O is done more often than a smaller one, so a tenant would gain by asking for
+    /// more.
     #[error(
         "{} of {bytes} bytes are done more often than of {smaller} bytes ({per_s}/s, {smaller_per_s}/s); larger I/Os cannot be cheaper, measure again",
         op.name()
@@ -107,9 +108,10 @@ impl Curve {
         Ok(Curve(points))
     }
 
-    /// The nearest curve to measured rates that never rises with size: neighbours that do are replaced by
-    /// their geometric mean (pool adjacent violators). A device that is really slower at a smaller
-    /// size (1 KiB on sectors of 4 KiB) could have done the larger I/O in its place, so no more is charged.
+    /// The nearest curve to measured rates that never rises with size: neighbours that do are
+    /// replaced by their geometric mean (pool adjacent violators). A device that is really slower
+    /// at a smaller size (1 KiB on sectors of 4 KiB) could have done the larger I/O in its place,
+    /// so no more is charged.
     ///
     /// # Errors
     /// As [`Curve::new`], except for rising rates.
@@ -167,8 +169,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Curves of reads and writes, and the rates of syncs (each after one small write, whose own time is
-    /// not counted) and of deletes of a data file.
+    /// Curves of reads and writes, and the rates of syncs (each after one small write, whose own
+    /// time is not counted) and of deletes of a data file.
     ///
     /// # Errors
     /// [`CalibrationError::Rate`] for a rate that is none.
@@ -230,8 +232,8 @@ pub(super) struct Direction {
 
 /// A byte costs down to 10^-6 VOP on fast devices, which is the unit of a price.
 const SLOPE_FRACTION: u32 = 24;
-/// Corners of a fitted curve between two sizes that differ by a factor of 2: straight lines are then
-/// within 10^-4 of it.
+/// Corners of a fitted curve between two sizes that differ by a factor of 2: straight lines are
+/// then within 10^-4 of it.
 const FITTED_PER_OCTAVE: f64 = 16.0;
 
 impl Direction {

@@ -1,8 +1,11 @@
-//! The fitted curve of 7.2.2: cost per byte `a * bytes^-p + c`, so an I/O costs `a * bytes^(1-p) + c * bytes`.
+//! The fitted curve of 7.2.2: cost per byte `a * bytes^-p + c`, so an I/O costs `a * bytes^(1-p) +
+//! c * bytes`.
 //!
-//! `p = 1` is the linear model (an intercept and a cost per byte); the thesis's SSDs have up to 1.31.
+//! `p = 1` is the linear model (an intercept and a cost per byte); the thesis's SSDs have up to
+//! 1.31.
 
-/// Exponents that are tried: the thesis finds 1.04 to 1.31; half and twice leave room for other devices.
+/// Exponents that are tried: the thesis finds 1.04 to 1.31; half and twice leave room for other
+/// devices.
 const EXPONENT_MIN: f64 = 0.5;
 const EXPONENT_MAX: f64 = 2.0;
 /// The error of a fit is flat around its least, so a finer grid changes no price by 1 %.
@@ -14,13 +17,14 @@ pub(super) struct PowerLaw {
     a: f64,
     p: f64,
     c: f64,
-    /// Below this size the formula would rise again (p > 1); an I/O costs no less for being smaller.
+    /// Below this size the formula would rise again (p > 1); an I/O costs no less for being
+    /// smaller.
     turn: f64,
 }
 
 impl PowerLaw {
-    /// The curve with the least sum of squared *relative* errors at (bytes, VOP): a small I/O counts as
-    /// much as a large one, although it costs a hundredth.
+    /// The curve with the least sum of squared *relative* errors at (bytes, VOP): a small I/O
+    /// counts as much as a large one, although it costs a hundredth.
     pub(super) fn fitted(costs: &[(f64, f64)]) -> PowerLaw {
         let step = (EXPONENT_MAX - EXPONENT_MIN) / f64::from(EXPONENT_STEPS);
         let candidates = (0..=EXPONENT_STEPS).map(|i| {

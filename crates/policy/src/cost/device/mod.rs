@@ -1,15 +1,17 @@
 //! What an I/O costs a device, in virtual IO operations (Libra, thesis 6.3.3).
 //!
-//! A device does fewer large I/Os a second than small ones, and not in proportion. A VOP unifies them: an I/O
-//! costs as many VOPs as the smallest I/Os that the device could have done in its place,
+//! A device does fewer large I/Os a second than small ones, and not in proportion. A VOP unifies
+//! them: an I/O costs as many VOPs as the smallest I/Os that the device could have done in its
+//! place,
 //!
 //! ```text
 //! cost(op, bytes) = max rate / rate(op, bytes)        (fig. 6.7, times the size)
 //! ```
 //!
-//! so that a device busy with one kind of I/O, whatever its size and direction, serves the same number of VOPs
-//! a second. The rates are measured ([`Calibration`]); between the measured sizes a [`CostModel`] interpolates
-//! (`exact`), or follows a fitted curve (`fitted`), or one of the baselines of 7.2.2.
+//! so that a device busy with one kind of I/O, whatever its size and direction, serves the same
+//! number of VOPs a second. The rates are measured ([`Calibration`]); between the measured sizes a
+//! [`CostModel`] interpolates (`exact`), or follows a fitted curve (`fitted`), or one of the
+//! baselines of 7.2.2.
 
 mod curve;
 mod fit;
@@ -81,11 +83,11 @@ impl Vop {
 pub enum Rule {
     /// Interpolated between the calibrated sizes, and exact there.
     Exact,
-    /// Cost per byte `a * bytes^-p + c`, fitted to the calibrated sizes; the thesis prints the exponents of its
-    /// three SSDs (7.2.2: -1.22/-1.31, -1.17/-1.04, -1.27/-1.07 for reads/writes).
+    /// Cost per byte `a * bytes^-p + c`, fitted to the calibrated sizes; the thesis prints the
+    /// exponents of its three SSDs (7.2.2: -1.22/-1.31, -1.17/-1.04, -1.27/-1.07 for reads/writes).
     Fitted,
-    /// Straight from the smallest to the largest calibrated size: an intercept and a cost per byte, as
-    /// schedulers by virtual time assume.
+    /// Straight from the smallest to the largest calibrated size: an intercept and a cost per byte,
+    /// as schedulers by virtual time assume.
     Linear,
     /// A hundred I/Os of 1 KiB cost as much as one of 100 KiB (DynamoDB).
     Constant,
@@ -143,10 +145,10 @@ impl CostModel {
         }
     }
 
-    /// What one I/O costs. Syncs and deletes have one price, whatever their size: what they make durable or free
-    /// was charged when it was written. An I/O below the smallest calibrated size costs as much as one of
-    /// that size; beyond the largest, as much per byte as the largest (the kernel cuts it in such pieces),
-    /// except under [`Rule::Linear`] and [`Rule::Fixed`].
+    /// What one I/O costs. Syncs and deletes have one price, whatever their size: what they make
+    /// durable or free was charged when it was written. An I/O below the smallest calibrated size
+    /// costs as much as one of that size; beyond the largest, as much per byte as the largest (the
+    /// kernel cuts it in such pieces), except under [`Rule::Linear`] and [`Rule::Fixed`].
     #[must_use]
     pub fn cost(&self, op: Op, bytes: u64) -> Vop {
         match op {

@@ -2,21 +2,25 @@
 
 use crate::cost::{Charge, Nanos};
 
-/// Fraction bits of [`Weight::inverse`]. With 40, the largest weight keeps an inverse of 30 bits, so a
-/// share is off by less than one part in 10^9, always by the same factor, whatever the cost of a turn.
+/// Fraction bits of [`Weight::inverse`]. With 40, the largest weight keeps an inverse of 30 bits,
+/// so a share is off by less than one part in 10^9, always by the same factor, whatever the cost of
+/// a turn.
 const INVERSE_FRACTION: u32 = 40;
-/// Virtual time is counted from a base that moves before the numbers run out (see [`Rounds::rebase`]): at
-/// weight 1 that is after 9 hours of service, at weight 0.001 alone on the resource after 35 s.
+/// Virtual time is counted from a base that moves before the numbers run out (see
+/// [`Rounds::rebase`]): at weight 1 that is after 9 hours of service, at weight 0.001 alone on the
+/// resource after 35 s.
 pub(super) const REBASE_AT: Virtual = 1 << 61;
-/// No single step is longer, so that sums of a few never overflow. It is 4.9 h at weight 1, and at weight
-/// 0.001 still 17 s of service, far above the largest debt.
+/// No single step is longer, so that sums of a few never overflow. It is 4.9 h at weight 1, and at
+/// weight 0.001 still 17 s of service, far above the largest debt.
 const STEP_MAX: Virtual = 1 << 60;
-/// The smallest and largest weight, in millionths (Pisces 4.3.4: lag is bounded for weights < 1000).
+/// The smallest and largest weight, in millionths (Pisces 4.3.4: lag is bounded for weights <
+/// 1000).
 const MICRO_MIN: u64 = 1_000;
 const MICRO_MAX: u64 = 1_000_000_000;
 
-/// Virtual time: nanoseconds of a dominant resource per unit of weight, times 2^16. Charges are rounded to
-/// the nearest unit, which for a turn of 1 µs at weight 1000 is one part in 10^5, and as often up as down.
+/// Virtual time: nanoseconds of a dominant resource per unit of weight, times 2^16. Charges are
+/// rounded to the nearest unit, which for a turn of 1 µs at weight 1000 is one part in 10^5, and as
+/// often up as down.
 pub(crate) type Virtual = u64;
 
 /// A principal's part relative to the others, to a millionth, 0.001 to 1000.
@@ -93,8 +97,9 @@ impl Rounds {
 
     /// Sets the length so that a round in which every active principal uses up its quanta takes
     /// `round_ns` of the bottleneck: `demand_micro` is the largest entry of `sum_t w^t u_i^t`
-    /// (Pisces eq. 4.17: r_DRF is its inverse), in millionths. Principals need no entry of their own
-    /// for r_i^t: the same r_DRF multiplies every share, so it sets the length of a round and nothing else.
+    /// (Pisces eq. 4.17: r_DRF is its inverse), in millionths. Principals need no entry of their
+    /// own for r_i^t: the same r_DRF multiplies every share, so it sets the length of a round and
+    /// nothing else.
     pub(crate) fn resize(&mut self, round_ns: Nanos, demand_micro: u128) {
         let one = 1_000_000u128 << Charge::FRACTION;
         let in_range = |v: u128| v.clamp(1, u128::from(STEP_MAX)) as Virtual;
@@ -102,8 +107,8 @@ impl Rounds {
         self.length = in_range(one * u128::from(round_ns) / demand_micro.max(1));
     }
 
-    /// Virtual time moves to that of the principal just chosen; it never goes back. Rounds that have
-    /// become empty (everybody queued is exhausted) pass in one step.
+    /// Virtual time moves to that of the principal just chosen; it never goes back. Rounds that
+    /// have become empty (everybody queued is exhausted) pass in one step.
     #[inline]
     pub(crate) fn advance(&mut self, chosen: Virtual) {
         self.now = self.now.max(chosen);

@@ -1,17 +1,20 @@
-//! Start-time fair queueing (Pisces 2.2.2) with the rounds of deficit weighted round robin (Pisces 4.3.4, algorithm 4).
+//! Start-time fair queueing (Pisces 2.2.2) with the rounds of deficit weighted round robin (Pisces
+//! 4.3.4, algorithm 4).
 //!
-//! A round gives each principal `weight * length` of its dominant resource. Instead of walking a ring
-//! and topping up counters, every principal carries `service`: all it was charged so far, divided by its
-//! weight. Round `g` is the stretch `[start, start + length)` of that axis, so the deficit counter of the
-//! paper is `(start + length - service) * weight`, and its states are positions on the axis:
+//! A round gives each principal `weight * length` of its dominant resource. Instead of walking a
+//! ring and topping up counters, every principal carries `service`: all it was charged so far,
+//! divided by its weight. Round `g` is the stretch `[start, start + length)` of that axis, so the
+//! deficit counter of the paper is `(start + length - service) * weight`, and its states are
+//! positions on the axis:
 //!
 //! * inactive: nothing queued, nothing in flight;
 //! * active: `service` lies before the end of the round (it has quanta left);
 //! * exhausted: `service` lies beyond it (it waits for the next round).
 //!
-//! The least service goes first. So nobody is served 100 times in a row because its weight is 100, the
-//! round ends exactly when everybody queued is exhausted, and when that needs many rounds they pass in
-//! one step. The lag bounds and the comparison with a ring are in docs/mechanisms/fair-queue.md.
+//! The least service goes first. So nobody is served 100 times in a row because its weight is 100,
+//! the round ends exactly when everybody queued is exhausted, and when that needs many rounds they
+//! pass in one step. The lag bounds and the comparison with a ring are in
+//! docs/mechanisms/fair-queue.md.
 
 mod axis;
 #[cfg(test)]
@@ -49,8 +52,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// An account without history. `number` makes the phases of principals differ; `estimate` is what
-    /// a turn is taken to cost until one was settled.
+    /// An account without history. `number` makes the phases of principals differ; `estimate` is
+    /// what a turn is taken to cost until one was settled.
     pub(crate) fn new(number: u32, weight: Weight, estimate: Charge, rounds: &Rounds) -> Self {
         Account {
             service: rounds.now,
@@ -90,11 +93,12 @@ impl Account {
 
     /// Ordering key, smallest first.
     ///
-    /// Start-time order alone lets a hundred principals of weight 1, all at the same virtual time, go
-    /// before one of weight 100 moves on. So from the second turn of a busy period on, each is put
-    /// later by its own constant fraction of the distance between two of its turns, which spreads them
-    /// over the round. A constant offset cannot change a share, and is less than one turn, so the lag bound
-    /// stands; the first turn of a busy period goes without, so that light principals are served at once.
+    /// Start-time order alone lets a hundred principals of weight 1, all at the same virtual time,
+    /// go before one of weight 100 moves on. So from the second turn of a busy period on, each is
+    /// put later by its own constant fraction of the distance between two of its turns, which
+    /// spreads them over the round. A constant offset cannot change a share, and is less than one
+    /// turn, so the lag bound stands; the first turn of a busy period goes without, so that light
+    /// principals are served at once.
     #[inline]
     pub(crate) fn key(&self) -> Virtual {
         self.service + self.stagger
@@ -122,8 +126,9 @@ impl Account {
         self.service = rounds.now;
     }
 
-    /// Whether it will not be ahead of virtual time when it has had one more turn. Who always has work is as far as
-    /// virtual time when its turn comes; who asks for less than its share is behind.
+    /// Whether it will not be ahead of virtual time when it has had one more turn. Who always has
+    /// work is as far as virtual time when its turn comes; who asks for less than its share is
+    /// behind.
     #[inline]
     pub(crate) fn in_credit(&self, rounds: &Rounds) -> bool {
         self.service.saturating_add(self.ahead) <= rounds.now
@@ -139,9 +144,9 @@ impl Account {
         (self.estimate, start)
     }
 
-    /// The turn's real charge is known: refunds or charges the difference to what was set aside, and
-    /// learns from it (an average over about 8 turns, never above `estimate_max`).
-    /// Returns what was forgiven because the debt would have passed `debt_max`.
+    /// The turn's real charge is known: refunds or charges the difference to what was set aside,
+    /// and learns from it (an average over about 8 turns, never above `estimate_max`). Returns what
+    /// was forgiven because the debt would have passed `debt_max`.
     #[inline]
     pub(crate) fn settle(
         &mut self,
@@ -195,7 +200,8 @@ impl Account {
         }
         // Two bounds, the smaller counts: one on what the others were deprived of, one on how long
         // the principal can be made to wait. What it owes for turns granted here is never cut by
-        // the second: a principal of weight 0.001 beside one of 1000 owes thousands of rounds for one turn.
+        // the second: a principal of weight 0.001 beside one of 1000 owes thousands of rounds for
+        // one turn.
         let rounds_max = rounds
             .length
             .saturating_mul(DEBT_ROUNDS)
@@ -237,9 +243,9 @@ impl Account {
     }
 }
 
-/// A debt is paid off within this many rounds (about 10 s of busy time at a round of 1 ms), unless it
-/// comes from turns granted here: long enough that no ordinary imbalance between cores is forgotten,
-/// short enough that a background job of last hour is.
+/// A debt is paid off within this many rounds (about 10 s of busy time at a round of 1 ms), unless
+/// it comes from turns granted here: long enough that no ordinary imbalance between cores is
+/// forgotten, short enough that a background job of last hour is.
 const DEBT_ROUNDS: Virtual = 10_000;
 
 /// How much a principal can owe, and what an estimate can grow to.

@@ -1,4 +1,5 @@
-//! Commands on hashes. A field is a record of its own; the object under the key knows only how many there are.
+//! Commands on hashes. A field is a record of its own; the object under the key knows only how many
+//! there are.
 
 mod counters;
 mod store;

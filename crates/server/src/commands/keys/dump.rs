@@ -17,8 +17,8 @@ const BYTES_PER_STEP: usize = 1 << 10;
 /// Takes what a dump consists of, part by part.
 type Take<'t, 'c, 'k> = &'t mut dyn FnMut(&mut Call<'c, 'k>, Bytes);
 
-/// `DUMP key`: a string whose length comes before it. One that is too long to be held is made twice, over the same
-/// snapshot: to count it, and as the client takes it.
+/// `DUMP key`: a string whose length comes before it. One that is too long to be held is made
+/// twice, over the same snapshot: to count it, and as the client takes it.
 pub(in crate::commands) fn dump(call: &mut Call) -> Done {
     let Some(entry) = call.access.get(call.arg(1))? else {
         call.reply.null();

@@ -1,4 +1,5 @@
-//! `OBJECT …` and `MEMORY USAGE`: what an object would be in Redis, as far as that means something here.
+//! `OBJECT …` and `MEMORY USAGE`: what an object would be in Redis, as far as that means something
+//! here.
 
 use std::ops::Bound;
 
@@ -66,7 +67,8 @@ pub(in crate::commands) fn freq(call: &mut Call) -> Done {
     }
 }
 
-/// `MEMORY USAGE key [SAMPLES count]`: bytes the object takes as records, its elements extrapolated from a sample.
+/// `MEMORY USAGE key [SAMPLES count]`: bytes the object takes as records, its elements extrapolated
+/// from a sample.
 pub(in crate::commands) fn memory_usage(call: &mut Call) -> Done {
     let key = call.arg(2);
     let samples = match call.args.len() {

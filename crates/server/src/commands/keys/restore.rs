@@ -1,7 +1,7 @@
 //! `RESTORE`.
 //!
-//! The dump is read twice: to its end, with nothing written, and once more to store what it holds. Of an element that it
-//! names twice the last counts.
+//! The dump is read twice: to its end, with nothing written, and once more to store what it holds.
+//! Of an element that it names twice the last counts.
 
 use bytes::Bytes;
 use engine::{Entry, Object, Text, WHOLE_BYTES_MAX};

@@ -95,9 +95,9 @@ pub(super) fn dbsize(call: &mut Call) -> Done {
     Ok(())
 }
 
-/// `RANDOMKEY`: uniform among few keys. Among many, a random place between the first and the last key is chosen, then a
-/// random number of steps from there: every key near a chosen place can come up, but dense regions come up less often
-/// than in Redis.
+/// `RANDOMKEY`: uniform among few keys. Among many, a random place between the first and the last
+/// key is chosen, then a random number of steps from there: every key near a chosen place can come
+/// up, but dense regions come up less often than in Redis.
 pub(super) fn randomkey(call: &mut Call) -> Done {
     let (all, none) = (Bound::Unbounded, Bound::Unbounded);
     let access = &mut call.access;

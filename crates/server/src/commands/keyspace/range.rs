@@ -34,7 +34,8 @@ enum Shown {
 
 /// `ENTREMET.RANGE start end [COUNT n] [KEYS | VALUES]`
 ///
-/// What is not a string has its type's name as a simple string in place of a value, so that it cannot be taken for one.
+/// What is not a string has its type's name as a simple string in place of a value, so that it
+/// cannot be taken for one.
 pub(in crate::commands) fn range(call: &mut Call) -> Done {
     let (low, high) = (lex_bound(call.arg(1))?, lex_bound(call.arg(2))?);
     let (count, show) = options(call)?;
@@ -47,7 +48,8 @@ pub(in crate::commands) fn range(call: &mut Call) -> Done {
             let mut left = count;
             let mut last: Option<Bytes> = None;
             loop {
-                // A short range is a query, which may well come again; a long one is more of a walk.
+                // A short range is a query, which may well come again; a long one is more of a
+                // walk.
                 let (from, blocks) = match &last {
                     None => (from, Blocks::Keep),
                     Some(last) => (Bound::Excluded(&last[..]), Blocks::Pass),

@@ -71,7 +71,8 @@ impl<'c> Scan<'c> {
         self.pattern.map_or(b"", literal_prefix)
     }
 
-    /// The part of the walk still ahead: after the cursor's position, within the pattern's literal start.
+    /// The part of the walk still ahead: after the cursor's position, within the pattern's literal
+    /// start.
     pub(in crate::commands) fn ahead(
         &self,
         call: &Call,
@@ -86,7 +87,8 @@ impl<'c> Scan<'c> {
     }
 }
 
-/// A cursor as C's `strtoul` reads it: a minus sign wraps around, into numbers that are nobody's cursor.
+/// A cursor as C's `strtoul` reads it: a minus sign wraps around, into numbers that are nobody's
+/// cursor.
 fn parse_cursor(word: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(word).ok()?;
     match text.strip_prefix('-') {

@@ -7,8 +7,8 @@ const STRETCH_BYTES: usize = 16 << 10;
 /// Bytes that are written in the time of a step.
 const BYTES_PER_STEP: usize = 1 << 10;
 
-/// Undoes the compression of `from` into exactly `len` bytes; `None`: it does not come to that. The memory that is taken
-/// grows with what is there: 88 bytes for one of the input at most.
+/// Undoes the compression of `from` into exactly `len` bytes; `None`: it does not come to that. The
+/// memory that is taken grows with what is there: 88 bytes for one of the input at most.
 ///
 /// # Errors
 /// The command has to go on elsewhere.

@@ -4,12 +4,13 @@
 //! | type u8 | value | version u16 | CRC-64 of all before u64 |      (both little-endian)
 //! ```
 //!
-//! A value is written in the plainest form that its type has, which every Redis since 4.0 reads: a string as its bytes, a
-//! hash and a sorted set as their elements. Read are also the forms that Redis writes for short collections ("listpacks",
-//! and "ziplists" before 7.0), numbers, and compressed strings.
+//! A value is written in the plainest form that its type has, which every Redis since 4.0 reads: a
+//! string as its bytes, a hash and a sorted set as their elements. Read are also the forms that
+//! Redis writes for short collections ("listpacks", and "ziplists" before 7.0), numbers, and
+//! compressed strings.
 //!
-//! What comes from a client is wrong until it has been read to its end: nothing is allocated by what it claims, and each
-//! element is a step of the command.
+//! What comes from a client is wrong until it has been read to its end: nothing is allocated by
+//! what it claims, and each element is a step of the command.
 
 mod checksum;
 mod lzf;

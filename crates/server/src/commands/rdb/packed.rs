@@ -1,4 +1,5 @@
-//! Short collections, which Redis keeps and dumps as one string: "listpacks", and "ziplists" before 7.0.
+//! Short collections, which Redis keeps and dumps as one string: "listpacks", and "ziplists" before
+//! 7.0.
 
 /// An element.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl<'p> Elements<'p> {
         Self::new(packed, 6, of)
     }
 
-    /// A ziplist: its length u32, the place of its last element u32, their number u16, the elements, 255.
+    /// A ziplist: its length u32, the place of its last element u32, their number u16, the
+    /// elements, 255.
     pub fn of_ziplist(packed: &'p [u8]) -> Option<Self> {
         let of = Form::Ziplist;
         Self::new(packed, 10, of)

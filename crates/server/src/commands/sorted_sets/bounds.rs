@@ -55,7 +55,8 @@ impl ScoreRange {
         if low > high || low == high && (low_excluded || high_excluded) {
             return None;
         }
-        // All records of a score start with its eight bytes, so "after this score" is "from the next eight on".
+        // All records of a score start with its eight bytes, so "after this score" is "from the
+        // next eight on".
         let from = edge(low, low_excluded);
         let to = edge(high, !high_excluded);
         Some((Bound::Included(from), Bound::Excluded(to)))

@@ -151,7 +151,8 @@ impl<'c> Query<'c> {
                             .or_insert(score);
                     }
                 }
-                // Redis adds what is no number as it is, but for the first one's, so that the sum is nothing.
+                // Redis adds what is no number as it is, but for the first one's, so that the sum
+                // is nothing.
                 Operation::Intersection => {
                     let mut both = HashMap::new();
                     for (member, score) in source {

@@ -1,4 +1,5 @@
-//! Commands on sorted sets. A member is two records: its score under its name, and its name under its score.
+//! Commands on sorted sets. A member is two records: its score under its name, and its name under
+//! its score.
 
 mod add;
 mod bounds;

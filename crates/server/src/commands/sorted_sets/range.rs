@@ -39,8 +39,8 @@ enum Wanted<'c> {
 }
 
 impl<'c> Query<'c> {
-    /// Reads the words from `first` (the lower end) on. `fixed` is what the command's name already says; `ZRANGE` and
-    /// `ZRANGESTORE` leave it to their options.
+    /// Reads the words from `first` (the lower end) on. `fixed` is what the command's name already
+    /// says; `ZRANGE` and `ZRANGESTORE` leave it to their options.
     fn parse(
         call: &Call<'c, '_>,
         first: usize,
@@ -92,7 +92,8 @@ impl<'c> Query<'c> {
         Ok(())
     }
 
-    /// The ends as numbers or names. In descending order the higher end comes first, except of ranks.
+    /// The ends as numbers or names. In descending order the higher end comes first, except of
+    /// ranks.
     fn wanted(&self) -> Result<Wanted<'c>, Fail> {
         let (low, high) = match self.order {
             Order::Up => (self.start, self.stop),
@@ -245,7 +246,8 @@ pub(in crate::commands) fn zrangestore(call: &mut Call) -> Done {
     store_members(call, found.all()?)
 }
 
-/// Replaces whatever is under word 1 by a sorted set of these members, or by nothing when there are none.
+/// Replaces whatever is under word 1 by a sorted set of these members, or by nothing when there are
+/// none.
 pub(super) fn store_members(call: &mut Call, members: Vec<Scored>) -> Done {
     let destination = call.arg(1);
     call.reply.count(members.len());

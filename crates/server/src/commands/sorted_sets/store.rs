@@ -141,7 +141,8 @@ impl<'c> SortedSet<'c> {
         })
     }
 
-    /// Calls `each` with the names of score records, which a member's name ends, until it returns false.
+    /// Calls `each` with the names of score records, which a member's name ends, until it returns
+    /// false.
     fn scores<'w, 'k>(
         &self,
         call: &mut Call<'w, 'k>,
@@ -156,7 +157,8 @@ impl<'c> SortedSet<'c> {
         })
     }
 
-    /// Calls `each` with members in the order of their names, whatever their scores, until it returns false.
+    /// Calls `each` with members in the order of their names, whatever their scores, until it
+    /// returns false.
     pub(super) fn by_name<'w, 'k>(
         &self,
         call: &mut Call<'w, 'k>,

@@ -14,8 +14,8 @@ use crate::commands::keyspace::{scan_header, LexBound, Scan};
 use crate::commands::{random, SCAN_WHOLE_LEN};
 use crate::resp::write_double;
 
-/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`: in the order of names, which does not change while scores do.
-/// A set that is returned whole comes in the order of scores, as in Redis.
+/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`: in the order of names, which does not change
+/// while scores do. A set that is returned whole comes in the order of scores, as in Redis.
 pub(in crate::commands) fn zscan(call: &mut Call) -> Done {
     let options = Scan::parse(call, 2)?;
     let key = call.arg(1);

@@ -1,8 +1,8 @@
 //! `BITFIELD`: integers of any width at any place of a string.
 //!
-//! The words are read twice: to check them and to see how far the string has to reach, and to carry them out. Pieces of the
-//! string are in memory from the first operation on them to the last, so that a thousand operations on one piece read and
-//! write it once.
+//! The words are read twice: to check them and to see how far the string has to reach, and to carry
+//! them out. Pieces of the string are in memory from the first operation on them to the last, so
+//! that a thousand operations on one piece read and write it once.
 
 use std::collections::BTreeMap;
 
@@ -301,7 +301,8 @@ impl Field {
     }
 }
 
-/// `BITFIELD key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] SET … | INCRBY …] …`, `BITFIELD_RO key [GET …] …`
+/// `BITFIELD key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] SET … | INCRBY …] …`,
+/// `BITFIELD_RO key [GET …] …`
 pub(in crate::commands) fn bitfield(call: &mut Call) -> Done {
     let (mut count, mut end) = (0, None::<u64>);
     operations(call, |call, operation| {
@@ -343,8 +344,8 @@ pub(in crate::commands) fn bitfield(call: &mut Call) -> Done {
         call.reply.int(told as i64);
         Ok(())
     })?;
-    // As in Redis, a string reaches as far as it was to be written, whatever failed; and a write that changes nothing is
-    // none: whoever watches the key sees no change.
+    // As in Redis, a string reaches as far as it was to be written, whatever failed; and a write
+    // that changes nothing is none: whoever watches the key sees no change.
     match end {
         Some(len) if changed => {
             let text = field.text(call, len)?;

@@ -64,7 +64,8 @@ impl Combined {
         Ok(())
     }
 
-    /// The piece with byte `at`, which is to be combined with `part`; `None`: it is zeros, and will be.
+    /// The piece with byte `at`, which is to be combined with `part`; `None`: it is zeros, and will
+    /// be.
     fn piece(
         &mut self,
         call: &mut Call,
@@ -109,8 +110,8 @@ impl Combined {
 
 /// `BITOP AND | OR | XOR | NOT destination source …`
 ///
-/// One source after the other is combined with what those before it come to. So the result is in memory, and of the
-/// sources what is read at a time.
+/// One source after the other is combined with what those before it come to. So the result is in
+/// memory, and of the sources what is read at a time.
 pub(in crate::commands) fn bitop(call: &mut Call) -> Done {
     let operation = Operation::parse(call.arg(1))?;
     if operation == Operation::Not && call.args.len() != 4 {

@@ -44,7 +44,8 @@ pub(in crate::commands) fn setbit(call: &mut Call) -> Done {
     let was_on = old & mask(offset) != 0;
     call.reply.int(i64::from(was_on));
     if was_on == on && offset / 8 < text.len() {
-        // As in Redis, a write that changes nothing is none: whoever watches the key sees no change.
+        // As in Redis, a write that changes nothing is none: whoever watches the key sees no
+        // change.
         return Ok(());
     }
     let new = if on {

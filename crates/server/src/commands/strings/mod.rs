@@ -22,8 +22,8 @@ pub(super) use bits::{bitcount, bitpos, getbit, setbit};
 pub(super) use counters::{decr, decrby, incr, incrby, incrbyfloat};
 pub(super) use lcs::lcs;
 
-/// Word `index` as a value to store. One that is too long to stay in memory as it is need not be copied out of its
-/// request.
+/// Word `index` as a value to store. One that is too long to stay in memory as it is need not be
+/// copied out of its request.
 fn value(call: &Call, index: usize) -> Bytes {
     match call.arg(index).len() > WHOLE_BYTES_MAX {
         true => call.args.lent(index),
@@ -59,7 +59,8 @@ fn reply_part(call: &mut Call, text: &Text, range: Range<u64>) -> Done {
         call.reply.bulk_bytes(&part);
         return Ok(());
     }
-    // A command that writes then runs twice: for its effect, which does not wait for all this, and for its reply.
+    // A command that writes then runs twice: for its effect, which does not wait for all this, and
+    // for its reply.
     if call.reply.is_unseen() {
         return Ok(());
     }
@@ -79,7 +80,8 @@ fn reply_text(call: &mut Call, text: &Text) -> Done {
     reply_part(call, text, 0..text.len())
 }
 
-/// Replies with the string under `key`, or with nothing; `other` says what to do about another type.
+/// Replies with the string under `key`, or with nothing; `other` says what to do about another
+/// type.
 fn reply_string(call: &mut Call, key: &[u8], other: fn(&mut Reply) -> Done) -> Done {
     let reply = &mut call.reply;
     let long = call
@@ -178,7 +180,8 @@ fn set_with_ttl(call: &mut Call, unit_ms: i64) -> Done {
     Ok(())
 }
 
-/// Replies with the string under `key`, or with nothing, before it is replaced or deleted; true when there is one.
+/// Replies with the string under `key`, or with nothing, before it is replaced or deleted; true
+/// when there is one.
 fn reply_old(call: &mut Call, key: &[u8]) -> Result<bool, Fail> {
     let Some((old, _)) = call.string(key)? else {
         call.reply.null();
@@ -300,13 +303,14 @@ pub(super) fn getrange(call: &mut Call) -> Done {
     reply_part(call, &text, range)
 }
 
-/// True for two negative places in the wrong order. Such a range is empty even where [`clamp`] would move both its ends
-/// to the first place.
+/// True for two negative places in the wrong order. Such a range is empty even where [`clamp`]
+/// would move both its ends to the first place.
 fn is_backwards(start: i64, end: i64) -> bool {
     start < 0 && end < 0 && start > end
 }
 
-/// The part of `0..len` between `start` and `end`, both inclusive and counted from the end when negative.
+/// The part of `0..len` between `start` and `end`, both inclusive and counted from the end when
+/// negative.
 fn clamp(start: i64, end: i64, len: u64) -> Range<u64> {
     let len = len as i64;
     let from_end = |index: i64| {

@@ -28,13 +28,15 @@ static FAMILIES: [&[Spec]; 10] = [
     cluster::CLUSTER,
 ];
 
-/// A power of two, more than twice the number of commands, so that a probe seldom meets another command.
+/// A power of two, more than twice the number of commands, so that a probe seldom meets another
+/// command.
 const PLACES: usize = 256;
 
 /// No command's name is longer, which lets a name be compared as two numbers.
 const NAME_BYTES_MAX: usize = 16;
 
-/// A name in lower case as two overlapping numbers, and its length; lengths and numbers together are the name.
+/// A name in lower case as two overlapping numbers, and its length; lengths and numbers together
+/// are the name.
 #[derive(Clone, Copy)]
 struct Packed {
     start: u64,

@@ -46,7 +46,8 @@ pub(super) const SERVER: &[Spec] = &[
         .categories(&["@connection"]).tips(&["request_policy:all_shards", "response_policy:agg_min"]),
 ];
 
-/// An operator's, who waits for the disk. Not in a transaction, whose own writes it would not cover.
+/// An operator's, who waits for the disk. Not in a transaction, whose own writes it would not
+/// cover.
 const SAVES: Flags = Flags::ADMIN
     .and(Flags::NOSCRIPT)
     .and(Flags::NO_ASYNC_LOADING)

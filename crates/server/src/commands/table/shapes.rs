@@ -1,8 +1,10 @@
-//! The shapes that rows of the table have: who runs a command, and the flags and hints that many commands share.
+//! The shapes that rows of the table have: who runs a command, and the flags and hints that many
+//! commands share.
 //!
-//! A row begins with the command's name, its number of words with the name (negative: at least so many), its group and
-//! its flags. It ends with who runs the command. What follows from a shape is said there. Behind the row is its
-//! documentation: Redis's version that introduced it, its cost, its arguments, and a sentence.
+//! A row begins with the command's name, its number of words with the name (negative: at least so
+//! many), its group and its flags. It ends with who runs the command. What follows from a shape is
+//! said there. Behind the row is its documentation: Redis's version that introduced it, its cost,
+//! its arguments, and a sentence.
 
 use telemetry::Class;
 

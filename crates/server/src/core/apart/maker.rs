@@ -21,12 +21,12 @@ use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Ending, Passes};
 use crate::unit::{Told, Trace};
 
-/// Work after which a command gives its permit back, for others to get in between: about what a piece takes, and a
-/// hundred times what going round the stage costs.
+/// Work after which a command gives its permit back, for others to get in between: about what a
+/// piece takes, and a hundred times what going round the stage costs.
 const STRETCH_NS: Nanos = 5_000_000;
 
-/// Goes on with `work` on a thread of its own; or has it wait, without its keys, until there may be one more of those. A
-/// handler has worked on it since `began`, under `latch`, or nobody has.
+/// Goes on with `work` on a thread of its own; or has it wait, without its keys, until there may be
+/// one more of those. A handler has worked on it since `began`, under `latch`, or nobody has.
 pub fn begin(
     mut work: Work,
     permit: Permit,
@@ -136,8 +136,8 @@ impl Maker {
         maker.lock().hand_over(Output::new(), then);
     }
 
-    /// The latch that the work needs, if it needs one; the outer `None`: somebody else has its keys, and its connection
-    /// is told when that is over.
+    /// The latch that the work needs, if it needs one; the outer `None`: somebody else has its
+    /// keys, and its connection is told when that is over.
     fn latch(&self, work: &Work, latch: Option<Latch>) -> Option<Option<Latch>> {
         let Some(keyspace) = &work.keyspace else {
             return Some(None);
@@ -185,8 +185,8 @@ impl Maker {
         self.mailbox.send(Message::Handled(Box::new(handled)));
     }
 
-    /// Whether anybody waits for the rest of the command. After a stretch of work it is not known before the stage lets
-    /// the tenant go on.
+    /// Whether anybody waits for the rest of the command. After a stretch of work it is not known
+    /// before the stage lets the tenant go on.
     fn go_on(&mut self) -> bool {
         let worked_ns = self.watch.read(&self.shared).service_ns;
         if self.permit.is_some() && worked_ns >= STRETCH_NS {
@@ -195,7 +195,8 @@ impl Maker {
         self.permit.is_some()
     }
 
-    /// Gives a piece to the connection and, unless it was the last, waits for leave to make the next.
+    /// Gives a piece to the connection and, unless it was the last, waits for leave to make the
+    /// next.
     fn hand_over(&mut self, output: Output, then: Then) {
         let Some(permit) = self.permit.take() else {
             return;
@@ -219,8 +220,8 @@ impl Maker {
     }
 }
 
-/// How this is ended when its tenant's writes have failed and the database is wanted: its connection is closed, and that
-/// ends the thread, wherever it is.
+/// How this is ended when its tenant's writes have failed and the database is wanted: its
+/// connection is closed, and that ends the thread, wherever it is.
 fn leave(work: &Work, mailbox: Mailbox) -> Arc<dyn Fn() + Send + Sync> {
     let (client, tenant, key) = (Arc::clone(&work.client), Arc::clone(&work.tenant), work.key);
     Arc::new(move || {

@@ -31,7 +31,8 @@ pub fn run(command: ClientCommand, visit: &mut Visit<'_>) {
         }
         ClientCommand::Kill => kill::kill(visit),
         ClientCommand::List => list(visit),
-        // Connections are never evicted and keys never pushed out, so both hold without doing anything.
+        // Connections are never evicted and keys never pushed out, so both hold without doing
+        // anything.
         ClientCommand::NoEvict | ClientCommand::NoTouch => match on_or_off(visit) {
             Some(_) => visit.reply().ok(),
             None => visit.syntax_error(),
@@ -190,8 +191,9 @@ fn trackinginfo(visit: &mut Visit<'_>) {
     reply.array(0);
 }
 
-/// One line of `CLIENT LIST`, without its end. What Redis counts and we do not have (descriptor, database,
-/// channels, buffers) is 0, or -1 where Redis means "none" by that: clients parse the fields.
+/// One line of `CLIENT LIST`, without its end. What Redis counts and we do not have (descriptor,
+/// database, channels, buffers) is 0, or -1 where Redis means "none" by that: clients parse the
+/// fields.
 fn describe(client: &Client, labels: &Labels, tenant: &Tenant, now_ms: u64) -> String {
     let seconds_since = |then_ms: u64| now_ms.saturating_sub(then_ms) / 1_000;
     let multi = client.queued.load(Ordering::Relaxed);
@@ -218,7 +220,8 @@ fn describe(client: &Client, labels: &Labels, tenant: &Tenant, now_ms: u64) -> S
     line
 }
 
-/// Whether `TYPE` means our connections, all of which are of Redis's type "normal"; none: no such type.
+/// Whether `TYPE` means our connections, all of which are of Redis's type "normal"; none: no such
+/// type.
 fn type_is_normal(word: &[u8]) -> Option<bool> {
     let others = ["slave", "replica", "pubsub", "master"];
     if is(word, "normal") {
@@ -233,7 +236,8 @@ fn unknown_type(visit: &mut Visit<'_>, at: usize) {
     visit.error(&format!("ERR Unknown client type '{word}'"));
 }
 
-/// The tenant's connections; those that are killed count as gone before their cores have closed them.
+/// The tenant's connections; those that are killed count as gone before their cores have closed
+/// them.
 fn own(visit: &Visit<'_>) -> BTreeMap<u64, Arc<Client>> {
     let mut clients = visit.tenant.clients.all();
     clients.retain(|_, client| !client.killed.load(Ordering::Acquire));
@@ -267,7 +271,8 @@ fn list(visit: &mut Visit<'_>) {
     visit.reply().verbatim(&lines);
 }
 
-/// What the tenant may see of them: nothing of those that have become another's since they were listed.
+/// What the tenant may see of them: nothing of those that have become another's since they were
+/// listed.
 fn lines<'c>(
     clients: impl Iterator<Item = &'c Arc<Client>>,
     tenant: &Tenant,

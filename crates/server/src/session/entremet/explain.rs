@@ -1,4 +1,5 @@
-//! `ENTREMET EXPLAIN [tenant]` and `ENTREMET SLO [tenant]`: where the time went, and what had been promised.
+//! `ENTREMET EXPLAIN [tenant]` and `ENTREMET SLO [tenant]`: where the time went, and what had been
+//! promised.
 
 use policy::words::Words;
 use settings::tenant::{Settings, Slo};

@@ -1,5 +1,5 @@
-//! `ENTREMET …`: tenants, what they were promised, where their time goes. Only operators change anything or see
-//! another tenant; to everybody else there is one tenant, their own.
+//! `ENTREMET …`: tenants, what they were promised, where their time goes. Only operators change
+//! anything or see another tenant; to everybody else there is one tenant, their own.
 
 mod explain;
 mod promise;
@@ -25,8 +25,8 @@ pub fn run(command: EntremetCommand, visit: &mut Visit<'_>) {
     }
 }
 
-/// The tenant that word `at` names, or the asking one where there is no such word. None: the error is written,
-/// and it is the same whether there is no such tenant or it is somebody else's to see.
+/// The tenant that word `at` names, or the asking one where there is no such word. None: the error
+/// is written, and it is the same whether there is no such tenant or it is somebody else's to see.
 fn named(visit: &mut Visit<'_>, at: usize) -> Option<Arc<Tenant>> {
     if visit.args.len() > at + 1 {
         visit.syntax_error();

@@ -1,4 +1,5 @@
-//! The options of `ENTREMET TENANT SET`, checked one by one; whether they go together is checked with the change.
+//! The options of `ENTREMET TENANT SET`, checked one by one; whether they go together is checked
+//! with the change.
 
 use settings::tenant::{Setting, Settings, SETTINGS};
 

@@ -1,4 +1,5 @@
-//! `ENTREMET STAGE [tenant]`: queues and permits, as the cores last wrote them down, and the device's as it is.
+//! `ENTREMET STAGE [tenant]`: queues and permits, as the cores last wrote them down, and the
+//! device's as it is.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,8 @@ struct Row {
     device: Vec<(String, u64)>,
 }
 
-/// A row for each core and stage at which the tenant has ever asked for something: a tenant's own, one that an
-/// operator names, or all for an operator who names none.
+/// A row for each core and stage at which the tenant has ever asked for something: a tenant's own,
+/// one that an operator names, or all for an operator who names none.
 pub fn run(visit: &mut Visit<'_>) {
     let mut names: BTreeMap<PrincipalId, String> = BTreeMap::new();
     if visit.operator() && visit.args.len() == 2 {

@@ -1,7 +1,7 @@
 //! `ENTREMET TENANT LIST | GET name | SET name … | DEL name`.
 //!
-//! `SET` and `DEL` write the list of tenants to the disk before they are answered, and a plain password takes tens of
-//! milliseconds to hash.
+//! `SET` and `DEL` write the list of tenants to the disk before they are answered, and a plain
+//! password takes tens of milliseconds to hash.
 
 use settings::tenant::{Shown, SETTINGS};
 

@@ -18,8 +18,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Gives `take` every change, oldest first. A last line that is no change is what a crash left of one that was
-    /// never acknowledged: it is dropped, with a warning.
+    /// Gives `take` every change, oldest first. A last line that is no change is what a crash left
+    /// of one that was never acknowledged: it is dropped, with a warning.
     ///
     /// # Errors
     /// The file cannot be read, cannot be made, or is damaged before its last line.
@@ -69,7 +69,8 @@ impl Journal {
     /// It could not be written; the file says what it said before.
     pub fn append(&mut self, name: &str, change: &Change) -> Result<(), StoreError> {
         self.write(name, change).map_err(|source| {
-            // What was written of it must not come back as a change; if it cannot be cut off now, the next write does.
+            // What was written of it must not come back as a change; if it cannot be cut off now,
+            // the next write does.
             let _ = self.file.set_len(self.bytes);
             self.failed(source)
         })

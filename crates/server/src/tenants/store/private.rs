@@ -8,8 +8,8 @@ use std::path::Path;
 /// Their owner reads and writes them, nobody else.
 pub(super) const PRIVATE: u32 = 0o600;
 
-/// Takes away from others what they may do with a file that is there already, and says so: what was in it may have been
-/// read.
+/// Takes away from others what they may do with a file that is there already, and says so: what was
+/// in it may have been read.
 ///
 /// # Errors
 /// The file is somebody else's.

@@ -17,7 +17,8 @@ const RECONNECT_NS_MIN: u64 = 10_000_000;
 const RECONNECTS_MAX: u32 = 8;
 /// How long the first connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Receive buffer of a slow reader: what the kernel took for it would not reach the server as slowness.
+/// Receive buffer of a slow reader: what the kernel took for it would not reach the server as
+/// slowness.
 const SLOW_BUFFER_BYTES: usize = 64 * 1024;
 
 impl Fleet {
@@ -88,7 +89,8 @@ impl Fleet {
         }
     }
 
-    /// Closes a connection that was told to leave and has nothing to wait for any more. True if it is gone.
+    /// Closes a connection that was told to leave and has nothing to wait for any more. True if it
+    /// is gone.
     pub(crate) fn left(&mut self, token: usize) -> bool {
         let done = self
             .conns
