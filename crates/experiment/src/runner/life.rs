@@ -17,6 +17,13 @@ use crate::spec::merge::lay_over;
 use crate::way::{self, Way};
 
 impl Runner<'_> {
+    /// Whether something is asked that the load does not know. Only then is the server asked, which
+    /// takes the load's processor a little.
+    pub(super) fn looks(&self) -> bool {
+        let asked = |figure| self.experiment.asks_for(figure);
+        Figure::OF_SERVERS.into_iter().any(asked)
+    }
+
     /// Plays a scenario on a server of its own.
     pub(super) fn serve(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
         match Way::of(scenario) {
@@ -45,10 +52,7 @@ impl Runner<'_> {
             config: &config,
             data: None,
         })?;
-        // Only where something is asked that the load does not know: looking takes its processor a
-        // little.
-        let asked = |figure| self.experiment.asks_for(figure);
-        let watched = config.contains_key("device") || Figure::OF_SERVERS.into_iter().any(asked);
+        let watched = config.contains_key("device") || self.looks();
         let watch = server.admin.filter(|_| watched).map(Watch::begin);
         let mut measuring = false;
         let mut changed = scenario.clone();
