@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use commands::{Action, SessionCommand, Spec};
 use engine::{Access, Keys, Lookups, Seq, Stop, Watch};
 use parking_lot::Mutex;
 use policy::Nanos;
+use resp::{Args, Output, OwnedArgs, Protocol, Reply};
 use smallvec::SmallVec;
 use stage::Clock;
 use telemetry::Class;
 
-use crate::commands::{self, Context, Handler, SessionCommand, Spec};
-use crate::resp::{Args, Output, OwnedArgs, Protocol, Reply};
+use crate::data::{self, Context};
 use crate::session::{self, Calls, Extent, State, Transaction, Visit, Watches};
 use crate::shared::Shared;
 use crate::tenants::{Client, CommandStats, Ending, Passes, Tenant};
@@ -207,7 +208,7 @@ impl Unit {
     }
 
     fn is_watch(&self) -> bool {
-        matches!(self.spec.handler, Handler::Session(SessionCommand::Watch))
+        matches!(self.spec.action, Action::Session(SessionCommand::Watch))
     }
 
     fn keys(&self) -> usize {
@@ -360,18 +361,18 @@ impl Unit {
             .map_or(with.protocol, |state| state.protocol);
         let before = output.len();
         let Step { spec, args, .. } = step;
-        match (spec.handler, access) {
-            (Handler::Session(SessionCommand::Watch), Some(access)) => {
+        match (spec.action, access) {
+            (Action::Session(SessionCommand::Watch), Some(access)) => {
                 told.watches = access.watch(args.from(1).iter())?;
                 Reply::new(output, protocol).ok();
             }
-            (Handler::Session(command) | Handler::Report(command), access) => {
+            (Action::Session(command) | Action::Report(command), access) => {
                 self.visit(step, command, output, with, told);
                 if let Some(access) = access {
                     access.hold(output.len().saturating_sub(before))?;
                 }
             }
-            (Handler::Table(run), access) => {
+            (Action::Table(run), access) => {
                 run(spec, &args, &mut Reply::new(output, protocol));
                 if let Some(access) = access {
                     access.hold(output.len().saturating_sub(before))?;
@@ -379,7 +380,7 @@ impl Unit {
             }
             (_, Some(access)) => {
                 let reply = Reply::new(output, protocol);
-                commands::run(spec, access, args, reply, with.context)?;
+                data::run(spec, access, args, reply, with.context)?;
             }
             (_, None) => unreachable!("a unit with data commands has a scope"),
         }
@@ -397,7 +398,7 @@ impl Unit {
         told: &mut Told,
     ) {
         let Step { place, spec, args } = step;
-        let reports = matches!(spec.handler, Handler::Report(_)) && self.calls.len() > 1;
+        let reports = matches!(spec.action, Action::Report(_)) && self.calls.len() > 1;
         let mut said = self.said.lock();
         if let Some(reply) = said.replies.get(&place).filter(|_| reports) {
             return output.write(reply);

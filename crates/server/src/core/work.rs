@@ -5,13 +5,13 @@ use std::sync::Arc;
 use engine::device::tagged;
 use engine::{EngineError, Keyspace, Latch, Place, Seq};
 use policy::Nanos;
+use resp::{Output, Protocol, Reply};
 
 use super::message::{Message, Worked};
 use super::slow::{note_slow, slow_over_ns};
 use super::Mailbox;
 use crate::connection::{Finished, Ready};
 use crate::device::tag_of;
-use crate::resp::{Output, Protocol, Reply};
 use crate::shared::Shared;
 use crate::tenants::{Client, ConnectionKey, Ending, Tenant};
 use crate::unit::{Surroundings, Told, Trace, Unit};

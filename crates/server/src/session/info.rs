@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use engine::KeyspaceStats;
 use policy::words::Words;
+use resp::is;
 use telemetry::Recent;
 
 use super::figures::{count_keys, last_save_s, stored, used_memory};
 use super::Visit;
-use crate::commands::is;
 use crate::shared::Shared;
 use crate::tenants::{Counted, Tenant};
 

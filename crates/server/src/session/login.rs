@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use commands::AclCommand;
+use resp::Protocol;
+
 use super::{Leftover, State, Visit};
-use crate::commands::AclCommand;
-use crate::resp::Protocol;
 use crate::shared::Shared;
 use crate::tenants::{Answer, Checked, Hold, Tenant, DEFAULT};
 

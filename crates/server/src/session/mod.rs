@@ -18,8 +18,9 @@ mod visit;
 
 use std::sync::Arc;
 
-use crate::commands::SessionCommand;
-use crate::resp::Protocol;
+use commands::SessionCommand;
+use resp::Protocol;
+
 use crate::tenants::{Checked, Client, Labels, Question, Tenant};
 
 pub use info::REDIS_VERSION;

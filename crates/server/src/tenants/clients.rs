@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use commands::Spec;
 use parking_lot::Mutex;
+use resp::Protocol;
 
 use super::Tenant;
-use crate::commands::Spec;
-use crate::resp::Protocol;
 
 /// Which connection of a core, safe against the place being used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +266,7 @@ mod tests {
         };
         let client = Clients::default().enter(who, 1_000, &tenant);
         assert!(!client.is_silent(3_000, 2_000) && client.is_silent(3_001, 2_000));
-        client.note(crate::commands::lookup(b"get").unwrap(), 3_001);
+        client.note(commands::lookup(b"get").unwrap(), 3_001);
         assert!(!client.is_silent(5_001, 2_000));
     }
 

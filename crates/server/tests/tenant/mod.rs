@@ -4,11 +4,12 @@
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 
+use commands::{Action, Flags, Spec};
 use engine::{
     Access, Allotments, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Place, Stop, Sync,
 };
-use server::commands::{self, Context, Flags, Handler, ScanCursors, Spec};
-use server::resp::{Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
+use resp::{Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
+use server::data::{self, Context, ScanCursors};
 
 fn parse(command: &str) -> OwnedArgs {
     let line = format!("{command}\r\n");
@@ -78,14 +79,14 @@ impl Tenant {
     fn run(&self, spec: &'static Spec, args: &Args, output: &mut Output) {
         let mut names = Vec::new();
         spec.each_key(args, |key| names.push(key));
-        let keys = match spec.handler {
-            Handler::Data(_) => Keys::Some(&names),
-            Handler::Keyspace(_) => Keys::None,
-            Handler::KeyspaceWriter(_) => Keys::All,
-            Handler::Table(run) => {
+        let keys = match spec.action {
+            Action::Data(_) => Keys::Some(&names),
+            Action::Keyspace(_) => Keys::None,
+            Action::KeyspaceWriter(_) => Keys::All,
+            Action::Table(run) => {
                 return run(spec, args, &mut Reply::new(output, self.protocol));
             }
-            Handler::Session(_) | Handler::Report(_) | Handler::Container => {
+            Action::Session(_) | Action::Report(_) | Action::Container => {
                 panic!("{spec:?} needs a session")
             }
         };
@@ -95,7 +96,7 @@ impl Tenant {
             _ => {}
         }
         let mut work = |access: &mut Access| self.perform(spec, access, args, output);
-        if self.way == Way::Memory && matches!(spec.handler, Handler::Data(_)) {
+        if self.way == Way::Memory && matches!(spec.action, Action::Data(_)) {
             match self.keyspace.try_run(&keys, self.now_ms, &mut work) {
                 Outcome::Done { seq, .. } => return self.commit(seq),
                 Outcome::Disk => {}
@@ -124,7 +125,7 @@ impl Tenant {
             held_bytes_max: usize::MAX,
         };
         let reply = Reply::new(output, self.protocol);
-        commands::run(spec, access, *args, reply, context)
+        data::run(spec, access, *args, reply, context)
     }
 
     fn stream(&self, spec: &'static Spec, args: &Args, output: &mut Output) {

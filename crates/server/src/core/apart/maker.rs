@@ -7,6 +7,7 @@ use engine::device::tagged;
 use engine::{Access, EngineError, GoOn, Keys, Keyspace, Latch, Place, Seq, Stop};
 use parking_lot::Mutex;
 use policy::{Nanos, PrincipalId};
+use resp::{Output, Reply};
 use stage::Permit;
 
 use crate::connection::{Finished, Piece, Ready, Then, Until};
@@ -16,7 +17,6 @@ use crate::core::{
     Mailbox,
 };
 use crate::device::tag_of;
-use crate::resp::{Output, Reply};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Ending, Passes};
 use crate::unit::{Told, Trace};

@@ -9,9 +9,10 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use commands::ClientCommand;
+use resp::{is, parse_i64};
+
 use super::{ReplyMode, Visit};
-use crate::commands::{is, ClientCommand};
-use crate::resp::parse_i64;
 use crate::shared::News;
 use crate::tenants::{Client, Labels, Tenant};
 
