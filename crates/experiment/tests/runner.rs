@@ -185,7 +185,9 @@ fn a_yardstick_for_the_simulator_makes_no_server_s_run_a_simulated_one() {
 fn a_change_reaches_the_server_in_its_time() {
     let change =
         "[[change]]\nat = \"1s\"\n[[change.scenario.tenant]]\nname = \"web\"\nweight = 7\n\
-                  [[change]]\nat = \"3s\"\n[[change.scenario.tenant]]\nname = \"web\"\nweight = 9";
+                  [[change]]\nat = \"1s\"\nvariants = [\"none\"]\n[[change.scenario.tenant]]\nname = \"web\"\nweight = 8\n\
+                  [[change]]\nat = \"3s\"\n[[change.scenario.tenant]]\nname = \"web\"\nweight = 9\n\
+                  [[variant]]\nname = \"none\"\npoints = []";
     let seen = script("rereads.seen");
     let player = Made {
         awaits: Some(seen.clone()),

@@ -40,7 +40,7 @@ impl Runner<'_> {
         // A seed that wraps is as good as another.
         let seed = i64::try_from(seed).unwrap_or(0);
         scenario.insert("seed".into(), toml::Value::Integer(seed));
-        let what = self.depends_on(&scenario, asked.label);
+        let what = self.depends_on(&scenario, asked);
         let kept = self.setup.kept.as_ref();
         if let Some(observed) = kept.and_then(|kept| kept.find(&what)) {
             return Ok(observed);
@@ -48,22 +48,27 @@ impl Runner<'_> {
         if self.setup.stop.load(Ordering::Relaxed) {
             return Err(ExperimentError::Interrupted);
         }
-        let expected = Duration::from_secs_f64(plan::seconds(&scenario));
-        let up = |until: Instant| Instant::now() + expected > until;
-        if self.setup.until.is_some_and(up) {
+        if self.time_is_up(&scenario) {
             return Err(ExperimentError::TimeIsUp);
         }
         let begun = Instant::now();
-        let mut observed = self.make(&scenario, way, asked.label)?;
+        let mut observed = self.make(&scenario, way, asked)?;
         observed.took_s = begun.elapsed().as_secs_f64();
         kept.map_or(Ok(()), |kept| kept.keep(&what, &observed))?;
         Ok(observed)
     }
 
+    /// Whether a run would not end in the time that there is.
+    fn time_is_up(&self, scenario: &Table) -> bool {
+        let expected = Duration::from_secs_f64(plan::seconds(scenario));
+        let up = |until: Instant| Instant::now() + expected > until;
+        self.setup.until.is_some_and(up)
+    }
+
     /// All that a run depends on, besides the build.
-    fn depends_on(&self, scenario: &Table, label: &str) -> String {
-        let experiment = self.experiment;
-        let changes = experiment.changes.iter();
+    fn depends_on(&self, scenario: &Table, asked: &Asked) -> String {
+        let (experiment, label) = (self.experiment, asked.label);
+        let changes = experiment.changes_of(&asked.variant.name);
         let changes: Vec<String> = changes
             .map(|change| format!("at {} s:\n{}", change.at_s, change.scenario))
             .collect();
@@ -75,12 +80,12 @@ impl Runner<'_> {
         )
     }
 
-    fn make(&self, scenario: &Table, way: Way, label: &str) -> Result<Observed, ExperimentError> {
-        let stop = self.setup.stop;
+    fn make(&self, scenario: &Table, way: Way, asked: &Asked) -> Result<Observed, ExperimentError> {
+        let (stop, label) = (self.setup.stop, asked.label);
         let observed = match way {
             Way::Server | Way::Redis => {
                 let processors = self.pinned.all();
-                return self.undisturbed(processors, || self.serve(scenario, label));
+                return self.undisturbed(scenario, processors, || self.serve(scenario, asked));
             }
             Way::Simulated => simulated::play(scenario, stop).map_err(|source| {
                 let label = label.into();
@@ -88,7 +93,7 @@ impl Runner<'_> {
             })?,
             Way::Program if program::is_timed(scenario) => {
                 let processors = self.setup.processors.to_vec();
-                return self.undisturbed(processors, || self.program(scenario, label));
+                return self.undisturbed(scenario, processors, || self.program(scenario, label));
             }
             Way::Program => self.program(scenario, label)?,
         };
@@ -127,6 +132,7 @@ impl Runner<'_> {
     /// the processors.
     fn undisturbed(
         &self,
+        scenario: &Table,
         processors: Vec<usize>,
         make: impl Fn() -> Result<Observed, ExperimentError>,
     ) -> Result<Observed, ExperimentError> {
@@ -144,7 +150,7 @@ impl Runner<'_> {
             (observed.withheld, observed.others) = (found.withheld, found.others);
             observed.tried = tried;
             last = Some(observed);
-            if !found.too_much() {
+            if !found.too_much() || self.time_is_up(scenario) {
                 break;
             }
         }

@@ -29,6 +29,14 @@ pub fn check(experiment: &Experiment, problems: &Problems) {
     for name in experiment.quick.points.iter().flatten() {
         check.point("quick, points", name);
     }
+    for name in experiment
+        .changes
+        .iter()
+        .flat_map(|change| &change.variants)
+        .flatten()
+    {
+        check.variant("change, variants", name);
+    }
     for variant in &experiment.variants {
         let place = format!("variant {:?}, points", variant.name);
         let named = variant.points.iter().flatten();

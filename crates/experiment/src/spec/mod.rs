@@ -67,6 +67,8 @@ pub struct Change {
     pub at_s: f64,
     /// Laid over the run's scenario; of it, what a reload of the configuration changes counts.
     pub scenario: Table,
+    /// In runs of these variants only; `None` all.
+    pub variants: Option<Vec<String>>,
 }
 
 /// The short form: a few seconds.
@@ -304,6 +306,15 @@ impl Experiment {
             PlotKind::Time(shown) => shown.contains(&figure),
         };
         verdicts.into_iter().any(|query| query.asks_for(figure)) || self.plots.iter().any(drawn)
+    }
+
+    /// What changes during runs of a variant, in the order of time.
+    pub fn changes_of<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a Change> {
+        let of = move |change: &&Change| {
+            let chosen = change.variants.as_ref();
+            chosen.is_none_or(|chosen| chosen.iter().any(|name| name == variant))
+        };
+        self.changes.iter().filter(of)
     }
 
     /// A point by its name.

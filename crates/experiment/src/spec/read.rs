@@ -139,6 +139,7 @@ fn change(reader: &Reader) -> Change {
     let change = Change {
         at_s: reader.seconds("at").unwrap_or_default(),
         scenario: reader.table("scenario").cloned().unwrap_or_default(),
+        variants: reader.texts("variants"),
     };
     reader.finish();
     change

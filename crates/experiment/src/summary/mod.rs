@@ -108,14 +108,16 @@ impl Outcome {
     }
 }
 
-/// The result of an experiment in a folder of results, if there is one that can be read.
-fn row(experiment: &Experiment, out: &Path) -> Row {
-    let path = out.join(&experiment.name).join("result.json");
+/// An experiment with its result in a folder of results, if there is one that can be read.
+fn row(name: &str, experiments: &Path, out: &Path) -> Row {
+    let path = out.join(name).join("result.json");
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let result = serde_json::from_str::<Value>(&text).ok();
+    // One that is being written, and cannot be read yet, is not the others' business.
+    let title = Experiment::read(&experiments.join(name)).map(|one| one.title);
     Row {
-        name: experiment.name.clone(),
-        title: experiment.title.clone(),
+        name: name.into(),
+        title: title.unwrap_or_default(),
         result: result.as_ref().map(Outcome::read),
     }
 }
@@ -123,7 +125,7 @@ fn row(experiment: &Experiment, out: &Path) -> Row {
 /// Writes `summary.html` and `summary.svg` of the results in `out`, and says where.
 ///
 /// # Errors
-/// What [`find::read`] says, and [`ExperimentError::Output`].
+/// What [`find::names`] says, and [`ExperimentError::Output`].
 pub fn write(experiments: &Path, out: &Path) -> Result<PathBuf, ExperimentError> {
     let rows = rows(experiments, out)?;
     result::write(out, "summary.svg", &picture::of(&rows))?;
@@ -133,14 +135,17 @@ pub fn write(experiments: &Path, out: &Path) -> Result<PathBuf, ExperimentError>
 /// One line for each experiment, and one for each target that was not met.
 ///
 /// # Errors
-/// What [`find::read`] says.
+/// What [`find::names`] says.
 pub fn text(experiments: &Path, out: &Path) -> Result<String, ExperimentError> {
     Ok(lines(&rows(experiments, out)?))
 }
 
 fn rows(experiments: &Path, out: &Path) -> Result<Vec<Row>, ExperimentError> {
-    let experiments = find::read(experiments, &["all".to_string()])?;
-    Ok(experiments.iter().map(|one| row(one, out)).collect())
+    let names = find::names(experiments)?;
+    Ok(names
+        .iter()
+        .map(|name| row(name, experiments, out))
+        .collect())
 }
 
 fn lines(rows: &[Row]) -> String {
