@@ -35,7 +35,7 @@ impl Keyspace {
         };
         let mut turn = 0;
         let mut cpu = ThreadCpu::start();
-        while let Some(batch) = self.log.take() {
+        while let Some(mut batch) = self.log.take() {
             let sync = self.sync();
             let tag = batch.tag();
             let _tagged = tagged(tag);

@@ -17,10 +17,11 @@
 
 pub(crate) mod batch;
 pub(crate) mod buffer;
+mod draft;
 
 mod waiting;
 
-use crate::log::batch::Batch;
+use crate::log::batch::{Batch, Room};
 use crate::log::buffer::Buffer;
 use crate::record;
 use crate::{EngineError, Seq, Waiter};
@@ -35,8 +36,6 @@ use std::sync::Arc;
 const FAILED_MAX: usize = 1024;
 /// Ids of collections are reserved in the database by blocks of this many.
 const ID_BLOCK: u64 = 4096;
-/// Records for which a new batch has room at once.
-const CAPACITY_MAX: usize = 4096;
 
 /// Why a write was not admitted.
 pub(crate) enum Refusal {
@@ -66,8 +65,8 @@ pub(crate) struct State {
     ids_reserved: u64,
     /// The property that says so is in the database or in the queue.
     collections_noted: bool,
-    /// Records in the batch taken last: the next one will have about as many.
-    last_len: usize,
+    /// What the batch taken last needed: the next one will need about as much.
+    last_room: Room,
 }
 
 /// Bytes that wait for commit in all logs.
@@ -248,7 +247,7 @@ impl Log {
     fn open_batch<'s>(&self, state: &'s mut State, bytes: usize) -> &'s mut Batch {
         let fits = |batch: &Batch| batch.bytes + bytes <= self.bounds.batch;
         if !state.queue.back().is_some_and(fits) {
-            let batch = Batch::new(0, state.last_len.min(CAPACITY_MAX));
+            let batch = Batch::new(state.last_room);
             return state.enqueue(batch);
         }
         let newest = state.queue.len() - 1;
@@ -272,7 +271,7 @@ impl Log {
         let mut state = self.state.lock();
         let batch = state.queue.pop_front();
         match &batch {
-            Some(batch) => state.last_len = batch.len(),
+            Some(batch) => state.last_room = batch.room(),
             None => {
                 state.busy = false;
                 if state.sleepers > 0 {
