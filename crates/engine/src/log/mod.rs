@@ -44,6 +44,15 @@ pub(crate) enum Refusal {
     Failed(EngineError),
 }
 
+/// What there was once in a keyspace, and a property of its database says for ever.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Noted {
+    /// A key with records under an id.
+    pub collections: bool,
+    /// A name that is not its key.
+    pub named: bool,
+}
+
 /// Where a write went.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
@@ -64,8 +73,8 @@ pub(crate) struct State {
     sleepers: usize,
     /// Ids below this are reserved in the database or in the queue.
     ids_reserved: u64,
-    /// The property that says so is in the database or in the queue.
-    collections_noted: bool,
+    /// The properties that say so are in the database or in the queue.
+    noted: Noted,
     /// Records in the batch taken last: the next one will have about as many.
     last_len: usize,
 }
@@ -184,7 +193,7 @@ impl Log {
         buffer: &Buffer,
         prepared: Option<Batch>,
         stripes: u64,
-        collections: bool,
+        note: Noted,
         epoch: u64,
     ) -> Result<Position, Refusal> {
         let mut guard = self.state.lock();
@@ -194,7 +203,7 @@ impl Log {
         let seq = state.last_seq;
         let bytes = buffer.bytes();
         let reserved = state.reserve(buffer);
-        let noted = std::mem::replace(&mut state.collections_noted, collections);
+        let noted = std::mem::replace(&mut state.noted, note);
         let alone = prepared.is_some();
         let batch = match prepared {
             Some(batch) => state.enqueue(batch),
@@ -204,8 +213,14 @@ impl Log {
             let value = Bytes::copy_from_slice(&reserved.to_be_bytes());
             batch.note(record::NEXT_ID, value);
         }
-        if collections && !noted {
+        if note.collections && !noted.collections {
             batch.note(record::COLLECTIONS, Bytes::from_static(b"1"));
+        }
+        if note.named && !noted.named {
+            batch.note(record::FORMAT, Bytes::from_static(record::FORMAT_NAMED));
+        }
+        if let Some(naming) = buffer.naming() {
+            batch.note(record::DATABASES, naming.encode());
         }
         if alone {
             batch.last_seq = seq;
@@ -234,9 +249,7 @@ impl Log {
             return Err(Refusal::Failed(error.clone()));
         }
         if self.epoch() != epoch {
-            let last = state.failed.back();
-            let error = last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone());
-            return Err(Refusal::Failed(error));
+            return Err(Refusal::Failed(state.lost()));
         }
         if self.full() && !overfill {
             return Err(Refusal::Full);
@@ -315,7 +328,7 @@ impl Log {
         state.failure = Some(error.clone());
         let lost = std::mem::take(&mut state.queue);
         state.ids_reserved = 0;
-        state.collections_noted = false;
+        state.noted = Noted::default();
         self.epoch.fetch_add(1, Ordering::AcqRel);
         drop(state);
         drop(lost);
@@ -347,6 +360,11 @@ impl Log {
         self.state.lock().failure.clone()
     }
 
+    /// Why what a command began with counts no longer. REQUIRES: it does not.
+    pub(crate) fn lost(&self) -> EngineError {
+        self.state.lock().lost()
+    }
+
     /// Writing works again.
     pub(crate) fn recover(&self) {
         let mut state = self.state.lock();
@@ -375,6 +393,11 @@ impl Log {
 }
 
 impl State {
+    fn lost(&self) -> EngineError {
+        let last = self.failed.back();
+        last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone())
+    }
+
     /// Puts a batch behind the others.
     fn enqueue(&mut self, mut batch: Batch) -> &mut Batch {
         self.last_batch += 1;
@@ -384,14 +407,14 @@ impl State {
         &mut self.queue[newest]
     }
 
-    /// A new collection's id must lie below the reserved mark in the database, in this batch or
-    /// an earlier one: after a crash ids go on from the mark, so none is used twice.
+    /// A new id's number must lie below the reserved mark in the database, in this batch or an
+    /// earlier one: after a crash numbers go on from the mark, so none is used twice.
     fn reserve(&mut self, buffer: &Buffer) -> Option<u64> {
-        let id = buffer.extra.as_ref()?.new_id?;
-        if id < self.ids_reserved {
+        let number = buffer.extra.as_ref()?.new_id?;
+        if number < self.ids_reserved {
             return None;
         }
-        self.ids_reserved = id + ID_BLOCK;
+        self.ids_reserved = number + ID_BLOCK;
         Some(self.ids_reserved)
     }
 }
