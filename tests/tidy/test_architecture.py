@@ -34,6 +34,7 @@ ROOMS = {
         "error",
         "types",
         "record",
+        "naming",
         "device",
         "meter",
         "options",

@@ -172,6 +172,7 @@ impl Keyspace {
     }
 
     fn forget_after(&self, decided: Seq) {
+        self.names.forget_after(decided);
         for shard in &self.shards {
             // Unlocked before it is dropped.
             let gone = shard.lock().forget_after(decided);

@@ -11,6 +11,7 @@ use super::buffer::{Buffer, Extra, ObjectWrite};
 use super::draft::Draft;
 use crate::device::{tag, Tag, TAGS};
 use crate::memory::shard::Key;
+use crate::naming;
 use crate::record::{self, RawKey, OBJECT};
 use crate::work::Work;
 use crate::{Entry, Seq};
@@ -87,7 +88,7 @@ pub(crate) struct Batch {
     pub last_seq: Seq,
     /// Bit *i*: stripe *i* has pins of it.
     pub stripes: u64,
-    /// Everything before it was removed.
+    /// Everything of a database, or of all, is removed.
     pub clears: bool,
     /// Bytes by the tag of who wrote them.
     pub written: [u64; TAGS],
@@ -195,6 +196,12 @@ impl Batch {
                 );
                 self.ops.push(Op::Range(from, to));
             }
+        }
+        for slot in extra.renaming.iter().flat_map(|renaming| &renaming.emptied) {
+            self.clears = true;
+            let ranges = naming::ranges_of(*slot);
+            self.ops
+                .extend(ranges.map(|(from, to)| Op::Range(from, to)));
         }
         for (table, id) in &extra.dropped {
             let (from, to) = record::record_range(*table, *id);

@@ -43,6 +43,15 @@ pub(crate) enum Refusal {
     Failed(EngineError),
 }
 
+/// What there was once in a keyspace, and a property of its database says for ever.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Noted {
+    /// A key with records under an id.
+    pub collections: bool,
+    /// A name that is not its key.
+    pub named: bool,
+}
+
 /// Where a write went.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
@@ -63,8 +72,8 @@ pub(crate) struct State {
     sleepers: usize,
     /// Ids below this are reserved in the database or in the queue.
     ids_reserved: u64,
-    /// The property that says so is in the database or in the queue.
-    collections_noted: bool,
+    /// The properties that say so are in the database or in the queue.
+    noted: Noted,
     /// What the batch taken last needed: the next one will need about as much.
     last_room: Room,
 }
@@ -183,7 +192,7 @@ impl Log {
         buffer: &Buffer,
         prepared: Option<Batch>,
         stripes: u64,
-        collections: bool,
+        note: Noted,
         epoch: u64,
     ) -> Result<Position, Refusal> {
         let mut guard = self.state.lock();
@@ -193,7 +202,7 @@ impl Log {
         let seq = state.last_seq;
         let bytes = buffer.bytes();
         let reserved = state.reserve(buffer);
-        let noted = std::mem::replace(&mut state.collections_noted, collections);
+        let noted = std::mem::replace(&mut state.noted, note);
         let alone = prepared.is_some();
         let batch = match prepared {
             Some(batch) => state.enqueue(batch),
@@ -203,8 +212,14 @@ impl Log {
             let value = Bytes::copy_from_slice(&reserved.to_be_bytes());
             batch.note(record::NEXT_ID, value);
         }
-        if collections && !noted {
+        if note.collections && !noted.collections {
             batch.note(record::COLLECTIONS, Bytes::from_static(b"1"));
+        }
+        if note.named && !noted.named {
+            batch.note(record::FORMAT, Bytes::from_static(record::FORMAT_NAMED));
+        }
+        if let Some(naming) = buffer.naming() {
+            batch.note(record::DATABASES, naming.encode());
         }
         if alone {
             batch.last_seq = seq;
@@ -233,9 +248,7 @@ impl Log {
             return Err(Refusal::Failed(error.clone()));
         }
         if self.epoch() != epoch {
-            let last = state.failed.back();
-            let error = last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone());
-            return Err(Refusal::Failed(error));
+            return Err(Refusal::Failed(state.lost()));
         }
         if self.full() && !overfill {
             return Err(Refusal::Full);
@@ -314,7 +327,7 @@ impl Log {
         state.failure = Some(error.clone());
         let lost = std::mem::take(&mut state.queue);
         state.ids_reserved = 0;
-        state.collections_noted = false;
+        state.noted = Noted::default();
         self.epoch.fetch_add(1, Ordering::AcqRel);
         drop(state);
         drop(lost);
@@ -346,6 +359,11 @@ impl Log {
         self.state.lock().failure.clone()
     }
 
+    /// Why what a command began with counts no longer. REQUIRES: it does not.
+    pub(crate) fn lost(&self) -> EngineError {
+        self.state.lock().lost()
+    }
+
     /// Writing works again.
     pub(crate) fn recover(&self) {
         let mut state = self.state.lock();
@@ -374,6 +392,11 @@ impl Log {
 }
 
 impl State {
+    fn lost(&self) -> EngineError {
+        let last = self.failed.back();
+        last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone())
+    }
+
     /// Puts a batch behind the others.
     fn enqueue(&mut self, mut batch: Batch) -> &mut Batch {
         self.last_batch += 1;
@@ -383,14 +406,14 @@ impl State {
         &mut self.queue[newest]
     }
 
-    /// A new collection's id must lie below the reserved mark in the database, in this batch or
-    /// an earlier one: after a crash ids go on from the mark, so none is used twice.
+    /// A new id's number must lie below the reserved mark in the database, in this batch or an
+    /// earlier one: after a crash numbers go on from the mark, so none is used twice.
     fn reserve(&mut self, buffer: &Buffer) -> Option<u64> {
-        let id = buffer.extra.as_ref()?.new_id?;
-        if id < self.ids_reserved {
+        let number = buffer.extra.as_ref()?.new_id?;
+        if number < self.ids_reserved {
             return None;
         }
-        self.ids_reserved = id + ID_BLOCK;
+        self.ids_reserved = number + ID_BLOCK;
         Some(self.ids_reserved)
     }
 }
