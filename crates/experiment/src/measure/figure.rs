@@ -58,7 +58,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 60] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 61] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -83,6 +83,7 @@ impl Figure {
         ("utilisation", Self::Whole("utilisation"), ""),
         ("events", Self::Whole("events"), ""),
         ("operations", Self::Whole("operations"), "op/s"),
+        ("inversions", Self::Whole("inversions"), ""),
         ("processor-each", Self::Whole("processor-each"), "us"),
         ("took", Self::Whole("took"), "s"),
         ("beside-p50", Self::Whole("beside-p50"), "ms"),
