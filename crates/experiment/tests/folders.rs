@@ -56,16 +56,17 @@ fn published_results_stand_beside_their_baselines() {
             assert_eq!(ours, ["fifo", "lottery", "fair"], "{}", experiment.name);
         }
         assert!(names.len() > 1, "{}", experiment.name);
-        // Neither simulated time nor a device's own has the noise of machines: a repeat is another
-        // seed there.
+        // A device's own time has no noise: a repeat is another seed there.
         let program = experiment.base.get("program").and_then(|one| one.as_str());
-        let exact = experiment.base.contains_key("cluster")
-            || program.is_some_and(|name| name.starts_with("device-"));
+        let exact = program.is_some_and(|name| name.starts_with("device-"));
         let least = match experiment.name.as_str() {
             _ if exact => 1,
             // Ten minutes at once; each run is five times, of which the least counts.
             "client-server-agreement" | "one-request" => 1,
+            // Runs over a minute.
             "libra-adapt" | "libra-reservations" | "libra-writer" | "pisces-dynamic" => 3,
+            "pisces-dynamic-simulated" | "pisces-isolation-simulated" => 3,
+            "pisces-scale-simulated" | "pisces-weighted-simulated" => 3,
             _ => 5,
         };
         assert!(experiment.repeats >= least, "{}", experiment.name);

@@ -14,6 +14,8 @@
 mod agenda;
 pub mod cli;
 mod error;
+mod friction;
+mod keys;
 mod outcome;
 mod prices;
 pub mod rein;
@@ -24,11 +26,13 @@ mod world;
 
 pub use agenda::Agenda;
 pub use error::SimError;
+pub use friction::{Copying, Friction};
+pub use keys::KeyCount;
 pub use outcome::{Outcome, TenantOutcome};
 pub use spec::{
-    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, KeyCount, Machines,
-    Noise, Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec,
-    Stream, Tenant,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Machines, Noise,
+    Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream,
+    Tenant, Tuning,
 };
 pub use summary::Summary;
 pub use world::{run, World};
