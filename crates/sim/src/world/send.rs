@@ -1,7 +1,8 @@
 //! Requests are drawn, split, tagged and sent.
 
 use super::lanes::Lane;
-use super::{Copied, Drawn, Event, Op, Request, World, ANY, NOWHERE};
+use super::router::Router;
+use super::{Copied, Drawn, Event, Group, Op, Request, World, ANY, NOWHERE};
 use crate::spec::{AheadKnown, Arrivals, CostKnown, Redundancy, Selection};
 use policy::generator::mix64;
 use policy::multiget::{split, tag};
@@ -262,13 +263,19 @@ impl World<'_> {
     /// A replica of which the tenant's window is open.
     fn open_window(&mut self, router: u32, tenant: u32, group: u32, put: bool) -> Option<usize> {
         let homes = self.homes(tenant);
-        let lanes = &mut self.routers[router as usize].lanes;
+        let Router {
+            lanes, selector, ..
+        } = &mut self.routers[router as usize];
         let lane = lanes
             .entry(tenant)
             .or_insert_with(|| Lane::new(&self.spec.cluster, homes));
-        let candidates = &self.groups[group as usize].homes;
-        let candidates = if put { &candidates[..1] } else { candidates };
-        let place = lane.windows.choose(candidates)?;
+        let Group { homes, nodes, .. } = &self.groups[group as usize];
+        let candidates = if put { &homes[..1] } else { &homes[..] };
+        let place = if candidates.len() > 1 && lane.windows.is_idle(candidates) {
+            selector.choose(self.agenda.now(), nodes, false)
+        } else {
+            lane.windows.choose(candidates)?
+        };
         lane.windows.sent(candidates[place]);
         Some(place)
     }

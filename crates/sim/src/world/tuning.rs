@@ -7,12 +7,12 @@ use policy::Nanos;
 
 /// Requests to which a sender's old ones count half: enough for the largest 1 %.
 const SENDER_HALF_LIFE: u64 = 4_096;
-/// The same of all senders' together.
-const ALL_HALF_LIFE: u64 = 100_000;
+/// The same of all senders' together: less than half a second of 128 servers under load.
+const ALL_HALF_LIFE: u64 = 16_384;
 /// Requests from one choice of a sender to its next.
 const CHOOSE_EVERY: u64 = 64;
 /// From one choice of levels to the next.
-const LEVELS_EVERY_NS: Nanos = 1_000_000_000;
+const LEVELS_EVERY_NS: Nanos = 250_000_000;
 
 /// What one sender has seen of its requests, and how it tags them.
 #[derive(Debug)]
