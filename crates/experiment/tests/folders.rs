@@ -64,7 +64,11 @@ fn published_results_stand_beside_their_baselines() {
             // Ten minutes at once; each run is five times, of which the least counts.
             "client-server-agreement" | "one-request" => 1,
             // Runs over a minute.
-            "libra-adapt" | "libra-reservations" | "libra-writer" | "pisces-dynamic" => 3,
+            "libra-adapt"
+            | "libra-amplification"
+            | "libra-reservations"
+            | "libra-writer"
+            | "pisces-dynamic" => 3,
             "pisces-dynamic-simulated" | "pisces-isolation-simulated" => 3,
             "pisces-scale-simulated" | "pisces-weighted-simulated" => 3,
             _ => 5,

@@ -27,6 +27,7 @@ const LEVELS: usize = 5;
 /// queue in order of arrival for each thread); `threads`; `operations`, of each thread.
 pub(super) const QUEUES: Program = Program {
     name: "rein-queues",
+    timed: true,
     prepare,
 };
 

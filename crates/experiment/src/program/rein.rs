@@ -22,6 +22,7 @@ const LIGHT: f64 = 0.25;
 /// `machines` are even or rough; `seconds` of simulated time.
 pub(super) const REIN: Program = Program {
     name: "rein",
+    timed: false,
     prepare,
 };
 
