@@ -58,7 +58,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 64] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 66] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -112,6 +112,8 @@ impl Figure {
         ("vop-overbooked", Self::Whole("vop-overbooked"), "VOP/s"),
         ("overbooked-mmr", Self::Whole("overbooked-mmr"), ""),
         ("reserved-scale", Self::Whole("reserved-scale"), ""),
+        ("capacity-held", Self::Whole("capacity-held"), ""),
+        ("floor-held", Self::Whole("floor-held"), ""),
         ("vop-rate", Self::Whole("vop-rate"), "VOP/s"),
         ("vop-direct", Self::Whole("vop-direct"), "VOP/s"),
         ("vop-flush", Self::Whole("vop-flush"), "VOP/s"),
