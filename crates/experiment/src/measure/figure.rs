@@ -136,6 +136,11 @@ impl Figure {
         Self::P99LessNetwork,
     ];
 
+    /// Whether it is a time that requests take.
+    pub fn is_latency(self) -> bool {
+        self.unit() == "ms"
+    }
+
     /// Its unit, empty for a ratio.
     pub fn unit(self) -> &'static str {
         let found = Self::WORDS.iter().find(|(_, figure, _)| *figure == self);
