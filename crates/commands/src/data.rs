@@ -122,6 +122,7 @@ pub enum KeyCommand {
     Freq,
     Idletime,
     MemoryUsage,
+    Move,
     Persist,
     Pexpire,
     Pexpireat,
@@ -140,9 +141,11 @@ pub enum KeyCommand {
 #[allow(missing_docs)] // each is the command of its name
 pub enum KeyspaceCommand {
     Dbsize,
-    Flush,
+    Flushall,
+    Flushdb,
     Keys,
     Randomkey,
     Range,
     Scan,
+    Swapdb,
 }

@@ -57,8 +57,9 @@ const DEVIATIONS: &str = "\
   to zero. The time of a command that runs in memory is counted from the end of the one before it in
   the same turn, so that it holds its reading and parsing.
 - **`MEMORY USAGE`** estimates the bytes of the records.
-- **`FLUSHALL` and `FLUSHDB`** empty the tenant's keyspace, never another's. `SELECT` knows database
-  0 only.
+- **Databases.** A tenant has 16. `FLUSHALL` empties all of one tenant's, never another's. `MOVE`
+  and `COPY … DB` copy the elements of a collection. A watched key of two databases that `SWAPDB`
+  exchanges counts as changed if it was there before or is there afterwards.
 - **Limits.** A request has at most 1,048,576 words; a value at most what is configured (128 MiB),
   where Redis has 512 MiB.
 
@@ -88,12 +89,11 @@ These get Redis's own error for an unknown command, or the error named here.
 | `SORT`, `SORT_RO` | sorts lists and sets, which are missing |
 | `BZPOPMIN`, `BZPOPMAX`, `BZMPOP` | they would block |
 | `MIGRATE` | the server opens no connections on a client's word: `DUMP` here and `RESTORE` there |
-| `SELECT` other than 0, `MOVE`, `SWAPDB`, `COPY … DB` other than 0 | a tenant has one keyspace; use a tenant for each |
 | `CLIENT TRACKING ON`, `CLIENT CACHING` | a cache that is not told of every change goes stale |
 | `REPLICAOF`, `PSYNC`, `FAILOVER` | there is no replication on one node |
 | `BGREWRITEAOF` | the storage engine writes its log and its files by itself |
 | `MONITOR`, `DEBUG`, `MODULE LOAD`, `ACL SETUSER`, … | tenants are managed with `ENTREMET TENANT` |
-| `OBJECT FREQ` | answers the error of a Redis without an LFU policy |
+| `OBJECT FREQ`, and so `redis-cli --hotkeys` | answers the error of a Redis without an LFU policy: to count reads by key would take eight bytes of each cached object and a write at each read, for this command alone. `--bigkeys` and `--memkeys` work |
 ";
 
 const GROUPS: [(Group, &str); 10] = [

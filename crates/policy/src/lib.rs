@@ -27,6 +27,7 @@
 //! * [`stall`] says how long writes pause so that a database never stalls them;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
+//! * [`slo`] has promises of latency and throughput, and says whether they were kept;
 //! * [`balance`] says which connections should move to another core;
 //! * [`words`] has the names that people write for choices;
 //! * [`generator`] draws reproducible numbers.
@@ -49,6 +50,7 @@ pub mod promise;
 pub mod provision;
 pub mod replica;
 pub mod seats;
+pub mod slo;
 pub mod stall;
 pub mod words;
 

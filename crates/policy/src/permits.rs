@@ -58,6 +58,11 @@ impl Permits {
         self.in_flight + self.extra_in_use
     }
 
+    /// The same without extra ones.
+    pub(crate) fn usual_in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
     /// Whether one is free for a principal in credit.
     #[inline]
     pub(crate) fn extra(&self) -> bool {

@@ -218,11 +218,8 @@ fn idle_here_busy_elsewhere_is_a_bounded_debt() {
         here.configure(0, PrincipalId(id), &Allocation::default());
     }
     let remote = Consumed {
-        principal: PrincipalId(0),
         charge: policy::Charge::from_ns(MS),
-        requests: 0,
-        bytes: 0,
-        in_contract: 0,
+        ..Consumed::of(PrincipalId(0))
     };
     for ms in 0..10_000 {
         here.absorb(ms * MS, &[remote]);

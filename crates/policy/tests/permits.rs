@@ -5,7 +5,8 @@ mod common;
 
 use common::{options, out, Backlogged, MS, R, US};
 use policy::dispatch::{
-    Allocation, Discipline, Dispatch, DispatchOptions, Limit, Next, Ticket, Verdict,
+    Allocation, Consumed, Discipline, Dispatch, DispatchOptions, LaneAllocation, LaneId, Limit,
+    Next, Others, Terms, Ticket, Verdict,
 };
 use policy::words::Words;
 use policy::{Charge, Cost, PrincipalId};
@@ -24,6 +25,10 @@ enum Step {
     Wait(u64),
     Discipline(usize),
     Permits(u32),
+    EnqueueOn(u32, u8, Option<u64>),
+    Lane(u32, u8, u8),
+    RemoveLane(u32, u8),
+    Others(u8),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -40,6 +45,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0u64..2_000_000).prop_map(Step::Wait),
         1 => (0..Discipline::ALL.len()).prop_map(Step::Discipline),
         1 => (1u32..6).prop_map(Step::Permits),
+        6 => (0u32..6, 0u8..4, prop::option::of(0u64..2_000_000))
+            .prop_map(|(p, l, due)| Step::EnqueueOn(p, l, due)),
+        1 => (0u32..6, 0u8..3, any::<u8>()).prop_map(|(p, l, k)| Step::Lane(p, l, k)),
+        1 => (0u32..6, 0u8..3).prop_map(|(p, l)| Step::RemoveLane(p, l)),
+        1 => any::<u8>().prop_map(Step::Others),
     ];
     prop::collection::vec(step, 1..300)
 }
@@ -57,6 +67,16 @@ fn allocation(kind: u8, reserved: u32) -> Allocation {
             burst_ns: MS,
             max_wait_ns: 3 * MS,
         },
+    }
+}
+
+fn others(kind: u8) -> Others {
+    let number = |bits: u8| [u32::MAX, 1, 2, 0][usize::from(bits % 4)];
+    Others {
+        permits: number(kind),
+        beside: number(kind >> 2),
+        floor: f64::from(kind >> 4 & 3) / 10.0,
+        first: kind & 128 != 0,
     }
 }
 
@@ -135,12 +155,14 @@ impl World {
             }
             Step::Charge(p, cost) => self.d.charge(now, PrincipalId(p), out(cost)),
             Step::Absorb(p, ns) => {
-                let consumed = policy::dispatch::Consumed {
-                    principal: PrincipalId(p),
+                let consumed = Consumed {
+                    lane: LaneId(p as u8 % 3),
                     charge: Charge::from_ns(ns),
                     requests: 3,
                     bytes: ns,
                     in_contract: 2,
+                    timed: 1,
+                    ..Consumed::of(PrincipalId(p))
                 };
                 self.d.absorb(now, &[consumed]);
             }
@@ -154,11 +176,41 @@ impl World {
                 self.d.set_permits(n);
             }
             Step::Settle(..) | Step::Abandon(..) => {}
+            _ => self.step_of_lanes(step),
         }
         assert_eq!(self.d.queued(), self.queued.len() as u64);
         let of_each = (0..=u32::from(u8::MAX)).map(|id| self.d.queued_of(PrincipalId(id)));
         assert_eq!(of_each.sum::<u64>(), self.d.queued());
         assert_eq!(self.d.in_flight() as usize, self.tickets.len());
+    }
+
+    fn step_of_lanes(&mut self, step: &Step) {
+        let now = self.now;
+        match *step {
+            Step::EnqueueOn(p, lane, due_in) => {
+                self.item += 1;
+                let terms = Terms {
+                    lane: LaneId(lane),
+                    due_at: due_in.map(|ns| now + ns),
+                };
+                let taken = self.d.enqueue_on(now, PrincipalId(p), terms, self.item);
+                if taken.is_ok() {
+                    self.queued.insert(self.item);
+                }
+            }
+            Step::Lane(p, lane, kind) => {
+                let allocation = LaneAllocation {
+                    weight: f64::from(kind % 4) + 0.5,
+                    contract_per_s: [None, Some(0.0), Some(100.0), Some(5000.0)]
+                        [usize::from(kind / 64)],
+                };
+                self.d
+                    .configure_lane(now, PrincipalId(p), LaneId(lane), &allocation);
+            }
+            Step::RemoveLane(p, lane) => self.d.remove_lane(now, PrincipalId(p), LaneId(lane)),
+            Step::Others(kind) => self.d.set_others(now, others(kind)),
+            _ => unreachable!("a step of lanes"),
+        }
     }
 
     fn next(&mut self) -> bool {

@@ -3,7 +3,8 @@
 //! what it gives.
 
 use policy::dispatch::{
-    Allocation, Discipline, Dispatch, DispatchOptions, Grant, Meter, Next, Ticket, Verdict,
+    Allocation, Discipline, Dispatch, DispatchOptions, Grant, LaneAllocation, LaneId, Meter, Next,
+    Others, Terms, Ticket, Verdict,
 };
 use policy::words::Words as _;
 use policy::{Cost, Nanos, PrincipalId};
@@ -52,6 +53,10 @@ impl<'a> Words<'a> {
         PrincipalId(self.number("id").expect("id=…"))
     }
 
+    fn lane(&self) -> LaneId {
+        LaneId(self.number("lane").unwrap_or(0))
+    }
+
     fn cost(&self) -> Cost<R> {
         Cost(["requests", "in", "out"].map(|name| self.number(name).unwrap_or(0)))
     }
@@ -67,6 +72,20 @@ fn duration(text: &str) -> Nanos {
         _ => 1,
     };
     digits.parse::<Nanos>().expect("a duration such as 5ms") * factor
+}
+
+fn lane_of(lane: LaneId) -> String {
+    match lane {
+        LaneId::REST => String::new(),
+        LaneId(lane) => format!("/{lane}"),
+    }
+}
+
+fn timed_of(timed: u64) -> String {
+    match timed {
+        0 => String::new(),
+        timed => format!(", {timed} timed"),
+    }
 }
 
 fn discipline(text: &str) -> Discipline {
@@ -87,6 +106,8 @@ impl World {
                 self.cores[core].configure(self.now, words.principal(), &allocation(&words));
                 String::new()
             }
+            "lane" => self.lane(&words),
+            "others" => self.others(&words),
             "remove" => format!(
                 "{:?}\n",
                 self.cores[core].remove(self.now, words.principal())
@@ -125,6 +146,33 @@ impl World {
         }
     }
 
+    fn lane(&mut self, words: &Words) -> String {
+        let (principal, lane) = (words.principal(), words.lane());
+        let core = &mut self.cores[words.core()];
+        if words.0.contains_key("gone") {
+            core.remove_lane(self.now, principal, lane);
+            return String::new();
+        }
+        let allocation = LaneAllocation {
+            weight: words.number("weight").unwrap_or(1.0),
+            contract_per_s: words.number("contract"),
+        };
+        core.configure_lane(self.now, principal, lane, &allocation);
+        String::new()
+    }
+
+    fn others(&mut self, words: &Words) -> String {
+        let usual = Others::default();
+        let others = Others {
+            permits: words.number("permits").unwrap_or(usual.permits),
+            beside: words.number("beside").unwrap_or(usual.beside),
+            floor: words.number("floor").unwrap_or(usual.floor),
+            first: words.0.contains_key("first"),
+        };
+        self.cores[words.core()].set_others(self.now, others);
+        String::new()
+    }
+
     fn create(&mut self, words: &Words) -> String {
         let meter = Meter {
             requests: 0,
@@ -144,7 +192,12 @@ impl World {
         let mut out = String::new();
         for _ in 0..words.number("n").unwrap_or(1u32) {
             self.arrived += 1;
-            let full = self.cores[words.core()].enqueue(self.now, words.principal(), self.arrived);
+            let terms = Terms {
+                lane: words.lane(),
+                due_at: words.ns("due").map(|ns| self.now + ns),
+            };
+            let (core, principal) = (words.core(), words.principal());
+            let full = self.cores[core].enqueue_on(self.now, principal, terms, self.arrived);
             if full.is_err() {
                 let _ = writeln!(out, "item {} not taken", self.arrived);
             }
@@ -174,8 +227,10 @@ impl World {
                 )
             }
         };
+        let lane = lane_of(grant.ticket.lane());
+        let due = if grant.ticket.timed() { " timed" } else { "" };
         let line = format!(
-            "turn {}: p{} item {} waited {}us aside {}us {verdict}\n",
+            "turn {}: p{}{lane}{due} item {} waited {}us aside {}us {verdict}\n",
             self.granted,
             grant.principal.0,
             grant.item,
@@ -197,10 +252,16 @@ impl World {
             };
             let cost = words.cost();
             self.now += (cost.0[0] * 1000).max(cost.0[1]).max(cost.0[2]);
-            order.push(format!("p{}", grant.principal.0));
+            let (lane, timed) = (grant.ticket.lane(), grant.ticket.timed());
+            order.push(format!("p{}{}", grant.principal.0, lane_of(lane)));
             self.cores[core].settle(self.now, grant.ticket, cost);
             self.arrived += 1;
-            let _ = self.cores[core].enqueue(self.now, grant.principal, self.arrived);
+            let due = words.ns("due").filter(|_| timed);
+            let terms = Terms {
+                lane,
+                due_at: due.map(|ns| self.now + ns),
+            };
+            let _ = self.cores[core].enqueue_on(self.now, grant.principal, terms, self.arrived);
         }
         order.join(" ") + "\n"
     }
@@ -215,8 +276,12 @@ impl World {
                 let (id, us) = (c.principal.0, c.charge.ns() / 1000);
                 let _ = writeln!(
                     out,
-                    "core {number}: p{id} {us}us, {} requests, {} bytes, {} in contract",
-                    c.requests, c.bytes, c.in_contract
+                    "core {number}: p{id}{} {us}us, {} requests, {} bytes, {} in contract{}",
+                    lane_of(c.lane),
+                    c.requests,
+                    c.bytes,
+                    c.in_contract,
+                    timed_of(c.timed)
                 );
             }
             reports.push(report);
@@ -261,6 +326,23 @@ impl World {
                     o.quanta_left_ns / 1000,
                     o.forgiven_ns / 1000,
                 );
+                for lane in 0..LaneId::END {
+                    let seen = core.observe_lane(self.now, PrincipalId(id), LaneId(lane));
+                    let Some(l) = seen else {
+                        continue;
+                    };
+                    let _ = writeln!(
+                        out,
+                        "    lane {lane}: queued {} flying {} granted {} timed {} late {} waited {}us charged {}us",
+                        l.queued,
+                        l.in_flight,
+                        l.granted,
+                        l.timed,
+                        l.late,
+                        l.waited_ns / 1000,
+                        l.charged_ns / 1000,
+                    );
+                }
             }
         }
         out

@@ -13,14 +13,15 @@
 
 use crate::stage::{Next, Stage};
 use crate::{
-    Allocation, Clock, Cost, DispatchOptions, Nanos, Observation, Permit, PrincipalId, Verdict,
+    Allocation, Clock, Cost, DispatchOptions, LaneAllocation, LaneId, LaneObservation, Nanos,
+    Observation, Others, Permit, PrincipalId, Terms, Verdict,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A parked thread asks again after this time, for what changes with time alone (limits,
-/// reservations).
+/// reservations, how long work is held back), and when its own work is due.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Why a thread was not admitted.
@@ -129,11 +130,24 @@ where
     /// The principal's queue is full, or it is unknown, or was removed meanwhile. Nothing is held
     /// then.
     pub fn admit(&self, principal: PrincipalId, class: u8) -> Result<Entry, Rejected> {
+        self.admit_on(principal, class, Terms::default())
+    }
+
+    /// The same in a lane, or with a due time.
+    ///
+    /// # Errors
+    /// As [`Blocking::admit`].
+    pub fn admit_on(
+        &self,
+        principal: PrincipalId,
+        class: u8,
+        terms: Terms,
+    ) -> Result<Entry, Rejected> {
         let seat = SEAT.with(Arc::clone);
         let mut stage = lock(&self.stage);
         let now = self.clock.now();
         if stage
-            .enqueue(now, principal, class, Arc::clone(&seat))
+            .enqueue_on(now, principal, class, terms, Arc::clone(&seat))
             .is_err()
         {
             return Err(Rejected::Full);
@@ -143,12 +157,12 @@ where
         wake(others);
         match mine {
             Some(entry) => Ok(entry),
-            None => self.wait(&seat),
+            None => self.wait(&seat, terms.due_at),
         }
     }
 
     #[cold]
-    fn wait(&self, seat: &Seat) -> Result<Entry, Rejected> {
+    fn wait(&self, seat: &Seat, due_at: Option<Nanos>) -> Result<Entry, Rejected> {
         self.parked.fetch_add(1, Ordering::Relaxed);
         let mut state = lock(&seat.state);
         loop {
@@ -160,7 +174,7 @@ where
                 Seated::Removed => return Err(Rejected::Removed),
                 Seated::Waiting => {}
             }
-            let waited = seat.changed.wait_timeout(state, PATIENCE);
+            let waited = seat.changed.wait_timeout(state, self.patience(due_at));
             let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = again;
             if timeout.timed_out() {
@@ -170,6 +184,13 @@ where
                 state = lock(&seat.state);
             }
         }
+    }
+
+    /// How long to wait before asking again: not beyond the moment at which one's own work is due.
+    fn patience(&self, due_at: Option<Nanos>) -> Duration {
+        let left_ns = due_at.and_then(|due_at| due_at.checked_sub(self.clock.now()));
+        let left = left_ns.filter(|ns| *ns > 0).map(Duration::from_nanos);
+        left.map_or(PATIENCE, |left| left.min(PATIENCE))
     }
 
     /// Ends a turn, now; it used `actual`. Whoever is next goes.
@@ -195,6 +216,38 @@ where
         let now = self.clock.now();
         lock(&self.stage).configure(now, principal, allocation);
         self.pump();
+    }
+
+    /// See [`Stage::configure_lane`].
+    pub fn configure_lane(
+        &self,
+        principal: PrincipalId,
+        lane: LaneId,
+        allocation: &LaneAllocation,
+    ) {
+        let now = self.clock.now();
+        lock(&self.stage).configure_lane(now, principal, lane, allocation);
+        self.pump();
+    }
+
+    /// See [`Stage::remove_lane`].
+    pub fn remove_lane(&self, principal: PrincipalId, lane: LaneId) {
+        let now = self.clock.now();
+        lock(&self.stage).remove_lane(now, principal, lane);
+        self.pump();
+    }
+
+    /// See [`Stage::set_others`].
+    pub fn set_others(&self, others: Others) {
+        let now = self.clock.now();
+        lock(&self.stage).set_others(now, others);
+        self.pump();
+    }
+
+    /// See [`Stage::others`].
+    #[must_use]
+    pub fn others(&self) -> Others {
+        lock(&self.stage).others()
     }
 
     /// Forgets a principal; its waiting threads are told so.
@@ -247,17 +300,24 @@ where
         let now = self.clock.now();
         lock(&self.stage).observe(now, principal)
     }
+
+    /// See [`Stage::observe_lane`].
+    #[must_use]
+    pub fn observe_lane(&self, principal: PrincipalId, lane: LaneId) -> Option<LaneObservation> {
+        let now = self.clock.now();
+        lock(&self.stage).observe_lane(now, principal, lane)
+    }
 }
 
 /// Turns for others, to be handed over when the stage is free again.
-type Others = Vec<(Arc<Seat>, Entry)>;
+type Turns = Vec<(Arc<Seat>, Entry)>;
 
 /// Takes everything that can be granted; what is for `mine` comes back by itself.
 fn grant<const R: usize>(
     stage: &mut Stage<Arc<Seat>, R>,
     now: Nanos,
     mine: Option<&Arc<Seat>>,
-) -> (Option<Entry>, Others) {
+) -> (Option<Entry>, Turns) {
     let (mut own, mut others) = (None, Vec::new());
     while let Next::Admitted(admitted) = stage.next(now) {
         let entry = Entry {
@@ -275,7 +335,7 @@ fn grant<const R: usize>(
     (own, others)
 }
 
-fn wake(others: Others) {
+fn wake(others: Turns) {
     for (seat, entry) in others {
         seat.answer(Seated::Granted(entry));
     }

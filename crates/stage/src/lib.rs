@@ -21,7 +21,8 @@ mod stage;
 pub use clock::{Clock, ManualClock};
 pub use permit::{Permit, Wake};
 pub use policy::dispatch::{
-    Allocation, Consumed, Discipline, DispatchOptions, Limit, Limited, Meter, Observation, Verdict,
+    Allocation, Consumed, Discipline, DispatchOptions, LaneAllocation, LaneId, LaneObservation,
+    Limit, Limited, Meter, Observation, Others, Terms, Verdict,
 };
 pub use policy::{Cost, Nanos, PrincipalId};
 pub use stage::{Admitted, Next, Stage};

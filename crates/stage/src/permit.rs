@@ -1,6 +1,6 @@
 //! Permits that cannot be lost.
 
-use policy::dispatch::Ticket;
+use policy::dispatch::{LaneId, Ticket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -84,6 +84,20 @@ impl Permit {
     #[must_use]
     pub fn class(&self) -> u8 {
         self.inner.as_ref().map_or(0, |(claim, _)| claim.class)
+    }
+
+    /// In which of its principal's lanes the work is.
+    #[must_use]
+    pub fn lane(&self) -> LaneId {
+        let claim = self.inner.as_ref();
+        claim.map_or(LaneId::REST, |(claim, _)| claim.ticket.lane())
+    }
+
+    /// Whether the work has a due time that is kept to: its lane was in contract.
+    #[must_use]
+    pub fn timed(&self) -> bool {
+        let claim = self.inner.as_ref();
+        claim.is_some_and(|(claim, _)| claim.ticket.timed())
     }
 
     /// Takes it apart if it belongs to `home`; otherwise it is dropped, and so returns to its own.

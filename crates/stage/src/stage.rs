@@ -3,7 +3,8 @@
 use crate::permit::{Claim, Returns, Wake};
 use crate::Permit;
 use policy::dispatch::{
-    Allocation, Consumed, Discipline, Dispatch, DispatchOptions, Grant, Observation, Verdict,
+    Allocation, Consumed, Discipline, Dispatch, DispatchOptions, Grant, LaneAllocation, LaneId,
+    LaneObservation, Observation, Others, Terms, Verdict,
 };
 use policy::{Cost, Nanos, PrincipalId};
 use std::sync::Arc;
@@ -93,6 +94,34 @@ impl<T, const R: usize> Stage<T, R> {
         waiting.into_iter().map(|waiting| waiting.item).collect()
     }
 
+    /// See [`Dispatch::configure_lane`].
+    pub fn configure_lane(
+        &mut self,
+        now: Nanos,
+        principal: PrincipalId,
+        lane: LaneId,
+        allocation: &LaneAllocation,
+    ) {
+        self.dispatch
+            .configure_lane(now, principal, lane, allocation);
+    }
+
+    /// See [`Dispatch::remove_lane`].
+    pub fn remove_lane(&mut self, now: Nanos, principal: PrincipalId, lane: LaneId) {
+        self.dispatch.remove_lane(now, principal, lane);
+    }
+
+    /// See [`Dispatch::set_others`].
+    pub fn set_others(&mut self, now: Nanos, others: Others) {
+        self.dispatch.set_others(now, others);
+    }
+
+    /// See [`Dispatch::others`].
+    #[must_use]
+    pub fn others(&self) -> Others {
+        self.dispatch.others()
+    }
+
     /// Queues an item; its class goes with its permit.
     ///
     /// # Errors
@@ -104,9 +133,24 @@ impl<T, const R: usize> Stage<T, R> {
         class: u8,
         item: T,
     ) -> Result<(), T> {
+        self.enqueue_on(now, principal, class, Terms::default(), item)
+    }
+
+    /// The same in a lane, or with a due time.
+    ///
+    /// # Errors
+    /// Gives the item back if the lane is full or the principal unknown.
+    pub fn enqueue_on(
+        &mut self,
+        now: Nanos,
+        principal: PrincipalId,
+        class: u8,
+        terms: Terms,
+        item: T,
+    ) -> Result<(), T> {
         let waiting = Waiting { item, class };
         self.dispatch
-            .enqueue(now, principal, waiting)
+            .enqueue_on(now, principal, terms, waiting)
             .map_err(|waiting| waiting.item)
     }
 
@@ -228,5 +272,16 @@ impl<T, const R: usize> Stage<T, R> {
     #[must_use]
     pub fn observe(&self, now: Nanos, principal: PrincipalId) -> Option<Observation<R>> {
         self.dispatch.observe(now, principal)
+    }
+
+    /// See [`Dispatch::observe_lane`].
+    #[must_use]
+    pub fn observe_lane(
+        &self,
+        now: Nanos,
+        principal: PrincipalId,
+        lane: LaneId,
+    ) -> Option<LaneObservation> {
+        self.dispatch.observe_lane(now, principal, lane)
     }
 }

@@ -1,10 +1,13 @@
 //! Threads before one resource: nobody parks without need, nobody is forgotten, shares hold.
 
 use stage::blocking::{Blocking, Rejected};
-use stage::{Allocation, Cost, DispatchOptions, ManualClock, Meter, PrincipalId};
+use stage::{
+    Allocation, Cost, DispatchOptions, LaneAllocation, LaneId, ManualClock, Meter, Others,
+    PrincipalId, Terms,
+};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 const A: PrincipalId = PrincipalId(0);
@@ -93,6 +96,43 @@ fn a_dropped_permit_is_free_again() {
     drop(held);
     waiting.join().expect("ended").expect("a turn");
     assert!(device.admit(A, 0).is_ok());
+}
+
+#[test]
+fn what_is_due_goes_before_others_that_came_first() {
+    let clock = ManualClock::new(1);
+    let device = device(1, &clock);
+    device.configure_lane(A, LaneId(1), &LaneAllocation::default());
+    let held = device.admit(A, 0).expect("a turn");
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let terms = |principal: PrincipalId| Terms {
+        lane: LaneId(u8::from(principal == A)),
+        due_at: (principal == A).then_some(1),
+    };
+    let threads: Vec<_> = [B, A]
+        .into_iter()
+        .map(|principal| {
+            let (device, order) = (Arc::clone(&device), Arc::clone(&order));
+            let queued = device.queued();
+            let at = Arc::clone(&device);
+            let thread = thread::spawn(move || {
+                let entry = device.admit_on(principal, 0, terms(principal));
+                order.lock().expect("alone").push(principal);
+                device.settle(entry.expect("a turn").permit, Cost([1]));
+            });
+            until(|| at.queued() == queued + 1);
+            thread
+        })
+        .collect();
+    // Its tenant has had a second of the device, and goes first all the same.
+    device.charge(A, Cost([1_000_000_000]));
+    device.settle(held.permit, Cost([1]));
+    for thread in threads {
+        thread.join().expect("ended");
+    }
+    assert_eq!(*order.lock().expect("alone"), [A, B]);
+    let seen = device.observe_lane(A, LaneId(1)).expect("a lane");
+    assert_eq!((seen.timed, device.others()), (1, Others::default()));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Permits that are never lost.
 
-use stage::{Allocation, Cost, DispatchOptions, Meter, Nanos, Next, PrincipalId, Stage};
+use stage::{
+    Allocation, Cost, DispatchOptions, LaneAllocation, LaneId, Meter, Nanos, Next, Others,
+    PrincipalId, Stage, Terms,
+};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -109,4 +112,34 @@ fn a_permit_of_another_stage_goes_home() {
     other.settle(0, permit, Cost([1, 1]));
     assert_eq!(other.in_flight(), 0);
     assert_eq!(granted(&mut mine, 0).item, 2);
+}
+
+#[test]
+fn a_permit_says_its_lane_and_whether_its_due_time_was_kept_to() {
+    let (mut stage, lane) = (stage(4), LaneId(2));
+    let nothing = LaneAllocation {
+        contract_per_s: Some(0.0),
+        ..LaneAllocation::default()
+    };
+    let terms = Terms {
+        lane,
+        due_at: Some(0),
+    };
+    for (contract, timed) in [(LaneAllocation::default(), true), (nothing, false)] {
+        stage.configure_lane(0, A, lane, &contract);
+        stage.enqueue_on(0, A, 0, terms, 1).expect("room");
+        let permit = granted(&mut stage, 0).permit;
+        assert_eq!((permit.lane(), permit.timed()), (lane, timed));
+        stage.settle(0, permit, Cost([1, 0]));
+    }
+    let seen = stage.observe_lane(0, A, lane).expect("a lane");
+    assert_eq!((seen.granted, seen.timed, seen.in_flight), (2, 1, 0));
+    let others = Others {
+        permits: 1,
+        ..Others::default()
+    };
+    stage.set_others(0, others);
+    assert_eq!(stage.others(), others);
+    stage.remove_lane(0, A, lane);
+    assert_eq!(stage.observe_lane(0, A, lane), None);
 }

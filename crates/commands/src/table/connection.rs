@@ -36,7 +36,7 @@ pub(super) const CONNECTION: &[Spec] = &[
     session("reset",      1, Connection, BY_ANYBODY,   Reset)
         .doc("6.2.0", "O(1)", "", "Makes the connection as new."),
     session("select",     2, Connection, ANYTIME_FAST, Select)
-        .doc("1.0.0", "O(1)", "index", "Accepted for database 0, the only one."),
+        .doc("1.0.0", "O(1)", "index", "Chooses one of the tenant’s 16 databases."),
 ];
 
 #[rustfmt::skip]

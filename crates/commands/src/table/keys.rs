@@ -19,7 +19,7 @@ use super::shapes::{
 pub(super) const KEYS: &[Spec] = &[
     key("copy",        -3, Generic, GROWS,       Put,      &[one(READ, 1), one(OVERWRITE, 2)], KeyCommand::Copy)
         .doc("6.2.0", "O(elements)", "source destination [DB destination-db] [REPLACE]",
-             "Copies a key; the database can only be 0."),
+             "Copies a key, to another database if one is named."),
     keyspace_reader("dbsize",          1, Server,  READS_FAST, KeyspaceCommand::Dbsize)
         .doc("1.0.0", "O(keys) up to 100,000, an estimate beyond", "", "Returns the number of keys.")
         .categories(&["@keyspace"]).tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
@@ -40,17 +40,19 @@ pub(super) const KEYS: &[Spec] = &[
         .doc("1.2.0", "O(1)", "key unix-time-seconds [NX | XX | GT | LT]", "Lets a key expire at a time."),
     key("expiretime",   2, Generic, READS_FAST,  Get,      &[one(READ, 1)],                    KeyCommand::Expiretime)
         .doc("7.0.0", "O(1)", "key", "Returns the time at which a key expires, in seconds."),
-    keyspace_writer("flushall", -1, Server, WRITES, KeyspaceCommand::Flush)
-        .doc("1.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes every key of the tenant.")
+    keyspace_writer("flushall", -1, Server, WRITES, KeyspaceCommand::Flushall)
+        .doc("1.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes every key of the tenant, in all of its databases.")
         .categories(&["@keyspace", "@dangerous"]).tips(ALL_SHARDS),
-    keyspace_writer("flushdb",  -1, Server, WRITES, KeyspaceCommand::Flush)
-        .doc("1.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes every key of the tenant.")
+    keyspace_writer("flushdb",  -1, Server, WRITES, KeyspaceCommand::Flushdb)
+        .doc("1.0.0", "O(1)", "[ASYNC | SYNC]", "Deletes every key of the selected database.")
         .categories(&["@keyspace", "@dangerous"]).tips(ALL_SHARDS),
     keyspace_reader("keys",            2, Generic, READS,      KeyspaceCommand::Keys)
         .doc("1.0.0", "O(keys with the literal start of the pattern)", "pattern",
              "Returns the keys that match a pattern.")
         .categories(&["@dangerous"]).tips(&["request_policy:all_shards", "nondeterministic_output_order"]),
     container("memory", Server,  MEMORY, "4.0.0", "Commands about memory."),
+    key("move",         3, Generic, WRITES_FAST, Put,      &[one(TAKE, 1)],                    KeyCommand::Move)
+        .doc("1.0.0", "O(elements)", "key db", "Moves a key to another database, if there is none of that name."),
     container("object", Generic, OBJECT, "2.2.3", "Commands about objects."),
     key("persist",      2, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  KeyCommand::Persist)
         .doc("2.2.0", "O(1)", "key", "Removes the expiry of a key."),
@@ -78,6 +80,9 @@ pub(super) const KEYS: &[Spec] = &[
     keyspace_reader("scan",           -2, Generic, READS,      KeyspaceCommand::Scan)
         .doc("2.8.0", "O(COUNT) a call", "cursor [MATCH pattern] [COUNT count] [TYPE type]",
              "Walks over the keys.").tips(&["nondeterministic_output", "request_policy:special"]),
+    keyspace_writer("swapdb",   3, Server, WRITES_FAST, KeyspaceCommand::Swapdb)
+        .doc("4.0.0", "O(1), and O(watched keys that are absent)", "index1 index2", "Exchanges two databases.")
+        .categories(&["@keyspace", "@dangerous"]),
     key("touch",       -2, Generic, READS_FAST,  Multiget, &[rest(PROBE, 1, 1)],               KeyCommand::Exists)
         .doc("3.2.1", "O(number of keys)", "key [key ...]",
              "Counts how many of the keys exist, and counts as a use of them.").tips(SUM_OF_SHARDS),

@@ -11,7 +11,7 @@
 //! principal's standing at a core is wrong by at most what the others did since the last exchange.
 
 use super::options::Units;
-use super::Dispatch;
+use super::{Dispatch, LaneId};
 use crate::cost::{Charge, Nanos, PrincipalId};
 
 /// What one principal consumed at one core since that core's last report.
@@ -19,6 +19,8 @@ use crate::cost::{Charge, Nanos, PrincipalId};
 pub struct Consumed {
     /// Who.
     pub principal: PrincipalId,
+    /// In which of its lanes. What no lane is known of is the rest's, and so are the rates below.
+    pub lane: LaneId,
     /// What it was charged.
     pub charge: Charge,
     /// Requests served, if the principal has rates.
@@ -27,6 +29,24 @@ pub struct Consumed {
     pub bytes: u64,
     /// Normalised requests of these that were in contract.
     pub in_contract: u64,
+    /// Requests whose due times were kept to, in the lane's contract.
+    pub timed: u64,
+}
+
+impl Consumed {
+    /// Nothing yet.
+    #[must_use]
+    pub fn of(principal: PrincipalId) -> Self {
+        Consumed {
+            principal,
+            lane: LaneId::REST,
+            charge: Charge::ZERO,
+            requests: 0,
+            bytes: 0,
+            in_contract: 0,
+            timed: 0,
+        }
+    }
 }
 
 impl<T, const R: usize> Dispatch<T, R> {
@@ -43,15 +63,33 @@ impl<T, const R: usize> Dispatch<T, R> {
                 Some(rates) => rates.take_moved(),
                 None => (Units::default(), 0),
             };
-            if slot.configured {
+            if !slot.configured {
+                continue;
+            }
+            let mut rest = Consumed {
+                principal: PrincipalId(index),
+                lane: LaneId::REST,
+                charge,
+                requests: moved.requests,
+                bytes: moved.bytes,
+                in_contract,
+                timed: 0,
+            };
+            let lanes = slot.lanes.iter_mut().flat_map(|lanes| lanes.take_moved());
+            for (lane, charge, timed) in lanes {
+                if lane == LaneId::REST {
+                    rest.timed = timed;
+                    continue;
+                }
+                rest.charge = rest.charge.minus(charge);
                 report.push(Consumed {
-                    principal: PrincipalId(index),
+                    lane,
                     charge,
-                    requests: moved.requests,
-                    bytes: moved.bytes,
-                    in_contract,
+                    timed,
+                    ..Consumed::of(rest.principal)
                 });
             }
+            report.push(rest);
         }
     }
 
@@ -66,7 +104,12 @@ impl<T, const R: usize> Dispatch<T, R> {
                 continue;
             }
             let index = consumed.principal.index();
-            if let Some(rates) = &mut self.slots[index].rates {
+            let slot = &mut self.slots[index];
+            if let Some(lanes) = &mut slot.lanes {
+                let used = (consumed.charge, consumed.timed);
+                lanes.absorb(now, consumed.lane, used, &bounds);
+            }
+            if let Some(rates) = &mut slot.rates {
                 let units = Units {
                     requests: consumed.requests,
                     bytes: consumed.bytes,

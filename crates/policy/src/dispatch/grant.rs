@@ -1,8 +1,10 @@
 //! Choosing who goes next.
 
+use super::lane::Pick;
+use super::lanes::Taken;
 use super::rates::{Limited, RatesAside};
 use super::slot::Tier;
-use super::Dispatch;
+use super::{Dispatch, LaneId};
 use crate::cost::{Charge, Cost, Nanos, PrincipalId};
 
 /// What to do with a granted item.
@@ -32,6 +34,8 @@ pub struct Ticket {
     pub(super) refused: bool,
     /// It holds an extra permit.
     pub(super) extra: bool,
+    pub(super) timed: bool,
+    pub(super) lane: LaneId,
 }
 
 impl Ticket {
@@ -39,6 +43,18 @@ impl Ticket {
     #[must_use]
     pub fn principal(&self) -> PrincipalId {
         PrincipalId(self.index)
+    }
+
+    /// In which of its principal's lanes.
+    #[must_use]
+    pub fn lane(&self) -> LaneId {
+        self.lane
+    }
+
+    /// Whether the item has a due time that is kept to: its lane was in contract.
+    #[must_use]
+    pub fn timed(&self) -> bool {
+        self.timed
     }
 
     /// What was set aside for the turn, in nanoseconds of the principal's dominant resource.
@@ -94,35 +110,58 @@ impl<T, const R: usize> Dispatch<T, R> {
         while let Some(index) = self.ready.woken(now) {
             self.place(now, index);
         }
+        if self.timed.active() {
+            return self.next_timed(now, any, extra);
+        }
+        let pick = Pick::Share { yields: false };
         let shared = self.permits.shared();
         if !shared && extra {
             if let Some(index) = self.first_in_credit(now) {
-                return Next::Grant(self.grant(now, index, Verdict::Serve, true));
+                return Next::Grant(self.grant_apart(now, index, Verdict::Serve, true, pick));
             }
         }
         if !any {
             return Next::Idle;
         }
+        match self.first_by_share(now, shared) {
+            Some((index, verdict)) => Next::Grant(self.grant(now, index, verdict, false, pick)),
+            None => self.ready.next_wake().map_or(Next::Idle, Next::At),
+        }
+    }
+
+    /// Who is next by reservations and the discipline, with a shared permit or with one of its own.
+    #[inline(always)]
+    pub(super) fn first_by_share(&mut self, now: Nanos, shared: bool) -> Option<(usize, Verdict)> {
         loop {
             let due = if shared { self.ready.due(now) } else { None };
             let index = match due {
                 Some(index) => index,
-                None => match self.ready.choose(shared) {
-                    Some((key, index)) if self.up_to_date(index, key) => index,
-                    Some(_) => continue,
-                    None => return self.ready.next_wake().map_or(Next::Idle, Next::At),
+                None => match self.ready.choose(shared)? {
+                    (key, index) if self.up_to_date(index, key) => index,
+                    _ => continue,
                 },
             };
             if let Some(verdict) = self.verdict(now, index) {
-                return Next::Grant(self.grant(now, index, verdict, false));
+                return Some((index, verdict));
             }
             // Consumption elsewhere has put it above its limit since it was placed.
             self.place(now, index);
         }
     }
 
+    /// The same, off the hot path.
+    #[inline(never)]
+    pub(super) fn first_by_share_apart(
+        &mut self,
+        now: Nanos,
+        shared: bool,
+    ) -> Option<(usize, Verdict)> {
+        self.first_by_share(now, shared)
+    }
+
     /// Who comes first of all that have work, if it is in credit and may go.
-    fn first_in_credit(&mut self, now: Nanos) -> Option<usize> {
+    #[inline(never)]
+    pub(super) fn first_in_credit(&mut self, now: Nanos) -> Option<usize> {
         loop {
             let (key, index) = self.ready.choose(true)?;
             if self.up_to_date(index, key) {
@@ -143,7 +182,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     #[inline]
     fn up_to_date(&mut self, index: usize, key: u64) -> bool {
         let slot = &self.slots[index];
-        if slot.queue.is_empty() {
+        if slot.is_empty() {
             self.withdraw(index);
             return false;
         }
@@ -156,7 +195,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     }
 
     #[inline]
-    fn verdict(&self, now: Nanos, index: usize) -> Option<Verdict> {
+    pub(super) fn verdict(&self, now: Nanos, index: usize) -> Option<Verdict> {
         let slot = &self.slots[index];
         let Some(rates) = &slot.rates else {
             return Some(Verdict::Serve);
@@ -187,7 +226,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             for slot in self.slots.iter_mut().filter(|slot| slot.tier == tier) {
                 slot.account.rebase(distance);
             }
-            let waiting = |i: &usize| !self.slots[*i].queue.is_empty();
+            let waiting = |i: &usize| !self.slots[*i].is_empty();
             let indices: Vec<usize> = (0..self.slots.len()).filter(waiting).collect();
             for index in indices {
                 self.place(now, index);
@@ -195,15 +234,64 @@ impl<T, const R: usize> Dispatch<T, R> {
         }
     }
 
-    #[inline]
-    /// REQUIRES: `index` was just chosen, so its queue is not empty and a permit is free for it.
-    fn grant(&mut self, now: Nanos, index: usize, verdict: Verdict, extra: bool) -> Grant<T, R> {
-        let in_credit = self.in_credit(index);
+    /// REQUIRES: the principal has work.
+    #[inline(always)]
+    fn take(&mut self, now: Nanos, index: usize, pick: Pick) -> Taken<T> {
+        self.queued -= 1;
         let slot = &mut self.slots[index];
-        let Some(queued) = slot.queue.pop_front() else {
+        let taken = match slot.plain() || slot.lanes.is_none() {
+            true => slot.queue.pop_front().map(Taken::plain),
+            false => self.take_of_lanes(now, index, pick),
+        };
+        let Some(taken) = taken else {
             unreachable!("only principals with work are in the ready sets");
         };
-        self.queued -= 1;
+        taken
+    }
+
+    /// Takes an item out of a principal's lanes.
+    #[inline(never)]
+    fn take_of_lanes(&mut self, now: Nanos, index: usize, pick: Pick) -> Option<Taken<T>> {
+        let slot = &mut self.slots[index];
+        let expected = slot.account.estimate();
+        let lanes = slot.lanes.as_mut()?;
+        lanes.take(now, pick, self.ready.discipline(), expected)
+    }
+
+    /// The same, off the hot path.
+    #[inline(never)]
+    pub(super) fn grant_apart(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        verdict: Verdict,
+        extra: bool,
+        pick: Pick,
+    ) -> Grant<T, R> {
+        self.grant(now, index, verdict, extra, pick)
+    }
+
+    /// REQUIRES: `index` was just chosen, so its queue is not empty and a permit is free for it.
+    #[inline(always)]
+    fn grant(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        verdict: Verdict,
+        extra: bool,
+        pick: Pick,
+    ) -> Grant<T, R> {
+        let in_credit = self.in_credit(index);
+        let Taken {
+            queued,
+            lane,
+            timed,
+        } = self.take(now, index, pick);
+        if timed && !extra {
+            self.timed.begin();
+        }
+        let slot = &mut self.slots[index];
+        slot.queued -= 1;
         slot.tally.held(now, slot.permits());
         if extra {
             self.permits.take_extra();
@@ -218,11 +306,6 @@ impl<T, const R: usize> Dispatch<T, R> {
         let mut budget = self.budget;
         let refused = verdict != Verdict::Serve;
         let waited_ns = now.saturating_sub(queued.since);
-        if refused {
-            slot.tally.refused += 1;
-        } else {
-            slot.tally.granted += 1;
-        }
         let rates = match &mut slot.rates {
             Some(rates) if !refused => {
                 let in_contract = slot.tier == Tier::InContract;
@@ -230,11 +313,8 @@ impl<T, const R: usize> Dispatch<T, R> {
             }
             _ => RatesAside::default(),
         };
-        slot.tally.waited_ns = slot.tally.waited_ns.saturating_add(waited_ns);
-        if slot.queue.is_empty() {
-            let occupied = now.saturating_sub(slot.tally.occupied_since);
-            slot.tally.occupied_ns = slot.tally.occupied_ns.saturating_add(occupied);
-        }
+        slot.tally
+            .granted(now, waited_ns, refused, slot.queued == 0);
         let ticket = Ticket {
             index: index as u32,
             generation: slot.generation,
@@ -242,6 +322,8 @@ impl<T, const R: usize> Dispatch<T, R> {
             rates,
             refused,
             extra,
+            timed,
+            lane,
         };
         // One that is ordered by service or arrival and nothing else has a larger key now, and is
         // moved when it matters (`Ready::put_plain`).

@@ -4,9 +4,12 @@
 //! dominant-resource charges, rates, permits) into one decision. A decision takes, in this order:
 //!
 //! 1. a permit: a shared one, or one reserved for the principal (Cake 4.1);
-//! 2. whose reservation is due (mClock), earliest tag first;
-//! 3. who is in contract, by the discipline;
-//! 4. who is beyond its contract, by the discipline.
+//! 2. what must begin now to keep a promise (`timed`), the earliest first;
+//! 3. whose reservation is due (mClock), earliest tag first;
+//! 4. who is in contract, by the discipline;
+//! 5. who is beyond its contract, by the discipline.
+//!
+//! A tenant's turn is then divided among its lanes (`lanes`).
 //!
 //! Who is above its limit is in none of these until its tag is reached or its item has waited too
 //! long.
@@ -14,9 +17,12 @@
 //! Cost: O(log n) in the number n of principals *with work*; principals without any are not looked
 //! at. Nothing is allocated once queues have reached their usual length.
 
+mod contract;
 mod discipline;
 mod exchange;
 mod grant;
+mod lane;
+mod lanes;
 mod observation;
 mod options;
 mod ordered;
@@ -26,15 +32,19 @@ mod settle;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod timed;
+mod workload;
 
 pub use crate::fairness::sfq::State;
 pub use discipline::Discipline;
 pub use exchange::Consumed;
 pub use grant::{Grant, Next, Ticket, Verdict};
+pub use lane::{LaneAllocation, LaneId, LaneObservation, Terms};
 pub use observation::Observation;
 pub use options::{Allocation, DispatchOptions, Limit, Meter};
 pub use ordered::Ordered;
 pub use rates::Limited;
+pub use timed::Others;
 
 use std::array::from_fn;
 
@@ -43,10 +53,10 @@ use crate::fairness::drf::{Capacity, Demand};
 use crate::fairness::fifo::Arrivals;
 use crate::fairness::sfq::{Account, DebtBounds, Rounds, Weight};
 use crate::permits::Permits;
-use observation::Tally;
 use rates::Rates;
 use ready::{Ready, Standing};
 use slot::{Queued, Slot, Tier};
+use timed::Timed;
 
 /// All queues of one core before one resource (or one vector of `R` resources).
 ///
@@ -70,6 +80,7 @@ pub struct Dispatch<T, const R: usize> {
     idle_since: Nanos,
     /// Whose consumption has not been reported.
     unreported: Vec<u32>,
+    timed: Timed,
 }
 
 impl<T, const R: usize> Dispatch<T, R> {
@@ -99,6 +110,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             queued: 0,
             idle_since: 0,
             unreported: Vec::new(),
+            timed: Timed::default(),
             options,
         }
     }
@@ -135,6 +147,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         slot.reserved = reserved;
         let rates = Rates::new(slot.rates.as_deref(), now, allocation);
         slot.rates = rates.map(Box::new);
+        slot.classify();
         // Under its new rates it may be in contract; if not, placing it says so again.
         if slot.tier == Tier::BestEffort {
             let [in_contract, best_effort] = &self.rounds;
@@ -155,7 +168,11 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.withdraw(index);
         let slot = &mut self.slots[index];
         self.permits.reserve(slot.in_flight, slot.reserved, 0);
-        let items: Vec<T> = slot.queue.drain(..).map(|queued| queued.item).collect();
+        let queued: Vec<Queued<T>> = match &mut slot.lanes {
+            None => slot.queue.drain(..).collect(),
+            Some(lanes) => lanes.drain(),
+        };
+        let items: Vec<T> = queued.into_iter().map(|queued| queued.item).collect();
         let (in_flight, generation) = (slot.in_flight, slot.generation.wrapping_add(1));
         let extra_in_flight = slot.extra_in_flight;
         // Its place in the list of unreported principals stays taken; it then reports nothing.
@@ -185,13 +202,32 @@ impl<T, const R: usize> Dispatch<T, R> {
     ///
     /// # Errors
     /// Gives the item back if the queue is full or the principal unknown.
+    #[inline]
     pub fn enqueue(&mut self, now: Nanos, principal: PrincipalId, item: T) -> Result<(), T> {
+        self.enqueue_on(now, principal, Terms::default(), item)
+    }
+
+    /// The same in a lane, or with a due time.
+    ///
+    /// # Errors
+    /// Gives the item back if the lane is full or the principal unknown.
+    #[inline]
+    pub fn enqueue_on(
+        &mut self,
+        now: Nanos,
+        principal: PrincipalId,
+        terms: Terms,
+        item: T,
+    ) -> Result<(), T> {
         let index = principal.index();
         let idle = self.queued == 0 && self.permits.in_flight() == 0;
         let Some(slot) = self.slots.get_mut(index).filter(|s| s.configured) else {
             return Err(item);
         };
-        if slot.queue.len() >= self.options.queue_max {
+        if terms.due_at.is_some() || (!slot.plain() && slot.lanes.is_some()) {
+            return self.enqueue_in_lane(now, index, terms, item);
+        }
+        if slot.queued >= self.options.queue_max {
             slot.tally.rejected += 1;
             return Err(item);
         }
@@ -201,10 +237,19 @@ impl<T, const R: usize> Dispatch<T, R> {
             since: now,
             arrival,
         });
+        slot.queued += 1;
         self.queued += 1;
-        if slot.queue.len() > 1 {
-            return Ok(());
+        if slot.queued == 1 {
+            self.rejoin(now, index, idle);
+            self.place(now, index);
         }
+        Ok(())
+    }
+
+    /// A principal has work again after having none. `idle`: nobody had.
+    #[inline]
+    fn rejoin(&mut self, now: Nanos, index: usize, idle: bool) {
+        let slot = &mut self.slots[index];
         if idle {
             let passed = now.saturating_sub(self.idle_since);
             self.rounds.iter_mut().for_each(|r| r.pass_idle(passed));
@@ -214,8 +259,6 @@ impl<T, const R: usize> Dispatch<T, R> {
         if let Some(rates) = &mut slot.rates {
             rates.rejoin(now);
         }
-        self.place(now, index);
-        Ok(())
     }
 
     /// Changes the discipline. Whoever has work keeps its queue; debts and credits start anew,
@@ -274,7 +317,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     #[must_use]
     pub fn queued_of(&self, principal: PrincipalId) -> u64 {
         let slot = self.slots.get(principal.index());
-        slot.map_or(0, |slot| slot.queue.len() as u64)
+        slot.map_or(0, |slot| slot.queued as u64)
     }
 
     /// Rounds that have passed among principals in contract.
@@ -283,47 +326,12 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.rounds[0].number()
     }
 
-    /// The state and totals of a principal at `now`; `None` if it is unknown.
-    #[must_use]
-    pub fn observe(&self, now: Nanos, principal: PrincipalId) -> Option<Observation<R>> {
-        let slot = self.slots.get(principal.index()).filter(|s| s.configured)?;
-        let rounds = &self.rounds[slot.tier as usize];
-        let tally: &Tally<R> = &slot.tally;
-        let in_flight = slot.permits();
-        let held = u64::from(in_flight) * now.saturating_sub(tally.busy_since);
-        let busy = !slot.queue.is_empty() || in_flight > 0;
-        let occupying = if slot.queue.is_empty() {
-            0
-        } else {
-            now.saturating_sub(tally.occupied_since)
-        };
-        Some(Observation {
-            queued: slot.queue.len(),
-            in_flight,
-            granted: tally.granted,
-            refused: tally.refused,
-            rejected: tally.rejected,
-            waited_ns: tally.waited_ns,
-            occupied_ns: tally.occupied_ns.saturating_add(occupying),
-            busy_ns: tally.busy_ns.saturating_add(held),
-            consumed: tally.consumed,
-            charged_ns: tally.charged.ns(),
-            forgiven_ns: tally.forgiven.ns(),
-            debt_ns: slot.account.debt(rounds).ns(),
-            quanta_left_ns: slot.account.quanta_left(rounds).ns(),
-            set_aside_ns: slot.account.estimate().ns(),
-            dominant: slot.profile.dominant(),
-            state: slot.account.state(busy, rounds),
-            best_effort: slot.tier == Tier::BestEffort,
-        })
-    }
-
     #[inline]
     fn key(&self, index: usize) -> u64 {
         let slot = &self.slots[index];
         match self.ready.discipline() {
             Discipline::Fair => slot.account.key(),
-            Discipline::Fifo => slot.queue.front().map_or(0, |q| q.arrival),
+            Discipline::Fifo => slot.arrival(),
             Discipline::Lottery => 0,
         }
     }
@@ -334,7 +342,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         let slot = &self.slots[index];
         if !slot.plain() {
             self.place_ruled(now, index);
-        } else if slot.queue.is_empty() {
+        } else if slot.is_empty() {
             self.ready.remove_plain(index);
         } else {
             let (key, tickets) = (self.key(index), slot.account.weight().micro());
@@ -342,10 +350,10 @@ impl<T, const R: usize> Dispatch<T, R> {
         }
     }
 
-    /// The same for one with rates or reserved permits.
+    /// The same for one with rates, reserved permits or lanes.
     #[inline(never)]
     fn place_ruled(&mut self, now: Nanos, index: usize) {
-        if self.slots[index].queue.is_empty() {
+        if self.slots[index].is_empty() {
             self.withdraw(index);
             return;
         }
@@ -355,7 +363,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             let waited = slot.waited(now);
             if let Some((_, at)) = rates.limited(now).filter(|_| waited < rates.max_wait_ns) {
                 let overdue = now + (rates.max_wait_ns - waited);
-                self.ready.remove(index);
+                self.withdraw(index);
                 self.ready.wake_at(index, Some(at.min(overdue)));
                 return;
             }
@@ -383,13 +391,23 @@ impl<T, const R: usize> Dispatch<T, R> {
             own_permit: slot.in_flight < slot.reserved,
             reservation_at,
         };
-        self.ready.put(index, &standing);
+        let lanes = slot.lanes.as_deref();
+        let yields = self.timed.others.first;
+        match lanes.is_none_or(|lanes| lanes.may_share(now, yields)) {
+            true => self.ready.put(index, &standing),
+            false => self.ready.remove(index),
+        }
+        let due_at = lanes.and_then(|lanes| lanes.due_at(now));
+        self.timed.place(index, due_at);
+        let in_contract_at = lanes.and_then(|lanes| lanes.in_contract_at(now));
+        let wake_at = wake_at.into_iter().chain(in_contract_at).min();
         self.ready.wake_at(index, wake_at);
     }
 
     /// Takes a principal out of everything it may be in.
     fn withdraw(&mut self, index: usize) {
         self.ready.remove(index);
+        self.timed.place(index, None);
         self.ready.wake_at(index, None);
     }
 

@@ -1,6 +1,8 @@
 //! What a dispatch reports about a principal.
 
-use crate::cost::{Charge, Cost, Nanos};
+use super::slot::Tier;
+use super::Dispatch;
+use crate::cost::{Charge, Cost, Nanos, PrincipalId};
 use crate::fairness::sfq::State;
 
 /// Running totals of one principal.
@@ -20,6 +22,20 @@ pub(super) struct Tally<const R: usize> {
 }
 
 impl<const R: usize> Tally<R> {
+    /// An item was granted, or refused, after so long; `empty`: it was the last one queued.
+    #[inline]
+    pub(super) fn granted(&mut self, now: Nanos, waited_ns: Nanos, refused: bool, empty: bool) {
+        match refused {
+            true => self.refused += 1,
+            false => self.granted += 1,
+        }
+        self.waited_ns = self.waited_ns.saturating_add(waited_ns);
+        if empty {
+            let occupied = now.saturating_sub(self.occupied_since);
+            self.occupied_ns = self.occupied_ns.saturating_add(occupied);
+        }
+    }
+
     /// Up to `now` it had so many permits.
     #[inline]
     pub(super) fn held(&mut self, now: Nanos, permits: u32) {
@@ -69,4 +85,41 @@ pub struct Observation<const R: usize> {
     pub state: State,
     /// Whether it is beyond its contract.
     pub best_effort: bool,
+}
+
+impl<T, const R: usize> Dispatch<T, R> {
+    /// The state and totals of a principal at `now`; `None` if it is unknown.
+    #[must_use]
+    pub fn observe(&self, now: Nanos, principal: PrincipalId) -> Option<Observation<R>> {
+        let slot = self.slots.get(principal.index()).filter(|s| s.configured)?;
+        let rounds = &self.rounds[slot.tier as usize];
+        let tally: &Tally<R> = &slot.tally;
+        let in_flight = slot.permits();
+        let held = u64::from(in_flight) * now.saturating_sub(tally.busy_since);
+        let busy = !slot.is_empty() || in_flight > 0;
+        let occupying = if slot.is_empty() {
+            0
+        } else {
+            now.saturating_sub(tally.occupied_since)
+        };
+        Some(Observation {
+            queued: slot.queued,
+            in_flight,
+            granted: tally.granted,
+            refused: tally.refused,
+            rejected: tally.rejected,
+            waited_ns: tally.waited_ns,
+            occupied_ns: tally.occupied_ns.saturating_add(occupying),
+            busy_ns: tally.busy_ns.saturating_add(held),
+            consumed: tally.consumed,
+            charged_ns: tally.charged.ns(),
+            forgiven_ns: tally.forgiven.ns(),
+            debt_ns: slot.account.debt(rounds).ns(),
+            quanta_left_ns: slot.account.quanta_left(rounds).ns(),
+            set_aside_ns: slot.account.estimate().ns(),
+            dominant: slot.profile.dominant(),
+            state: slot.account.state(busy, rounds),
+            best_effort: slot.tier == Tier::BestEffort,
+        })
+    }
 }

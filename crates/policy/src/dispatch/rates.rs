@@ -1,6 +1,7 @@
 //! A principal's rates: reservation, limit and contract, as tags, and what a turn sets aside of
 //! them.
 
+use super::contract;
 use super::options::{Allocation, Units};
 use crate::cost::{Cost, Nanos};
 use crate::rate::Tag;
@@ -10,8 +11,6 @@ use crate::rate::Tag;
 const BYTES_MIN: u64 = 4096;
 /// How long a reservation that could not be met is remembered, and caught up on.
 const RESERVATION_CATCH_UP_NS: Nanos = 100_000_000;
-/// Burst of a contract: an arrival process that keeps the rate on average still comes in bunches.
-const CONTRACT_BURST_NS: Nanos = 100_000_000;
 
 /// A limit that stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,7 @@ impl Rates {
                 old.and_then(|o| o.contract),
                 now,
                 contract.filter(|c| *c > 0.0),
-                CONTRACT_BURST_NS,
+                contract::BURST_NS,
             ),
             best_effort: contract.is_some_and(|c| c <= 0.0),
             max_wait_ns: limit.max_wait_ns,

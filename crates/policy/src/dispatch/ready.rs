@@ -30,7 +30,11 @@ impl Set {
         }
     }
 
-    #[inline]
+    fn is_empty(&self) -> bool {
+        self.ordered.first().is_none() && self.tickets.is_empty()
+    }
+
+    #[inline(always)]
     fn choose(&self, discipline: Discipline, generator: &mut Generator) -> Option<(u64, usize)> {
         match discipline.draws() {
             false => self.ordered.first(),
@@ -160,7 +164,7 @@ impl Ready {
     }
 
     /// Who is next by the discipline, and with what key; `shared`: a shared permit is free.
-    #[inline]
+    #[inline(always)]
     pub(super) fn choose(&mut self, shared: bool) -> Option<(u64, usize)> {
         let [first, second] = if shared { &self.all } else { &self.own };
         let (discipline, generator) = (self.discipline, &mut self.generator);
@@ -168,6 +172,11 @@ impl Ready {
             None => second.choose(discipline, generator),
             chosen => chosen,
         }
+    }
+
+    /// Whether anybody may go, or is still in because it could a moment ago.
+    pub(super) fn any(&self) -> bool {
+        self.all.iter().any(|set| !set.is_empty())
     }
 
     /// The member is to be looked at again at `at`; `None`: not before something happens to it.

@@ -30,10 +30,17 @@ impl<T, const R: usize> Dispatch<T, R> {
             self.permits.give_back(slot.in_flight, slot.reserved);
             slot.in_flight -= 1;
         }
+        if ticket.timed && !ticket.extra {
+            self.timed.end();
+        }
         if slot.generation == ticket.generation {
             match actual {
                 Some(actual) => self.book(now, &ticket, actual),
                 None => {
+                    if let Some(lanes) = &mut slot.lanes {
+                        let turn = (ticket.lane, ticket.timed);
+                        lanes.settle(now, turn, ticket.aside, None, &self.bounds);
+                    }
                     if let Some(rates) = slot.rates.as_mut().filter(|_| !ticket.refused) {
                         rates.abandon(ticket.rates);
                     }
@@ -42,7 +49,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             }
         }
         let slot = &self.slots[index];
-        if !slot.queue.is_empty() && (self.orders_by_charge() || !slot.plain()) {
+        if !slot.is_empty() && (self.orders_by_charge() || !slot.plain()) {
             self.place(now, index);
         }
         self.note_idle(now);
@@ -60,6 +67,12 @@ impl<T, const R: usize> Dispatch<T, R> {
         slot.tally.forgiven = slot.tally.forgiven.plus(forgiven);
         if let Some(rates) = slot.rates.as_mut().filter(|_| !ticket.refused) {
             rates.settle(now, ticket.rates, Units::of(actual, &self.options.meter));
+        }
+        if let Some(lanes) = slot.lanes.as_mut().filter(|_| !slot.plain) {
+            let requests = Units::of(actual, &self.options.meter).requests;
+            let used = Some((charge, requests));
+            let turn = (ticket.lane, ticket.timed);
+            lanes.settle(now, turn, ticket.aside, used, &self.bounds);
         }
         self.note_charge(index, charge);
     }
@@ -88,7 +101,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         let rounds = &self.rounds[slot.tier as usize];
         let forgiven = slot.account.debit(charge, rounds, bounds);
         slot.tally.forgiven = slot.tally.forgiven.plus(forgiven);
-        if !slot.queue.is_empty() {
+        if !slot.is_empty() {
             self.place(now, index);
         }
     }

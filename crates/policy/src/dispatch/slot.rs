@@ -1,5 +1,6 @@
 //! What a dispatch keeps for one principal.
 
+use super::lanes::Lanes;
 use super::observation::Tally;
 use super::rates::Rates;
 use crate::cost::{Charge, Nanos};
@@ -25,6 +26,11 @@ pub(super) enum Tier {
 #[derive(Clone, Debug)]
 pub(super) struct Slot<T, const R: usize> {
     pub(super) queue: VecDeque<Queued<T>>,
+    /// Items in the queue and in all lanes.
+    pub(super) queued: usize,
+    /// Neither rates, reserved permits nor lanes: only the order matters. Kept by
+    /// [`Slot::classify`].
+    pub(super) plain: bool,
     pub(super) account: Account,
     pub(super) profile: Profile<R>,
     pub(super) tier: Tier,
@@ -41,6 +47,8 @@ pub(super) struct Slot<T, const R: usize> {
     pub(super) reported: Charge,
     /// Most principals have none, and then none of the rules about rates costs anything.
     pub(super) rates: Option<Box<Rates>>,
+    /// Most have none of these either; `queue` is empty where there are.
+    pub(super) lanes: Option<Box<Lanes<T>>>,
     pub(super) tally: Tally<R>,
 }
 
@@ -48,6 +56,8 @@ impl<T, const R: usize> Slot<T, R> {
     pub(super) fn vacant(number: u32, rounds: &Rounds) -> Self {
         Slot {
             queue: VecDeque::new(),
+            queued: 0,
+            plain: true,
             account: Account::new(number, Weight::new(1.0), Charge::ZERO, rounds),
             profile: Profile::new(),
             tier: Tier::InContract,
@@ -59,13 +69,36 @@ impl<T, const R: usize> Slot<T, R> {
             generation: 0,
             reported: Charge::ZERO,
             rates: None,
+            lanes: None,
             tally: Tally::default(),
         }
     }
 
-    /// Neither rates nor reserved permits: only the order matters.
+    /// REQUIRES after every change of rates, reserved permits or lanes.
+    pub(super) fn classify(&mut self) {
+        self.plain = self.rates.is_none() && self.reserved == 0 && self.lanes.is_none();
+    }
+
+    /// Whether only the order matters to it.
+    #[inline]
     pub(super) fn plain(&self) -> bool {
-        self.rates.is_none() && self.reserved == 0
+        self.plain
+    }
+
+    /// Whether nothing is queued.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued == 0
+    }
+
+    /// The number of its oldest arrival.
+    #[inline]
+    pub(super) fn arrival(&self) -> u64 {
+        let arrival = match &self.lanes {
+            None => self.queue.front().map(|queued| queued.arrival),
+            Some(lanes) => lanes.arrival(),
+        };
+        arrival.unwrap_or(0)
     }
 
     /// Permits that it holds, extra ones included.
@@ -75,8 +108,10 @@ impl<T, const R: usize> Slot<T, R> {
 
     /// How long its first item has waited.
     pub(super) fn waited(&self, now: Nanos) -> Nanos {
-        self.queue
-            .front()
-            .map_or(0, |q| now.saturating_sub(q.since))
+        let since = match &self.lanes {
+            None => self.queue.front().map(|queued| queued.since),
+            Some(lanes) => lanes.since(),
+        };
+        since.map_or(0, |since| now.saturating_sub(since))
     }
 }

@@ -31,6 +31,11 @@ impl Tickets {
         }
     }
 
+    /// Whether nobody has a ticket.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
     /// Draws one ticket and returns its holder.
     pub(crate) fn draw(&self, generator: &mut Generator) -> Option<usize> {
         if self.total == 0 {

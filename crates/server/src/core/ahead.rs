@@ -52,7 +52,7 @@ impl Core {
             at += len;
         }
         if keys.len() > 1 {
-            keyspace.look_ahead(&keys);
+            keyspace.look_ahead(connection.session.state.database, &keys);
         }
         keys.len()
     }

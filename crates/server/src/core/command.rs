@@ -109,7 +109,9 @@ impl Core {
             return queue(connection, spec, args, used);
         }
         match spec.action {
-            Action::Data(_) if fits_turn(&args) => self.data(key, connection, spec, args, used),
+            Action::Data(_) if fits_turn(&args) && !data::crosses(spec) => {
+                self.data(key, connection, spec, args, used)
+            }
             Action::Session(command) => self.session(key, connection, spec, command, args, used),
             Action::Data(_)
             | Action::Keyspace(_)
@@ -118,7 +120,8 @@ impl Core {
             | Action::Report(_) => {
                 let state =
                     matches!(spec.action, Action::Report(_)).then_some(&connection.session.state);
-                let unit = Box::new(Unit::one(spec, args.to_owned(), state));
+                let database = connection.session.state.database;
+                let unit = Box::new(Unit::one(spec, args.to_owned(), database, state));
                 self.start(key, connection, unit, used)
             }
             Action::Container => unreachable!("the check has refused it"),
@@ -141,12 +144,15 @@ impl Core {
         };
         let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
         spec.each_key(&args, |name| names.push(name));
-        let protocol = connection.session.state.protocol;
+        let state = &connection.session.state;
+        let (protocol, database) = (state.protocol, state.database);
         let context = self.shared.context(&connection.tenant);
         let output = &mut connection.output;
         let _tagged = tagged(tag_of(spec.class));
         let mut steps = 0;
-        let outcome = keyspace.try_run(&Keys::Some(&names), self.now_ms, &mut |access| {
+        let keys = Keys::In(database, &names);
+        let outcome = keyspace.try_run(&keys, self.now_ms, &mut |access| {
+            access.select(database);
             output.rollback(before.mark);
             let reply = Reply::new(output, protocol);
             let ended = data::run(spec, access, args, reply, context);
@@ -174,12 +180,12 @@ impl Core {
             // It is run again first for those: what is in the way may have gone.
             Outcome::Busy | Outcome::Full => {
                 connection.output.rollback(before.mark);
-                let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+                let unit = Box::new(Unit::one(spec, args.to_owned(), database, None));
                 self.start(key, connection, unit, used)
             }
             Outcome::Disk => {
                 connection.output.rollback(before.mark);
-                let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+                let unit = Box::new(Unit::one(spec, args.to_owned(), database, None));
                 self.hand_over(key, connection, unit, used)
             }
         }

@@ -218,7 +218,8 @@ impl Core {
             let text = "ERR WATCH inside MULTI is not allowed";
             return fail(connection, spec.class, text, used);
         }
-        let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+        let database = connection.session.state.database;
+        let unit = Box::new(Unit::one(spec, args.to_owned(), database, None));
         self.start(key, connection, unit, used)
     }
 

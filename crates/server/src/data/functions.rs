@@ -121,6 +121,7 @@ fn run_key(command: KeyCommand, call: &mut Call) -> Done {
         KeyCommand::Freq => keys::freq(call),
         KeyCommand::Idletime => keys::idletime(call),
         KeyCommand::MemoryUsage => keys::memory_usage(call),
+        KeyCommand::Move => keys::move_key(call),
         KeyCommand::Persist => keys::persist(call),
         KeyCommand::Pexpire => keys::pexpire(call),
         KeyCommand::Pexpireat => keys::pexpireat(call),
@@ -139,10 +140,12 @@ fn run_key(command: KeyCommand, call: &mut Call) -> Done {
 pub(super) fn run_keyspace(command: KeyspaceCommand, call: &mut Call) -> Done {
     match command {
         KeyspaceCommand::Dbsize => keyspace::dbsize(call),
-        KeyspaceCommand::Flush => keyspace::flush(call),
+        KeyspaceCommand::Flushall => keyspace::flushall(call),
+        KeyspaceCommand::Flushdb => keyspace::flushdb(call),
         KeyspaceCommand::Keys => keyspace::keys(call),
         KeyspaceCommand::Randomkey => keyspace::randomkey(call),
         KeyspaceCommand::Range => keyspace::range(call),
         KeyspaceCommand::Scan => keyspace::scan(call),
+        KeyspaceCommand::Swapdb => keyspace::swapdb(call),
     }
 }

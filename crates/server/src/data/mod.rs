@@ -18,9 +18,9 @@ mod rdb;
 mod sorted_sets;
 mod strings;
 
-use commands::{Action, Flags, Spec};
-use engine::{Access, Stop};
-use resp::{Args, Reply};
+use commands::{Action, DataCommand, Flags, KeyCommand, Spec};
+use engine::{Access, Database, Stop};
+use resp::{parse_i64, Args, Reply};
 
 pub use call::Context;
 pub use cursors::ScanCursors;
@@ -32,6 +32,48 @@ const CHUNK: usize = 512;
 /// Collections up to this long are returned whole by `HSCAN` and `ZSCAN`, as Redis does with its
 /// "listpacks".
 const SCAN_WHOLE_LEN: u64 = 128;
+
+/// A number that no database has.
+const NO_DATABASE: &str = "ERR DB index is out of range";
+
+/// The database of the number that a word is.
+///
+/// # Errors
+/// What a client is told whose word is none.
+pub fn numbered(word: &[u8]) -> Result<Database, &'static str> {
+    let number = parse_i64(word).ok_or("ERR value is not an integer or out of range")?;
+    if i32::try_from(number).is_err() {
+        return Err("ERR value is out of range, value must between -2147483648 and 2147483647");
+    }
+    Database::new(number).ok_or(NO_DATABASE)
+}
+
+/// Whether a command may name a key of another database than the one it is sent to.
+pub fn crosses(spec: &Spec) -> bool {
+    matches!(
+        spec.action,
+        Action::Data(DataCommand::Key(KeyCommand::Copy | KeyCommand::Move))
+    )
+}
+
+/// Calls `each` with every key that a command sent to `database` names, and with its database.
+pub fn each_key<'a>(
+    spec: &Spec,
+    args: &Args<'a>,
+    database: Database,
+    mut each: impl FnMut(Database, &'a [u8]),
+) {
+    spec.each_key(args, |key| each(database, key));
+    let other = match spec.action {
+        Action::Data(DataCommand::Key(KeyCommand::Copy)) => keys::copy_to(args, database),
+        Action::Data(DataCommand::Key(KeyCommand::Move)) => keys::move_to(args),
+        _ => return,
+    };
+    // Without one it fails before it looks for a key.
+    if let Ok((database, key)) = other {
+        each(database, key);
+    }
+}
 
 /// Runs a command that needs no session: [`Action::Data`], [`Action::Keyspace`],
 /// [`Action::KeyspaceWriter`], [`Action::Table`].

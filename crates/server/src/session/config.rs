@@ -48,7 +48,7 @@ const PARAMETERS: &[Parameter] = &[
     ("appendonly", |_| Some("yes".into())),
     ("bind", |v| Some(bind(v))),
     ("cluster-enabled", |_| Some("no".into())),
-    ("databases", |_| Some("1".into())),
+    ("databases", |_| Some(engine::DATABASES.to_string())),
     ("dir", |v| v.operator().then(|| v.shared.options.data.display().to_string())),
     ("entremet-scheduler", |v| Some(v.shared.tuning().discipline.word().into())),
     ("io-threads", |v| Some(v.shared.options.cores.to_string())),

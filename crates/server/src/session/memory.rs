@@ -49,7 +49,7 @@ fn stats(visit: &mut Visit<'_>) {
         ("clients.normal", tenant.budget.held()),
         ("aof.buffer", stored.pending_bytes),
         ("overhead.total", used - dataset),
-        ("keys.count", tenant.keys.census().keys),
+        ("keys.count", tenant.keys.keys()),
         ("dataset.bytes", dataset),
         ("cache.bytes", stored.cache_bytes),
         ("cache.bytes.max", stored.cache_granted_bytes),

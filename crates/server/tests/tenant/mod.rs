@@ -1,14 +1,16 @@
 //! Runs command lines against a keyspace as a session would, without sockets and cores. The one
 //! harness of the tests here.
 
+use std::cell::Cell;
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 
-use commands::{Action, Flags, Spec};
+use commands::{Action, Flags, SessionCommand, Spec};
 use engine::{
-    Access, Allotments, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Place, Stop, Sync,
+    Access, Allotments, Database, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Site,
+    Stop, Sync,
 };
-use resp::{Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
+use resp::{parse_i64, Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
 use server::data::{self, Context, ScanCursors};
 
 fn parse(command: &str) -> OwnedArgs {
@@ -48,6 +50,8 @@ pub struct Tenant {
     pub protocol: Protocol,
     /// The time of day that commands see.
     pub now_ms: u64,
+    /// What `SELECT` chose.
+    database: Cell<Database>,
     way: Way,
 }
 
@@ -60,6 +64,7 @@ impl Tenant {
             cursors: ScanCursors::default(),
             protocol: Protocol::Resp2,
             now_ms: 1_800_000_000_000,
+            database: Cell::default(),
             way,
         }
     }
@@ -78,9 +83,16 @@ impl Tenant {
 
     fn run(&self, spec: &'static Spec, args: &Args, output: &mut Output) {
         let mut names = Vec::new();
-        spec.each_key(args, |key| names.push(key));
+        data::each_key(spec, args, self.database.get(), |database, key| {
+            names.push((database, key));
+        });
         let keys = match spec.action {
-            Action::Data(_) => Keys::Some(&names),
+            Action::Session(SessionCommand::Select) => {
+                let number = parse_i64(args.get(1)).and_then(Database::new);
+                self.database.set(number.expect("a database"));
+                return Reply::new(output, self.protocol).ok();
+            }
+            Action::Data(_) => Keys::Across(&names),
             Action::Keyspace(_) => Keys::None,
             Action::KeyspaceWriter(_) => Keys::All,
             Action::Table(run) => {
@@ -106,7 +118,7 @@ impl Tenant {
         let latch = self.latch(&keys);
         let ran = self
             .keyspace
-            .run(&latch, Place::Apart, self.now_ms, &mut work);
+            .run(&latch, Site::Apart, self.now_ms, &mut work);
         let ((), seq) = ran.unwrap();
         self.commit(seq);
     }
@@ -125,6 +137,7 @@ impl Tenant {
             held_bytes_max: usize::MAX,
         };
         let reply = Reply::new(output, self.protocol);
+        access.select(self.database.get());
         data::run(spec, access, *args, reply, context)
     }
 
@@ -134,7 +147,7 @@ impl Tenant {
         self.keyspace
             .scan(
                 self.keyspace.last_seq(),
-                Place::Apart,
+                Site::Apart,
                 self.now_ms,
                 &mut |access| self.perform(spec, access, args, &mut streamed),
             )

@@ -144,6 +144,14 @@ impl Account {
         (self.estimate, start)
     }
 
+    /// The same with an estimate of the caller's; says where on the axis the turn started.
+    pub(crate) fn set_aside_for(&mut self, expected: Charge) -> Virtual {
+        let start = self.service;
+        self.service = self.service.saturating_add(self.weight.scale(expected));
+        self.stagger = self.phased();
+        start
+    }
+
     /// The turn's real charge is known: refunds or charges the difference to what was set aside,
     /// and learns from it (an average over about 8 turns, never above `estimate_max`). Returns what
     /// was forgiven because the debt would have passed `debt_max`.

@@ -9,7 +9,7 @@ mod restore;
 use super::call::{Call, Done, Fail};
 use engine::{Kind, Object};
 
-pub(super) use copy::copy;
+pub(super) use copy::{copy, copy_to, move_key, move_to};
 pub(super) use dump::dump;
 pub(super) use expire::{
     expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl,

@@ -7,11 +7,11 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use commands::{glob_matches, literal_prefix, match_steps, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
-use engine::{Blocks, Entry, Order, Page, Stop};
-use resp::is;
+use engine::{Blocks, Database, Entry, Order, Page, Stop};
+use resp::{is, parse_i64};
 
 use super::call::{Call, Done, Fail, SYNTAX};
-use super::{random, CHUNK};
+use super::{random, CHUNK, NO_DATABASE};
 
 pub(super) use range::range;
 pub(super) use scan::{scan, scan_header, Scan};
@@ -146,15 +146,43 @@ fn between(first: &[u8], last: &[u8]) -> Vec<u8> {
     [&first[..common], &(low + random::below(span)).to_be_bytes()].concat()
 }
 
-/// `FLUSHALL [ASYNC | SYNC]`, `FLUSHDB [ASYNC | SYNC]`: deleting is lazy in either case.
-pub(super) fn flush(call: &mut Call) -> Done {
+/// `FLUSHALL [ASYNC | SYNC]`: deleting is lazy in either case.
+pub(super) fn flushall(call: &mut Call) -> Done {
+    check_flush(call)?;
+    call.access.clear()?;
+    call.reply.ok();
+    Ok(())
+}
+
+/// `FLUSHDB [ASYNC | SYNC]`, likewise.
+pub(super) fn flushdb(call: &mut Call) -> Done {
+    check_flush(call)?;
+    call.access.clear_database()?;
+    call.reply.ok();
+    Ok(())
+}
+
+fn check_flush(call: &Call) -> Done {
     match call.args.find(1) {
         Some(word) if call.args.len() > 2 || !(is(word, "ASYNC") || is(word, "SYNC")) => {
-            return Err(SYNTAX)
+            Err(SYNTAX)
         }
-        _ => {}
+        _ => Ok(()),
     }
-    call.access.clear()?;
+}
+
+/// `SWAPDB index1 index2`
+pub(super) fn swapdb(call: &mut Call) -> Done {
+    let number = |at: usize, text| {
+        let number = parse_i64(call.arg(at)).filter(|number| i32::try_from(*number).is_ok());
+        number.ok_or(Fail::error(text))
+    };
+    let one = number(1, "ERR invalid first DB index")?;
+    let other = number(2, "ERR invalid second DB index")?;
+    let (Some(one), Some(other)) = (Database::new(one), Database::new(other)) else {
+        return Err(Fail::error(NO_DATABASE));
+    };
+    call.access.swap_databases(one, other)?;
     call.reply.ok();
     Ok(())
 }

@@ -1,0 +1,228 @@
+//! One queue of a principal: a workload of a tenant.
+
+use super::contract::Contract;
+use super::slot::Queued;
+use crate::cost::{Charge, Nanos};
+use crate::fairness::sfq::{Account, Rounds, Weight};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Which of its tenant's workloads a piece of work belongs to, 0..[`LaneId::END`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaneId(pub u8);
+
+impl LaneId {
+    /// What belongs to no workload that has a promise of its own.
+    pub const REST: LaneId = LaneId(0);
+    /// One past the largest number: a decision inside a tenant looks at all of its lanes.
+    pub const END: u8 = 64;
+}
+
+/// On what terms an item is queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Its lane; one that is not configured counts as [`LaneId::REST`].
+    pub lane: LaneId,
+    /// When it must have begun here, if it was promised to be done by some time: from then on it
+    /// goes before shares.
+    pub due_at: Option<Nanos>,
+}
+
+/// What a lane is entitled to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneAllocation {
+    /// Part of what its tenant gets, relative to the tenant's other lanes, 0.001 to 1000.
+    pub weight: f64,
+    /// Requests a second up to which due times are kept; beyond, an item is served as if it had
+    /// none. `None`: all are kept. Requests are what the [`super::Meter`] calls so: set it where
+    /// requests come in, and give no due time to their work further down if they are beyond it.
+    pub contract_per_s: Option<f64>,
+}
+
+impl Default for LaneAllocation {
+    fn default() -> Self {
+        LaneAllocation {
+            weight: 1.0,
+            contract_per_s: None,
+        }
+    }
+}
+
+/// The totals of one lane at one dispatch. They only grow until the lane is removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneObservation {
+    /// Items in its queue.
+    pub queued: usize,
+    /// Grants not yet settled.
+    pub in_flight: u32,
+    /// Grants.
+    pub granted: u64,
+    /// Grants of items whose due time was kept to: in contract.
+    pub timed: u64,
+    /// Those of them that were granted after their due time.
+    pub late: u64,
+    /// Time that granted items had waited, summed.
+    pub waited_ns: u64,
+    /// Time during which an item was queued: divided by an interval, its occupancy.
+    pub occupied_ns: u64,
+    /// What it was charged, in nanoseconds of its tenant's dominant resource.
+    pub charged_ns: Nanos,
+}
+
+/// Why an item is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pick {
+    /// It is due, or the first to be.
+    Timed,
+    /// It is its principal's turn; `yields`: what is not due yet waits.
+    Share {
+        /// See [`super::Others::first`].
+        yields: bool,
+    },
+}
+
+/// An item with a due time.
+#[derive(Clone, Debug)]
+pub(super) struct Timed<T> {
+    pub(super) due_at: Nanos,
+    pub(super) queued: Queued<T>,
+}
+
+impl<T> Timed<T> {
+    fn key(&self) -> (Nanos, u64) {
+        (self.due_at, self.queued.arrival)
+    }
+}
+
+impl<T> PartialEq for Timed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<T> Eq for Timed<T> {}
+
+impl<T> PartialOrd for Timed<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Timed<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// One queue of a principal.
+#[derive(Clone, Debug)]
+pub(super) struct Lane<T> {
+    /// Whether the lane exists; a number may be free between others.
+    pub(super) open: bool,
+    pub(super) account: Account,
+    pub(super) contract: Contract,
+    /// Items with a due time, earliest first, and the others, oldest first.
+    pub(super) timed: BinaryHeap<Reverse<Timed<T>>>,
+    pub(super) others: VecDeque<Queued<T>>,
+    /// Items of the group that is going, and since when it was due. What is due drags along all
+    /// that waits behind it: a disk serves a group in less time than its parts one by one.
+    pub(super) group: usize,
+    pub(super) group_due_at: Nanos,
+    /// What of its charges the other cores have been told.
+    pub(super) reported: Charge,
+    pub(super) occupied_since: Nanos,
+    pub(super) seen: LaneObservation,
+    pub(super) charged: Charge,
+}
+
+impl<T> Lane<T> {
+    pub(super) fn vacant(rounds: &Rounds) -> Self {
+        Lane {
+            open: false,
+            account: Account::new(0, Weight::new(1.0), Charge::ZERO, rounds),
+            contract: Contract::default(),
+            timed: BinaryHeap::new(),
+            others: VecDeque::new(),
+            group: 0,
+            group_due_at: 0,
+            reported: Charge::ZERO,
+            occupied_since: 0,
+            seen: LaneObservation::default(),
+            charged: Charge::ZERO,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.timed.len() + self.others.len()
+    }
+
+    /// When its next item is due, if it has one with a due time and is in contract.
+    pub(super) fn due_at(&self, now: Nanos) -> Option<Nanos> {
+        let Reverse(first) = self.timed.peek()?;
+        if !self.contract.holds(now) {
+            return None;
+        }
+        let by_group = (self.group > 0).then_some(self.group_due_at);
+        Some(by_group.map_or(first.due_at, |at| at.min(first.due_at)))
+    }
+
+    /// Whether it has work that counts as work without a due time.
+    pub(super) fn untimed(&self, now: Nanos) -> bool {
+        !self.others.is_empty() || (!self.timed.is_empty() && !self.contract.holds(now))
+    }
+
+    /// The item that goes next by shares: the oldest, with or without (`yields`: what has a due
+    /// time that is kept to waits) due time.
+    pub(super) fn oldest(&self, now: Nanos, yields: bool) -> Option<(u64, bool)> {
+        let timed = self.timed.peek().map(|Reverse(first)| first.queued.arrival);
+        let timed = timed.filter(|_| !yields || !self.contract.holds(now));
+        let other = self.others.front().map(|queued| queued.arrival);
+        match (timed, other) {
+            (Some(timed), Some(other)) if other < timed => Some((other, false)),
+            (Some(timed), _) => Some((timed, true)),
+            (None, other) => other.map(|other| (other, false)),
+        }
+    }
+
+    pub(super) fn since(&self) -> Option<Nanos> {
+        // Not the oldest of all with a due time, but the most urgent: near enough for a wait.
+        let timed = self.timed.peek().map(|Reverse(first)| first.queued.since);
+        let other = self.others.front().map(|queued| queued.since);
+        timed.into_iter().chain(other).min()
+    }
+
+    /// Takes an item, and says when it was due, if that is kept to.
+    pub(super) fn take(&mut self, now: Nanos, pick: Pick) -> Option<(Queued<T>, Option<Nanos>)> {
+        let timed = match pick {
+            Pick::Timed => true,
+            Pick::Share { yields } => self.oldest(now, yields)?.1,
+        };
+        if !timed {
+            return Some((self.others.pop_front()?, None));
+        }
+        if pick == Pick::Timed && self.group == 0 {
+            if let Some(due_at) = self.due_at(now).filter(|due_at| *due_at <= now) {
+                (self.group, self.group_due_at) = (self.timed.len(), due_at);
+            }
+        }
+        let Reverse(first) = self.timed.pop()?;
+        self.group = self.group.saturating_sub(1);
+        let kept = self.contract.holds(now);
+        Some((first.queued, Some(first.due_at).filter(|_| kept)))
+    }
+
+    /// An item that came at `since` was taken.
+    pub(super) fn note(&mut self, now: Nanos, since: Nanos, due_at: Option<Nanos>) {
+        let empty = self.len() == 0;
+        let seen = &mut self.seen;
+        seen.granted += 1;
+        seen.in_flight += 1;
+        seen.timed += u64::from(due_at.is_some());
+        seen.late += u64::from(due_at.is_some_and(|due_at| due_at < now));
+        seen.waited_ns = seen.waited_ns.saturating_add(now.saturating_sub(since));
+        if empty {
+            let occupied_ns = now.saturating_sub(self.occupied_since);
+            seen.occupied_ns = seen.occupied_ns.saturating_add(occupied_ns);
+        }
+    }
+}

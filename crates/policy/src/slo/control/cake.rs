@@ -1,0 +1,265 @@
+//! Cake (Wang et al., SoCC 2012): algorithms 1 and 2, line by line.
+//!
+//! Cake knows two clients: one that is latency-sensitive, *l*, and a batch client, *b*. Here l is
+//! the tenant with the most important promise of latency, and b is everybody else. Its HDFS is the
+//! device stage, its HBase the handler stage.
+
+use super::{Given, Held, PromiseGiven, Seen, ShareGiven, DEVICE, HANDLERS};
+use crate::cost::{Nanos, PrincipalId};
+
+/// Cake's settings by hand, as published.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CakeOptions {
+    /// HDFS handlers: "a soft-limit of 6, approximately equal to the number of disks" (5.2).
+    pub device_permits: u32,
+    /// Pieces of 64 KiB at HDFS (5.1).
+    pub chunk_bytes: u64,
+    /// The HBase pool grows by 1 below the first latency and shrinks by a quarter above the second
+    /// (5.2: 6 and 8 ms).
+    pub handled_ns: [Nanos; 2],
+    /// Bounds of the pool (5.2: 4 and 72).
+    pub handlers: [u32; 2],
+    /// The pool at the start.
+    pub handlers_first: u32,
+    /// Steps are this long ("every 10 seconds"); what comes between is gathered.
+    pub interval_ns: Nanos,
+}
+
+impl Default for CakeOptions {
+    fn default() -> Self {
+        CakeOptions {
+            device_permits: 6,
+            chunk_bytes: 64 << 10,
+            handled_ns: [6_000_000, 8_000_000],
+            handlers: [4, 72],
+            handlers_first: 16,
+            interval_ns: 10_000_000_000,
+        }
+    }
+}
+
+/// A stage's allocation to the latency-sensitive client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Part {
+    /// Its share; the batch client's is what is left of 1.
+    share: f64,
+    reserved: u32,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Cake {
+    options: CakeOptions,
+    handlers: u32,
+    parts: [Part; 2],
+    /// Since the last step of its own.
+    elapsed_ns: Nanos,
+    worst_ns: Option<Nanos>,
+    requests: u64,
+    late: u64,
+    occupied: [f64; 2],
+    handled: (f64, u32),
+    why: Vec<String>,
+}
+
+/// What the linear model may do in a step: 10 % of the share (line 19).
+const STEP: f64 = 0.10;
+
+impl Cake {
+    /// Both clients begin with half of each stage and no reservation (6.3).
+    #[must_use]
+    pub fn new(options: CakeOptions) -> Self {
+        let part = Part {
+            share: 0.5,
+            reserved: 0,
+        };
+        Cake {
+            handlers: options.handlers_first,
+            parts: [part; 2],
+            elapsed_ns: 0,
+            worst_ns: None,
+            requests: 0,
+            late: 0,
+            occupied: [0.0; 2],
+            handled: (0.0, 0),
+            why: vec!["Both have half of each stage.".into()],
+            options,
+        }
+    }
+
+    pub(super) fn step(&mut self, held: &[Held], seen: &Seen) -> Given {
+        let sensitive = sensitive(held);
+        if let Some((at, held)) = sensitive {
+            self.gather(at, seen);
+            if self.elapsed_ns >= self.options.interval_ns {
+                self.why.clear();
+                let at_most_ns = held.objective.latency.map_or(0, |l| l.at_most_ns);
+                self.size_pool();
+                self.schedule_slo(at_most_ns);
+                self.schedule_occupancy();
+                self.restart();
+            }
+        }
+        Given {
+            promises: vec![PromiseGiven::default(); held.len()],
+            shares: self.shares(held, sensitive.map(|(_, held)| held.principal)),
+            permits: [Some(self.handlers), Some(self.options.device_permits)],
+            chunk_bytes: Some(self.options.chunk_bytes),
+            why: self.why.clone(),
+            ..Given::default()
+        }
+    }
+
+    fn gather(&mut self, at: usize, seen: &Seen) {
+        let Some(promise) = seen.promises.get(at) else {
+            return;
+        };
+        self.elapsed_ns += seen.elapsed_ns;
+        // The percentile of the whole is at most the worst of its parts'; parts of a second are
+        // few requests, so their mean by requests is taken.
+        if let Some(ns) = promise.latency_ns {
+            let n = promise.counts.requests;
+            let (old, was) = (self.worst_ns.unwrap_or(ns) as f64, self.requests as f64);
+            let mean = (old * was + ns as f64 * n as f64) / (was + n as f64).max(1.0);
+            self.worst_ns = Some(mean as Nanos);
+            self.requests += n;
+        }
+        self.late += promise.counts.late;
+        for (sum, part) in self.occupied.iter_mut().zip(promise.occupied) {
+            *sum += part * seen.elapsed_ns as f64;
+        }
+        if let Some(ns) = seen.handled_ns {
+            self.handled.0 += ns as f64;
+            self.handled.1 += 1;
+        }
+    }
+
+    fn restart(&mut self) {
+        self.elapsed_ns = 0;
+        self.worst_ns = None;
+        (self.requests, self.late) = (0, 0);
+        self.occupied = [0.0; 2];
+        self.handled = (0.0, 0);
+    }
+
+    /// 5.2: additive increase, multiplicative decrease of the pool of HBase.
+    fn size_pool(&mut self) {
+        let [low, high] = self.options.handled_ns.map(|ns| ns as f64);
+        let [least, most] = self.options.handlers;
+        if self.handled.1 == 0 {
+            return;
+        }
+        let mean = self.handled.0 / f64::from(self.handled.1);
+        if mean < low {
+            self.handlers = (self.handlers + 1).min(most);
+        } else if mean > high {
+            self.handlers = (self.handlers * 3 / 4).max(least);
+        }
+        let handlers = self.handlers;
+        self.why.push(format!(
+            "Requests took handlers {:.1} ms, so there are {handlers}.",
+            mean / 1e6
+        ));
+    }
+
+    /// Algorithm 1.
+    fn schedule_slo(&mut self, at_most_ns: Nanos) {
+        let Some(latency_ns) = self.worst_ns.filter(|ns| *ns > 0) else {
+            self.why.push("No request came, so nothing changes.".into());
+            return;
+        };
+        let perf = at_most_ns as f64 / latency_ns as f64;
+        let pool = self.options.device_permits;
+        let part = &mut self.parts[DEVICE];
+        let shared = pool.saturating_sub(part.reserved).max(1);
+        let (share, reserved) = (part.share, part.reserved);
+        if perf < 1.0 {
+            // Line 4: SLO not met. Lines 5 to 7.
+            if share > 0.99 && shared > 1 {
+                part.share = (share - 1.0 / f64::from(shared)).max(0.0);
+                part.reserved += 1;
+            } else {
+                // Line 9.
+                part.share = (share + linear_model(share, perf)).min(1.0);
+            }
+        } else if perf > 1.2 {
+            // Line 10: SLO exceeded. Lines 11 to 13.
+            if share < 0.01 && reserved > 0 {
+                part.reserved -= 1;
+                part.share = (share + 1.0 / f64::from(shared + 1)).min(1.0);
+            } else {
+                // Line 15.
+                part.share = (share - linear_model(share, perf)).max(0.0);
+            }
+        }
+        self.why.push(format!(
+            "Latency was {:.1} ms of {:.1} promised, so the share of the device goes from {:.1} to {:.1} % and its reserved permits from {} to {}.",
+            latency_ns as f64 / 1e6,
+            at_most_ns as f64 / 1e6,
+            share * 100.0,
+            part.share * 100.0,
+            reserved,
+            part.reserved,
+        ));
+    }
+
+    /// Algorithm 2.
+    fn schedule_occupancy(&mut self) {
+        // Lines 4 and 5: shares move in step.
+        self.parts[HANDLERS].share = self.parts[DEVICE].share;
+        let [hbase, hdfs] = self.occupied.map(|sum| sum / self.elapsed_ns.max(1) as f64);
+        let before = self.parts[HANDLERS].reserved;
+        if hdfs < hbase {
+            // Lines 6 to 8; the last handler is never reserved (5.3.2).
+            if before + 1 < self.handlers {
+                self.parts[HANDLERS].reserved += 1;
+            }
+        } else if hdfs > 1.5 * hbase && before > self.parts[DEVICE].reserved {
+            // Lines 9 to 11.
+            self.parts[HANDLERS].reserved -= 1;
+        }
+        let reserved = &mut self.parts[HANDLERS].reserved;
+        *reserved = (*reserved).min(self.handlers.saturating_sub(1));
+        self.why.push(format!(
+            "It waited {:.0} % of the time for handlers and {:.0} % for the device, so its reserved handlers go from {before} to {reserved}.",
+            hbase * 100.0,
+            hdfs * 100.0,
+        ));
+    }
+
+    fn shares(&self, held: &[Held], sensitive: Option<PrincipalId>) -> Vec<ShareGiven> {
+        let Some(sensitive) = sensitive else {
+            return Vec::new();
+        };
+        let mut others: Vec<_> = held.iter().map(|held| held.principal).collect();
+        others.retain(|principal| *principal != sensitive);
+        others.sort_unstable();
+        others.dedup();
+        let own = ShareGiven {
+            principal: sensitive,
+            share: self.parts.map(|part| part.share),
+            reserved: self.parts.map(|part| part.reserved),
+        };
+        let count = others.len().max(1) as f64;
+        let batch = others.into_iter().map(|principal| ShareGiven {
+            principal,
+            share: self.parts.map(|part| (1.0 - part.share) / count),
+            reserved: [0; 2],
+        });
+        std::iter::once(own).chain(batch).collect()
+    }
+}
+
+/// Lines 16 to 20.
+fn linear_model(share: f64, perf: f64) -> f64 {
+    let target = (share / perf).min(1.0);
+    let change = (share - target).abs();
+    change.min(share * STEP)
+}
+
+/// The tenant with the most important promise of latency, the first of equals.
+fn sensitive(held: &[Held]) -> Option<(usize, &Held)> {
+    let all = held.iter().enumerate().rev();
+    let with_latency = all.filter(|(_, held)| held.objective.latency.is_some());
+    with_latency.max_by_key(|(_, held)| held.objective.importance)
+}

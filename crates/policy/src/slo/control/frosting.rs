@@ -1,0 +1,235 @@
+//! Frosting (Wang et al., HotStorage 2012): shares of the handlers by a linear program.
+//!
+//! Each client's performance `p` (desired / actual for latency, actual / desired for throughput) is
+//! taken to be linear in its share near where it is. Each interval the program finds the shares
+//! that make the largest difference of weighted badness, `w (1 - p)`, smallest (2.3).
+
+use super::{Given, Held, PromiseGiven, PromiseSeen, Seen, ShareGiven, HANDLERS};
+use crate::cost::{Nanos, PrincipalId};
+use microlp::{ComparisonOp, OptimizationDirection, Problem};
+
+/// Frosting's settings. The paper gives none of these figures but the last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FrostingOptions {
+    /// Handlers: what bounds outstanding requests (2.1).
+    pub handlers: u32,
+    /// The most that a share changes in a step, sigma.
+    pub step: f64,
+    /// The least share, so that a client is still measured.
+    pub share_min: f64,
+    /// Steps are this long; what comes between is gathered (3: about 70 s are 7 steps).
+    pub interval_ns: Nanos,
+}
+
+impl Default for FrostingOptions {
+    fn default() -> Self {
+        FrostingOptions {
+            handlers: 8,
+            step: 0.05,
+            share_min: 0.01,
+            interval_ns: 10_000_000_000,
+        }
+    }
+}
+
+/// A client's linear model, and what was measured since the last step.
+#[derive(Clone, Debug)]
+struct Client {
+    principal: PrincipalId,
+    share: f64,
+    /// Performance gained for a whole share more.
+    slope: f64,
+    /// The last share and performance.
+    last: Option<(f64, f64)>,
+    perf: f64,
+    weight: f64,
+    sum: f64,
+    elapsed_ns: f64,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Frosting {
+    options: FrostingOptions,
+    clients: Vec<Client>,
+    elapsed_ns: Nanos,
+    why: Vec<String>,
+}
+
+/// Performance beyond this says nothing more: a client that asks for nothing is infinitely well
+/// served.
+const PERF_MAX: f64 = 2.0;
+/// A slope that two noisy measurements give is taken for this at least: more share never hurts.
+const SLOPE_MIN: f64 = 0.05;
+const SLOPE_MAX: f64 = 20.0;
+
+impl Frosting {
+    /// Everybody begins with the same share (3).
+    #[must_use]
+    pub fn new(options: FrostingOptions) -> Self {
+        Frosting {
+            options,
+            clients: Vec::new(),
+            elapsed_ns: 0,
+            why: vec!["All have the same share.".into()],
+        }
+    }
+
+    pub(super) fn step(&mut self, held: &[Held], seen: &Seen) -> Given {
+        self.meet(held);
+        self.gather(held, seen);
+        if self.elapsed_ns >= self.options.interval_ns {
+            self.decide();
+        }
+        let share = |client: &Client| ShareGiven {
+            principal: client.principal,
+            share: [client.share; 2],
+            reserved: [0; 2],
+        };
+        let mut permits = [None; 2];
+        permits[HANDLERS] = Some(self.options.handlers);
+        Given {
+            promises: vec![PromiseGiven::default(); held.len()],
+            shares: self.clients.iter().map(share).collect(),
+            permits,
+            why: self.why.clone(),
+            ..Given::default()
+        }
+    }
+
+    /// Clients are the tenants that hold something, each once. When they change, shares begin anew.
+    fn meet(&mut self, held: &[Held]) {
+        let mut all: Vec<_> = held.iter().map(|held| held.principal).collect();
+        all.sort_unstable();
+        all.dedup();
+        if all
+            .iter()
+            .eq(self.clients.iter().map(|client| &client.principal))
+        {
+            return;
+        }
+        let share = 1.0 / all.len().max(1) as f64;
+        let client = |principal| Client {
+            principal,
+            share,
+            slope: 1.0 / share.max(f64::MIN_POSITIVE),
+            last: None,
+            perf: 1.0,
+            weight: 1.0,
+            sum: 0.0,
+            elapsed_ns: 0.0,
+        };
+        self.clients = all.into_iter().map(client).collect();
+        self.elapsed_ns = 0;
+    }
+
+    /// A client with several promises is as well off as with the worst of them.
+    fn gather(&mut self, held: &[Held], seen: &Seen) {
+        self.elapsed_ns += seen.elapsed_ns;
+        let elapsed_ns = seen.elapsed_ns as f64;
+        for client in &mut self.clients {
+            let all = held.iter().zip(&seen.promises);
+            let own = all.filter(|(held, _)| held.principal == client.principal);
+            let rated = own.filter_map(|(held, promise)| {
+                let perf = performance(held, promise, elapsed_ns)?;
+                let weight = f64::from(held.objective.importance);
+                Some((weight * (1.0 - perf), perf, weight))
+            });
+            let worst = rated.max_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some((_, perf, weight)) = worst {
+                client.sum += perf * elapsed_ns;
+                client.elapsed_ns += elapsed_ns;
+                client.weight = weight;
+            }
+        }
+    }
+
+    fn decide(&mut self) {
+        self.elapsed_ns = 0;
+        for client in &mut self.clients {
+            if client.elapsed_ns > 0.0 {
+                client.perf = client.sum / client.elapsed_ns;
+                (client.sum, client.elapsed_ns) = (0.0, 0.0);
+                client.learn();
+            }
+        }
+        match solve(&self.clients, &self.options) {
+            Some(shares) => {
+                self.why.clear();
+                for (client, share) in self.clients.iter_mut().zip(shares) {
+                    self.why.push(format!(
+                        "Tenant {} had {:.2} of what it was promised; its share goes from {:.1} to {:.1} %.",
+                        client.principal.0,
+                        client.perf,
+                        client.share * 100.0,
+                        share * 100.0,
+                    ));
+                    client.share = share;
+                }
+            }
+            None => self.why = vec!["The program has no solution, so shares stay.".into()],
+        }
+    }
+}
+
+impl Client {
+    /// The line through the last two measurements, as far as they tell one.
+    fn learn(&mut self) {
+        if let Some((share, perf)) = self.last {
+            let moved = self.share - share;
+            if moved.abs() > 1e-3 {
+                let slope = ((self.perf - perf) / moved).clamp(SLOPE_MIN, SLOPE_MAX);
+                self.slope = 0.5 * self.slope + 0.5 * slope;
+            }
+        }
+        self.last = Some((self.share, self.perf));
+    }
+}
+
+/// Normalised performance (2.3); `None`: nothing was asked for.
+fn performance(held: &Held, seen: &PromiseSeen, elapsed_ns: f64) -> Option<f64> {
+    let latency = held.objective.latency.and_then(|wanted| {
+        let actual = seen.latency_ns.filter(|ns| *ns > 0)?;
+        Some(wanted.at_most_ns as f64 / actual as f64)
+    });
+    let served = (seen.counts.requests + seen.counts.beyond) as f64;
+    let throughput = held.objective.throughput_per_s.and_then(|wanted| {
+        let actual = served / (elapsed_ns / 1e9).max(f64::MIN_POSITIVE);
+        (elapsed_ns > 0.0).then_some(actual / wanted)
+    });
+    let worst = latency.into_iter().chain(throughput).reduce(f64::min);
+    worst.map(|perf| perf.min(PERF_MAX))
+}
+
+/// The linear program: minimise the largest difference of badness, with bounded steps and shares
+/// that sum to 1.
+fn solve(clients: &[Client], options: &FrostingOptions) -> Option<Vec<f64>> {
+    if clients.len() < 2 {
+        return Some(vec![1.0; clients.len()]);
+    }
+    let mut program = Problem::new(OptimizationDirection::Minimize);
+    let epsilon = program.add_var(1.0, (0.0, f64::INFINITY));
+    let variable = |client: &Client| {
+        let least = (client.share - options.step).max(options.share_min);
+        let most = (client.share + options.step).min(1.0).max(least);
+        program.add_var(0.0, (least, most))
+    };
+    let shares: Vec<_> = clients.iter().map(variable).collect();
+    // w (1 - p(a)) = w (1 - p0 + slope a0) - w slope a
+    let line = |client: &Client| {
+        let at_zero = client.weight * (1.0 - client.perf + client.slope * client.share);
+        (at_zero, client.weight * client.slope)
+    };
+    for (i, one) in clients.iter().enumerate() {
+        for (j, other) in clients.iter().enumerate().filter(|(j, _)| *j != i) {
+            let ((c, s), (d, t)) = (line(one), line(other));
+            let terms = [(shares[i], -s), (shares[j], t), (epsilon, -1.0)];
+            program.add_constraint(terms, ComparisonOp::Le, d - c);
+        }
+    }
+    let all: Vec<_> = shares.iter().map(|share| (*share, 1.0)).collect();
+    program.add_constraint(all.as_slice(), ComparisonOp::Eq, 1.0);
+    let solution = program.solve().ok()?;
+    let found: Vec<f64> = shares.iter().map(|share| solution[*share]).collect();
+    found.iter().all(|share| share.is_finite()).then_some(found)
+}

@@ -1,0 +1,177 @@
+//! What was learnt of one promise.
+
+use super::{Held, PromiseSeen, STAGES};
+use crate::cost::Nanos;
+use crate::slo::Tail;
+
+/// How margins are learnt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MarginOptions {
+    /// What was seen counts a third as much after so long, in s.
+    pub memory_s: f64,
+    /// A margin is at most this part of the promise: beyond, groups become small and dear.
+    pub part_max: f64,
+    /// By stage: the margin before anything is learnt, as a part of the promise.
+    pub first: [f64; STAGES],
+    /// A margin falls towards what was measured by this part of the way, a second.
+    pub fall_per_s: f64,
+    /// Of the requests that may be late, those that the margin is made for.
+    pub aim: f64,
+}
+
+impl Default for MarginOptions {
+    fn default() -> Self {
+        MarginOptions {
+            memory_s: 10.0,
+            part_max: 0.5,
+            first: [0.375, 0.25],
+            fall_per_s: 0.1,
+            aim: 0.25,
+        }
+    }
+}
+
+/// Fewer requests than this say nothing against a margin.
+const SAMPLE_MIN: f64 = 50.0;
+/// What is wanted of a rate beyond what was promised, so that measuring does not decide.
+const RATE_AIM: f64 = 1.03;
+
+/// What was learnt of one promise.
+#[derive(Clone, Debug)]
+pub(super) struct Learnt {
+    pub(super) held: Held,
+    pub(super) margin_ns: Option<[Nanos; STAGES]>,
+    pub(super) part: f64,
+    memory_s: f64,
+    after: [Tail; STAGES],
+    /// Requests in contract, and how many of them were late; older ones fade.
+    requests: f64,
+    late: f64,
+    /// Part of the device's time that a request a second takes.
+    device_each: Option<f64>,
+    /// Intervals in a row in which it had less than its part of the promised rate, and wanted more.
+    short: u32,
+}
+
+impl Learnt {
+    pub(super) fn new(held: Held, options: &MarginOptions) -> Self {
+        let first = |latency: crate::slo::Latency| {
+            options
+                .first
+                .map(|part| (part * latency.at_most_ns as f64) as Nanos)
+        };
+        Learnt {
+            margin_ns: held.objective.latency.map(first),
+            held,
+            part: 1.0,
+            memory_s: options.memory_s,
+            after: std::array::from_fn(|_| Tail::default()),
+            requests: 0.0,
+            late: 0.0,
+            device_each: None,
+            short: 0,
+        }
+    }
+
+    /// Takes in an interval.
+    pub(super) fn see(&mut self, seen: &PromiseSeen, elapsed_s: f64) {
+        if elapsed_s <= 0.0 {
+            return;
+        }
+        let fade = (-elapsed_s / self.memory_s).exp();
+        for (tail, new) in self.after.iter_mut().zip(&seen.after) {
+            tail.fade(fade);
+            tail.add(new);
+        }
+        self.requests = self.requests * fade + seen.counts.requests as f64;
+        self.late = self.late * fade + seen.counts.late as f64;
+        let per_s = (seen.counts.requests + seen.counts.beyond) as f64 / elapsed_s;
+        if per_s > 0.0 && seen.device > 0.0 {
+            let each = seen.device / per_s;
+            let old = self.device_each.unwrap_or(each);
+            self.device_each = Some(old + 0.3 * (each - old));
+        }
+        let wanted = self
+            .held
+            .objective
+            .throughput_per_s
+            .map(|wanted| wanted * self.part);
+        let waits = seen.occupied.iter().any(|part| *part > 0.5);
+        self.short = match wanted {
+            Some(wanted) if waits && per_s < 0.98 * wanted => self.short + 1,
+            _ => 0,
+        };
+    }
+
+    /// Whether more requests were late than half of what may be. Late by what is aimed at now: of a
+    /// promise that gives way, lateness against the promise itself says nothing.
+    pub(super) fn pressed(&self) -> bool {
+        let Some(latency) = self.held.objective.latency else {
+            return false;
+        };
+        let allowed = latency.late_part() * self.requests;
+        self.part >= 1.0 && self.late > (0.5 * allowed).max(0.5)
+    }
+
+    /// Whether a promised rate is missed though its part of the device is kept.
+    pub(super) fn short(&self) -> bool {
+        self.short >= 3
+    }
+
+    /// What it had of what it was promised, 0 to 1.
+    pub(super) fn performance(&self, seen: &PromiseSeen, elapsed_ns: Nanos) -> f64 {
+        let latency = self.held.objective.latency.and_then(|wanted| {
+            let actual = seen.latency_ns.filter(|ns| *ns > 0)?;
+            Some(wanted.at_most_ns as f64 / actual as f64)
+        });
+        let served = (seen.counts.requests + seen.counts.beyond) as f64;
+        let rate = self
+            .held
+            .objective
+            .throughput_per_s
+            .filter(|_| self.short > 0);
+        let rate = rate.map(|wanted| served * 1e9 / elapsed_ns.max(1) as f64 / wanted);
+        latency.into_iter().chain(rate).fold(1.0, f64::min)
+    }
+
+    /// The part of the device that its promised rate takes.
+    pub(super) fn device(&self) -> f64 {
+        let wanted = self.held.objective.throughput_per_s.unwrap_or(0.0);
+        let each = self.device_each.unwrap_or(0.0);
+        (wanted * self.part * RATE_AIM * each).min(1.0)
+    }
+
+    /// Moves the margins to where what was seen after "due" says; tells if that is far.
+    pub(super) fn set_margins(
+        &mut self,
+        options: &MarginOptions,
+        elapsed_s: f64,
+    ) -> Option<String> {
+        let (latency, margins) = (self.held.objective.latency?, self.margin_ns.as_mut()?);
+        let aimed_ns = latency.at_most_ns as f64 / self.part.max(f64::MIN_POSITIVE);
+        let most = options.part_max * aimed_ns;
+        let p = 1.0 - latency.late_part() * options.aim;
+        let before = *margins;
+        for (margin, tail) in margins.iter_mut().zip(&self.after) {
+            let is = *margin as f64;
+            let wanted = tail.quantile(p).map_or(is, |ns| ns as f64);
+            let next = match wanted >= is {
+                true => wanted,
+                false if tail.count() < SAMPLE_MIN => is,
+                false => is + (wanted - is) * (options.fall_per_s * elapsed_s).min(1.0),
+            };
+            *margin = next.min(most) as Nanos;
+        }
+        let moved = before.iter().zip(&*margins);
+        let far = moved
+            .into_iter()
+            .any(|(was, is)| was.abs_diff(*is) * 10 > *was);
+        let [handlers, device] = margins.map(|ns| ns as f64 / 1e6);
+        far.then(|| {
+            format!(
+                "Tenant {} needs {handlers:.1} ms from a handler's turn and {device:.1} ms from the device's turn to a reply.",
+                self.held.principal.0,
+            )
+        })
+    }
+}

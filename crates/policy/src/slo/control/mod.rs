@@ -1,0 +1,218 @@
+//! Controllers: what each interval showed, and what follows for the stages.
+//!
+//! A controller is a pure step: it is told what was [`Seen`] since the last one, and says what is
+//! [`Given`] until the next, and why. Four are here, chosen by a word ([`Policy`]), and may be
+//! exchanged while they run:
+//!
+//! * [`Fixed`] gives what it was told to;
+//! * [`Cake`] is the published controller of one latency-sensitive client and the others;
+//! * [`Frosting`] is the published linear program over shares;
+//! * [`Auto`] is ours. Due times keep the promises ([`crate::dispatch`]); it learns how much
+//!   earlier than promised "due" must be, how much other work may be out, and who gives way when
+//!   not all promises can be kept.
+//!
+//! The maths is in docs/theory/latency.md.
+
+mod auto;
+mod cake;
+mod fixed;
+mod frosting;
+mod learnt;
+
+pub use auto::{Auto, AutoOptions};
+pub use cake::{Cake, CakeOptions};
+pub use fixed::Fixed;
+pub use frosting::{Frosting, FrostingOptions};
+pub use learnt::MarginOptions;
+
+use super::{Counts, Objective, Tail};
+use crate::cost::{Nanos, PrincipalId};
+use crate::dispatch::{LaneId, Others};
+use crate::words::{Choice, Words};
+
+/// The stages that are controlled: before the handlers, and before the device.
+pub const STAGES: usize = 2;
+/// The first of them.
+pub const HANDLERS: usize = 0;
+/// The second.
+pub const DEVICE: usize = 1;
+
+/// Which controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// What is set stays.
+    Static,
+    /// Cake (SoCC 2012).
+    Cake,
+    /// Frosting (HotStorage 2012).
+    Frosting,
+    /// Ours.
+    #[default]
+    Auto,
+}
+
+impl Words for Policy {
+    #[rustfmt::skip]
+    const ALL: &'static [(Self, Choice)] = &[
+        (Self::Static, ("static", "Nothing is adjusted: shares, permits and chunks stay as they are set.")),
+        (Self::Cake, ("cake", "The most important promise of latency is held by shares and reserved permits (Cake, algorithms 1 and 2).")),
+        (Self::Frosting, ("frosting", "Shares of the handlers are adjusted so that promises are missed alike, weighted by importance (Frosting).")),
+        (Self::Auto, ("auto", "Requests that are due go first; how early that is, and how much other work may be out, is learnt.")),
+    ];
+}
+
+/// Who was promised something, and what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held {
+    /// Whose promise it is.
+    pub principal: PrincipalId,
+    /// For which of its lanes.
+    pub lane: LaneId,
+    /// What.
+    pub objective: Objective,
+}
+
+/// What an interval showed of one promise.
+#[derive(Clone, Debug, Default)]
+pub struct PromiseSeen {
+    /// Its requests.
+    pub counts: Counts,
+    /// Its percentile of latency, of requests in contract; without a promise of latency the 99th.
+    /// `None`: there were none.
+    pub latency_ns: Option<Nanos>,
+    /// By stage, of requests in contract that were answered: from when they were granted there, or
+    /// from when they were due if that was before, to the end. What they waited at a later stage
+    /// before they were due there does not count.
+    pub after: [Tail; STAGES],
+    /// By stage: the part of the interval in which it had something queued, 0 to 1.
+    pub occupied: [f64; STAGES],
+    /// What its requests were charged at the device, as a part of the device's time, 0 to 1.
+    pub device: f64,
+}
+
+/// What an interval showed.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// How long it was by a clock that does not step.
+    pub elapsed_ns: Nanos,
+    /// Like the promises that the controller is asked about.
+    pub promises: Vec<PromiseSeen>,
+    /// Mean time that handlers were at work for a request with a promise of latency. `None`: for
+    /// none.
+    pub handled_ns: Option<Nanos>,
+    /// Other work: bytes a second that it moved at the device.
+    pub others_bytes_per_s: f64,
+    /// The part of the interval in which other work waited at the device, 0 to 1.
+    pub others_occupied: f64,
+}
+
+/// What one promise is given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PromiseGiven {
+    /// Its requests are due at a stage so long before they must be answered. `None`: they carry no
+    /// due time.
+    pub margin_ns: Option<[Nanos; STAGES]>,
+    /// What of the promise is aimed at, 0 to 1: latency is to be `at_most / part`, throughput
+    /// `part` of what was promised. 1 unless not all can be kept; 0: it is given up for now.
+    pub part: f64,
+    /// The part of the device's time that is its before anybody's share, 0 to 1.
+    pub device: f64,
+}
+
+impl Default for PromiseGiven {
+    /// No due times, and nothing of the device.
+    fn default() -> Self {
+        PromiseGiven {
+            margin_ns: None,
+            part: 1.0,
+            device: 0.0,
+        }
+    }
+}
+
+/// What one tenant is given at a stage, in place of what it was set to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShareGiven {
+    /// Whom.
+    pub principal: PrincipalId,
+    /// By stage: its part of all shares, 0 to 1.
+    pub share: [f64; STAGES],
+    /// By stage: its reserved permits.
+    pub reserved: [u32; STAGES],
+}
+
+/// What is given until the next step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    /// Like the promises that the controller was asked about.
+    pub promises: Vec<PromiseGiven>,
+    /// Tenants whose shares and reserved permits are the controller's. Empty: everybody has what
+    /// was set.
+    pub shares: Vec<ShareGiven>,
+    /// By stage: permits. `None`: as the stage has them.
+    pub permits: [Option<u32>; STAGES],
+    /// By stage: work without due times.
+    pub others: [Others; STAGES],
+    /// Larger I/Os are cut into pieces of this many bytes. `None`: as the device has it.
+    pub chunk_bytes: Option<u64>,
+    /// What was done and why, a sentence each.
+    pub why: Vec<String>,
+}
+
+/// A controller at work.
+#[derive(Clone, Debug)]
+pub enum Controller {
+    /// See [`Fixed`].
+    Static(Fixed),
+    /// See [`Cake`].
+    Cake(Box<Cake>),
+    /// See [`Frosting`].
+    Frosting(Box<Frosting>),
+    /// See [`Auto`].
+    Auto(Box<Auto>),
+}
+
+/// An interval is told from a stopped clock or a host that slept by its length, in ns.
+const ELAPSED_NS: std::ops::RangeInclusive<Nanos> = 1_000_000..=60_000_000_000;
+
+impl Controller {
+    /// A controller with its usual options.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        match policy {
+            Policy::Static => Controller::Static(Fixed::default()),
+            Policy::Cake => Controller::Cake(Box::new(Cake::new(CakeOptions::default()))),
+            Policy::Frosting => {
+                Controller::Frosting(Box::new(Frosting::new(FrostingOptions::default())))
+            }
+            Policy::Auto => Controller::Auto(Box::new(Auto::new(AutoOptions::default()))),
+        }
+    }
+
+    /// Which it is.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        match self {
+            Controller::Static(_) => Policy::Static,
+            Controller::Cake(_) => Policy::Cake,
+            Controller::Frosting(_) => Policy::Frosting,
+            Controller::Auto(_) => Policy::Auto,
+        }
+    }
+
+    /// One step: what is given from now on. `held` may differ from step to step; what was learnt
+    /// goes by principal, lane and what was promised. An interval whose length cannot be right
+    /// teaches nothing, and one without requests changes nothing for the worse.
+    #[must_use]
+    pub fn step(&mut self, held: &[Held], seen: &Seen) -> Given {
+        let nothing = Seen::default();
+        let right = ELAPSED_NS.contains(&seen.elapsed_ns) && seen.promises.len() == held.len();
+        let seen = if right { seen } else { &nothing };
+        match self {
+            Controller::Static(fixed) => fixed.step(held),
+            Controller::Cake(cake) => cake.step(held, seen),
+            Controller::Frosting(frosting) => frosting.step(held, seen),
+            Controller::Auto(auto) => auto.step(held, seen),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Controllers as pure steps: published algorithms line by line, and what must hold of all.
+
+use policy::dispatch::{LaneId, Others};
+use policy::slo::control::{
+    Auto, AutoOptions, Cake, CakeOptions, Controller, Fixed, Frosting, FrostingOptions, Given,
+    Held, Policy, PromiseSeen, Seen, DEVICE, HANDLERS,
+};
+use policy::slo::{Counts, Latency, Objective, Tail};
+use policy::words::Words as _;
+use policy::PrincipalId;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+
+fn held(tenant: u32, at_most_ms: Option<u64>, rate: Option<f64>, importance: u32) -> Held {
+    Held {
+        principal: PrincipalId(tenant),
+        lane: LaneId::REST,
+        objective: Objective {
+            latency: at_most_ms.map(|ms| Latency {
+                percentile: 99.0,
+                at_most_ns: ms * MS,
+            }),
+            throughput_per_s: rate,
+            contract_per_s: None,
+            importance,
+            window_ns: 10 * S,
+        },
+    }
+}
+
+/// So many requests, so many of them late, a percentile of so long.
+fn latency(requests: u64, late: u64, ms: u64) -> PromiseSeen {
+    PromiseSeen {
+        counts: Counts {
+            requests,
+            late,
+            ..Counts::default()
+        },
+        latency_ns: (requests > 0).then_some(ms * MS),
+        ..PromiseSeen::default()
+    }
+}
+
+fn seen(elapsed_ns: u64, promises: Vec<PromiseSeen>) -> Seen {
+    Seen {
+        elapsed_ns,
+        promises,
+        ..Seen::default()
+    }
+}
+
+/// One step of ten seconds: the share of the device of tenant 0, its reserved permits there and of
+/// the handlers.
+fn cake_step(cake: &mut Controller, wanted_ms: u64, ms: u64, occupied: [f64; 2]) -> [f64; 3] {
+    let promise = PromiseSeen {
+        occupied,
+        ..latency(1_000, 0, ms)
+    };
+    let all = [
+        held(0, Some(wanted_ms), None, 80),
+        held(1, None, Some(1e6), 1),
+    ];
+    let given = cake.step(&all, &seen(10 * S, vec![promise, PromiseSeen::default()]));
+    let [own, batch] = <[_; 2]>::try_from(given.shares).expect("two");
+    assert_eq!(
+        (own.principal, batch.principal),
+        (PrincipalId(0), PrincipalId(1))
+    );
+    assert!((own.share[DEVICE] + batch.share[DEVICE] - 1.0).abs() < 1e-9);
+    assert_eq!(
+        own.share[HANDLERS], own.share[DEVICE],
+        "algorithm 2, line 4"
+    );
+    [
+        own.share[DEVICE],
+        f64::from(own.reserved[DEVICE]),
+        f64::from(own.reserved[HANDLERS]),
+    ]
+}
+
+fn cake() -> Controller {
+    Controller::Cake(Box::new(Cake::new(CakeOptions::default())))
+}
+
+#[test]
+fn cake_moves_a_share_by_a_tenth_of_itself_towards_the_target() {
+    let mut cake = cake();
+    let same = [0.5, 0.5];
+    // Line 9 and 19: 200 ms of 100 wanted; the target is all of it, the step 10 % of .5.
+    assert_eq!(cake_step(&mut cake, 100, 200, same)[0], 0.55);
+    // Between 1.0 and 1.2 nothing moves.
+    assert_eq!(cake_step(&mut cake, 100, 90, same)[0], 0.55);
+    // Line 15: .55 / 1.25 is more than 10 % away.
+    let [share, ..] = cake_step(&mut cake, 100, 80, same);
+    assert!((share - 0.495).abs() < 1e-9, "{share}");
+    // A small miss moves to the target and no further.
+    let [share, ..] = cake_step(&mut cake, 100, 102, same);
+    assert!((share - 0.495 * 1.02).abs() < 1e-9, "{share}");
+}
+
+#[test]
+fn cake_reserves_permits_when_shares_do_not_suffice_and_gives_them_back() {
+    let mut cake = cake();
+    let mut step = |ms| cake_step(&mut cake, 100, ms, [0.5, 0.5]);
+    let mut last = [0.5, 0.0, 0.0];
+    while last[1] == 0.0 {
+        let next = step(1_000);
+        if next[1] == 0.0 {
+            assert!(next[0] > last[0]);
+        } else {
+            // Lines 6 and 7: one of six reserved, a sixth of the share released.
+            assert!(last[0] > 0.99 && (next[0] - (last[0] - 1.0 / 6.0)).abs() < 1e-9);
+        }
+        last = next;
+    }
+    for _ in 0..100 {
+        last = step(1_000);
+    }
+    assert_eq!(last[1], 5.0, "the last one is never reserved");
+    for _ in 0..400 {
+        last = step(10);
+    }
+    assert_eq!(last[1], 0.0, "lines 12 and 13");
+}
+
+#[test]
+fn cake_balances_reserved_handlers_by_occupancy() {
+    let mut cake = cake();
+    // Algorithm 2, lines 6 to 8: it waits for handlers rather than for the device.
+    assert_eq!(cake_step(&mut cake, 100, 90, [0.6, 0.5])[2], 1.0);
+    assert_eq!(cake_step(&mut cake, 100, 90, [0.6, 0.5])[2], 2.0);
+    // Line 9: not before the device is waited for half as often again.
+    assert_eq!(cake_step(&mut cake, 100, 90, [0.4, 0.5])[2], 2.0);
+    assert_eq!(cake_step(&mut cake, 100, 90, [0.3, 0.5])[2], 1.0);
+    assert_eq!(cake_step(&mut cake, 100, 90, [0.3, 0.5])[2], 0.0);
+}
+
+#[test]
+fn cake_gathers_until_its_interval_is_over() {
+    let mut cake = cake();
+    let all = [held(0, Some(100), None, 80)];
+    let mut shares = Vec::new();
+    for _ in 0..20 {
+        let given = cake.step(&all, &seen(S, vec![latency(100, 100, 200)]));
+        shares.push(given.shares[0].share[DEVICE]);
+    }
+    assert_eq!(shares[..9], [0.5; 9]);
+    assert_eq!(shares[9..19], [0.55; 10]);
+}
+
+#[test]
+fn frosting_gives_the_share_to_whom_matters_more_and_no_faster_than_its_step() {
+    let mut frosting = Controller::Frosting(Box::new(Frosting::new(FrostingOptions::default())));
+    let all = [held(0, Some(100), None, 80), held(1, None, Some(40.0), 1)];
+    let mut last = 0.5;
+    for step in 0..9 {
+        // Latency falls as its share grows, and the batch client's rate with it.
+        let ms = (180.0 - 100.0 * last) as u64;
+        let rate = PromiseSeen {
+            counts: Counts {
+                requests: (400.0 * (1.0 - last)) as u64,
+                ..Counts::default()
+            },
+            ..PromiseSeen::default()
+        };
+        let given = frosting.step(&all, &seen(10 * S, vec![latency(1_000, 0, ms), rate]));
+        let share = given.shares[0].share[HANDLERS];
+        let sum: f64 = given.shares.iter().map(|given| given.share[HANDLERS]).sum();
+        assert!(
+            (sum - 1.0).abs() < 1e-9 && (share - last).abs() <= 0.05 + 1e-9,
+            "{step} {share}"
+        );
+        last = share;
+    }
+    assert!((0.75..0.9).contains(&last), "{last}");
+}
+
+/// What the step says, with requests that need so long after they are due.
+fn auto_step(auto: &mut Controller, all: &[Held], (requests, late): (u64, u64), ms: u64) -> Given {
+    let mut promise = latency(requests, late, ms);
+    let mut tail = Tail::default();
+    (0..requests).for_each(|_| tail.record(ms * MS));
+    promise.after = [tail.clone(), tail];
+    let mut seen = seen(S, vec![promise; all.len()]);
+    (seen.others_occupied, seen.others_bytes_per_s) = (1.0, 1e8);
+    auto.step(all, &seen)
+}
+
+fn auto() -> Controller {
+    Controller::Auto(Box::new(Auto::new(AutoOptions::default())))
+}
+
+#[test]
+fn auto_has_a_margin_before_anything_is_learnt_and_then_what_it_measured() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let margin = |given: &Given| given.promises[0].margin_ns.expect("due times")[DEVICE];
+    let first = auto.step(&all, &seen(0, vec![PromiseSeen::default()]));
+    assert_eq!(margin(&first), 50 * MS);
+    let Others {
+        permits,
+        beside,
+        first: yields,
+        ..
+    } = first.others[DEVICE];
+    assert_eq!((permits, beside, yields), (1, 0, true));
+    // Up at once, to what is seen, an eighth too much at most.
+    let up = margin(&auto_step(&mut auto, &all, (200, 0), 70));
+    assert!((70 * MS..79 * MS).contains(&up), "{up}");
+    // Down when that is forgotten, and slowly.
+    let mut last = up;
+    for _ in 0..120 {
+        let down = margin(&auto_step(&mut auto, &all, (200, 0), 20));
+        assert!(down <= last && down > last * 8 / 10, "{down} {last}");
+        last = down;
+    }
+    let settled = margin(&auto_step(&mut auto, &all, (200, 0), 20));
+    assert!((20 * MS..26 * MS).contains(&settled), "{settled}");
+    // And never more than half of what was promised.
+    let capped = margin(&auto_step(&mut auto, &all, (200, 0), 190));
+    assert_eq!(capped, 100 * MS);
+}
+
+#[test]
+fn auto_lets_more_out_while_others_gain_and_less_as_soon_as_requests_are_late() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let mut out = Vec::new();
+    for _ in 0..40 {
+        out.push(auto_step(&mut auto, &all, (200, 0), 20).others[DEVICE].permits);
+    }
+    assert_eq!(*out.iter().max().expect("some"), 2, "tried: {out:?}");
+    assert_eq!(out.last(), Some(&1), "they gained nothing");
+    let late = auto_step(&mut auto, &all, (200, 50), 20);
+    assert_eq!(late.others[DEVICE].permits, 1);
+    let chunk = auto_step(&mut auto, &all, (200, 50), 20).chunk_bytes;
+    assert!(chunk < late.chunk_bytes, "{chunk:?}");
+}
+
+#[test]
+fn promises_give_way_by_importance_when_not_all_can_be_kept() {
+    let all = [held(0, Some(100), None, 80), held(1, Some(100), None, 20)];
+    let mut auto = auto();
+    let mut given = Given::default();
+    for _ in 0..60 {
+        given = auto_step(&mut auto, &all, (200, 100), 200);
+    }
+    let parts: Vec<f64> = given.promises.iter().map(|given| given.part).collect();
+    let badness = |at: usize, importance: f64| importance * (1.0 - parts[at]);
+    assert!(parts[0] > parts[1], "{parts:?}");
+    assert!(
+        parts[1] == 0.0 || (badness(0, 80.0) - badness(1, 20.0)).abs() < 1e-6,
+        "{parts:?}"
+    );
+    for _ in 0..200 {
+        given = auto_step(&mut auto, &all, (200, 0), 20);
+    }
+    assert!(
+        given.promises.iter().all(|given| given.part == 1.0),
+        "{given:?}"
+    );
+}
+
+fn any_seen() -> impl Strategy<Value = (u64, Vec<(u64, u64, u64, f64)>)> {
+    let promise = (0u64..2_000, 0u64..2_000, 0u64..100_000, 0.0f64..1.0);
+    let elapsed = prop_oneof![Just(0), Just(u64::MAX), Just(3600 * S), 1u64..20 * S];
+    (elapsed, prop::collection::vec(promise, 0..4))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is said to have been seen, at whatever intervals, with promises that come and go:
+    /// what is given is in range, and there is something given to every promise.
+    #[test]
+    fn nothing_that_is_seen_makes_a_controller_fail(
+        steps in prop::collection::vec((any_seen(), 1usize..5), 1..60),
+        policy in 0..Policy::ALL.len(),
+    ) {
+        let mut controller = Controller::new(Policy::ALL[policy].0);
+        for ((elapsed_ns, all), count) in steps {
+            let held: Vec<Held> = (0..count as u32)
+                .map(|tenant| match tenant % 3 {
+                    0 => held(tenant, Some(100), None, 80),
+                    1 => held(tenant, None, Some(40.0), 1),
+                    _ => held(tenant, Some(20), Some(10.0), 30),
+                })
+                .collect();
+            let promise = |(requests, late, ms, part): (u64, u64, u64, f64)| PromiseSeen {
+                occupied: [part, 1.0 - part],
+                device: part,
+                ..latency(requests, late.min(requests), ms)
+            };
+            let seen = Seen {
+                elapsed_ns,
+                promises: all.into_iter().map(promise).collect(),
+                handled_ns: Some(elapsed_ns % 20 * MS),
+                others_bytes_per_s: 1e8,
+                others_occupied: 1.0,
+            };
+            let given = controller.step(&held, &seen);
+            prop_assert_eq!(given.promises.len(), held.len());
+            for (given, held) in given.promises.iter().zip(&held) {
+                prop_assert!((0.0..=1.0).contains(&given.part) && (0.0..=1.0).contains(&given.device));
+                let at_most_ns = held.objective.latency.map_or(0, |latency| latency.at_most_ns);
+                let margins = given.margin_ns.unwrap_or_default();
+                let aimed_ns = at_most_ns as f64 / given.part.max(f64::MIN_POSITIVE);
+                prop_assert!(margins.iter().all(|ns| *ns as f64 <= aimed_ns));
+            }
+            if !given.shares.is_empty() {
+                for stage in [HANDLERS, DEVICE] {
+                    let all = given.shares.iter().map(|given| given.share[stage]);
+                    prop_assert!(all.clone().all(|share| (0.0..=1.0).contains(&share)));
+                    let sum: f64 = all.sum();
+                    prop_assert!(given.shares.len() == 1 || (sum - 1.0).abs() < 1e-6, "{sum}");
+                }
+            }
+            prop_assert!(given.permits.iter().flatten().all(|permits| *permits > 0));
+            prop_assert!(given.others.iter().all(|others| others.permits > 0 && others.floor > 0.0));
+        }
+    }
+
+    /// The words choose what they say.
+    #[test]
+    fn words_choose(policy in 0..Policy::ALL.len()) {
+        let (policy, (word, _)) = Policy::ALL[policy];
+        prop_assert_eq!(Policy::from_word(word), Some(policy));
+        prop_assert_eq!(Controller::new(policy).policy(), policy);
+    }
+}
+
+#[test]
+fn what_is_fixed_stays() {
+    let given = Given {
+        permits: [Some(3), None],
+        ..Given::default()
+    };
+    let mut controller = Controller::Static(Fixed { given });
+    let given = controller.step(&[held(0, Some(10), None, 1)], &Seen::default());
+    assert_eq!((given.permits, given.promises.len()), ([Some(3), None], 1));
+    assert_eq!(given.promises[0].margin_ns, None);
+}
