@@ -234,7 +234,8 @@ pub enum Tuning {
     None,
     /// Each sender with its own stretch, from the requests that it sends.
     Stretch,
-    /// Levels four times a second, the same for all, from what all senders tell and how busy nodes are.
+    /// Levels four times a second, the same for all, from what all senders tell and how busy nodes
+    /// are.
     Levels,
 }
 

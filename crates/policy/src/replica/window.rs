@@ -114,10 +114,9 @@ impl Windows {
     }
 
     /// Whether nothing of this sender's is outstanding at any of these servers. Windows then say
-    /// nothing of where to go: the largest would be asked again and again, and the others not heard
-    /// of any more. Where each node has a sender of its own that is nearly always so (MMR .41 on 128
-    /// nodes); whoever sends then does better to go by what servers told it
-    /// ([`super::Selector`]).
+    /// nothing of where to go: the largest would be asked again and again, and the others not
+    /// heard of any more. Where each node has a sender of its own that is nearly always so; whoever
+    /// sends then does better to go by what servers told it ([`super::Selector`]).
     #[must_use]
     pub fn is_idle(&self, candidates: &[u32]) -> bool {
         candidates
