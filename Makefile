@@ -95,8 +95,8 @@ fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)
 bench: ## Every benchmark, each with its baseline beside it
 	@tools/bench.sh
 
-experiments: build ## Published results run again beside their baselines (EXPERIMENT=NAME, QUICK=1, SLICE=8m)
-	@cargo build --release --locked -p entremet-server --example plain_store
+experiments: build ## Published results run again beside their baselines (EXPERIMENT=NAME, QUICK=1, SLICE=8min)
+	@cargo build --release --locked -p entremet-server --example plain_store --example queue_store
 	"$(ENTREMET)" experiment $(or $(EXPERIMENT),all) $(if $(QUICK),--quick) $(if $(SLICE),--within $(SLICE))
 
 clean: ## Remove what the tests built; keep the compiled RocksDB

@@ -42,8 +42,8 @@ run_phase() (
         tidy) pytest tidy ;;
         build)
             cargo build --release --locked -p entremet
-            # What the experiment disk-speed measures it against.
-            cargo build --release --locked -p entremet-server --example plain_store
+            # What experiments measure it against.
+            cargo build --release --locked -p entremet-server --example plain_store --example queue_store
             ;;
         unit)
             cargo test --release --locked --workspace --no-fail-fast

@@ -23,7 +23,7 @@ use crate::player::LoadClient;
 use crate::runner::{self, Setup};
 use crate::server::pin;
 use crate::spec::Experiment;
-use crate::{find, list, machine, program, report, result, summary, table};
+use crate::{examples, find, list, machine, report, result, summary, table};
 
 /// Notes that are printed.
 const NOTES_MAX: usize = 5;
@@ -45,7 +45,7 @@ Examples:
   entremet experiment list
   entremet experiment pisces-fairness
   entremet experiment all --quick
-  entremet experiment all --within 8m
+  entremet experiment all --within 8min
   entremet experiment summary
   entremet experiment pisces-workloads --only fair/'mixed, 1 KiB, sigma 1' --repeats 3";
 
@@ -73,7 +73,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "WHICH", default_value = "none", default_missing_value = "all", num_args = 0..=1)]
     pub again: Again,
 
-    /// Begin no run that would not end in this time, such as 8m; the same command goes on later
+    /// Begin no run that would not end in this time, such as 8min; the same command goes on later
     #[arg(long, value_name = "TIME")]
     pub within: Option<Time>,
 
@@ -198,8 +198,12 @@ fn all(
 /// Everything that measures: this process, the server, and what programs start.
 fn build(server: &Path) -> String {
     let this = std::env::current_exe().unwrap_or_default();
-    let plain = program::plain_store(server);
-    kept::build(&[&this, server, &plain])
+    let examples = examples::ALL.map(|name| examples::path(server, name));
+    let binaries = [this.as_path(), server];
+    let all = binaries
+        .into_iter()
+        .chain(examples.iter().map(AsRef::as_ref));
+    kept::build(all)
 }
 
 /// Has all of them use that disk, and says so here and where readers of their reports begin.

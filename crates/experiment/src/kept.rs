@@ -104,9 +104,9 @@ fn hash(from: u64, bytes: &[u8]) -> u64 {
 const HASH: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// What these binaries are: a run is not one of another build. One that is missing is a build, too.
-pub fn build(binaries: &[&Path]) -> String {
+pub fn build<'a>(binaries: impl IntoIterator<Item = &'a Path>) -> String {
     let contents = binaries
-        .iter()
+        .into_iter()
         .map(|path| fs::read(path).unwrap_or_default());
     let build = contents.fold(HASH, |build, content| {
         hash(hash(build, &content), &content.len().to_le_bytes())
@@ -166,6 +166,7 @@ mod tests {
         };
         let (one, other) = (file("one", "ab"), file("other", "b"));
         let empty = file("empty", "");
+        let build = |paths: &[&PathBuf]| build(paths.iter().map(|path| path.as_path()));
         assert_ne!(build(&[&one]), build(&[&one, &empty]));
         assert_ne!(build(&[&one, &other]), build(&[&other, &one]));
         assert_eq!(build(&[&one]), build(&[&file("same", "ab")]));

@@ -17,6 +17,7 @@
 pub mod cli;
 pub mod done;
 mod error;
+mod examples;
 pub mod find;
 pub mod kept;
 mod list;

@@ -85,7 +85,7 @@ pub fn run(
         plan.iter().map(of)
     };
     let mut notes: Vec<String> = idle.into_iter().collect();
-    let by_a_server = |scenario: &Table| matches!(Way::of(scenario), Way::Server | Way::Redis);
+    let by_a_server = |scenario: &Table| matches!(Way::of(scenario), Way::Server | Way::Rival(_));
     if scenarios().any(|scenario| by_a_server(&scenario)) {
         pin::to(&pinned.load)?;
         notes.extend(pinned.note());

@@ -246,6 +246,10 @@ fn off(verdict: &Verdict, point: &str, runs: &Runs, extent: Extent) -> Result<Op
     let (Some(variant), Some(bound)) = (&verdict.off, verdict.bound) else {
         return Ok(None);
     };
+    // In a second, on a machine that does something else, anything may be as slow as anything.
+    if extent.quick && verdict.query.choice.figure.is_latency() {
+        return Ok(None);
+    }
     let answers = runs.answers(&verdict.query, variant, point, extent.partial)?;
     let (samples, _) = undisturbed(answers);
     let sampled = Sampled::new(samples, verdict);

@@ -5,16 +5,33 @@ use toml::{Table, Value};
 use crate::player::Player;
 use crate::{program, simulated};
 
-/// The word for it under `server`.
-const REDIS: &str = "redis-server";
+/// A server that is not ours, in the place of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rival {
+    /// redis-server.
+    Redis,
+    /// A small store, an example of this project: queues behind locks that its threads share.
+    LockedStore,
+    /// The same with a stage for each thread.
+    OwnedStore,
+}
+
+impl Rival {
+    /// The words for them under `server`.
+    const WORDS: [(&'static str, Self); 3] = [
+        ("redis-server", Self::Redis),
+        ("locked-store", Self::LockedStore),
+        ("owned-store", Self::OwnedStore),
+    ];
+}
 
 /// Where a scenario is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// On a server of its own.
     Server,
-    /// On a redis-server in its place.
-    Redis,
+    /// On a rival in its place.
+    Rival(Rival),
     /// In the simulator.
     Simulated,
     /// By a program.
@@ -28,10 +45,10 @@ impl Way {
             Self::Simulated
         } else if program::is(scenario) {
             Self::Program
-        } else if scenario.get("server").and_then(Value::as_str) == Some(REDIS) {
-            Self::Redis
         } else {
-            Self::Server
+            let word = scenario.get("server").and_then(Value::as_str);
+            let rival = Rival::WORDS.iter().find(|(name, _)| Some(*name) == word);
+            rival.map_or(Self::Server, |(_, rival)| Self::Rival(*rival))
         }
     }
 }
@@ -41,13 +58,13 @@ impl Way {
 pub fn problem(player: &dyn Player, scenario: &Table, origin: &str) -> Option<String> {
     match Way::of(scenario) {
         Way::Server => player.problem(scenario, origin),
-        Way::Redis => player.problem(&without_server(scenario), origin),
+        Way::Rival(_) => player.problem(&without_server(scenario), origin),
         Way::Simulated => simulated::problem(scenario, origin),
         Way::Program => program::problem(scenario, origin),
     }
 }
 
-/// What is played on a redis-server: in the place of a configuration, `server` has its name.
+/// What is played on a rival: in the place of a configuration, `server` has its name.
 pub fn without_server(scenario: &Table) -> Table {
     let mut played = scenario.clone();
     played.remove("server");
@@ -67,11 +84,13 @@ mod tests {
     const LOAD: &str = "[[tenant]]\nname = 'web'\n[[tenant.load]]\nloop = 'closed'\n";
 
     #[test]
-    fn a_scenario_names_redis_in_the_place_of_a_configuration() {
+    fn a_scenario_names_a_rival_in_the_place_of_a_configuration() {
         let scenario =
             |server: &str| -> Table { format!("{server}\n{LOAD}").parse().expect("toml") };
         let redis = scenario("server = 'redis-server'");
-        assert_eq!(Way::of(&redis), Way::Redis);
+        assert_eq!(Way::of(&redis), Way::Rival(Rival::Redis));
+        let locked = Way::of(&scenario("server = 'locked-store'"));
+        assert_eq!(locked, Way::Rival(Rival::LockedStore));
         assert_eq!(problem(&LoadClient, &redis, "it"), None);
         assert!(!takes_a_server(&redis) && !without_server(&redis).contains_key("server"));
         let ours = scenario("server.scheduler.request = 'fair'");

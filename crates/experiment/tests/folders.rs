@@ -48,32 +48,67 @@ fn published_results_stand_beside_their_baselines() {
             .collect();
         // Who compares orders of requests compares all that there are.
         if names.contains(&"fifo") {
-            let ours: Vec<&str> = names
-                .iter()
-                .copied()
-                .filter(|one| *one != "redis")
-                .collect();
-            assert_eq!(ours, ["fifo", "lottery", "fair"], "{}", experiment.name);
+            let all = ["fifo", "lottery", "fair"];
+            let all = all.iter().all(|one| names.contains(one));
+            assert!(all, "{}: {names:?}", experiment.name);
         }
         assert!(names.len() > 1, "{}", experiment.name);
-        // Neither simulated time nor a device's own has the noise of machines: a repeat is another
-        // seed there.
+        // A device's own time has no noise: a repeat is another seed there.
         let program = experiment.base.get("program").and_then(|one| one.as_str());
-        let exact = experiment.base.contains_key("cluster")
-            || program.is_some_and(|name| name.starts_with("device-"));
+        let exact = program.is_some_and(|name| name.starts_with("device-"));
         let least = match experiment.name.as_str() {
             _ if exact => 1,
             // Ten minutes at once; each run is five times, of which the least counts.
             "client-server-agreement" | "one-request" => 1,
+            // Runs over a minute.
             "libra-adapt"
             | "libra-amplification"
             | "libra-reservations"
             | "libra-writer"
             | "pisces-dynamic" => 3,
+            "pisces-dynamic-simulated" | "pisces-isolation-simulated" => 3,
+            "pisces-scale-simulated" | "pisces-weighted-simulated" => 3,
             _ => 5,
         };
         assert!(experiment.repeats >= least, "{}", experiment.name);
     }
+}
+
+/// Experiments whose verdicts do not say yet how each is made to fail. The list only shrinks.
+const TO_COME: [&str; 17] = [
+    "client-server-agreement",
+    "disk-neighbour",
+    "disk-speed",
+    "one-request",
+    "pisces-drf-simulated",
+    "pisces-dynamic-simulated",
+    "pisces-fairness-simulated",
+    "pisces-isolation-simulated",
+    "pisces-plan",
+    "pisces-scale-simulated",
+    "pisces-weighted-simulated",
+    "pisces-workloads-simulated",
+    "rein-queues",
+    "rein-sensitivity",
+    "rein-sim",
+    "rein-synthetic",
+    "simulator-cross-check",
+];
+
+#[test]
+fn a_verdict_names_what_switches_it_off_or_says_why_nothing_does() {
+    let mut silent = Vec::new();
+    for experiment in find::read(&folder(), &["all".to_string()]).expect("all can be used") {
+        if TO_COME.contains(&experiment.name.as_str()) {
+            continue;
+        }
+        let judged = experiment.verdicts.iter().filter(|one| one.bound.is_some());
+        // That a request which fails is counted has a test of its own (entremet/tests).
+        let judged = judged.filter(|one| one.query.choice.figure != Figure::Failed);
+        let none = judged.filter(|one| one.off.is_none() && one.no_off.is_empty());
+        silent.extend(none.map(|one| format!("{}: {}", experiment.name, one.target)));
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
 }
 
 #[test]

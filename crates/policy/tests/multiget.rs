@@ -71,7 +71,7 @@ proptest! {
     fn the_bottleneck_is_tagged_best(opsets in opsets(), stretch_quarters in 0u32..40, slack_quarters in 0u32..9, tail in 0u64..900) {
         let levels = Levels::exponential(6, 2.5, 1, Rates::Linear);
         let strategies = [
-            Rule::Agnostic, Rule::ShortestBottleneck, Rule::SlackDriven, Rule::Rein,
+            Rule::Agnostic, Rule::ShortestBottleneck, Rule::BottleneckAndSlack, Rule::SlackDriven, Rule::Rein,
             Rule::Deadline { stretch_quarters, slack_quarters, tail },
         ];
         let mut by_finish: Vec<usize> = (0..opsets.len()).collect();

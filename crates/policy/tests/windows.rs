@@ -33,6 +33,16 @@ fn windows_settle_at_rate_times_base_plus_alpha() {
     }
 }
 
+#[test]
+fn who_has_nothing_outstanding_is_idle() {
+    let mut windows = Windows::new(WindowOptions::default(), 3);
+    assert!(windows.is_idle(&[0, 2]));
+    windows.sent(2);
+    assert!(!windows.is_idle(&[0, 2]) && windows.is_idle(&[0, 1]));
+    windows.replied(2, 1_000);
+    assert!(windows.is_idle(&[0, 1, 2]));
+}
+
 proptest! {
     /// Nothing is sent beyond a window, nothing waits while one has room, and windows stay within
     /// bounds.

@@ -8,8 +8,8 @@ use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
 use policy::Promise;
 use sim::{
-    run, AheadKnown, Arrivals, Cluster, Control, CostKnown, KeyCount, Noise, Redundancy, Requests,
-    Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
+    run, AheadKnown, Arrivals, Cluster, Control, CostKnown, Friction, KeyCount, Noise, Redundancy,
+    Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant, Tuning,
 };
 use workload::draw::{Popularity, Sizes};
 
@@ -31,6 +31,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             resources: Resources::default(),
             device: None,
             control: Control::default(),
+            friction: Friction::default(),
             one_way_ns: 50_000,
             reply_ns: 0,
             look_ns: 0,
@@ -48,6 +49,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             guard_ns: None,
             cost: CostKnown::Operations,
             ahead: AheadKnown::Nothing,
+            tuning: Tuning::None,
         },
         routing: Routing {
             selection: Selection::Rule(rule),

@@ -16,6 +16,8 @@ mod agenda;
 pub mod cli;
 pub mod cores;
 mod error;
+mod friction;
+mod keys;
 mod outcome;
 mod prices;
 pub mod rein;
@@ -26,11 +28,13 @@ mod world;
 
 pub use agenda::Agenda;
 pub use error::SimError;
+pub use friction::{Copying, Friction};
+pub use keys::KeyCount;
 pub use outcome::{Outcome, TenantOutcome};
 pub use spec::{
-    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, KeyCount, Machines,
-    Noise, Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec,
-    Stream, Tenant,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Machines, Noise,
+    Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream,
+    Tenant, Tuning,
 };
 pub use summary::Summary;
 pub use world::{run, World};

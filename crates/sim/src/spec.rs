@@ -1,11 +1,13 @@
 //! What is simulated.
 
+use crate::friction::Friction;
+use crate::keys::KeyCount;
 use policy::device::Model;
 use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Strategy};
 use policy::replica::Rule;
 use policy::{Nanos, Promise};
-use workload::draw::{Alias, Popularity, Sizes};
+use workload::draw::{Popularity, Sizes};
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -61,6 +63,8 @@ pub struct Cluster {
     pub device: Option<Disk>,
     /// Who places partitions and gives tenants their weights.
     pub control: Control,
+    /// What makes it less even than a model.
+    pub friction: Friction,
 }
 
 /// A modelled disk under a node, before which stands a stage of its own.
@@ -198,6 +202,8 @@ pub struct Scheduler {
     pub cost: CostKnown,
     /// What senders know of the queues.
     pub ahead: AheadKnown,
+    /// What of this changes with the requests.
+    pub tuning: Tuning,
 }
 
 /// What senders know of what an operation costs.
@@ -205,8 +211,32 @@ pub struct Scheduler {
 pub enum CostKnown {
     /// That it is an operation (Rein 3.2.1).
     Operations,
-    /// Its expected time, in nanoseconds.
+    /// What operations take on average, in nanoseconds, as replies told their sender.
+    Mean,
+    /// In nanoseconds, by the sizes of the values that this sender was replied before.
+    Learnt,
+    /// Its expected time, in nanoseconds, by the true size of the value. No sender knows it.
     Expected,
+}
+
+impl CostKnown {
+    /// Whether replies tell it.
+    #[must_use]
+    pub fn is_learnt(self) -> bool {
+        matches!(self, CostKnown::Mean | CostKnown::Learnt)
+    }
+}
+
+/// Who follows the requests with the order inside a tenant ([`policy::multiget::Tuner`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tuning {
+    /// Nobody: it stays as it is.
+    None,
+    /// Each sender with its own stretch, from the requests that it sends.
+    Stretch,
+    /// Levels four times a second, the same for all, from what all senders tell and how busy nodes
+    /// are.
+    Levels,
 }
 
 /// What senders know of the queues that their operations will find.
@@ -236,7 +266,7 @@ pub struct Routing {
 pub enum Selection {
     /// By a rule of ours, with a sender's own knowledge.
     Rule(Rule),
-    /// The least finish, knowing everything.
+    /// Where the least goes before it, knowing everything.
     Oracle,
     /// By a window for each tenant and server; what finds none open waits with its sender (Pisces
     /// RS).
@@ -317,58 +347,6 @@ pub struct Requests {
     pub popularity: Popularity,
     /// Size of a key's value.
     pub values: Sizes,
-}
-
-/// How many keys a request names.
-#[derive(Clone, Debug)]
-pub struct KeyCount {
-    counts: Vec<u32>,
-    weights: Vec<f64>,
-    alias: Alias,
-}
-
-impl KeyCount {
-    /// From (count, weight) pairs; `None` unless there is a weight above zero.
-    #[must_use]
-    pub fn new(pairs: impl IntoIterator<Item = (u32, f64)>) -> Option<Self> {
-        let (counts, weights): (Vec<u32>, Vec<f64>) = pairs.into_iter().unzip();
-        let alias = Alias::new(&weights)?;
-        Some(KeyCount {
-            counts,
-            weights,
-            alias,
-        })
-    }
-
-    /// Draws one, from 64 random bits.
-    #[must_use]
-    pub fn pick(&self, bits: u64) -> u32 {
-        self.counts[self.alias.pick(bits)].max(1)
-    }
-
-    /// The mean.
-    #[must_use]
-    pub fn mean(&self) -> f64 {
-        let total: f64 = self.weights.iter().sum();
-        let pairs = self.counts.iter().zip(&self.weights);
-        pairs.map(|(c, w)| f64::from(*c) * w).sum::<f64>() / total
-    }
-
-    /// Smallest number of keys that a share `p` of the requests does not exceed.
-    #[must_use]
-    pub fn quantile(&self, p: f64) -> u32 {
-        let total: f64 = self.weights.iter().sum();
-        let mut pairs: Vec<_> = self.counts.iter().zip(&self.weights).collect();
-        pairs.sort_by_key(|(count, _)| **count);
-        let mut sum = 0.0;
-        for (count, weight) in &pairs {
-            sum += *weight;
-            if sum >= p * total {
-                return **count;
-            }
-        }
-        pairs.last().map_or(1, |(count, _)| **count)
-    }
 }
 
 /// Machines stand still again and again: their hosts, their kernels and other programs take the

@@ -2,7 +2,7 @@
 //! holds.
 
 use sim::rein::{log_normal, sessions, soundcloud, Contender, Setting};
-use sim::run;
+use sim::{run, CostKnown};
 use workload::trace::multiget::Lists;
 
 fn share_above_one(sizes: &[(u32, f64)]) -> f64 {
@@ -32,6 +32,9 @@ fn sizes_have_their_published_facts() {
     assert!((mean(&log_normal(2.5, 1.25)) / 26.6 - 1.0).abs() < 0.03);
 }
 
+/// As its senders are: they know of costs what replies told them.
+const OURS: Contender = Contender::Ours(CostKnown::Learnt);
+
 /// p50, p95 and p99 in ms.
 fn latencies(setting: &Setting, who: Contender) -> [f64; 3] {
     let spec = setting.spec(11).expect("a distribution");
@@ -52,7 +55,7 @@ fn ours_halves_every_percentile_of_arrival_order_on_a_heavy_tail() {
         ..Setting::published(soundcloud(), 3_000_000_000)
     };
     let base = latencies(&setting, Contender::Baseline);
-    let ours = latencies(&setting, Contender::Ours);
+    let ours = latencies(&setting, OURS);
     let tuned = latencies(&setting, Contender::ReinTuned);
     for p in 0..3 {
         assert!(base[p] > 2.0 * ours[p], "{base:?} {ours:?}");
@@ -67,7 +70,7 @@ fn equal_sizes_are_not_made_worse() {
         ..Setting::published(vec![(50, 1.0)], 5_000_000_000)
     };
     let base = latencies(&setting, Contender::Baseline);
-    let ours = latencies(&setting, Contender::Ours);
+    let ours = latencies(&setting, OURS);
     assert!(ours[0] < base[0] && ours[1] < base[1], "{base:?} {ours:?}");
 }
 
@@ -80,17 +83,21 @@ fn of_32(permits: u32) -> Setting {
 }
 
 #[test]
-fn nobody_who_knows_less_is_faster_than_the_oracle() {
-    // Of those whose replicas are chosen in turn, as its are.
-    use Contender::{Baseline, Oracle, Rein, ShortestBottleneck, SlackDriven};
+fn nobody_who_knows_less_is_faster_than_all_oracles() {
+    use Contender::{
+        Baseline, Oracle, OracleInTurn, OracleSlack, OracleStretched, Rein, ShortestBottleneck,
+        SlackDriven,
+    };
     for permits in [1, 8] {
-        let oracle = latencies(&of_32(permits), Oracle);
-        for who in [Baseline, Rein, ShortestBottleneck, SlackDriven] {
+        let oracles = [Oracle, OracleSlack, OracleStretched, OracleInTurn];
+        let oracles = oracles.map(|who| latencies(&of_32(permits), who));
+        for who in [Baseline, Rein, ShortestBottleneck, SlackDriven, OURS] {
             let other = latencies(&of_32(permits), who);
             for p in 0..3 {
+                let best = oracles.iter().map(|of| of[p]).fold(f64::INFINITY, f64::min);
                 assert!(
-                    oracle[p] <= 1.03 * other[p],
-                    "{} of {permits}: {other:?}, oracle {oracle:?}",
+                    best <= 1.01 * other[p],
+                    "{} of {permits}: {other:?}, oracles {oracles:?}",
                     who.name()
                 );
             }
@@ -99,14 +106,13 @@ fn nobody_who_knows_less_is_faster_than_the_oracle() {
 }
 
 #[test]
-fn slack_does_not_make_the_oracle_faster() {
-    // Rein's ratio puts an opset off by more than its slack, so that it becomes the bottleneck: an
-    // oracle with it is none.
+fn rein_s_ratio_makes_an_oracle_worse() {
+    // It puts an opset off by more than its slack, so that it becomes the bottleneck.
     let spec = of_32(1).spec(11).expect("a distribution");
-    let oracle = Contender::Oracle.apply(&spec);
-    let mut with_slack = oracle.clone();
-    with_slack.scheduler.strategy = policy::multiget::Strategy::Rein;
+    let oracle = Contender::OracleInTurn.apply(&spec);
+    let mut with_ratio = oracle.clone();
+    with_ratio.scheduler.strategy = policy::multiget::Strategy::Rein;
     let p99 = |spec| run(spec).tenants[0].quantile_ns(0.99);
-    let (without, with) = (p99(&oracle), p99(&with_slack));
+    let (without, with) = (p99(&oracle), p99(&with_ratio));
     assert!(with as f64 > 1.5 * without as f64, "{without} {with}");
 }

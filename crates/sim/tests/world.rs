@@ -5,9 +5,9 @@ use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
 use policy::Promise;
 use sim::{
-    run, AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, KeyCount, Noise,
-    Outcome, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream,
-    Tenant,
+    run, AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, Friction, KeyCount,
+    Noise, Outcome, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec,
+    Stream, Tenant, Tuning,
 };
 use workload::draw::{Popularity, Sizes};
 
@@ -54,6 +54,7 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
             resources: Resources::default(),
             device: None,
             control: Control::default(),
+            friction: Friction::default(),
             one_way_ns: 0,
             reply_ns: 0,
             look_ns: 0,
@@ -71,6 +72,7 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
             guard_ns: None,
             cost: CostKnown::Operations,
             ahead: AheadKnown::Nothing,
+            tuning: Tuning::None,
         },
         routing: Routing {
             selection: Selection::Rule(Rule::RoundRobin),

@@ -58,7 +58,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 64] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 67] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -83,6 +83,7 @@ impl Figure {
         ("utilisation", Self::Whole("utilisation"), ""),
         ("events", Self::Whole("events"), ""),
         ("operations", Self::Whole("operations"), "op/s"),
+        ("inversions", Self::Whole("inversions"), ""),
         ("processor-each", Self::Whole("processor-each"), "us"),
         ("took", Self::Whole("took"), "s"),
         ("beside-p50", Self::Whole("beside-p50"), "ms"),
@@ -112,6 +113,8 @@ impl Figure {
         ("vop-overbooked", Self::Whole("vop-overbooked"), "VOP/s"),
         ("overbooked-mmr", Self::Whole("overbooked-mmr"), ""),
         ("reserved-scale", Self::Whole("reserved-scale"), ""),
+        ("capacity-held", Self::Whole("capacity-held"), ""),
+        ("floor-held", Self::Whole("floor-held"), ""),
         ("vop-rate", Self::Whole("vop-rate"), "VOP/s"),
         ("vop-direct", Self::Whole("vop-direct"), "VOP/s"),
         ("vop-flush", Self::Whole("vop-flush"), "VOP/s"),
@@ -133,6 +136,11 @@ impl Figure {
         Self::Network,
         Self::P99LessNetwork,
     ];
+
+    /// Whether it is a time that requests take.
+    pub fn is_latency(self) -> bool {
+        self.unit() == "ms"
+    }
 
     /// Its unit, empty for a ratio.
     pub fn unit(self) -> &'static str {

@@ -5,12 +5,13 @@
 //! until these are compacted. Clients are closed loops on the load's processors; `outstanding` is
 //! what may be with the disk at a time: handlers, event loops, or threads.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use toml::Table;
 
 use super::{Host, Parameters, Program, Work};
+use crate::examples::{self, PLAIN_STORE};
 use crate::observed::Observed;
 use crate::player::{LoadClient, Player};
 use crate::server::{Launch, PlainStore, Server};
@@ -23,8 +24,6 @@ pub(super) const DISK_SPEED: Program = Program {
     prepare,
 };
 
-/// Beside the binary of the server: where `cargo build --example` puts it.
-const PLAIN_STORE: &str = "examples/plain_store";
 /// Not by name: a cache of objects would answer.
 const OBJECT_CACHE: &str = "1MiB";
 
@@ -78,7 +77,7 @@ impl Trial {
     }
 
     fn plain(&self, host: &Host) -> Result<Observed, String> {
-        let binary = plain_binary(host)?;
+        let binary = examples::built(host.binary, PLAIN_STORE)?;
         let store = self.plain_store(&binary, host);
         let start =
             |data: Option<&Path>| Server::plain(&store, data).map_err(|error| error.to_string());
@@ -87,7 +86,7 @@ impl Trial {
     }
 
     fn threads(&self, host: &Host) -> Result<Observed, String> {
-        let binary = plain_binary(host)?;
+        let binary = examples::built(host.binary, PLAIN_STORE)?;
         let store = self.plain_store(&binary, host);
         let start =
             |data: Option<&Path>| Server::plain(&store, data).map_err(|error| error.to_string());
@@ -181,22 +180,4 @@ impl Trial {
             failed => Err(format!("{failed} requests failed")),
         }
     }
-}
-
-/// Where the store of the usual design is.
-/// Where the plain store of a server's build is.
-pub(super) fn plain_store(server: &Path) -> PathBuf {
-    let beside = server.parent().unwrap_or(Path::new("."));
-    beside.join(PLAIN_STORE)
-}
-
-fn plain_binary(host: &Host) -> Result<PathBuf, String> {
-    let binary = plain_store(host.binary);
-    if binary.exists() {
-        return Ok(binary);
-    }
-    Err(format!(
-        "{} is not there: cargo build --release --locked -p entremet-server --example plain_store",
-        binary.display()
-    ))
 }

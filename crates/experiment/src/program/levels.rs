@@ -74,7 +74,6 @@ impl<T> LevelQueue<T> {
     #[must_use]
     pub(super) fn new(levels: &Levels, lanes: usize) -> Self {
         let count = levels.count();
-        let rates: Vec<u64> = (0..count).map(|level| levels.rate(level)).collect();
         let lane = |number| Lane {
             number,
             filled: 0,
@@ -91,7 +90,7 @@ impl<T> LevelQueue<T> {
         LevelQueue {
             visited,
             free: Mutex::new(free),
-            round: round(&rates),
+            round: round(levels),
         }
     }
 
@@ -245,9 +244,12 @@ fn next(filled: u32, turn: usize) -> Option<usize> {
     (from != 0).then(|| from.trailing_zeros() as usize)
 }
 
-/// A round in which level i has about `rates[i]` turns, spread evenly: each turn goes to the level
-/// that is furthest behind its rate.
-fn round(rates: &[u64]) -> Box<[u8]> {
+/// A round in which each level has about as many turns as its rate says, spread evenly: each turn
+/// goes to the level that is furthest behind its rate.
+pub(super) fn round(levels: &Levels) -> Box<[u8]> {
+    let rates: Vec<u64> = (0..levels.count())
+        .map(|level| levels.rate(level))
+        .collect();
     let sum: u64 = rates.iter().fold(0, |sum, rate| sum.saturating_add(*rate));
     let scale = sum.div_ceil(ROUND_MAX).max(1);
     let turns: Vec<u64> = rates.iter().map(|rate| (rate / scale).max(1)).collect();

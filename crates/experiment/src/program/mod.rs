@@ -17,7 +17,7 @@ mod rein;
 mod request;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::Table;
 
@@ -79,11 +79,6 @@ pub fn shares_a_device(scenario: &Table) -> bool {
     let name = scenario.get("program").and_then(toml::Value::as_str);
     let sharing = [&device::INTERFERENCE, &device::PRICES];
     sharing.into_iter().any(|one| Some(one.name) == name)
-}
-
-/// The plain store that programs start beside a server of the same build.
-pub fn plain_store(server: &Path) -> PathBuf {
-    disk_speed::plain_store(server)
 }
 
 /// Whether others on the machine disturb what a scenario's program measures: what goes on in

@@ -1,6 +1,6 @@
 //! `rein`: Rein's evaluation on a simulated cluster, one contender at a time (`sim::rein`).
 
-use sim::rein::{self, Contender, Setting};
+use sim::rein::{self, Before, Contender, Setting};
 use sim::scenario::Plan;
 use sim::{run, Arrivals, Noise, Spec};
 use workload::trace::{self, multiget};
@@ -13,10 +13,13 @@ use crate::simulated;
 
 /// Load at which nobody waits, share of what can be served.
 const UNLOADED: f64 = 0.02;
+/// A light load, from which it is a step to the usual one.
+const LIGHT: f64 = 0.25;
 
 /// `contender`, or `levels` for Rein over `count` levels of `range` and `rates`; the cluster
 /// (`setup`, `permits`, `processors`, `nodes`); how long an operation takes (`service`); the
-/// requests (`sizes`, `popularity`, `load`); `seconds` of simulated time.
+/// requests (`sizes`, `popularity`, `load`), and what they were `before` measuring began; whether
+/// `machines` are even or rough; `seconds` of simulated time.
 pub(super) const REIN: Program = Program {
     name: "rein",
     timed: false,
@@ -27,35 +30,7 @@ fn prepare(parameters: &Parameters) -> Work {
     let mut words: Vec<&'static str> = Contender::ALL.iter().map(|one| one.name()).collect();
     words.extend(["levels", "unloaded"]);
     let contender = parameters.word("contender", &words);
-    let (sizes, lacking) = sizes(parameters);
-    let duration_ns = (parameters.number("seconds", 5.0) * 1e9) as u64;
-    let usual = match parameters.word_or("setup", &["simulation", "testbed"]) {
-        "testbed" => Setting::testbed(sizes, duration_ns),
-        _ => Setting::published(sizes, duration_ns),
-    };
-    let count = |key, usual: u32| parameters.count(key, usual as usize) as u32;
-    let permits = count("permits", usual.permits);
-    let zipf = match parameters.word_or("popularity", &["uniform", "zipf", "soundcloud"]) {
-        "zipf" => Some(0.99),
-        "soundcloud" => Some(rein::SOUNDCLOUD_ZIPF),
-        _ => None,
-    };
-    let (size_share, noise) =
-        match parameters.word_or("service", &["mixed", "exponential", "by-value"]) {
-            "exponential" => (0.0, Noise::Exponential),
-            "by-value" => (1.0, Noise::None),
-            _ => (usual.size_share, usual.noise),
-        };
-    let setting = Setting {
-        nodes: count("nodes", usual.nodes).max(3),
-        permits,
-        processors: count("processors", usual.processors.min(permits)),
-        load: parameters.number("load", usual.load),
-        zipf,
-        size_share,
-        noise,
-        ..usual
-    };
+    let (setting, lacking) = setting(parameters);
     let levels = (
         parameters.count("count", 4),
         parameters.number("range", 3.0),
@@ -86,6 +61,50 @@ fn prepare(parameters: &Parameters) -> Work {
         observed.generator.complaint = lacking;
         Ok(observed)
     })
+}
+
+/// The cluster and its load, and what to know about it.
+fn setting(parameters: &Parameters) -> (Setting, Option<String>) {
+    let (sizes, lacking) = sizes(parameters);
+    let duration_ns = (parameters.number("seconds", 5.0) * 1e9) as u64;
+    let usual = match parameters.word_or("setup", &["simulation", "testbed"]) {
+        "testbed" => Setting::testbed(sizes, duration_ns),
+        _ => Setting::published(sizes, duration_ns),
+    };
+    let count = |key, usual: u32| parameters.count(key, usual as usize) as u32;
+    let permits = count("permits", usual.permits);
+    let zipf = match parameters.word_or("popularity", &["uniform", "zipf", "soundcloud"]) {
+        "zipf" => Some(0.99),
+        "soundcloud" => Some(rein::SOUNDCLOUD_ZIPF),
+        _ => None,
+    };
+    let (size_share, noise) =
+        match parameters.word_or("service", &["mixed", "exponential", "by-value"]) {
+            "exponential" => (0.0, Noise::Exponential),
+            "by-value" => (1.0, Noise::None),
+            _ => (usual.size_share, usual.noise),
+        };
+    let rough = parameters.word_or("machines", &["even", "rough"]) == "rough";
+    // What the load is until measuring begins.
+    let before = match parameters.word_or("before", &["alike", "light", "constant-50"]) {
+        "light" => Some((usual.sizes.clone(), LIGHT)),
+        "constant-50" => Some((vec![(50, 1.0)], usual.load)),
+        _ => None,
+    };
+    let before = before.map(|(sizes, load)| Before { load, sizes });
+    let setting = Setting {
+        nodes: count("nodes", usual.nodes).max(3),
+        permits,
+        processors: count("processors", usual.processors.min(permits)),
+        load: parameters.number("load", usual.load),
+        zipf,
+        size_share,
+        noise,
+        rough,
+        before,
+        ..usual
+    };
+    (setting, lacking)
 }
 
 /// (keys, weight) of requests, and what to know about them.

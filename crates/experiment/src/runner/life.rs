@@ -10,12 +10,13 @@ use workload::WorkloadError;
 use super::make::Asked;
 use super::Runner;
 use crate::error::ExperimentError;
+use crate::examples::{self, QUEUE_STORE};
 use crate::measure::figure::Figure;
 use crate::observed::{Observed, ServerUse};
 use crate::server::watch::Watch;
 use crate::server::{config, Launch, Server, REDIS};
 use crate::spec::merge::lay_over;
-use crate::way::{self, Way};
+use crate::way::{self, Rival, Way};
 
 impl Runner<'_> {
     /// Whether something is asked that the load does not know. Only then is the server asked, which
@@ -32,20 +33,39 @@ impl Runner<'_> {
         asked: &Asked,
     ) -> Result<Observed, ExperimentError> {
         match Way::of(scenario) {
-            Way::Redis => self.by_redis(scenario, asked.label),
+            Way::Rival(rival) => self.by_a_rival(rival, scenario, asked.label),
             _ => self.by_entremet(scenario, asked),
         }
     }
 
-    /// On a redis-server. It has no tenants: they are its users, with keys of their own.
-    fn by_redis(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
-        let core = self.pinned.server.first().copied().unwrap_or_default();
+    /// On a server that is not ours. A redis-server has no tenants: they are its users, with keys
+    /// of their own.
+    fn by_a_rival(
+        &self,
+        rival: Rival,
+        scenario: &Table,
+        label: &str,
+    ) -> Result<Observed, ExperimentError> {
+        let cores = &self.pinned.server;
         let tenants = config::tenants(scenario).into_iter();
         let users: Vec<String> = tenants.map(|(name, ..)| name).collect();
-        let mut server = Server::redis(Path::new(REDIS), core, &users)?;
+        let mut server = match rival {
+            Rival::Redis => {
+                let core = cores.first().copied().unwrap_or_default();
+                Server::redis(Path::new(REDIS), core, &users)?
+            }
+            Rival::LockedStore => self.queue_store("locked")?,
+            Rival::OwnedStore => self.queue_store("owned")?,
+        };
         let (played, stop) = (way::without_server(scenario), self.setup.stop);
         let played = (self.setup.player).play(&played, server.address, stop, &mut |_| {});
         self.observed(&mut server, played, label)
+    }
+
+    fn queue_store(&self, design: &str) -> Result<Server, ExperimentError> {
+        let binary = examples::built(self.setup.binary, QUEUE_STORE);
+        let binary = binary.map_err(ExperimentError::Usage)?;
+        Server::queue_store(&binary, design, &self.pinned.server)
     }
 
     fn by_entremet(&self, scenario: &Table, run: &Asked) -> Result<Observed, ExperimentError> {

@@ -172,6 +172,20 @@ impl Server {
         Self::start(command, Ready::Line, folder, "plain store")
     }
 
+    /// The small store with queues of this design, a worker for each processor.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Server`] with its last words when it does not come up.
+    pub fn queue_store(
+        binary: &Path,
+        design: &str,
+        cores: &[usize],
+    ) -> Result<Self, ExperimentError> {
+        let mut command = pinned(cores, binary);
+        command.args([design, &cores.len().to_string()]);
+        Self::start(command, Ready::Line, folder()?, "queue store")
+    }
+
     fn start(
         mut command: Command,
         ready: Ready,

@@ -212,17 +212,20 @@ pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
     put("vop-overbooked", most(each(|told| told.overbooked)));
     put("overbooked-mmr", least(each(Told::evenly_scaled)));
     put("reserved-scale", least(each(|told| told.scale)));
-    let (Some(vops), Some(vops_before)) = (last.told.vops, first.told.vops) else {
-        return figures;
-    };
     let seconds = (last.at - first.at).as_secs_f64();
-    let used = |wanted: fn(&str, &str) -> bool| last.told.used(wanted) - first.told.used(wanted);
-    put("vop-rate", Some((vops - vops_before) / seconds));
     let processor_s = last.told.processor_s.zip(first.told.processor_s);
     put(
         "processor",
         processor_s.map(|(now, before)| (now - before) / seconds),
     );
+    let (Some(vops), Some(vops_before)) = (last.told.vops, first.told.vops) else {
+        return figures;
+    };
+    let held = |of: fn(&Told) -> Option<f64>| held(samples, of);
+    put("capacity-held", most(held(|told| told.capacity)));
+    put("floor-held", most(held(|told| told.floor)));
+    let used = |wanted: fn(&str, &str) -> bool| last.told.used(wanted) - first.told.used(wanted);
+    put("vop-rate", Some((vops - vops_before) / seconds));
     for (name, wanted) in [
         (
             "vop-direct",
@@ -250,6 +253,22 @@ pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
     put("put-compaction", each(used(compaction), puts));
     put("vop-priced", Some(priced(samples) / seconds));
     figures
+}
+
+/// Whoever promises as much at some time must be able to keep it for so long.
+const KEPT_S: f64 = 5.0;
+
+/// What is promised at each time over what is done in the seconds after it, whatever is asked then;
+/// times without as many seconds after them are left out.
+fn held(samples: &[&Sample], promised: fn(&Told) -> Option<f64>) -> Vec<f64> {
+    let each = samples.iter().enumerate().filter_map(|(index, from)| {
+        let after = |to: &&&Sample| (to.at - from.at).as_secs_f64() >= KEPT_S;
+        let to = samples[index..].iter().find(after)?;
+        let done = to.told.vops? - from.told.vops?;
+        let per_s = done / (to.at - from.at).as_secs_f64();
+        (per_s > 0.0).then_some(promised(&from.told)? / per_s)
+    });
+    each.collect()
 }
 
 /// VOPs that all requests came to at the prices of their time.
@@ -341,6 +360,26 @@ mod tests {
         ];
         let expected = expected.map(|(name, value)| (name.to_string(), value));
         assert_eq!(figures, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn what_is_held_at_a_time_is_compared_with_what_is_done_after_it() {
+        let start = Instant::now();
+        // 100 VOP/s for six seconds, then 50.
+        let done = [0u32, 300, 600, 750, 900];
+        let samples: Vec<Sample> = (0u64..).zip(done).map(|(at, vops)| {
+            let told = format!("entremet_device_capacity_vops_per_second 100\nentremet_device_vops_total {vops}\n");
+            Sample { at: start + Duration::from_secs(3 * at), told: Told::read(&told) }
+        }).collect();
+        let samples: Vec<&Sample> = samples.iter().collect();
+        // Over six seconds each: 100 a second, 75, 50.
+        let held = held(&samples, |told| told.capacity);
+        let near = [1.0, 100.0 / 75.0, 2.0].iter().zip(&held);
+        assert!(
+            held.len() == 3 && near.clone().all(|(one, other)| (one - other).abs() < 1e-9),
+            "{held:?}"
+        );
+        assert!(super::held(&samples, |told| told.floor).is_empty());
     }
 
     #[test]

@@ -167,6 +167,8 @@ pub struct Verdict {
     /// The variant in which what is claimed is switched off. There the bound must be missed, or
     /// meeting it shows nothing.
     pub off: Option<String>,
+    /// Why there is no such variant; empty where there is one, or where nobody said.
+    pub no_off: String,
     /// For what is guaranteed: every repeat must meet the bound, not the median.
     pub worst: bool,
     /// What the paper printed for it.

@@ -345,10 +345,14 @@ fn verdict(reader: &Reader, known: &Known) -> Verdict {
         query: query(reader),
         bound,
         off: reader.text("off"),
+        no_off: reader.text("no_off").unwrap_or_default(),
         worst: reader.flag("worst").unwrap_or(false),
         paper: reader.text("paper").unwrap_or_default(),
         quick: reader.flag("quick").unwrap_or(true),
     };
+    if verdict.off.is_some() && !verdict.no_off.is_empty() {
+        reader.wrong("no_off", "cannot stand beside `off`");
+    }
     if shown && (verdict.off.is_some() || verdict.worst) {
         reader.wrong("shown", "is not judged: it needs neither `off` nor `worst`");
     }

@@ -6,6 +6,7 @@
 //! serves keeps a [`Queue`] that follows the tags. The two sides share nothing but the tag.
 //!
 //! * `opset`: what a multiget asks of each group, and the estimate of its bottleneck (Rein 3.2.1);
+//! * `costs`: what an operation costs, as far as a sender can learn it from replies;
 //! * `levels`: K levels with exponential thresholds and the rates at which they are served (Rein
 //!   3.3.2);
 //! * `tag`: shortest bottleneck first, slack-driven, both together (Rein algorithm 1), and ours;
@@ -16,6 +17,7 @@
 //! Nothing here knows of tenants: fairness between tenants comes first and is decided elsewhere
 //! ([`crate::dispatch`]).
 
+mod costs;
 mod deficit;
 mod levels;
 mod opset;
@@ -24,6 +26,7 @@ mod ranked;
 mod tag;
 mod tuner;
 
+pub use costs::Costs;
 pub use levels::{Levels, Rates, LEVELS_MAX};
 pub use opset::{bottleneck, split, Opset};
 pub use queue::{Options, Order, Queue, Taken};

@@ -9,8 +9,17 @@ use crate::cost::Nanos;
 pub struct Tag {
     /// For exact order: the smallest goes first.
     pub priority: u64,
-    /// For levels: the queue, 0 the fastest.
+    /// For levels: the queue, 0 the fastest. Of [`Strategy::Deadline`]: 1 for the few that are put
+    /// off.
     pub level: u8,
+}
+
+impl Tag {
+    /// Whether the operation is one of those that others need not wait for.
+    #[must_use]
+    pub fn puts_off(self) -> bool {
+        self.level > 0
+    }
 }
 
 /// How tags are chosen.
@@ -20,6 +29,10 @@ pub enum Strategy {
     Agnostic,
     /// All operations by the cost of the bottleneck: "shortest bottleneck first" (Rein 3.2.1).
     ShortestBottleneck,
+    /// As [`Strategy::ShortestBottleneck`], but each opset later by what it could wait: the cost of
+    /// the bottleneck and the opset's own slack, added. It is for who knows both well (Rein 5.3's
+    /// oracle).
+    BottleneckAndSlack,
     /// The bottleneck first, others the later the more slack they have (Rein 3.2.1).
     SlackDriven,
     /// The bottleneck by its cost, others later by their slack (Rein 3.3.1, algorithm 1).
@@ -69,6 +82,9 @@ pub fn tag(strategy: Strategy, now: Nanos, opsets: &[Opset], levels: &Levels, ta
         match strategy {
             Strategy::Agnostic => Tag::default(),
             Strategy::ShortestBottleneck => tagged(u128::from(last) * RATIO, level),
+            Strategy::BottleneckAndSlack => {
+                tagged((2 * u128::from(last) - u128::from(own)) * RATIO, level)
+            }
             // (cost(x) + slack(x)) / size(O), read for the opset: cost(O) + slack(O) is the
             // bottleneck's cost, and its size stands for its cost. So the bottleneck has 1, and an
             // opset of half its cost 2, as "a queue that is twice as slow" in 3.3.1.
@@ -86,7 +102,7 @@ pub fn tag(strategy: Strategy, now: Nanos, opsets: &[Opset], levels: &Levels, ta
                 let put_off = if largest < tail { 0 } else { 4 * TAIL_STRETCH };
                 let later = quarters(largest, stretch_quarters + put_off)
                     + quarters(finish - opset.finish(), slack_quarters);
-                tagged(u128::from(now) + later, level)
+                tagged(u128::from(now) + later, usize::from(put_off > 0))
             }
         }
     }));

@@ -32,7 +32,8 @@ const WORTH: f64 = 0.000_5;
 /// Part of the requests that is put off, so that the other 99 % are served as if these were not
 /// there.
 const TAIL_SHARE: f64 = 0.01;
-/// After so many requests old ones count half, so that a change of the workload is followed.
+/// After so many requests old ones count half, so that a change of the workload is followed, where
+/// nothing else is said.
 const HALF_LIFE: u64 = 100_000;
 /// What counts less than so much of a request is forgotten: one of the tail, that was seen once,
 /// after 400,000 others.
@@ -44,6 +45,7 @@ pub struct Tuner {
     /// By bin of bottlenecks.
     bins: Vec<Bin>,
     since_halved: u64,
+    half_life: u64,
 }
 
 /// Requests, fading.
@@ -59,10 +61,7 @@ struct Bin {
 
 impl Default for Tuner {
     fn default() -> Self {
-        Tuner {
-            bins: vec![Bin::default(); BINS],
-            since_halved: 0,
-        }
+        Tuner::forgetting(HALF_LIFE)
     }
 }
 
@@ -78,6 +77,17 @@ pub struct Tuned {
 }
 
 impl Tuner {
+    /// A tuner to which old requests count half after `half_life` more. What was seen once is
+    /// forgotten after four times as many, so who is to know the largest 1 % needs some thousands.
+    #[must_use]
+    pub fn forgetting(half_life: u64) -> Self {
+        Tuner {
+            bins: vec![Bin::default(); BINS],
+            since_halved: 0,
+            half_life: half_life.max(1),
+        }
+    }
+
     /// A multiget was tagged: the cost of its bottleneck, and of all its operations together.
     pub fn observe(&mut self, bottleneck: u64, total: u64) {
         let bin = &mut self.bins[bin_of(bottleneck)];
@@ -86,7 +96,7 @@ impl Tuner {
         bin.work += work;
         bin.squares += work * work;
         self.since_halved += 1;
-        if self.since_halved >= HALF_LIFE {
+        if self.since_halved >= self.half_life {
             self.since_halved = 0;
             for bin in &mut self.bins {
                 *bin = Bin {

@@ -45,6 +45,8 @@ pub struct Feedback {
     /// Work queued or in service when the reply left, divided by what the server works on at a
     /// time.
     pub backlog_ns: Nanos,
+    /// What of it goes before an operation that is not put off ([`crate::multiget::Tag`]).
+    pub urgent_ns: Nanos,
 }
 
 /// What a sender knows of one server.
@@ -57,8 +59,9 @@ struct View {
     queued_milli: u64,
     last: Feedback,
     told_at: Nanos,
-    /// Expected work that this sender has sent since it was told, as backlog.
-    sent_since_ns: u64,
+    /// Expected work that this sender has sent since it was told, as backlog: all, and what is not
+    /// put off.
+    sent_since_ns: [u64; 2],
 }
 
 /// One sender's choice of replicas.
@@ -83,8 +86,9 @@ impl Selector {
         }
     }
 
-    /// The place among `candidates` (not empty) of the server to ask.
-    pub fn choose(&mut self, now: Nanos, candidates: &[u32]) -> usize {
+    /// The place among `candidates` (not empty) of the server to ask; `put_off`: for an operation
+    /// that others need not wait for.
+    pub fn choose(&mut self, now: Nanos, candidates: &[u32], put_off: bool) -> usize {
         let count = candidates.len();
         self.turn = self.turn.wrapping_add(1);
         let first = match self.rule {
@@ -97,13 +101,13 @@ impl Selector {
             return self.hot_cold(now, candidates, first);
         }
         let places = (0..count).map(|step| (first + step) % count);
-        let ranked = places.map(|place| (self.rank(now, candidates[place]), place));
+        let ranked = places.map(|place| (self.rank(now, candidates[place], put_off), place));
         ranked
             .min_by(|a, b| a.0.total_cmp(&b.0))
             .map_or(first, |(_, place)| place)
     }
 
-    fn rank(&self, now: Nanos, server: u32) -> f64 {
+    fn rank(&self, now: Nanos, server: u32, put_off: bool) -> f64 {
         let view = &self.views[server as usize];
         match self.rule {
             Rule::C3 { senders } => {
@@ -114,7 +118,7 @@ impl Selector {
                 let service = view.service_ns as f64;
                 view.response_ns as f64 - service + queue.powi(3) * service
             }
-            Rule::LeastFinish => self.expected_ns(now, server) as f64,
+            Rule::LeastFinish => self.expected_ns(now, server, put_off) as f64,
             _ => f64::from(view.outstanding),
         }
     }
@@ -136,20 +140,28 @@ impl Selector {
         cold.min_by_key(|&place| seen(place).1).unwrap_or(first)
     }
 
-    /// Expected wait at a server now.
+    /// Expected wait at a server now, of an operation that is put off or not.
     #[must_use]
-    pub fn expected_ns(&self, now: Nanos, server: u32) -> Nanos {
+    pub fn expected_ns(&self, now: Nanos, server: u32, put_off: bool) -> Nanos {
         let view = &self.views[server as usize];
         let worked_off = now.saturating_sub(view.told_at);
-        let left = view.last.backlog_ns.saturating_sub(worked_off);
-        left + view.sent_since_ns
+        let [all_ns, urgent_ns] = view.sent_since_ns;
+        let (told_ns, sent_ns) = match put_off {
+            true => (view.last.backlog_ns, all_ns),
+            false => (view.last.urgent_ns, urgent_ns),
+        };
+        told_ns.saturating_sub(worked_off) + sent_ns
     }
 
     /// Work that is expected to add `backlog_ns` to a server's queue was sent there.
-    pub fn sent(&mut self, server: u32, backlog_ns: Nanos) {
+    pub fn sent(&mut self, server: u32, backlog_ns: Nanos, put_off: bool) {
         let view = &mut self.views[server as usize];
         view.outstanding += 1;
-        view.sent_since_ns += backlog_ns;
+        let [all_ns, urgent_ns] = &mut view.sent_since_ns;
+        *all_ns += backlog_ns;
+        if !put_off {
+            *urgent_ns += backlog_ns;
+        }
     }
 
     /// An operation sent to a server will have no reply: the server is gone.
@@ -163,7 +175,7 @@ impl Selector {
         let view = &mut self.views[server as usize];
         view.last = feedback;
         view.told_at = now;
-        view.sent_since_ns = 0;
+        view.sent_since_ns = [0; 2];
     }
 
     /// A reply came, `response_ns` after its operation was sent.
@@ -179,12 +191,8 @@ impl Selector {
         view.queued_milli = smooth(view.queued_milli, u64::from(feedback.in_flight) * 1_000);
         view.last = feedback;
         view.told_at = now;
-        if view.outstanding == 0 {
-            view.sent_since_ns = 0;
-        } else {
-            // What is still outstanding may be in the queue that was told, or behind it: half
-            // counts.
-            view.sent_since_ns /= 2;
-        }
+        // What is still outstanding may be in the queue that was told, or behind it: half counts.
+        let counted = if view.outstanding == 0 { 0 } else { 1 };
+        view.sent_since_ns = view.sent_since_ns.map(|ns| ns / 2 * counted);
     }
 }

@@ -113,6 +113,17 @@ impl Windows {
         Some(place)
     }
 
+    /// Whether nothing of this sender's is outstanding at any of these servers. Windows then say
+    /// nothing of where to go: the largest would be asked again and again, and the others not
+    /// heard of any more. Where each node has a sender of its own that is nearly always so; whoever
+    /// sends then does better to go by what servers told it ([`super::Selector`]).
+    #[must_use]
+    pub fn is_idle(&self, candidates: &[u32]) -> bool {
+        candidates
+            .iter()
+            .all(|server| self.outstanding(*server) == 0)
+    }
+
     /// The part of a window that would be in use.
     fn use_with_one_more(&self, server: u32) -> f64 {
         let window = &self.windows[server as usize];

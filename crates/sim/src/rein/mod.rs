@@ -8,6 +8,6 @@ mod contenders;
 mod workload;
 
 pub use self::workload::{
-    facebook_values, log_normal, sessions, soundcloud, Setting, SOUNDCLOUD_ZIPF,
+    facebook_values, log_normal, sessions, soundcloud, Before, Setting, SOUNDCLOUD_ZIPF,
 };
 pub use contenders::{levels, Contender};

@@ -1,8 +1,11 @@
 //! The workloads and the cluster of Rein's evaluation.
 
+use crate::friction::Friction;
+use crate::keys::KeyCount;
 use crate::spec::{
-    AheadKnown, Arrivals, Cluster, Control, CostKnown, KeyCount, Noise, Redundancy, Requests,
-    Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, Fault, FaultKind, Machines, Noise, Pause,
+    Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream, Tenant,
+    Tuning,
 };
 use policy::dispatch::Discipline;
 use policy::generator::mix64;
@@ -20,6 +23,8 @@ const SERVER_PER_S: f64 = 3_750.0;
 pub(super) const KEYS: u64 = 100_000;
 /// How long replies are waited for after the end.
 const DRAIN_NS: Nanos = 5_000_000_000;
+/// One of so many rough machines is slower than the others.
+const UNEVEN: u32 = 16;
 /// Mean of [`facebook_values`], bytes.
 const VALUE_BYTES: f64 = 329.0;
 
@@ -101,6 +106,15 @@ pub fn facebook_values() -> Option<Sizes> {
     Sizes::histogram(&(0..COUNT).map(|n| (size(n), 1.0)).collect::<Vec<_>>())
 }
 
+/// A load that ends when measuring begins.
+#[derive(Clone, Debug)]
+pub struct Before {
+    /// As of [`Setting`].
+    pub load: f64,
+    /// As of [`Setting`].
+    pub sizes: Vec<(u32, f64)>,
+}
+
 /// A cluster and its load.
 #[derive(Clone, Debug)]
 pub struct Setting {
@@ -125,6 +139,10 @@ pub struct Setting {
     pub size_share: f64,
     /// What of the service time nobody knows.
     pub noise: Noise,
+    /// Machines are as real ones are: see [`Setting::spec`].
+    pub rough: bool,
+    /// Until measuring begins the load is another one.
+    pub before: Option<Before>,
     /// Length measured.
     pub duration_ns: Nanos,
 }
@@ -144,6 +162,8 @@ impl Setting {
             by_busiest: false,
             size_share: 0.2,
             noise: Noise::LogNormal(0.25),
+            rough: false,
+            before: None,
             duration_ns,
         }
     }
@@ -162,44 +182,46 @@ impl Setting {
 
     /// The spec with the baseline: arrival order, replicas in turn. `None` if the sizes are no
     /// distribution.
+    ///
+    /// Rough machines pause for 5 ms once a second (a collector of garbage, a host that has other
+    /// guests); every sixteenth takes a fifth longer for everything; messages take 25 µs more on
+    /// average; clocks differ by half a millisecond; what comes is looked at every 50 µs, and a
+    /// probe takes 20 µs.
     #[must_use]
     pub fn spec(&self, seed: u64) -> Option<Spec> {
-        let parallel = self.permits.min(self.processors);
-        let operation_ns = f64::from(parallel) * 1e9 / SERVER_PER_S;
-        let service = Service {
-            operation_ns: operation_ns * (1.0 - self.size_share),
-            byte_ns: operation_ns * self.size_share / VALUE_BYTES,
-            noise: self.noise,
+        let cluster = self.cluster();
+        let warm_up_ns = self.duration_ns / 4;
+        let now = self.stream(seed, &cluster, &self.sizes, self.load)?;
+        let mut streams = vec![now];
+        if let Some(before) = &self.before {
+            let mut old = self.stream(seed, &cluster, &before.sizes, before.load)?;
+            old.until_ns = warm_up_ns;
+            streams[0].from_ns = warm_up_ns;
+            streams.insert(0, old);
+        }
+        let every = |number: u32| Fault {
+            node: number * UNEVEN,
+            from_ns: 0,
+            until_ns: u64::MAX,
+            kind: FaultKind::Slow(1.2),
         };
-        let popularity = match self.zipf {
-            None => Popularity::Uniform(KEYS),
-            Some(alpha) => Popularity::zipf(alpha, KEYS)?,
+        let (faults, pauses) = match self.rough {
+            false => (Vec::new(), Vec::new()),
+            true => {
+                let pause = Pause {
+                    of: Machines::Nodes,
+                    every_ns: 1e9,
+                    length_ns: 5_000_000,
+                };
+                ((0..self.nodes / UNEVEN).map(every).collect(), vec![pause])
+            }
         };
-        let requests = Requests {
-            puts: 0.0,
-            keys: KeyCount::new(self.sizes.iter().copied())?,
-            popularity,
-            values: facebook_values()?,
-        };
-        let mut spec = Spec {
+        Some(Spec {
             seed,
-            duration_ns: self.duration_ns + self.duration_ns / 5,
-            warm_up_ns: self.duration_ns / 5,
+            duration_ns: self.duration_ns + warm_up_ns,
+            warm_up_ns,
             drain_ns: DRAIN_NS,
-            cluster: Cluster {
-                nodes: self.nodes,
-                replicas: 3,
-                permits: self.permits,
-                processors: self.processors,
-                routers: self.nodes,
-                resources: Resources::default(),
-                device: None,
-                control: Control::default(),
-                one_way_ns: 50_000,
-                reply_ns: 0,
-                look_ns: 0,
-                service,
-            },
+            cluster,
             scheduler: baseline(),
             routing: Routing {
                 selection: Selection::Rule(Rule::RoundRobin),
@@ -211,19 +233,72 @@ impl Setting {
                 group: "all".into(),
                 promise: Promise::share(1.0),
                 partitions: self.nodes,
-                streams: vec![Stream {
-                    arrivals: Arrivals::Poisson { per_s: 1.0 },
-                    from_ns: 0,
-                    until_ns: u64::MAX,
-                    requests,
-                }],
+                streams,
             }],
-            faults: Vec::new(),
-            pauses: Vec::new(),
+            faults,
+            pauses,
+        })
+    }
+
+    fn cluster(&self) -> Cluster {
+        let parallel = self.permits.min(self.processors);
+        let operation_ns = f64::from(parallel) * 1e9 / SERVER_PER_S;
+        let friction = Friction {
+            jitter_ns: 25_000,
+            skew_ns: 500_000,
+            probe_ns: 20_000,
+            ..Friction::default()
         };
-        let per_s = self.load * attainable_per_s(&spec, self.by_busiest);
-        spec.tenants[0].streams[0].arrivals = Arrivals::Poisson { per_s };
-        Some(spec)
+        Cluster {
+            nodes: self.nodes,
+            replicas: 3,
+            permits: self.permits,
+            processors: self.processors,
+            routers: self.nodes,
+            resources: Resources::default(),
+            device: None,
+            control: Control::default(),
+            friction: if self.rough {
+                friction
+            } else {
+                Friction::default()
+            },
+            one_way_ns: 50_000,
+            reply_ns: 0,
+            look_ns: if self.rough { 50_000 } else { 0 },
+            service: Service {
+                operation_ns: operation_ns * (1.0 - self.size_share),
+                byte_ns: operation_ns * self.size_share / VALUE_BYTES,
+                noise: self.noise,
+            },
+        }
+    }
+
+    /// A stream of requests that is this part of what can be served.
+    fn stream(
+        &self,
+        seed: u64,
+        cluster: &Cluster,
+        sizes: &[(u32, f64)],
+        load: f64,
+    ) -> Option<Stream> {
+        let popularity = match self.zipf {
+            None => Popularity::Uniform(KEYS),
+            Some(alpha) => Popularity::zipf(alpha, KEYS)?,
+        };
+        let requests = Requests {
+            puts: 0.0,
+            keys: KeyCount::new(sizes.iter().copied())?,
+            popularity,
+            values: facebook_values()?,
+        };
+        let per_s = load * attainable_per_s(seed, cluster, &requests, self.by_busiest);
+        Some(Stream {
+            arrivals: Arrivals::Poisson { per_s },
+            from_ns: 0,
+            until_ns: u64::MAX,
+            requests,
+        })
     }
 }
 
@@ -237,17 +312,18 @@ fn baseline() -> Scheduler {
         guard_ns: None,
         cost: CostKnown::Operations,
         ahead: AheadKnown::Nothing,
+        tuning: Tuning::None,
     }
 }
 
-/// Highest rate of the first stream's requests that all nodes together, or the busiest one, can
+/// Highest rate of requests that all nodes together, or the busiest one, can
 /// serve if replicas are asked in turn.
-fn attainable_per_s(spec: &Spec, by_busiest: bool) -> f64 {
+fn attainable_per_s(seed: u64, cluster: &Cluster, requests: &Requests, by_busiest: bool) -> f64 {
     const DRAWS: usize = 400_000;
-    let mut requests = spec.tenants[0].streams[0].requests.clone();
-    let nodes = spec.cluster.nodes as usize;
+    let mut requests = requests.clone();
+    let nodes = cluster.nodes as usize;
     let mut demand_ns = vec![0.0; nodes];
-    let mut rng = Rng::new(spec.seed, 1 << 41);
+    let mut rng = Rng::new(seed, 1 << 41);
     let mut keys = Vec::new();
     while keys.len() < DRAWS {
         let count = requests.keys.pick(rng.bits());
@@ -257,9 +333,9 @@ fn attainable_per_s(spec: &Spec, by_busiest: bool) -> f64 {
     }
     for &key in &keys {
         let group = (mix64(key) % nodes as u64) as usize;
-        let expected = spec.cluster.service.expected_ns(requests.values.of(key, 0));
-        for replica in 0..spec.cluster.replicas as usize {
-            demand_ns[(group + replica) % nodes] += expected / f64::from(spec.cluster.replicas);
+        let expected = cluster.service.expected_ns(requests.values.of(key, 0));
+        for replica in 0..cluster.replicas as usize {
+            demand_ns[(group + replica) % nodes] += expected / f64::from(cluster.replicas);
         }
     }
     // Where keys are asked alike the nodes differ only by chance, in what was drawn as in what will
@@ -270,5 +346,5 @@ fn attainable_per_s(spec: &Spec, by_busiest: bool) -> f64 {
         false => demand_ns.iter().sum::<f64>() / nodes as f64,
     };
     let per_operation_ns = demand_ns / keys.len() as f64;
-    f64::from(spec.cluster.parallel()) * 1e9 / per_operation_ns / requests.keys.mean()
+    f64::from(cluster.parallel()) * 1e9 / per_operation_ns / requests.keys.mean()
 }

@@ -1,8 +1,9 @@
 //! `[cluster]`, `[[fault]]` and `[[pause]]`.
 
+use crate::friction::{Copying, Friction};
 use crate::spec::{
     AheadKnown, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Machines, Noise, Pause,
-    Redundancy, Resources, Routing, Scheduler, Selection, Service,
+    Redundancy, Resources, Routing, Scheduler, Selection, Service, Tuning,
 };
 use policy::device::{HddParameters, Model, SsdParameters};
 use policy::dispatch::Discipline;
@@ -60,6 +61,7 @@ pub(super) fn read(root: &Section) -> Read {
                 .map(ByteRate::per_s),
         },
         control: control(&section),
+        friction: friction(&section),
         device: device(&section),
     };
     Read {
@@ -97,6 +99,7 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
         guard_ns: section.get::<Time>("guard").map(Time::ns),
         cost: CostKnown::Expected,
         ahead: AheadKnown::Nothing,
+        tuning: Tuning::None,
     }
 }
 
@@ -148,6 +151,32 @@ fn control(section: &Section) -> Control {
         section.error("weights", "needs a scheduler that follows weights", advice);
     }
     control
+}
+
+fn friction(section: &Section) -> Friction {
+    let time = |name: &str| section.get_or_default::<Time>(name).ns();
+    let load = section.get("copy_load").unwrap_or(0.0);
+    let copy = section.get::<ByteRate>("copy").map(|rate| Copying {
+        bytes_per_s: rate.per_s(),
+        load,
+    });
+    if copy.is_none() && section.gives("copy_load") {
+        let advice = "set cluster.copy to a rate, or leave it out";
+        section.error("copy_load", "is of copies, and moves take no time", advice);
+    }
+    let late_ns = time("late");
+    if 2 * late_ns > section.get_or_default::<Time>("interval").ns() {
+        let advice = "have at most half of cluster.interval";
+        section.error("late", "decides after the next step began", advice);
+    }
+    Friction {
+        jitter_ns: time("jitter"),
+        skew_ns: time("skew"),
+        notice_ns: time("notice"),
+        probe_ns: time("probe_work"),
+        late_ns,
+        copy,
+    }
 }
 
 fn routing(section: &Section, cluster: &Cluster) -> Routing {

@@ -48,9 +48,14 @@ name = "web"
   same, and no processor. Who sends an operation twice (`again`) takes the copy that was served.
 * `placement`, `weights`, `replica = "windows"` and `scheduler = "fair"` are the four mechanisms of Pisces
   ([theory](../theory/placement.md)); each can be played without the others. The controller has only what nodes measured: it
-  knows no popularity, no rate and no load of the scenario. A partition that moves is at once where it goes.
-* Where nothing is said, senders take no time, nodes see at once what comes, and machines never pause. `reply`, `look` and `[[pause]]` give them
-  what real ones have: a processor for which replies wait, turns between two looks at the network, and hosts and kernels that take the processor away.
+  knows no popularity, no rate and no load of the scenario.
+* Where nothing is said, a cluster is kinder than a real one: messages take the same time each, clocks agree, senders take no time, nodes see at once
+  what comes, machines never pause, all know at once that a node is dead, the controller sees all counters at one moment and is obeyed at once, partitions
+  move at once, and probes cost nothing. `jitter`, `skew`, `reply`, `look`, `[[pause]]`, `notice`, `late`, `copy` and `probe_work` take that away, each by itself.
+* A client of a closed loop has one sender for good; requests of open loops go through all senders in turn. Each sender has its own windows,
+  and knows nothing of the others.
+* Operations of one multiget at one node are served one by one. A node's processors, bytes and requests are all that is short there; the network between
+  machines has no bandwidth.
 * With `device`, an operation that its node has served waits for a handler, and the handler for a modelled disk; a stage stands before each. `handlers`
   says how many there are, and `reserved_permits` are kept free of them, as on a server. I/Os are of the value's size, 4 KiB at least, reads anywhere in
   64 GiB, writes one after the other. There are no syncs, flushes or compactions, nobody chooses what is in memory, and reservations hold at the first
@@ -59,6 +64,12 @@ name = "web"
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
 * Nothing is sent after the end. Replies are waited for as long as `drain` says, and their latencies count; a request without one has failed, as
   `unanswered`.
+
+## What was held against a real server
+
+The experiment `simulator-cross-check` plays one simulated node beside one real server, with gets of one size, and is told how fast that server was. So the
+queue of a node is held against a real one: shares, rates and latencies where requests wait. Networks, senders, windows, the controller, moves, deaths
+and multigets are held against nothing but arithmetic (the simulator's tests): no cluster of real nodes was measured.
 
 ## What it takes
 

@@ -29,6 +29,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.one_way", Time("0s", "1s"), Value("\"50us\""), "From a sender to a node, or back."),
     key("cluster.reply", Time("0s", "1s"), Value("\"0s\""), "What a sender's one processor takes for a reply, sending what follows included; replies wait for each other there. What open loops send goes out when it is due."),
     key("cluster.look", Time("0s", "1s"), Value("\"0s\""), "A busy node takes in what has come so long after the last time, or when it has nothing else left; an idle one at once."),
+    key("cluster.jitter", Time("0s", "1s"), Value("\"0s\""), "Mean of what a message takes beyond `one_way`: exponential, so that messages overtake one another."),
     key("cluster.operation", Time("1ns", "10s"), Value("\"100us\""), "Mean time that an operation takes, whatever its size."),
     key("cluster.kib", Time("0s", "10s"), Value("\"0s\""), "Mean time on top for each KiB of the value."),
     key("cluster.noise", Word(&["none", "exponential", "log-normal"]), Value("\"exponential\""), "How the time of an operation varies around its mean."),
@@ -37,9 +38,14 @@ const CLUSTER: &[Key] = &[
     key("cluster.order", Word(&["stretched", "rein", "rein-sbf", "rein-sds", "arrival"]), Value("\"stretched\""), "Inside a tenant: arrival stretched by the bottleneck, Rein's levels, one of its two rules in exact order, or arrival."),
     key("cluster.guard", Time("1us", "1h"), Unset("none"), "An operation that has waited longer is boosted."),
     key("cluster.replica", Word(&["least-finish", "least-outstanding", "hot-cold", "c3", "in-turn", "random", "windows"]), Value("\"least-finish\""), "Which replica is asked. `windows`: the one with the emptiest window for this tenant (Pisces RS); what finds none open waits with its sender."),
-    key("cluster.placement", Word(&["ring", "demand"]), Value("\"ring\""), "Where partitions are: in order around a ring of nodes, each tenant's turned by its number, or moved to where shares fit the demand measured (Pisces PP). Moves take no time."),
+    key("cluster.placement", Word(&["ring", "demand"]), Value("\"ring\""), "Where partitions are: in order around a ring of nodes, each tenant's turned by its number, or moved to where shares fit the demand measured (Pisces PP)."),
     key("cluster.weights", Word(&["fixed", "exchange"]), Value("\"fixed\""), "Tenants' weights at each node: their own everywhere, or exchanged to where each wants its share (Pisces WA)."),
     key("cluster.interval", Time("1ms", "1h"), Value("\"1s\""), "From one step of `placement` and `weights` to the next."),
+    key("cluster.late", Time("0s", "1h"), Value("\"0s\""), "The controller decides so long after a step began, from reports that nodes have sent meanwhile, each at its own moment; and its decision reaches them so much later again. At most half of `interval`."),
+    key("cluster.copy", ByteRate("1kB/s", "1TB/s"), Unset("moves take no time"), "A replica that moves is copied at this rate, and serves when it is there; until then the old ones do. A node takes part in one copy at a time."),
+    key("cluster.copy_load", Number(0.0, 0.99), Unset("0"), "The part of its speed that a copy takes of either node."),
+    key("cluster.notice", Time("0s", "1h"), Value("\"0s\""), "How long until a sender gives up an operation, and until all know that a node is dead; with 0s connections break at once."),
+    key("cluster.skew", Time("0s", "1s"), Value("\"0s\""), "Standard deviation of senders' clocks, which the order inside a tenant compares."),
     key("cluster.bandwidth_in", ByteRate("1kB/s", "1TB/s"), Unset("any"), "Bytes of values that a node can be sent; on top of `operation`."),
     key("cluster.requests", Rate("1/s", "100M/s"), Unset("any"), "Requests that a node can take; on top of `operation`."),
     key("cluster.bandwidth_out", ByteRate("1kB/s", "1TB/s"), Unset("any"), "Bytes of values that a node can reply with; on top of `operation`."),
@@ -48,6 +54,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.depth", Integer(1, 1_024), Unset("32"), "I/Os outstanding at a device."),
     key("cluster.handlers", Integer(1, 1_024), Unset("any number"), "Operations that may wait for a device at a time, as a server's `engine.handlers`: tenants that have had less than their share may have as many again, and `reserved_permits` are taken from these."),
     key("cluster.probe", Flag, Value("false"), "Large multigets ask how the servers stand before they are sent."),
+    key("cluster.probe_work", Time("0s", "1s"), Value("\"0s\""), "What being asked takes of a node's processors."),
     key("cluster.again", Word(&["never", "at-once", "late"]), Value("\"never\""), "Operations are sent to a second replica: all of them at once, or those without a reply after the 90th percentile."),
 ];
 
@@ -58,7 +65,7 @@ const FAULT: &[Key] = &[
     key("fault.node", Integer(0, 9_999), Required, "Which node, from 0."),
     key("fault.at", Time("0s", "7d"), Required, "When it begins."),
     key("fault.length", Time("1us", "7d"), Required, "How long it lasts."),
-    key("fault.dead", Flag, Value("false"), "The node is lost with all that waits there; senders ask other replicas, and `placement` makes new ones."),
+    key("fault.dead", Flag, Value("false"), "The node is lost with all that waits there; senders that notice ask other replicas, and `placement` makes new ones. It comes back with its partitions."),
     key("fault.slow", Number(0.01, 1e6), Unset("the node does nothing at all"), "Operations, and what they need of `bandwidth_in`, `requests` and `bandwidth_out`, take so many times as long."),
 ];
 

@@ -1,7 +1,8 @@
 //! Tenants and loads of a scenario, as far as they can be simulated.
 
 use super::{cluster, ns};
-use crate::spec::{Arrivals, KeyCount, Requests, Stream, Tenant};
+use crate::keys::KeyCount;
+use crate::spec::{Arrivals, Requests, Stream, Tenant};
 use settings::tenant::room::permits;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,14 +1,14 @@
 //! Where partitions are, and the controller that places them and weighs tenants (Pisces algorithms
 //! 1 and 2).
 
-use super::node::{Node, R};
+use super::account::{Account, R};
 use super::{Event, Group, World};
 use crate::spec::Spec;
 use policy::generator::mix64;
 use policy::placement::{
-    self, Asked, Control, ControlOptions, Partition, Seen, Served, TenantSeen,
+    self, Asked, Control, ControlOptions, Decided, Partition, Seen, Served, TenantSeen,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a node can serve of each resource: nanoseconds of its time a second.
 const CAPACITY: u64 = 1_000_000_000;
@@ -26,6 +26,10 @@ pub(super) struct Controller {
     homes: Vec<BTreeMap<u32, u32>>,
     /// Whether it has places and weights to give.
     works: bool,
+    /// What nodes have told since it decided last: by tenant and node.
+    reports: Vec<(u32, u32, Account)>,
+    /// What is on its way to nodes.
+    decided: VecDeque<Decided>,
     /// Replicas that were moved.
     pub(super) moves: u64,
 }
@@ -48,8 +52,9 @@ pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
         let turn = mix64(number as u64) % count;
         for partition in 0..u64::from(spec.tenants[number].partitions.max(1)) {
             let ring = (0..u64::from(replicas)).map(|r| ((turn + partition + r) % count) as u32);
-            partitions.push(Partition::new([0; R], replicas as usize, ring.collect()));
-            groups.push(Group::new(number as u32));
+            let ring: Vec<u32> = ring.collect();
+            groups.push(Group::new(number as u32, ring.clone()));
+            partitions.push(Partition::new([0; R], replicas as usize, ring));
         }
     }
     let wanted = &spec.cluster.control;
@@ -63,6 +68,8 @@ pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
         partitions,
         homes: vec![BTreeMap::new(); spec.tenants.len()],
         works: wanted.places || wanted.weighs,
+        reports: Vec::new(),
+        decided: VecDeque::new(),
         moves: 0,
     };
     (first, groups, controller)
@@ -90,42 +97,52 @@ impl Group {
 }
 
 impl World<'_> {
-    /// Every partition is asked at those of its nodes that live. A node knows only the tenants that
-    /// have something there.
-    pub(super) fn regroup(&mut self) {
-        let now = self.agenda.now();
-        for (group, partition) in self.groups.iter_mut().zip(&self.controller.partitions) {
-            let alive = |node: &u32| !self.nodes[*node as usize].dead;
-            if partition
-                .nodes
-                .iter()
-                .copied()
-                .filter(alive)
-                .eq(group.nodes.iter().copied())
-            {
-                continue;
-            }
-            group.nodes = partition.nodes.iter().copied().filter(alive).collect();
-            let promise = &self.spec.tenants[group.tenant as usize].promise;
-            let homes = &mut self.controller.homes[group.tenant as usize];
-            let (nodes, admit) = (&mut self.nodes, |node: &mut Node| {
-                node.enroll(now, group.tenant, promise)
-            });
-            group.served_ns = vec![0.0; group.nodes.len()];
-            group.principals.clear();
-            group.homes.clear();
-            for &node in &group.nodes {
-                group.principals.push(admit(&mut nodes[node as usize]));
-                let next = homes.len() as u32;
-                group.homes.push(*homes.entry(node).or_insert(next));
-            }
-        }
+    /// Partitions go where they are wanted, and are asked where they are.
+    pub(super) fn place_all(&mut self) {
+        self.copy_partitions();
+        self.regroup(0..self.groups.len());
+    }
+
+    /// These partitions are asked at those of their nodes that live, as far as senders know. A node
+    /// knows only the tenants that have something there.
+    pub(super) fn regroup(&mut self, groups: impl IntoIterator<Item = usize>) {
+        let changed: BTreeSet<u32> = groups
+            .into_iter()
+            .filter_map(|group| self.regroup_one(group))
+            .collect();
         for router in &mut self.routers {
-            for (tenant, lane) in &mut router.lanes {
-                lane.grow(self.controller.homes[*tenant as usize].len() as u32);
+            for tenant in &changed {
+                if let Some(lane) = router.lanes.get_mut(tenant) {
+                    lane.grow(self.controller.homes[*tenant as usize].len() as u32);
+                }
             }
         }
-        self.wait_anew();
+        self.wait_anew(&changed);
+    }
+
+    /// The tenant of a partition that is asked elsewhere from now on.
+    fn regroup_one(&mut self, number: usize) -> Option<u32> {
+        let now = self.agenda.now();
+        let wanted = &self.controller.partitions[number].nodes;
+        let lives = |node: u32| !self.nodes[node as usize].given_up;
+        let group = &mut self.groups[number];
+        let nodes = group.served_by(wanted, lives);
+        if nodes == group.nodes {
+            return None;
+        }
+        group.nodes = nodes;
+        let promise = &self.spec.tenants[group.tenant as usize].promise;
+        let homes = &mut self.controller.homes[group.tenant as usize];
+        group.served_ns = vec![0.0; group.nodes.len()];
+        group.principals.clear();
+        group.homes.clear();
+        for &node in &group.nodes {
+            let at = &mut self.nodes[node as usize];
+            group.principals.push(at.enroll(now, group.tenant, promise));
+            let next = homes.len() as u32;
+            group.homes.push(*homes.entry(node).or_insert(next));
+        }
+        Some(group.tenant)
     }
 
     /// Nodes that a tenant has or had something at.
@@ -141,9 +158,38 @@ impl World<'_> {
         }
     }
 
-    /// A control step: what was seen, what follows from it.
+    /// A control step begins: nodes report, each at a moment of its own, and then the controller
+    /// decides.
     pub(super) fn control(&mut self) {
         self.plan_control();
+        let late_ns = self.spec.cluster.friction.late_ns;
+        for node in 0..self.nodes.len() as u32 {
+            if late_ns == 0 {
+                self.report(node);
+            } else {
+                let moment = mix64(self.spec.seed ^ u64::from(node)) % late_ns;
+                self.agenda.after(moment, Event::Report { node });
+            }
+        }
+        match late_ns {
+            0 => self.decide(),
+            late_ns => self.agenda.after(late_ns, Event::Decide),
+        }
+    }
+
+    /// A node tells the controller what it counted since its last report.
+    pub(super) fn report(&mut self, node: u32) {
+        let now = self.agenda.now();
+        let at = &mut self.nodes[node as usize];
+        let known: Vec<_> = at.tenants.iter().map(|(t, p)| (*t, *p)).collect();
+        let accounts = known
+            .into_iter()
+            .map(|(tenant, principal)| (tenant, node, at.since(now, principal)));
+        self.controller.reports.extend(accounts);
+    }
+
+    /// What was reported, and what follows from it.
+    pub(super) fn decide(&mut self) {
         let interval_s = self.spec.cluster.control.interval_ns as f64 / 1e9;
         let (served, takers) = self.served_since(interval_s);
         let spec = self.spec;
@@ -160,7 +206,7 @@ impl World<'_> {
         let nodes: Vec<placement::Node<R>> = (0..)
             .zip(&self.nodes)
             .map(|(domain, node)| placement::Node {
-                capacity: [if node.dead { 0 } else { CAPACITY }; R],
+                capacity: [if node.given_up { 0 } else { CAPACITY }; R],
                 domain,
             })
             .collect();
@@ -181,32 +227,38 @@ impl World<'_> {
             ..
         } = &mut self.controller;
         let decided = control.step(&seen, partitions);
-        if let Some(planned) = decided.planned {
-            self.controller.moves += planned.moves as u64;
-            self.regroup();
+        self.controller.decided.push_back(decided);
+        match self.spec.cluster.friction.late_ns {
+            0 => self.decided(),
+            late_ns => self.agenda.after(late_ns, Event::Decided),
         }
-        self.entitle(&decided);
+    }
+
+    /// What was decided is done.
+    pub(super) fn decided(&mut self) {
+        let Some(decided) = self.controller.decided.pop_front() else {
+            return;
+        };
+        self.controller.moves += decided.planned.map_or(0, |planned| planned.moves as u64);
+        // Also what had no node to be copied from before.
+        self.place_all();
+        self.entitle(&decided.shares);
     }
 
     /// Rates by tenant and node, and what each tenant took of the whole.
     fn served_since(&mut self, interval_s: f64) -> (Vec<Served>, Vec<Taker>) {
-        let now = self.agenda.now();
         let mut takers = vec![Taker::default(); self.spec.tenants.len()];
         let mut served = Vec::new();
-        for (number, node) in (0..).zip(&mut self.nodes) {
-            let known: Vec<_> = node.tenants.iter().map(|(t, p)| (*t, *p)).collect();
-            for (tenant, principal) in known {
-                let since = node.since(now, principal);
-                served.push(Served {
-                    tenant,
-                    node: number,
-                    rate: since.charged_ns as f64 / interval_s,
-                });
-                let taker = &mut takers[tenant as usize];
-                taker.wants_more |= since.occupied_ns as f64 >= interval_s * 1e9 / 2.0;
-                for (used, ns) in taker.used.iter_mut().zip(since.used_ns) {
-                    *used += ns / interval_s;
-                }
+        for (tenant, node, since) in self.controller.reports.drain(..) {
+            served.push(Served {
+                tenant,
+                node,
+                rate: since.charged_ns as f64 / interval_s,
+            });
+            let taker = &mut takers[tenant as usize];
+            taker.wants_more |= since.occupied_ns as f64 >= interval_s * 1e9 / 2.0;
+            for (used, ns) in taker.used.iter_mut().zip(since.used_ns) {
+                *used += ns / interval_s;
             }
         }
         (served, takers)
@@ -214,13 +266,13 @@ impl World<'_> {
 
     /// Tells nodes what tenants may have there. Rates are of the whole system, and divided like the
     /// shares.
-    fn entitle(&mut self, decided: &placement::Decided) {
+    fn entitle(&mut self, shares: &[placement::Local]) {
         let now = self.agenda.now();
         let mut sums = vec![0.0; self.spec.tenants.len()];
-        for local in &decided.shares {
+        for local in shares {
             sums[local.tenant as usize] += local.share;
         }
-        for local in &decided.shares {
+        for local in shares {
             let promise = &self.spec.tenants[local.tenant as usize].promise;
             let part = local.share / sums[local.tenant as usize].max(f64::MIN_POSITIVE);
             let here = promise.part(local.share * WHOLE, part);

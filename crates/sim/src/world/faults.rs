@@ -1,8 +1,9 @@
 //! What goes wrong at a node, and how senders go on.
 
-use super::lanes::Waiting;
+use super::lanes::{Lane, Waiting};
 use super::{Copied, Event, Op, World};
 use crate::spec::FaultKind;
+use std::collections::BTreeSet;
 
 impl World<'_> {
     /// A fault begins or ends.
@@ -18,12 +19,15 @@ impl World<'_> {
                 for first in std::mem::take(&mut node.inbox) {
                     lost.extend(self.chain(first));
                 }
-                self.regroup();
+                match self.spec.cluster.friction.notice_ns {
+                    0 => self.noticed(fault.node),
+                    ns => self.agenda.after(ns, Event::Noticed { node: fault.node }),
+                }
                 self.break_off(lost);
             }
             FaultKind::Dead => {
-                node.dead = false;
-                self.regroup();
+                (node.dead, node.given_up) = (false, false);
+                self.place_all();
             }
         }
         if !begins {
@@ -31,10 +35,25 @@ impl World<'_> {
         }
     }
 
-    /// Operations were lost with their node: their senders see the connection break.
+    /// All know that a node is dead, if it still is: its partitions are asked for elsewhere.
+    pub(super) fn noticed(&mut self, node: u32) {
+        let at = &mut self.nodes[node as usize];
+        if at.dead {
+            at.given_up = true;
+            self.place_all();
+        }
+    }
+
+    /// Operations were lost with their node: their senders see the connection break, or give each
+    /// up when it has taken too long.
     pub(super) fn break_off(&mut self, lost: Vec<Copied>) {
+        let now = self.agenda.now();
         for copy in lost {
-            let delay_ns = self.spec.cluster.one_way_ns;
+            let given_up_at = match self.spec.cluster.friction.notice_ns {
+                0 => now + self.spec.cluster.one_way_ns,
+                ns => self.ops[copy.op()].sent_at[copy.copy()] + ns,
+            };
+            let delay_ns = given_up_at.saturating_sub(now);
             self.agenda.after(delay_ns, Event::Lost { copy });
         }
     }
@@ -65,11 +84,12 @@ impl World<'_> {
         let Op {
             router,
             group,
-            expected_ns,
+            known_ns,
             put,
+            tag,
             ..
         } = self.ops[op];
-        match self.choose(router, group, expected_ns, put) {
+        match self.choose(router, group, known_ns, put, tag.puts_off()) {
             Some(place) => self.transmit(op, 0, place),
             None => self.wait(op),
         }
@@ -94,12 +114,14 @@ impl World<'_> {
         }
     }
 
-    /// Partitions are elsewhere, or nodes are lost or back: what waits looks again where it can go.
-    pub(super) fn wait_anew(&mut self) {
+    /// Partitions of these tenants are elsewhere, or at nodes that are lost or back: what waits
+    /// looks again where it can go.
+    pub(super) fn wait_anew(&mut self, tenants: &BTreeSet<u32>) {
         let mut waiting = std::mem::take(&mut self.stranded);
         for router in &mut self.routers {
-            for lane in router.lanes.values_mut() {
-                waiting.extend(lane.drain());
+            for tenant in tenants {
+                let lane = router.lanes.get_mut(tenant);
+                waiting.extend(lane.into_iter().flat_map(Lane::drain));
             }
         }
         // In order of sending; one with two replicas waited in two places.

@@ -1,30 +1,39 @@
 //! What happens: the events of a run, and the state they change.
 
+mod account;
+mod backlog;
 mod control;
 mod disk;
 mod faults;
+mod group;
 mod lanes;
+mod moves;
+mod network;
 mod node;
 mod pauses;
 mod probe;
 mod processors;
 mod promised;
 mod replies;
+mod router;
 mod send;
+mod tuning;
 
 use crate::agenda::Agenda;
 use crate::outcome::{Outcome, TenantOutcome};
 use crate::prices::Prices;
-use crate::spec::{Selection, Spec};
+use crate::spec::Spec;
 use control::Controller;
-use lanes::{Lane, Waiting};
-use node::{Node, R};
-use policy::generator::mix64;
-use policy::multiget::{Opset, Tag};
-use policy::replica::{Feedback, Rule, Selector};
+use group::Group;
+use lanes::Waiting;
+use network::Network;
+use node::Node;
+use policy::multiget::{Levels, Opset, Tag};
+use policy::replica::Feedback;
 use policy::{Nanos, PrincipalId};
+use router::Router;
 use slab::Slab;
-use std::collections::{BTreeMap, VecDeque};
+use tuning::Told;
 use workload::draw::Popularity;
 use workload::rng::Rng;
 
@@ -52,8 +61,8 @@ impl Copied {
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A stream's next request is sent.
-    Arrival { stream: u32 },
+    /// A stream's next request is sent, by the sender whose client asks; `ANY`: by the next one.
+    Arrival { stream: u32, router: u32 },
     /// Operations reach a node: a chain through [`Op::next`].
     Deliver { node: u32, first: Copied },
     /// A node's processors have done with an operation, if nothing began since they were `asked`.
@@ -80,8 +89,20 @@ enum Event {
     Lost { copy: Copied },
     /// A fault begins or ends.
     Fault { fault: u32, begins: bool },
-    /// A control step.
+    /// All know that a node is dead.
+    Noticed { node: u32 },
+    /// A partition has been copied to a node.
+    Copied { group: u32, node: u32 },
+    /// Levels are chosen anew.
+    Tune,
+    /// A control step begins.
     Control,
+    /// A node reports to the controller.
+    Report { node: u32 },
+    /// The controller decides.
+    Decide,
+    /// What it decided reaches the nodes.
+    Decided,
     /// The warm-up is over.
     Measure,
 }
@@ -90,6 +111,7 @@ enum Event {
 #[derive(Clone, Copy, Debug)]
 struct Request {
     stream: u32,
+    router: u32,
     sent_at: Nanos,
     left: u32,
     operations: u32,
@@ -105,9 +127,12 @@ struct Op {
     /// Told apart from an earlier one with the same number.
     born: u32,
     group: u32,
+    key: u64,
     tag: Tag,
     cost: u64,
     expected_ns: f32,
+    /// What its sender takes it to need.
+    known_ns: f32,
     bytes: u32,
     put: bool,
     /// By copy.
@@ -123,72 +148,6 @@ struct Op {
     answered: bool,
     /// By copy: its node did not serve it, for a limit.
     refused: [bool; 2],
-}
-
-/// Where a partition is.
-#[derive(Debug)]
-struct Group {
-    tenant: u32,
-    /// The nodes of its replicas that live; the first one is written.
-    nodes: Vec<u32>,
-    /// What its tenant is called at each of them.
-    principals: Vec<PrincipalId>,
-    /// Which of its tenant's homes each of them is.
-    homes: Vec<u32>,
-    /// Since the last control step: expected time of what was asked for, how often, and expected
-    /// time of what each replica served.
-    asked_ns: f64,
-    asked: u64,
-    /// What was asked for by resource, as time of a node.
-    asked_of_ns: [f64; R],
-    /// The same of writes, which go to the first replica.
-    written_of_ns: [f64; R],
-    served_ns: Vec<f64>,
-}
-
-impl Group {
-    /// A partition that is nowhere yet.
-    fn new(tenant: u32) -> Self {
-        Group {
-            tenant,
-            nodes: Vec::new(),
-            principals: Vec::new(),
-            homes: Vec::new(),
-            asked_ns: 0.0,
-            asked: 0,
-            asked_of_ns: [0.0; R],
-            written_of_ns: [0.0; R],
-            served_ns: Vec::new(),
-        }
-    }
-}
-
-/// A sender.
-#[derive(Debug)]
-struct Router {
-    selector: Selector,
-    /// By tenant; none unless replicas are chosen by windows.
-    lanes: BTreeMap<u32, Lane>,
-    /// Replies that came and were not read yet; the first one is being read.
-    unread: VecDeque<Copied>,
-    /// It does nothing before this.
-    paused_until: Nanos,
-}
-
-impl Router {
-    fn new(spec: &Spec, number: u32) -> Self {
-        let rule = match spec.routing.selection {
-            Selection::Rule(rule) => rule,
-            Selection::Oracle | Selection::Windows => Rule::LeastFinish,
-        };
-        let seed = mix64(spec.seed ^ u64::from(number));
-        Router {
-            selector: Selector::new(rule, spec.cluster.nodes, seed),
-            lanes: BTreeMap::new(),
-            unread: VecDeque::new(),
-            paused_until: 0,
-        }
-    }
 }
 
 /// A stream of a tenant.
@@ -214,15 +173,19 @@ struct Held {
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
     group: u32,
+    key: u64,
     /// Which of the group's replicas is asked; `NOWHERE`: it waits.
     place: u32,
     expected_ns: f32,
+    known_ns: f32,
     bytes: u32,
     put: bool,
 }
 
 /// No replica: none is there, or none has a window open.
 const NOWHERE: u32 = u32::MAX;
+/// No sender in particular.
+const ANY: u32 = u32::MAX;
 
 /// Vectors that are emptied and filled again for every request.
 #[derive(Debug, Default)]
@@ -251,6 +214,8 @@ pub struct World<'s> {
     /// First group of each tenant, and where each group is.
     first_group: Vec<u32>,
     groups: Vec<Group>,
+    /// By tenant: the size of a partition.
+    partition_bytes: Vec<f64>,
     controller: Controller,
     /// Operations on partitions of which no replica lives.
     stranded: Vec<Waiting>,
@@ -259,12 +224,16 @@ pub struct World<'s> {
     held: Slab<Held>,
     born: u32,
     next_router: u32,
+    /// By which senders tag and nodes serve.
+    levels: Levels,
+    told: Told,
     /// Response times of operations, for speculation.
     responses: hdrhistogram::Histogram<u32>,
     again_after_ns: Nanos,
     scratch: Scratch,
     outcome: Vec<TenantOutcome>,
     noise: Rng,
+    network: Network,
     /// When machines pause.
     pauses: Rng,
     /// What nodes were busy at the end of the warm-up, and at the end.
@@ -292,7 +261,10 @@ impl<'s> World<'s> {
         let node = |number| Node::new(spec, number, prices.as_ref());
         let nodes = (0..cluster.nodes).map(node).collect();
         let (first_group, groups, controller) = control::ring(spec);
-        let routers = (0..cluster.routers.max(1)).map(|router| Router::new(spec, router));
+        let tenants = spec.tenants.iter().enumerate();
+        let partition_bytes = tenants.map(|(number, one)| moves::partition_bytes(number, one));
+        let senders = cluster.routers.max(1);
+        let routers = (0..senders).map(|router| Router::new(spec, router));
         let mut world = World {
             spec,
             agenda: Agenda::default(),
@@ -302,6 +274,7 @@ impl<'s> World<'s> {
             prices,
             first_group,
             groups,
+            partition_bytes: partition_bytes.collect(),
             controller,
             stranded: Vec::new(),
             requests: Slab::new(),
@@ -309,6 +282,8 @@ impl<'s> World<'s> {
             held: Slab::new(),
             born: 0,
             next_router: 0,
+            levels: spec.scheduler.levels.clone(),
+            told: Told::default(),
             responses: TenantOutcome::new("").latency_ns,
             again_after_ns: Nanos::MAX,
             scratch: Scratch {
@@ -322,6 +297,7 @@ impl<'s> World<'s> {
                 .map(|tenant| TenantOutcome::new(&tenant.name))
                 .collect(),
             noise: Rng::new(spec.seed, 1 << 40),
+            network: Network::new(spec.seed, senders, cluster.friction.skew_ns),
             pauses: Rng::new(spec.seed, 1 << 41),
             busy_before_ns: 0,
             busy_after_ns: None,
@@ -333,8 +309,9 @@ impl<'s> World<'s> {
     }
 
     fn begin(&mut self) {
-        self.regroup();
+        self.place_all();
         self.plan_control();
+        self.plan_tuning();
         for (number, tenant) in self.spec.tenants.iter().enumerate() {
             for (stream, spec) in tenant.streams.iter().enumerate() {
                 self.sources.push(Source {
@@ -372,7 +349,7 @@ impl<'s> World<'s> {
         }
         self.events += 1;
         match event {
-            Event::Arrival { stream } => self.arrival(stream as usize),
+            Event::Arrival { stream, router } => self.arrival(stream as usize, router),
             Event::Deliver { node, first } => self.deliver(node, first),
             Event::Processed { node, asked } => self.processed(node, asked),
             Event::Served { node, place } => self.served(node, place),
@@ -386,7 +363,13 @@ impl<'s> World<'s> {
             Event::Again { op, born } => self.again(op as usize, born),
             Event::Ask { node } => self.serve(node),
             Event::Lost { copy } => self.lost(copy),
+            Event::Noticed { node } => self.noticed(node),
+            Event::Copied { group, node } => self.copied(group, node),
+            Event::Tune => self.tune(),
             Event::Control => self.control(),
+            Event::Report { node } => self.report(node),
+            Event::Decide => self.decide(),
+            Event::Decided => self.decided(),
             Event::Fault { fault, begins } => self.fault(fault as usize, begins),
             Event::Measure => self.busy_before_ns = self.busy_ns(),
         }

@@ -1,5 +1,7 @@
 //! A node: a stage, the servers behind it, and the resources that they share.
 
+use super::account::{Account, R};
+use super::backlog::Backlog;
 use super::disk::Disk;
 use super::processors::Processors;
 use super::promised::Promised;
@@ -8,28 +10,20 @@ use crate::prices::Prices;
 use crate::spec::{Noise, Service, Spec};
 use policy::dispatch::{DispatchOptions, Grant, Meter, Next, Ordered, Ticket, Verdict};
 use policy::generator::mix64;
-use policy::multiget::Options;
+use policy::multiget::{Levels, Options};
 use policy::replica::Feedback;
 use policy::{Cost, Nanos, PrincipalId, Promise};
 use std::collections::BTreeMap;
 use workload::rng::Rng;
 
-/// Bytes in, requests, bytes out, and nanoseconds of a permit.
-pub(super) const R: usize = 4;
 const REQUESTS: usize = 1;
 const BYTES_OUT: usize = 2;
 const BYTES: [bool; R] = [true, false, true, false];
 /// Operations that may wait for one tenant: more than any run has, so that nothing is lost unseen.
 const QUEUE_MAX: usize = 1 << 24;
 
-/// What a tenant was charged and used at a node, and how long it had work queued there, ns.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Account {
-    pub(super) charged_ns: u64,
-    pub(super) occupied_ns: u64,
-    /// By resource, as the time that it would take one node.
-    pub(super) used_ns: [f64; R],
-}
+/// Weight of the newest operation in the mean time that one takes.
+const NEWEST: f64 = 1.0 / 256.0;
 
 /// An operation in service.
 #[derive(Debug)]
@@ -64,12 +58,19 @@ pub(super) struct Node {
     /// What has come and was not taken in yet: first operations of chains.
     pub(super) inbox: Vec<Copied>,
     /// When it takes that in, if it has something else to do until then.
-    look_at: Nanos,
+    pub(super) look_at: Nanos,
     pub(super) dead: bool,
+    /// Senders and the controller know that it is dead.
+    pub(super) given_up: bool,
+    /// A partition is copied from here or to here until then.
+    pub(super) copying_until: Nanos,
+    /// What probes took, which the next operation waits for.
+    pub(super) probed_ns: Nanos,
     pub(super) busy_ns: u64,
-    /// Expected time of what is queued or in service, as one permit would need it.
-    pub(super) backlog_ns: f64,
-    in_flight: u32,
+    backlog: Backlog,
+    /// It is told as a count of operations, in the time that one takes on average.
+    counts: bool,
+    mean_ns: f64,
     /// What was sent here and is not yet served.
     pub(super) promised: Promised,
     /// Operations of nominal speed at a time.
@@ -122,9 +123,13 @@ impl Node {
             inbox: Vec::new(),
             look_at: 0,
             dead: false,
+            given_up: false,
+            copying_until: 0,
+            probed_ns: 0,
             busy_ns: 0,
-            backlog_ns: 0.0,
-            in_flight: 0,
+            backlog: Backlog::default(),
+            counts: scheduler.cost.is_learnt(),
+            mean_ns: 0.0,
             promised: Promised::default(),
             parallel: f64::from(spec.cluster.parallel()),
             processors: (spec.cluster.parallel() < permits)
@@ -135,10 +140,17 @@ impl Node {
 
     /// How it stands, with the service time of the operation that it answers.
     pub(super) fn feedback(&self, service_ns: Nanos) -> Feedback {
+        // A server knows how many wait, and how long those before them took. It does not know the
+        // size of a value before it has read it.
+        let each_ns = self.counts.then_some(self.mean_ns);
+        let slowness = if self.counts { 1.0 } else { self.slowness };
+        let times_ns = self.backlog.times_ns(each_ns);
+        let [backlog_ns, urgent_ns] = times_ns.map(|ns| (ns * slowness / self.parallel) as Nanos);
         Feedback {
-            in_flight: self.in_flight,
+            in_flight: self.backlog.count(),
             service_ns,
-            backlog_ns: (self.backlog_ns * self.slowness / self.parallel) as Nanos,
+            backlog_ns,
+            urgent_ns,
         }
     }
 
@@ -167,6 +179,18 @@ impl Node {
         }
     }
 
+    /// Other levels inside every tenant.
+    pub(super) fn set_levels(&mut self, levels: &Levels) {
+        for principal in self.tenants.values() {
+            self.stage.set_levels(*principal, levels);
+        }
+    }
+
+    /// Whether it has something to do.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.serving.is_empty()
+    }
+
     /// A principal's account since the last time this was asked.
     pub(super) fn since(&mut self, now: Nanos, principal: PrincipalId) -> Account {
         let Some(seen) = self.stage.dispatch().observe(now, principal) else {
@@ -182,12 +206,7 @@ impl Node {
             *ns = *used as f64 * 1e9 / per_s as f64;
         }
         let was = std::mem::replace(&mut self.before[principal.index()], is);
-        is.charged_ns = is.charged_ns.saturating_sub(was.charged_ns);
-        is.occupied_ns = is.occupied_ns.saturating_sub(was.occupied_ns);
-        for (ns, was) in is.used_ns.iter_mut().zip(was.used_ns) {
-            *ns = (*ns - was).max(0.0);
-        }
-        is
+        is.since(was)
     }
 
     /// Dies: all that was here is lost.
@@ -207,7 +226,7 @@ impl Node {
             serving.lost = true;
             lost.push(serving.copy);
         }
-        (self.backlog_ns, self.in_flight) = (0.0, 0);
+        self.backlog = Backlog::default();
         self.promised = Promised::default();
         lost
     }
@@ -242,7 +261,7 @@ impl World<'_> {
         if at.dead {
             let lost = self.chain(first);
             self.break_off(lost);
-        } else if now < at.look_at && !at.serving.is_empty() {
+        } else if now < at.look_at && at.is_busy() {
             at.inbox.push(first);
         } else {
             at.look_at = now + self.spec.cluster.look_ns;
@@ -285,8 +304,7 @@ impl World<'_> {
                 .enqueue(now, principal, op.tag, op.cost, copy)
                 .is_ok()
             {
-                at.backlog_ns += f64::from(op.expected_ns);
-                at.in_flight += 1;
+                at.backlog.add(op.tag.puts_off(), op.expected_ns);
             }
             copy = op.next[copy.copy()];
         }
@@ -301,7 +319,7 @@ impl World<'_> {
                 return;
             }
             match at.stage.next(now) {
-                Next::Idle | Next::At(_) if at.serving.is_empty() && !at.inbox.is_empty() => {
+                Next::Idle | Next::At(_) if !at.is_busy() && !at.inbox.is_empty() => {
                     self.look(node);
                 }
                 Next::Idle => return,
@@ -320,19 +338,21 @@ impl World<'_> {
     /// A node begins an operation. One that is refused has come in all the same, and takes no
     /// processor's time.
     fn begin_service(&mut self, node: u32, grant: Grant<Copied, R>) {
-        let now = self.agenda.now();
+        let (now, slowed) = (self.agenda.now(), self.slowed(node));
         let at = &mut self.nodes[node as usize];
         let op = &mut self.ops[grant.item.op()];
         let refused = grant.verdict != Verdict::Serve;
         op.refused[grant.item.copy()] = refused;
         at.promised.begin(op.tag.priority, op.expected_ns);
+        at.backlog.begin(op.tag.puts_off(), op.expected_ns);
         let service = &self.spec.cluster.service;
         let work_ns = match refused {
             true => 0,
             false => {
                 // What it needs of the shared resources comes on top.
-                let expected_ns = service.expected_ns(op.bytes) * at.slowness;
-                draw(service, expected_ns, &mut self.noise).max(1.0) as Nanos
+                let expected_ns = service.expected_ns(op.bytes) * slowed;
+                let own_ns = draw(service, expected_ns, &mut self.noise).max(1.0) as Nanos;
+                own_ns + std::mem::take(&mut at.probed_ns)
             }
         };
         let place = at.serving.insert(Serving {
@@ -355,7 +375,7 @@ impl World<'_> {
     /// An operation that needs no processor any more from `at` on uses what all of the node's
     /// operations share.
     pub(super) fn move_bytes(&mut self, node: u32, place: u32, from: Nanos) {
-        let now = self.agenda.now();
+        let (now, slowed) = (self.agenda.now(), self.slowed(node));
         let at = &mut self.nodes[node as usize];
         let serving = &at.serving[place as usize];
         let op = &self.ops[serving.copy.op()];
@@ -363,7 +383,7 @@ impl World<'_> {
         if serving.refused {
             needs_ns[BYTES_OUT] = 0.0;
         }
-        let ends_at = at.through_resources(from, needs_ns.map(|ns| ns * at.slowness));
+        let ends_at = at.through_resources(from, needs_ns.map(|ns| ns * slowed));
         self.agenda
             .after(ends_at - now, Event::Served { node, place });
     }
@@ -387,6 +407,9 @@ impl World<'_> {
         // Its own work: not what it waited for processors, bytes and requests that others used.
         let cost = Cost([bytes_in, 1, bytes_out, served.work_ns]);
         at.stage.settle(now, served.ticket, cost);
+        if !served.refused {
+            at.mean_ns += (served.work_ns as f64 - at.mean_ns) * NEWEST;
+        }
         let service_ns = now - served.began_at;
         at.busy_ns += service_ns;
         let (put, copy) = (op.put, served.copy);
@@ -406,18 +429,16 @@ impl World<'_> {
     pub(super) fn finish(&mut self, node: u32, copy: Copied, service_ns: Nanos) {
         let at = &mut self.nodes[node as usize];
         let op = &mut self.ops[copy.op()];
-        at.in_flight -= 1;
         let group = &mut self.groups[op.group as usize];
         let here = group.nodes.iter().position(|other| *other == node);
         // The controller is told what was served.
         if let Some(place) = here.filter(|_| !op.refused[copy.copy()]) {
             group.served_ns[place] += f64::from(op.expected_ns);
         }
-        let expected_ns = f64::from(op.expected_ns);
-        at.backlog_ns = (at.backlog_ns - expected_ns).max(0.0);
+        at.backlog.end(op.expected_ns);
         at.promised.end(op.expected_ns);
         op.told[copy.copy()] = at.feedback(service_ns);
-        self.agenda
-            .after(self.spec.cluster.one_way_ns, Event::Reply { copy });
+        let way_ns = self.way_ns();
+        self.agenda.after(way_ns, Event::Reply { copy });
     }
 }

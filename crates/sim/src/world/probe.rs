@@ -2,6 +2,7 @@
 
 use super::{Event, Held, World};
 use policy::multiget::{bottleneck, split};
+use policy::Nanos;
 
 impl World<'_> {
     /// Whether the request that was drawn is to be held back.
@@ -11,7 +12,7 @@ impl World<'_> {
         };
         let mut opsets = std::mem::take(&mut self.scratch.opsets);
         let drawn = self.scratch.drawn.iter();
-        let costs = drawn.map(|op| (op.group, self.cost_of(op.expected_ns)));
+        let costs = drawn.map(|op| (op.group, self.cost_of(op.known_ns)));
         split(costs, &mut opsets);
         let asks = bottleneck(&opsets).is_some_and(|place| opsets[place].cost >= from);
         self.scratch.opsets = opsets;
@@ -27,13 +28,14 @@ impl World<'_> {
             drawn: std::mem::take(&mut self.scratch.drawn),
             answers: Vec::new(),
         }) as u32;
-        let delay_ns = self.spec.cluster.one_way_ns;
-        self.agenda.after(delay_ns, Event::Probe { held });
+        let way_ns = self.way_ns();
+        self.agenda.after(way_ns, Event::Probe { held });
     }
 
-    /// The probes reach their servers, which answer at once.
+    /// The probes reach their servers. They answer when they have looked, and the request is sent
+    /// when the last answer is there.
     pub(super) fn probe(&mut self, held: usize) {
-        let request = &mut self.held[held];
+        let request = &self.held[held];
         let groups = request.drawn.iter().map(|op| op.group as usize);
         let mut nodes: Vec<u32> = groups
             .flat_map(|group| &self.groups[group].nodes)
@@ -41,12 +43,27 @@ impl World<'_> {
             .collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let answers = nodes
-            .iter()
-            .map(|&node| (node, self.nodes[node as usize].feedback(0)));
-        request.answers.extend(answers);
-        let (delay_ns, held) = (self.spec.cluster.one_way_ns, held as u32);
-        self.agenda.after(delay_ns, Event::Probed { held });
+        let (now, probe_ns) = (self.agenda.now(), self.spec.cluster.friction.probe_ns);
+        let mut answers = std::mem::take(&mut self.held[held].answers);
+        let mut last_ns = 0;
+        for node in nodes {
+            let way_ns = self.way_ns();
+            let at = &mut self.nodes[node as usize];
+            if at.dead {
+                // It answers nobody, and looks as it did.
+                continue;
+            }
+            at.probed_ns += probe_ns;
+            let looks_ns = match at.is_busy() {
+                true => at.look_at.saturating_sub(now),
+                false => 0,
+            };
+            answers.push((node, at.feedback(0)));
+            last_ns = Nanos::max(last_ns, looks_ns + probe_ns + way_ns);
+        }
+        self.held[held].answers = answers;
+        let held = held as u32;
+        self.agenda.after(last_ns, Event::Probed { held });
     }
 
     /// The answers are there.

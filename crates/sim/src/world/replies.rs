@@ -22,10 +22,13 @@ impl World<'_> {
         op.answered |= first;
         let (told, gone, since_ns) = (op.told[copy], op.away == 0, now - op.sent_at[0]);
         let (number, home) = (op.router, op.homes[copy]);
-        let (bytes, put) = (op.bytes, op.put);
+        let (bytes, put, key) = (op.bytes, op.put, op.key);
         let tenant = self.groups[op.group as usize].tenant;
         let router = &mut self.routers[number as usize];
         router.selector.replied(now, node, response_ns, told);
+        if let Some(costs) = router.costs.as_mut().filter(|_| !refused && !put) {
+            costs.observe(key, bytes, told.service_ns);
+        }
         let windows = router.lanes.get_mut(&tenant).map(|lane| &mut lane.windows);
         let opens = windows.map(|windows| windows.replied(home, response_ns));
         if first {
@@ -79,8 +82,8 @@ impl World<'_> {
         let tenant = &self.spec.tenants[source.tenant as usize];
         let arrivals = tenant.streams[source.stream as usize].arrivals;
         if let Arrivals::Closed { .. } = arrivals {
-            let stream = done.stream;
-            self.agenda.after(0, Event::Arrival { stream });
+            let (stream, router) = (done.stream, done.router);
+            self.agenda.after(0, Event::Arrival { stream, router });
         }
     }
 }

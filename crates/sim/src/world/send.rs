@@ -1,6 +1,8 @@
 //! Requests are drawn, split, tagged and sent.
 
-use super::{Copied, Drawn, Event, Lane, Op, Request, World, NOWHERE};
+use super::lanes::Lane;
+use super::router::Router;
+use super::{Copied, Drawn, Event, Group, Op, Request, World, ANY, NOWHERE};
 use crate::spec::{AheadKnown, Arrivals, CostKnown, Redundancy, Selection};
 use policy::generator::mix64;
 use policy::multiget::{split, tag};
@@ -17,9 +19,12 @@ impl World<'_> {
                 self.plan_arrival(stream, spec.from_ns);
             }
             Arrivals::Closed { clients } => {
-                for _ in 0..clients {
-                    let stream = stream as u32;
-                    self.agenda.after(spec.from_ns, Event::Arrival { stream });
+                // A client has one sender for good; each stream's first has another one.
+                let (stream, senders) = (stream as u32, self.routers.len() as u32);
+                for client in 0..clients {
+                    let router = stream.wrapping_add(client) % senders;
+                    self.agenda
+                        .after(spec.from_ns, Event::Arrival { stream, router });
                 }
             }
         }
@@ -37,13 +42,14 @@ impl World<'_> {
         // A rate of zero is a pause that does not end.
         if delay.is_finite() {
             let delay_ns = after_ns.saturating_add((delay * 1e9) as Nanos);
-            let stream = stream as u32;
-            self.agenda.after(delay_ns, Event::Arrival { stream });
+            let (stream, router) = (stream as u32, ANY);
+            self.agenda
+                .after(delay_ns, Event::Arrival { stream, router });
         }
     }
 
     /// A stream's next request is sent.
-    pub(super) fn arrival(&mut self, stream: usize) {
+    pub(super) fn arrival(&mut self, stream: usize, router: u32) {
         let source = &self.sources[stream];
         let spec = &self.spec.tenants[source.tenant as usize].streams[source.stream as usize];
         let now = self.agenda.now();
@@ -56,11 +62,13 @@ impl World<'_> {
             self.awaited += 1;
         }
         self.plan_arrival(stream, 0);
-        self.draw(stream);
+        let router = match router {
+            ANY => self.any_router(),
+            router => router,
+        };
+        self.draw(stream, router);
         let (at_ns, operations) = (self.measured_ns(), self.scratch.drawn.len() as u32);
         self.outcome[tenant].begun(at_ns, operations);
-        let router = self.next_router;
-        self.next_router = (router + 1) % self.routers.len() as u32;
         if self.asks_first() {
             self.hold(stream as u32, router);
         } else {
@@ -68,21 +76,39 @@ impl World<'_> {
         }
     }
 
+    /// The next sender in turn.
+    fn any_router(&mut self) -> u32 {
+        let router = self.next_router;
+        self.next_router = (router + 1) % self.routers.len() as u32;
+        router
+    }
+
     /// Sends the request that was drawn: chooses its nodes, tags it, posts it.
     pub(super) fn dispatch(&mut self, stream: u32, router: u32, sent_at: Nanos) {
         let mut drawn = std::mem::take(&mut self.scratch.drawn);
         let request = self.requests.insert(Request {
             stream,
+            router,
             sent_at,
             left: drawn.len() as u32,
             operations: drawn.len() as u32,
             refused: false,
         }) as u32;
-        for op in &mut drawn {
-            let place = self.choose(router, op.group, op.expected_ns, op.put);
-            op.place = place.map_or(NOWHERE, |place| place as u32);
+        self.tag_opsets(router, &drawn);
+        if self.spec.routing.selection == Selection::Oracle {
+            self.choose_knowing(&mut drawn);
+            self.tag_opsets(router, &drawn);
+        } else {
+            let mut rest = drawn.iter_mut();
+            for opset in 0..self.scratch.opsets.len() {
+                let count = self.scratch.opsets[opset].operations as usize;
+                let put_off = self.scratch.tags[opset].puts_off();
+                for op in rest.by_ref().take(count) {
+                    let place = self.choose(router, op.group, op.known_ns, op.put, put_off);
+                    op.place = place.map_or(NOWHERE, |place| place as u32);
+                }
+            }
         }
-        self.tag_opsets(&drawn);
         let mut ops = drawn.iter();
         for opset in 0..self.scratch.opsets.len() {
             let count = self.scratch.opsets[opset].operations as usize;
@@ -92,9 +118,11 @@ impl World<'_> {
                     router,
                     born: self.born,
                     group: drawn.group,
+                    key: drawn.key,
                     tag: self.scratch.tags[opset],
-                    cost: self.cost_of(drawn.expected_ns),
+                    cost: self.cost_of(drawn.known_ns),
                     expected_ns: drawn.expected_ns,
+                    known_ns: drawn.known_ns,
                     bytes: drawn.bytes,
                     put: drawn.put,
                     nodes: [0; 2],
@@ -119,7 +147,7 @@ impl World<'_> {
     }
 
     /// Draws the next request of a stream: its operations, by group.
-    fn draw(&mut self, stream: usize) {
+    fn draw(&mut self, stream: usize, router: u32) {
         // Scenarios count from the end of the warm-up.
         let now = self.agenda.now().saturating_sub(self.spec.warm_up_ns);
         let source = &mut self.sources[stream];
@@ -153,10 +181,18 @@ impl World<'_> {
                 *of_ns += ns;
                 *written_ns += if put { ns } else { 0.0 };
             }
+            let costs = self.routers[router as usize].costs.as_ref();
+            let known_ns = match (self.spec.scheduler.cost, costs) {
+                (CostKnown::Mean, Some(costs)) => costs.mean_ns() as f64,
+                (CostKnown::Learnt, Some(costs)) => costs.expected_ns(key) as f64,
+                _ => expected_ns,
+            };
             drawn.push(Drawn {
                 group: first + partition as u32,
+                key,
                 place: NOWHERE,
                 expected_ns: expected_ns as f32,
+                known_ns: known_ns as f32,
                 bytes,
                 put,
             });
@@ -165,37 +201,31 @@ impl World<'_> {
         drawn.sort_by_key(|op| op.group);
     }
 
-    pub(super) fn cost_of(&self, expected_ns: f32) -> u64 {
+    pub(super) fn cost_of(&self, known_ns: f32) -> u64 {
         match self.spec.scheduler.cost {
             CostKnown::Operations => 1,
-            CostKnown::Expected => expected_ns as u64,
+            CostKnown::Mean | CostKnown::Learnt | CostKnown::Expected => known_ns as u64,
         }
     }
 
     /// Splits what was drawn into opsets, in its own order, and tags them.
-    fn tag_opsets(&mut self, drawn: &[Drawn]) {
+    fn tag_opsets(&mut self, router: u32, drawn: &[Drawn]) {
         let scheduler = &self.spec.scheduler;
         let mut opsets = std::mem::take(&mut self.scratch.opsets);
-        let costs = drawn
-            .iter()
-            .map(|op| (op.group, self.cost_of(op.expected_ns)));
+        let costs = drawn.iter().map(|op| (op.group, self.cost_of(op.known_ns)));
         split(costs, &mut opsets);
         let mut tags = std::mem::take(&mut self.scratch.tags);
         match scheduler.ahead {
-            AheadKnown::All => self.look_ahead(&mut opsets, &mut tags),
+            AheadKnown::All => self.look_ahead(drawn, &mut opsets, &mut tags),
             AheadKnown::Nothing => {
-                let (now, levels) = (self.agenda.now(), &scheduler.levels);
-                tag(scheduler.strategy, now, &opsets, levels, &mut tags);
+                let now = self.clock_of(router);
+                self.tell(&opsets);
+                let tagging = &mut self.routers[router as usize].tagging;
+                tagging.sees(&opsets);
+                tag(tagging.strategy, now, &opsets, &self.levels, &mut tags);
             }
         }
         (self.scratch.opsets, self.scratch.tags) = (opsets, tags);
-    }
-
-    /// What waits at a node or is on its way there.
-    fn oracle_ns(&self, node: u32) -> f64 {
-        let node = &self.nodes[node as usize];
-        let all_ns = node.promised.all_ns() as f64;
-        all_ns * node.slowness / f64::from(self.spec.cluster.parallel())
     }
 
     /// Chooses which replica of a group is asked, and counts on the operation to be there. `None`:
@@ -204,8 +234,9 @@ impl World<'_> {
         &mut self,
         router: u32,
         group: u32,
-        expected_ns: f32,
+        known_ns: f32,
         put: bool,
+        put_off: bool,
     ) -> Option<usize> {
         let tenant = self.groups[group as usize].tenant;
         if self.groups[group as usize].nodes.is_empty() {
@@ -217,36 +248,34 @@ impl World<'_> {
             Selection::Rule(_) => {
                 let nodes = &self.groups[group as usize].nodes;
                 let selector = &mut self.routers[router as usize].selector;
-                selector.choose(self.agenda.now(), nodes)
+                selector.choose(self.agenda.now(), nodes, put_off)
             }
-            Selection::Oracle => {
-                let nodes = &self.groups[group as usize].nodes;
-                let planned = |node: u32| self.scratch.planned_ns[node as usize];
-                let waits = nodes
-                    .iter()
-                    .map(|&node| self.oracle_ns(node) + planned(node));
-                let best = waits.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
-                best.map_or(0, |(place, _)| place)
-            }
+            // One that was lost is asked for again where it fits least badly.
+            Selection::Oracle => self.place_knowing(group, u64::MAX),
         };
-        let backlog_ns = f64::from(expected_ns) / f64::from(self.spec.cluster.parallel());
+        let backlog_ns = f64::from(known_ns) / f64::from(self.spec.cluster.parallel());
         let node = self.groups[group as usize].nodes[place];
-        self.scratch.planned_ns[node as usize] += backlog_ns;
         let selector = &mut self.routers[router as usize].selector;
-        selector.sent(node, backlog_ns as Nanos);
+        selector.sent(node, backlog_ns as Nanos, put_off);
         Some(place)
     }
 
     /// A replica of which the tenant's window is open.
     fn open_window(&mut self, router: u32, tenant: u32, group: u32, put: bool) -> Option<usize> {
         let homes = self.homes(tenant);
-        let lanes = &mut self.routers[router as usize].lanes;
+        let Router {
+            lanes, selector, ..
+        } = &mut self.routers[router as usize];
         let lane = lanes
             .entry(tenant)
             .or_insert_with(|| Lane::new(&self.spec.cluster, homes));
-        let candidates = &self.groups[group as usize].homes;
-        let candidates = if put { &candidates[..1] } else { candidates };
-        let place = lane.windows.choose(candidates)?;
+        let Group { homes, nodes, .. } = &self.groups[group as usize];
+        let candidates = if put { &homes[..1] } else { &homes[..] };
+        let place = if candidates.len() > 1 && lane.windows.is_idle(candidates) {
+            selector.choose(self.agenda.now(), nodes, false)
+        } else {
+            lane.windows.choose(candidates)?
+        };
         lane.windows.sent(candidates[place]);
         Some(place)
     }
@@ -273,12 +302,13 @@ impl World<'_> {
         let Op {
             router,
             group,
-            expected_ns,
+            known_ns,
             put,
+            tag,
             nodes: [first, _],
             ..
         } = self.ops[op];
-        let Some(mut place) = self.choose(router, group, expected_ns, put) else {
+        let Some(mut place) = self.choose(router, group, known_ns, put, tag.puts_off()) else {
             return;
         };
         let nodes = &self.groups[group as usize].nodes;
@@ -311,12 +341,14 @@ impl World<'_> {
 
     /// Sends off what was transmitted, one message a node.
     pub(super) fn post(&mut self) {
-        for (node, first) in self.scratch.chains.drain(..) {
+        let mut chains = std::mem::take(&mut self.scratch.chains);
+        for (node, first) in chains.drain(..) {
             self.scratch.last[node as usize] = Copied::NONE;
             self.scratch.planned_ns[node as usize] = 0.0;
-            let delay_ns = self.spec.cluster.one_way_ns;
-            self.agenda.after(delay_ns, Event::Deliver { node, first });
+            let way_ns = self.way_ns();
+            self.agenda.after(way_ns, Event::Deliver { node, first });
         }
+        self.scratch.chains = chains;
     }
 
     /// An operation is sent again if it has no reply yet.
