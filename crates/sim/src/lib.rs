@@ -24,11 +24,11 @@ mod world;
 
 pub use agenda::Agenda;
 pub use error::SimError;
-pub use outcome::{Outcome, TenantOutcome};
+pub use outcome::{Outcome, TenantOutcome, Window};
 pub use spec::{
-    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, KeyCount, Machines,
-    Noise, Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec,
-    Stream, Tenant,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Keeper, KeyCount,
+    Machines, Noise, Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection,
+    Service, Spec, Stream, Tenant,
 };
 pub use summary::Summary;
 pub use world::{run, World};

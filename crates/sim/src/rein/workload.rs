@@ -210,6 +210,7 @@ impl Setting {
                 name: "all".into(),
                 group: "all".into(),
                 promise: Promise::share(1.0),
+                objective: None,
                 partitions: self.nodes,
                 streams: vec![Stream {
                     arrivals: Arrivals::Poisson { per_s: 1.0 },
@@ -220,6 +221,7 @@ impl Setting {
             }],
             faults: Vec::new(),
             pauses: Vec::new(),
+            keeper: None,
         };
         let per_s = self.load * attainable_per_s(&spec, self.by_busiest);
         spec.tenants[0].streams[0].arrivals = Arrivals::Poisson { per_s };

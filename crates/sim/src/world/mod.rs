@@ -9,6 +9,7 @@ mod pauses;
 mod probe;
 mod processors;
 mod promised;
+mod promises;
 mod replies;
 mod send;
 
@@ -23,6 +24,7 @@ use policy::generator::mix64;
 use policy::multiget::{Opset, Tag};
 use policy::replica::{Feedback, Rule, Selector};
 use policy::{Nanos, PrincipalId};
+use promises::Keeper;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 use workload::draw::Popularity;
@@ -82,6 +84,8 @@ enum Event {
     Fault { fault: u32, begins: bool },
     /// A control step.
     Control,
+    /// A step of the controller of promises.
+    Keep,
     /// The warm-up is over.
     Measure,
 }
@@ -95,6 +99,8 @@ struct Request {
     operations: u32,
     /// One of its operations was, for a limit.
     refused: bool,
+    /// It came beyond its tenant's contract.
+    beyond: bool,
 }
 
 /// An operation of a request.
@@ -252,6 +258,7 @@ pub struct World<'s> {
     first_group: Vec<u32>,
     groups: Vec<Group>,
     controller: Controller,
+    keeper: Option<Keeper>,
     /// Operations on partitions of which no replica lives.
     stranded: Vec<Waiting>,
     requests: Slab<Request>,
@@ -303,6 +310,7 @@ impl<'s> World<'s> {
             first_group,
             groups,
             controller,
+            keeper: Keeper::new(spec),
             stranded: Vec::new(),
             requests: Slab::new(),
             ops: Slab::new(),
@@ -335,6 +343,7 @@ impl<'s> World<'s> {
     fn begin(&mut self) {
         self.regroup();
         self.plan_control();
+        self.plan_keeper();
         for (number, tenant) in self.spec.tenants.iter().enumerate() {
             for (stream, spec) in tenant.streams.iter().enumerate() {
                 self.sources.push(Source {
@@ -387,6 +396,7 @@ impl<'s> World<'s> {
             Event::Ask { node } => self.serve(node),
             Event::Lost { copy } => self.lost(copy),
             Event::Control => self.control(),
+            Event::Keep => self.keep(),
             Event::Fault { fault, begins } => self.fault(fault as usize, begins),
             Event::Measure => self.busy_before_ns = self.busy_ns(),
         }

@@ -77,6 +77,7 @@ impl World<'_> {
             left: drawn.len() as u32,
             operations: drawn.len() as u32,
             refused: false,
+            beyond: false,
         }) as u32;
         for op in &mut drawn {
             let place = self.choose(router, op.group, op.expected_ns, op.put);
