@@ -95,9 +95,9 @@ fuzz: ## Fuzz the RESP parser (FUZZ_SECONDS=120)
 bench: ## Every benchmark, each with its baseline beside it
 	@tools/bench.sh
 
-experiments: build ## Published results run again beside their baselines (EXPERIMENT=NAME, QUICK=1)
+experiments: build ## Published results run again beside their baselines (EXPERIMENT=NAME, QUICK=1, SLICE=8m)
 	@cargo build --release --locked -p entremet-server --example plain_store
-	"$(ENTREMET)" experiment $(or $(EXPERIMENT),all) $(if $(QUICK),--quick)
+	"$(ENTREMET)" experiment $(or $(EXPERIMENT),all) $(if $(QUICK),--quick) $(if $(SLICE),--within $(SLICE))
 
 clean: ## Remove what the tests built; keep the compiled RocksDB
 	rm -rf -- "$(BUILD)"

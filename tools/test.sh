@@ -15,7 +15,7 @@ export_bindgen_args
 ALL=(setup format lint tidy build unit debug experiments operations browser clients crash sessions conformance fuzz)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB
 # are not built twice.
-DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry)
+DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry entremet-resp entremet-commands)
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

@@ -1,12 +1,5 @@
 //! Fuzzes the RESP codec: no input may crash it, and how input is cut into pieces must not matter.
-//!
-//! The codec's own source is compiled in, not the `server` crate: that would link RocksDB, whose
-//! instrumented build takes a quarter of an hour and finds nothing here.
 #![no_main]
-
-#[allow(dead_code, unused_imports, missing_docs)]
-#[path = "../../crates/server/src/resp/mod.rs"]
-mod resp;
 
 use libfuzzer_sys::fuzz_target;
 use resp::{Limits, Parsed, Parser, ProtocolError};

@@ -1,7 +1,7 @@
 """Loaded (`-p suite_plugin`) into the pytest runs of other projects' suites; never into ours.
 
 It leaves out the cases of the skip list, writes down what became of each case, and points fakeredis's tests, which
-want a server on a port of their own and a database other than 0, to the server under test.
+want a server on a port of their own, to the server under test.
 """
 
 import json
@@ -14,8 +14,6 @@ import pytest
 SETTINGS = json.loads(os.environ["SUITE_SETTINGS"])
 # Where fakeredis's tests look for a real server.
 FAKEREDIS_PORT = 6390
-# Commands that are about databases other than 0, which Entremet has none of.
-OTHER_DATABASES = {"select", "swapdb", "move"}
 # A string that ends this far out takes seconds to make, on both sides; limits have tests of their
 # own.
 OFFSET_MAX = 1 << 24
@@ -62,7 +60,7 @@ def pytest_sessionfinish(session):
 
 
 def redirect(port):
-    """Clients that ask for fakeredis's port get the server under test, and database 0, the only one it has."""
+    """Clients that ask for fakeredis's port get the server under test."""
     import redis
     import redis.asyncio
 
@@ -70,7 +68,7 @@ def redirect(port):
         @wraps(init)
         def changed(self, host="localhost", *args, **options):
             if options.get("port") == FAKEREDIS_PORT:
-                host, options = "127.0.0.1", {**options, "port": port, "db": 0}
+                host, options = "127.0.0.1", {**options, "port": port}
             init(self, host, *args, **options)
 
         return changed
@@ -88,7 +86,7 @@ def only_known_commands(known):
     def ours(self, command):
         name = command.encode(command.args[0]).decode("latin-1").lower() if command.args else ""
         far = name in ("setbit", "setrange") and any(isinstance(arg, int) and arg > OFFSET_MAX for arg in command.args)
-        if name in known and name not in OTHER_DATABASES and not far:
+        if name in known and not far:
             compare(self, command)
 
     base.BaseMachine._compare = ours

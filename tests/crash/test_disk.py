@@ -192,7 +192,7 @@ def test_a_slow_reader_does_not_keep_a_mended_disk_from_being_tried(tmp_path, st
                 assert not slow.ended.is_set(), "reading goes on while nothing can be written anyway"
                 ballast.unlink()
                 eventually(lambda: written(alpha), 20, "writes resume, whoever reads")
-                assert server.says("cut off") and slow.taken < LARGE_BYTES
+                assert server.says("closed: its large reply") and slow.taken < LARGE_BYTES
             assert alpha.ask("GET", f"fill:{acknowledged - 1}") == VALUE
             assert alpha.ask("GET", "large:7") == bytes([7]) * LARGE_BYTES
 

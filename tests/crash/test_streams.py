@@ -190,7 +190,7 @@ def test_a_client_that_takes_nothing_is_cut_off(start):
     server = stock(start(server_options='stalled_timeout = "1s"'))
     with Bystander(server, BETA):
         stalled = [deaf(server, "MGET", *KEYS), deaf(server, "HGETALL", "hash")]
-        eventually(lambda: server.said().count("cut off") == len(stalled), 30, "the log says so")
+        eventually(lambda: server.said().count("closed: it read nothing") == len(stalled), 30, "the log says so")
         eventually(lambda: alone(server), 20, "they are gone")
     for wire in stalled:
         # What was on its way comes, and no end of the reply.

@@ -85,7 +85,7 @@ def test_more_than_the_floor_is_refused_or_scaled_down(start):
     tenant = api(server, "/api/tenants/promised")["device"]
     assert 0 < device["reservation_scale"] < 1
     assert tenant["allocated_vops_per_s"] == pytest.approx(device["floor_vops_per_s"], rel=0.01)
-    server.says("all get evenly less")
+    server.says("all are scaled down evenly")
     # What does not promise more is taken, however much that is.
     for change in ("RESERVE-PUT", "40000/s"), ("WEIGHT", "3"):
         client(server, OPERATOR).execute_command("ENTREMET", "TENANT", "SET", "promised", *change)

@@ -95,7 +95,7 @@ class Words:
     def word(self, form, key, made):
         """Appends the words of one argument."""
         flags = form.get(b"flags", [])
-        # COPY knows one database.
+        # Sessions keep to the first database: tests/clients/test_databases.py has the others.
         if b"optional" in flags and (self.chance.random() < 0.65 or form.get(b"token") == b"DB"):
             return
         times = 1

@@ -17,8 +17,10 @@ ALLOWED = {
     "device": {"policy"},
     "engine": {"policy", "telemetry", "threads"},
     "workload": {"policy", "settings", "telemetry", "threads"},
-    "server": {"engine", "settings", "stage", "telemetry", "threads", "policy"},
-    "cluster": {"engine", "stage", "telemetry", "policy"},
+    "resp": set(),
+    "commands": {"resp", "telemetry"},
+    "server": {"resp", "commands", "engine", "settings", "stage", "telemetry", "threads", "policy"},
+    "cluster": {"resp", "commands", "engine", "stage", "telemetry", "policy"},
     # What takes many machines is shown by the simulator, what takes none by a measurement in the
     # process.
     "experiment": {"sim", "device", "stage", "workload", "settings", "telemetry", "policy"},
@@ -32,6 +34,7 @@ ROOMS = {
         "error",
         "types",
         "record",
+        "naming",
         "device",
         "meter",
         "options",
@@ -50,8 +53,7 @@ ROOMS = {
     "server": [
         "seldom",
         "watchdog",
-        "resp",
-        "commands",
+        "data",
         "tenants",
         "device",
         "options",

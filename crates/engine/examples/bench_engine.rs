@@ -7,7 +7,8 @@
 
 use bytes::Bytes;
 use engine::{
-    Allotments, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome, Sync,
+    Allotments, Database, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome,
+    Sync,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,7 +102,7 @@ fn report_puts(keyspace: &Arc<Keyspace>, concurrency: u64, length: Duration) {
 fn put(keyspace: &Keyspace, key: &[u8], value: &[u8]) -> u64 {
     let keys = [key];
     loop {
-        let outcome = keyspace.try_run(&Keys::Some(&keys), 1, &mut |access| {
+        let outcome = keyspace.try_run(&Keys::In(Database::FIRST, &keys), 1, &mut |access| {
             access.put(key, Entry::string(Bytes::copy_from_slice(value)))
         });
         match outcome {
@@ -125,7 +126,9 @@ fn report_gets(keyspace: &Arc<Keyspace>, length: Duration) {
                 random = next(random);
                 let key = keys[(random % span) as usize].as_bytes();
                 let declared = [key];
-                match keyspace.try_run(&Keys::Some(&declared), 1, &mut |access| access.get(key)) {
+                match keyspace.try_run(&Keys::In(Database::FIRST, &declared), 1, &mut |access| {
+                    access.get(key)
+                }) {
                     Outcome::Done { reply, .. } => found += u64::from(reply.is_some()),
                     Outcome::Disk => {}
                     other => panic!("{other:?}"),

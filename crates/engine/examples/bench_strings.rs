@@ -9,8 +9,8 @@
 
 use bytes::Bytes;
 use engine::{
-    Access, Allotments, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
-    Object, Outcome, Place, Stop, Sync, Text,
+    Access, Allotments, Database, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace,
+    KeyspaceOptions, Object, Outcome, Site, Stop, Sync, Text,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -166,13 +166,13 @@ fn run(
     keyspace: &Arc<Keyspace>,
     command: &mut dyn FnMut(&mut Access) -> Result<(), Stop>,
 ) -> Result<u64, EngineError> {
-    let keys = Keys::Some(&[b"k"]);
+    let keys = Keys::In(Database::FIRST, &[b"k"]);
     match keyspace.try_run(&keys, 1, command) {
         Outcome::Done { seq, .. } => Ok(seq),
         Outcome::Disk => {
             let latch = keyspace.latch(&keys, Box::new(|| {})).expect("one thread");
             keyspace
-                .run(&latch, Place::Apart, 1, command)
+                .run(&latch, Site::Apart, 1, command)
                 .map(|((), seq)| seq)
         }
         Outcome::Failed(error) => Err(error),

@@ -86,6 +86,9 @@ pub enum EngineError {
         /// The reason.
         message: String,
     },
+    /// FLUSHDB emptied databases so often that ids for their collections are used up.
+    #[error("this tenant's databases were emptied one by one 16 million times, which is as often as this server can: FLUSHALL empties them together, and begins anew")]
+    Slots,
     /// The keyspace was dropped while the request was under way.
     #[error("the tenant \"{tenant}\" was removed")]
     Dropped {
@@ -153,6 +156,7 @@ impl EngineError {
                     .into()
             }
             EngineError::Name { .. }
+            | EngineError::Slots
             | EngineError::Dropped { .. }
             | EngineError::Large
             | EngineError::Work { .. }

@@ -8,7 +8,7 @@
 
 use crate::keyspace::walks::{at, Due, Walks, BEHIND_MS, STRETCH_MS};
 use crate::record::{self, RawKey, EXPIRY};
-use crate::{Access, EngineError, Expired, Keys, Keyspace, Outcome, Place, Stop};
+use crate::{Access, EngineError, Expired, Keyspace, Outcome, Site, Stop};
 use rocksdb::ReadOptions;
 use std::sync::Arc;
 
@@ -162,7 +162,6 @@ impl Keyspace {
 
     fn expire_group(self: &Arc<Self>, now_ms: u64, group: &[Due]) -> Result<Group, EngineError> {
         let names: Vec<&[u8]> = group.iter().map(|(_, key)| key.as_slice()).collect();
-        let keys = Keys::Some(&names);
         let expire = &mut |access: &mut Access| -> Result<u64, Stop> {
             let mut deleted = 0;
             for (at_ms, key) in group {
@@ -170,7 +169,7 @@ impl Keyspace {
             }
             Ok(deleted)
         };
-        match self.try_run(&keys, now_ms, expire) {
+        match self.try_named(&names, now_ms, expire) {
             Outcome::Done { reply, .. } => {
                 self.kick();
                 Ok(Group::Deleted(reply))
@@ -178,8 +177,8 @@ impl Keyspace {
             Outcome::Failed(error) => Err(error),
             Outcome::Busy => Ok(Group::Busy),
             Outcome::Full => Ok(Group::Full),
-            Outcome::Disk => match self.latch(&keys, Box::new(|| {})) {
-                Some(latch) => match self.run(&latch, Place::Handler, now_ms, expire) {
+            Outcome::Disk => match self.latch_named(&names, Box::new(|| {})) {
+                Some(latch) => match self.run(&latch, Site::Handler, now_ms, expire) {
                     Ok((deleted, _)) => Ok(Group::Deleted(deleted)),
                     Err(EngineError::Full) => Ok(Group::Full),
                     Err(error) => Err(error),

@@ -14,10 +14,10 @@
 //!
 //! Every I/O of a database can be scheduled and charged from outside ([`device`]).
 //!
-//! Rooms, each of which uses those before it: `types`, `record`, `device` and `options` are words;
-//! `files` is what lies on the disk; `memory` shards and budgets; `log` what waits for its commit;
-//! `keyspace` all of a tenant's, with gate, latches, commits and upkeep; `access` what a command
-//! sees; `phases` how one runs; `expiry`; `engine` all keyspaces.
+//! Rooms, each of which uses those before it: `types`, `record`, `naming`, `device` and `options`
+//! are words; `files` is what lies on the disk; `memory` shards and budgets; `log` what waits for
+//! its commit; `keyspace` all of a tenant's, with gate, latches, commits and upkeep; `access` what
+//! a command sees; `phases` how one runs; `expiry`; `engine` all keyspaces.
 //!
 //! The mechanism is described in `docs/mechanisms/storage.md`; why there is a database for each
 //! tenant in `docs/decisions/0003-one-database-per-tenant.md`.
@@ -32,6 +32,7 @@ mod keyspace;
 mod log;
 mod memory;
 mod meter;
+mod naming;
 mod options;
 mod phases;
 mod pool;
@@ -49,13 +50,13 @@ pub use files::directory::create_directory;
 pub use keyspace::latch::Latch;
 pub use keyspace::stats::KeyspaceStats;
 pub use keyspace::Keyspace;
-pub use meter::{GoOn, Place, HANDLER_STEPS, TURN_STEPS};
+pub use meter::{GoOn, Site, HANDLER_STEPS, TURN_STEPS};
 pub use options::{
     Allotments, Allowance, EngineOptions, KeyspaceOptions, Notify, Sync, PENDING_BYTES,
 };
 pub use pool::Handlers;
 pub use record::{score_key, score_of_key};
 pub use types::{
-    Blocks, Census, Committed, Entry, Expired, Header, Keys, Kind, Lookups, Object, Order, Outcome,
-    Page, Seq, Stop, Table, Text, Waiter,
+    Blocks, Census, Committed, Database, Entry, Expired, Header, Keys, Kind, Lookups, Object,
+    Order, Outcome, Page, Seq, Stop, Table, Text, Waiter, DATABASES,
 };

@@ -2,7 +2,7 @@
 //!
 //! Work is counted in **steps**: a key or a record that is looked at or written is one, 4 KiB that
 //! are copied are one, a read that may wait for the device is [`DEVICE_STEPS`]. Steps are counted,
-//! not timed, so that the same command stops at the same place on every machine.
+//! not timed, so that the same command stops at the same site on every machine.
 //!
 //! * In a turn of a core a command may take [`TURN_STEPS`]: others wait for that core. Beyond, it
 //!   stops with [`Stop::Disk`] and runs again on a handler.
@@ -29,7 +29,7 @@ pub type GoOn = Box<dyn FnMut() -> bool + Send>;
 
 /// Where a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Site {
     /// In a turn of a core.
     Turn,
     /// On a handler.
@@ -40,7 +40,7 @@ pub enum Place {
 
 /// Counts the steps of one command.
 pub(crate) struct Meter {
-    place: Place,
+    site: Site,
     steps: u64,
     /// Steps at which it is looked what becomes of the command.
     look_at: u64,
@@ -48,14 +48,14 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(place: Place) -> Meter {
-        let look_at = match place {
-            Place::Turn => TURN_STEPS + 1,
-            Place::Handler | Place::Apart => STRIDE,
+    pub(crate) fn new(site: Site) -> Meter {
+        let look_at = match site {
+            Site::Turn => TURN_STEPS + 1,
+            Site::Handler | Site::Apart => STRIDE,
         };
         let (steps, go_on) = (0, None);
         Meter {
-            place,
+            site,
             steps,
             look_at,
             go_on,
@@ -86,9 +86,9 @@ impl Meter {
     /// As [`Meter::count`] would stop the command, but counts nothing.
     pub(crate) fn foresee(&self, steps: u64) -> Result<(), Stop> {
         let after = self.steps.saturating_add(steps);
-        match self.place {
-            Place::Turn if after > TURN_STEPS => Err(Stop::Disk),
-            Place::Handler if after > HANDLER_STEPS => Err(Stop::Large),
+        match self.site {
+            Site::Turn if after > TURN_STEPS => Err(Stop::Disk),
+            Site::Handler if after > HANDLER_STEPS => Err(Stop::Large),
             _ => Ok(()),
         }
     }
@@ -105,10 +105,10 @@ impl Meter {
     /// What becomes of the command at so many steps. Those that it may not take are not counted.
     #[cold]
     fn look(&mut self, steps: u64) -> Result<(), Stop> {
-        match self.place {
-            Place::Turn => return Err(Stop::Disk),
-            Place::Handler if steps > HANDLER_STEPS => return Err(Stop::Large),
-            Place::Handler | Place::Apart => self.steps = steps,
+        match self.site {
+            Site::Turn => return Err(Stop::Disk),
+            Site::Handler if steps > HANDLER_STEPS => return Err(Stop::Large),
+            Site::Handler | Site::Apart => self.steps = steps,
         }
         self.look_at = self.steps + STRIDE;
         self.pause()
@@ -127,7 +127,7 @@ impl Meter {
 /// A placeholder while the real one is lent: counts nothing that matters.
 impl Default for Meter {
     fn default() -> Self {
-        Meter::new(Place::Apart)
+        Meter::new(Site::Apart)
     }
 }
 
@@ -137,8 +137,8 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::Arc;
 
-    fn steps_until_it_stops(place: Place) -> (u64, Option<Stop>) {
-        let mut meter = Meter::new(place);
+    fn steps_until_it_stops(site: Site) -> (u64, Option<Stop>) {
+        let mut meter = Meter::new(site);
         for _ in 0..100_000 {
             if let Err(stop) = meter.count(1) {
                 return (meter.steps(), Some(stop));
@@ -150,27 +150,24 @@ mod tests {
     #[test]
     fn a_command_stops_where_its_place_ends() {
         assert!(
-            matches!(steps_until_it_stops(Place::Turn), (steps, Some(Stop::Disk)) if steps == TURN_STEPS)
+            matches!(steps_until_it_stops(Site::Turn), (steps, Some(Stop::Disk)) if steps == TURN_STEPS)
         );
         assert!(
-            matches!(steps_until_it_stops(Place::Handler), (steps, Some(Stop::Large)) if steps <= HANDLER_STEPS + STRIDE)
+            matches!(steps_until_it_stops(Site::Handler), (steps, Some(Stop::Large)) if steps <= HANDLER_STEPS + STRIDE)
         );
-        assert!(matches!(
-            steps_until_it_stops(Place::Apart),
-            (100_000, None)
-        ));
+        assert!(matches!(steps_until_it_stops(Site::Apart), (100_000, None)));
     }
 
     #[test]
     fn one_count_of_very_much_stops_at_once() {
         let much = (TURN_STEPS as usize + 1) * BYTES_PER_STEP;
         assert!(matches!(
-            Meter::new(Place::Turn).copied(much),
+            Meter::new(Site::Turn).copied(much),
             Err(Stop::Disk)
         ));
-        assert!(Meter::new(Place::Turn).copied(BYTES_PER_STEP - 1).is_ok());
+        assert!(Meter::new(Site::Turn).copied(BYTES_PER_STEP - 1).is_ok());
         assert!(matches!(
-            Meter::new(Place::Handler).count(u64::MAX / 2),
+            Meter::new(Site::Handler).count(u64::MAX / 2),
             Err(Stop::Large)
         ));
     }
@@ -179,7 +176,7 @@ mod tests {
     fn a_command_apart_asks_at_every_pause_and_ends_when_nobody_waits() {
         let asked = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&asked);
-        let mut meter = Meter::new(Place::Apart);
+        let mut meter = Meter::new(Site::Apart);
         meter.ask(Some(Box::new(move || {
             seen.fetch_add(1, Ordering::Relaxed) < 9
         })));

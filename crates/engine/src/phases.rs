@@ -2,14 +2,17 @@
 //! it wrote is put into log and memory.
 
 use crate::access::{Access, View};
+use crate::files::rocks::Db;
 use crate::keyspace::latch::{Held, Latch, Locked};
 use crate::keyspace::{shard_mut, stripe_of, Keyspace};
 use crate::log::batch::Batch;
 use crate::log::buffer::Buffer;
 use crate::log::{Position, Refusal};
 use crate::memory::shard::Bar;
-use crate::meter::{Meter, Place};
+use crate::meter::{Meter, Site};
+use crate::naming::{self, Moment};
 use crate::{record, EngineError, Keys, Outcome, Seq, Stop};
+use rocksdb::{ReadOptions, Snapshot};
 use std::sync::atomic::Ordering;
 
 /// Keys and records that are put into log and memory while the keys' shards are locked. More are
@@ -26,15 +29,43 @@ impl Keyspace {
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Outcome<R> {
-        let Keys::Some(keys) = keys else {
-            return Outcome::Disk;
-        };
-        let shards = self.lock_for(keys);
-        if self.in_the_way(&shards, keys) {
-            return Outcome::Busy;
+        match keys {
+            Keys::None | Keys::All => Outcome::Disk,
+            Keys::In(..) | Keys::Across(_) => self.with_names(keys, |names, now| {
+                let shards = self.lock_for(names);
+                if self.in_the_way(&shards, names) {
+                    return Some(Outcome::Busy);
+                }
+                (!self.names.moved(now)).then(|| self.in_memory(shards, now, now_ms, f))
+            }),
         }
+    }
+
+    /// As [`Keyspace::try_run`], of names.
+    pub(crate) fn try_named<R>(
+        &self,
+        names: &[&[u8]],
+        now_ms: u64,
+        f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
+    ) -> Outcome<R> {
+        let shards = self.lock_for(names);
+        match self.in_the_way(&shards, names) {
+            true => Outcome::Busy,
+            false => self.in_memory(shards, &self.names.now(), now_ms, f),
+        }
+    }
+
+    /// REQUIRES: the shards are those of the command's keys, and no latch is in its way.
+    fn in_memory<'k, R>(
+        &'k self,
+        shards: Locked<'k>,
+        now: &Moment,
+        now_ms: u64,
+        f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
+    ) -> Outcome<R> {
         let view = View::Memory { shards };
-        let mut access = Access::new(self, now_ms, view, Meter::new(Place::Turn));
+        let meter = Meter::new(Site::Turn);
+        let mut access = Access::new(self, now_ms, view, meter, now.clone());
         let reply = match f(&mut access) {
             Ok(reply) => reply,
             Err(Stop::Disk | Stop::Large) => return Outcome::Disk,
@@ -59,7 +90,7 @@ impl Keyspace {
         }
     }
 
-    /// Phase 2: runs `f` where reads may block, under a latch; `place` says how long it may take.
+    /// Phase 2: runs `f` where reads may block, under a latch; `site` says how long it may take.
     /// With a latch of [`Keys::None`] this is [`Keyspace::scan`].
     ///
     /// # Errors
@@ -68,21 +99,25 @@ impl Keyspace {
     pub fn run<R>(
         &self,
         latch: &Latch,
-        place: Place,
+        site: Site,
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Result<(R, Seq), EngineError> {
         if matches!(latch.held, Held::Nothing) {
-            return Ok((self.scan(self.last_seq(), place, now_ms, f)?, 0));
+            return Ok((self.scan(self.last_seq(), site, now_ms, f)?, 0));
         }
-        let view = View::Latched(&latch.held);
-        let mut access = Access::new(self, now_ms, view, Meter::new(place));
+        if self.names.moved(&latch.moment) {
+            return Err(self.log.lost());
+        }
+        let (view, moment) = (View::Latched(&latch.held), latch.moment.clone());
+        let mut access = Access::new(self, now_ms, view, Meter::new(site), moment);
         let reply = f(&mut access).map_err(not_disk)?;
         let (_, buffer, seen, epoch) = access.finish();
         if buffer.is_empty() {
             return Ok((reply, seen));
         }
-        let applied = if buffer.len() > AT_ONCE || buffer.cleared() {
+        let alone = buffer.cleared() || buffer.naming().is_some();
+        let applied = if buffer.len() > AT_ONCE || alone {
             self.apply_in_pieces(buffer, epoch)
         } else {
             let mut shards = match &latch.held {
@@ -107,11 +142,11 @@ impl Keyspace {
     pub fn scan<R>(
         &self,
         from: Seq,
-        place: Place,
+        site: Site,
         now_ms: u64,
         f: &mut dyn FnMut(&mut Access) -> Result<R, Stop>,
     ) -> Result<R, EngineError> {
-        self.over_snapshot(from, false, place, now_ms, |mut access| {
+        self.over_snapshot(from, false, site, now_ms, |mut access| {
             f(&mut access).map_err(not_disk)
         })
     }
@@ -122,19 +157,33 @@ impl Keyspace {
         &self,
         from: Seq,
         may_write: bool,
-        place: Place,
+        site: Site,
         now_ms: u64,
         f: impl FnOnce(Access<'_>) -> Result<R, EngineError>,
     ) -> Result<R, EngineError> {
         self.wait_decided(from);
         let db = self.db()?;
         let snapshot = db.rocks.snapshot();
+        let moment = self.moment_of(&db, &snapshot)?;
         let view = View::Snapshot {
             db: &db,
             snapshot: &snapshot,
             may_write,
         };
-        f(Access::new(self, now_ms, view, Meter::new(place)))
+        f(Access::new(self, now_ms, view, Meter::new(site), moment))
+    }
+
+    /// What names there are in a snapshot.
+    fn moment_of(&self, db: &Db, snapshot: &Snapshot) -> Result<Moment, EngineError> {
+        // Said before it comes to the database: as long as it is not, nothing has changed.
+        if !self.named.load(Ordering::Acquire) {
+            return Ok(Moment::default());
+        }
+        let mut options = ReadOptions::default();
+        options.set_snapshot(snapshot);
+        let found = naming::read(&db.rocks, &options);
+        let found = found.map_err(|message| self.read_error(message))?;
+        Ok(found.map_or_else(Moment::default, Moment::of))
     }
 
     /// Runs a command that writes and whose reply is too large to be held: `effect` as
@@ -154,8 +203,8 @@ impl Keyspace {
         reply: &mut dyn FnMut(&mut Access, E) -> Result<R, Stop>,
     ) -> Result<R, EngineError> {
         // Nobody writes what is latched: the snapshot shows what `effect` will find.
-        self.over_snapshot(self.last_seq(), true, Place::Apart, now_ms, |mut access| {
-            let (found, seq) = self.run(&latch, Place::Apart, now_ms, effect)?;
+        self.over_snapshot(self.last_seq(), true, Site::Apart, now_ms, |mut access| {
+            let (found, seq) = self.run(&latch, Site::Apart, now_ms, effect)?;
             drop(latch);
             if !committed(seq) {
                 return Err(EngineError::Abandoned);
@@ -184,11 +233,9 @@ impl Keyspace {
 
     /// Puts a command's writes into log and memory. REQUIRES: `shards` are all it wrote to.
     fn apply(&self, shards: &mut Locked<'_>, buffer: Buffer, epoch: u64) -> Result<Seq, Refusal> {
-        let collections = self.collections.load(Ordering::Relaxed);
         let stripes = stripes_of(&buffer);
-        let at = self
-            .log
-            .append(&buffer, None, stripes, collections, epoch)?;
+        let note = self.to_note();
+        let at = self.log.append(&buffer, None, stripes, note, epoch)?;
         for (raw, value) in buffer.extra.iter().flat_map(|extra| &extra.records) {
             self.pin_record(raw, value.clone(), at, epoch);
         }
@@ -216,12 +263,13 @@ impl Keyspace {
     /// has begun a new epoch: what is put there later must not be, so each piece looks at the epoch
     /// while it holds the lock.
     fn apply_in_pieces(&self, buffer: Buffer, epoch: u64) -> Result<Seq, Refusal> {
-        let collections = self.collections.load(Ordering::Relaxed);
         let stripes = stripes_of(&buffer);
         let prepared = Some(Batch::prepared(&buffer));
-        let at = self
-            .log
-            .append(&buffer, prepared, stripes, collections, epoch)?;
+        let note = self.to_note();
+        let at = self.log.append(&buffer, prepared, stripes, note, epoch)?;
+        if let Some(renaming) = buffer.extra.as_ref().and_then(|e| e.renaming.as_ref()) {
+            self.rename(renaming, at.seq);
+        }
         if buffer.cleared() {
             for shard in &self.shards {
                 let wiped = shard.lock().wipe();

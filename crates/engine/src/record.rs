@@ -10,6 +10,8 @@
 //! | `x<expiry u64><key>` | nothing: the order of expiries; may be stale |
 //! | `!name` | properties of the database |
 //!
+//! What stands for a key here is its name ([`crate::naming`]): of database 0 the key itself.
+//!
 //! Integers are big-endian, so that byte order is number order.
 
 use crate::{Entry, Header, Kind, Object, Table, Text};
@@ -25,16 +27,23 @@ pub(crate) const OBJECT: u8 = b'o';
 pub(crate) const EXPIRY: u8 = b'x';
 /// Every prefix that FLUSHALL removes; properties stay.
 pub(crate) const DATA_PREFIXES: [u8; 6] = [b'h', b'm', b'o', b'p', b's', b'x'];
+/// Prefixes of records that lie under an id.
+pub(crate) const ID_PREFIXES: [u8; 4] = [b'h', b'm', b'p', b's'];
 /// Ids below this are used or burnt.
 pub(crate) const NEXT_ID: &[u8] = b"!ids";
 /// Present once there was a key with records under an id: from then on a blind overwrite may hide
 /// one.
 pub(crate) const COLLECTIONS: &[u8] = b"!collections";
+/// Which slot each numbered database has; absent until that changes.
+pub(crate) const DATABASES: &[u8] = b"!databases";
 /// Which version of this format the database has.
 pub(crate) const FORMAT: &[u8] = b"!format";
-/// The version this code writes.
+/// The version of a database in which every name is its key.
 pub(crate) const FORMAT_VERSION: &[u8] = b"2";
-/// Versions it reads as well. 1: every string is whole, however long.
+/// The version since a name is not: since another database than 0 was first written to.
+pub(crate) const FORMAT_NAMED: &[u8] = b"3";
+/// Versions that are brought up to date when they are opened. 1: every string is whole, however
+/// long.
 pub(crate) const FORMATS_BEFORE: [&[u8]; 1] = [b"1"];
 
 const TYPE_MASK: u8 = 0b0000_1111;

@@ -10,14 +10,47 @@ pub type Seq = u64;
 /// change, outside every lock; it must not block (post a message to a core, submit a job).
 pub type Waiter = Box<dyn FnOnce() + Send>;
 
-/// The keys a command declares before it runs. It may touch no others.
+/// Numbered databases of a tenant.
+pub const DATABASES: usize = 16;
+
+/// One of a tenant's databases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Database(u8);
+
+impl Database {
+    /// Where every connection begins.
+    pub const FIRST: Database = Database(0);
+
+    /// The database of this number, if there is one.
+    #[must_use]
+    pub fn new(number: i64) -> Option<Database> {
+        let number = u8::try_from(number).ok()?;
+        (usize::from(number) < DATABASES).then_some(Database(number))
+    }
+
+    /// All of them, in order.
+    pub fn all() -> impl Iterator<Item = Database> {
+        (0..DATABASES as u8).map(Database)
+    }
+
+    /// Its number, below [`DATABASES`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The keys a command declares before it runs, in any order, repeats allowed. It may touch no
+/// others.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
     /// No key by name: read-only work over the whole keyspace (SCAN, KEYS, DBSIZE, …).
     /// Never runs in phase 1; in phase 2 it sees a snapshot.
     None,
-    /// These keys, in any order, repeats allowed.
-    Some(&'a [&'a [u8]]),
+    /// These keys of one database.
+    In(Database, &'a [&'a [u8]]),
+    /// These keys of several.
+    Across(&'a [(Database, &'a [u8])]),
     /// Everything: FLUSHALL, or a transaction with a command of the first kind in it.
     All,
 }

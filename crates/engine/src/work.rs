@@ -63,7 +63,7 @@ impl Drop for Work {
 mod tests {
     use super::*;
     use crate::log::buffer::Buffer;
-    use crate::log::{Bounds, Log, Pending};
+    use crate::log::{Bounds, Log, Noted, Pending};
     use crate::{Allotments, Sync};
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -122,7 +122,7 @@ mod tests {
             held: work.kept(),
             ..Buffer::default()
         };
-        assert!(log.append(&buffer, None, 0, false, 0).is_ok());
+        assert!(log.append(&buffer, None, 0, Noted::default(), 0).is_ok());
         drop(buffer);
         assert_eq!(left.0.load(Ordering::Relaxed), 0, "it is in the log");
         drop(log.take());

@@ -4,7 +4,9 @@ mod common;
 
 use bytes::Bytes;
 use common::{engine, get, increment, run, set, small, string};
-use engine::{Access, Allotments, Entry, Keys, KeyspaceOptions, Outcome, Place, Stop, Sync};
+use engine::{
+    Access, Allotments, Database, Entry, Keys, KeyspaceOptions, Outcome, Site, Stop, Sync,
+};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -24,11 +26,12 @@ fn increments_from_many_threads_all_count() {
                     let (a, b) = (format!("k{}", i % 3), format!("k{}", (i + 1) % 3));
                     let (a, b) = (a.as_bytes(), b.as_bytes());
                     // Two keys at once, so that shards are locked in different orders of keys.
-                    let (_, seq) = run(keyspace, &Keys::Some(&[a, b]), 1, |access| {
-                        increment(access, a)?;
-                        increment(access, b)
-                    })
-                    .unwrap();
+                    let (_, seq) =
+                        run(keyspace, &Keys::In(Database::FIRST, &[a, b]), 1, |access| {
+                            increment(access, a)?;
+                            increment(access, b)
+                        })
+                        .unwrap();
                     if i % 7 == thread {
                         keyspace.wait_commit(seq).unwrap();
                     }
@@ -60,12 +63,13 @@ fn writes_that_arrive_during_a_commit_share_the_next_one() {
     let options = KeyspaceOptions::new(Sync::Always, Allotments::objects(1 << 20))
         .notify(move |_| hold.lock().unwrap().recv().unwrap_or(()));
     let keyspace = engine.keyspace("t", options).unwrap();
-    let put = |key: &[u8]| match keyspace.try_run(&Keys::Some(&[key]), 1, &mut |access| {
-        access.put(key, Entry::string(Bytes::from_static(b"v")))
-    }) {
-        Outcome::Done { seq, .. } => seq,
-        other => panic!("{other:?}"),
-    };
+    let put =
+        |key: &[u8]| match keyspace.try_run(&Keys::In(Database::FIRST, &[key]), 1, &mut |access| {
+            access.put(key, Entry::string(Bytes::from_static(b"v")))
+        }) {
+            Outcome::Done { seq, .. } => seq,
+            other => panic!("{other:?}"),
+        };
     let before = keyspace.stats().commits;
     let first = put(b"first");
     assert!(!keyspace.await_commit(3, first));
@@ -93,7 +97,7 @@ fn misses_on_one_key_share_one_latch() {
     set(&keyspace, b"k", b"v").unwrap();
     assert!(keyspace.close(), "nothing of it is in memory now");
     let keys: [&[u8]; 1] = [b"k"];
-    let keys = Keys::Some(&keys);
+    let keys = Keys::In(Database::FIRST, &keys);
     let mut read = |access: &mut engine::Access| access.get(b"k");
     assert!(matches!(
         keyspace.try_run(&keys, 1, &mut read),
@@ -115,7 +119,7 @@ fn misses_on_one_key_share_one_latch() {
         let told = told.clone();
         assert!(keyspace.wait(&keys, Box::new(move || told.send(()).unwrap())));
     }
-    keyspace.run(&latch, Place::Handler, 1, &mut read).unwrap();
+    keyspace.run(&latch, Site::Handler, 1, &mut read).unwrap();
     assert!(
         when.try_recv().is_err(),
         "told before the latch was released"
@@ -140,15 +144,27 @@ fn a_latch_is_all_or_nothing() {
     let ab: [&[u8]; 3] = [b"a", b"b", b"a"];
     let bc: [&[u8]; 2] = [b"b", b"c"];
     let c: [&[u8]; 1] = [b"c"];
-    let first = keyspace.latch(&Keys::Some(&ab), Box::new(|| {})).unwrap();
+    let first = keyspace
+        .latch(&Keys::In(Database::FIRST, &ab), Box::new(|| {}))
+        .unwrap();
     let (told, when) = channel();
     let waiter = Box::new(move || told.send(()).unwrap());
-    assert!(keyspace.latch(&Keys::Some(&bc), waiter).is_none());
+    assert!(keyspace
+        .latch(&Keys::In(Database::FIRST, &bc), waiter)
+        .is_none());
     // What was refused kept nothing.
-    drop(keyspace.latch(&Keys::Some(&c), Box::new(|| {})).unwrap());
+    drop(
+        keyspace
+            .latch(&Keys::In(Database::FIRST, &c), Box::new(|| {}))
+            .unwrap(),
+    );
     drop(first);
     when.try_recv().unwrap();
-    drop(keyspace.latch(&Keys::Some(&bc), Box::new(|| {})).unwrap());
+    drop(
+        keyspace
+            .latch(&Keys::In(Database::FIRST, &bc), Box::new(|| {}))
+            .unwrap(),
+    );
     engine.shutdown();
 }
 
@@ -172,7 +188,7 @@ fn a_steady_stream_of_latches_does_not_starve_whole_keyspace_work() {
                     let keys: [&[u8]; 1] = [&key];
                     let (told, when) = channel();
                     let waiter = Box::new(move || told.send(()).unwrap_or(()));
-                    match keyspace.latch(&Keys::Some(&keys), waiter) {
+                    match keyspace.latch(&Keys::In(Database::FIRST, &keys), waiter) {
                         Some(latch) => held = Some(latch),
                         None => {
                             held = None;
@@ -211,15 +227,23 @@ fn a_bar_whose_claimant_left_is_lifted() {
     let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
     let a: [&[u8]; 1] = [b"a"];
     let b: [&[u8]; 1] = [b"b"];
-    let held = keyspace.latch(&Keys::Some(&a), Box::new(|| {})).unwrap();
+    let held = keyspace
+        .latch(&Keys::In(Database::FIRST, &a), Box::new(|| {}))
+        .unwrap();
     // Wants everything, is told, and never comes back.
     assert!(keyspace.latch(&Keys::All, Box::new(|| {})).is_none());
     let (told, when) = channel();
     let waiter = Box::new(move || told.send(()).unwrap());
-    assert!(keyspace.latch(&Keys::Some(&b), waiter).is_none());
+    assert!(keyspace
+        .latch(&Keys::In(Database::FIRST, &b), waiter)
+        .is_none());
     drop(held);
     when.recv().unwrap();
-    drop(keyspace.latch(&Keys::Some(&b), Box::new(|| {})).unwrap());
+    drop(
+        keyspace
+            .latch(&Keys::In(Database::FIRST, &b), Box::new(|| {}))
+            .unwrap(),
+    );
     engine.shutdown();
 }
 
@@ -231,28 +255,33 @@ fn a_command_that_breaks_the_rules_writes_nothing() {
     let value = || Entry::string(Bytes::from_static(b"v"));
     let keys: [&[u8]; 1] = [b"a"];
     // Some key of 64 lies in another shard than "a".
-    let outcome = keyspace.try_run(&Keys::Some(&keys), 1, &mut |access| {
+    let outcome = keyspace.try_run(&Keys::In(Database::FIRST, &keys), 1, &mut |access| {
         (0..64u8).try_for_each(|i| access.put(&[i], value()))
     });
     assert!(matches!(outcome, Outcome::Failed(_)));
-    let written = keyspace.scan(0, Place::Apart, 1, &mut |access| access.put(b"a", value()));
+    let written = keyspace.scan(0, Site::Apart, 1, &mut |access| access.put(b"a", value()));
     assert!(written.is_err());
-    let cleared = keyspace.try_run(&Keys::Some(&keys), 1, &mut |access| access.clear());
+    let cleared = keyspace.try_run(&Keys::In(Database::FIRST, &keys), 1, &mut |access| {
+        access.clear()
+    });
     assert!(matches!(cleared, Outcome::Failed(_)));
-    let stopped = keyspace.try_run(&Keys::Some(&keys), 1, &mut |access| {
+    let stopped = keyspace.try_run(&Keys::In(Database::FIRST, &keys), 1, &mut |access| {
         access.put(b"a", value())?;
         Err::<(), _>(Stop::Disk)
     });
     assert!(matches!(stopped, Outcome::Disk));
     assert_eq!(
         keyspace
-            .scan(0, Place::Apart, 1, &mut |access| access.estimate_keys())
+            .scan(0, Site::Apart, 1, &mut |access| access.estimate_keys())
             .unwrap(),
         0
     );
     assert_eq!(get(&keyspace, b"a").unwrap(), None);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        keyspace.try_run(&Keys::Some(&keys), 1, &mut |_| -> Result<(), Stop> {
+        keyspace.try_run(&Keys::In(Database::FIRST, &keys), 1, &mut |_| -> Result<
+            (),
+            Stop,
+        > {
             panic!("bug")
         })
     }));
@@ -283,7 +312,9 @@ fn what_runs_twice_is_done_before_its_reply_begins() {
     let keyspace = engine.keyspace("t", small(Sync::Always)).unwrap();
     set(&keyspace, b"k", b"1").unwrap();
     let keys: &[&[u8]] = &[b"k"];
-    let latch = keyspace.latch(&Keys::Some(keys), Box::new(|| {})).unwrap();
+    let latch = keyspace
+        .latch(&Keys::In(Database::FIRST, keys), Box::new(|| {}))
+        .unwrap();
     let effect = &mut |access: &mut Access| increment(access, b"k");
     let committed = &mut |seq| keyspace.wait_commit(seq).is_ok();
     let reply = &mut |access: &mut Access, told| {
@@ -316,7 +347,7 @@ fn a_lookup_counts_once_wherever_its_command_ends() {
         let before = keyspace.stats();
         let read =
             |access: &mut engine::Access| keys.iter().try_for_each(|key| access.with(key, |_| ()));
-        run(&keyspace, &Keys::Some(keys), 1, read).unwrap();
+        run(&keyspace, &Keys::In(Database::FIRST, keys), 1, read).unwrap();
         let after = keyspace.stats();
         (
             after.cache_hits - before.cache_hits,
@@ -330,7 +361,7 @@ fn a_lookup_counts_once_wherever_its_command_ends() {
     assert_eq!(counted(&names), (4, 0));
     let looked = |stats: engine::KeyspaceStats| (stats.cache_hits, stats.cache_misses);
     let before = looked(keyspace.stats());
-    keyspace.look_ahead(&[b"a", b"none", b"a", b"d"]);
+    keyspace.look_ahead(Database::FIRST, &[b"a", b"none", b"a", b"d"]);
     assert_eq!(looked(keyspace.stats()), before, "nobody has asked yet");
     engine.shutdown();
 }

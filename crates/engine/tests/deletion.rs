@@ -5,8 +5,8 @@ mod common;
 use bytes::Bytes;
 use common::{commit, engine_options, run};
 use engine::{
-    Access, Allotments, Engine, Entry, Header, Keys, Keyspace, KeyspaceOptions, Kind, Object,
-    Outcome, Stop, Sync, Table, PIECE_BYTES,
+    Access, Allotments, Database, Engine, Entry, Header, Keys, Keyspace, KeyspaceOptions, Kind,
+    Object, Outcome, Stop, Sync, Table, PIECE_BYTES,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -190,7 +190,7 @@ fn names_that_are_not_in_memory_are_read_on_a_handler() {
     })
     .unwrap();
     let names = [K];
-    let keys = Keys::Some(&names);
+    let keys = Keys::In(Database::FIRST, &names);
     let in_memory = keyspace.try_run(&keys, 1, &mut |access| fill(access, Kind::Hash, 41, 1_000));
     assert!(matches!(in_memory, Outcome::Done { .. }));
     keyspace.kick();

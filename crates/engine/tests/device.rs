@@ -7,7 +7,7 @@ use common::{engine, get, key, set, small, value};
 use engine::device::{
     tagged, Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag,
 };
-use engine::{Access, Blocks, Engine, Keyspace, Order, Place, Sync};
+use engine::{Access, Blocks, Engine, Keyspace, Order, Site, Sync};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -253,7 +253,7 @@ fn short_ranges_fill_the_block_cache_and_walks_pass_it_by() {
             access.keys(ends.0, ends.1, Order::Up, usize::MAX, blocks)
         };
         let page = keyspace
-            .scan(keyspace.last_seq(), Place::Apart, 0, &mut all)
+            .scan(keyspace.last_seq(), Site::Apart, 0, &mut all)
             .expect("keys");
         assert_eq!(page.items.len(), KEYS as usize);
         let since = recorder.ios().split_off(before);

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use common::{commit, engine, get, run, set, small};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, Op};
 use engine::{
-    Access, EngineError, Entry, Header, Keys, Keyspace, Kind, Object, Place, Stop, Sync, Table,
-    Text,
+    Access, Database, EngineError, Entry, Header, Keys, Keyspace, Kind, Object, Site, Stop, Sync,
+    Table, Text,
 };
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ fn due_keys_go_in_portions_and_the_next_time_is_told() {
     assert!(get(&keyspace, b"d").unwrap().is_some());
     let second = keyspace.expire_some(200, 2).unwrap();
     assert_eq!((second.deleted, second.next_due_ms), (1, Some(500)));
-    let keys = keyspace.scan(keyspace.last_seq(), Place::Apart, 200, &mut |access| {
+    let keys = keyspace.scan(keyspace.last_seq(), Site::Apart, 200, &mut |access| {
         access.estimate_keys()
     });
     assert_eq!(keys.unwrap(), 1);
@@ -152,7 +152,7 @@ fn a_walk_goes_on_while_its_deletions_wait_for_their_commit() {
     }
     assert_eq!(keyspace.expire_some(200, CHUNK).unwrap().examined, 0);
     log.hold(false);
-    let keys = keyspace.scan(keyspace.last_seq(), Place::Apart, 1, &mut |access| {
+    let keys = keyspace.scan(keyspace.last_seq(), Site::Apart, 1, &mut |access| {
         access.estimate_keys()
     });
     assert_eq!(keys.unwrap(), 0, "they are gone, expired or not");
@@ -182,7 +182,7 @@ fn deletions_that_failed_are_made_again() {
     }
     log.failing.store(false, Ordering::SeqCst);
     let keys = |keyspace: &Arc<Keyspace>| {
-        keyspace.scan(keyspace.last_seq(), Place::Apart, 1, &mut |access| {
+        keyspace.scan(keyspace.last_seq(), Site::Apart, 1, &mut |access| {
             access.estimate_keys()
         })
     };
@@ -232,7 +232,9 @@ fn a_key_that_somebody_works_on_is_left_for_the_next_time() {
     let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
     commit(&keyspace, &[b"k"], timed(b"k", 100)).unwrap();
     let keys: [&[u8]; 1] = [b"k"];
-    let latch = keyspace.latch(&Keys::Some(&keys), Box::new(|| {})).unwrap();
+    let latch = keyspace
+        .latch(&Keys::In(Database::FIRST, &keys), Box::new(|| {}))
+        .unwrap();
     assert_eq!(keyspace.expire_some(200, 10).unwrap().deleted, 0);
     drop(latch);
     assert_eq!(keyspace.expire_some(200, 10).unwrap().deleted, 1);
@@ -261,7 +263,9 @@ fn hash(keyspace: &Arc<Keyspace>, key: &'static [u8]) -> Header {
 fn field(keyspace: &Arc<Keyspace>, header: Header) -> Option<Bytes> {
     let keys: [&[u8]; 1] = [b"any"];
     let read = |access: &mut Access| access.record(Table::Field, header.id, b"f");
-    run(keyspace, &Keys::Some(&keys), 1, read).unwrap().0
+    run(keyspace, &Keys::In(Database::FIRST, &keys), 1, read)
+        .unwrap()
+        .0
 }
 
 /// After a restart nothing in memory says that a collection ever existed.

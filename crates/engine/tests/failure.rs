@@ -4,7 +4,7 @@ mod common;
 
 use bytes::Bytes;
 use common::{engine, engine_options, get, run, set, small};
-use engine::{Engine, EngineError, Entry, Keys, Keyspace, Outcome, Sync};
+use engine::{Database, Engine, EngineError, Entry, Keys, Keyspace, Outcome, Sync};
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use std::path::Path;
 use std::process::Command;
@@ -93,7 +93,7 @@ fn fill_and_recover(directory: &Path, make_room: impl FnOnce()) {
     );
     assert_eq!(get(&keyspace, b"before").unwrap().unwrap(), "kept");
     // Refused at once, in phase 1.
-    let refused = keyspace.try_run(&Keys::Some(&[b"x"]), 1, &mut |access| {
+    let refused = keyspace.try_run(&Keys::In(Database::FIRST, &[b"x"]), 1, &mut |access| {
         access.put(b"x", Entry::string(Bytes::new()))
     });
     assert!(
@@ -176,9 +176,12 @@ fn writes_behind_a_failed_one_fail_with_it() {
     let put = |i: u32| {
         let value = Bytes::from(vec![i as u8; 10_000]);
         let entry = Entry::string(value);
-        run(&keyspace, &Keys::Some(&[b"k"]), 1, |access| {
-            access.put(b"k", entry.clone())
-        })
+        run(
+            &keyspace,
+            &Keys::In(Database::FIRST, &[b"k"]),
+            1,
+            |access| access.put(b"k", entry.clone()),
+        )
     };
     let mut committed = 0;
     for i in (1..1000).step_by(2) {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use common::{commit, engine, get, key, run, set, small, value};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, FileKind, Op};
 use engine::{
-    Access, Allotments, Blocks, Engine, EngineError, Entry, Keys, Keyspace, KeyspaceOptions, Order,
-    Place, Sync,
+    Access, Allotments, Blocks, Database, Engine, EngineError, Entry, Keys, Keyspace,
+    KeyspaceOptions, Order, Site, Sync,
 };
 use parking_lot::Mutex;
 use std::ops::Bound;
@@ -71,8 +71,7 @@ fn options(stage: &Arc<Breaking>) -> KeyspaceOptions {
 const NEVER: Duration = Duration::from_secs(60);
 /// Enough for two flushes with memtables of 256 KiB.
 const WRITES: u32 = 600;
-/// What breaks in a flush or a compaction breaks when RocksDB's threads come to it, however late
-/// the system lets them.
+/// What breaks in a flush or a compaction breaks whenever RocksDB's threads come to it.
 const WRITES_MAX: u32 = 60_000;
 
 /// Writes `count` times or until it fails; returns what was acknowledged, and why it ended.
@@ -288,7 +287,7 @@ fn a_walk_that_fails_is_an_error_and_never_an_end() {
     };
     let count = || {
         let keyspace = &world.keyspace;
-        keyspace.scan(keyspace.last_seq(), Place::Apart, 1, &mut |access| {
+        keyspace.scan(keyspace.last_seq(), Site::Apart, 1, &mut |access| {
             Ok(all(access)?.items.len())
         })
     };
@@ -337,7 +336,7 @@ fn a_reader_that_stays_does_not_keep_a_mended_device_from_being_tried() {
         keyspace.stays_until_told(&leave);
         let read = keyspace.scan(
             keyspace.last_seq(),
-            Place::Apart,
+            Site::Apart,
             1,
             &mut |access: &mut Access| {
                 reading.send(()).unwrap();
@@ -388,7 +387,8 @@ fn a_write_in_pieces_is_seen_whole_or_not_at_all() {
             let (ends, mut seen) = ([keys[0], keys[keys.len() - 1]], 0);
             while !done.load(Ordering::SeqCst) {
                 let read = |access: &mut Access| Ok([access.get(ends[0])?, access.get(ends[1])?]);
-                let (found, seq) = run(keyspace, &Keys::Some(&ends), 1, read).expect("read");
+                let keys = Keys::In(Database::FIRST, &ends);
+                let (found, seq) = run(keyspace, &keys, 1, read).expect("read");
                 // Who was shown what then failed is told so, and not what it was.
                 if keyspace.wait_commit(seq).is_err() {
                     continue;

@@ -5,7 +5,7 @@ mod common;
 
 use common::{engine, get, set, small};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault};
-use engine::{EngineError, Keys, KeyspaceOptions, Sync};
+use engine::{Database, EngineError, Keys, KeyspaceOptions, Sync};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
@@ -134,7 +134,7 @@ fn who_opens_a_database_anew_keeps_no_handler() {
     assert!((0..100).any(|_| keyspace.close()));
     openings.hold(true);
     let (tell, told) = channel();
-    for keys in [Keys::Some(&[b"k"]), Keys::None, Keys::All] {
+    for keys in [Keys::In(Database::FIRST, &[b"k"]), Keys::None, Keys::All] {
         let tell = tell.clone();
         let waiter = Box::new(move || tell.send(()).unwrap());
         assert!(keyspace.latch(&keys, waiter).is_none(), "it is not open");
@@ -179,7 +179,7 @@ fn writes_to_closed_databases_keep_no_committer() {
         let put = &mut |access: &mut engine::Access| {
             access.put(b"k", engine::Entry::string(bytes::Bytes::from_static(b"v")))
         };
-        match tenant.try_run(&Keys::Some(&[b"k"]), 1, put) {
+        match tenant.try_run(&Keys::In(Database::FIRST, &[b"k"]), 1, put) {
             engine::Outcome::Done { seq, .. } => written.push(seq),
             other => panic!("{other:?}"),
         }

@@ -5,8 +5,8 @@ mod common;
 use bytes::Bytes;
 use common::{commit, engine, engine_options, run, small, string};
 use engine::{
-    Access, Allotments, Engine, Entry, Keys, Keyspace, KeyspaceOptions, Object, Outcome, Stop,
-    Sync, Text, PIECE_BYTES, WHOLE_BYTES_MAX,
+    Access, Allotments, Database, Engine, Entry, Keys, Keyspace, KeyspaceOptions, Object, Outcome,
+    Stop, Sync, Text, PIECE_BYTES, WHOLE_BYTES_MAX,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,9 +92,12 @@ fn a_part_costs_what_the_part_costs() {
         assert!(bytes < 2 * PIECE_BYTES as u64, "{what}: {bytes} bytes");
     }
     let there = |access: &mut Access| read(access, 20 * MIB - 1, 4);
-    let (found, _) = run(&keyspace, &Keys::Some(&[K]), 1, there).unwrap();
+    let (found, _) = run(&keyspace, &Keys::In(Database::FIRST, &[K]), 1, there).unwrap();
     assert_eq!(found, b"v12v");
-    let (end, _) = run(&keyspace, &Keys::Some(&[K]), 1, |a| read(a, len - 1, 9)).unwrap();
+    let (end, _) = run(&keyspace, &Keys::In(Database::FIRST, &[K]), 1, |a| {
+        read(a, len - 1, 9)
+    })
+    .unwrap();
     assert_eq!(end, b"v12");
     engine.shutdown();
 }
@@ -108,7 +111,7 @@ fn a_gap_is_not_written_and_reads_as_zeros() {
         commit(&keyspace, &[K], |access| write_at(access, far, b"x")).unwrap();
     });
     assert!(bytes < 2 * PIECE_BYTES as u64, "{bytes} bytes for one");
-    let (found, _) = run(&keyspace, &Keys::Some(&[K]), 1, |access| {
+    let (found, _) = run(&keyspace, &Keys::In(Database::FIRST, &[K]), 1, |access| {
         assert_eq!(text(access)?.len(), far as u64 + 1);
         Ok([read(access, 0, 9)?, read(access, far - 8, 20)?])
     })
@@ -143,7 +146,7 @@ fn a_core_reads_and_writes_little_of_a_long_string_and_never_all() {
     })
     .unwrap();
     let names = [K];
-    let keys = Keys::Some(&names);
+    let keys = Keys::In(Database::FIRST, &names);
     for (at, len) in [(0, 1), (MIB, 60_000), (4 * MIB - 1, 1)] {
         let outcome = keyspace.try_run(&keys, 1, &mut |access| read(access, at, len));
         assert!(matches!(outcome, Outcome::Done { .. }), "{len} at {at}");
@@ -170,7 +173,7 @@ fn a_long_value_is_taken_apart_without_a_copy() {
     let folder = tempfile::tempdir().unwrap();
     let (engine, keyspace) = open(folder.path());
     let value = Bytes::from(vec![b'v'; MIB]);
-    run(&keyspace, &Keys::Some(&[K]), 1, |access| {
+    run(&keyspace, &Keys::In(Database::FIRST, &[K]), 1, |access| {
         access.put(K, Entry::string(value.clone()))?;
         let text = text(access)?;
         assert!(text.whole().is_none());
@@ -207,7 +210,7 @@ fn nothing_keeps_a_long_value_in_memory_once_it_is_committed() {
     let (engine, keyspace) = open(folder.path());
     let dropped = Arc::new(AtomicBool::new(false));
     let value = Bytes::from_owner(Told(vec![b'v'; 2 * MIB], Arc::clone(&dropped)));
-    let (_, seq) = run(&keyspace, &Keys::Some(&[K]), 1, |access| {
+    let (_, seq) = run(&keyspace, &Keys::In(Database::FIRST, &[K]), 1, |access| {
         access.put(K, Entry::string(value.clone()))
     })
     .unwrap();
@@ -273,7 +276,7 @@ fn a_long_string_of_an_older_version_is_read_whole_and_written_in_pieces() {
     old_database(folder.path(), &value);
     let (engine, keyspace) = open(folder.path());
     let whole = |access: &mut Access| access.get(K);
-    let (entry, _) = run(&keyspace, &Keys::Some(&[K]), 1, whole).unwrap();
+    let (entry, _) = run(&keyspace, &Keys::In(Database::FIRST, &[K]), 1, whole).unwrap();
     assert_eq!(string(entry.expect("there")).expect("whole"), value);
     commit(&keyspace, &[K], |access| write_at(access, 70_000, b"new")).unwrap();
     let bytes = logged(&keyspace, || {
@@ -283,7 +286,7 @@ fn a_long_string_of_an_older_version_is_read_whole_and_written_in_pieces() {
     let mut expected = value.clone();
     expected[70_000..70_003].copy_from_slice(b"New");
     let found = |access: &mut Access| read(access, 0, 2 * MIB);
-    let (found, _) = run(&keyspace, &Keys::Some(&[K]), 1, found).unwrap();
+    let (found, _) = run(&keyspace, &Keys::In(Database::FIRST, &[K]), 1, found).unwrap();
     assert!(found == expected);
     drop(keyspace);
     engine.shutdown();
@@ -299,7 +302,7 @@ fn a_whole_string_of_an_older_version_can_be_moved_and_removed() {
     let (engine, keyspace) = open(folder.path());
     commit(&keyspace, &[K, b"j"], |access| access.rename(K, b"j")).unwrap();
     let moved = |access: &mut Access| access.get(b"j");
-    let (moved, _) = run(&keyspace, &Keys::Some(&[b"j"]), 1, moved).unwrap();
+    let (moved, _) = run(&keyspace, &Keys::In(Database::FIRST, &[b"j"]), 1, moved).unwrap();
     assert!(matches!(
         moved.expect("there").object,
         Object::String(Text::Pieces { len, .. }) if len == MIB as u64
@@ -313,13 +316,13 @@ fn a_format_of_a_later_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     old_database(folder.path(), b"v");
     let database = rocksdb::DB::open_default(folder.path().join("tenants/t")).unwrap();
-    database.put(b"!format", b"3").unwrap();
+    database.put(b"!format", b"4").unwrap();
     drop(database);
     let engine = Engine::open(engine_options(folder.path())).expect("an engine");
     let options = KeyspaceOptions::new(Sync::EverySecond, Allotments::objects(1 << 20));
     let error = engine.keyspace("t", options).unwrap_err().to_string();
     assert!(
-        error.contains("format 3, this version reads only up to 2"),
+        error.contains("format 4, this version reads only up to 3"),
         "{error}"
     );
     engine.shutdown();

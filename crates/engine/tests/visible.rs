@@ -7,8 +7,8 @@ use bytes::Bytes;
 use common::{commit, engine, small};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, Op};
 use engine::{
-    Access, Engine, EngineError, Entry, Header, Keys, Keyspace, Kind, Object, Order, Outcome,
-    Place, Seq, Stop, Sync, Table,
+    Access, Database, Engine, EngineError, Entry, Header, Keys, Keyspace, Kind, Object, Order,
+    Outcome, Seq, Site, Stop, Sync, Table,
 };
 use parking_lot::{Condvar, Mutex};
 use std::ops::Bound;
@@ -122,7 +122,7 @@ impl World {
     /// In phase 2.
     fn on_handler(&self, keys: &Keys, command: Command) -> Seq {
         let latch = self.keyspace.latch(keys, Box::new(|| {})).expect("free");
-        let run = self.keyspace.run(&latch, Place::Handler, 1, &mut |access| {
+        let run = self.keyspace.run(&latch, Site::Handler, 1, &mut |access| {
             command(access, self)
         });
         run.expect("done").1
@@ -132,7 +132,7 @@ impl World {
     fn write(&self, keys: &Keys, command: Command) -> Seq {
         self.held.hold();
         let latch = self.keyspace.latch(keys, Box::new(|| {})).expect("free");
-        let write = self.keyspace.run(&latch, Place::Handler, 1, &mut |access| {
+        let write = self.keyspace.run(&latch, Site::Handler, 1, &mut |access| {
             command(access, self)?;
             // The device is not asked about a page that is dirty already.
             access.put(b"filler", Entry::string(Bytes::from(vec![1; 10_000])))
@@ -151,8 +151,14 @@ impl Drop for World {
 
 const NONE: Command = |_, _| Ok(());
 
-/// Writes, what each changes, and reads that show it.
-fn cases() -> Vec<(&'static str, bool, Command, Command)> {
+/// A write, whether it takes all keys, what it changes, and a read that shows it.
+type Case = (&'static str, bool, Command, Command);
+
+fn cases() -> Vec<Case> {
+    [on_keys(), on_all()].concat()
+}
+
+fn on_keys() -> Vec<Case> {
     vec![
         (
             "a new value",
@@ -212,10 +218,32 @@ fn cases() -> Vec<(&'static str, bool, Command, Command)> {
                 Ok(())
             },
         ),
+    ]
+}
+
+fn on_all() -> Vec<Case> {
+    vec![
         (
             "a key before everything was removed",
             true,
             |access, _| access.clear(),
+            |access, _| access.with(b"other", |entry| assert_eq!(entry, None)),
+        ),
+        (
+            "a key of a database that was exchanged for another",
+            true,
+            |access, _| access.swap_databases(Database::FIRST, Database::new(1).unwrap()),
+            |access, _| access.with(b"other", |entry| assert_eq!(entry, None)),
+        ),
+        (
+            "a key before its database was emptied",
+            true,
+            |access, _| {
+                access.select(Database::new(1).unwrap());
+                access.put(b"other", string(b"other"))?;
+                access.select(Database::FIRST);
+                access.clear_database()
+            },
             |access, _| access.with(b"other", |entry| assert_eq!(entry, None)),
         ),
     ]
@@ -226,7 +254,7 @@ fn a_reply_waits_for_what_it_shows() {
     for sync in [Sync::Always, Sync::EverySecond, Sync::Never] {
         for (what, all, change, look) in cases() {
             let world = World::new(sync);
-            let (keys, every) = (Keys::Some(&KEYS), Keys::All);
+            let (keys, every) = (Keys::In(Database::FIRST, &KEYS), Keys::All);
             let seq = world.write(if all { &every } else { &keys }, change);
             for shown in [world.on_core(&keys, look), world.on_handler(&keys, look)] {
                 assert!(shown >= seq, "{what}, {sync:?}: {shown} < {seq}");
@@ -248,7 +276,7 @@ fn a_reply_that_showed_a_refused_write_becomes_its_error() {
     for sync in [Sync::Always, Sync::EverySecond, Sync::Never] {
         for (what, all, change, look) in cases() {
             let world = World::new(sync);
-            let (keys, every) = (Keys::Some(&KEYS), Keys::All);
+            let (keys, every) = (Keys::In(Database::FIRST, &KEYS), Keys::All);
             let seq = world.write(if all { &every } else { &keys }, change);
             let shown = world.on_core(&keys, look);
             world.held.release(true);
@@ -256,6 +284,9 @@ fn a_reply_that_showed_a_refused_write_becomes_its_error() {
             assert!(matches!(error, EngineError::Write { .. }), "{what}");
             let told = world.keyspace.commit_error(shown);
             assert!(told.is_some(), "{what}, {sync:?}: it was shown");
+            world.on_core(&keys, |access, _| {
+                access.with(b"old", |entry| assert_eq!(entry, Some(&string(b"old"))))
+            });
         }
     }
 }
@@ -264,7 +295,7 @@ fn a_reply_that_showed_a_refused_write_becomes_its_error() {
 #[test]
 fn a_reply_that_shows_some_change_waits_for_all() {
     let world = World::new(Sync::EverySecond);
-    let keys = Keys::Some(&KEYS);
+    let keys = Keys::In(Database::FIRST, &KEYS);
     let put: Command = |access, _| access.put(b"old", string(b"new"));
     let seq = world.write(&keys, put);
     assert_eq!(world.on_core(&keys, NONE), 0);

@@ -4,13 +4,14 @@ mod common;
 
 use bytes::Bytes;
 use common::{commit, engine, get, run, set, small};
-use engine::{Entry, Keys, Keyspace, Outcome, Stop, Sync, Watch};
+use engine::{Database, Entry, Keys, Keyspace, Outcome, Stop, Sync, Watch};
 use std::sync::Arc;
 
 /// Watches a key.
 fn watch(keyspace: &Arc<Keyspace>, key: &[u8], now_ms: u64) -> Watch {
     let watch = |access: &mut engine::Access| access.watch([key].into_iter());
-    let (mut watches, _) = run(keyspace, &Keys::Some(&[key]), now_ms, watch).unwrap();
+    let (mut watches, _) =
+        run(keyspace, &Keys::In(Database::FIRST, &[key]), now_ms, watch).unwrap();
     watches.remove(0)
 }
 
@@ -106,7 +107,9 @@ fn nothing_happens_to_a_watched_key_when_what_had_expired_before_is_removed() {
     let before = keys.map(|key| watch(&keyspace, key, 99));
     let watches = keys.map(|key| watch(&keyspace, key, 100));
     let at_200 = |keys: &[&[u8]], f: &mut dyn FnMut(&mut engine::Access) -> Result<bool, Stop>| {
-        run(&keyspace, &Keys::Some(keys), 200, f).unwrap().0
+        run(&keyspace, &Keys::In(Database::FIRST, keys), 200, f)
+            .unwrap()
+            .0
     };
     assert!(!at_200(&keys[1..2], &mut |access| access.delete(b"deleted")));
     // There was something for a moment.
@@ -138,9 +141,9 @@ fn a_watch_of_keys_of_which_memory_knows_only_the_first_goes_on_and_looks_at_the
     assert!(keyspace.close());
     get(&keyspace, b"known").unwrap();
     let mut both = |access: &mut engine::Access| access.watch(keys.into_iter());
-    let in_memory = keyspace.try_run(&Keys::Some(&keys), 1, &mut both);
+    let in_memory = keyspace.try_run(&Keys::In(Database::FIRST, &keys), 1, &mut both);
     assert!(matches!(in_memory, Outcome::Disk));
-    let (watches, _) = run(&keyspace, &Keys::Some(&keys), 1, both).unwrap();
+    let (watches, _) = run(&keyspace, &Keys::In(Database::FIRST, &keys), 1, both).unwrap();
     set(&keyspace, b"forgotten", b"w").unwrap();
     let dirty: Vec<bool> = watches.iter().map(Watch::dirty).collect();
     assert_eq!(dirty, [false, true]);

@@ -92,11 +92,11 @@ Example:
   entremet check entremet.toml && kill -HUP \"$(pidof entremet)\"";
 
 const CALIBRATE: &str = "\
-Reads and writes a scratch file in DIR around the page cache: rates by size, how reads and writes hold each
-other up, and what is left then. Nothing that is there is touched, and nothing stays. Takes some minutes (--quick: below
-one), during which the disk should have nothing else to do; results that cannot be a disk's are refused.
-A server without a profile measures its disk itself, in seconds; this finds the exact one, which takes the place of
-device.toml in the data directory, or is named in device.profile. docs/reference/device.md explains what is written.
+Measures the disk under DIR with a scratch file that bypasses the page cache: how many reads and writes of each size it
+does, and what is left when they mix. It touches no other file, and its own is gone afterwards. It takes some minutes
+(--quick: less than one), and the disk should have nothing else to do. Results that no disk can have are refused.
+A server without a profile measures its disk itself, in seconds. This measurement is the exact one: put its result in
+the place of device.toml in the data directory, or name it in device.profile. docs/reference/device.md explains it.
 
 Examples:
   entremet calibrate /var/lib/entremet --out /etc/entremet/device.toml
@@ -105,7 +105,7 @@ Examples:
 const TOP: &str = "\
 Shows what happened in the last 3 seconds, once a second: who asks, waits, is served and is throttled, and
 where. Keys: q end, p pause, / filter, s sort, r reverse, j k Enter a tenant's page, i idle, ? all keys.
-Where the output is not a terminal it prints one table and ends.
+If the output is not a terminal, it prints one table and ends.
 
 Examples:
   entremet top
@@ -132,7 +132,7 @@ Example:
 /// `entremet serve`.
 #[derive(Args, Clone, Debug)]
 pub struct ServeArgs {
-    /// Configuration file (TOML); without one, defaults
+    /// Configuration file (TOML); without it, all settings have their defaults
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -179,7 +179,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "FILE", default_value = "device.toml")]
     pub out: PathBuf,
 
-    /// Below a minute, with shorter tries and fewer mixes
+    /// Take less than a minute: shorter tries, fewer mixes
     #[arg(long)]
     pub quick: bool,
 }

@@ -164,7 +164,7 @@ impl Running {
         eprint!("{}", loaded.report);
         let config = &loaded.config;
         if self.admin.tls() != config.server.admin_tls.is_some() {
-            tracing::warn!("whether the admin address has TLS changes at the next start");
+            tracing::warn!("TLS of the admin address can be switched on or off only by a restart");
         }
         if let Some(tls) = config_of(certificates.clients.as_ref()) {
             self.server.renew(&tls);

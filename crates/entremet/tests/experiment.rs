@@ -191,6 +191,27 @@ fn a_met_target_is_status_0_and_everything_is_written() {
 }
 
 #[test]
+fn time_that_is_up_is_status_3_and_the_same_command_goes_on() {
+    let folder = Folder::new("500ms", ">= 1");
+    // Each run is to take a second and a half.
+    let slice = folder.run(&["tiny", "--within", "2s"]);
+    assert_eq!(slice.status.code(), Some(3), "{}", text(&slice.stderr));
+    let rest = folder.run(&["tiny"]);
+    assert_eq!(rest.status.code(), Some(0), "{}", text(&rest.stderr));
+    assert!(text(&rest.stderr).contains("(kept)"), "not made again");
+    let again = folder.run(&["tiny", "--within", "0s"]);
+    assert_eq!(again.status.code(), Some(0), "all are there");
+    assert_eq!(text(&again.stderr).matches("(kept)").count(), 4);
+    let disturbed = folder.run(&["tiny", "--again", "--within", "0s"]);
+    assert_eq!(disturbed.status.code(), Some(3), "none is wanted");
+    let summary = fs::read_to_string(folder.out().join("summary.html")).expect("summary.html");
+    assert!(summary.contains("1 of 1 targets met"), "{summary}");
+    let told = folder.run(&["summary"]);
+    assert!(text(&told.stdout).contains("tiny"));
+    assert!(folder.out().join("summary.svg").exists());
+}
+
+#[test]
 fn a_missed_target_is_status_1_and_says_so() {
     let folder = Folder::new("100ms", ">= 1e12");
     let output = folder.run(&["tiny", "--quick"]);

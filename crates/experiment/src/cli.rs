@@ -5,22 +5,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Args;
 use device::Profile;
+use settings::units::Time;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use workload::client::process;
 use workload::report::rate;
 
 use crate::done::Done;
 use crate::error::ExperimentError;
+use crate::kept::{self, Again, Kept};
 use crate::observed::Observed;
 use crate::plan::{Only, Run};
 use crate::player::LoadClient;
 use crate::runner::{self, Setup};
 use crate::server::pin;
 use crate::spec::Experiment;
-use crate::{find, list, machine, report, result, table};
+use crate::{find, list, machine, program, report, result, summary, table};
 
 /// Notes that are printed.
 const NOTES_MAX: usize = 5;
@@ -29,22 +32,28 @@ const AFTER_HELP: &str = "\
 Each experiment is a folder (docs/reference/experiment.md) that shows a published result again: the real server
 is started for every run, on processors of its own, baselines and ours in turn; what takes many machines is
 played by the simulator. The verdicts are printed, and written with all figures to DIR/NAME/result.json and, with
-pictures, to DIR/NAME/report.html.
+pictures, to DIR/NAME/report.html; DIR/summary.html and DIR/summary.svg have the verdicts of all.
 
-Exit status: 0 every judged target was met, 1 one was missed or could not be judged, 2 wrong usage.
-With --quick a target that a short run cannot tell is `not judged`, which is no failure.
+Every run is kept in DIR/NAME/runs, and is not made again for the same binary and scenario, unless --again asks
+for it. So a long experiment can be run in slices (--within).
+
+Exit status: 0 every judged target was met, 1 one was missed or could not be judged, 2 wrong usage, 3 --within
+was up before all runs were made. With --quick a target that a short run cannot tell is `not judged`, which is
+no failure.
 
 Examples:
   entremet experiment list
   entremet experiment pisces-fairness
   entremet experiment all --quick
+  entremet experiment all --within 8m
+  entremet experiment summary
   entremet experiment pisces-workloads --only fair/'mixed, 1 KiB, sigma 1' --repeats 3";
 
 /// Run published results again, and judge them.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExperimentArgs {
-    /// `list`, `all`, or names of experiments
+    /// `list`, `summary` (of the results in DIR), `all`, or names of experiments
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 
@@ -59,6 +68,14 @@ pub struct ExperimentArgs {
     /// Runs of each variant at each point [default: the experiment's own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeats: Option<u16>,
+
+    /// Make runs again that were made before: all, or those that were disturbed
+    #[arg(long, value_name = "WHICH", default_value = "none", default_missing_value = "all", num_args = 0..=1)]
+    pub again: Again,
+
+    /// Begin no run that would not end in this time, such as 8m; the same command goes on later
+    #[arg(long, value_name = "TIME")]
+    pub within: Option<Time>,
 
     /// Use the disk that `entremet calibrate` measured in FILE instead of an emulated one; data
     /// lies in the temporary directory (TMPDIR), which must be on that disk
@@ -84,10 +101,17 @@ pub struct ExperimentArgs {
 /// What keeps it from running anything. [`ExperimentError::exit_status`] says which status it
 /// stands for.
 pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
+    let (experiments, out) = (&args.experiments, &args.out);
     if args.names == ["list"] {
-        print!("{}", list::text(&args.experiments)?);
+        print!("{}", list::text(experiments)?);
         return Ok(ExitCode::SUCCESS);
     }
+    if args.names == ["summary"] {
+        print!("{}", summary::text(experiments, out)?);
+        println!("{}", summary::write(experiments, out)?.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let until = args.within.map(|time| Instant::now() + time.duration());
     let mut experiments = find::read(&args.experiments, &args.names)?;
     if let Some(profile) = &args.device {
         on_disk(&mut experiments, profile)?;
@@ -106,25 +130,47 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
     process::raise_file_limit();
     let processors = pin::available()?;
     let stop = watch_interrupt()?;
-    let mut failed = Vec::new();
-    for experiment in &experiments {
+    let build = build(&binary);
+    let usual = Setup {
+        binary: &binary,
+        quick: args.quick,
+        repeats: args.repeats.map(usize::from),
+        only: None,
+        processors: &processors,
+        meter: &machine::ticks,
+        kept: None,
+        until,
+        player: &LoadClient,
+        stop: &stop,
+        command: String::new(),
+    };
+    all(args, &experiments, &usual, &build)
+}
+
+/// Runs them, one after the other. Of `usual` each has its own extent, folder and command.
+fn all(
+    args: &ExperimentArgs,
+    experiments: &[Experiment],
+    usual: &Setup,
+    build: &str,
+) -> Result<ExitCode, ExperimentError> {
+    let (mut failed, mut more) = (Vec::new(), false);
+    for experiment in experiments {
+        let only = args.only.as_deref();
+        let runs = args.out.join(&experiment.name).join("runs");
         let setup = Setup {
-            binary: &binary,
-            quick: args.quick,
-            repeats: args.repeats.map(usize::from),
-            only: match &args.only {
-                Some(only) => Some(Only::parse(only, experiment)?),
-                None => None,
-            },
-            processors: &processors,
-            withheld: &machine::withheld_ticks,
-            player: &LoadClient,
-            stop: &stop,
+            only: only.map(|only| Only::parse(only, experiment)).transpose()?,
+            kept: Some(Kept::new(runs, build, args.again)),
             command: command(args, experiment),
+            ..usual.clone()
         };
         match one(experiment, &setup, &args.out) {
             Ok(true) => {}
             Ok(false) => failed.push(experiment.name.as_str()),
+            Err(ExperimentError::TimeIsUp) => {
+                println!("{}: {}", experiment.name, ExperimentError::TimeIsUp);
+                more = true;
+            }
             Err(error)
                 if matches!(error, ExperimentError::Interrupted) || experiments.len() == 1 =>
             {
@@ -136,14 +182,24 @@ pub fn run(args: &ExperimentArgs) -> Result<ExitCode, ExperimentError> {
             }
         }
     }
-    if failed.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if experiments.len() > 1 {
+    let page = summary::write(&args.experiments, &args.out)?;
+    println!("all results: {}", page.display());
+    if experiments.len() > 1 && !failed.is_empty() {
         let (count, all) = (failed.len(), experiments.len());
         println!("{count} of {all} experiments failed: {}", failed.join(", "));
     }
-    Ok(ExitCode::FAILURE)
+    Ok(match (more, failed.is_empty()) {
+        (true, _) => ExitCode::from(ExperimentError::TimeIsUp.exit_status()),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+    })
+}
+
+/// Everything that measures: this process, the server, and what programs start.
+fn build(server: &Path) -> String {
+    let this = std::env::current_exe().unwrap_or_default();
+    let plain = program::plain_store(server);
+    kept::build(&[&this, server, &plain])
 }
 
 /// Has all of them use that disk, and says so here and where readers of their reports begin.
@@ -212,8 +268,13 @@ fn tell(at: usize, of: usize, run: &Run, observed: &Observed) {
     } else {
         answered(observed)
     };
+    let kept = if observed.kept { " (kept)" } else { "" };
     // A reader that is gone has seen enough.
-    let _ = writeln!(std::io::stderr(), "{at:>4}/{of} {}: {said}", run.label());
+    let _ = writeln!(
+        std::io::stderr(),
+        "{at:>4}/{of} {}: {said}{kept}",
+        run.label()
+    );
 }
 
 /// What all tenants got.

@@ -22,8 +22,8 @@ pub struct Done {
     pub seed: u64,
     /// Processors of the machine that could be used.
     pub processors: usize,
-    /// How long it took.
-    pub elapsed_s: f64,
+    /// What all runs took, starts and preloads and tries included, seconds.
+    pub took_s: f64,
     /// The command that repeats it.
     pub command: String,
     /// What ended it before all runs were made, if anything did.
@@ -31,10 +31,16 @@ pub struct Done {
 }
 
 impl Done {
-    /// Whether no target was missed, nor left open by what disturbed the runs.
+    /// Whether no target was missed, left open by what disturbed the runs, or met by a verdict that
+    /// shows nothing.
     pub fn passed(&self) -> bool {
         let mut judged = self.judged.iter();
-        judged.all(|one| !matches!(one.judgement, Judgement::Miss | Judgement::Disturbed(_)))
+        judged.all(|one| {
+            !matches!(
+                one.judgement,
+                Judgement::Miss | Judgement::Disturbed(_) | Judgement::Idle(_)
+            )
+        })
     }
 
     /// Whether every target was judged and met. Where none has a bound, there is nothing that could

@@ -99,16 +99,21 @@ pub enum ExperimentError {
     /// The arguments do not make sense together.
     #[error("{0}")]
     Usage(String),
+    /// A run that is missing would not end in the time that was given.
+    #[error("the time of --within is up; the same command goes on from here")]
+    TimeIsUp,
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl ExperimentError {
-    /// The exit status that this error stands for: 2 for wrong usage, else 1.
+    /// The exit status that this error stands for: 2 for wrong usage, 3 if there is more to run,
+    /// else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Unknown { .. } => 2,
+            Self::TimeIsUp => 3,
             _ => 1,
         }
     }

@@ -2,16 +2,12 @@
 
 use std::path::Path;
 
-use settings::units::Time;
 use workload::report::Table;
 
 use crate::error::ExperimentError;
 use crate::find;
 use crate::plan;
 use crate::spec::Experiment;
-
-/// What a run takes besides the time that its scenario says: start, preload, last replies, end.
-const AROUND_S: f64 = 1.0;
 
 /// Name, time, what of, of each.
 ///
@@ -42,15 +38,7 @@ fn time(experiment: &Experiment, quick: bool) -> String {
     let runs = plan::runs(experiment, quick, None, None);
     let seconds: f64 = runs
         .iter()
-        .map(|run| {
-            let scenario = experiment.scenario(run.variant, run.point, quick);
-            let of = |key: &str, usual_s: f64| {
-                let text = scenario.get(key).and_then(toml::Value::as_str);
-                let parsed = text.and_then(|text| text.parse::<Time>().ok());
-                parsed.map_or(usual_s, |time| time.duration().as_secs_f64())
-            };
-            of("warm_up", 0.0) + of("duration", 0.0) + AROUND_S
-        })
+        .map(|run| plan::seconds(&experiment.scenario(run.variant, run.point, quick)))
         .sum();
     if seconds < 90.0 {
         format!("{seconds:.0} s")

@@ -8,6 +8,7 @@ use workload::report::figures::{
 };
 use workload::stats::Pace;
 
+use crate::machine::Disturbance;
 use crate::server::times::{self, Latencies};
 
 /// One run: of the load against a server, of the simulator, or of a program.
@@ -21,13 +22,22 @@ pub struct Observed {
     pub tenants: Vec<Tenant>,
     /// What the run cost the server.
     pub server: ServerUse,
-    /// Part of the processors' time, the server's life long, that the host of a virtual machine
+    /// Part of the processors' time, the run's whole life long, that the host of a virtual machine
     /// gave to others: 0 to 1.
     #[serde(default)]
     pub withheld: f64,
-    /// Times that the run was made; of more than one the least disturbed counts.
+    /// Part of it that other processes of this machine used.
+    #[serde(default)]
+    pub others: f64,
+    /// Times that the run was made: until it was not disturbed. The last one counts.
     #[serde(default)]
     pub tried: usize,
+    /// It was made before and read from its file.
+    #[serde(skip)]
+    pub kept: bool,
+    /// What all of that took, preloads and starts included, seconds.
+    #[serde(default)]
+    pub took_s: f64,
     /// How evenly it was answered, by the load's count.
     #[serde(skip)]
     pub pace: Pace,
@@ -63,6 +73,30 @@ pub struct ServerUse {
 }
 
 impl Observed {
+    /// What disturbed it.
+    pub fn disturbance(&self) -> Disturbance {
+        Disturbance {
+            withheld: self.withheld,
+            others: self.others,
+        }
+    }
+
+    /// The same run, which rests on yardsticks that were disturbed so much.
+    #[must_use]
+    pub fn told_in(self, disturbance: Disturbance) -> Self {
+        let Disturbance { withheld, others } = self.disturbance().worse(disturbance);
+        Self {
+            withheld,
+            others,
+            ..self
+        }
+    }
+
+    /// Whether figures of this run mean little.
+    pub fn disturbed(&self) -> bool {
+        self.disturbance().too_much()
+    }
+
     /// A load's figures; `group` knows a tenant's name in the scenario.
     pub fn new(figures: Figures, group: impl Fn(&str) -> String) -> Self {
         let tenants = figures.tenants.into_iter().map(|load| Tenant {

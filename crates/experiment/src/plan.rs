@@ -4,6 +4,9 @@
 //! compared by was measured side by side. Each repeat begins with another variant, so that none is
 //! always the first after the preceding point.
 
+use settings::units::Time;
+use toml::Table;
+
 use crate::error::ExperimentError;
 use crate::spec::{Experiment, Point, Variant};
 
@@ -82,6 +85,19 @@ impl Only {
     }
 }
 
+/// What a run takes besides the time that its scenario says: start, preload, last replies, end.
+const AROUND_S: f64 = 1.0;
+
+/// About how long a run takes, seconds.
+pub fn seconds(scenario: &Table) -> f64 {
+    let of = |key: &str| {
+        let text = scenario.get(key).and_then(toml::Value::as_str);
+        let parsed = text.and_then(|text| text.parse::<Time>().ok());
+        parsed.map_or(0.0, |time| time.duration().as_secs_f64())
+    };
+    of("warm_up") + of("duration") + AROUND_S
+}
+
 /// The runs of an experiment, in order.
 pub fn runs<'a>(
     experiment: &'a Experiment,
@@ -96,7 +112,9 @@ pub fn runs<'a>(
         for point in &points {
             for turn in 0..variants.len() {
                 let variant = &variants[(turn + repeat) % variants.len()];
-                if only.is_none_or(|only| only.wants(&variant.name, &point.name)) {
+                let asked = only.is_none_or(|only| only.wants(&variant.name, &point.name));
+                let enough = variant.repeats.is_some_and(|most| repeat >= most);
+                if asked && !enough && variant.runs_at(&point.name) {
                     runs.push(Run {
                         variant,
                         point,
@@ -141,6 +159,18 @@ mod tests {
             "fifo/uneven, repeat 2",
         ];
         assert_eq!(order(2, None), want);
+    }
+
+    #[test]
+    fn a_variant_may_run_at_some_points_and_in_some_repeats() {
+        let mut experiment = experiment();
+        experiment.variants[0].points = Some(vec!["even".into()]);
+        experiment.variants[0].repeats = Some(1);
+        let runs = runs(&experiment, false, Some(2), None);
+        let fifo = runs.iter().filter(|run| run.variant.name == "fifo");
+        let labels: Vec<String> = fifo.map(Run::label).collect();
+        assert_eq!(labels, ["fifo/even, repeat 1"]);
+        assert_eq!(runs.len(), 1 + 4);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::{json, Value};
 use crate::done::Done;
 use crate::error::ExperimentError;
 use crate::spec::Experiment;
+use crate::table;
 use crate::verdict::{Judged, Judgement};
 
 /// The whole result.
@@ -24,7 +25,7 @@ pub fn of(experiment: &Experiment, done: &Done) -> Value {
         .collect();
     let figures = json!({
         "quick": done.quick,
-        "elapsed_s": done.elapsed_s,
+        "took_s": done.took_s,
         "command": done.command,
         "notes": done.notes,
         "yardsticks": done.yardsticks.iter().cloned().collect::<serde_json::Map<String, Value>>(),
@@ -40,9 +41,12 @@ pub fn of(experiment: &Experiment, done: &Done) -> Value {
 fn verdict(judged: &Judged) -> Value {
     let measured = judged.measured.as_ref();
     let why = match &judged.judgement {
-        Judgement::NotJudged(why) | Judgement::Disturbed(why) => Some(why),
+        Judgement::NotJudged(why) | Judgement::Disturbed(why) | Judgement::Idle(why) => Some(why),
         Judgement::Pass | Judgement::Miss => None,
     };
+    let off = judged.off.as_ref();
+    let off =
+        off.map(|off| json!({ "variant": off.variant, "measured": off.value, "fails": off.fails }));
     let beside: serde_json::Map<String, Value> = judged
         .beside
         .iter()
@@ -50,9 +54,12 @@ fn verdict(judged: &Judged) -> Value {
         .collect();
     json!({
         "target": judged.target,
-        "measured": measured.map(|sampled| sampled.median),
+        "word": table::word(&judged.judgement),
+        "measured": measured.map(|sampled| sampled.value),
         "samples": measured.map(|sampled| &sampled.samples),
         "bound": judged.bound.map(|bound| bound.to_string()),
+        "worst": judged.worst,
+        "off": off,
         "paper": judged.paper,
         "pass": judged.judgement.pass(),
         "not_judged": why,

@@ -1,37 +1,35 @@
 //! Makes the runs of an experiment, one after the other, and judges them.
 
 mod life;
+mod make;
+mod yardstick;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use serde_json::{json, Value};
+use serde_json::Value;
 use toml::Table;
 
 use crate::done::Done;
 use crate::error::ExperimentError;
-use crate::machine::{self, Disturbance, Ticks, Withheld};
-use crate::measure::figure::{self, Choice};
+use crate::kept::Kept;
+use crate::machine::{Disturbance, Disturbances, Meter};
 use crate::observed::Observed;
-use crate::pace;
 use crate::plan::{self, Only, Run};
 use crate::player::Player;
-use crate::program::{self, Host};
 use crate::server::check::{self, Answer};
 use crate::server::config;
 use crate::server::pin::{self, Pinned};
-use crate::simulated;
-use crate::spec::merge::lay_over;
-use crate::spec::{self, Experiment, Point, Reading, Variant, Yardstick};
+use crate::spec::{self, Experiment};
 use crate::verdict::{self, Extent, Runs};
 use crate::way::{self, Way};
 
+use make::Asked;
+
 /// Runs whose problems are shown.
 const PROBLEMS_MAX: usize = 4;
-/// Times that a run is made in the hope that the host leaves the machine its processors.
-const TRIES: usize = 3;
 
 /// How experiments are to be run.
 #[derive(Clone)]
@@ -46,8 +44,12 @@ pub struct Setup<'a> {
     pub only: Option<Only>,
     /// Processors of this machine that may be used.
     pub processors: &'a [usize],
-    /// What the host withholds of processors.
-    pub withheld: &'a Ticks<'a>,
+    /// What the host and other processes take of processors.
+    pub meter: &'a Meter<'a>,
+    /// Runs that were made before, and those to come; `None`: nothing is kept.
+    pub kept: Option<Kept>,
+    /// No run begins that would not have ended by then.
+    pub until: Option<Instant>,
     /// Loads the servers.
     pub player: &'a dyn Player,
     /// Set to end early.
@@ -68,7 +70,6 @@ pub fn run(
     setup: &Setup,
     tell: &mut dyn FnMut(usize, usize, &Run, &Observed),
 ) -> Result<Done, ExperimentError> {
-    let begun = Instant::now();
     let plan = plan::runs(experiment, setup.quick, setup.repeats, setup.only.as_ref());
     if plan.is_empty() {
         let what = "nothing to run: --only and --quick leave nothing of it";
@@ -94,16 +95,12 @@ pub fn run(
         setup,
         pinned,
         told: Table::new(),
+        told_in: Disturbance::default(),
     };
     let made = runner.all(&plan, tell)?;
     notes.extend(made.notes);
-    // Simulated time does not mind who else is there.
-    if !scenarios().all(|scenario| simulated::is(&scenario)) {
-        let load = machine::load_average();
-        notes.extend(load.and_then(|load| machine::note(load, setup.processors.len())));
-    }
     // Before what the generator says of single runs: this explains it, and few notes are printed.
-    notes.splice(0..0, made.disturbance.note());
+    notes.splice(0..0, made.disturbances.note());
     let extent = Extent {
         quick: setup.quick,
         partial: setup.only.is_some() || made.cut.is_some(),
@@ -117,7 +114,7 @@ pub fn run(
         quick: setup.quick,
         seed: seed(&experiment.base),
         processors: setup.processors.len(),
-        elapsed_s: begun.elapsed().as_secs_f64(),
+        took_s: made.took_s,
         command: setup.command.clone(),
         cut: made.cut,
     })
@@ -130,7 +127,9 @@ struct Made {
     /// What was measured before them.
     yardsticks: Vec<(String, Value)>,
     notes: Vec<String>,
-    disturbance: Disturbance,
+    disturbances: Disturbances,
+    /// What all of them took, in whichever invocation they were made, seconds.
+    took_s: f64,
     /// What ended them early.
     cut: Option<ExperimentError>,
 }
@@ -187,6 +186,8 @@ struct Runner<'a> {
     pinned: Pinned,
     /// What yardsticks said, to be laid over scenarios.
     told: Table,
+    /// What disturbed them.
+    told_in: Disturbance,
 }
 
 impl Runner<'_> {
@@ -197,18 +198,21 @@ impl Runner<'_> {
         plan: &[Run],
         tell: &mut dyn FnMut(usize, usize, &Run, &Observed),
     ) -> Result<Made, ExperimentError> {
-        let mut made = Made {
-            yardsticks: self.yardsticks(|_| true)?,
-            ..Made::default()
-        };
+        let mut made = Made::default();
+        made.yardsticks = self.yardsticks(0, &mut made.disturbances)?;
         let mut repeat = 0;
         for (index, run) in plan.iter().enumerate() {
             let mut next = || {
                 if std::mem::replace(&mut repeat, run.repeat) != run.repeat {
-                    let anew = self.yardsticks(|yardstick| yardstick.each)?;
+                    let anew = self.yardsticks(run.repeat, &mut made.disturbances)?;
                     made.yardsticks.extend(anew);
                 }
-                self.one(run.variant, run.point, run.repeat, &run.label())
+                self.one(&Asked {
+                    variant: run.variant,
+                    point: run.point,
+                    repeat: run.repeat,
+                    label: &run.label(),
+                })
             };
             let observed = match next() {
                 Ok(observed) => observed,
@@ -223,163 +227,14 @@ impl Runner<'_> {
             if let Some(complaint) = &observed.generator.complaint {
                 made.notes.push(format!("{}: {complaint}", run.label()));
             }
-            made.disturbance.add(observed.tried, observed.withheld);
+            made.disturbances
+                .add(observed.tried, observed.disturbance());
+            made.took_s += observed.took_s;
+            let observed = observed.told_in(self.told_in);
             tell(index + 1, plan.len(), run, &observed);
             made.runs
                 .add(run.repeat, &run.variant.name, &run.point.name, observed);
         }
         Ok(made)
-    }
-
-    /// Measures those yardsticks, in order; a later one's run has what the earlier ones told.
-    fn yardsticks(
-        &mut self,
-        which: impl Fn(&Yardstick) -> bool,
-    ) -> Result<Vec<(String, Value)>, ExperimentError> {
-        let (mut said, mut ran) = (Vec::new(), Vec::new());
-        let experiment = self.experiment;
-        for yardstick in experiment.yardsticks.iter().filter(|one| which(one)) {
-            let value = self.yardstick(yardstick, &mut ran)?;
-            said.push((yardstick.sets.clone(), json!(value)));
-            let mut inner = value;
-            for key in yardstick.sets.rsplit('.') {
-                inner = toml::Value::Table(Table::from_iter([(key.to_string(), inner)]));
-            }
-            if let toml::Value::Table(table) = inner {
-                lay_over(&mut self.told, &table);
-            }
-        }
-        Ok(said)
-    }
-
-    /// `ran` has the runs of this round: figures of one variant and point are of one run, so that
-    /// they go together.
-    fn yardstick(
-        &self,
-        yardstick: &Yardstick,
-        ran: &mut Vec<(String, Observed)>,
-    ) -> Result<toml::Value, ExperimentError> {
-        let label = format!("the yardstick for {}", yardstick.sets);
-        let missing = |why: String| ExperimentError::Verdict {
-            target: label.clone(),
-            why,
-        };
-        let variant = self.experiment.variant(&yardstick.variant);
-        let point = self.experiment.point(&yardstick.point);
-        let (Some(variant), Some(point)) = (variant, point) else {
-            return Err(missing("its variant or point is missing".into()));
-        };
-        let place = plan::place(&variant.name, &point.name);
-        let known = ran.iter().position(|(other, _)| *other == place);
-        let at = match known {
-            Some(at) => at,
-            None => {
-                ran.push((place, self.one(variant, point, 0, &label)?));
-                ran.len() - 1
-            }
-        };
-        let observed = &ran[at].1;
-        match &yardstick.reading {
-            Reading::Pace if observed.pace.windows().is_empty() => Err(missing(
-                "its run has no pace: only one that a server answers has".into(),
-            )),
-            Reading::Pace => Ok(pace::faults(&observed.pace)),
-            Reading::Figure(figure, unit) => {
-                let choice = Choice {
-                    figure: *figure,
-                    ..Choice::default()
-                };
-                let value = figure::value(observed, &choice).map_err(missing)?;
-                Ok(toml::Value::String(format!("{value:.0}{unit}")))
-            }
-        }
-    }
-
-    /// One run.
-    fn one(
-        &self,
-        variant: &Variant,
-        point: &Point,
-        repeat: usize,
-        label: &str,
-    ) -> Result<Observed, ExperimentError> {
-        let mut scenario = self.experiment.scenario(variant, point, self.setup.quick);
-        let way = Way::of(&scenario);
-        lay_over(&mut scenario, &self.told_to(way));
-        let seed = seed(&scenario) + repeat as u64;
-        // A seed that wraps is as good as another.
-        let seed = i64::try_from(seed).unwrap_or(0);
-        scenario.insert("seed".into(), toml::Value::Integer(seed));
-        let stop = self.setup.stop;
-        if stop.load(Ordering::Relaxed) {
-            return Err(ExperimentError::Interrupted);
-        }
-        let observed = match way {
-            Way::Server | Way::Redis => return self.serve_undisturbed(&scenario, label),
-            Way::Simulated => simulated::play(&scenario, stop).map_err(|source| {
-                let label = label.into();
-                ExperimentError::Simulated { label, source }
-            })?,
-            Way::Program => {
-                let host = Host {
-                    binary: self.setup.binary,
-                    cores: &self.pinned.server,
-                };
-                program::play(&scenario, &host).map_err(|problems| {
-                    let label = label.into();
-                    ExperimentError::Program { label, problems }
-                })?
-            }
-        };
-        if stop.load(Ordering::Relaxed) {
-            return Err(ExperimentError::Interrupted);
-        }
-        Ok(observed)
-    }
-
-    /// What yardsticks said, as far as it is for who plays: a `cluster` would make a server's run a
-    /// simulated one.
-    fn told_to(&self, way: Way) -> Table {
-        let mut told = self.told.clone();
-        let others: &[&str] = match way {
-            Way::Simulated => &["server"],
-            Way::Server | Way::Program => &["cluster", "fault"],
-            Way::Redis => &["server", "cluster", "fault"],
-        };
-        told.retain(|key, _| !others.contains(&key));
-        told
-    }
-
-    /// A run again while the host withholds much of the processors; the least disturbed one counts,
-    /// whatever it measured.
-    fn serve_undisturbed(
-        &self,
-        scenario: &Table,
-        label: &str,
-    ) -> Result<Observed, ExperimentError> {
-        let tries = if self.setup.quick { 1 } else { TRIES };
-        let mut best: Option<Observed> = None;
-        for tried in 1..=tries {
-            let withheld = Withheld::begin(self.setup.withheld, self.pinned.all());
-            let mut observed = match self.serve(scenario, label) {
-                Ok(observed) => observed,
-                // Disturbed, but made.
-                Err(ExperimentError::Interrupted) if best.is_some() => break,
-                Err(error) => return Err(error),
-            };
-            observed.withheld = withheld.part();
-            observed.tried = tried;
-            let done = !machine::disturbed(observed.withheld);
-            best = match best {
-                Some(best) if best.withheld <= observed.withheld => {
-                    Some(Observed { tried, ..best })
-                }
-                _ => Some(observed),
-            };
-            if done {
-                break;
-            }
-        }
-        best.ok_or(ExperimentError::Interrupted)
     }
 }

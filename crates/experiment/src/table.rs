@@ -20,7 +20,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// The median, and the range where there are several samples.
+/// What is judged, and the range where there are several samples.
 pub fn measured(sampled: &Sampled) -> (String, String) {
     let (least, most) = sampled.range();
     let range = if sampled.samples.len() > 1 {
@@ -28,7 +28,7 @@ pub fn measured(sampled: &Sampled) -> (String, String) {
     } else {
         String::new()
     };
-    (number(sampled.median), range)
+    (number(sampled.value), range)
 }
 
 /// One word for how a verdict came out.
@@ -40,16 +40,29 @@ pub fn word(judgement: &Judgement) -> &'static str {
         Judgement::NotJudged(why) if why.starts_with("later") => "later",
         Judgement::NotJudged(_) => "not judged",
         Judgement::Disturbed(_) => "disturbed",
+        Judgement::Idle(_) => "idle",
     }
 }
 
-/// The other variants' figures in words.
-pub fn beside(judged: &Judged) -> String {
-    let each = judged.beside.iter();
-    let words: Vec<String> = each
-        .map(|(variant, value)| format!("{variant} {}", number(*value)))
-        .collect();
-    words.join(", ")
+/// The other variants' figures in words, one each; first the one in which what is claimed is
+/// switched off.
+pub fn beside(judged: &Judged) -> Vec<String> {
+    let off = judged
+        .off
+        .iter()
+        .map(|off| (&off.variant, off.value, "off: "));
+    let switched = judged.off.as_ref().map(|off| &off.variant);
+    let others = judged.beside.iter();
+    let others = others.filter(|(variant, _)| Some(variant) != switched);
+    let all = off.chain(others.map(|(variant, value)| (variant, *value, "")));
+    all.map(|(variant, value, mark)| format!("{mark}{variant} {}", number(value)))
+        .collect()
+}
+
+/// What must be reached, in words.
+pub fn bound(judged: &Judged) -> Option<String> {
+    let each = if judged.worst { " in each" } else { "" };
+    judged.bound.map(|bound| format!("{bound}{each}"))
 }
 
 /// The table.
@@ -74,9 +87,9 @@ pub fn verdicts(judged: &[Judged]) -> String {
             word(&one.judgement).to_string(),
             median,
             range,
-            one.bound.map(|bound| bound.to_string()).unwrap_or_default(),
+            bound(one).unwrap_or_default(),
             one.paper.clone(),
-            beside(one),
+            beside(one).join(", "),
             target,
         ]);
     }
@@ -86,20 +99,22 @@ pub fn verdicts(judged: &[Judged]) -> String {
 
 /// How many were met of all that have a bound, in one line: what was not judged is not met.
 pub fn summary(judged: &[Judged]) -> String {
-    let (mut met, mut missed, mut disturbed, mut open) = (0, 0, 0, 0);
+    let (mut met, mut missed, mut disturbed, mut idle, mut open) = (0, 0, 0, 0, 0);
     for one in judged.iter().filter(|one| one.bound.is_some()) {
         *match one.judgement {
             Judgement::Pass => &mut met,
             Judgement::Miss => &mut missed,
             Judgement::Disturbed(_) => &mut disturbed,
+            Judgement::Idle(_) => &mut idle,
             Judgement::NotJudged(_) => &mut open,
         } += 1;
     }
-    let all = met + missed + disturbed + open;
+    let all = met + missed + disturbed + idle + open;
     let mut text = format!("{met} of {all} targets met");
     for (count, what) in [
         (missed, "missed"),
         (disturbed, "disturbed"),
+        (idle, "idle"),
         (open, "not judged"),
     ] {
         if count > 0 {
@@ -119,11 +134,13 @@ mod tests {
             target: target.into(),
             point: String::new(),
             measured: Some(Sampled {
-                median: 0.98,
+                value: 0.98,
                 samples: vec![0.97, 0.98, 0.99],
             }),
             beside: vec![("fifo".into(), 0.5)],
             bound: Some(Bound::AtLeast(0.99)),
+            worst: false,
+            off: None,
             paper: ".98".into(),
             judgement,
         }
@@ -132,7 +149,7 @@ mod tests {
     #[test]
     fn a_line_holds_target_measure_range_bound_paper_and_verdict() {
         let later = Judgement::NotJudged("later: no disk".into());
-        let disturbed = Judgement::Disturbed("the host disturbed 3 of 3 repeats".into());
+        let disturbed = Judgement::Disturbed("3 of 3 repeats were disturbed".into());
         let all = [
             judged("even", Judgement::Miss),
             judged("disk", later),
@@ -144,7 +161,7 @@ mod tests {
         assert_eq!(line, want, "{text}");
         assert!(text.contains("disk (later: no disk)"), "{text}");
         assert!(
-            text.contains("odd (the host disturbed 3 of 3 repeats)"),
+            text.contains("odd (3 of 3 repeats were disturbed)"),
             "{text}"
         );
         assert_eq!(

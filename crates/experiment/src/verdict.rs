@@ -1,112 +1,34 @@
 //! From runs to verdicts. A verdict that lacks a run or a figure is an error, never a pass.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
+mod runs;
 
 use crate::error::ExperimentError;
-use crate::machine;
-use crate::measure::figure::Figure;
 use crate::measure::median;
-use crate::observed::Observed;
-use crate::spec::{Bound, Experiment, Query, Verdict};
+use crate::spec::{Bound, Experiment, Verdict};
+use crate::table;
 
-/// What was measured, by repeat, variant and point.
-#[derive(Debug, Default)]
-pub struct Runs(BTreeMap<(usize, String, String), Observed>);
+use runs::Answer;
+pub use runs::Runs;
 
-impl Runs {
-    /// Keeps a run.
-    pub fn add(&mut self, repeat: usize, variant: &str, point: &str, run: Observed) {
-        self.0.insert((repeat, variant.into(), point.into()), run);
-    }
-
-    /// The runs of one variant at one point, by repeat.
-    pub fn of<'a>(
-        &'a self,
-        variant: &'a str,
-        point: &'a str,
-    ) -> impl Iterator<Item = &'a Observed> {
-        let is = move |key: &(usize, String, String)| key.1 == variant && key.2 == point;
-        let found = self.0.iter().filter(move |(key, _)| is(key));
-        found.map(|(_, run)| run)
-    }
-
-    /// All of them: repeat, variant, point, and what was observed.
-    pub fn all(&self) -> impl Iterator<Item = (usize, &str, &str, &Observed)> {
-        let runs = self.0.iter();
-        runs.map(|((repeat, variant, point), run)| (*repeat, variant.as_str(), point.as_str(), run))
-    }
-
-    /// One answer for each repeat of a run.
-    ///
-    /// # Errors
-    /// Why there is none for one of them; that there is no run at all is a reason too.
-    pub fn samples(&self, query: &Query, variant: &str, point: &str) -> Result<Vec<f64>, String> {
-        let answers = self.answers(query, variant, point, false)?;
-        Ok(answers.into_iter().map(|answer| answer.value).collect())
-    }
-
-    /// `partial`: a repeat that lacks a run says nothing, in the place of failing all.
-    fn answers(
-        &self,
-        query: &Query,
-        variant: &str,
-        point: &str,
-        partial: bool,
-    ) -> Result<Vec<Answer>, String> {
-        let repeats = self
-            .0
-            .keys()
-            .filter(|key| key.1 == variant && key.2 == point);
-        let answers = repeats
-            .map(|(repeat, ..)| {
-                let disturbed = Cell::new(false);
-                let find = |variant: &str, point: &str| {
-                    let key = (*repeat, variant.to_string(), point.to_string());
-                    let run = self.0.get(&key);
-                    disturbed.set(
-                        disturbed.get() || run.is_some_and(|run| machine::disturbed(run.withheld)),
-                    );
-                    run
-                };
-                let value = query
-                    .answer(&find, variant, point)
-                    .map_err(|why| format!("repeat {}: {why}", repeat + 1))?;
-                // A request that fails does so whatever a host does, and a zero is one.
-                let disturbed = disturbed.get() && !query.asks_for(Figure::Failed);
-                Ok(Answer { value, disturbed })
-            })
-            .filter(|answer| !partial || answer.is_ok())
-            .collect::<Result<Vec<_>, String>>()?;
-        if answers.is_empty() {
-            let place = crate::plan::place(variant, point);
-            return Err(format!("there is no run of {place}"));
-        }
-        Ok(answers)
-    }
-}
-
-/// What one repeat says.
-struct Answer {
-    value: f64,
-    /// The machine's host disturbed one of the runs that it rests on.
-    disturbed: bool,
-}
-
-/// A median with what it is the median of.
+/// What the repeats say, as one number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
-    /// The median.
-    pub median: f64,
+    /// What is held against the bound: the median, or of a guarantee the worst.
+    pub value: f64,
     /// One value for each repeat.
     pub samples: Vec<f64>,
 }
 
 impl Sampled {
     /// Of at least one sample.
-    fn new(samples: Vec<f64>) -> Option<Self> {
-        let median = median(&samples).filter(|median| !median.is_nan())?;
-        Some(Self { median, samples })
+    fn new(samples: Vec<f64>, verdict: &Verdict) -> Option<Self> {
+        let guarantee = verdict.bound.filter(|_| verdict.worst);
+        let value = match guarantee {
+            Some(bound) => bound.worst(&samples),
+            None => median(&samples),
+        };
+        let value = value.filter(|value| !value.is_nan())?;
+        Some(Self { value, samples })
     }
 
     /// The lowest and the highest sample.
@@ -130,8 +52,10 @@ pub enum Judgement {
     Miss,
     /// Nobody asked, or this kind of run cannot tell; why.
     NotJudged(String),
-    /// It was to be judged, but the machine's host disturbed most of the runs; how many.
+    /// It was to be judged, but most of the runs were disturbed; how many.
     Disturbed(String),
+    /// The bound is met, and is met with what is claimed switched off, too: it shows nothing.
+    Idle(String),
 }
 
 impl Judgement {
@@ -140,7 +64,7 @@ impl Judgement {
         match self {
             Self::Pass => Some(true),
             Self::Miss => Some(false),
-            Self::NotJudged(_) | Self::Disturbed(_) => None,
+            Self::NotJudged(_) | Self::Disturbed(_) | Self::Idle(_) => None,
         }
     }
 
@@ -148,10 +72,21 @@ impl Judgement {
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::NotJudged(why) if why == "shown" => None,
-            Self::NotJudged(why) | Self::Disturbed(why) => Some(why),
+            Self::NotJudged(why) | Self::Disturbed(why) | Self::Idle(why) => Some(why),
             Self::Pass | Self::Miss => None,
         }
     }
+}
+
+/// The same verdict where what it claims is switched off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Off {
+    /// The variant in which it is.
+    pub variant: String,
+    /// What was measured there.
+    pub value: f64,
+    /// Whether the bound is missed there, as it must be.
+    pub fails: bool,
 }
 
 /// One line of the table.
@@ -167,6 +102,10 @@ pub struct Judged {
     pub beside: Vec<(String, f64)>,
     /// What must be reached.
     pub bound: Option<Bound>,
+    /// It is a guarantee: by every repeat.
+    pub worst: bool,
+    /// What it comes to where it is switched off; nothing where that did not run.
+    pub off: Option<Off>,
     /// What the paper printed.
     pub paper: String,
     /// How it came out.
@@ -221,6 +160,8 @@ fn one(
         measured: None,
         beside: Vec::new(),
         bound: verdict.bound,
+        worst: verdict.worst,
+        off: None,
         paper: verdict.paper.clone(),
         judgement: Judgement::NotJudged(String::new()),
     };
@@ -244,27 +185,80 @@ fn one(
         }
     };
     let (samples, disturbed) = undisturbed(answers);
-    let measured = Sampled::new(samples).ok_or_else(|| ExperimentError::Verdict {
+    let missing = |why: String| ExperimentError::Verdict {
         target: judged.target.clone(),
-        why: "what was measured is not a number".into(),
-    })?;
-    judged.judgement = match (verdict.bound, disturbed) {
-        (None, _) => Judgement::NotJudged("shown".into()),
-        (Some(_), _) if extent.quick && !verdict.quick => {
-            Judgement::NotJudged("too short a run to tell".into())
-        }
-        // A short run judges only what no host can disturb.
-        (Some(_), Some(why)) if !extent.quick => Judgement::Disturbed(why),
-        (Some(bound), _) if bound.met_by(measured.median) => Judgement::Pass,
-        (Some(_), _) => Judgement::Miss,
+        why,
     };
+    let measured = Sampled::new(samples, verdict)
+        .ok_or_else(|| missing("what was measured is not a number".into()))?;
+    judged.off = match off(verdict, point, runs, extent) {
+        Err(_) if extent.quick || extent.partial => None,
+        found => found.map_err(missing)?,
+    };
+    judged.judgement = judgement(
+        verdict,
+        extent,
+        measured.value,
+        judged.off.as_ref(),
+        disturbed,
+    );
     judged.beside = beside(experiment, verdict, point, runs);
     judged.measured = Some(measured);
     Ok(judged)
 }
 
-/// The samples of the repeats that the host did not disturb, if those are most of them; otherwise
-/// all, and how many it did.
+/// How a verdict comes out that was measured; `disturbed` says how many of its repeats were.
+fn judgement(
+    verdict: &Verdict,
+    extent: Extent,
+    value: f64,
+    off: Option<&Off>,
+    disturbed: Option<String>,
+) -> Judgement {
+    let Some(bound) = verdict.bound else {
+        return Judgement::NotJudged("shown".into());
+    };
+    if extent.quick && !verdict.quick {
+        return Judgement::NotJudged("too short a run to tell".into());
+    }
+    // A short run judges only what nobody can disturb.
+    if let Some(why) = disturbed.filter(|_| !extent.quick) {
+        return Judgement::Disturbed(why);
+    }
+    if !bound.met_by(value) {
+        return Judgement::Miss;
+    }
+    match off {
+        Some(Off {
+            variant,
+            value,
+            fails: false,
+        }) => {
+            let value = table::number(*value);
+            Judgement::Idle(format!("met with it switched off, too: {variant} {value}"))
+        }
+        _ => Judgement::Pass,
+    }
+}
+
+/// What the verdict comes to where what it claims is switched off.
+fn off(verdict: &Verdict, point: &str, runs: &Runs, extent: Extent) -> Result<Option<Off>, String> {
+    let (Some(variant), Some(bound)) = (&verdict.off, verdict.bound) else {
+        return Ok(None);
+    };
+    let answers = runs.answers(&verdict.query, variant, point, extent.partial)?;
+    let (samples, _) = undisturbed(answers);
+    let sampled = Sampled::new(samples, verdict);
+    let value = sampled.ok_or("what was measured with it switched off is not a number")?;
+    Ok(Some(Off {
+        variant: variant.clone(),
+        value: value.value,
+        fails: !bound.met_by(value.value),
+    }))
+}
+
+/// The samples of the repeats that were not disturbed, if those are most of them; otherwise all,
+/// and how many were.
 fn undisturbed(answers: Vec<Answer>) -> (Vec<f64>, Option<String>) {
     let all = answers.len();
     let clear = answers.iter().filter(|answer| !answer.disturbed).count();
@@ -273,7 +267,7 @@ fn undisturbed(answers: Vec<Answer>) -> (Vec<f64>, Option<String>) {
         .into_iter()
         .filter(|answer| few || !answer.disturbed);
     let samples = kept.map(|answer| answer.value).collect();
-    let why = few.then(|| format!("the host disturbed {} of {all} repeats", all - clear));
+    let why = few.then(|| format!("{} of {all} repeats were disturbed", all - clear));
     (samples, why)
 }
 

@@ -65,7 +65,11 @@ fn published_results_stand_beside_their_baselines() {
             _ if exact => 1,
             // Ten minutes at once; each run is five times, of which the least counts.
             "client-server-agreement" | "one-request" => 1,
-            "libra-adapt" | "libra-reservations" | "libra-writer" | "pisces-dynamic" => 3,
+            "libra-adapt"
+            | "libra-amplification"
+            | "libra-reservations"
+            | "libra-writer"
+            | "pisces-dynamic" => 3,
             _ => 5,
         };
         assert!(experiment.repeats >= least, "{}", experiment.name);

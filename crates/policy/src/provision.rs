@@ -32,7 +32,8 @@ pub type Reservation = [f64; REQUESTS];
 pub enum Pricing {
     /// What they were seen to cost, indirect costs included.
     Profiles,
-    /// One I/O of the object's size; the baseline.
+    /// One I/O of the object's size; the baseline (thesis 7.4.1). It differs by the price alone:
+    /// what is allocated is divided between requests and what is done later as their use is.
     Objects,
 }
 
@@ -50,6 +51,16 @@ impl VopRate {
     #[must_use]
     pub fn total(&self) -> f64 {
         self.foreground + self.background
+    }
+
+    /// The same in all, so much of it for what is done later: a tenant's one allocation, from which
+    /// flushes and compactions draw as well.
+    fn split(&self, later_part: Option<f64>) -> VopRate {
+        let (total, later) = (self.total(), later_part.unwrap_or_default());
+        VopRate {
+            foreground: total * (1.0 - later),
+            background: total * later,
+        }
     }
 
     fn scaled(&self, scale: f64) -> VopRate {
@@ -184,7 +195,10 @@ impl Provisioner {
     }
 
     fn priced(&self, profile: &Profile, reservation: Reservation) -> Provisioned {
-        let mut provisioned = Provisioned::default();
+        let mut provisioned = Provisioned {
+            later_part: profile.later_part(),
+            ..Provisioned::default()
+        };
         for (at, request) in Request::ALL.into_iter().enumerate() {
             let known = match self.pricing {
                 Pricing::Profiles => profile.cost(request),
@@ -196,8 +210,8 @@ impl Provisioner {
             provisioned.wanted.foreground += reservation[at] * cost.direct;
             provisioned.wanted.background += reservation[at] * cost.later();
         }
-        if self.pricing == Pricing::Profiles {
-            provisioned.later_part = profile.later_part();
+        if self.pricing == Pricing::Objects {
+            provisioned.wanted = provisioned.wanted.split(provisioned.later_part);
         }
         provisioned
     }

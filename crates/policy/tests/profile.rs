@@ -2,7 +2,7 @@
 
 use policy::cost::device::{Calibration, CostModel, Curve, Op, Point, Rule, Vop};
 use policy::profile::{Done, Internal, Interval, Profile, Request};
-use policy::provision::{Pricing, Provision, Provisioner};
+use policy::provision::{Pricing, Provision, Provisioned, Provisioner};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -219,6 +219,24 @@ fn without_profiles_a_request_is_one_io_of_its_size() {
     profile.step(&puts(10, 256, 1000.0, 5000.0, 5000.0));
     let known = profile.object_cost(Request::Put, &costs());
     assert!((known.total() - 96.0 / 256.0).abs() < 1e-3, "{known:?}");
+}
+
+#[test]
+fn the_baseline_differs_by_the_price_alone() {
+    let [profiles, objects] = [Pricing::Profiles, Pricing::Objects].map(|pricing| {
+        let mut provisioner = Provisioner::new(costs(), pricing);
+        provisioner.reserve(0, [0.0, 1000.0]);
+        for _ in 0..30 {
+            provisioner.observe(0, &puts(1000, 1, 3.0, 500.0, 1500.0));
+        }
+        provisioner.provision(18e3).tenants[&0]
+    });
+    assert_eq!(profiles.later_part, objects.later_part);
+    // One write of a KiB each, and nothing for what follows.
+    assert!((objects.wanted.total() - 3000.0).abs() < 1.0, "{objects:?}");
+    assert!(profiles.wanted.total() > 4800.0, "{profiles:?}");
+    let part = |got: &Provisioned| got.wanted.background / got.wanted.total();
+    assert!((part(&profiles) - part(&objects)).abs() < 1e-9);
 }
 
 fn reserved(provision: &Provision, tenant: u32) -> f64 {

@@ -14,8 +14,8 @@
 
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
 use engine::{
-    Access, Allotments, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Outcome,
-    Stop, Sync,
+    Access, Allotments, Database, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
+    Outcome, Stop, Sync,
 };
 use policy::cost::device::{Calibration, CostModel, Curve, Point, Rule};
 use policy::generator::Generator;
@@ -276,7 +276,7 @@ fn run<R>(
     mut command: impl FnMut(&mut Access, &[u8]) -> Result<R, Stop>,
 ) -> R {
     let keys = [key];
-    let keys = Keys::Some(&keys);
+    let keys = Keys::In(Database::FIRST, &keys);
     let mut command = |access: &mut Access| command(access, key);
     loop {
         let (told, when) = channel();
@@ -287,12 +287,10 @@ fn run<R>(
             Outcome::Busy => keyspace.wait(&keys, waiter),
             Outcome::Full => keyspace.wait_room(waiter),
             Outcome::Disk => match keyspace.latch(&keys, waiter) {
-                Some(latch) => {
-                    match keyspace.run(&latch, engine::Place::Handler, 1, &mut command) {
-                        Ok((reply, _)) => return reply,
-                        Err(error) => panic!("{error}"),
-                    }
-                }
+                Some(latch) => match keyspace.run(&latch, engine::Site::Handler, 1, &mut command) {
+                    Ok((reply, _)) => return reply,
+                    Err(error) => panic!("{error}"),
+                },
                 None => true,
             },
         };

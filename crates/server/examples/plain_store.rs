@@ -14,11 +14,11 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::SplitMix64;
+use resp::{Limits, Parsed, Parser};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, IteratorMode, Options, DB,
 };
 use rustix::time::{clock_gettime, ClockId};
-use server::resp::{Limits, Parsed, Parser};
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};

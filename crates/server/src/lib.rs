@@ -1,7 +1,6 @@
 //! The server: clients in, RESP in between, tenants kept apart.
 //!
-//! * [`resp`] is the wire: requests and replies as bytes.
-//! * [`commands`] is what commands mean: one table, plain functions over [`engine::Access`].
+//! * [`data`] is what commands on data do: plain functions over [`engine::Access`].
 //! * [`tenants`] is who they are.
 //! * [`device`] is the stage under their databases.
 //! * [`shared`] is what all cores look at; `session` what a client's commands leave behind.
@@ -9,13 +8,12 @@
 //! * [`core`] is a thread that owns connections and decides, by its stage, whose turn it is.
 //! * [`Server`] starts and ends it all; the binary gives it clocks and settings.
 
-pub mod commands;
 mod connection;
 mod core;
+pub mod data;
 pub mod device;
 mod options;
 mod provide;
-pub mod resp;
 mod seldom;
 mod server;
 mod session;

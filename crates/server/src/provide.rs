@@ -178,7 +178,7 @@ impl Shared {
             return Ok(());
         };
         if options.overbook {
-            tracing::warn!(tenant = name, "{over}; all get evenly less");
+            tracing::warn!(tenant = name, "{over}; all are scaled down evenly");
             return Ok(());
         }
         let known_well = if options.brief {

@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 use policy::Nanos;
 use telemetry::CertificateSnapshot;
 
-use crate::commands::Context;
+use crate::data::Context;
 use crate::options::{Options, Plan, Tuning};
 use crate::tenants::{Apart, Clients, Doorkeeper, House, Registry, Tenant};
 use crate::watchdog::Beats;

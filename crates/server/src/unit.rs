@@ -1,20 +1,23 @@
 //! What is run as one: a command, or the commands between `MULTI` and `EXEC`.
 
+mod trace;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::{Access, Keys, Lookups, Seq, Stop, Watch};
+use commands::{Action, SessionCommand, Spec};
+use engine::{Access, Database, Keys, Lookups, Seq, Stop, Watch};
 use parking_lot::Mutex;
-use policy::Nanos;
+use resp::{Args, Output, OwnedArgs, Protocol, Reply};
 use smallvec::SmallVec;
-use stage::Clock;
 use telemetry::Class;
 
-use crate::commands::{self, Context, Handler, SessionCommand, Spec};
-use crate::resp::{Args, Output, OwnedArgs, Protocol, Reply};
+use crate::data::{self, Context};
 use crate::session::{self, Calls, Extent, State, Transaction, Visit, Watches};
 use crate::shared::Shared;
-use crate::tenants::{Client, CommandStats, Ending, Passes, Tenant};
+use crate::tenants::{Client, Ending, Passes, Tenant};
+
+pub use trace::Trace;
 
 /// Words of a request that a core looks at in a turn: others wait for it meanwhile.
 pub const TURN_WORDS_MAX: usize = 128;
@@ -50,37 +53,6 @@ struct Step<'a> {
     place: usize,
     spec: &'static Spec,
     args: Args<'a>,
-}
-
-/// How one command of a transaction ended.
-struct Ended {
-    spec: &'static Spec,
-    ending: Ending,
-    took: Nanos,
-}
-
-/// Notes how the commands of a transaction end, while it runs.
-pub struct Trace<'c> {
-    clock: &'c (dyn Clock + Send + Sync),
-    ended: Vec<Ended>,
-}
-
-impl<'c> Trace<'c> {
-    /// Nothing has ended yet.
-    pub fn new(clock: &'c (dyn Clock + Send + Sync)) -> Self {
-        let ended = Vec::new();
-        Self { clock, ended }
-    }
-
-    /// Counts what has ended, on this core's account; returns how many ended with an error.
-    pub fn count(self, calls: &CommandStats, core: usize) -> u32 {
-        let mut failed = 0;
-        for step in self.ended {
-            failed += u32::from(step.ending.is_error());
-            calls.count(core, Some(step.spec), &step.ending, step.took);
-        }
-        failed
-    }
 }
 
 /// What a unit works with besides the data.
@@ -144,6 +116,8 @@ pub struct Unit {
     transaction: bool,
     /// Keys that must not have changed since they were watched.
     watches: Watches,
+    /// The database that its first command is for.
+    database: Database,
     /// What the connection remembers, for commands that look at it.
     state: Option<Box<State>>,
     /// A unit may run more than once, and what such commands changed of the server is changed.
@@ -160,7 +134,12 @@ pub struct Unit {
 
 impl Unit {
     /// A single command; `state` is for those that look at the connection.
-    pub fn one(spec: &'static Spec, args: OwnedArgs, state: Option<&State>) -> Self {
+    pub fn one(
+        spec: &'static Spec,
+        args: OwnedArgs,
+        database: Database,
+        state: Option<&State>,
+    ) -> Self {
         let mut extent = Extent::default();
         let call = (spec, args);
         extent.add(&call);
@@ -173,6 +152,7 @@ impl Unit {
             extent,
             transaction: false,
             watches: Watches::default(),
+            database,
             state: state.map(|state| Box::new(state.clone())),
             said: Mutex::default(),
             class: spec.class,
@@ -198,6 +178,7 @@ impl Unit {
             extent: transaction.extent,
             transaction: true,
             watches,
+            database: state.database,
             state: Some(Box::new(state.clone())),
             said: Mutex::default(),
             class: Class::Multiget,
@@ -207,7 +188,7 @@ impl Unit {
     }
 
     fn is_watch(&self) -> bool {
-        matches!(self.spec.handler, Handler::Session(SessionCommand::Watch))
+        matches!(self.spec.action, Action::Session(SessionCommand::Watch))
     }
 
     fn keys(&self) -> usize {
@@ -257,12 +238,19 @@ impl Unit {
             Scope::Everything => return use_keys(&Keys::All),
             Scope::Keys => {}
         }
-        let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
+        let mut keys: SmallVec<[(Database, &[u8]); 8]> = SmallVec::new();
+        let mut database = self.database;
         for (spec, args) in self.calls.iter() {
-            spec.each_key(&args.args(), |name| names.push(name));
+            let args = args.args();
+            if matches!(spec.action, Action::Session(SessionCommand::Select)) {
+                database = data::numbered(args.get(1)).unwrap_or(database);
+            }
+            data::each_key(spec, &args, database, |database, key| {
+                keys.push((database, key));
+            });
         }
-        names.extend(self.watches.iter().map(Watch::key));
-        use_keys(&Keys::Some(&names))
+        keys.extend(self.watches.iter().map(Watch::key));
+        use_keys(&Keys::Across(&keys))
     }
 
     /// Runs every command, unless a watched key has changed; the replies are appended to `output`.
@@ -292,7 +280,7 @@ impl Unit {
         with: Surroundings<'_, '_>,
     ) -> Result<Told, Stop> {
         // It may have run before, up to where it was stopped.
-        with.trace.ended.clear();
+        with.trace.restart();
         if outdated {
             if let Some(access) = access {
                 access.show_all();
@@ -326,18 +314,19 @@ impl Unit {
             }
             Reply::new(output, with.protocol).array(self.calls.len());
         }
+        let mut database = self.database;
         for (place, (spec, args)) in self.calls.iter().enumerate() {
-            let (begin, mark) = (
-                self.transaction.then(|| with.trace.clock.now()),
-                output.mark(),
-            );
+            if let Some(access) = &mut access {
+                access.select(database);
+            }
+            let (begin, mark) = (self.transaction.then(|| with.trace.now()), output.mark());
             let args = args.args();
             let step = Step { place, spec, args };
             self.step(step, access.as_deref_mut(), output, &mut with, &mut told)?;
+            database = told.state.as_ref().map_or(database, |state| state.database);
             if let Some(begin) = begin {
-                let took = with.trace.clock.now() - begin;
                 let ending = Ending::of(output.since(mark));
-                with.trace.ended.push(Ended { spec, ending, took });
+                with.trace.note(spec, ending, begin);
             }
         }
         if let Some(access) = access {
@@ -360,18 +349,18 @@ impl Unit {
             .map_or(with.protocol, |state| state.protocol);
         let before = output.len();
         let Step { spec, args, .. } = step;
-        match (spec.handler, access) {
-            (Handler::Session(SessionCommand::Watch), Some(access)) => {
+        match (spec.action, access) {
+            (Action::Session(SessionCommand::Watch), Some(access)) => {
                 told.watches = access.watch(args.from(1).iter())?;
                 Reply::new(output, protocol).ok();
             }
-            (Handler::Session(command) | Handler::Report(command), access) => {
+            (Action::Session(command) | Action::Report(command), access) => {
                 self.visit(step, command, output, with, told);
                 if let Some(access) = access {
                     access.hold(output.len().saturating_sub(before))?;
                 }
             }
-            (Handler::Table(run), access) => {
+            (Action::Table(run), access) => {
                 run(spec, &args, &mut Reply::new(output, protocol));
                 if let Some(access) = access {
                     access.hold(output.len().saturating_sub(before))?;
@@ -379,7 +368,7 @@ impl Unit {
             }
             (_, Some(access)) => {
                 let reply = Reply::new(output, protocol);
-                commands::run(spec, access, args, reply, with.context)?;
+                data::run(spec, access, args, reply, with.context)?;
             }
             (_, None) => unreachable!("a unit with data commands has a scope"),
         }
@@ -397,7 +386,7 @@ impl Unit {
         told: &mut Told,
     ) {
         let Step { place, spec, args } = step;
-        let reports = matches!(spec.handler, Handler::Report(_)) && self.calls.len() > 1;
+        let reports = matches!(spec.action, Action::Report(_)) && self.calls.len() > 1;
         let mut said = self.said.lock();
         if let Some(reply) = said.replies.get(&place).filter(|_| reports) {
             return output.write(reply);

@@ -6,8 +6,8 @@ mod common;
 use common::{costs, io, DONE};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op};
 use engine::{
-    Access, Allotments, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions, Object,
-    Outcome, Sync,
+    Access, Allotments, Database, Engine, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
+    Object, Outcome, Sync,
 };
 use policy::cost::device::Vop;
 use policy::device::{Model, SsdParameters};
@@ -215,9 +215,11 @@ impl Clock for Real {
 fn put(keyspace: &Arc<Keyspace>, key: &[u8], value: &[u8]) {
     let entry = Entry::string(bytes::Bytes::copy_from_slice(value));
     loop {
-        let done = keyspace.try_run(&Keys::Some(&[key]), 1, &mut |access: &mut Access| {
-            access.put(key, entry.clone())
-        });
+        let done = keyspace.try_run(
+            &Keys::In(Database::FIRST, &[key]),
+            1,
+            &mut |access: &mut Access| access.put(key, entry.clone()),
+        );
         match done {
             Outcome::Done { seq, .. } => return keyspace.wait_commit(seq).expect("committed"),
             Outcome::Full | Outcome::Busy => std::thread::yield_now(),
@@ -248,9 +250,11 @@ fn a_database_works_over_an_emulated_device() {
         put(&keyspace, &number.to_be_bytes(), &[number as u8; 2000]);
     }
     let key = 7u32.to_be_bytes();
-    let found = keyspace.try_run(&Keys::Some(&[&key]), 1, &mut |access: &mut Access| {
-        access.get(&key)
-    });
+    let found = keyspace.try_run(
+        &Keys::In(Database::FIRST, &[&key]),
+        1,
+        &mut |access: &mut Access| access.get(&key),
+    );
     let Outcome::Done {
         reply: Some(entry), ..
     } = found

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Engine, EngineOptions};
-use server::resp::Protocol;
+use resp::Protocol;
 use tenant::{Tenant, Way};
 
 /// One line of a transcript, with the reply under it.

@@ -9,10 +9,12 @@
 //! * `spec`: what is simulated; [`scenario`] reads it from a text;
 //! * `world`: what happens;
 //! * `outcome`: what came out;
+//! * [`cores`]: one node of several cores, with what keeps shares on them;
 //! * [`rein`]: the cluster, the requests and the contenders of a published comparison.
 
 mod agenda;
 pub mod cli;
+pub mod cores;
 mod error;
 mod outcome;
 mod prices;

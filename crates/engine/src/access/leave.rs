@@ -21,7 +21,7 @@ impl Access<'_> {
     /// Removes what belongs to a key's old state and not to its new one.
     pub(crate) fn leave(
         &mut self,
-        key: &[u8],
+        name: &[u8],
         old: Option<&Entry>,
         new: Option<&Entry>,
     ) -> Result<(), Stop> {
@@ -29,7 +29,7 @@ impl Access<'_> {
         if let Some(at) = old.expire_at_ms {
             if new.is_none_or(|new| new.expire_at_ms != Some(at)) {
                 let index = &mut self.buffer.extra().index;
-                index.insert(record::expiry_key(at, key), false);
+                index.insert(record::expiry_key(at, name), false);
             }
         }
         let kept = new.and_then(|new| new.object.id());

@@ -1,6 +1,8 @@
 //! What a command sees: the keyspace through its declared keys, with its own writes on top.
 
+mod databases;
 mod leave;
+mod objects;
 mod ranges;
 mod reads;
 pub(crate) mod strings;
@@ -12,9 +14,10 @@ use crate::keyspace::Keyspace;
 use crate::log::buffer::Buffer;
 use crate::memory::shard::Key;
 use crate::meter::{GoOn, Meter};
+use crate::naming::{self, Moment, Slot};
 use crate::record;
 use crate::work::Work;
-use crate::{EngineError, Entry, Header, Kind, Lookups, Object, Seq, Stop, Table};
+use crate::{Database, EngineError, Entry, Header, Kind, Lookups, Object, Seq, Stop, Table};
 use bytes::Bytes;
 use rocksdb::Snapshot;
 use smallvec::SmallVec;
@@ -45,6 +48,11 @@ pub(crate) enum View<'a> {
 pub struct Access<'a> {
     pub(crate) keyspace: &'a Keyspace,
     now_ms: u64,
+    /// Which slots databases have for this command.
+    moment: Moment,
+    database: Database,
+    /// That of the database.
+    slot: Slot,
     pub(crate) view: View<'a>,
     pub(crate) buffer: Buffer,
     /// Whose collection an id is: a change of its records is a change of that key.
@@ -70,14 +78,19 @@ impl<'a> Access<'a> {
         now_ms: u64,
         view: View<'a>,
         meter: Meter,
+        moment: Moment,
     ) -> Access<'a> {
         Access {
             keyspace,
             now_ms,
+            // Everything that it sees is as the last change of names has made it.
+            seen: keyspace.must_wait_for(moment.seq),
+            database: Database::FIRST,
+            slot: moment.slot(Database::FIRST),
+            moment,
             view,
             buffer: Buffer::default(),
             owners: SmallVec::new(),
-            seen: 0,
             epoch: keyspace.log.epoch(),
             lookups: Lookups::default(),
             in_memory: Lookups::default(),
@@ -107,7 +120,7 @@ impl<'a> Access<'a> {
     }
 
     /// Counts work that is neither a key nor a record: a step is what takes about a microsecond.
-    /// Where the command runs decides how many it may take: see [`crate::Place`].
+    /// Where the command runs decides how many it may take: see [`crate::Site`].
     ///
     /// # Errors
     /// It has to go on elsewhere, or nobody waits for it any more.
@@ -186,22 +199,29 @@ impl<'a> Access<'a> {
     /// # Errors
     /// See [`Access`].
     pub fn put(&mut self, key: &[u8], entry: Entry) -> Result<(), Stop> {
+        self.put_named(&self.name(key), entry)
+    }
+
+    fn put_named(&mut self, name: &[u8], entry: Entry) -> Result<(), Stop> {
         self.meter.count(1)?;
-        let shard = self.writable(key)?;
+        let shard = self.writable(name)?;
         let entry = Entry {
             object: self.cut(entry.object)?,
             ..entry
         };
         self.work(entry.value_bytes())?;
-        let old = self.previous(shard, key)?;
-        self.leave(key, old.as_ref(), Some(&entry))?;
+        let old = self.previous(shard, name)?;
+        self.leave(name, old.as_ref(), Some(&entry))?;
         if let Some(at) = entry.expire_at_ms {
             self.keyspace.expiring.store(true, Ordering::Relaxed);
             let index = &mut self.buffer.extra().index;
-            index.insert(record::expiry_key(at, key), true);
+            index.insert(record::expiry_key(at, name), true);
         }
-        self.own(shard, key, &entry);
-        self.buffer.set(shard, key, Some(entry));
+        if naming::marked(name) {
+            self.keyspace.named.store(true, Ordering::Release);
+        }
+        self.own(shard, name, &entry);
+        self.buffer.set(shard, name, Some(entry));
         Ok(())
     }
 
@@ -210,15 +230,19 @@ impl<'a> Access<'a> {
     /// # Errors
     /// See [`Access`].
     pub fn delete(&mut self, key: &[u8]) -> Result<bool, Stop> {
-        let shard = self.writable(key)?;
-        let Some(old) = self.load(key)? else {
+        self.delete_named(&self.name(key))
+    }
+
+    fn delete_named(&mut self, name: &[u8]) -> Result<bool, Stop> {
+        let shard = self.writable(name)?;
+        let Some(old) = self.load(name)? else {
             return Ok(false);
         };
-        self.leave(key, Some(&old), None)?;
+        self.leave(name, Some(&old), None)?;
         let live = old.live(self.now_ms);
         match live {
-            true => self.buffer.set(shard, key, None),
-            false => self.buffer.sweep(shard, key),
+            true => self.buffer.set(shard, name, None),
+            false => self.buffer.sweep(shard, name),
         }
         Ok(live)
     }
@@ -229,21 +253,22 @@ impl<'a> Access<'a> {
     /// # Errors
     /// See [`Access`].
     pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<bool, Stop> {
-        let shard = self.writable(from)?;
         let Some(entry) = self.get(from)? else {
             return Ok(false);
         };
         if from == to {
             return Ok(true);
         }
+        let from = self.name(from);
+        let shard = self.writable(&from)?;
         if let Some(at) = entry.expire_at_ms {
             self.buffer
                 .extra()
                 .index
-                .insert(record::expiry_key(at, from), false);
+                .insert(record::expiry_key(at, &from), false);
         }
         self.put(to, entry)?;
-        self.buffer.set(shard, from, None);
+        self.buffer.set(shard, &from, None);
         Ok(true)
     }
 
@@ -260,9 +285,9 @@ impl<'a> Access<'a> {
     pub(crate) fn new_id(&mut self) -> u64 {
         // Said before anybody can see the key: a blind overwrite that comes later looks.
         self.keyspace.collections.store(true, Ordering::Relaxed);
-        let id = self.keyspace.next_id.fetch_add(1, Ordering::Relaxed);
-        self.buffer.extra().new_id = Some(id);
-        id
+        let number = self.keyspace.next_id.fetch_add(1, Ordering::Relaxed);
+        self.buffer.extra().new_id = Some(number);
+        naming::id(self.slot, number)
     }
 
     /// One record of a collection.
@@ -300,36 +325,18 @@ impl<'a> Access<'a> {
         self.set_record(table, id, name, None)
     }
 
-    /// Removes everything (FLUSHALL). REQUIRES: declared [`crate::Keys::All`].
-    ///
-    /// # Errors
-    /// See [`Access`].
-    pub fn clear(&mut self) -> Result<(), Stop> {
-        match &self.view {
-            View::Latched(Held::All)
-            | View::Snapshot {
-                may_write: true, ..
-            } => {
-                self.buffer.clear();
-                self.owners.clear();
-                Ok(())
-            }
-            _ => Err(misuse("clear() needs Keys::All")),
-        }
-    }
-
     /// Removes an object whose time has come, or only its entry in the expiry index if the
     /// object is gone, lives, or has another expiry by now. `true`: removed.
-    pub(crate) fn expire(&mut self, key: &[u8], index_ms: u64) -> Result<bool, Stop> {
-        let due = match self.load(key)? {
+    pub(crate) fn expire(&mut self, name: &[u8], index_ms: u64) -> Result<bool, Stop> {
+        let due = match self.load(name)? {
             Some(entry) => entry.expire_at_ms == Some(index_ms) && !entry.live(self.now_ms),
             None => false,
         };
         if due {
-            self.delete(key)?;
+            self.delete_named(name)?;
         }
         let index = &mut self.buffer.extra().index;
-        index.insert(record::expiry_key(index_ms, key), false);
+        index.insert(record::expiry_key(index_ms, name), false);
         Ok(due)
     }
 
@@ -358,12 +365,12 @@ impl<'a> Access<'a> {
         Ok(())
     }
 
-    /// The shard of a key that this command may write.
-    fn writable(&self, key: &[u8]) -> Result<u32, Stop> {
-        let index = self.keyspace.shard_of(key);
+    /// The shard of a name that this command may write.
+    fn writable(&self, name: &[u8]) -> Result<u32, Stop> {
+        let index = self.keyspace.shard_of(name);
         let declared = match &self.view {
             View::Memory { shards } => shards.iter().any(|(i, _)| *i == index),
-            View::Latched(held) => held.covers(index, key),
+            View::Latched(held) => held.covers(index, name),
             View::Snapshot { .. } => {
                 self.check_writable()?;
                 true
@@ -385,10 +392,10 @@ impl<'a> Access<'a> {
         }
     }
 
-    pub(crate) fn own(&mut self, shard: u32, key: &[u8], entry: &Entry) {
+    pub(crate) fn own(&mut self, shard: u32, name: &[u8], entry: &Entry) {
         if let Object::Collection(header) = &entry.object {
             if self.owners.iter().all(|(id, ..)| *id != header.id) {
-                self.owners.push((header.id, shard, Key::from_slice(key)));
+                self.owners.push((header.id, shard, Key::from_slice(name)));
             }
         }
     }

@@ -1,16 +1,15 @@
-//! Ordered reads: the records of a collection, the keys of the keyspace.
+//! Ordered reads of the records of a collection.
 //!
-//! Both merge the database with what is not in it yet. For a collection that is the pins of its
-//! stripe and the command's own writes. Pins are collected **before** the iterator is made: a
+//! They merge the database with what is not in it yet: the pins of the collection's stripe and the
+//! command's own writes. Pins are collected **before** the iterator is made: a
 //! batch is in the database before its pins go, so what is in neither was never written.
 
 use crate::access::strings::PIECE_BYTES;
-use crate::access::{misuse, Access, View};
+use crate::access::{Access, View};
 use crate::files::rocks::Db;
-use crate::keyspace::latch::Held;
 use crate::meter::Meter;
-use crate::record::{self, RawKey, OBJECT, RECORD_HEAD};
-use crate::{Blocks, Census, Entry, Order, Page, Stop, Table};
+use crate::record::{self, RawKey, RECORD_HEAD};
+use crate::{Blocks, Order, Page, Stop, Table};
 use bytes::Bytes;
 use rocksdb::{DBRawIterator, ErrorKind, ReadOptions, ReadTier};
 use std::cmp::Ordering;
@@ -18,21 +17,19 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 
 /// A page ends behind so many bytes: values may be large.
-const PAGE_BYTES_MAX: usize = 1 << 20;
-/// Live keys are counted one by one up to here (about 50 ms); beyond, RocksDB's estimate is used.
-const COUNTED_KEYS_MAX: u64 = 100_000;
+pub(crate) const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// What it takes to find the first record of a range, among some memtables and files.
 const SEEK_STEPS: u64 = 4;
 /// Read ahead of the pieces of a string: beyond, the device gives no more a second.
 const PIECES_AHEAD_BYTES: usize = 256 << 10;
 
-type Overlay = BTreeMap<Box<[u8]>, Option<Bytes>>;
+pub(crate) type Overlay = BTreeMap<Box<[u8]>, Option<Bytes>>;
 
 /// A half-open range of raw keys, read in one direction.
-struct Span {
-    from: RawKey,
-    to: RawKey,
+pub(crate) struct Span {
+    pub from: RawKey,
+    pub to: RawKey,
     order: Order,
     /// All of it will be wanted: the device is asked for so many bytes at a time. 0: the database
     /// chooses.
@@ -41,7 +38,12 @@ struct Span {
 
 impl Span {
     /// `head` precedes every name; `end` is the first raw key behind all of them.
-    fn new(head: RawKey, end: RawKey, bounds: (Bound<&[u8]>, Bound<&[u8]>), order: Order) -> Span {
+    pub(crate) fn new(
+        head: RawKey,
+        end: RawKey,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        order: Order,
+    ) -> Span {
         let raw = |name: &[u8], after: bool| {
             let mut raw = head.clone();
             raw.extend_from_slice(name);
@@ -60,6 +62,10 @@ impl Span {
             Bound::Included(name) => raw(name, true),
             Bound::Excluded(name) => raw(name, false),
         };
+        Span::between(from, to, order)
+    }
+
+    pub(crate) fn between(from: RawKey, to: RawKey, order: Order) -> Span {
         let ahead_bytes = 0;
         Span {
             from,
@@ -69,7 +75,7 @@ impl Span {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.from >= self.to
     }
 
@@ -172,121 +178,6 @@ impl Access<'_> {
         Ok((bytes <= bytes_max).then_some(names))
     }
 
-    /// Up to `limit` live objects between two keys, in key order; fewer when they are large. Needs
-    /// [`crate::Keys::None`] or [`crate::Keys::All`]; never in phase 1.
-    ///
-    /// # Errors
-    /// See [`Access`].
-    pub fn keys(
-        &mut self,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
-        order: Order,
-        limit: usize,
-        blocks: Blocks,
-    ) -> Result<Page<Entry>, Stop> {
-        let head = RawKey::from_slice(&[OBJECT]);
-        let end = RawKey::from_slice(&[OBJECT + 1]);
-        let span = Span::new(head, end, (from, to), order);
-        if limit == 0 {
-            return Ok(Page::default());
-        }
-        let now_ms = self.now_ms();
-        let (mut items, mut more, mut bytes) = (Vec::new(), false, 0);
-        let mut damaged = None;
-        self.objects(&span, blocks, &mut |raw, value| {
-            match record::decode(value) {
-                Some(entry) if entry.live(now_ms) => {
-                    bytes += raw.len() + value.len();
-                    items.push((Bytes::copy_from_slice(&raw[1..]), entry));
-                }
-                Some(_) => {}
-                None => damaged = Some(raw[1..].escape_ascii().to_string()),
-            }
-            more = items.len() >= limit || bytes >= PAGE_BYTES_MAX;
-            Ok(!more && damaged.is_none())
-        })?;
-        self.hold(bytes)?;
-        match damaged {
-            None => Ok(Page { items, more }),
-            Some(key) => {
-                let message = format!("the record of key \"{key}\" is damaged");
-                Err(self.keyspace.read_error(message).into())
-            }
-        }
-    }
-
-    /// The number of live keys: exact up to 100,000, estimated beyond.
-    ///
-    /// # Errors
-    /// See [`Access`]. As [`Access::keys`], not in phase 1.
-    pub fn estimate_keys(&mut self) -> Result<u64, Stop> {
-        self.census().map(|census| census.keys)
-    }
-
-    /// Counts the live keys and those of them that expire: exact up to 100,000 keys. Beyond,
-    /// RocksDB estimates the keys, and as many of them are said to expire as of the first 100,000
-    /// in byte order.
-    ///
-    /// # Errors
-    /// As [`Access::estimate_keys`].
-    pub fn census(&mut self) -> Result<Census, Stop> {
-        let head = RawKey::from_slice(&[OBJECT]);
-        let end = RawKey::from_slice(&[OBJECT + 1]);
-        let span = Span::new(head, end, (Bound::Unbounded, Bound::Unbounded), Order::Up);
-        let now_ms = self.now_ms();
-        let (mut count, mut expiring, mut ends_ms) = (0, 0, 0u128);
-        self.objects(&span, Blocks::Pass, &mut |_, value| {
-            match record::expires_at(value) {
-                Some(u64::MAX) => count += 1,
-                Some(at_ms) if at_ms > now_ms => {
-                    count += 1;
-                    expiring += 1;
-                    ends_ms += u128::from(at_ms);
-                }
-                _ => {}
-            }
-            Ok(count < COUNTED_KEYS_MAX)
-        })?;
-        let mean_ms = ends_ms / u128::from(expiring.max(1));
-        let census = Census {
-            keys: count,
-            expiring,
-            expire_at_ms_mean: u64::try_from(mean_ms).unwrap_or(u64::MAX),
-        };
-        if count < COUNTED_KEYS_MAX {
-            return Ok(census);
-        }
-        let estimate = self.keyspace.db()?.property("rocksdb.estimate-num-keys");
-        let keys = estimate.max(count);
-        Ok(Census {
-            keys,
-            expiring: (keys as f64 * expiring as f64 / count as f64) as u64,
-            ..census
-        })
-    }
-
-    /// Visits the objects of a span, this command's own writes included.
-    fn objects(&mut self, span: &Span, blocks: Blocks, emit: &mut Emit) -> Result<(), Stop> {
-        match &self.view {
-            View::Memory { .. } => return Err(Stop::Disk),
-            View::Latched(Held::All) => self.keyspace.wait_all_decided(),
-            View::Latched(_) => return Err(misuse("ordered keys need Keys::None or Keys::All")),
-            View::Snapshot { .. } => {}
-        }
-        if span.is_empty() {
-            return Ok(());
-        }
-        let mut overlay = Overlay::new();
-        for object in &self.buffer.objects {
-            let raw = record::object_key(&object.key);
-            if raw >= span.from && raw < span.to {
-                overlay.insert(raw.as_slice().into(), object.entry.as_ref().map(encode));
-            }
-        }
-        self.merge(span, overlay, blocks, emit)
-    }
-
     /// What is not in the database yet of a collection's records.
     fn overlay(&mut self, span: &Span, id: u64) -> Result<Overlay, Stop> {
         let mut overlay = Overlay::new();
@@ -326,7 +217,7 @@ impl Access<'_> {
     }
 
     /// Visits database and overlay together until `emit` says stop; the overlay wins.
-    fn merge(
+    pub(crate) fn merge(
         &mut self,
         span: &Span,
         overlay: Overlay,
@@ -376,7 +267,7 @@ impl Access<'_> {
 }
 
 /// Takes a raw key and its value; `Ok(false)`: enough.
-type Emit<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Stop> + 'e;
+pub(crate) type Emit<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Stop> + 'e;
 
 fn weave(
     mut iterator: Option<&mut DBRawIterator<'_>>,
@@ -424,10 +315,4 @@ fn weave(
             over = next_overlay();
         }
     }
-}
-
-fn encode(entry: &Entry) -> Bytes {
-    let mut value = record::encode_head(entry).to_vec();
-    value.extend_from_slice(entry.whole().map_or(&[], |string| &string[..]));
-    value.into()
 }

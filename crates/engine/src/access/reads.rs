@@ -5,6 +5,7 @@ use crate::files::rocks::InMemory;
 use crate::keyspace::{shard_mut, Keyspace};
 use crate::memory::shard::{Cached, Shard};
 use crate::meter::DEVICE_STEPS;
+use crate::naming;
 use crate::record::{self, RawKey};
 use crate::{Entry, Lookups, Object, Stop};
 use bytes::Bytes;
@@ -26,11 +27,13 @@ impl Access<'_> {
     ) -> Result<T, Stop> {
         let now_ms = self.now_ms();
         self.meter.count(1)?;
+        let name = self.name(key);
+        let name = &*name;
         if let (View::Memory { shards }, true) = (&mut self.view, self.buffer.is_empty()) {
-            let index = self.keyspace.shard_of(key);
+            let index = self.keyspace.shard_of(name);
             let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
             // Whoever holds a collection may write its records: that needs more than a look.
-            if let Some(Cached { seq, entry }) = shard.lend(key) {
+            if let Some(Cached { seq, entry }) = shard.lend(name) {
                 let entry = entry.as_ref().filter(|entry| entry.live(now_ms));
                 let (seq, found, seen) = (*seq, entry.is_some(), look(entry));
                 let bytes = entry.map_or(0, Entry::value_bytes);
@@ -41,7 +44,7 @@ impl Access<'_> {
                 return Ok(seen);
             }
         }
-        let entry = self.find(key)?;
+        let entry = self.find(name)?;
         Ok(look(entry.as_ref()))
     }
 
@@ -51,30 +54,30 @@ impl Access<'_> {
     /// See [`Access`].
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
         self.meter.count(1)?;
-        self.find(key)
+        self.find(&self.name(key))
     }
 
     /// As [`Access::get`], already counted.
-    fn find(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
+    fn find(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
         let now_ms = self.now_ms();
-        let entry = self.load(key)?.filter(|entry| entry.live(now_ms));
+        let entry = self.load(name)?.filter(|entry| entry.live(now_ms));
         self.lookups.count(entry.is_some());
         self.hold(entry.as_ref().map_or(0, Entry::value_bytes))?;
         Ok(entry)
     }
 
     /// The state of a key, expired or not.
-    pub(crate) fn load(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
-        if let Some(entry) = self.buffer.object(key) {
+    pub(crate) fn load(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
+        if let Some(entry) = self.buffer.object(name) {
             return Ok(entry.clone());
         }
         if self.buffer.cleared() {
             return Ok(None);
         }
         let entry = match &mut self.view {
-            View::Memory { .. } => self.load_in_memory(key)?,
-            View::Latched(_) => self.load_latched(key)?,
-            View::Snapshot { .. } => self.read_object(key)?,
+            View::Memory { .. } => self.load_in_memory(name)?,
+            View::Latched(_) => self.load_latched(name)?,
+            View::Snapshot { .. } => self.read_object(name)?,
         };
         if let Some(
             entry @ Entry {
@@ -83,18 +86,18 @@ impl Access<'_> {
             },
         ) = &entry
         {
-            self.own(self.keyspace.shard_of(key), key, entry);
+            self.own(self.keyspace.shard_of(name), name, entry);
         }
         Ok(entry)
     }
 
-    fn load_in_memory(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
-        let index = self.keyspace.shard_of(key);
+    fn load_in_memory(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
+        let index = self.keyspace.shard_of(name);
         let View::Memory { shards } = &mut self.view else {
             return Err(misuse("not in phase 1"));
         };
         let shard = shard_mut(shards, index).ok_or_else(undeclared)?;
-        let known = shard.lookup(key).cloned();
+        let known = shard.lookup(name).cloned();
         self.in_memory.count(known.is_some());
         if let Some(Cached { seq, entry }) = known {
             self.see(seq);
@@ -104,27 +107,27 @@ impl Access<'_> {
             self.see(seq);
             return Ok(None);
         }
-        let entry = self.read_object(key)?;
+        let entry = self.read_object(name)?;
         if let View::Memory { shards } = &mut self.view {
             if let Some(shard) = shard_mut(shards, index) {
-                self.keyspace.fill(index, shard, key, &entry);
+                self.keyspace.fill(index, shard, name, &entry);
             }
         }
         Ok(entry)
     }
 
-    fn load_latched(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
-        let index = self.keyspace.shard_of(key);
+    fn load_latched(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
+        let index = self.keyspace.shard_of(name);
         let View::Latched(held) = &self.view else {
             return Err(misuse("not in phase 2"));
         };
-        if !held.covers(index, key) {
+        if !held.covers(index, name) {
             return Err(undeclared());
         }
         let shard = &self.keyspace.shards[index as usize];
         let found = {
             let mut shard = shard.lock();
-            let found = shard.lookup(key).cloned();
+            let found = shard.lookup(name).cloned();
             shard.count(Lookups::of(found.is_some()));
             found
         };
@@ -136,23 +139,24 @@ impl Access<'_> {
             self.see(seq);
             return Ok(None);
         }
-        let entry = self.read_object(key)?;
+        let entry = self.read_object(name)?;
         // Nobody wrote the key meanwhile: it is latched. But a database that was swapped under a
         // failure may say something else than the one just read.
         let mut shard = shard.lock();
         if self.keyspace.log.epoch() == self.epoch {
-            self.keyspace.fill(index, &mut shard, key, &entry);
+            self.keyspace.fill(index, &mut shard, name, &entry);
         }
         Ok(entry)
     }
 
-    fn read_object(&mut self, key: &[u8]) -> Result<Option<Entry>, Stop> {
-        let raw = record::object_key(key);
+    fn read_object(&mut self, name: &[u8]) -> Result<Option<Entry>, Stop> {
+        let raw = record::object_key(name);
         let decoded = self.read(&raw, |value| value.map(record::decode))?;
         match decoded {
             None => Ok(None),
             Some(Some(entry)) => Ok(Some(entry)),
             Some(None) => {
+                let (_, key) = naming::parse(name);
                 let message = format!("the record of key \"{}\" is damaged", key.escape_ascii());
                 Err(self.keyspace.read_error(message).into())
             }
@@ -232,11 +236,11 @@ impl Access<'_> {
     /// What a write must know of the state it replaces. Without collections in the keyspace a
     /// string may be replaced unread: what memory happens to know is used to keep the expiry
     /// index small, and an index entry that stays behind is dropped when its time comes.
-    pub(crate) fn previous(&mut self, shard: u32, key: &[u8]) -> Result<Option<Entry>, Stop> {
+    pub(crate) fn previous(&mut self, shard: u32, name: &[u8]) -> Result<Option<Entry>, Stop> {
         if self.keyspace.collections.load(Ordering::Relaxed) {
-            return self.load(key);
+            return self.load(name);
         }
-        if let Some(entry) = self.buffer.object(key) {
+        if let Some(entry) = self.buffer.object(name) {
             return Ok(entry.clone());
         }
         if self.buffer.cleared() || !self.keyspace.expiring.load(Ordering::Relaxed) {
@@ -244,10 +248,10 @@ impl Access<'_> {
         }
         let known = match &mut self.view {
             View::Memory { shards } => match shard_mut(shards, shard) {
-                Some(shard) => shard.expiring(key),
+                Some(shard) => shard.expiring(name),
                 None => None,
             },
-            _ => self.keyspace.shards[shard as usize].lock().expiring(key),
+            _ => self.keyspace.shards[shard as usize].lock().expiring(name),
         };
         Ok(known)
     }

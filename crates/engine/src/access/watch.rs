@@ -3,13 +3,14 @@
 use crate::access::{misuse, undeclared, Access, View};
 use crate::keyspace::shard_mut;
 use crate::memory::shard::{Key, Shard};
-use crate::{Keyspace, Stop};
+use crate::{Database, Keyspace, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Becomes dirty once its key is written, deleted or cleared, and stays so.
 pub struct Watch {
     keyspace: Arc<Keyspace>,
+    database: Database,
     key: Key,
     /// `None` only while it is being dropped.
     flag: Option<Arc<AtomicBool>>,
@@ -51,6 +52,7 @@ impl Access<'_> {
                 Ok(Watch {
                     flag: Some(self.enter(key, found.is_none())?),
                     keyspace: Arc::clone(&keyspace),
+                    database: self.database(),
                     key: key.into(),
                     expire_at_ms: found.flatten(),
                 })
@@ -60,16 +62,18 @@ impl Access<'_> {
 
     /// What tells of changes of a key that was looked up.
     fn enter(&mut self, key: &[u8], absent: bool) -> Result<Arc<AtomicBool>, Stop> {
-        let (keyspace, index) = (self.keyspace, self.keyspace.shard_of(key));
+        let name = self.name(key);
+        let name = &*name;
+        let (keyspace, index) = (self.keyspace, self.keyspace.shard_of(name));
         let enter = |shard: &mut Shard| {
-            let watched = shard.watched.entry(key.into()).or_default();
+            let watched = shard.watched.entry(name.into()).or_default();
             watched.absent = absent;
             Arc::clone(&watched.changed)
         };
         let flag = match &mut self.view {
             View::Memory { shards } => shard_mut(shards, index).map(enter),
             View::Latched(held) => held
-                .covers(index, key)
+                .covers(index, name)
                 .then(|| enter(&mut keyspace.shards[index as usize].lock())),
             View::Snapshot { .. } => return Err(misuse("a snapshot never changes")),
         };
@@ -92,23 +96,22 @@ impl Watch {
         self.dirty() || self.expire_at_ms.is_some_and(|at| at <= now_ms)
     }
 
-    /// The key.
+    /// The key, and its database.
     #[must_use]
-    pub fn key(&self) -> &[u8] {
-        &self.key
+    pub fn key(&self) -> (Database, &[u8]) {
+        (self.database, &self.key)
     }
 }
 
 /// REQUIRES: the thread has no shard locked.
 impl Drop for Watch {
     fn drop(&mut self) {
-        let index = self.keyspace.shard_of(&self.key) as usize;
-        let mut shard = self.keyspace.shards[index].lock();
+        let (mut shard, name) = self.keyspace.lock_key(self.database, &self.key);
         // Released under the lock, so that of two last watchers one sees that it is the last.
         drop(self.flag.take());
-        if let Some(watched) = shard.watched.get(&self.key) {
+        if let Some(watched) = shard.watched.get(&*name) {
             if Arc::strong_count(&watched.changed) == 1 {
-                shard.watched.remove(&self.key);
+                shard.watched.remove(&*name);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! RocksDB's options and the few calls made of it.
 
 use crate::files::directory::Directory;
-use crate::files::shim::hooked_env;
+use crate::files::shim::{hooked_env, set_object_memtables};
 use crate::files::wal::{boot, Mark};
 use crate::record;
 use crate::{EngineError, EngineOptions, KeyspaceOptions};
@@ -147,6 +147,7 @@ fn set_memory(options: &mut Options, part_bytes: u64) {
     options.set_write_buffer_size(part_bytes as usize);
     options.set_min_write_buffer_number_to_merge(MEMTABLE_PARTS);
     options.set_max_write_buffer_number(MEMTABLES_MAX * MEMTABLE_PARTS);
+    set_object_memtables(options);
     // A read that misses asks all of them; their filters spare it most of the searches.
     options.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
     options.set_memtable_whole_key_filtering(true);

@@ -35,7 +35,7 @@ impl Keyspace {
         };
         let mut turn = 0;
         let mut cpu = ThreadCpu::start();
-        while let Some(batch) = self.log.take() {
+        while let Some(mut batch) = self.log.take() {
             let sync = self.sync();
             let tag = batch.tag();
             let _tagged = tagged(tag);
@@ -172,6 +172,7 @@ impl Keyspace {
     }
 
     fn forget_after(&self, decided: Seq) {
+        self.names.forget_after(decided);
         for shard in &self.shards {
             // Unlocked before it is dropped.
             let gone = shard.lock().forget_after(decided);

@@ -14,6 +14,7 @@
 //! Lock order: shards (ascending), then the book. Waiters run outside all locks.
 
 use crate::memory::shard::{Bar, Key, Shard};
+use crate::naming::Moment;
 use crate::{Keys, Keyspace, Waiter};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
@@ -30,6 +31,8 @@ pub(crate) type Locked<'k> = SmallVec<[(u32, MutexGuard<'k, Shard>); 2]>;
 pub struct Latch {
     keyspace: Arc<Keyspace>,
     pub(crate) held: Held,
+    /// When its keys had the names that it holds.
+    pub(crate) moment: Moment,
 }
 
 impl std::fmt::Debug for Latch {
@@ -82,16 +85,38 @@ impl Keyspace {
     /// Latches `keys` for phase 2. `None`: somebody has one of them, or the database must be opened
     /// first; `waiter` is told once, and should call this (or phase 1) again.
     pub fn latch(self: &Arc<Self>, keys: &Keys, waiter: Waiter) -> Option<Latch> {
-        let waiter = self.await_open(waiter)?;
-        let held = match keys {
-            Keys::None => Some(Held::Nothing),
-            Keys::Some(keys) => self.latch_keys(keys, waiter),
-            Keys::All => self.latch_all(waiter),
-        };
-        held.map(|held| Latch {
-            keyspace: Arc::clone(self),
-            held,
+        let mut waiter = Some(self.await_open(waiter)?);
+        self.with_names(keys, |names, now| {
+            let held = match keys {
+                Keys::None => Some(Held::Nothing),
+                Keys::In(..) | Keys::Across(_) => self.latch_names(names, now, &mut waiter)?,
+                Keys::All => self.latch_all(&mut waiter),
+            };
+            Some(held.map(|held| Latch {
+                keyspace: Arc::clone(self),
+                held,
+                moment: match keys {
+                    // Whoever had them before may have changed it.
+                    Keys::All => self.names.now(),
+                    _ => now.clone(),
+                },
+            }))
         })
+    }
+
+    /// As [`Keyspace::latch`], of names.
+    pub(crate) fn latch_named(self: &Arc<Self>, names: &[&[u8]], waiter: Waiter) -> Option<Latch> {
+        let mut waiter = Some(self.await_open(waiter)?);
+        loop {
+            let now = self.names.now();
+            if let Some(held) = self.latch_names(names, &now, &mut waiter) {
+                return held.map(|held| Latch {
+                    keyspace: Arc::clone(self),
+                    held,
+                    moment: now,
+                });
+            }
+        }
     }
 
     /// After [`crate::Outcome::Busy`]: queues `waiter` behind what is in the way. `false`: nothing
@@ -100,24 +125,41 @@ impl Keyspace {
         match keys {
             // They never run in phase 1.
             Keys::None | Keys::All => false,
-            Keys::Some(keys) => {
-                let mut shards = self.lock_for(keys);
-                if shards.iter().any(|(_, shard)| shard.bar == Bar::Held) {
-                    self.book.lock().barred.push(waiter);
-                    return true;
-                }
-                self.queue_behind_key(&mut shards, keys, waiter).is_none()
+            Keys::In(..) | Keys::Across(_) => {
+                let mut waiter = Some(waiter);
+                self.with_names(keys, |names, now| {
+                    let mut shards = self.lock_for(names);
+                    if shards.iter().any(|(_, shard)| shard.bar == Bar::Held) {
+                        self.book.lock().barred.extend(waiter.take());
+                        return Some(true);
+                    }
+                    if self.names.moved(now) {
+                        return None;
+                    }
+                    Some(self.queue_behind_key(&mut shards, names, &mut waiter))
+                })
             }
         }
     }
 
-    fn latch_keys(&self, keys: &[&[u8]], waiter: Waiter) -> Option<Held> {
+    /// `None`: names have changed. `Some(None)`: somebody has one of them, and tells the waiter.
+    fn latch_names(
+        &self,
+        keys: &[&[u8]],
+        now: &Moment,
+        waiter: &mut Option<Waiter>,
+    ) -> Option<Option<Held>> {
         let mut shards = self.lock_for(keys);
         if shards.iter().any(|(_, shard)| shard.bar != Bar::Open) {
-            self.book.lock().barred.push(waiter);
+            self.book.lock().barred.extend(waiter.take());
+            return Some(None);
+        }
+        if self.names.moved(now) {
             return None;
         }
-        self.queue_behind_key(&mut shards, keys, waiter)?;
+        if self.queue_behind_key(&mut shards, keys, waiter) {
+            return Some(None);
+        }
         let mut held: SmallVec<[(u32, Key); 2]> = keys
             .iter()
             .map(|key| (self.shard_of(key), Key::from_slice(key)))
@@ -129,27 +171,27 @@ impl Keyspace {
             shard.latched.insert(key.clone(), Vec::new());
         }
         self.book.lock().latched += held.len();
-        Some(Held::Keys(held))
+        Some(Some(Held::Keys(held)))
     }
 
-    /// `Some(())`: no key is latched, the waiter was dropped.
+    /// `false`: no key is latched.
     fn queue_behind_key(
         &self,
         shards: &mut Locked<'_>,
         keys: &[&[u8]],
-        waiter: Waiter,
-    ) -> Option<()> {
+        waiter: &mut Option<Waiter>,
+    ) -> bool {
         for key in keys {
             let shard = shard_mut(shards, self.shard_of(key));
             if let Some(waiters) = shard.latched.get_mut(*key) {
-                waiters.push(waiter);
-                return None;
+                waiters.extend(waiter.take());
+                return true;
             }
         }
-        Some(())
+        false
     }
 
-    fn latch_all(&self, waiter: Waiter) -> Option<Held> {
+    fn latch_all(&self, waiter: &mut Option<Waiter>) -> Option<Held> {
         let mut shards = self.lock_all();
         let held = shards[0].1.bar == Bar::Held;
         if held || shards.iter().any(|(_, shard)| !shard.latched.is_empty()) {
@@ -160,12 +202,12 @@ impl Keyspace {
         Some(Held::All)
     }
 
-    fn queue_for_all(&self, shards: &mut Locked<'_>, waiter: Waiter) {
+    fn queue_for_all(&self, shards: &mut Locked<'_>, waiter: &mut Option<Waiter>) {
         if shards[0].1.bar == Bar::Open {
             set_bar(shards, Bar::Wanted);
         }
         let mut book = self.book.lock();
-        book.want_all.push(waiter);
+        book.want_all.extend(waiter.take());
         book.ticks = 0;
     }
 

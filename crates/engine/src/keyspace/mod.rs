@@ -4,6 +4,7 @@ mod commit;
 pub(crate) mod gate;
 pub(crate) mod latch;
 mod memory;
+mod names;
 mod pace;
 mod reclaim;
 pub(crate) mod shared;
@@ -17,13 +18,15 @@ use crate::keyspace::gate::{Gate, Ready};
 use crate::keyspace::latch::{tell, Book, Locked};
 use crate::keyspace::pace::Pace;
 use crate::keyspace::shared::Shared;
-use crate::log::{Bounds, Log};
+use crate::log::{Bounds, Log, Noted};
 use crate::memory::budgets::Buffers;
 use crate::memory::pins::Stripe;
 use crate::memory::shard::Shard;
+use crate::naming::{self, Names};
 use crate::{record, EngineError, KeyspaceOptions, Seq, Sync, Waiter};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
+use rocksdb::ReadOptions;
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
@@ -70,6 +73,9 @@ pub struct Keyspace {
     pub(crate) next_id: AtomicU64,
     /// A collection may exist: a blind overwrite must look first.
     pub(crate) collections: AtomicBool,
+    /// A name that is not its key may exist.
+    pub(crate) named: AtomicBool,
+    pub(crate) names: Names,
     /// A key with an expiry was written since the start: overwrites look for old index entries.
     pub(crate) expiring: AtomicBool,
     pub(crate) walks: Mutex<Walks>,
@@ -115,6 +121,13 @@ impl Keyspace {
         let ids = read(record::NEXT_ID)?;
         let ids = ids.as_deref().and_then(record::decode_u64).unwrap_or(1);
         let collections = read(record::COLLECTIONS)?.is_some();
+        let named = read(record::FORMAT)?.as_deref() == Some(record::FORMAT_NAMED);
+        let naming = naming::read(&db.rocks, &ReadOptions::default());
+        let naming = naming.map_err(|message| EngineError::Open {
+            tenant: name.to_owned(),
+            directory: directory.clone(),
+            message,
+        })?;
         let bounds = Bounds {
             batch: options.batch_bytes,
             pending: options.pending_bytes,
@@ -137,6 +150,8 @@ impl Keyspace {
             sync: AtomicU8::new(options.sync as u8),
             next_id: AtomicU64::new(ids),
             collections: AtomicBool::new(collections),
+            named: AtomicBool::new(named),
+            names: Names::of(naming),
             expiring: AtomicBool::new(false),
             walks: Mutex::default(),
             counters: crate::keyspace::stats::Counters::default(),
@@ -308,9 +323,16 @@ impl Keyspace {
         &self.stripes[stripe_of(id)]
     }
 
-    /// Has the processor fetch what memory knows of some keys, which are about to be asked for one
-    /// after the other. Together that takes hardly longer than for one of them.
-    pub fn look_ahead(&self, keys: &[&[u8]]) {
+    /// What properties of the database have to say.
+    pub(crate) fn to_note(&self) -> Noted {
+        Noted {
+            collections: self.collections.load(Ordering::Relaxed),
+            named: self.named.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Has the processor fetch what memory knows of some names.
+    fn glance(&self, keys: &[&[u8]]) {
         let indices: SmallVec<[u32; 16]> = keys.iter().map(|key| self.shard_of(key)).collect();
         let mut shards = self.lock_shards(indices.iter().copied());
         let glances = keys.iter().zip(&indices).map(|(key, index)| {

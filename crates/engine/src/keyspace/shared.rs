@@ -5,8 +5,9 @@ use crate::files::rocks::{Commons, Db};
 use crate::files::wal;
 use crate::log::Pending;
 use crate::memory::budgets::{Buffers, Memory};
+use crate::naming;
 use crate::pool::{Handlers, Pool};
-use crate::record::{FORMAT, FORMATS_BEFORE, FORMAT_VERSION};
+use crate::record::{FORMAT, FORMATS_BEFORE, FORMAT_NAMED, FORMAT_VERSION};
 use crate::{EngineError, KeyspaceOptions};
 use rocksdb::Options;
 use std::path::Path;
@@ -79,20 +80,22 @@ fn open_or_create(tenant: &str, directory: &Path, options: &Options) -> Result<D
     let db = Db::open(options, directory).map_err(|error| failed(error.into_string()))?;
     let found = db.rocks.get(FORMAT);
     let found = found.map_err(|error| failed(error.into_string()))?;
-    match found.as_deref() {
-        Some(version) if version == FORMAT_VERSION => return Ok(db),
+    let current = match found.as_deref() {
+        Some(version) if version == FORMAT_NAMED => return Ok(db),
+        Some(version) if version == FORMAT_VERSION => true,
         Some(version) if !FORMATS_BEFORE.contains(&version) => {
             return Err(failed(format!(
                 "its records have format {}, this version reads only up to {}",
                 version.escape_ascii(),
-                FORMAT_VERSION.escape_ascii()
+                FORMAT_NAMED.escape_ascii()
             )))
         }
         // New, or of an older version, which would not understand what this one may write.
-        _ => {}
+        _ => false,
+    };
+    if !naming::convert(&db.rocks).map_err(failed)? && !current {
+        let noted = db.rocks.put(FORMAT, FORMAT_VERSION);
+        noted.map_err(|error| failed(error.into_string()))?;
     }
-    match db.rocks.put(FORMAT, FORMAT_VERSION) {
-        Ok(()) => Ok(db),
-        Err(error) => Err(failed(error.into_string())),
-    }
+    Ok(db)
 }

@@ -8,9 +8,10 @@ use crate::device::{tagged, Tag};
 use crate::files::directory::check_writable;
 use crate::files::rocks::Db;
 use crate::keyspace::gate::Patience;
+use crate::naming;
 use crate::{EngineError, Keyspace, Sync};
-use rocksdb::FlushOptions;
-use std::cell::Cell;
+use rocksdb::{FlushOptions, ReadOptions};
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -151,9 +152,14 @@ impl Keyspace {
             return;
         }
         let works = Cell::new(false);
+        let naming = RefCell::new(None);
         let open = |old| {
             drop(old);
-            let writable = self.open_db();
+            let writable = self.open_db().and_then(|db| {
+                let found = naming::read(&db.rocks, &ReadOptions::default());
+                naming.replace(found.map_err(|error| self.read_error(error))?);
+                Ok(db)
+            });
             works.set(writable.is_ok());
             self.gate.tried(writable.as_ref().err());
             let db = writable.or_else(|error| {
@@ -175,6 +181,7 @@ impl Keyspace {
             let dropped: Vec<_> = dropped.collect();
             install();
             if works.get() {
+                self.names.reset(naming.take());
                 self.log.recover();
             }
             drop(shards);
@@ -252,7 +259,7 @@ impl Keyspace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Allotments, Engine, EngineOptions, Entry, Keys, KeyspaceOptions};
+    use crate::{Allotments, Database, Engine, EngineOptions, Entry, Keys, KeyspaceOptions};
     use bytes::Bytes;
     use std::sync::atomic::AtomicUsize;
     use std::sync::Weak;
@@ -310,7 +317,7 @@ mod tests {
                 };
                 let mut value = Some(Bytes::from_owner(value));
                 let key = number.to_be_bytes();
-                keyspace.try_run(&Keys::Some(&[&key]), 1, &mut |access| {
+                keyspace.try_run(&Keys::In(Database::FIRST, &[&key]), 1, &mut |access| {
                     access.put(&key, Entry::string(value.take().unwrap_or_default()))
                 });
             }

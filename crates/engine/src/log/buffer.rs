@@ -1,9 +1,10 @@
 //! What a command wants to write: collected while it runs, applied as a whole or not at all.
 
 use crate::memory::shard::{Cached, Key, Shard};
+use crate::naming::{self, Naming, Slot};
 use crate::record::{self, RawKey};
 use crate::work::Work;
-use crate::{Entry, Seq, Table};
+use crate::{Database, Entry, Seq, Table};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -18,13 +19,23 @@ pub(crate) const RECORD_BYTES: usize = 16;
 /// Up to so many objects are searched one by one; more get an index.
 const LINEAR_MAX: usize = 12;
 
+/// What a write means to those who watch its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// The key has changed.
+    Changed,
+    /// All that it changes had expired before: nobody can see a difference.
+    Swept,
+    /// They were told otherwise, by the name that their key had.
+    Before,
+}
+
 /// The new state of one key.
 pub(crate) struct ObjectWrite {
     pub shard: u32,
     pub key: Key,
     pub entry: Option<Entry>,
-    /// All that it changes had expired before: nobody can see a difference.
-    pub swept: bool,
+    pub told: Told,
 }
 
 /// See the module. A command that only reads costs nothing here, one that sets a string one
@@ -53,9 +64,21 @@ pub(crate) struct Extra {
     pub index: BTreeMap<RawKey, bool>,
     /// Keys whose collection changed, though perhaps not its header.
     pub touched: Vec<(u32, Key)>,
-    /// Highest new collection id.
+    /// Number of the newest id.
     pub new_id: Option<u64>,
+    /// Which slot each database has from now on.
+    pub renaming: Option<Renaming>,
     positions: HashMap<Key, usize, RandomState>,
+}
+
+/// A change of which database has which slot.
+pub(crate) struct Renaming {
+    pub naming: Naming,
+    /// Slots that no database has any more: all that lies there goes.
+    pub emptied: Vec<Slot>,
+    /// Keys that were written before it, or are other keys since, by the databases that they were
+    /// in.
+    pub touched: Vec<(Database, Key)>,
 }
 
 impl Buffer {
@@ -67,11 +90,17 @@ impl Buffer {
                     && extra.dropped.is_empty()
                     && extra.removed.is_empty()
                     && extra.index.is_empty()
+                    && extra.renaming.is_none()
             })
     }
 
     pub(crate) fn extra(&mut self) -> &mut Extra {
         self.extra.get_or_insert_with(Box::default)
+    }
+
+    pub(crate) fn naming(&self) -> Option<&Naming> {
+        let renaming = self.extra.as_ref()?.renaming.as_ref()?;
+        Some(&renaming.naming)
     }
 
     pub(crate) fn cleared(&self) -> bool {
@@ -94,10 +123,10 @@ impl Buffer {
     pub(crate) fn set(&mut self, shard: u32, key: &[u8], entry: Option<Entry>) {
         if let Some(at) = self.position(key) {
             let object = &mut self.objects[at];
-            (object.entry, object.swept) = (entry, false);
+            (object.entry, object.told) = (entry, Told::Changed);
             return;
         }
-        self.add(shard, key, entry, false);
+        self.add(shard, key, entry, Told::Changed);
     }
 
     /// Removes what had expired before this command.
@@ -105,29 +134,27 @@ impl Buffer {
         match self.position(key) {
             // It was put there by this command.
             Some(_) => self.set(shard, key, None),
-            None => self.add(shard, key, None, true),
+            None => self.add(shard, key, None, Told::Swept),
         }
     }
 
-    fn add(&mut self, shard: u32, key: &[u8], entry: Option<Entry>, swept: bool) {
+    fn add(&mut self, shard: u32, key: &[u8], entry: Option<Entry>, told: Told) {
         let key = Key::from_slice(key);
         self.objects.push(ObjectWrite {
             shard,
             key,
             entry,
-            swept,
+            told,
         });
-        if self.objects.len() > LINEAR_MAX {
-            self.index_from(LINEAR_MAX);
+        match self.objects.len() {
+            ..=LINEAR_MAX => {}
+            len if len == LINEAR_MAX + 1 => self.index_from(0),
+            len => self.index_from(len - 1),
         }
     }
 
-    /// Keeps the index of objects by key complete; builds it when `threshold` is passed.
-    fn index_from(&mut self, threshold: usize) {
-        let start = match self.objects.len() {
-            n if n == threshold + 1 => 0,
-            n => n - 1,
-        };
+    /// Keeps the index of objects by key complete: adds those from here on.
+    fn index_from(&mut self, start: usize) {
         let extra = self.extra.get_or_insert_with(Box::default);
         for (at, object) in self.objects.iter().enumerate().skip(start) {
             extra.positions.insert(object.key.clone(), at);
@@ -139,12 +166,62 @@ impl Buffer {
     pub(crate) fn clear(&mut self) {
         let before = self.extra.take().unwrap_or_default();
         let mut touched = before.touched;
-        let written = self.objects.drain(..).filter(|write| !write.swept);
+        let written = self
+            .objects
+            .drain(..)
+            .filter(|write| write.told == Told::Changed);
         touched.extend(written.map(|write| (write.shard, write.key)));
         let extra = self.extra();
         extra.clear = true;
         extra.new_id = before.new_id;
         extra.touched = touched;
+        extra.renaming = before.renaming;
+    }
+
+    /// Has databases other slots, which were `before` those of another naming. What was written so
+    /// far was written under the names of that one: those who watch it learn of it.
+    pub(crate) fn rename(&mut self, before: &Naming, naming: Naming) -> &mut Renaming {
+        let mut written = Vec::new();
+        for write in &mut self.objects {
+            if std::mem::replace(&mut write.told, Told::Before) == Told::Changed {
+                written.push(write.key.clone());
+            }
+        }
+        let extra = self.extra();
+        let touched = std::mem::take(&mut extra.touched);
+        let names = touched.into_iter().map(|(_, name)| name).chain(written);
+        let keys = names.filter_map(|name| {
+            let (slot, key) = naming::parse(&name);
+            Some((before.database(slot)?, Key::from_slice(key)))
+        });
+        let keys: Vec<_> = keys.collect();
+        let renaming = extra.renaming.get_or_insert_with(|| Renaming {
+            naming: Naming::default(),
+            emptied: Vec::new(),
+            touched: Vec::new(),
+        });
+        renaming.naming = naming;
+        renaming.touched.extend(keys);
+        renaming
+    }
+
+    /// Forgets what this command wrote to a slot.
+    pub(crate) fn forget_slot(&mut self, slot: Slot) {
+        self.objects
+            .retain(|write| naming::parse(&write.key).0 != slot);
+        let Some(extra) = &mut self.extra else { return };
+        let of_slot = |raw: &[u8]| naming::slot_of(record::id_of(raw)) == slot;
+        extra.records.retain(|raw, _| !of_slot(raw));
+        extra.removed.retain(|raw| !of_slot(raw));
+        extra.dropped.retain(|(_, id)| naming::slot_of(*id) != slot);
+        extra.index.retain(|raw, add| {
+            let name = record::parse_expiry_key(raw).map(|(_, name)| naming::parse(name).0);
+            !*add || name != Some(slot)
+        });
+        extra.positions.clear();
+        if self.objects.len() > LINEAR_MAX {
+            self.index_from(0);
+        }
     }
 
     /// Forgets what this command wrote to a table of an id; returns which records it deleted there.
@@ -190,9 +267,10 @@ impl ObjectWrite {
     pub(crate) fn apply(self, shard: &mut Shard, seq: Seq, decided: Seq) -> bool {
         let entry = self.entry;
         let cached = Cached { seq, entry };
-        match self.swept {
-            true => shard.sweep(self.key, cached, decided),
-            false => shard.write(self.key, cached, decided),
+        match self.told {
+            Told::Changed => shard.write(self.key, cached, decided),
+            Told::Swept => shard.sweep(self.key, cached, decided),
+            Told::Before => shard.keep(self.key, cached, decided),
         }
     }
 

@@ -17,10 +17,11 @@
 
 pub(crate) mod batch;
 pub(crate) mod buffer;
+mod draft;
 
 mod waiting;
 
-use crate::log::batch::Batch;
+use crate::log::batch::{Batch, Room};
 use crate::log::buffer::Buffer;
 use crate::record;
 use crate::{EngineError, Seq, Waiter};
@@ -35,13 +36,20 @@ use std::sync::Arc;
 const FAILED_MAX: usize = 1024;
 /// Ids of collections are reserved in the database by blocks of this many.
 const ID_BLOCK: u64 = 4096;
-/// Records for which a new batch has room at once.
-const CAPACITY_MAX: usize = 4096;
 
 /// Why a write was not admitted.
 pub(crate) enum Refusal {
     Full,
     Failed(EngineError),
+}
+
+/// What there was once in a keyspace, and a property of its database says for ever.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Noted {
+    /// A key with records under an id.
+    pub collections: bool,
+    /// A name that is not its key.
+    pub named: bool,
 }
 
 /// Where a write went.
@@ -64,10 +72,10 @@ pub(crate) struct State {
     sleepers: usize,
     /// Ids below this are reserved in the database or in the queue.
     ids_reserved: u64,
-    /// The property that says so is in the database or in the queue.
-    collections_noted: bool,
-    /// Records in the batch taken last: the next one will have about as many.
-    last_len: usize,
+    /// The properties that say so are in the database or in the queue.
+    noted: Noted,
+    /// What the batch taken last needed: the next one will need about as much.
+    last_room: Room,
 }
 
 /// Bytes that wait for commit in all logs.
@@ -184,7 +192,7 @@ impl Log {
         buffer: &Buffer,
         prepared: Option<Batch>,
         stripes: u64,
-        collections: bool,
+        note: Noted,
         epoch: u64,
     ) -> Result<Position, Refusal> {
         let mut guard = self.state.lock();
@@ -194,7 +202,7 @@ impl Log {
         let seq = state.last_seq;
         let bytes = buffer.bytes();
         let reserved = state.reserve(buffer);
-        let noted = std::mem::replace(&mut state.collections_noted, collections);
+        let noted = std::mem::replace(&mut state.noted, note);
         let alone = prepared.is_some();
         let batch = match prepared {
             Some(batch) => state.enqueue(batch),
@@ -204,8 +212,14 @@ impl Log {
             let value = Bytes::copy_from_slice(&reserved.to_be_bytes());
             batch.note(record::NEXT_ID, value);
         }
-        if collections && !noted {
+        if note.collections && !noted.collections {
             batch.note(record::COLLECTIONS, Bytes::from_static(b"1"));
+        }
+        if note.named && !noted.named {
+            batch.note(record::FORMAT, Bytes::from_static(record::FORMAT_NAMED));
+        }
+        if let Some(naming) = buffer.naming() {
+            batch.note(record::DATABASES, naming.encode());
         }
         if alone {
             batch.last_seq = seq;
@@ -234,9 +248,7 @@ impl Log {
             return Err(Refusal::Failed(error.clone()));
         }
         if self.epoch() != epoch {
-            let last = state.failed.back();
-            let error = last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone());
-            return Err(Refusal::Failed(error));
+            return Err(Refusal::Failed(state.lost()));
         }
         if self.full() && !overfill {
             return Err(Refusal::Full);
@@ -248,7 +260,7 @@ impl Log {
     fn open_batch<'s>(&self, state: &'s mut State, bytes: usize) -> &'s mut Batch {
         let fits = |batch: &Batch| batch.bytes + bytes <= self.bounds.batch;
         if !state.queue.back().is_some_and(fits) {
-            let batch = Batch::new(0, state.last_len.min(CAPACITY_MAX));
+            let batch = Batch::new(state.last_room);
             return state.enqueue(batch);
         }
         let newest = state.queue.len() - 1;
@@ -272,7 +284,7 @@ impl Log {
         let mut state = self.state.lock();
         let batch = state.queue.pop_front();
         match &batch {
-            Some(batch) => state.last_len = batch.len(),
+            Some(batch) => state.last_room = batch.room(),
             None => {
                 state.busy = false;
                 if state.sleepers > 0 {
@@ -315,7 +327,7 @@ impl Log {
         state.failure = Some(error.clone());
         let lost = std::mem::take(&mut state.queue);
         state.ids_reserved = 0;
-        state.collections_noted = false;
+        state.noted = Noted::default();
         self.epoch.fetch_add(1, Ordering::AcqRel);
         drop(state);
         drop(lost);
@@ -347,6 +359,11 @@ impl Log {
         self.state.lock().failure.clone()
     }
 
+    /// Why what a command began with counts no longer. REQUIRES: it does not.
+    pub(crate) fn lost(&self) -> EngineError {
+        self.state.lock().lost()
+    }
+
     /// Writing works again.
     pub(crate) fn recover(&self) {
         let mut state = self.state.lock();
@@ -375,6 +392,11 @@ impl Log {
 }
 
 impl State {
+    fn lost(&self) -> EngineError {
+        let last = self.failed.back();
+        last.map_or(EngineError::Shutdown, |(_, _, error)| error.clone())
+    }
+
     /// Puts a batch behind the others.
     fn enqueue(&mut self, mut batch: Batch) -> &mut Batch {
         self.last_batch += 1;
@@ -384,14 +406,14 @@ impl State {
         &mut self.queue[newest]
     }
 
-    /// A new collection's id must lie below the reserved mark in the database, in this batch or
-    /// an earlier one: after a crash ids go on from the mark, so none is used twice.
+    /// A new id's number must lie below the reserved mark in the database, in this batch or an
+    /// earlier one: after a crash numbers go on from the mark, so none is used twice.
     fn reserve(&mut self, buffer: &Buffer) -> Option<u64> {
-        let id = buffer.extra.as_ref()?.new_id?;
-        if id < self.ids_reserved {
+        let number = buffer.extra.as_ref()?.new_id?;
+        if number < self.ids_reserved {
             return None;
         }
-        self.ids_reserved = id + ID_BLOCK;
+        self.ids_reserved = number + ID_BLOCK;
         Some(self.ids_reserved)
     }
 }

@@ -247,7 +247,8 @@ impl Shard {
         self.keep(key, cached, decided)
     }
 
-    fn keep(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
+    /// A write of which watchers are told otherwise.
+    pub(crate) fn keep(&mut self, key: Key, cached: Cached, decided: Seq) -> bool {
         if !self.pins.is_empty() {
             self.pins.remove(key.as_slice());
         }

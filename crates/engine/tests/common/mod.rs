@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended};
 use engine::{
-    Access, Allotments, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace, KeyspaceOptions,
-    Object, Outcome, Place, Seq, Stop, Sync,
+    Access, Allotments, Database, Engine, EngineError, EngineOptions, Entry, Keys, Keyspace,
+    KeyspaceOptions, Object, Outcome, Seq, Site, Stop, Sync,
 };
 use policy::generator::Generator;
 use std::path::Path;
@@ -79,7 +79,7 @@ pub fn run<R>(
             Outcome::Busy => keyspace.wait(keys, waiter()),
             Outcome::Full => keyspace.wait_room(waiter()),
             Outcome::Disk => match keyspace.latch(keys, waiter()) {
-                Some(latch) => match keyspace.run(&latch, Place::Apart, now_ms, &mut f) {
+                Some(latch) => match keyspace.run(&latch, Site::Apart, now_ms, &mut f) {
                     Err(EngineError::Full) => keyspace.wait_room(waiter()),
                     ended => return ended,
                 },
@@ -98,7 +98,7 @@ pub fn commit<R>(
     keys: &[&[u8]],
     f: impl FnMut(&mut Access) -> Result<R, Stop>,
 ) -> Result<R, EngineError> {
-    let (reply, seq) = run(keyspace, &Keys::Some(keys), 1, f)?;
+    let (reply, seq) = run(keyspace, &Keys::In(Database::FIRST, keys), 1, f)?;
     keyspace.wait_commit(seq)?;
     Ok(reply)
 }
@@ -111,7 +111,7 @@ pub fn set(keyspace: &Arc<Keyspace>, key: &[u8], value: &[u8]) -> Result<(), Eng
 
 pub fn get(keyspace: &Arc<Keyspace>, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
     let read = |access: &mut Access| access.get(key);
-    let (entry, _) = run(keyspace, &Keys::Some(&[key]), 1, read)?;
+    let (entry, _) = run(keyspace, &Keys::In(Database::FIRST, &[key]), 1, read)?;
     Ok(entry.and_then(string))
 }
 

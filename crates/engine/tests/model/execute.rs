@@ -1,8 +1,10 @@
 //! The same commands, written as the server writes them, over an `Access`.
 
-use crate::{name, Op, Said};
+use crate::{database, keys_of, name, Op, Said};
 use bytes::Bytes;
-use engine::{score_key, Access, Blocks, Entry, Header, Kind, Object, Order, Stop, Table, Text};
+use engine::{
+    score_key, Access, Blocks, Database, Entry, Header, Kind, Object, Order, Stop, Table, Text,
+};
 use std::ops::Bound;
 
 /// A collection and its expiry.
@@ -29,6 +31,9 @@ fn header(
 
 pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
     let now = access.now_ms();
+    if let Some(first) = keys_of(op).first() {
+        access.select(database(*first));
+    }
     match op {
         Op::Get(k) => read(access, &name(*k), 0, u64::MAX),
         Op::Read(k, from, len) => read(access, &name(*k), *from, *len),
@@ -50,6 +55,7 @@ pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
                 object: Object::String(text),
                 expire_at_ms,
             }) => {
+                access.select(database(*b));
                 let text = access.copy(&text)?;
                 store(access, &name(*b), Object::String(text), expire_at_ms)?;
                 Ok(Said::Flag(true))
@@ -77,8 +83,28 @@ pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
             }
             Ok(Said::Nothing)
         }
+        Op::Clear | Op::Empty(_) | Op::Swap(..) | Op::Keys(..) | Op::Count(_) => {
+            execute_whole(access, op)
+        }
+        other => execute_collection(access, other),
+    }
+}
+
+/// What is about whole databases.
+fn execute_whole(access: &mut Access, op: &Op) -> Result<Said, Stop> {
+    let numbered = |number: u8| Database::new(i64::from(number)).unwrap();
+    match op {
         Op::Clear => access.clear().map(|()| Said::Nothing),
+        Op::Empty(number) => {
+            access.select(numbered(*number));
+            access.clear_database().map(|()| Said::Nothing)
+        }
+        Op::Swap(a, b) => {
+            let (one, other) = (numbered(*a), numbered(*b));
+            access.swap_databases(one, other).map(|()| Said::Nothing)
+        }
         Op::Keys(from, down, limit) => {
+            access.select(database(*from));
             let order = if *down { Order::Down } else { Order::Up };
             let from = name(*from);
             let found = access.keys(
@@ -92,8 +118,11 @@ pub fn execute(access: &mut Access, op: &Op) -> Result<Said, Stop> {
                 found.items.into_iter().map(|(k, _)| k.to_vec()).collect(),
             ))
         }
-        Op::Count => Ok(Said::Count(access.estimate_keys()?)),
-        other => execute_collection(access, other),
+        Op::Count(number) => {
+            access.select(numbered(*number));
+            Ok(Said::Count(access.estimate_keys()?))
+        }
+        _ => Ok(Said::Nothing),
     }
 }
 

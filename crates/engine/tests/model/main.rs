@@ -10,7 +10,7 @@ mod execute;
 mod reference;
 
 use common::{engine, run, small};
-use engine::{Allotments, Engine, Keys, Keyspace, Sync, PIECE_BYTES};
+use engine::{Allotments, Database, Engine, Keys, Keyspace, Sync, PIECE_BYTES};
 use execute::execute;
 use proptest::prelude::*;
 use reference::Model;
@@ -25,8 +25,11 @@ enum Value {
     Set(BTreeMap<Vec<u8>, i8>),
 }
 
+/// A key of a database: [`NAMES`] of each.
 type Key = u8;
-const KEYS: Key = 6;
+const NAMES: Key = 6;
+const DATABASES: u8 = 3;
+const KEYS: Key = NAMES * DATABASES;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -48,8 +51,12 @@ enum Op {
     /// Several commands as one, as EXEC does: all of it or nothing.
     Exec(Vec<Op>, bool),
     Clear,
+    /// FLUSHDB.
+    Empty(u8),
+    /// SWAPDB.
+    Swap(u8, u8),
     Keys(Key, bool, usize),
-    Count,
+    Count(u8),
     Advance(u64),
     ExpireSome,
     // What must not be seen:
@@ -85,9 +92,13 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Most keys are of the first database, which has a form of its own.
+fn key() -> impl Strategy<Value = Key> {
+    prop_oneof![3 => 0..NAMES, 1 => NAMES..KEYS]
+}
+
 /// What changes or reads a string.
 fn on_strings() -> impl Strategy<Value = Op> {
-    let key = || 0..KEYS;
     let bytes = || prop_oneof![3 => value(), 1 => long()];
     prop_oneof![
         2 => (key(), long(), prop::option::of(1..50u64)).prop_map(|(k, v, t)| Op::Set(k, v, t)),
@@ -99,15 +110,24 @@ fn on_strings() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// What is about whole databases.
+fn on_databases() -> impl Strategy<Value = Op> {
+    let database = || 0..DATABASES;
+    prop_oneof![
+        1 => Just(Op::Clear),
+        3 => database().prop_map(Op::Empty),
+        3 => (database(), database()).prop_map(|(a, b)| Op::Swap(a, b)),
+    ]
+}
+
 fn command() -> impl Strategy<Value = Op> {
-    let key = || 0..KEYS;
     prop_oneof![
         4 => key().prop_map(Op::Get),
         4 => (key(), value(), prop::option::of(1..50u64)).prop_map(|(k, v, t)| Op::Set(k, v, t)),
         2 => (key(), value()).prop_map(|(k, v)| Op::Append(k, v)),
         2 => key().prop_map(Op::Delete),
         1 => (key(), 1..50u64).prop_map(|(k, t)| Op::Expire(k, t)),
-        2 => (key(), key()).prop_map(|(a, b)| Op::Rename(a, b)),
+        2 => (key(), 0..NAMES).prop_map(|(a, b)| Op::Rename(a, a - a % NAMES + b)),
         4 => (key(), 0..8u8, value()).prop_map(|(k, f, v)| Op::HashSet(k, f, v)),
         2 => (key(), 0..8u8).prop_map(|(k, f)| Op::HashDelete(k, f)),
         2 => (key(), any::<bool>()).prop_map(|(k, down)| Op::HashAll(k, down)),
@@ -120,10 +140,11 @@ fn command() -> impl Strategy<Value = Op> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         24 => command(),
-        3 => (prop::collection::vec(command(), 1..5), any::<bool>()).prop_map(|(c, a)| Op::Exec(c, a)),
-        1 => Just(Op::Clear),
-        2 => (0..6u8, any::<bool>(), 1..8usize).prop_map(|(k, down, n)| Op::Keys(k, down, n)),
-        1 => Just(Op::Count),
+        3 => (prop::collection::vec(prop_oneof![8 => command(), 1 => on_databases()], 1..5), any::<bool>())
+            .prop_map(|(c, a)| Op::Exec(c, a)),
+        2 => on_databases(),
+        2 => (key(), any::<bool>(), 1..8usize).prop_map(|(k, down, n)| Op::Keys(k, down, n)),
+        1 => (0..DATABASES).prop_map(Op::Count),
         2 => (1..30u64).prop_map(Op::Advance),
         1 => Just(Op::ExpireSome),
         3 => Just(Op::Commit),
@@ -145,17 +166,22 @@ enum Said {
     Count(u64),
 }
 
+fn database(key: Key) -> Database {
+    Database::new(i64::from(key / NAMES)).unwrap()
+}
+
 fn name(key: Key) -> Vec<u8> {
-    // One name is a prefix of others, one holds bytes that look like ends of ranges.
+    // One is a prefix of others, one holds bytes that look like ends of ranges, one looks as if it
+    // were of another database.
     [
         b"k".to_vec(),
         b"kk".to_vec(),
         b"k\0".to_vec(),
         vec![0xff],
         vec![],
-        b"longer name".to_vec(),
-    ][key as usize]
-        .clone()
+        vec![0xff; 10],
+    ][usize::from(key % NAMES)]
+    .clone()
 }
 
 /// The system under test, restartable.
@@ -216,12 +242,23 @@ impl System {
     }
 
     fn command(&mut self, op: &Op, now: u64) -> Said {
-        let names: Vec<Vec<u8>> = keys_of(op).into_iter().map(name).collect();
-        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let names: Vec<_> = keys_of(op)
+            .into_iter()
+            .map(|k| (database(k), name(k)))
+            .collect();
+        let names: Vec<_> = names
+            .iter()
+            .map(|(d, name)| (*d, name.as_slice()))
+            .collect();
+        let one = names.first().map(|(database, _)| *database);
+        let same: Vec<_> = names.iter().map(|(_, name)| *name).collect();
         let keys = match op {
-            Op::Keys(..) | Op::Count => Keys::None,
-            Op::Clear => Keys::All,
-            _ => Keys::Some(&names),
+            Op::Keys(..) | Op::Count(_) => Keys::None,
+            op if is_wide(op) => Keys::All,
+            _ => match one.filter(|one| names.iter().all(|(database, _)| database == one)) {
+                Some(one) => Keys::In(one, &same),
+                None => Keys::Across(&names),
+            },
         };
         match run(self.keyspace(), &keys, now, |access| execute(access, op)) {
             Ok((said, seq)) => {
@@ -233,6 +270,14 @@ impl System {
                 Said::Nothing
             }
         }
+    }
+}
+
+fn is_wide(op: &Op) -> bool {
+    match op {
+        Op::Clear | Op::Empty(_) | Op::Swap(..) => true,
+        Op::Exec(ops, _) => ops.iter().any(is_wide),
+        _ => false,
     }
 }
 
@@ -283,7 +328,9 @@ proptest! {
             system.apply(&Op::Delete(key), model.now);
         }
         system.restart();
-        prop_assert_eq!(system.apply(&Op::Count, model.now), Said::Count(0));
+        for database in 0..DATABASES {
+            prop_assert_eq!(system.apply(&Op::Count(database), model.now), Said::Count(0));
+        }
         system.open.take().unwrap().0.shutdown();
         prop_assert_eq!(left_behind(&system.directory), "", "after {:?}", ops);
     }

@@ -1,12 +1,17 @@
 //! The model: what every command should say, in a `BTreeMap`.
 
-use crate::{name, Key, Op, Said, Value};
+use crate::{Key, Op, Said, Value, NAMES};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct Model {
     pub now: u64,
-    pub keys: BTreeMap<Vec<u8>, (Value, Option<u64>)>,
+    /// By database and key.
+    pub keys: BTreeMap<(u8, Vec<u8>), (Value, Option<u64>)>,
+}
+
+fn name(key: Key) -> (u8, Vec<u8>) {
+    (key / NAMES, crate::name(key))
 }
 
 impl Model {
@@ -55,10 +60,26 @@ impl Model {
                 self.keys.clear();
                 Said::Nothing
             }
+            Op::Empty(database) => {
+                self.keys.retain(|(of, _), _| of != database);
+                Said::Nothing
+            }
+            Op::Swap(a, b) => {
+                let keys = std::mem::take(&mut self.keys).into_iter();
+                let swapped = |of| match of {
+                    of if of == *a => *b,
+                    of if of == *b => *a,
+                    of => of,
+                };
+                let swapped = keys.map(|((of, key), value)| ((swapped(of), key), value));
+                self.keys = swapped.collect();
+                Said::Nothing
+            }
             Op::Keys(from, down, limit) => self.names(&name(*from), *down, *limit),
-            Op::Count => {
+            Op::Count(database) => {
                 self.sweep();
-                Said::Count(self.keys.len() as u64)
+                let keys = self.keys.keys().filter(|(of, _)| of == database);
+                Said::Count(keys.count() as u64)
             }
             Op::Advance(t) => {
                 self.now += t;
@@ -130,10 +151,10 @@ impl Model {
         }
     }
 
-    fn names(&mut self, from: &[u8], down: bool, limit: usize) -> Said {
+    fn names(&mut self, from: &(u8, Vec<u8>), down: bool, limit: usize) -> Said {
         self.sweep();
-        let names = self.keys.keys().filter(|k| &k[..] >= from).cloned();
-        let mut names: Vec<_> = names.collect();
+        let names = self.keys.keys().filter(|k| k.0 == from.0 && *k >= from);
+        let mut names: Vec<_> = names.map(|(_, key)| key.clone()).collect();
         if down {
             names.reverse();
         }

@@ -60,12 +60,12 @@ fn server(text: &mut String, server: &Server) {
     };
     let idle = match server.idle_timeout {
         None => "none is closed for being idle".to_string(),
-        Some(time) => format!("one that asks for nothing for {time} is closed"),
+        Some(time) => format!("one that sends nothing for {time} is closed"),
     };
     line(
         text,
         format_args!(
-            "{cores}: at most {} connections of tenants, {idle}, one that takes nothing of a large reply for {} is cut off.",
+            "{cores}. Tenants have at most {} connections together; {idle}. A client that reads nothing of a large reply for {} is closed.",
             server.max_connections, server.stalled_timeout
         ),
     );
@@ -73,7 +73,7 @@ fn server(text: &mut String, server: &Server) {
     line(
         text,
         format_args!(
-            "A value may be {} large, a request have {} arguments, a command work with {} of memory; after SIGTERM requests under way get {}.",
+            "A value may have {} and a request {} arguments. A command may use {} of memory. After SIGTERM requests under way get {} to finish.",
             server.max_value, server.max_arguments, server.max_command_memory, server.drain
         ),
     );
@@ -108,7 +108,7 @@ fn admin(text: &mut String, server: &Server) {
     line(
         text,
         format_args!(
-            "Metrics, health and JSON are at {scheme}://{}{token}{names}.",
+            "Metrics, health checks and the JSON API are at {scheme}://{}{token}{names}.",
             server.admin
         ),
     );
@@ -119,7 +119,7 @@ fn memory(text: &mut String, config: &Config) {
     line(
         text,
         format_args!(
-            "The process takes {} of memory at most, of which requests and replies may hold {}.",
+            "The process uses at most {} of memory. Requests and replies may hold {} of that.",
             whole(footprint.max),
             whole(footprint.requests)
         ),
@@ -128,13 +128,13 @@ fn memory(text: &mut String, config: &Config) {
 
 fn seats(text: &mut String, server: &Server) {
     let login = match server.login_timeout {
-        None => "may take as long as it likes".to_string(),
-        Some(time) => format!("is closed after {time}"),
+        None => "they may take as long as they like".to_string(),
+        Some(time) => format!("they are closed after {time}"),
     };
     line(
         text,
         format_args!(
-            "Beside them: {} that speak for no tenant yet, where one that must log in {login}, and {} for operators; an address connects {} at most.",
+            "Besides, {} connections may wait to log in (where they must, {login}), and operators have {} more. One address may connect at most {}.",
             server.max_newcomers, server.operator_connections, server.connection_rate
         ),
     );
@@ -143,32 +143,32 @@ fn seats(text: &mut String, server: &Server) {
 fn storage(text: &mut String, config: &Config) {
     let engine = &config.engine;
     let direct = if engine.direct_io {
-        "around"
+        "bypass"
     } else {
-        "through"
+        "go through"
     };
     line(
         text,
         format_args!(
-            "\nData is in {}, in RocksDB, {direct} the page cache.",
+            "\nData is in {}, in RocksDB, whose files {direct} the page cache.",
             engine.path.display()
         ),
     );
     let how = match engine.memory {
-        Memory::Allotted => "by allotments",
-        Memory::Shared => "the last two for whoever asks most",
+        Memory::Allotted => "divided by allotment",
+        Memory::Shared => "the last two for whoever asks for most",
     };
     line(
         text,
         format_args!(
-            "Memory: {} of objects, {} of file blocks and {} of memtables for all tenants together, {how}; for each tenant up to 4 memtables of {} and {} of uncommitted writes.",
+            "Memory: {} for objects, {} for file blocks and {} for memtables of all tenants together, {how}. A tenant has at most 4 memtables of {} and {} of uncommitted writes.",
             engine.object_cache, engine.block_cache, engine.write_buffers, engine.memtable, engine.pending
         ),
     );
     line(
         text,
         format_args!(
-            "Threads: {} handlers, {} committers, {} for flushes, {} for compaction.",
+            "Threads: {} handlers, {} committers, {} for flushes, {} for compactions.",
             engine.handlers, engine.committers, engine.flush_threads, engine.compaction_threads
         ),
     );
@@ -191,11 +191,11 @@ fn disk(text: &mut String, config: &Config) {
         (None, None) if device.stage => {
             let kept = config.engine.path.join(BESIDE_DATA);
             format!(
-                "by tenant, at the prices of {}; where that is not there, the disk is measured for some seconds first",
+                "by tenant, at the prices of {}. If that file is missing, the server first measures the disk for some seconds",
                 kept.display()
             )
         }
-        (None, None) => "as the system takes it: no tenant is kept from slowing the others".into(),
+        (None, None) => "as it comes: one tenant can slow down the others".into(),
     };
     line(text, format_args!("I/O goes to the disk {by}."));
 }
@@ -206,7 +206,7 @@ fn scheduling(text: &mut String, config: &Config) {
     line(
         text,
         format_args!(
-            "One core is reckoned at {}, {} in and {} out; a turn is at most {}.",
+            "One core is taken to serve requests at {}, to read at {} and to send at {}. A turn is at most {}.",
             scheduler.requests, scheduler.bandwidth_in, scheduler.bandwidth_out, scheduler.chunk
         ),
     );
@@ -236,8 +236,7 @@ fn without_login(config: &Config) -> &'static str {
         .find(|tenant| tenant.name == "default");
     match default {
         _ if config.tenants.is_empty() => {
-            "There is one tenant, \"default\", which all connections speak for; without a password it may administer the \
-             server.\nIts writes are safe within a second; a power cut can cost the last second's."
+            "There is one tenant, \"default\", for all connections. It has no password and may administer the server.\nIts writes are safe within a second; a power cut can cost the last second's."
         }
         Some(tenant) if tenant.password == Password::None => {
             "A connection that does not log in speaks for \"default\", WHICH IS OPEN: it has no password."

@@ -43,7 +43,7 @@ pub fn of(config: &Config, clock: &SharedClock, seed: u64) -> Result<Arc<Disk>, 
             return scheduled(config, &profile, None, clock);
         };
         tracing::warn!(
-            "{} is of another disk ({difference}): the disk is measured again, and that replaces it",
+            "{} is of another disk ({difference}): the disk is measured again and the file replaced",
             kept.display()
         );
     }

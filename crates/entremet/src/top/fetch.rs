@@ -41,13 +41,13 @@ pub enum FetchError {
         what: String,
     },
     /// It asks for a token.
-    #[error("the admin address {address} asks for a token, and this is none or another: name a file with it by --token-file, or set ENTREMET_ADMIN_TOKEN")]
+    #[error("the admin address {address} asks for a token, and got none or a wrong one: name a file with it in --token-file, or set ENTREMET_ADMIN_TOKEN")]
     Token {
         /// Who was asked.
         address: SocketAddr,
     },
     /// It may not be called so.
-    #[error("the admin address {address} is not called so: ask it by the address it listens on, or through a tunnel from its own machine")]
+    #[error("the admin address {address} does not answer to this name: use the address that it listens on, or a tunnel from its own machine")]
     Host {
         /// Who was asked.
         address: SocketAddr,

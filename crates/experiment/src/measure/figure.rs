@@ -58,7 +58,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 60] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 64] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -108,6 +108,10 @@ impl Figure {
         ("vop-max", Self::Whole("vop-max"), "VOP/s"),
         ("vop-floor", Self::Whole("vop-floor"), "VOP/s"),
         ("vop-capacity", Self::Whole("vop-capacity"), "VOP/s"),
+        ("vop-reserved", Self::Whole("vop-reserved"), "VOP/s"),
+        ("vop-overbooked", Self::Whole("vop-overbooked"), "VOP/s"),
+        ("overbooked-mmr", Self::Whole("overbooked-mmr"), ""),
+        ("reserved-scale", Self::Whole("reserved-scale"), ""),
         ("vop-rate", Self::Whole("vop-rate"), "VOP/s"),
         ("vop-direct", Self::Whole("vop-direct"), "VOP/s"),
         ("vop-flush", Self::Whole("vop-flush"), "VOP/s"),

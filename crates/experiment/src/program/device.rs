@@ -95,6 +95,7 @@ fn middle(values: &[f64]) -> f64 {
 /// Readers beside writers, for each pair of sizes, under one price rule.
 pub(super) const PRICES: Program = Program {
     name: "device-prices",
+    timed: false,
     prepare: |parameters| {
         let word = parameters.word("rule", &Rule::ALL.map(Rule::name));
         let rule = Rule::ALL.into_iter().find(|rule| rule.name() == word);
@@ -134,6 +135,7 @@ const MIXES: [(&str, Mix); 6] = [
 /// What is left of the device when reads and writes mix.
 pub(super) const INTERFERENCE: Program = Program {
     name: "device-interference",
+    timed: false,
     prepare: |parameters| {
         let words: Vec<&str> = MIXES.iter().map(|(word, _)| *word).chain(["all"]).collect();
         let word = parameters.word("mix", &words);

@@ -5,7 +5,7 @@
 //! until these are compacted. Clients are closed loops on the load's processors; `outstanding` is
 //! what may be with the disk at a time: handlers, event loops, or threads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use toml::Table;
@@ -19,6 +19,7 @@ use crate::server::{Launch, PlainStore, Server};
 /// `value_bytes`, 4096; `cache_bytes` of file blocks, 16 MiB; `seconds`, 6.
 pub(super) const DISK_SPEED: Program = Program {
     name: "disk-speed",
+    timed: true,
     prepare,
 };
 
@@ -183,9 +184,14 @@ impl Trial {
 }
 
 /// Where the store of the usual design is.
-fn plain_binary(host: &Host) -> Result<std::path::PathBuf, String> {
-    let beside = host.binary.parent().unwrap_or(Path::new("."));
-    let binary = beside.join(PLAIN_STORE);
+/// Where the plain store of a server's build is.
+pub(super) fn plain_store(server: &Path) -> PathBuf {
+    let beside = server.parent().unwrap_or(Path::new("."));
+    beside.join(PLAIN_STORE)
+}
+
+fn plain_binary(host: &Host) -> Result<PathBuf, String> {
+    let binary = plain_store(host.binary);
     if binary.exists() {
         return Ok(binary);
     }

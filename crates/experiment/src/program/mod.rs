@@ -17,7 +17,7 @@ mod rein;
 mod request;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Table;
 
@@ -30,6 +30,8 @@ use crate::observed::Observed;
 pub struct Program {
     /// What scenarios call it.
     pub name: &'static str,
+    /// Whether what it measures takes real time, so that others on the machine disturb it.
+    pub timed: bool,
     /// Reads its parameters and gives the work to do, so that a scenario can be checked without
     /// doing it.
     pub prepare: fn(&Parameters) -> Work,
@@ -79,6 +81,19 @@ pub fn shares_a_device(scenario: &Table) -> bool {
     sharing.into_iter().any(|one| Some(one.name) == name)
 }
 
+/// The plain store that programs start beside a server of the same build.
+pub fn plain_store(server: &Path) -> PathBuf {
+    disk_speed::plain_store(server)
+}
+
+/// Whether others on the machine disturb what a scenario's program measures: what goes on in
+/// simulated time they do not, but for a real disk in the place of an emulated one.
+pub fn is_timed(scenario: &Table) -> bool {
+    let name = scenario.get("program").and_then(toml::Value::as_str);
+    let timed = |one: &&Program| Some(one.name) == name && one.timed;
+    scenario.contains_key("profile") || ALL.iter().any(|one| timed(&one))
+}
+
 /// What is wrong with a scenario, if anything; `origin` is what the text calls it.
 pub fn problem(scenario: &Table, origin: &str) -> Option<String> {
     prepared(scenario, ALL)
@@ -114,6 +129,7 @@ mod tests {
 
     const DOUBLE: Program = Program {
         name: "double",
+        timed: false,
         prepare: |parameters| {
             let number = parameters.count("number", 3);
             let word = parameters.word("word", &["one", "two"]);

@@ -31,6 +31,7 @@ const NEAR: f64 = 0.01;
 /// `nodes`, `tenants`, `partitions` and `replicas`, of each tenant and partition.
 pub(super) const PLAN: Program = Program {
     name: "pisces-plan",
+    timed: true,
     prepare,
 };
 

@@ -26,6 +26,7 @@ const LEVELS: usize = 5;
 /// thread.
 pub(super) const QUEUES: Program = Program {
     name: "rein-queues",
+    timed: true,
     prepare,
 };
 

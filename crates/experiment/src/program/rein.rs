@@ -19,6 +19,7 @@ const UNLOADED: f64 = 0.02;
 /// requests (`sizes`, `popularity`, `load`); `seconds` of simulated time.
 pub(super) const REIN: Program = Program {
     name: "rein",
+    timed: false,
     prepare,
 };
 

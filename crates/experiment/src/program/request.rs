@@ -23,6 +23,7 @@ use crate::server::{watch, Launch, Server};
 /// See the reference.
 pub const REQUEST: Program = Program {
     name: "one-request",
+    timed: true,
     prepare,
 };
 

@@ -6,7 +6,7 @@ use super::pictures::Picture;
 use super::{DRAW, MARKS, PLOT, PLOT_STYLE, STYLE, UPLOT, UPLOT_STYLE};
 
 /// Text as HTML shows it.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -49,6 +49,16 @@ pub(super) fn pictures(pictures: &[Picture]) -> String {
         return text;
     }
     format!("<section><h2>Pictures</h2>{text}</section>\n")
+}
+
+/// A page without pictures that need a script.
+pub(crate) fn plain(name: &str, body: &str) -> String {
+    let name = escape(name);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{name}</title>\n\
+         <style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+    )
 }
 
 /// The whole page.

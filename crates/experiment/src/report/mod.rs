@@ -18,7 +18,8 @@ use crate::table;
 use crate::verdict::Judged;
 use crate::way;
 
-use html::{escape, row};
+use html::row;
+pub(crate) use html::{escape, plain as plain_page};
 
 pub use single::of_simulation;
 
@@ -82,7 +83,7 @@ fn verdicts(judged: &[Judged]) -> String {
 }
 
 /// Bounds as print has them.
-fn bound(text: &str) -> String {
+pub(crate) fn bound(text: &str) -> String {
     text.replace(">=", "≥").replace("<=", "≤")
 }
 
@@ -97,7 +98,7 @@ fn verdict(judged: &Judged) -> String {
     let why = why.map_or_else(String::new, |why| {
         format!("<br><small>{}</small>", escape(why))
     });
-    let must = judged.bound.map(|one| bound(&one.to_string()));
+    let must = table::bound(judged).map(|one| bound(&one));
     let class = match judged.judgement.pass() {
         Some(true) => "pass",
         Some(false) => "miss",
@@ -115,10 +116,8 @@ fn verdict(judged: &Judged) -> String {
 
 /// The other variants' figures, none torn apart at the end of a line.
 fn beside(judged: &Judged) -> String {
-    let each = judged.beside.iter().map(|(variant, value)| {
-        let text = format!("{variant} {}", table::number(*value));
-        format!("<span>{}</span>", escape(&text))
-    });
+    let each = table::beside(judged).into_iter();
+    let each = each.map(|text| format!("<span>{}</span>", escape(&text)));
     each.collect::<Vec<String>>().join(", ")
 }
 
@@ -222,7 +221,7 @@ fn again(done: &Done, outcome: &Value) -> String {
             "machine",
             &format!("{cpu}, {} processors, {system}", machine["cores"]),
         ),
-        fact("took", &format!("{:.0} s", done.elapsed_s)),
+        fact("took", &format!("{:.0} s", done.took_s)),
     ]
     .concat();
     for (key, value) in &done.yardsticks {

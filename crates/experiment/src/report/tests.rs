@@ -50,7 +50,7 @@ fn done(experiment: &Experiment) -> Done {
         quick: false,
         seed: 7,
         processors: 64,
-        elapsed_s: 1.0,
+        took_s: 1.0,
         command: "entremet experiment made".into(),
         cut: None,
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::Table;
 use workload::WorkloadError;
 
+use super::make::Asked;
 use super::Runner;
 use crate::error::ExperimentError;
 use crate::measure::figure::Figure;
@@ -17,11 +18,22 @@ use crate::spec::merge::lay_over;
 use crate::way::{self, Way};
 
 impl Runner<'_> {
+    /// Whether something is asked that the load does not know. Only then is the server asked, which
+    /// takes the load's processor a little.
+    pub(super) fn looks(&self) -> bool {
+        let asked = |figure| self.experiment.asks_for(figure);
+        Figure::OF_SERVERS.into_iter().any(asked)
+    }
+
     /// Plays a scenario on a server of its own.
-    pub(super) fn serve(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
+    pub(super) fn serve(
+        &self,
+        scenario: &Table,
+        asked: &Asked,
+    ) -> Result<Observed, ExperimentError> {
         match Way::of(scenario) {
-            Way::Redis => self.by_redis(scenario, label),
-            _ => self.by_entremet(scenario, label),
+            Way::Redis => self.by_redis(scenario, asked.label),
+            _ => self.by_entremet(scenario, asked),
         }
     }
 
@@ -36,7 +48,8 @@ impl Runner<'_> {
         self.observed(&mut server, played, label)
     }
 
-    fn by_entremet(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
+    fn by_entremet(&self, scenario: &Table, run: &Asked) -> Result<Observed, ExperimentError> {
+        let label = run.label;
         let config = config::of_scenario(scenario);
         let mut server = Server::entremet(&Launch {
             label,
@@ -45,14 +58,12 @@ impl Runner<'_> {
             config: &config,
             data: None,
         })?;
-        // Only where something is asked that the load does not know: looking takes its processor a
-        // little.
-        let asked = |figure| self.experiment.asks_for(figure);
-        let watched = config.contains_key("device") || Figure::OF_SERVERS.into_iter().any(asked);
+        let watched = config.contains_key("device") || self.looks();
         let watch = server.admin.filter(|_| watched).map(Watch::begin);
         let mut measuring = false;
         let mut changed = scenario.clone();
-        let (mut to_come, mut refused) = (self.experiment.changes.iter().peekable(), None);
+        let changes = self.experiment.changes_of(&run.variant.name);
+        let (mut to_come, mut refused) = (changes.peekable(), None);
         let at = &mut |at_s: f64| {
             if at_s >= 0.0 && !std::mem::replace(&mut measuring, true) {
                 watch.iter().for_each(Watch::measure);

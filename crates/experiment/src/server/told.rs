@@ -31,6 +31,9 @@ struct Asked {
 pub(super) struct Told {
     floor: Option<f64>,
     capacity: Option<f64>,
+    reserved: Option<f64>,
+    overbooked: Option<f64>,
+    scale: Option<f64>,
     /// VOPs of everything so far.
     vops: Option<f64>,
     /// VOPs of all tenants so far, by class and by what RocksDB did them for.
@@ -41,6 +44,8 @@ pub(super) struct Told {
     cpu: BTreeMap<String, f64>,
     /// By class and tenant; of those that can be reserved.
     asked: BTreeMap<(&'static str, String), Asked>,
+    /// By tenant, VOPs a second: what its reservations need, and what of it it gets.
+    provided: BTreeMap<String, [f64; 2]>,
 }
 
 /// Requests that have a price, with the side on which they carry their value.
@@ -75,6 +80,9 @@ impl Told {
         match name {
             "entremet_device_floor_vops_per_second" => self.floor = Some(value),
             "entremet_device_capacity_vops_per_second" => self.capacity = Some(value),
+            "entremet_device_reserved_vops_per_second" => self.reserved = Some(value),
+            "entremet_device_overbooked_vops_per_second" => self.overbooked = Some(value),
+            "entremet_device_reservation_scale" => self.scale = Some(value),
             "entremet_device_vops_total" => *self.vops.get_or_insert_default() += value,
             "redis_cpu_user_seconds_total" | "redis_cpu_sys_seconds_total" => {
                 *self.processor_s.get_or_insert_default() += value;
@@ -82,6 +90,12 @@ impl Told {
             "entremet_tenant_device_vops_total" => {
                 let cell = (label("class"), label("activity"));
                 *self.used.entry(cell).or_default() += value;
+            }
+            "entremet_tenant_device_reserved_vops_per_second" => {
+                self.provided.entry(label("tenant")).or_default()[0] = value;
+            }
+            "entremet_tenant_device_allocated_vops_per_second" => {
+                self.provided.entry(label("tenant")).or_default()[1] = value;
             }
             "entremet_tenant_cpu_seconds_total" => {
                 *self.cpu.entry(label("tenant")).or_default() += value;
@@ -103,6 +117,17 @@ impl Told {
                 }
             }
         }
+    }
+
+    /// While reservations need more than there is: least over greatest part of what it needs that
+    /// a tenant gets.
+    fn evenly_scaled(&self) -> Option<f64> {
+        self.overbooked.filter(|over| *over > 0.0)?;
+        let parts = self.provided.values();
+        let parts = parts.filter(|[needs, _]| *needs > 0.0);
+        let parts: Vec<f64> = parts.map(|[needs, gets]| gets / needs).collect();
+        let least = parts.iter().copied().reduce(f64::min)?;
+        Some(least / parts.into_iter().fold(0.0, f64::max))
     }
 
     fn asked(&mut self, class: &str, tenant: String, tell: impl Fn(&mut Asked)) {
@@ -176,10 +201,17 @@ pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
             figures.insert(name.to_string(), value);
         }
     };
-    let capacity = samples.iter().filter_map(|sample| sample.told.capacity);
-    let capacity: Vec<f64> = capacity.collect();
+    let each = |of: fn(&Told) -> Option<f64>| -> Vec<f64> {
+        samples.iter().filter_map(|one| of(&one.told)).collect()
+    };
     put("vop-floor", last.told.floor);
-    put("vop-capacity", median(&capacity));
+    put("vop-capacity", median(&each(|told| told.capacity)));
+    put("vop-reserved", median(&each(|told| told.reserved)));
+    let most = |values: Vec<f64>| values.into_iter().reduce(f64::max);
+    let least = |values: Vec<f64>| values.into_iter().reduce(f64::min);
+    put("vop-overbooked", most(each(|told| told.overbooked)));
+    put("overbooked-mmr", least(each(Told::evenly_scaled)));
+    put("reserved-scale", least(each(|told| told.scale)));
     let (Some(vops), Some(vops_before)) = (last.told.vops, first.told.vops) else {
         return figures;
     };
@@ -243,6 +275,14 @@ mod tests {
             "HTTP/1.1 200 OK\r\n\r\n# HELP entremet_device_floor_vops_per_second floor 9\n\
              entremet_device_floor_vops_per_second 17000\n\
              entremet_device_capacity_vops_per_second 25000\n\
+             entremet_device_reserved_vops_per_second 30000\n\
+             entremet_device_overbooked_vops_per_second 5000\n\
+             entremet_device_reservation_scale 0.8\n\
+             entremet_tenant_device_reserved_vops_per_second{{tenant=\"a\"}} 20000\n\
+             entremet_tenant_device_allocated_vops_per_second{{tenant=\"a\"}} 16000\n\
+             entremet_tenant_device_reserved_vops_per_second{{tenant=\"b\"}} 10000\n\
+             entremet_tenant_device_allocated_vops_per_second{{tenant=\"b\"}} 6000\n\
+             entremet_tenant_device_reserved_vops_per_second{{tenant=\"c\"}} 0\n\
              entremet_device_vops_total{{operation=\"read\"}} {total}\n\
              entremet_device_vops_total{{operation=\"write\"}} {flush}\n\
              redis_cpu_user_seconds_total {get}\n\
@@ -280,6 +320,11 @@ mod tests {
         let expected = [
             ("vop-floor", 17e3),
             ("vop-capacity", 25e3),
+            ("vop-reserved", 30e3),
+            ("vop-overbooked", 5e3),
+            ("reserved-scale", 0.8),
+            // .8 of what one needs, .6 of what the other does.
+            ("overbooked-mmr", 0.6 / 0.8),
             ("vop-rate", 220.0),
             ("processor", 120.0),
             ("vop-direct", 200.0),

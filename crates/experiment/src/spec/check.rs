@@ -29,6 +29,19 @@ pub fn check(experiment: &Experiment, problems: &Problems) {
     for name in experiment.quick.points.iter().flatten() {
         check.point("quick, points", name);
     }
+    for name in experiment
+        .changes
+        .iter()
+        .flat_map(|change| &change.variants)
+        .flatten()
+    {
+        check.variant("change, variants", name);
+    }
+    for variant in &experiment.variants {
+        let place = format!("variant {:?}, points", variant.name);
+        let named = variant.points.iter().flatten();
+        named.for_each(|name| check.point(&place, name));
+    }
     for yardstick in &experiment.yardsticks {
         let place = format!("yardstick {:?}", yardstick.sets);
         check.variant(&place, &yardstick.variant);
@@ -40,8 +53,10 @@ pub fn check(experiment: &Experiment, problems: &Problems) {
         if !texts.insert(&verdict.target) {
             problems.add(&place, "is there twice");
         }
-        check.variant(&place, &verdict.variant);
         check.query(&place, &verdict.points, &verdict.query);
+        for name in std::iter::once(&verdict.variant).chain(&verdict.off) {
+            check.runs_at(&place, name, &verdict.points);
+        }
     }
     experiment.plots.iter().for_each(|plot| check.plot(plot));
 }
@@ -74,6 +89,17 @@ impl Check<'_> {
                 .map(|variant| variant.name.as_str())
                 .collect();
             let what = format!("there is no variant {name:?}, only {}", known.join(", "));
+            self.problems.add(place, what);
+        }
+    }
+
+    /// A variant that a verdict asks for exists, and is run where it asks.
+    fn runs_at(&self, place: &str, name: &str, points: &[String]) {
+        let Some(variant) = self.experiment.variant(name) else {
+            return self.variant(place, name);
+        };
+        for point in points.iter().filter(|point| !variant.runs_at(point)) {
+            let what = format!("variant {name:?} is not run at point {point:?}");
             self.problems.add(place, what);
         }
     }

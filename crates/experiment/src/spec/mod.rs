@@ -67,6 +67,8 @@ pub struct Change {
     pub at_s: f64,
     /// Laid over the run's scenario; of it, what a reload of the configuration changes counts.
     pub scenario: Table,
+    /// In runs of these variants only; `None` all.
+    pub variants: Option<Vec<String>>,
 }
 
 /// The short form: a few seconds.
@@ -96,6 +98,18 @@ pub struct Variant {
     pub about: String,
     /// Laid over the point's scenario.
     pub scenario: Table,
+    /// It is run at these points only; `None` all.
+    pub points: Option<Vec<String>>,
+    /// It is run in so many repeats at most; `None` all.
+    pub repeats: Option<usize>,
+}
+
+impl Variant {
+    /// Whether it is run at a point.
+    pub fn runs_at(&self, point: &str) -> bool {
+        let chosen = self.points.as_ref();
+        chosen.is_none_or(|chosen| chosen.iter().any(|name| name == point))
+    }
 }
 
 /// One place of a sweep.
@@ -150,6 +164,11 @@ pub struct Verdict {
     pub query: Query,
     /// What must be reached; `None` is shown without being judged.
     pub bound: Option<Bound>,
+    /// The variant in which what is claimed is switched off. There the bound must be missed, or
+    /// meeting it shows nothing.
+    pub off: Option<String>,
+    /// For what is guaranteed: every repeat must meet the bound, not the median.
+    pub worst: bool,
     /// What the paper printed for it.
     pub paper: String,
     /// Whether a short run can tell.
@@ -174,6 +193,15 @@ impl Bound {
             ("<=", rest) => number(rest).map(Self::AtMost),
             _ => None,
         }
+    }
+
+    /// The value that is farthest from meeting it.
+    pub fn worst(self, values: &[f64]) -> Option<f64> {
+        let worse = match self {
+            Self::AtLeast(_) => f64::min,
+            Self::AtMost(_) => f64::max,
+        };
+        values.iter().copied().reduce(worse)
     }
 
     /// Whether a value meets it. Not a number meets nothing.
@@ -278,6 +306,15 @@ impl Experiment {
             PlotKind::Time(shown) => shown.contains(&figure),
         };
         verdicts.into_iter().any(|query| query.asks_for(figure)) || self.plots.iter().any(drawn)
+    }
+
+    /// What changes during runs of a variant, in the order of time.
+    pub fn changes_of<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a Change> {
+        let of = move |change: &&Change| {
+            let chosen = change.variants.as_ref();
+            chosen.is_none_or(|chosen| chosen.iter().any(|name| name == variant))
+        };
+        self.changes.iter().filter(of)
     }
 
     /// A point by its name.

@@ -128,6 +128,8 @@ fn variant(reader: &Reader) -> Variant {
         name: reader.required_text("name"),
         about: reader.text("about").unwrap_or_default(),
         scenario: reader.table("scenario").cloned().unwrap_or_default(),
+        points: reader.texts("points"),
+        repeats: reader.count("repeats"),
     };
     reader.finish();
     variant
@@ -137,6 +139,7 @@ fn change(reader: &Reader) -> Change {
     let change = Change {
         at_s: reader.seconds("at").unwrap_or_default(),
         scenario: reader.table("scenario").cloned().unwrap_or_default(),
+        variants: reader.texts("variants"),
     };
     reader.finish();
     change
@@ -341,9 +344,14 @@ fn verdict(reader: &Reader, known: &Known) -> Verdict {
         points,
         query: query(reader),
         bound,
+        off: reader.text("off"),
+        worst: reader.flag("worst").unwrap_or(false),
         paper: reader.text("paper").unwrap_or_default(),
         quick: reader.flag("quick").unwrap_or(true),
     };
+    if shown && (verdict.off.is_some() || verdict.worst) {
+        reader.wrong("shown", "is not judged: it needs neither `off` nor `worst`");
+    }
     reader.finish();
     verdict
 }

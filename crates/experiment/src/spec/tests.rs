@@ -141,6 +141,27 @@ fn a_verdict_judges_or_says_that_it_does_not() {
 }
 
 #[test]
+fn what_a_verdict_asks_for_is_run_where_it_asks() {
+    let with = |from: &str, to: &str| read(&GOOD.replacen(from, to, 1));
+    let off = with(
+        "measure = \"mmr\"",
+        "measure = \"mmr\"\noff = \"fifo\"\nworst = true",
+    );
+    let verdict = &off.expect("good").verdicts[0];
+    assert!(verdict.worst && verdict.off.as_deref() == Some("fifo"));
+    let unknown = with("measure = \"mmr\"", "measure = \"mmr\"\noff = \"fofi\"");
+    assert!(unknown.expect_err("bad").contains("no variant \"fofi\""));
+    let few = "name = \"fair\"\npoints = [\"even\"]\nrepeats = 1";
+    let elsewhere = with("name = \"fair\"", few).expect_err("bad");
+    let part = "verdict \"even shares\": variant \"fair\" is not run at point \"uneven\"";
+    assert!(elsewhere.contains(part), "{elsewhere}");
+    let shown = with("bound = \">= 0.99\"", "shown = true\nworst = true");
+    assert!(shown
+        .expect_err("bad")
+        .contains("neither `off` nor `worst`"));
+}
+
+#[test]
 fn a_verdict_of_many_points_names_its_own() {
     let none = GOOD.replace("point = \"*\"\n", "");
     assert!(read(&none)

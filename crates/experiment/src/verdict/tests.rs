@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::measure::made::rates;
+use crate::observed::Observed;
 
 const TWO: &str = "
 [[verdict]]
@@ -48,12 +49,12 @@ fn the_median_is_judged_and_the_spread_is_kept() {
     let judged = judge(&experiment(), &runs, Extent::default()).expect("judged");
     assert_eq!(judged[0].target, "even: a");
     let measured = judged[0].measured.as_ref().expect("measured");
-    assert_eq!(measured.median, 0.95);
+    assert_eq!(measured.value, 0.95);
     assert_eq!(measured.range(), (0.1, 1.0));
     assert_eq!(judged[0].judgement, Judgement::Pass);
     assert_eq!(judged[0].beside, [("fifo".to_string(), 0.5)]);
     // Ratios are taken inside a repeat: 200/150, 110/150, 195/150.
-    assert_eq!(judged[2].measured.as_ref().expect("measured").median, 1.3);
+    assert_eq!(judged[2].measured.as_ref().expect("measured").value, 1.3);
     assert!(judged[2].beside.is_empty());
 }
 
@@ -73,12 +74,66 @@ fn repeats_that_the_host_disturbed_do_not_count_and_when_most_are_nothing_is_jud
     // figure alone.
     disturb(&mut runs, 0, "fifo");
     let judged = judge(&experiment(), &runs, Extent::default()).expect("judged");
-    let why = "the host disturbed 2 of 3 repeats";
+    let why = "2 of 3 repeats were disturbed";
     assert_eq!(judged[0].judgement, Judgement::Pass);
     assert_eq!(judged[2].judgement, Judgement::Disturbed(why.into()));
     assert_eq!(judged[2].judgement.pass(), None);
     let samples = &judged[2].measured.as_ref().expect("measured").samples;
     assert_eq!(samples.len(), 3, "they are shown all the same");
+}
+
+#[test]
+fn of_a_guarantee_the_worst_repeat_counts() {
+    let text =
+        "[[verdict]]\ntarget = \"even\"\nvariant = \"fair\"\npoint = \"a\"\nmeasure = \"mmr\"\n\
+                bound = \">= 0.9\"\nworst = true\n";
+    let experiment = crate::spec::made(&["fifo", "fair"], &["a", "b"], text);
+    let judged = |runs: &Runs| {
+        let judged = judge(&experiment, runs, Extent::default()).expect("judged");
+        let measured = judged[0].measured.clone().expect("measured");
+        (judged[0].judgement.clone(), measured.value)
+    };
+    let all = [(100.0, 100.0), (10.0, 100.0), (100.0, 95.0)];
+    assert_eq!(judged(&runs(&all)), (Judgement::Miss, 0.1));
+    assert_eq!(judged(&runs(&[all[0], all[2]])), (Judgement::Pass, 0.95));
+    // What a host disturbed says nothing of it either.
+    let mut runs = runs(&all);
+    let key = (1, "fair".to_string(), "a".to_string());
+    runs.0.get_mut(&key).expect("a run").withheld = 0.1;
+    assert_eq!(judged(&runs), (Judgement::Pass, 0.95));
+}
+
+#[test]
+fn a_verdict_that_is_met_with_its_mechanism_off_shows_nothing() {
+    let judged = |bound: &str, quick: bool| {
+        let text = format!(
+            "[[verdict]]\ntarget = \"even\"\nvariant = \"fair\"\npoint = \"a\"\nmeasure = \"mmr\"\n\
+             off = \"fifo\"\nbound = \"{bound}\"\nquick = false\n"
+        );
+        let experiment = crate::spec::made(&["fifo", "fair"], &["a", "b"], &text);
+        let extent = Extent {
+            quick,
+            partial: false,
+        };
+        let judged = judge(&experiment, &runs(&[(100.0, 100.0)]), extent);
+        judged.expect("judged").remove(0)
+    };
+    let fails = |fails| {
+        Some(Off {
+            variant: "fifo".into(),
+            value: 0.5,
+            fails,
+        })
+    };
+    let good = judged(">= 0.9", false);
+    assert_eq!((good.judgement, good.off), (Judgement::Pass, fails(true)));
+    let idle = judged(">= 0.5", false);
+    let why = "met with it switched off, too: fifo 0.500";
+    assert_eq!(idle.judgement, Judgement::Idle(why.into()));
+    assert_eq!((idle.judgement.pass(), idle.off), (None, fails(false)));
+    // A short run tells what it saw of it, whatever it judges.
+    assert_eq!(judged(">= 0.9", true).off, fails(true));
+    assert_eq!(judged("<= 0.1", false).judgement, Judgement::Miss);
 }
 
 #[test]
@@ -221,7 +276,7 @@ fn the_best_of_a_sweep_is_what_a_figure_is_divided_by() {
         let experiment = crate::spec::made(&["fifo", "fair"], &["a", "b"], &text);
         let judged = judge(&experiment, &runs(&[(60.0, 60.0)]), Extent::default());
         let judged = judged.expect("judged");
-        judged[0].measured.as_ref().expect("measured").median
+        judged[0].measured.as_ref().expect("measured").value
     };
     // 120 of ours; of `fifo` 150 at each point.
     for (best, ratio) in [
@@ -239,6 +294,6 @@ fn what_is_beyond_something_else_is_a_difference() {
                 against = { variant = \"fifo\", less = true }\nbound = \"<= -30\"\n";
     let experiment = crate::spec::made(&["fifo", "fair"], &["a", "b"], text);
     let judged = judge(&experiment, &runs(&[(60.0, 60.0)]), Extent::default()).expect("judged");
-    assert_eq!(judged[0].measured.as_ref().expect("measured").median, -30.0);
+    assert_eq!(judged[0].measured.as_ref().expect("measured").value, -30.0);
     assert_eq!(judged[0].judgement, Judgement::Pass);
 }

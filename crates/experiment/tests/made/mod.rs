@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use experiment::done::Done;
+use experiment::machine::Ticks;
 use experiment::observed::{Observed, Tenant};
 use experiment::player::Player;
 use experiment::runner::{self, Setup};
@@ -159,7 +160,9 @@ pub fn setup<'a>(binary: &'a Path, player: &'a Made, stop: &'a AtomicBool) -> Se
         repeats: None,
         only: None,
         processors: &[0],
-        withheld: &|_| 0,
+        meter: &|_| Ticks::default(),
+        kept: None,
+        until: None,
         player,
         stop,
         command: "entremet experiment made".into(),

@@ -4,10 +4,10 @@ use std::sync::mpsc::Sender;
 
 use engine::Seq;
 use policy::Nanos;
+use resp::Output;
 use stage::Permit;
 
 use super::{Away, Finished};
-use crate::resp::Output;
 
 /// What must be before a command goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

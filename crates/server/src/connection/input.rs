@@ -1,8 +1,7 @@
 //! What a client has said and was not run yet.
 
 use bytes::BytesMut;
-
-use crate::resp::Parser;
+use resp::Parser;
 
 /// Bytes on their way to become requests. An idle connection owns none.
 pub struct Input {

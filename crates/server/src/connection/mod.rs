@@ -9,13 +9,13 @@ mod tally;
 
 use std::sync::Arc;
 
+use commands::Spec;
 use engine::{EngineError, Seq};
 use policy::Nanos;
+use resp::{Output, OwnedArgs};
 use smallvec::SmallVec;
 use telemetry::Part;
 
-use crate::commands::Spec;
-use crate::resp::{Output, OwnedArgs};
 use crate::session::Session;
 use crate::tenants::{Client, Ending, Hold, Tenant};
 use crate::unit::{Told, Unit};

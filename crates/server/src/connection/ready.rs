@@ -3,10 +3,10 @@
 use bytes::BytesMut;
 use engine::{EngineError, Seq};
 use policy::Nanos;
+use resp::Output;
 use telemetry::Class;
 
 use super::Piece;
-use crate::resp::Output;
 use crate::tenants::{Checked, Ending, Pass};
 use crate::unit::{Told, Unit};
 

@@ -214,7 +214,7 @@ impl Core {
                 Look::Starved(error) => {
                     door.starved_until = Some(now + STARVED_NS);
                     if !std::mem::replace(&mut door.starved, true) {
-                        tracing::warn!(%error, "cannot accept connections: they wait, and are tried ten times a second");
+                        tracing::warn!(%error, "cannot accept connections: they wait, and the server tries again ten times a second");
                     }
                     return false;
                 }

@@ -4,11 +4,11 @@
 //! group, slot, object, value. A processor waits for those of several keys at once if nothing lies
 //! between them, so that a pipeline waits for a part of them.
 
+use resp::Parsed;
 use smallvec::SmallVec;
 
 use super::Core;
 use crate::connection::Connection;
-use crate::resp::Parsed;
 
 /// Requests that are looked at together: with more of them nothing is gained.
 const AHEAD_MAX: usize = 16;
@@ -52,7 +52,7 @@ impl Core {
             at += len;
         }
         if keys.len() > 1 {
-            keyspace.look_ahead(&keys);
+            keyspace.look_ahead(connection.session.state.database, &keys);
         }
         keys.len()
     }

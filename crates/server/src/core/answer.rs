@@ -2,19 +2,19 @@
 
 use engine::Seq;
 use policy::Nanos;
+use resp::Reply;
 use stage::Limited;
 use telemetry::Class;
 
 use super::command::Flow;
 use super::Used;
 use crate::connection::{Connection, Written};
-use crate::resp::Reply;
 use crate::tenants::Ending;
 
 /// The state of the output before a command, to take its reply back to.
 #[derive(Clone, Copy)]
 pub(super) struct Before {
-    pub(super) mark: crate::resp::Mark,
+    pub(super) mark: resp::Mark,
     start: usize,
 }
 

@@ -189,7 +189,7 @@ impl Core {
                 tracing::info!(
                     tenant = connection.tenant.name,
                     client = connection.client.id,
-                    "it took nothing of a large reply for longer than stalled_timeout, or than 1 s while others wait to run apart: cut off"
+                    "closed: it read nothing of a large reply for stalled_timeout, or for 1 s while others wait to run apart"
                 );
             }
             stalled

@@ -1,18 +1,19 @@
 //! From a parsed request to its reply, or to whatever it must wait for.
 
+use commands::{Action, Flags, Spec};
 use engine::device::tagged;
 use engine::{Keys, Outcome};
 use policy::Nanos;
+use resp::{Args, Reply};
 use smallvec::SmallVec;
 use telemetry::Class;
 
 use super::answer::{answered, fail, reject, reply_of, turn_away, Before};
 use super::message::Message;
 use super::{Core, Used};
-use crate::commands::{self, Flags, Handler, Spec};
 use crate::connection::{Connection, LastCommand, Parked, Pending, Ready};
+use crate::data;
 use crate::device::tag_of;
-use crate::resp::{Args, Reply};
 use crate::tenants::{ConnectionKey, Ending};
 use crate::unit::{
     fits_turn, requests_of, Scope, Surroundings, Told, Trace, Unit, TURN_BYTES_MAX, TURN_WORDS_MAX,
@@ -107,20 +108,23 @@ impl Core {
         if connection.session.transaction.is_some() && !controls_transaction(spec) {
             return queue(connection, spec, args, used);
         }
-        match spec.handler {
-            Handler::Data(_) if fits_turn(&args) => self.data(key, connection, spec, args, used),
-            Handler::Session(command) => self.session(key, connection, spec, command, args, used),
-            Handler::Data(_)
-            | Handler::Keyspace(_)
-            | Handler::KeyspaceWriter(_)
-            | Handler::Table(_)
-            | Handler::Report(_) => {
+        match spec.action {
+            Action::Data(_) if fits_turn(&args) && !data::crosses(spec) => {
+                self.data(key, connection, spec, args, used)
+            }
+            Action::Session(command) => self.session(key, connection, spec, command, args, used),
+            Action::Data(_)
+            | Action::Keyspace(_)
+            | Action::KeyspaceWriter(_)
+            | Action::Table(_)
+            | Action::Report(_) => {
                 let state =
-                    matches!(spec.handler, Handler::Report(_)).then_some(&connection.session.state);
-                let unit = Box::new(Unit::one(spec, args.to_owned(), state));
+                    matches!(spec.action, Action::Report(_)).then_some(&connection.session.state);
+                let database = connection.session.state.database;
+                let unit = Box::new(Unit::one(spec, args.to_owned(), database, state));
                 self.start(key, connection, unit, used)
             }
-            Handler::Container => unreachable!("the check has refused it"),
+            Action::Container => unreachable!("the check has refused it"),
         }
     }
 
@@ -140,15 +144,18 @@ impl Core {
         };
         let mut names: SmallVec<[&[u8]; 8]> = SmallVec::new();
         spec.each_key(&args, |name| names.push(name));
-        let protocol = connection.session.state.protocol;
+        let state = &connection.session.state;
+        let (protocol, database) = (state.protocol, state.database);
         let context = self.shared.context(&connection.tenant);
         let output = &mut connection.output;
         let _tagged = tagged(tag_of(spec.class));
         let mut steps = 0;
-        let outcome = keyspace.try_run(&Keys::Some(&names), self.now_ms, &mut |access| {
+        let keys = Keys::In(database, &names);
+        let outcome = keyspace.try_run(&keys, self.now_ms, &mut |access| {
+            access.select(database);
             output.rollback(before.mark);
             let reply = Reply::new(output, protocol);
-            let ended = commands::run(spec, access, args, reply, context);
+            let ended = data::run(spec, access, args, reply, context);
             steps = access.steps_taken();
             ended.map(|()| access.lookups)
         });
@@ -173,12 +180,12 @@ impl Core {
             // It is run again first for those: what is in the way may have gone.
             Outcome::Busy | Outcome::Full => {
                 connection.output.rollback(before.mark);
-                let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+                let unit = Box::new(Unit::one(spec, args.to_owned(), database, None));
                 self.start(key, connection, unit, used)
             }
             Outcome::Disk => {
                 connection.output.rollback(before.mark);
-                let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+                let unit = Box::new(Unit::one(spec, args.to_owned(), database, None));
                 self.hand_over(key, connection, unit, used)
             }
         }
@@ -298,7 +305,7 @@ impl Core {
         text: &str,
         used: &mut Used,
     ) -> Flow {
-        if !commands::is(args.get(0), "exec") || !self.end_transaction(connection) {
+        if !resp::is(args.get(0), "exec") || !self.end_transaction(connection) {
             return reject(connection, Class::Other, text, used);
         }
         let why = text.strip_prefix("ERR ").unwrap_or(text);
@@ -332,12 +339,12 @@ impl Core {
 /// Why a command on the connection cannot be run with so many or so long words: a core would have
 /// to look at each, or a handler to compare each with every parameter, without a pause.
 fn too_long(spec: &Spec, args: &Args<'_>) -> Option<String> {
-    use crate::commands::SessionCommand::{Auth, Config, Echo, Ping, Watch};
-    let looks = match spec.handler {
+    use commands::SessionCommand::{Auth, Config, Echo, Ping, Watch};
+    let looks = match spec.action {
         // Of these it needs none: it repeats them, looks at their length, or leaves them to a
         // handler.
-        Handler::Session(command) => !matches!(command, Auth | Echo | Ping | Watch),
-        Handler::Report(command) => matches!(command, Config(_)),
+        Action::Session(command) => !matches!(command, Auth | Echo | Ping | Watch),
+        Action::Report(command) => matches!(command, Config(_)),
         _ => false,
     };
     (looks && !fits_turn(args)).then(|| {
@@ -350,10 +357,10 @@ fn too_long(spec: &Spec, args: &Args<'_>) -> Option<String> {
 
 /// The commands that are not queued inside `MULTI`.
 fn controls_transaction(spec: &Spec) -> bool {
-    use crate::commands::SessionCommand::{Discard, Exec, Multi, Quit, Reset, Watch};
+    use commands::SessionCommand::{Discard, Exec, Multi, Quit, Reset, Watch};
     matches!(
-        spec.handler,
-        Handler::Session(Discard | Exec | Multi | Quit | Reset | Watch)
+        spec.action,
+        Action::Session(Discard | Exec | Multi | Quit | Reset | Watch)
     )
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use engine::Keyspace;
 use policy::Nanos;
+use resp::{Output, Reply};
 
 use super::{Core, Used};
 use crate::connection::{Connection, Ready};
-use crate::resp::{Output, Reply};
 use crate::tenants::{ConnectionKey, Ending, Tenant};
 
 /// Connections that are told of a commit before others get their turns.

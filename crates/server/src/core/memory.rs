@@ -94,7 +94,7 @@ fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
         tracing::info!(
             tenant = connection.tenant.name,
             client = connection.client.id,
-            "its tenant is short of memory for requests, and it waited 3 s for some: refused"
+            "refused: its tenant has no memory left for requests, and it has waited for some for 3 s"
         );
         return Some(Ready::Refused(text()));
     }
@@ -110,7 +110,7 @@ fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
         tenant = connection.tenant.name,
         client = connection.client.id,
         held_bytes = held,
-        "its tenant is short of memory for requests, and it holds some and moved nothing for 1 s: cut off"
+        "closed: its tenant has no memory left for requests, and it holds some and has sent and received nothing for 1 s"
     );
     Some(Ready::Killed)
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use commands::{Action, ClientCommand, Flags, SessionCommand, Spec};
 use policy::{Nanos, PrincipalId};
 
 use super::command::Flow;
 use super::{Core, Phase};
-use crate::commands::{ClientCommand, Flags, Handler, SessionCommand, Spec};
 use crate::connection::{Connection, Parked};
 use crate::tenants::{ConnectionKey, Tenant};
 
@@ -99,8 +99,8 @@ impl Core {
         // Whoever has paused for too long can say so; and at the end of the server nobody is held
         // up.
         let ends_it = matches!(
-            spec.handler,
-            Handler::Session(SessionCommand::Client(ClientCommand::Unpause))
+            spec.action,
+            Action::Session(SessionCommand::Client(ClientCommand::Unpause))
         );
         if ends_it || self.phase != Phase::Serves {
             return None;
@@ -147,7 +147,7 @@ impl Core {
 
 /// Whether a command may change data; of a transaction, any of its commands.
 fn may_write(connection: &Connection, spec: &Spec) -> bool {
-    let executes = matches!(spec.handler, Handler::Session(SessionCommand::Exec));
+    let executes = matches!(spec.action, Action::Session(SessionCommand::Exec));
     let transaction = connection.session.transaction.as_ref();
     spec.flags.has(Flags::WRITE)
         || executes && transaction.is_some_and(|transaction| transaction.extent.writes)

@@ -4,13 +4,14 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use commands::{SessionCommand, Spec};
+use resp::Args;
+
 use super::answer::{answered, fail, refuse, reply_of, Before};
 use super::command::Flow;
 use super::message::Message;
 use super::{Core, Used};
-use crate::commands::{SessionCommand, Spec};
 use crate::connection::{Connection, Parked, Ready};
-use crate::resp::Args;
 use crate::session::{self, Leftover, Transaction, Visit, Watches};
 use crate::tenants::{ConnectionKey, Peer, Question, Tenant};
 use crate::unit::Unit;
@@ -217,7 +218,8 @@ impl Core {
             let text = "ERR WATCH inside MULTI is not allowed";
             return fail(connection, spec.class, text, used);
         }
-        let unit = Box::new(Unit::one(spec, args.to_owned(), None));
+        let database = connection.session.state.database;
+        let unit = Box::new(Unit::one(spec, args.to_owned(), database, None));
         self.start(key, connection, unit, used)
     }
 

@@ -1,10 +1,10 @@
 //! Which commands were slow: measured one by one, for a pipeline would hide them in its turn.
 
+use commands::{Action, EntremetCommand, Flags, SessionCommand, Spec};
 use policy::Nanos;
+use resp::Args;
 
 use super::Core;
-use crate::commands::{EntremetCommand, Flags, Handler, SessionCommand, Spec};
-use crate::resp::Args;
 use crate::shared::Shared;
 use crate::tenants::{Client, Tenant};
 
@@ -47,8 +47,8 @@ pub(super) fn note_slow(
 ) {
     use SessionCommand::{Auth, Entremet, Hello};
     let secret = matches!(
-        spec.handler,
-        Handler::Session(Auth | Hello | Entremet(EntremetCommand::Tenant))
+        spec.action,
+        Action::Session(Auth | Hello | Entremet(EntremetCommand::Tenant))
     );
     if secret || spec.flags.has(Flags::SKIP_SLOWLOG) {
         return;

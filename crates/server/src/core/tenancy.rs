@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use commands::Spec;
 use engine::EngineError;
 use policy::Nanos;
 use telemetry::Class;
@@ -12,7 +13,6 @@ use super::command::Flow;
 use super::handler::Job;
 use super::message::Message;
 use super::{Core, Used};
-use crate::commands::Spec;
 use crate::connection::{Connection, Parked, Ready};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};

@@ -9,11 +9,11 @@ use std::mem;
 
 use bytes::{Buf, Bytes, BytesMut};
 use policy::Cost;
+use resp::{Limits, Parsed, Parser, ProtocolError, Reply};
 
 use super::command::Flow;
 use super::{Core, Used, RESOURCES};
 use crate::connection::{Connection, Parked, Pending, Progress, Ready};
-use crate::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
 use crate::tenants::{ConnectionKey, Ending};
 use crate::unit::TURN_WORDS_MAX;
 

@@ -1,7 +1,8 @@
 //! What turns read and write with: buffers that all connections of a core use in turn.
 
+use resp::Parser;
+
 use crate::options::Options;
-use crate::resp::Parser;
 
 /// A core's buffers, and how much may go through them.
 pub struct Wire {

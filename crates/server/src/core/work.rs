@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use engine::device::tagged;
-use engine::{EngineError, Keyspace, Latch, Place, Seq};
+use engine::{EngineError, Keyspace, Latch, Seq, Site};
 use policy::Nanos;
+use resp::{Output, Protocol, Reply};
 
 use super::message::{Message, Worked};
 use super::slow::{note_slow, slow_over_ns};
 use super::Mailbox;
 use crate::connection::{Finished, Ready};
 use crate::device::tag_of;
-use crate::resp::{Output, Protocol, Reply};
 use crate::shared::Shared;
 use crate::tenants::{Client, ConnectionKey, Ending, Tenant};
 use crate::unit::{Surroundings, Told, Trace, Unit};
@@ -165,10 +165,10 @@ impl Work {
             self.unit.run(Some(access), output, with)
         };
         match latch {
-            Some(latch) => keyspace.run(latch, Place::Handler, now_ms, &mut run),
+            Some(latch) => keyspace.run(latch, Site::Handler, now_ms, &mut run),
             None => {
                 let shows = self.unit.shows.unwrap_or_else(|| keyspace.last_seq());
-                let told = keyspace.scan(shows, Place::Handler, now_ms, &mut run)?;
+                let told = keyspace.scan(shows, Site::Handler, now_ms, &mut run)?;
                 Ok((told, 0))
             }
         }

@@ -247,7 +247,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         match change.overbooked {
             Some(Some(over_per_s)) => tracing::warn!(
                 capacity_per_s, over_per_s,
-                "reservations need more of the device than it does: all get evenly less; lower some, or calibrate"
+                "reservations need more than the device can do, so all are scaled down evenly: lower some, or calibrate"
             ),
             Some(None) => tracing::info!(capacity_per_s, "the device does what reservations need again"),
             None => {}

@@ -3,8 +3,9 @@
 //! `INFO` says `cluster_enabled:0`, since no key is ever redirected; but clients that are set to
 //! cluster mode ask for the map at once, and the true one leads them here.
 
+use commands::ClusterCommand;
+
 use super::Visit;
-use crate::commands::ClusterCommand;
 
 /// Hash slots of a Redis Cluster.
 const HASH_SLOTS: u16 = 16_384;

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
+use commands::{glob_matches, ConfigCommand, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use policy::dispatch::Discipline;
 use policy::words::Words;
 use policy::Durability;
+use resp::parse_i64;
 
 use super::Visit;
-use crate::commands::{glob_matches, ConfigCommand, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use crate::options::Tuning;
-use crate::resp::parse_i64;
 
 /// Slow commands that a log may keep, each of at most about 4 KiB.
 const SLOW_LOG_LENGTH_MAX: i64 = 100_000;
@@ -48,7 +48,7 @@ const PARAMETERS: &[Parameter] = &[
     ("appendonly", |_| Some("yes".into())),
     ("bind", |v| Some(bind(v))),
     ("cluster-enabled", |_| Some("no".into())),
-    ("databases", |_| Some("1".into())),
+    ("databases", |_| Some(engine::DATABASES.to_string())),
     ("dir", |v| v.operator().then(|| v.shared.options.data.display().to_string())),
     ("entremet-scheduler", |v| Some(v.shared.tuning().discipline.word().into())),
     ("io-threads", |v| Some(v.shared.options.cores.to_string())),

@@ -1,6 +1,6 @@
 //! Figures of the tenant that asks, as several commands show them.
 
-use engine::{KeyspaceStats, Place};
+use engine::{KeyspaceStats, Site};
 
 use super::Visit;
 use crate::shared::Shared;
@@ -43,8 +43,8 @@ pub fn count_keys(visit: &Visit<'_>) {
     if !tenant.keys.stale(seen, at_ms) {
         return;
     }
-    let count = &mut |access: &mut engine::Access<'_>| access.census();
-    match keyspace.scan(seen, Place::Apart, visit.now_ms, count) {
+    let count = &mut |access: &mut engine::Access<'_>| access.census_of_all();
+    match keyspace.scan(seen, Site::Apart, visit.now_ms, count) {
         Ok(count) => tenant.keys.counted(seen, at_ms, count),
         Err(error) => tracing::warn!(tenant = tenant.name, %error, "keys could not be counted"),
     }

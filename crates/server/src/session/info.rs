@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use engine::KeyspaceStats;
 use policy::words::Words;
+use resp::is;
 use telemetry::Recent;
 
 use super::figures::{count_keys, last_save_s, stored, used_memory};
 use super::Visit;
-use crate::commands::is;
 use crate::shared::Shared;
 use crate::tenants::{Counted, Tenant};
 
@@ -310,12 +310,12 @@ fn cluster(_facts: &Facts<'_>, lines: &mut Lines) {
 fn keyspace(facts: &Facts<'_>, lines: &mut Lines) {
     // Of many keys RocksDB's estimate, in which a field of a hash and the expiry of a key count
     // too.
-    let census = facts.tenant.keys.census();
-    if census.keys > 0 {
+    let censuses = facts.tenant.keys.censuses();
+    for (number, census) in censuses.iter().enumerate().filter(|(_, c)| c.keys > 0) {
         let (keys, expires) = (census.keys, census.expiring);
         let ttl_ms = census.expire_at_ms_mean.saturating_sub(facts.now_ms);
         let figures = format_args!("keys={keys},expires={expires},avg_ttl={ttl_ms}");
-        lines.line("db0", figures);
+        lines.line(&format!("db{number}"), figures);
     }
 }
 

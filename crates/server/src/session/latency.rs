@@ -4,9 +4,10 @@
 //! cannot be turned on, so there are no events. Where the time of requests went is told by
 //! `ENTREMET EXPLAIN` and the metrics.
 
+use commands::LatencyCommand;
+
 use super::entremet::explained;
 use super::Visit;
-use crate::commands::LatencyCommand;
 
 /// Bytes of an event's name that an error repeats.
 const EVENT_BYTES: usize = 128;

@@ -3,9 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use commands::AclCommand;
+use resp::Protocol;
+
 use super::{Leftover, State, Visit};
-use crate::commands::AclCommand;
-use crate::resp::Protocol;
+use crate::data::numbered;
 use crate::shared::Shared;
 use crate::tenants::{Answer, Checked, Hold, Tenant, DEFAULT};
 
@@ -69,7 +71,7 @@ pub fn seat(
         );
         tracing::warn!(
             tenant = tenant.name, has, max,
-            "a connection was refused: the tenant has as many as it may have, or all together have (max_connections)"
+            "a connection was refused: this tenant has as many as it may have, or all tenants together have (max_connections)"
         );
     }
     false
@@ -212,12 +214,14 @@ pub fn reset(visit: &mut Visit<'_>) -> Leftover {
     Leftover::Leave
 }
 
-/// `SELECT 0`
+/// `SELECT index`
 pub fn select(visit: &mut Visit<'_>) {
-    match visit.int(1) {
-        Some(0) => visit.reply().ok(),
-        Some(_) => visit.error("ERR DB index is out of range"),
-        None => visit.error("ERR invalid DB index"),
+    match numbered(visit.arg(1)) {
+        Ok(database) => {
+            visit.state.database = database;
+            visit.reply().ok();
+        }
+        Err(text) => visit.error(text),
     }
 }
 

@@ -1,10 +1,10 @@
 //! `MEMORY …`: what the asking tenant's memory is used for, and what is wrong with it.
 
+use commands::MemoryCommand;
 use engine::KeyspaceStats;
 
 use super::figures::{count_keys, stored, used_memory};
 use super::Visit;
-use crate::commands::MemoryCommand;
 
 /// So many lookups tell something of a cache.
 const LOOKUPS_MIN: u64 = 1_000;
@@ -49,7 +49,7 @@ fn stats(visit: &mut Visit<'_>) {
         ("clients.normal", tenant.budget.held()),
         ("aof.buffer", stored.pending_bytes),
         ("overhead.total", used - dataset),
-        ("keys.count", tenant.keys.census().keys),
+        ("keys.count", tenant.keys.keys()),
         ("dataset.bytes", dataset),
         ("cache.bytes", stored.cache_bytes),
         ("cache.bytes.max", stored.cache_granted_bytes),

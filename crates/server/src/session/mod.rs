@@ -18,8 +18,10 @@ mod visit;
 
 use std::sync::Arc;
 
-use crate::commands::SessionCommand;
-use crate::resp::Protocol;
+use commands::SessionCommand;
+use engine::Database;
+use resp::Protocol;
+
 use crate::tenants::{Checked, Client, Labels, Question, Tenant};
 
 pub use info::REDIS_VERSION;
@@ -72,6 +74,8 @@ pub struct State {
     pub protocol: Protocol,
     /// It speaks for a tenant.
     pub authenticated: bool,
+    /// The database that it has selected.
+    pub database: Database,
     /// How the slow check of the password it sent has ended; told to the `AUTH` or `HELLO` that
     /// waits.
     pub checked: Option<Checked>,
@@ -87,6 +91,7 @@ impl State {
     /// Shows others what has changed.
     pub fn publish(&self, client: &Client) {
         client.speaks(self.protocol);
+        client.selects(self.database);
         client.relabel(&self.labels);
     }
 }

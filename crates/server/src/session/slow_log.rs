@@ -1,7 +1,8 @@
 //! `SLOWLOG`: the slow commands of the tenant that asks.
 
+use commands::SlowlogCommand;
+
 use super::Visit;
-use crate::commands::SlowlogCommand;
 
 /// Runs a `SLOWLOG` subcommand: a tenant sees and forgets its own slow commands only.
 pub fn run(command: SlowlogCommand, visit: &mut Visit<'_>) {

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use commands::{Action, Flags, Spec};
 use engine::Watch;
+use resp::OwnedArgs;
 use smallvec::SmallVec;
-
-use crate::commands::{Flags, Handler, Spec};
-use crate::resp::OwnedArgs;
 
 /// Bytes of commands that one transaction may queue, with what keeps them in order.
 const TRANSACTION_BYTES_MAX: usize = 256 << 20;
@@ -41,11 +40,11 @@ impl Extent {
         self.bytes += args.len_bytes();
         self.keys += spec.count_keys(&words);
         self.writes |= spec.flags.has(Flags::WRITE);
-        let (whole, data, reports) = match spec.handler {
-            Handler::Data(_) => (false, true, false),
-            Handler::Keyspace(_) | Handler::KeyspaceWriter(_) => (true, true, false),
-            Handler::Table(_) | Handler::Report(_) => (false, false, true),
-            Handler::Session(_) | Handler::Container => (false, false, false),
+        let (whole, data, reports) = match spec.action {
+            Action::Data(_) => (false, true, false),
+            Action::Keyspace(_) | Action::KeyspaceWriter(_) => (true, true, false),
+            Action::Table(_) | Action::Report(_) => (false, false, true),
+            Action::Session(_) | Action::Container => (false, false, false),
         };
         self.whole |= whole;
         self.data |= data;
@@ -176,10 +175,9 @@ impl Watches {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use resp::{Limits, Parsed, Parser};
 
     use super::*;
-    use crate::commands;
-    use crate::resp::{Limits, Parsed, Parser};
 
     fn ping(number: usize) -> Queued {
         let request = format!("PING {number}\r\n");

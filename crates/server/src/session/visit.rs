@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::commands::is;
-use crate::resp::{parse_i64, Args, Output, Reply};
+use resp::{is, parse_i64, Args, Output, Reply};
+
 use crate::session::State;
 use crate::shared::Shared;
 use crate::tenants::{Client, Hold, Tenant};

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use commands::Spec;
 use parking_lot::Mutex;
 use policy::Nanos;
-
-use crate::commands::Spec;
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,7 +165,7 @@ impl CommandStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::lookup;
+    use commands::lookup;
 
     #[test]
     fn the_code_of_an_error_is_its_first_word() {

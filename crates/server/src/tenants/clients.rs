@@ -8,11 +8,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use commands::Spec;
+use engine::Database;
 use parking_lot::Mutex;
+use resp::Protocol;
 
 use super::Tenant;
-use crate::commands::Spec;
-use crate::resp::Protocol;
 
 /// Which connection of a core, safe against the place being used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct Client {
     last_command: Mutex<&'static str>,
     /// RESP 2 or 3.
     pub protocol: AtomicU8,
+    /// The number of the database that it has selected.
+    pub database: AtomicU8,
     /// Commands queued after `MULTI`; -1 outside.
     pub queued: AtomicI32,
     /// Set by `CLIENT KILL`; its core closes it at the next look.
@@ -136,6 +139,12 @@ impl Client {
     pub fn speaks(&self, protocol: Protocol) {
         self.protocol
             .store(protocol.version() as u8, Ordering::Relaxed);
+    }
+
+    /// It has selected a database.
+    pub fn selects(&self, database: Database) {
+        self.database
+            .store(database.index() as u8, Ordering::Relaxed);
     }
 
     /// It has this many commands queued; none: it is outside `MULTI`.
@@ -222,6 +231,7 @@ impl Clients {
             active_ms: AtomicU64::new(now_ms),
             last_command: Mutex::new("NULL"),
             protocol: AtomicU8::new(2),
+            database: AtomicU8::new(0),
             queued: AtomicI32::new(-1),
             killed: AtomicBool::new(false),
             core: AtomicUsize::new(0),
@@ -266,7 +276,7 @@ mod tests {
         };
         let client = Clients::default().enter(who, 1_000, &tenant);
         assert!(!client.is_silent(3_000, 2_000) && client.is_silent(3_001, 2_000));
-        client.note(crate::commands::lookup(b"get").unwrap(), 3_001);
+        client.note(commands::lookup(b"get").unwrap(), 3_001);
         assert!(!client.is_silent(5_001, 2_000));
     }
 

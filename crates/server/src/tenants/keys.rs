@@ -1,6 +1,6 @@
 //! How many keys a tenant has, for `INFO`: counted when asked, not more often than it is worth.
 
-use engine::{Census, Seq};
+use engine::{Census, Seq, DATABASES};
 use parking_lot::Mutex;
 
 /// Counting so few keys costs less than asking when they were counted.
@@ -15,7 +15,13 @@ struct Count {
     /// The last commit before it.
     seen: Seq,
     at_ms: u64,
-    census: Census,
+    censuses: [Census; DATABASES],
+}
+
+impl Count {
+    fn keys(&self) -> u64 {
+        self.censuses.iter().map(|census| census.keys).sum()
+    }
 }
 
 /// The last count.
@@ -32,21 +38,27 @@ impl KeyCount {
         let last = *self.last.lock();
         last.is_none_or(|last| {
             let due = now_ms.saturating_sub(last.at_ms) >= FRESH_MS;
-            last.seen != committed && (last.census.keys < CHEAP || due)
+            last.seen != committed && (last.keys() < CHEAP || due)
         })
     }
 
     /// A count that began after commit `seen`.
-    pub fn counted(&self, seen: Seq, now_ms: u64, census: Census) {
+    pub fn counted(&self, seen: Seq, now_ms: u64, censuses: [Census; DATABASES]) {
         *self.last.lock() = Some(Count {
             seen,
             at_ms: now_ms,
-            census,
+            censuses,
         });
     }
 
-    /// The last count; exact up to the engine's bound, an estimate beyond.
-    pub fn census(&self) -> Census {
-        self.last.lock().map(|last| last.census).unwrap_or_default()
+    /// The last count of each database; exact up to the engine's bound, an estimate beyond.
+    pub fn censuses(&self) -> [Census; DATABASES] {
+        let last = self.last.lock();
+        last.map(|last| last.censuses).unwrap_or_default()
+    }
+
+    /// Keys of all databases at the last count.
+    pub fn keys(&self) -> u64 {
+        self.last.lock().map_or(0, |last| last.keys())
     }
 }

@@ -49,7 +49,7 @@ pub use spec::TenantSpec;
 pub use store::StoreError;
 pub use streams::{Apart, Pass, Passes};
 
-use crate::commands::ScanCursors;
+use crate::data::ScanCursors;
 use crate::seldom::Seldom;
 
 /// The tenant of connections that have not named one, where there is such a tenant.

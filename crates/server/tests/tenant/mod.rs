@@ -1,14 +1,17 @@
 //! Runs command lines against a keyspace as a session would, without sockets and cores. The one
 //! harness of the tests here.
 
+use std::cell::Cell;
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 
+use commands::{Action, Flags, SessionCommand, Spec};
 use engine::{
-    Access, Allotments, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Place, Stop, Sync,
+    Access, Allotments, Database, Engine, Keys, Keyspace, KeyspaceOptions, Latch, Outcome, Site,
+    Stop, Sync,
 };
-use server::commands::{self, Context, Flags, Handler, ScanCursors, Spec};
-use server::resp::{Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
+use resp::{parse_i64, Args, Limits, Output, OwnedArgs, Parsed, Parser, Protocol, Reply};
+use server::data::{self, Context, ScanCursors};
 
 fn parse(command: &str) -> OwnedArgs {
     let line = format!("{command}\r\n");
@@ -47,6 +50,8 @@ pub struct Tenant {
     pub protocol: Protocol,
     /// The time of day that commands see.
     pub now_ms: u64,
+    /// What `SELECT` chose.
+    database: Cell<Database>,
     way: Way,
 }
 
@@ -59,6 +64,7 @@ impl Tenant {
             cursors: ScanCursors::default(),
             protocol: Protocol::Resp2,
             now_ms: 1_800_000_000_000,
+            database: Cell::default(),
             way,
         }
     }
@@ -77,15 +83,22 @@ impl Tenant {
 
     fn run(&self, spec: &'static Spec, args: &Args, output: &mut Output) {
         let mut names = Vec::new();
-        spec.each_key(args, |key| names.push(key));
-        let keys = match spec.handler {
-            Handler::Data(_) => Keys::Some(&names),
-            Handler::Keyspace(_) => Keys::None,
-            Handler::KeyspaceWriter(_) => Keys::All,
-            Handler::Table(run) => {
+        data::each_key(spec, args, self.database.get(), |database, key| {
+            names.push((database, key));
+        });
+        let keys = match spec.action {
+            Action::Session(SessionCommand::Select) => {
+                let number = parse_i64(args.get(1)).and_then(Database::new);
+                self.database.set(number.expect("a database"));
+                return Reply::new(output, self.protocol).ok();
+            }
+            Action::Data(_) => Keys::Across(&names),
+            Action::Keyspace(_) => Keys::None,
+            Action::KeyspaceWriter(_) => Keys::All,
+            Action::Table(run) => {
                 return run(spec, args, &mut Reply::new(output, self.protocol));
             }
-            Handler::Session(_) | Handler::Report(_) | Handler::Container => {
+            Action::Session(_) | Action::Report(_) | Action::Container => {
                 panic!("{spec:?} needs a session")
             }
         };
@@ -95,7 +108,7 @@ impl Tenant {
             _ => {}
         }
         let mut work = |access: &mut Access| self.perform(spec, access, args, output);
-        if self.way == Way::Memory && matches!(spec.handler, Handler::Data(_)) {
+        if self.way == Way::Memory && matches!(spec.action, Action::Data(_)) {
             match self.keyspace.try_run(&keys, self.now_ms, &mut work) {
                 Outcome::Done { seq, .. } => return self.commit(seq),
                 Outcome::Disk => {}
@@ -105,7 +118,7 @@ impl Tenant {
         let latch = self.latch(&keys);
         let ran = self
             .keyspace
-            .run(&latch, Place::Apart, self.now_ms, &mut work);
+            .run(&latch, Site::Apart, self.now_ms, &mut work);
         let ((), seq) = ran.unwrap();
         self.commit(seq);
     }
@@ -124,7 +137,8 @@ impl Tenant {
             held_bytes_max: usize::MAX,
         };
         let reply = Reply::new(output, self.protocol);
-        commands::run(spec, access, *args, reply, context)
+        access.select(self.database.get());
+        data::run(spec, access, *args, reply, context)
     }
 
     fn stream(&self, spec: &'static Spec, args: &Args, output: &mut Output) {
@@ -133,7 +147,7 @@ impl Tenant {
         self.keyspace
             .scan(
                 self.keyspace.last_seq(),
-                Place::Apart,
+                Site::Apart,
                 self.now_ms,
                 &mut |access| self.perform(spec, access, args, &mut streamed),
             )

@@ -14,7 +14,7 @@ pub(super) const DEVICE: &[Metric<DeviceSnapshot>] = &[
     metric("entremet_device_missing_vops_per_second", Gauge, "VOP/s", "By how much the capacity is below the floor; what was promised cannot all be kept then.", |d| d.missing_vops_per_s),
     metric("entremet_device_used_vops_per_second", Gauge, "VOP/s", "What all tenants used in the last second.", |d| d.used_vops_per_s),
     metric("entremet_device_reserved_vops_per_second", Gauge, "VOP/s", "What all reservations need, at the present costs of requests.", |d| d.reserved_vops_per_s),
-    metric("entremet_device_overbooked_vops_per_second", Gauge, "VOP/s", "By how much that exceeds the capacity, once it has for 3 s; all reservations get evenly less then.", |d| d.overbooked_vops_per_s),
+    metric("entremet_device_overbooked_vops_per_second", Gauge, "VOP/s", "By how much that exceeds the capacity, once it has for 3 s; all reservations are then scaled down evenly.", |d| d.overbooked_vops_per_s),
     metric("entremet_device_reservation_scale", Gauge, "0 to 1", "What each reservation gets of what it needs.", |d| d.reservation_scale),
     metric("entremet_device_permits", Gauge, "I/Os", "I/Os that may be outstanding at the device.", |d| f64::from(d.permits)),
     metric("entremet_device_in_flight", Gauge, "I/Os", "I/Os outstanding at the device.", |d| f64::from(d.in_flight)),

@@ -21,8 +21,9 @@
 #error "This shim was checked against RocksDB 11.8 only. Look in the sources of the new version: (1) rocksdb_env_t in \
 db/c.cc must still be { Env* rep; bool is_default; }; (2) files.h and file_system.cc must override every function of \
 FSSequentialFile, FSRandomAccessFile, FSWritableFile, FSRandomRWFile, FSDirectory and FileSystem that moves bytes, truncates, \
-syncs or deletes; (3) src/wal must read what db/log_format.h, db/version_edit.cc and db/write_batch.cc write. Then run the \
-engine's tests and change the numbers here."
+syncs or deletes; (3) src/wal must read what db/log_format.h, db/version_edit.cc and db/write_batch.cc write, and \
+src/log/draft.rs write it; (4) memtable.cc: rocksdb_options_t must still be { Options rep; }, and MemTableRep be asked as it \
+is in db/memtable.cc and memtable/skiplistrep.cc. Then run the engine's tests and change the numbers here."
 #endif
 
 using namespace ROCKSDB_NAMESPACE;

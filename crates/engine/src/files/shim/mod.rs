@@ -1,5 +1,6 @@
-//! The Rust side of the file-system shim (`hook.h`, `files.h`, `file_system.cc`), and the one call
-//! made of the allocator: the only place where this crate is `unsafe`.
+//! The Rust side of the shim, and the one call made of the allocator: the only place where this
+//! crate is `unsafe`. In C++ are a file system (`hook.h`, `files.h`, `file_system.cc`) and
+//! memtables (`objects.h`, `memtable.cc`).
 //!
 //! The C ABI is two structures and one function. C++ calls `begin` before and `end` after each
 //! system call, with nothing of RocksDB held that the call itself does not hold, and `drop` when
@@ -11,9 +12,10 @@
 )]
 
 use crate::device::{tag, Activity, DeviceHook, DeviceIo, Ended, FileKind, Op};
-use librocksdb_sys::rocksdb_env_t;
-use rocksdb::Env;
-use std::ffi::c_void;
+use crate::record::OBJECT;
+use librocksdb_sys::{rocksdb_env_t, rocksdb_options_t};
+use rocksdb::{AsRawPtr, Env, Options};
+use std::ffi::{c_char, c_void};
 
 /// `entremet_io` of the shim.
 #[repr(C)]
@@ -38,6 +40,7 @@ struct RawHook {
 
 extern "C" {
     fn entremet_env_new(hook: *const RawHook) -> *mut rocksdb_env_t;
+    fn entremet_object_memtables(options: *mut rocksdb_options_t, object: c_char);
 }
 
 const PAGE_BYTES: u64 = 4 << 10;
@@ -59,6 +62,14 @@ pub(crate) fn hooked_env(hook: DeviceHook) -> Env {
     // find it, and keeps no reference of its own; it terminates the program rather than return null
     // (allocation failed).
     unsafe { Env::from_raw(env) }
+}
+
+/// Has databases of these options find objects in their memtables by hash (`memtable.cc`).
+/// REQUIRES: their keys are ordered by bytes, and memtables are written by one thread at a time.
+pub(crate) fn set_object_memtables(options: &mut Options) {
+    // SAFETY: the options live as long as the call, which puts a factory into them that they share
+    // with the databases opened with them.
+    unsafe { entremet_object_memtables(options.as_raw_ptr(), OBJECT as c_char) };
 }
 
 /// The hook behind a context.
@@ -154,3 +165,6 @@ extern "C" fn drop_hook(context: *mut c_void) {
     // SAFETY: the shim calls this once, last, with the pointer that `hooked_env` got from the box.
     drop(unsafe { Box::from_raw(context.cast::<DeviceHook>()) });
 }
+
+#[cfg(test)]
+mod tests;

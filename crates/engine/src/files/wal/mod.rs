@@ -101,7 +101,7 @@ pub(crate) fn check(tenant: &str, directory: &Path, boot: u64) -> Result<(), Eng
                     consent,
                 });
             }
-            tracing::warn!(tenant, file = %file.display(), at, what, missing, consented, "the log is cut here: what is missing was not on the disk before a power failure, or an operator gives up what is behind it");
+            tracing::warn!(tenant, file = %file.display(), at, what, missing, consented, "the log is cut here: what is missing was not on the disk when the power failed, or an operator has given up what lies behind it");
             cut::cut(directory, &logs, place, consented)
                 .map_err(|source| EngineError::io("cut the log", directory)(source))?;
             if consented {

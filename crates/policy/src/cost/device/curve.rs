@@ -236,6 +236,10 @@ const SLOPE_FRACTION: u32 = 24;
 /// then within 10^-4 of it.
 const FITTED_PER_OCTAVE: f64 = 16.0;
 
+/// Where the linear baseline ends: the largest I/O that it is compared by. Drawn to a larger one,
+/// it would be good where nobody looks, and worse between.
+const LINEAR_TO: f64 = 131_072.0;
+
 impl Direction {
     /// `costs`: (bytes, VOP) as calibrated, at least two.
     pub(super) fn of(rule: Rule, costs: &[(f64, f64)]) -> Direction {
@@ -252,8 +256,11 @@ impl Direction {
                 Direction::through(&corners, line.cost(last.0) / last.0)
             }
             Rule::Linear => {
-                let slope = (last.1 - first.1) / (last.0 - first.0);
-                Direction::through(&[first, last], slope)
+                let within = costs.iter().rev().find(|(bytes, _)| *bytes <= LINEAR_TO);
+                let end = within.filter(|end| end.0 > first.0).copied();
+                let end = end.unwrap_or(last);
+                let slope = (end.1 - first.1) / (end.0 - first.0);
+                Direction::through(&[first, end], slope)
             }
             Rule::Constant => Direction::through(&[first], first.1 / first.0),
             Rule::Fixed => Direction::through(&[first], 0.0),

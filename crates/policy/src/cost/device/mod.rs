@@ -86,8 +86,8 @@ pub enum Rule {
     /// Cost per byte `a * bytes^-p + c`, fitted to the calibrated sizes; the thesis prints the
     /// exponents of its three SSDs (7.2.2: -1.22/-1.31, -1.17/-1.04, -1.27/-1.07 for reads/writes).
     Fitted,
-    /// Straight from the smallest to the largest calibrated size: an intercept and a cost per byte,
-    /// as schedulers by virtual time assume.
+    /// Straight from the smallest calibrated size to the largest within 128 KiB: an intercept and a
+    /// cost per byte, as schedulers by virtual time assume.
     Linear,
     /// A hundred I/Os of 1 KiB cost as much as one of 100 KiB (DynamoDB).
     Constant,

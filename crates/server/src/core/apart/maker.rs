@@ -4,9 +4,10 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 
 use engine::device::tagged;
-use engine::{Access, EngineError, GoOn, Keys, Keyspace, Latch, Place, Seq, Stop};
+use engine::{Access, EngineError, GoOn, Keys, Keyspace, Latch, Seq, Site, Stop};
 use parking_lot::Mutex;
 use policy::{Nanos, PrincipalId};
+use resp::{Output, Reply};
 use stage::Permit;
 
 use crate::connection::{Finished, Piece, Ready, Then, Until};
@@ -16,7 +17,6 @@ use crate::core::{
     Mailbox,
 };
 use crate::device::tag_of;
-use crate::resp::{Output, Reply};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Ending, Passes};
 use crate::unit::{Told, Trace};
@@ -228,7 +228,7 @@ fn leave(work: &Work, mailbox: Mailbox) -> Arc<dyn Fn() + Send + Sync> {
         tracing::info!(
             tenant = tenant.name,
             client = client.id,
-            "it takes a large reply while its tenant's writes fail, and the database must be opened again: cut off"
+            "closed: its large reply keeps the database open, which must be opened again because writes fail"
         );
         mailbox.send(Message::Ready(key, Ready::Killed));
     })
@@ -267,7 +267,7 @@ fn run(
             with.context.held_bytes_max = usize::MAX;
             unit.run(Some(access), &mut output, with)
         };
-        let ended = keyspace.scan(shows, Place::Apart, now_ms, read);
+        let ended = keyspace.scan(shows, Site::Apart, now_ms, read);
         return (output, ended.map(|told| (told, 0)));
     };
     let (mut kept, empty) = (Output::new(), Output::new().mark());
@@ -277,7 +277,7 @@ fn run(
         let with = work.surroundings(now_ms, trace, &shared);
         unit.run(Some(access), &mut kept, with)
     };
-    match keyspace.run(&latch, Place::Apart, now_ms, effect) {
+    match keyspace.run(&latch, Site::Apart, now_ms, effect) {
         Err(EngineError::Large) => {}
         ended => return (kept, ended),
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use resp::{is, parse_i64};
+
 use super::{own, type_is_normal, unknown_type};
-use crate::commands::is;
-use crate::resp::parse_i64;
 use crate::session::Visit;
 use crate::tenants::Client;
 

@@ -9,9 +9,10 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use commands::ClientCommand;
+use resp::{is, parse_i64};
+
 use super::{ReplyMode, Visit};
-use crate::commands::{is, ClientCommand};
-use crate::resp::parse_i64;
 use crate::shared::News;
 use crate::tenants::{Client, Labels, Tenant};
 
@@ -192,20 +193,20 @@ fn trackinginfo(visit: &mut Visit<'_>) {
 }
 
 /// One line of `CLIENT LIST`, without its end. What Redis counts and we do not have (descriptor,
-/// database, channels, buffers) is 0, or -1 where Redis means "none" by that: clients parse the
-/// fields.
+/// channels, buffers) is 0, or -1 where Redis means "none" by that: clients parse the fields.
 fn describe(client: &Client, labels: &Labels, tenant: &Tenant, now_ms: u64) -> String {
     let seconds_since = |then_ms: u64| now_ms.saturating_sub(then_ms) / 1_000;
     let multi = client.queued.load(Ordering::Relaxed);
     let flags = if multi >= 0 { 'x' } else { 'N' };
     let mut line = format!(
-        "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 ssub=0 multi={multi}",
+        "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi={multi}",
         client.id,
         client.addr,
         client.local_addr,
         labels.name,
         seconds_since(client.created_ms),
         seconds_since(client.active_ms.load(Ordering::Relaxed)),
+        client.database.load(Ordering::Relaxed),
     );
     let _ = write!(
         line,

@@ -8,9 +8,10 @@ mod tenant;
 
 use std::sync::Arc;
 
+use commands::EntremetCommand;
+use resp::Reply;
+
 use super::Visit;
-use crate::commands::EntremetCommand;
-use crate::resp::Reply;
 use crate::tenants::Tenant;
 
 pub use explain::explained;

@@ -1,10 +1,9 @@
 //! The options of `ENTREMET TENANT SET`, checked one by one; whether they go together is checked
 //! with the change.
 
+use resp::{is, Args};
 use settings::tenant::{Setting, Settings, SETTINGS};
 
-use crate::commands::is;
-use crate::resp::Args;
 use crate::tenants::Password;
 
 /// The password to be.
@@ -106,7 +105,7 @@ fn unknown(option: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::OwnedArgs;
+    use resp::OwnedArgs;
     use settings::tenant::Limit;
 
     fn read(words: &str) -> Result<Promise, String> {

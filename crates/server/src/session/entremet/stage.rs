@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use engine::device::Activity;
 use policy::PrincipalId;
+use resp::Reply;
 use telemetry::StageKind;
 
 use super::Visit;
 use crate::device::Device;
-use crate::resp::Reply;
 use crate::shared::Seen;
 use crate::tenants::Tenant;
 
