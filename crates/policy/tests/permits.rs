@@ -77,6 +77,9 @@ fn others(kind: u8) -> Others {
         beside: number(kind >> 2),
         floor: f64::from(kind >> 4 & 3) / 10.0,
         first: kind & 128 != 0,
+        between: kind & 64 != 0,
+        linger_ns: u64::from(kind >> 6) * 100_000,
+        run_ns: u64::from(kind >> 5 & 1) * 5_000_000,
     }
 }
 
@@ -192,6 +195,7 @@ impl World {
                 let terms = Terms {
                     lane: LaneId(lane),
                     due_at: due_in.map(|ns| now + ns),
+                    stream: due_in.map_or(self.item as u32 % 4, |_| 0),
                 };
                 let taken = self.d.enqueue_on(now, PrincipalId(p), terms, self.item);
                 if taken.is_ok() {

@@ -168,6 +168,9 @@ impl World {
             beside: words.number("beside").unwrap_or(usual.beside),
             floor: words.number("floor").unwrap_or(usual.floor),
             first: words.0.contains_key("first"),
+            between: words.0.contains_key("between"),
+            linger_ns: words.ns("linger").unwrap_or(0),
+            run_ns: words.ns("run").unwrap_or(0),
         };
         self.cores[words.core()].set_others(self.now, others);
         String::new()
@@ -195,6 +198,7 @@ impl World {
             let terms = Terms {
                 lane: words.lane(),
                 due_at: words.ns("due").map(|ns| self.now + ns),
+                stream: words.number("stream").unwrap_or(0),
             };
             let (core, principal) = (words.core(), words.principal());
             let full = self.cores[core].enqueue_on(self.now, principal, terms, self.arrived);
@@ -260,6 +264,7 @@ impl World {
             let terms = Terms {
                 lane,
                 due_at: due.map(|ns| self.now + ns),
+                ..Terms::default()
             };
             let _ = self.cores[core].enqueue_on(self.now, grant.principal, terms, self.arrived);
         }

@@ -60,6 +60,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
             name: "all".into(),
             group: "all".into(),
             promise: Promise::share(1.0),
+            objective: None,
             partitions: 128,
             streams: vec![Stream {
                 arrivals: Arrivals::Poisson { per_s },
@@ -75,6 +76,7 @@ fn spec(order: Order, rule: Rule) -> Option<Spec> {
         }],
         faults: Vec::new(),
         pauses: Vec::new(),
+        keeper: None,
     })
 }
 

@@ -30,11 +30,11 @@ pub use agenda::Agenda;
 pub use error::SimError;
 pub use friction::{Copying, Friction};
 pub use keys::KeyCount;
-pub use outcome::{Outcome, TenantOutcome};
+pub use outcome::{Outcome, TenantOutcome, Window};
 pub use spec::{
-    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Machines, Noise,
-    Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec, Stream,
-    Tenant, Tuning,
+    AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Keeper, Machines,
+    Noise, Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec,
+    Stream, Tenant, Tuning,
 };
 pub use summary::Summary;
 pub use world::{run, World};

@@ -1,6 +1,7 @@
 //! What came out of a run.
 
 use hdrhistogram::Histogram;
+use policy::slo::Counts;
 use policy::Nanos;
 use workload::stats::Series;
 
@@ -17,6 +18,15 @@ pub struct Outcome {
     pub measured_ns: Nanos,
     /// Replicas that the controller gave a node, or another one.
     pub moves: u64,
+}
+
+/// What a window showed of a tenant's promise.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    /// Its requests.
+    pub counts: Counts,
+    /// The promise's percentile of latency, of requests in contract; `None`: there were none.
+    pub latency_ns: Option<Nanos>,
 }
 
 /// What came out for one tenant.
@@ -45,6 +55,8 @@ pub struct TenantOutcome {
     pub latency_ns: Histogram<u32>,
     /// What was sent and answered in each second after the warm-up.
     pub series: Series,
+    /// What became of its promise, window by window after the warm-up; the last that ended.
+    pub windows: Vec<Window>,
     /// Most operations that were outstanding at a time, in each of these seconds.
     pub outstanding_max: Vec<u64>,
     /// Operations of requests sent and not answered, the warm-up's included.
@@ -68,6 +80,7 @@ impl TenantOutcome {
             bytes: [0; 2],
             latency_ns,
             series: Series::default(),
+            windows: Vec::new(),
             outstanding_max: Vec::new(),
             outstanding: 0,
             refused_late: 0,

@@ -6,6 +6,8 @@ use policy::device::Model;
 use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Strategy};
 use policy::replica::Rule;
+use policy::slo::control::Controller;
+use policy::slo::Objective;
 use policy::{Nanos, Promise};
 use workload::draw::{Popularity, Sizes};
 
@@ -32,6 +34,18 @@ pub struct Spec {
     pub faults: Vec<Fault>,
     /// What machines do besides, again and again.
     pub pauses: Vec<Pause>,
+    /// Who keeps tenants' promises; `None`: nobody, and they are not judged.
+    pub keeper: Option<Keeper>,
+}
+
+/// The controller of promises, and how often it is asked. It knows tenants by their numbers, so
+/// there is one node.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    /// As it is at the start.
+    pub controller: Controller,
+    /// From step to step.
+    pub interval_ns: Nanos,
 }
 
 /// Nodes and what joins them.
@@ -82,6 +96,16 @@ pub struct Disk {
     pub cached: f64,
     /// No I/O is larger, bytes.
     pub largest_bytes: u64,
+    /// Disks; each operation lies on one of them.
+    pub disks: u32,
+    /// One stage before all disks, in place of one before each.
+    pub one_stage: bool,
+    /// Who is next before a disk.
+    pub discipline: Discipline,
+    /// Data lies on this much of each disk, from its outer edge, bytes.
+    pub span_bytes: u64,
+    /// What is larger is read in pieces of so many bytes.
+    pub chunk_bytes: u64,
 }
 
 /// Rates that a node's operations share, one after the other: bytes in, requests, bytes out.
@@ -297,6 +321,8 @@ pub struct Tenant {
     /// What it was promised at every node; where tenants' weights follow their demand, over all
     /// nodes together.
     pub promise: Promise,
+    /// What its requests were promised, if the spec has a keeper.
+    pub objective: Option<Objective>,
     /// Partitions of its keyspace, at least 1.
     pub partitions: u32,
     /// What it sends.

@@ -33,6 +33,7 @@ fn tenant(name: &str, weight: f64, arrivals: Arrivals, keys: &[(u32, f64)]) -> T
         name: name.into(),
         group: name.into(),
         promise: Promise::share(weight),
+        objective: None,
         partitions: 16,
         streams: vec![stream(arrivals, keys)],
     }
@@ -82,6 +83,7 @@ fn spec(nodes: u32, permits: u32, per_s: f64) -> Spec {
         tenants: vec![tenant("a", 1.0, Arrivals::Poisson { per_s }, &[(1, 1.0)])],
         faults: Vec::new(),
         pauses: Vec::new(),
+        keeper: None,
     }
 }
 

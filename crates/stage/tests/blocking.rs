@@ -108,6 +108,7 @@ fn what_is_due_goes_before_others_that_came_first() {
     let terms = |principal: PrincipalId| Terms {
         lane: LaneId(u8::from(principal == A)),
         due_at: (principal == A).then_some(1),
+        ..Terms::default()
     };
     let threads: Vec<_> = [B, A]
         .into_iter()

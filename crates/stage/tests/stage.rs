@@ -124,6 +124,7 @@ fn a_permit_says_its_lane_and_whether_its_due_time_was_kept_to() {
     let terms = Terms {
         lane,
         due_at: Some(0),
+        ..Terms::default()
     };
     for (contract, timed) in [(LaneAllocation::default(), true), (nothing, false)] {
         stage.configure_lane(0, A, lane, &contract);

@@ -36,6 +36,8 @@ pub struct Ticket {
     pub(super) extra: bool,
     pub(super) timed: bool,
     pub(super) lane: LaneId,
+    /// See [`super::runs`].
+    pub(super) run: u8,
 }
 
 impl Ticket {
@@ -286,10 +288,12 @@ impl<T, const R: usize> Dispatch<T, R> {
             queued,
             lane,
             timed,
+            stream,
         } = self.take(now, index, pick);
         if timed && !extra {
             self.timed.begin();
         }
+        let run = self.timed.run(now, index, lane, stream);
         let slot = &mut self.slots[index];
         slot.queued -= 1;
         slot.tally.held(now, slot.permits());
@@ -324,6 +328,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             extra,
             timed,
             lane,
+            run,
         };
         // One that is ordered by service or arrival and nothing else has a larger key now, and is
         // moved when it matters (`Ready::put_plain`).

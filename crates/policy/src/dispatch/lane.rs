@@ -26,6 +26,9 @@ pub struct Terms {
     /// When it must have begun here, if it was promised to be done by some time: from then on it
     /// goes before shares.
     pub due_at: Option<Nanos>,
+    /// Items of one stream are pieces of one large piece of work, best done one after the other;
+    /// 0: it is none. Of an item with a due time it means nothing.
+    pub stream: u32,
 }
 
 /// What a lane is entitled to.
@@ -79,6 +82,8 @@ pub(super) enum Pick {
         /// See [`super::Others::first`].
         yields: bool,
     },
+    /// It is the next piece of a stream.
+    Stream(LaneId, u32),
 }
 
 /// An item with a due time.
@@ -114,6 +119,22 @@ impl<T> Ord for Timed<T> {
     }
 }
 
+/// An item that was taken.
+#[derive(Debug)]
+pub(super) struct Got<T> {
+    pub(super) queued: Queued<T>,
+    /// When it was due, if that is kept to.
+    pub(super) due_at: Option<Nanos>,
+    pub(super) stream: u32,
+}
+
+/// An item without a due time, and its stream.
+#[derive(Clone, Debug)]
+pub(super) struct Piece<T> {
+    pub(super) stream: u32,
+    pub(super) queued: Queued<T>,
+}
+
 /// One queue of a principal.
 #[derive(Clone, Debug)]
 pub(super) struct Lane<T> {
@@ -123,7 +144,7 @@ pub(super) struct Lane<T> {
     pub(super) contract: Contract,
     /// Items with a due time, earliest first, and the others, oldest first.
     pub(super) timed: BinaryHeap<Reverse<Timed<T>>>,
-    pub(super) others: VecDeque<Queued<T>>,
+    pub(super) others: VecDeque<Piece<T>>,
     /// Items of the group that is going, and since when it was due. What is due drags along all
     /// that waits behind it: a disk serves a group in less time than its parts one by one.
     pub(super) group: usize,
@@ -156,14 +177,20 @@ impl<T> Lane<T> {
         self.timed.len() + self.others.len()
     }
 
-    /// When its next item is due, if it has one with a due time and is in contract.
+    /// When it must be served next, if it has items with due times and is in contract: soon enough
+    /// that all that wait here with the first can be begun by its due time. So what a margin must
+    /// allow for does not grow with the load.
     pub(super) fn due_at(&self, now: Nanos) -> Option<Nanos> {
         let Reverse(first) = self.timed.peek()?;
         if !self.contract.holds(now) {
             return None;
         }
-        let by_group = (self.group > 0).then_some(self.group_due_at);
-        Some(by_group.map_or(first.due_at, |at| at.min(first.due_at)))
+        if self.group > 0 {
+            return Some(self.group_due_at.min(first.due_at));
+        }
+        let behind = self.timed.len() as u64 - 1;
+        let needs_ns = behind.saturating_mul(self.account.estimate().ns());
+        Some(first.due_at.saturating_sub(needs_ns))
     }
 
     /// Whether it has work that counts as work without a due time.
@@ -176,7 +203,7 @@ impl<T> Lane<T> {
     pub(super) fn oldest(&self, now: Nanos, yields: bool) -> Option<(u64, bool)> {
         let timed = self.timed.peek().map(|Reverse(first)| first.queued.arrival);
         let timed = timed.filter(|_| !yields || !self.contract.holds(now));
-        let other = self.others.front().map(|queued| queued.arrival);
+        let other = self.others.front().map(|piece| piece.queued.arrival);
         match (timed, other) {
             (Some(timed), Some(other)) if other < timed => Some((other, false)),
             (Some(timed), _) => Some((timed, true)),
@@ -187,18 +214,29 @@ impl<T> Lane<T> {
     pub(super) fn since(&self) -> Option<Nanos> {
         // Not the oldest of all with a due time, but the most urgent: near enough for a wait.
         let timed = self.timed.peek().map(|Reverse(first)| first.queued.since);
-        let other = self.others.front().map(|queued| queued.since);
+        let other = self.others.front().map(|piece| piece.queued.since);
         timed.into_iter().chain(other).min()
     }
 
-    /// Takes an item, and says when it was due, if that is kept to.
-    pub(super) fn take(&mut self, now: Nanos, pick: Pick) -> Option<(Queued<T>, Option<Nanos>)> {
-        let timed = match pick {
-            Pick::Timed => true,
-            Pick::Share { yields } => self.oldest(now, yields)?.1,
+    /// Where the next piece of a stream is in the queue.
+    pub(super) fn find(&self, stream: u32) -> Option<usize> {
+        self.others.iter().position(|piece| piece.stream == stream)
+    }
+
+    /// Takes an item.
+    pub(super) fn take(&mut self, now: Nanos, pick: Pick) -> Option<Got<T>> {
+        let piece = match pick {
+            Pick::Timed => None,
+            Pick::Share { yields } if self.oldest(now, yields)?.1 => None,
+            Pick::Share { .. } => Some(self.others.pop_front()?),
+            Pick::Stream(_, stream) => Some(self.others.remove(self.find(stream)?)?),
         };
-        if !timed {
-            return Some((self.others.pop_front()?, None));
+        if let Some(Piece { stream, queued }) = piece {
+            return Some(Got {
+                queued,
+                due_at: None,
+                stream,
+            });
         }
         if pick == Pick::Timed && self.group == 0 {
             if let Some(due_at) = self.due_at(now).filter(|due_at| *due_at <= now) {
@@ -208,7 +246,11 @@ impl<T> Lane<T> {
         let Reverse(first) = self.timed.pop()?;
         self.group = self.group.saturating_sub(1);
         let kept = self.contract.holds(now);
-        Some((first.queued, Some(first.due_at).filter(|_| kept)))
+        Some(Got {
+            queued: first.queued,
+            due_at: Some(first.due_at).filter(|_| kept),
+            stream: 0,
+        })
     }
 
     /// An item that came at `since` was taken.

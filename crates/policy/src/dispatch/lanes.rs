@@ -5,7 +5,7 @@
 //! a tenant's batch connections are not one queue with its interactive ones. Most tenants have no
 //! lanes, and then none of this costs anything.
 
-use super::lane::{Lane, LaneAllocation, LaneId, LaneObservation, Pick, Terms, Timed};
+use super::lane::{Lane, LaneAllocation, LaneId, LaneObservation, Pick, Piece, Terms, Timed};
 use super::slot::Queued;
 use super::Discipline;
 use crate::cost::{Charge, Nanos};
@@ -20,6 +20,7 @@ pub(super) struct Taken<T> {
     pub(super) lane: LaneId,
     /// It has a due time, in contract.
     pub(super) timed: bool,
+    pub(super) stream: u32,
 }
 
 impl<T> Taken<T> {
@@ -30,6 +31,7 @@ impl<T> Taken<T> {
             queued,
             lane: LaneId::REST,
             timed: false,
+            stream: 0,
         }
     }
 }
@@ -58,7 +60,8 @@ impl<T> Lanes<T> {
             estimate_max,
         };
         lanes.configure(now, LaneId::REST, &LaneAllocation::default());
-        lanes.lanes[0].others = queued;
+        let pieces = queued.into_iter().map(|queued| Piece { stream: 0, queued });
+        lanes.lanes[0].others = pieces.collect();
         lanes.lanes[0].occupied_since = now;
         lanes
     }
@@ -90,7 +93,7 @@ impl<T> Lanes<T> {
         let rest = &mut self.lanes[0];
         rest.timed.append(&mut gone.timed);
         rest.others.append(&mut gone.others);
-        let by_arrival = |queued: &Queued<T>| queued.arrival;
+        let by_arrival = |piece: &Piece<T>| piece.queued.arrival;
         rest.others.make_contiguous().sort_by_key(by_arrival);
     }
 
@@ -99,7 +102,7 @@ impl<T> Lanes<T> {
         let mut all: Vec<Queued<T>> = Vec::with_capacity(self.queued);
         for lane in &mut self.lanes {
             all.extend(lane.timed.drain().map(|Reverse(timed)| timed.queued));
-            all.extend(lane.others.drain(..));
+            all.extend(lane.others.drain(..).map(|piece| piece.queued));
             lane.group = 0;
         }
         self.queued = 0;
@@ -131,7 +134,10 @@ impl<T> Lanes<T> {
         }
         match terms.due_at {
             Some(due_at) => lane.timed.push(Reverse(Timed { due_at, queued })),
-            None => lane.others.push_back(queued),
+            None => lane.others.push_back(Piece {
+                stream: terms.stream,
+                queued,
+            }),
         }
         self.queued += 1;
     }
@@ -165,12 +171,18 @@ impl<T> Lanes<T> {
         oldest.map(|(arrival, _)| arrival).min()
     }
 
+    /// Whether a piece of a stream is queued.
+    pub(super) fn has_stream(&self, id: LaneId, stream: u32) -> bool {
+        self.lanes[self.index(id)].find(stream).is_some()
+    }
+
     fn choose(&self, now: Nanos, pick: Pick, discipline: Discipline) -> Option<usize> {
         let lanes = self.lanes.iter().enumerate();
         let chosen = match pick {
             Pick::Timed => lanes
                 .filter_map(|(index, lane)| Some((lane.due_at(now)?, index)))
                 .min(),
+            Pick::Stream(id, _) => return Some(self.index(id)),
             Pick::Share { yields } => lanes
                 .filter_map(|(index, lane)| {
                     let (arrival, _) = lane.oldest(now, yields)?;
@@ -206,7 +218,8 @@ impl<T> Lanes<T> {
             None => (self.choose(now, any, discipline)?, any),
         };
         let lane = &mut self.lanes[index];
-        let (queued, due_at) = lane.take(now, pick)?;
+        let got = lane.take(now, pick)?;
+        let (queued, due_at) = (got.queued, got.due_at);
         lane.note(now, queued.since, due_at);
         self.queued -= 1;
         if due_at.is_some() {
@@ -223,6 +236,7 @@ impl<T> Lanes<T> {
             queued,
             lane: LaneId(index as u8),
             timed: due_at.is_some(),
+            stream: got.stream,
         })
     }
 

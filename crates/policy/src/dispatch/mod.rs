@@ -28,6 +28,7 @@ mod options;
 mod ordered;
 mod rates;
 mod ready;
+mod runs;
 mod settle;
 mod slot;
 #[cfg(test)]
@@ -224,7 +225,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         let Some(slot) = self.slots.get_mut(index).filter(|s| s.configured) else {
             return Err(item);
         };
-        if terms.due_at.is_some() || (!slot.plain() && slot.lanes.is_some()) {
+        if terms != Terms::default() || (!slot.plain() && slot.lanes.is_some()) {
             return self.enqueue_in_lane(now, index, terms, item);
         }
         if slot.queued >= self.options.queue_max {

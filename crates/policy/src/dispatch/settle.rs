@@ -1,6 +1,7 @@
 //! What a turn really cost.
 
 use super::options::Units;
+use super::runs::NO_RUN;
 use super::{Dispatch, Ticket};
 use crate::cost::{Charge, Cost, Nanos, PrincipalId};
 use crate::fairness::sfq::DebtBounds;
@@ -29,6 +30,9 @@ impl<T, const R: usize> Dispatch<T, R> {
         } else {
             self.permits.give_back(slot.in_flight, slot.reserved);
             slot.in_flight -= 1;
+        }
+        if ticket.run != NO_RUN {
+            self.timed.runs.end(now, ticket.run);
         }
         if ticket.timed && !ticket.extra {
             self.timed.end();

@@ -9,9 +9,9 @@
 //! outstanding at all, how much of it beside work with a due time, and how long it can be held
 //! back at most.
 
-use super::lane::Pick;
-use super::Dispatch;
-use super::{Grant, Next, Verdict};
+use super::lane::{LaneId, Pick};
+use super::runs::{Runs, NO_RUN};
+use super::{Dispatch, Grant, Next, Verdict};
 use crate::cost::Nanos;
 use crate::heap::IndexHeap;
 
@@ -29,6 +29,14 @@ pub struct Others {
     /// What has a due time waits for it as long as other work wants the resource. It is then
     /// served in groups, which costs a disk fewer seeks, and as late as its promise allows.
     pub first: bool,
+    /// Where `first`: what has a due time goes also where a stream ends and another would begin,
+    /// which costs a disk one seek instead of two.
+    pub between: bool,
+    /// How long one of these permits waits for the next piece of a stream ([`super::Terms`]) before
+    /// it goes to other work, in ns.
+    pub linger_ns: Nanos,
+    /// How long a stream goes on before shares decide again, in ns. 0: streams are nothing special.
+    pub run_ns: Nanos,
 }
 
 impl Others {
@@ -44,6 +52,9 @@ impl Default for Others {
             beside: u32::MAX,
             floor: 0.05,
             first: false,
+            between: false,
+            linger_ns: 0,
+            run_ns: 0,
         }
     }
 }
@@ -88,6 +99,7 @@ pub(super) struct Timed {
     in_flight: u32,
     floor: Floor,
     active: bool,
+    pub(super) runs: Runs,
 }
 
 impl Timed {
@@ -100,6 +112,7 @@ impl Timed {
     fn note(&mut self) {
         self.active = self.in_flight > 0
             || self.others.permits < u32::MAX
+            || self.others.run_ns > 0
             || self.due.first().is_some()
             || self.floor.deprived;
     }
@@ -111,6 +124,15 @@ impl Timed {
             None => self.due.remove(index),
         }
         self.note();
+    }
+
+    /// A piece of a stream begins, if it is one.
+    #[inline]
+    pub(super) fn run(&mut self, now: Nanos, index: usize, lane: LaneId, stream: u32) -> u8 {
+        match stream > 0 && self.others.run_ns > 0 {
+            true => self.runs.begin(now, index, lane, stream),
+            false => NO_RUN,
+        }
     }
 
     pub(super) fn begin(&mut self) {
@@ -158,8 +180,8 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.permits.usual_in_flight() - self.timed.in_flight
     }
 
-    /// Whether one more permit may go to work without a due time.
-    fn open_to_others(&self) -> bool {
+    /// Permits that may still go to work without a due time.
+    fn free_for_others(&self) -> u32 {
         let Others {
             permits, beside, ..
         } = self.timed.others;
@@ -167,14 +189,14 @@ impl<T, const R: usize> Dispatch<T, R> {
             0 => permits,
             _ => permits.min(beside),
         };
-        self.others_in_flight() < most
+        most.saturating_sub(self.others_in_flight())
     }
 
     /// The next item where due times matter. REQUIRES: one of `any` (permit) and `extra` is free.
     #[inline(never)]
     pub(super) fn next_timed(&mut self, now: Nanos, any: bool, extra: bool) -> Next<T, R> {
         let shared = self.permits.shared();
-        if !shared && extra && self.open_to_others() {
+        if !shared && extra && self.free_for_others() > 0 {
             if let Some(index) = self.first_in_credit(now) {
                 let pick = self.by_share();
                 return Next::Grant(self.grant_apart(now, index, Verdict::Serve, true, pick));
@@ -213,7 +235,20 @@ impl<T, const R: usize> Dispatch<T, R> {
             }
             self.place(now, index);
         }
-        let open = self.open_to_others();
+        let free = match shared {
+            true => self.free_for_others(),
+            false => 0,
+        };
+        let open = match self.next_of_runs(now, free) {
+            (Some(grant), _) => return Some(grant),
+            (None, left) => left > 0,
+        };
+        let between = self.timed.others.between && free > 0 && self.others_in_flight() == 0;
+        if let Some((_, index)) = self.timed.due.first().filter(|_| between) {
+            if let Some(verdict) = self.verdict(now, index) {
+                return Some(self.grant_apart(now, index, verdict, false, Pick::Timed));
+            }
+        }
         if let Some((index, verdict)) = self.first_by_share_apart(now, shared && open) {
             return Some(self.grant_apart(now, index, verdict, false, pick));
         }
@@ -260,7 +295,8 @@ impl<T, const R: usize> Dispatch<T, R> {
             now.saturating_add((missing_ns / others.floor).ceil() as Nanos)
         });
         let due_at = self.timed.due.first().map(|(due_at, _)| due_at);
-        let times = [self.ready.next_wake(), due_at, owed_at];
+        let given_up_at = self.timed.runs.given_up_at(others.linger_ns);
+        let times = [self.ready.next_wake(), due_at, owed_at, given_up_at];
         let next = times.into_iter().flatten().filter(|at| *at > now).min();
         next.map_or(Next::Idle, Next::At)
     }

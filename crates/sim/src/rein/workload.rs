@@ -232,11 +232,13 @@ impl Setting {
                 name: "all".into(),
                 group: "all".into(),
                 promise: Promise::share(1.0),
+                objective: None,
                 partitions: self.nodes,
                 streams,
             }],
             faults,
             pauses,
+            keeper: None,
         })
     }
 

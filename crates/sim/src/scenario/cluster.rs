@@ -131,6 +131,11 @@ fn device(section: &Section) -> Option<Disk> {
         handlers,
         cached: cached.unwrap_or(0.0),
         largest_bytes: LARGEST_BYTES,
+        disks: 1,
+        one_stage: true,
+        discipline: Discipline::Fair,
+        span_bytes: crate::prices::SPAN_BYTES,
+        chunk_bytes: u64::MAX,
     })
 }
 

@@ -89,6 +89,7 @@ impl Plan {
             drain_ns: ns(scenario.drain),
             faults: faults.collect(),
             pauses: cluster.pauses,
+            keeper: None,
             cluster: cluster.cluster,
             scheduler: cluster.scheduler,
             routing: cluster.routing,

@@ -44,6 +44,7 @@ pub(super) fn tenants(
             name: tenant.name.clone(),
             group: tenant.group.clone(),
             promise,
+            objective: None,
             partitions: cluster.partitions,
             streams,
         }

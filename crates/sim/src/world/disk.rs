@@ -1,55 +1,85 @@
-//! The device under a node: handlers that wait for it, a stage of its own, and a modelled disk.
+//! The disks under a node: handlers that wait for them, stages of their own, and modelled disks.
+//!
+//! An operation lies on one disk and has a handler until it is read whole, piece by piece: each
+//! piece is an I/O that waits for its own turn at the stage before the disk, as RocksDB's reads do.
 
 use super::{Copied, Event, World};
-use crate::prices::{place, Prices, PAGE_BYTES};
+use crate::prices::{Prices, PAGE_BYTES};
 use crate::spec::{Disk as Wanted, Spec};
 use policy::cost::device::Op;
 use policy::device::{self, Device, Io};
-use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Ticket};
+use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Terms, Ticket};
 use policy::{Cost, Nanos, PrincipalId, Promise};
 use workload::rng::Rng;
 
 /// More handlers than any run has operations under way.
 const HANDLERS_ANY: u32 = 1 << 20;
 
-/// A handler at work, from when on.
+/// An operation that waits for a handler, and by when it must have begun at each stage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    copy: Copied,
+    asked_at: Nanos,
+    due_at: Option<[Nanos; 2]>,
+}
+
+/// What a handler works for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) principal: PrincipalId,
+    /// `None`: the node died meanwhile.
+    copy: Option<Copied>,
+    io: Io,
+    disk: usize,
+    done_bytes: u64,
+    pub(super) due_at: Option<[Nanos; 2]>,
+    /// At the handlers, and at the disk its first piece: when it was queued and granted.
+    pub(super) queued_at: [Nanos; 2],
+    pub(super) granted_at: [Nanos; 2],
+}
+
+/// A handler at work.
 #[derive(Debug)]
 struct Handling {
     ticket: Ticket,
-    since: Nanos,
+    work: Work,
 }
 
-/// An operation that a handler has, and which.
-#[derive(Debug)]
-struct Asked {
-    copy: Copied,
-    handler: usize,
-}
-
-/// An I/O at the device.
+/// A piece at a disk.
 #[derive(Debug)]
 struct Moving {
-    /// `None`: the node died meanwhile.
-    copy: Option<Copied>,
     handler: usize,
-    principal: PrincipalId,
     ticket: Ticket,
     io: Io,
     since: Nanos,
 }
 
-/// Handlers, a stage, and the disk behind it.
+/// One disk.
 #[derive(Debug)]
-pub(super) struct Disk {
-    handlers: Dispatch<Copied, 1>,
-    handling: slab::Slab<Handling>,
-    stage: Dispatch<Asked, 1>,
+struct Arm {
     device: Device,
-    moving: slab::Slab<Moving>,
-    /// Where its log goes on.
-    log_at: u64,
     /// When it is looked at again, if at all.
     look_at: Nanos,
+    /// Where its log goes on.
+    log_at: u64,
+}
+
+/// Handlers, stages, and the disks behind them.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) handlers: Dispatch<Asked, 1>,
+    handling: slab::Slab<Handling>,
+    /// One before each disk, or one before all of them.
+    pub(super) stages: Vec<Dispatch<usize, 1>>,
+    arms: Vec<Arm>,
+    moving: slab::Slab<Moving>,
+    span_bytes: u64,
+    /// Larger I/Os are cut into pieces of this many bytes.
+    pub(super) chunk_bytes: u64,
+    /// When the handlers, and each stage, asked to be asked again.
+    ask_at: Vec<Nanos>,
+    /// VOPs a second of a stage, in millionths.
+    pub(super) capacity_per_s: f64,
 }
 
 impl Disk {
@@ -63,20 +93,32 @@ impl Disk {
         let (costs, floor) = (&prices.costs, prices.floor_per_s);
         let mut options = DispatchOptions::device(costs, floor, wanted.depth, wanted.largest_bytes);
         options.queue_max = queue_max;
+        options.discipline = wanted.discipline;
         let handlers = DispatchOptions {
             discipline: spec.scheduler.discipline,
             queue_max,
             seed,
             ..DispatchOptions::handlers(wanted.handlers.unwrap_or(HANDLERS_ANY))
         };
+        let disks = wanted.disks.max(1) as usize;
+        let arm = |number: usize| Arm {
+            device: Device::new(&wanted.model, seed.wrapping_add(number as u64)),
+            look_at: Nanos::MAX,
+            log_at: 0,
+        };
+        let stages = if wanted.one_stage { 1 } else { disks };
         Disk {
             handlers: Dispatch::new(handlers),
             handling: slab::Slab::new(),
-            stage: Dispatch::new(options),
-            device: Device::new(&wanted.model, seed),
+            capacity_per_s: options.capacity_per_s[0] as f64,
+            stages: (0..stages)
+                .map(|_| Dispatch::new(options.clone()))
+                .collect(),
+            arms: (0..disks).map(arm).collect(),
             moving: slab::Slab::new(),
-            log_at: 0,
-            look_at: Nanos::MAX,
+            ask_at: vec![Nanos::MAX; stages + 1],
+            span_bytes: wanted.span_bytes.max(PAGE_BYTES),
+            chunk_bytes: wanted.chunk_bytes.max(PAGE_BYTES),
         }
     }
 
@@ -86,57 +128,83 @@ impl Disk {
         self.handlers
             .configure(now, principal, &promise.at_handlers(0, 1));
         let share = Allocation::share(promise.weight);
-        self.stage.configure(now, principal, &share);
+        for stage in &mut self.stages {
+            stage.configure(now, principal, &share);
+        }
     }
 
-    /// Lets operations have handlers, each of which asks the device at once.
-    fn hand_out(&mut self, now: Nanos) {
-        while let Next::Grant(grant) = self.handlers.next(now) {
-            let handler = self.handling.insert(Handling {
-                ticket: grant.ticket,
-                since: now,
-            });
-            let asked = Asked {
-                copy: grant.item,
-                handler,
-            };
-            // Its queue is as long as the one it came from.
-            let _ = self.stage.enqueue(now, grant.principal, asked);
+    /// Whether somebody must be told to ask the handlers (0) or a stage (1 and more) at a time.
+    fn asks(&mut self, now: Nanos, place: usize, at: Nanos) -> bool {
+        let before = self.ask_at[place];
+        let sooner = at < before || before <= now;
+        if sooner {
+            self.ask_at[place] = at;
         }
+        sooner
+    }
+
+    fn stage_of(&self, disk: usize) -> usize {
+        disk.min(self.stages.len() - 1)
+    }
+
+    /// Asks the stage before its disk for the next piece of what a handler reads or writes.
+    fn ask(&mut self, now: Nanos, handler: usize) {
+        let work = &self.handling[handler].work;
+        let large = work.io.bytes > self.chunk_bytes;
+        let terms = Terms {
+            due_at: work.due_at.map(|due_at| due_at[1]),
+            // Pieces of one operation are a stream.
+            stream: if large { handler as u32 + 1 } else { 0 },
+            ..Terms::default()
+        };
+        let (principal, stage) = (work.principal, self.stage_of(work.disk));
+        // Its queue is as long as the one it came from.
+        let _ = self.stages[stage].enqueue_on(now, principal, terms, handler);
     }
 
     /// A handler is done: it is charged for its time, as a server's is.
-    fn hand_back(&mut self, now: Nanos, handler: usize) {
-        let Handling { ticket, since } = self.handling.remove(handler);
-        self.handlers.settle(now, ticket, Cost([now - since]));
+    fn hand_back(&mut self, now: Nanos, handler: usize) -> Work {
+        let Handling { ticket, work } = self.handling.remove(handler);
+        let took_ns = now - work.granted_at[0];
+        self.handlers.settle(now, ticket, Cost([took_ns]));
+        work
     }
 
-    /// All of a principal's that is here is lost; what the device has begun it ends, for nobody.
+    /// All of a principal's that is here is lost; what a disk has begun it ends, for nobody.
     pub(super) fn lose(&mut self, now: Nanos, principal: PrincipalId) -> Vec<Copied> {
-        let mut lost = self.handlers.remove(now, principal);
-        for asked in self.stage.remove(now, principal) {
-            self.hand_back(now, asked.handler);
-            lost.push(asked.copy);
+        let waiting = self.handlers.remove(now, principal);
+        let mut lost: Vec<_> = waiting.into_iter().map(|asked| asked.copy).collect();
+        for stage in 0..self.stages.len() {
+            for handler in self.stages[stage].remove(now, principal) {
+                lost.extend(self.hand_back(now, handler).copy);
+            }
         }
-        for (_, moving) in &mut self.moving {
-            if moving.principal == principal {
-                lost.extend(moving.copy.take());
+        for (_, handling) in &mut self.handling {
+            if handling.work.principal == principal {
+                lost.extend(handling.work.copy.take());
             }
         }
         lost
     }
 
-    /// The I/O of an operation: a get reads wherever its value is, a put appends to the log.
-    fn io(&mut self, put: bool, bytes: u32, rng: &mut Rng) -> Io {
+    /// Where an operation goes: a get reads wherever its value is, a put appends to a log.
+    fn io(&mut self, put: bool, bytes: u32, rng: &mut Rng) -> (usize, Io) {
         let bytes = u64::from(bytes).max(PAGE_BYTES);
+        let disk = match self.arms.len() {
+            1 => 0,
+            many => (rng.bits() % many as u64) as usize,
+        };
         let (op, offset) = match put {
-            false => (Op::Read, place(rng)),
-            true => (Op::Write, self.log_at),
+            false => {
+                let pages = self.span_bytes / PAGE_BYTES;
+                (Op::Read, rng.bits() % pages * PAGE_BYTES)
+            }
+            true => (Op::Write, self.arms[disk].log_at),
         };
         if put {
-            self.log_at += bytes.next_multiple_of(PAGE_BYTES);
+            self.arms[disk].log_at += bytes.next_multiple_of(PAGE_BYTES);
         }
-        Io { op, offset, bytes }
+        (disk, Io { op, offset, bytes })
     }
 }
 
@@ -150,59 +218,166 @@ impl World<'_> {
     /// An operation waits for a handler of its node's, who waits for the device.
     pub(super) fn ask_device(&mut self, node: u32, copy: Copied) {
         let now = self.agenda.now();
+        let asked = Asked {
+            copy,
+            asked_at: now,
+            due_at: self.due_of(copy),
+        };
         let principal = self.ops[copy.op()].principals[copy.copy()];
         if let Some(disk) = &mut self.nodes[node as usize].disk {
+            let terms = Terms {
+                due_at: asked.due_at.map(|due_at| due_at[0]),
+                ..Terms::default()
+            };
             // Its queue is as long as the one it came from.
-            let _ = disk.handlers.enqueue(now, principal, copy);
+            let _ = disk.handlers.enqueue_on(now, principal, terms, asked);
         }
         self.work_device(node);
     }
 
-    /// Gives a device what it may have, and takes from it what is done.
-    pub(super) fn work_device(&mut self, node: u32) {
-        let (now, mut done) = (self.agenda.now(), Vec::new());
+    /// Lets operations have handlers, each of which asks for the first piece at once.
+    fn hand_out(&mut self, node: u32) {
+        let now = self.agenda.now();
         let Some(disk) = &mut self.nodes[node as usize].disk else {
             return;
         };
-        let prices = self.prices.as_ref();
         loop {
-            disk.hand_out(now);
-            while let Next::Grant(grant) = disk.stage.next(now) {
-                let Asked { copy, handler } = grant.item;
-                let op = &self.ops[copy.op()];
-                let io = disk.io(op.put, op.bytes, &mut self.noise);
-                let moving = Moving {
-                    copy: Some(copy),
-                    handler,
-                    principal: grant.principal,
-                    ticket: grant.ticket,
-                    io,
-                    since: now,
-                };
-                let tag = disk.moving.insert(moving) as u64;
-                disk.device.submit(now, tag, io);
-            }
-            match disk.device.next(now) {
-                device::Event::Done { tag, .. } => {
-                    let moved = disk.moving.remove(tag as usize);
-                    let price =
-                        prices.map_or(0, |prices| prices.costs.cost(moved.io.op, moved.io.bytes).0);
-                    disk.stage.settle(now, moved.ticket, Cost([price]));
-                    disk.hand_back(now, moved.handler);
-                    done.extend(moved.copy.map(|copy| (copy, now - moved.since)));
-                }
-                device::Event::At(at) => {
-                    if at < disk.look_at || disk.look_at <= now {
-                        disk.look_at = at;
+            match disk.handlers.next(now) {
+                Next::Idle => return,
+                Next::At(at) => {
+                    if disk.asks(now, 0, at) {
                         self.agenda.after(at - now, Event::Device { node });
                     }
-                    break;
+                    return;
                 }
-                device::Event::Idle => break,
+                Next::Grant(grant) => {
+                    let Asked {
+                        copy,
+                        asked_at,
+                        due_at,
+                    } = grant.item;
+                    let op = &self.ops[copy.op()];
+                    let (disk_number, io) = disk.io(op.put, op.bytes, &mut self.noise);
+                    let work = Work {
+                        principal: grant.principal,
+                        copy: Some(copy),
+                        io,
+                        disk: disk_number,
+                        done_bytes: 0,
+                        due_at: due_at.filter(|_| grant.ticket.timed()),
+                        queued_at: [asked_at, now],
+                        granted_at: [now; 2],
+                    };
+                    let ticket = grant.ticket;
+                    let handler = disk.handling.insert(Handling { ticket, work });
+                    disk.ask(now, handler);
+                }
             }
         }
-        for (copy, took_ns) in done {
-            self.finish(node, copy, took_ns);
+    }
+
+    /// Gives disks what they may have; says when a stage wants to be asked again.
+    fn begin_pieces(&mut self, node: u32) {
+        let now = self.agenda.now();
+        let Some(disk) = &mut self.nodes[node as usize].disk else {
+            return;
+        };
+        for stage in 0..disk.stages.len() {
+            loop {
+                match disk.stages[stage].next(now) {
+                    Next::Idle => break,
+                    Next::At(at) => {
+                        if disk.asks(now, stage + 1, at) {
+                            self.agenda.after(at - now, Event::Device { node });
+                        }
+                        break;
+                    }
+                    Next::Grant(grant) => {
+                        let handler = grant.item;
+                        let work = &mut disk.handling[handler].work;
+                        if work.done_bytes == 0 {
+                            work.granted_at[1] = now;
+                        }
+                        let left = work.io.bytes - work.done_bytes;
+                        let io = Io {
+                            offset: work.io.offset + work.done_bytes,
+                            bytes: left.min(disk.chunk_bytes),
+                            ..work.io
+                        };
+                        let arm = work.disk;
+                        let ticket = grant.ticket;
+                        let tag = disk.moving.insert(Moving {
+                            handler,
+                            ticket,
+                            io,
+                            since: now,
+                        });
+                        disk.arms[arm].device.submit(now, tag as u64, io);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes from the disks what is done; whether anything was.
+    fn end_pieces(&mut self, node: u32, done: &mut Vec<Work>) -> bool {
+        let now = self.agenda.now();
+        let prices = self.prices.as_ref();
+        let Some(disk) = &mut self.nodes[node as usize].disk else {
+            return false;
+        };
+        let mut any = false;
+        for number in 0..disk.arms.len() {
+            loop {
+                let arm = &mut disk.arms[number];
+                let tag = match arm.device.next(now) {
+                    device::Event::Done { tag, .. } => tag,
+                    device::Event::Idle => break,
+                    device::Event::At(at) => {
+                        if at < arm.look_at || arm.look_at <= now {
+                            arm.look_at = at;
+                            self.agenda.after(at - now, Event::Device { node });
+                        }
+                        break;
+                    }
+                };
+                any = true;
+                let moved = disk.moving.remove(tag as usize);
+                let timed = moved.ticket.timed();
+                if let Some(keeper) = self.keeper.as_mut().filter(|_| !timed) {
+                    keeper.others_pieces.0 += now - moved.since;
+                    keeper.others_pieces.1 += 1;
+                }
+                let price = prices.map_or(0, |p| p.costs.cost(moved.io.op, moved.io.bytes).0);
+                let stage = disk.stage_of(number);
+                disk.stages[stage].settle(now, moved.ticket, Cost([price]));
+                let work = &mut disk.handling[moved.handler].work;
+                work.done_bytes += moved.io.bytes;
+                if work.done_bytes < work.io.bytes && work.copy.is_some() {
+                    disk.ask(now, moved.handler);
+                } else {
+                    done.push(disk.hand_back(now, moved.handler));
+                }
+            }
+        }
+        any
+    }
+
+    /// Gives the disks what they may have, and takes from them what is done.
+    pub(super) fn work_device(&mut self, node: u32) {
+        let now = self.agenda.now();
+        let mut done = Vec::new();
+        self.hand_out(node);
+        self.begin_pieces(node);
+        while self.end_pieces(node, &mut done) {
+            self.hand_out(node);
+            self.begin_pieces(node);
+        }
+        for work in done {
+            if let Some(copy) = work.copy {
+                self.note_work(copy, &work);
+                self.finish(node, copy, now - work.granted_at[1]);
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ mod pauses;
 mod probe;
 mod processors;
 mod promised;
+mod promises;
 mod replies;
 mod router;
 mod send;
@@ -31,6 +32,7 @@ use node::Node;
 use policy::multiget::{Levels, Opset, Tag};
 use policy::replica::Feedback;
 use policy::{Nanos, PrincipalId};
+use promises::Keeper;
 use router::Router;
 use slab::Slab;
 use tuning::Told;
@@ -103,6 +105,8 @@ enum Event {
     Decide,
     /// What it decided reaches the nodes.
     Decided,
+    /// A step of the controller of promises.
+    Keep,
     /// The warm-up is over.
     Measure,
 }
@@ -117,6 +121,8 @@ struct Request {
     operations: u32,
     /// One of its operations was, for a limit.
     refused: bool,
+    /// It came beyond its tenant's contract.
+    beyond: bool,
 }
 
 /// An operation of a request.
@@ -217,6 +223,7 @@ pub struct World<'s> {
     /// By tenant: the size of a partition.
     partition_bytes: Vec<f64>,
     controller: Controller,
+    keeper: Option<Keeper>,
     /// Operations on partitions of which no replica lives.
     stranded: Vec<Waiting>,
     requests: Slab<Request>,
@@ -276,6 +283,7 @@ impl<'s> World<'s> {
             groups,
             partition_bytes: partition_bytes.collect(),
             controller,
+            keeper: Keeper::new(spec),
             stranded: Vec::new(),
             requests: Slab::new(),
             ops: Slab::new(),
@@ -312,6 +320,7 @@ impl<'s> World<'s> {
         self.place_all();
         self.plan_control();
         self.plan_tuning();
+        self.plan_keeper();
         for (number, tenant) in self.spec.tenants.iter().enumerate() {
             for (stream, spec) in tenant.streams.iter().enumerate() {
                 self.sources.push(Source {
@@ -370,6 +379,7 @@ impl<'s> World<'s> {
             Event::Report { node } => self.report(node),
             Event::Decide => self.decide(),
             Event::Decided => self.decided(),
+            Event::Keep => self.keep(),
             Event::Fault { fault, begins } => self.fault(fault as usize, begins),
             Event::Measure => self.busy_before_ns = self.busy_ns(),
         }

@@ -72,6 +72,7 @@ impl World<'_> {
         let due = done.sent_at >= self.spec.warm_up_ns;
         self.awaited -= u64::from(due);
         let latency_ns = now - done.sent_at;
+        let tenant = source.tenant;
         match at_ns {
             _ if done.refused && due => outcome.refused(at_ns),
             _ if done.refused => {}
@@ -79,8 +80,11 @@ impl World<'_> {
             None if due => outcome.answered_late(latency_ns),
             None => {}
         }
-        let tenant = &self.spec.tenants[source.tenant as usize];
-        let arrivals = tenant.streams[source.stream as usize].arrivals;
+        let spec = &self.spec.tenants[tenant as usize];
+        let arrivals = spec.streams[source.stream as usize].arrivals;
+        if !done.refused {
+            self.note_answer(tenant, latency_ns, done.beyond);
+        }
         if let Arrivals::Closed { .. } = arrivals {
             let (stream, router) = (done.stream, done.router);
             self.agenda.after(0, Event::Arrival { stream, router });

@@ -93,6 +93,7 @@ impl World<'_> {
             left: drawn.len() as u32,
             operations: drawn.len() as u32,
             refused: false,
+            beyond: false,
         }) as u32;
         self.tag_opsets(router, &drawn);
         if self.spec.routing.selection == Selection::Oracle {

@@ -4,11 +4,12 @@
 //! The levers, from the cheapest (docs/theory/latency.md, 5 to 7):
 //!
 //! 1. a margin for each promise and stage, the measured quantile of what comes after "due": up at
-//!    once, down slowly, at most half of the promise;
+//!    once, down slowly, never the whole promise;
 //! 2. how much other work may be out, and the size of its pieces: less as soon as more requests
 //!    are late than should be, more again when others gain by it;
 //! 3. one number for all promises, `badness`: each gives up `badness / importance` of itself.
 
+use super::gear::Gear;
 use super::learnt::{Learnt, MarginOptions};
 use super::{Given, Held, PromiseGiven, Seen, DEVICE, HANDLERS, STAGES};
 use crate::cost::Nanos;
@@ -26,6 +27,9 @@ pub struct AutoOptions {
     pub stream_bytes_per_s: f64,
     /// Part of the time for work without due times, when promises would use all of it.
     pub floor: f64,
+    /// How long an arm waits for the next piece of a scan, in ns: longer than a handler takes to
+    /// ask for it, shorter than a seek.
+    pub linger_ns: Nanos,
     /// How margins are learnt.
     pub margins: MarginOptions,
 }
@@ -38,23 +42,28 @@ impl Default for AutoOptions {
             depth: 32,
             stream_bytes_per_s: 100e6,
             floor: 0.05,
+            linger_ns: 300_000,
             margins: MarginOptions::default(),
         }
     }
 }
 
-/// More other work out than this gains an arm nothing: the drive has then two to choose from while
-/// one is moved.
-const ARM_OUT_MAX: u32 = 3;
-const CHUNK_BYTES: [u64; 2] = [64 << 10, 4 << 20];
-/// A piece of other work takes at most this part of the tightest promise.
-const PIECE_PART: f64 = 0.25;
+/// A piece of other work is at most so large, and at least.
+pub(super) const CHUNK_BYTES: [u64; 2] = [64 << 10, 4 << 20];
+/// At the start a piece of other work takes this part of the tightest promise.
+pub(super) const PIECE_PART: f64 = 0.125;
+/// A scan goes on for so long before shares decide again, in ns: a few of the longest seeks are
+/// nothing beside it.
+const RUN_NS: Nanos = 400_000_000;
 /// Intervals without pressure before others are allowed more, and the most that this grows to when
 /// that turned out to be wrong.
 const PATIENCE: u32 = 5;
-const PATIENCE_MAX: u32 = 80;
-/// What others must gain by being allowed more, or it is taken back.
-const GAIN_MIN: f64 = 0.02;
+const PATIENCE_MAX: u32 = 320;
+/// Intervals after which others must not have lost by being allowed more.
+const TRIAL: u32 = 10;
+const LOSS_MAX: f64 = 0.005;
+/// Others are allowed more only if requests then still need less than this of their promise.
+const NEEDS_MAX: f64 = 0.8;
 /// Intervals under pressure before promises give way.
 const PRESSED_MAX: u32 = 3;
 /// A promise of which less than this can be kept is given up, and is tried again later.
@@ -63,6 +72,7 @@ const PART_MIN: f64 = 0.1;
 /// More was allowed, to see whether others gain by it.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
+    before: Gear,
     before_per_s: f64,
     left: u32,
 }
@@ -72,9 +82,7 @@ struct Trial {
 pub struct Auto {
     options: AutoOptions,
     learnt: Vec<Learnt>,
-    /// Permits of other work.
-    out: u32,
-    chunk_bytes: u64,
+    gear: Gear,
     pressed: u32,
     calm: u32,
     patience: u32,
@@ -85,16 +93,11 @@ pub struct Auto {
 }
 
 impl Auto {
-    /// Nothing is learnt yet: one piece of other work at a time, where an arm seeks.
+    /// Nothing is learnt yet: one small piece of other work at a time, where an arm seeks.
     #[must_use]
     pub fn new(options: AutoOptions) -> Self {
         Auto {
-            out: if options.seeks {
-                1
-            } else {
-                (options.depth * 3 / 4).max(1)
-            },
-            chunk_bytes: CHUNK_BYTES[1],
+            gear: Gear::first(&options, None),
             learnt: Vec::new(),
             pressed: 0,
             calm: 0,
@@ -120,11 +123,12 @@ impl Auto {
             self.adjust(pressed, seen);
             self.give_way(seen);
         }
-        let badness = self.badness;
+        let (badness, contended) = (self.badness, seen.others_occupied > 0.5);
         for learnt in &mut self.learnt {
             learnt.part = part_of(badness, learnt.held.objective.importance);
             let margins = self.options.margins;
-            self.why.extend(learnt.set_margins(&margins, elapsed_s));
+            self.why
+                .extend(learnt.set_margins(&margins, elapsed_s, contended));
         }
         self.given()
     }
@@ -145,25 +149,19 @@ impl Auto {
                 None => Learnt::new(*held, &self.options.margins),
             });
         }
-        self.chunk_bytes = self.chunk_bytes.min(self.chunk_max());
+        self.gear = Gear::first(&self.options, self.tightest_ns());
+        (self.trial, self.calm, self.pressed) = (None, 0, 0);
     }
 
-    /// The largest piece of other work beside the tightest promise.
-    fn chunk_max(&self) -> u64 {
-        let all = self.learnt.iter().filter_map(Learnt::at_most_ns);
-        let Some(tightest_ns) = all.min() else {
-            return CHUNK_BYTES[1];
-        };
-        let bytes = self.options.stream_bytes_per_s * tightest_ns as f64 / 1e9 * PIECE_PART;
-        let bytes = (bytes as u64).clamp(CHUNK_BYTES[0], CHUNK_BYTES[1]);
-        1 << bytes.ilog2()
+    fn tightest_ns(&self) -> Option<Nanos> {
+        self.learnt.iter().filter_map(Learnt::at_most_ns).min()
     }
 
-    /// Less other work out at once when requests are late; more, step by step, while others gain.
+    /// Less for other work at once when requests are late; more, step by step, while it gains.
     fn adjust(&mut self, pressed: bool, seen: &Seen) {
         let now_per_s = seen.others_bytes_per_s;
         let before_per_s = self.others_per_s.unwrap_or(now_per_s);
-        let others_per_s = before_per_s + 0.5 * (now_per_s - before_per_s);
+        let others_per_s = before_per_s + 0.2 * (now_per_s - before_per_s);
         self.others_per_s = Some(others_per_s);
         if pressed {
             self.calm = 0;
@@ -179,66 +177,59 @@ impl Auto {
             if trial.left > 0 {
                 return;
             }
-            let gained = others_per_s >= trial.before_per_s * (1.0 + GAIN_MIN);
-            self.trial = None;
-            self.calm = 0;
-            if !gained && self.out > 1 {
-                self.out -= 1;
+            let trial = *trial;
+            (self.trial, self.calm) = (None, 0);
+            if others_per_s < trial.before_per_s * (1.0 - LOSS_MAX) {
+                self.gear = trial.before;
                 self.patience = PATIENCE_MAX;
-                self.why.push(format!(
-                    "Others gained nothing by more permits: {} again.",
-                    self.out
-                ));
+                self.why
+                    .push(format!("Others lost by it: {} again.", self.gear));
+            } else {
+                self.patience = PATIENCE;
             }
         } else if self.calm >= self.patience && seen.others_occupied > 0.5 {
-            self.more();
+            self.more(seen);
         }
     }
 
     fn less(&mut self) {
-        let before = (self.out, self.chunk_bytes);
-        if self.out > 1 {
-            self.out = if self.options.seeks {
-                1
-            } else {
-                (self.out * 3 / 4).max(1)
-            };
-        } else if self.pressed > 1 && self.chunk_bytes > CHUNK_BYTES[0] {
-            self.chunk_bytes /= 2;
-        }
-        if before != (self.out, self.chunk_bytes) {
-            self.patience = (self.patience * 2).min(PATIENCE_MAX);
-            self.why.push(format!(
-                "More requests are late than should be: others have {} permits and pieces of {} KiB.",
-                self.out,
-                self.chunk_bytes >> 10,
-            ));
-        }
-    }
-
-    fn more(&mut self) {
-        self.calm = 0;
-        let out_max = if self.options.seeks {
-            ARM_OUT_MAX
-        } else {
-            self.options.depth
-        };
-        if self.chunk_bytes < self.chunk_max() {
-            self.chunk_bytes *= 2;
-        } else if self.out < out_max {
-            self.out += 1;
-            self.trial = Some(Trial {
-                before_per_s: self.others_per_s.unwrap_or(0.0),
-                left: PATIENCE,
-            });
-        } else {
+        // What was late before the last change says nothing of it.
+        if self.pressed % 2 == 0 {
             return;
         }
-        self.why.push(format!(
-            "All is in time: others have {} permits and pieces of {} KiB.",
-            self.out,
-            self.chunk_bytes >> 10,
-        ));
+        let Some(lower) = self.gear.lower(&self.options) else {
+            return;
+        };
+        self.gear = lower;
+        self.patience = (self.patience * 2).min(PATIENCE_MAX);
+        let what = format!("More requests are late than should be: others have {lower}.");
+        self.why.push(what);
+    }
+
+    fn more(&mut self, seen: &Seen) {
+        self.calm = 0;
+        let Some(higher) = self.gear.higher(&self.options) else {
+            return;
+        };
+        let alone_ns = self.gear.bytes_out() / self.options.stream_bytes_per_s * 1e9;
+        let piece_ns = seen.others_piece_ns.unwrap_or(alone_ns as Nanos);
+        let longer_ns = self.gear.longer_ns(&higher, piece_ns);
+        let fits = self.learnt.iter().all(|learnt| {
+            let needs = learnt.needs(&self.options.margins).unwrap_or(0.0);
+            let at_most_ns = learnt.at_most_ns().map_or(f64::INFINITY, |ns| ns as f64);
+            needs + longer_ns / at_most_ns <= NEEDS_MAX
+        });
+        if !fits {
+            return;
+        }
+        self.trial = Some(Trial {
+            before: self.gear,
+            before_per_s: self.others_per_s.unwrap_or(0.0),
+            left: TRIAL,
+        });
+        self.gear = higher;
+        self.why
+            .push(format!("All is in time: others have {higher}."));
     }
 
     /// One number for all promises, so that what they lack, weighted by importance, is alike.
@@ -252,7 +243,7 @@ impl Auto {
                 importance * (1.0 - learnt.performance(promise, seen.elapsed_ns))
             });
         let worst = lacks.fold(0.0, f64::max);
-        let spent = self.out == 1 || !self.options.seeks;
+        let spent = self.gear.lower(&self.options).is_none();
         let short = self.learnt.iter().any(Learnt::short);
         let stuck = (self.pressed >= PRESSED_MAX && spent) || short;
         let before = self.badness;
@@ -279,11 +270,20 @@ impl Auto {
             .any(|learnt| learnt.at_most_ns().is_some());
         let device = match (any, self.options.seeks) {
             (false, _) => Others::default(),
-            (true, seeks) => Others {
-                permits: self.out,
-                beside: if seeks { 0 } else { self.out },
+            (true, false) => Others {
+                permits: self.gear.out,
+                beside: self.gear.out,
                 floor: self.options.floor,
-                first: seeks,
+                ..Others::default()
+            },
+            (true, true) => Others {
+                permits: self.gear.out,
+                beside: 0,
+                floor: self.options.floor,
+                first: true,
+                between: self.gear.between,
+                linger_ns: self.options.linger_ns,
+                run_ns: RUN_NS,
             },
         };
         let mut others = [Others::default(); STAGES];
@@ -292,7 +292,7 @@ impl Auto {
         Given {
             promises: self.learnt.iter().map(Learnt::given).collect(),
             others,
-            chunk_bytes: any.then_some(self.chunk_bytes),
+            chunk_bytes: any.then_some(self.gear.chunk_bytes),
             why: self.why.clone(),
             ..Given::default()
         }

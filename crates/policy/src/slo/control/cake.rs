@@ -5,7 +5,8 @@
 //! device stage, its HBase the handler stage.
 
 use super::{Given, Held, PromiseGiven, Seen, ShareGiven, DEVICE, HANDLERS};
-use crate::cost::{Nanos, PrincipalId};
+use crate::cost::Nanos;
+use crate::dispatch::Others;
 
 /// Cake's settings by hand, as published.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,6 +63,8 @@ pub struct Cake {
     why: Vec<String>,
 }
 
+/// Longer than any scan is read, in ns.
+const SCAN_NS: Nanos = 400_000_000;
 /// What the linear model may do in a step: 10 % of the share (line 19).
 const STEP: f64 = 0.10;
 
@@ -100,13 +103,24 @@ impl Cake {
                 self.restart();
             }
         }
+        let own = |(_, held): (usize, &Held)| ShareGiven {
+            principal: held.principal,
+            share: self.parts.map(|part| part.share),
+            reserved: self.parts.map(|part| part.reserved),
+        };
+        // What the kernel's read-ahead does for HDFS: a scan's pieces are read one after the other.
+        let scans = Others {
+            run_ns: SCAN_NS,
+            ..Others::default()
+        };
         Given {
             promises: vec![PromiseGiven::default(); held.len()],
-            shares: self.shares(held, sensitive.map(|(_, held)| held.principal)),
+            shares: sensitive.map(own).into_iter().collect(),
+            rest: self.parts.map(|part| 1.0 - part.share),
             permits: [Some(self.handlers), Some(self.options.device_permits)],
             chunk_bytes: Some(self.options.chunk_bytes),
+            others: [Others::default(), scans],
             why: self.why.clone(),
-            ..Given::default()
         }
     }
 
@@ -225,28 +239,6 @@ impl Cake {
             hbase * 100.0,
             hdfs * 100.0,
         ));
-    }
-
-    fn shares(&self, held: &[Held], sensitive: Option<PrincipalId>) -> Vec<ShareGiven> {
-        let Some(sensitive) = sensitive else {
-            return Vec::new();
-        };
-        let mut others: Vec<_> = held.iter().map(|held| held.principal).collect();
-        others.retain(|principal| *principal != sensitive);
-        others.sort_unstable();
-        others.dedup();
-        let own = ShareGiven {
-            principal: sensitive,
-            share: self.parts.map(|part| part.share),
-            reserved: self.parts.map(|part| part.reserved),
-        };
-        let count = others.len().max(1) as f64;
-        let batch = others.into_iter().map(|principal| ShareGiven {
-            principal,
-            share: self.parts.map(|part| (1.0 - part.share) / count),
-            reserved: [0; 2],
-        });
-        std::iter::once(own).chain(batch).collect()
     }
 }
 

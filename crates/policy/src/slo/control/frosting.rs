@@ -91,6 +91,7 @@ impl Frosting {
         Given {
             promises: vec![PromiseGiven::default(); held.len()],
             shares: self.clients.iter().map(share).collect(),
+            rest: [self.options.share_min; 2],
             permits,
             why: self.why.clone(),
             ..Given::default()

@@ -11,6 +11,8 @@ pub struct MarginOptions {
     pub memory_s: f64,
     /// A margin is at most this part of the promise: beyond, groups become small and dear.
     pub part_max: f64,
+    /// It is at least this part.
+    pub part_min: f64,
     /// By stage: the margin before anything is learnt, as a part of the promise.
     pub first: [f64; STAGES],
     /// A margin falls towards what was measured by this part of the way, a second.
@@ -23,8 +25,9 @@ impl Default for MarginOptions {
     fn default() -> Self {
         MarginOptions {
             memory_s: 10.0,
-            part_max: 0.5,
-            first: [0.375, 0.25],
+            part_max: 0.85,
+            part_min: 0.05,
+            first: [0.75, 0.5],
             fall_per_s: 0.1,
             aim: 0.25,
         }
@@ -141,11 +144,20 @@ impl Learnt {
         (wanted * self.part * RATE_AIM * each).min(1.0)
     }
 
+    /// What it needs at the device, as a part of what it was promised.
+    pub(super) fn needs(&self, options: &MarginOptions) -> Option<f64> {
+        let latency = self.held.objective.latency?;
+        let p = 1.0 - latency.late_part() * options.aim;
+        let ns = self.after[super::DEVICE].quantile(p)?;
+        Some(ns as f64 * self.part / latency.at_most_ns as f64)
+    }
+
     /// Moves the margins to where what was seen after "due" says; tells if that is far.
     pub(super) fn set_margins(
         &mut self,
         options: &MarginOptions,
         elapsed_s: f64,
+        contended: bool,
     ) -> Option<String> {
         let (latency, margins) = (self.held.objective.latency?, self.margin_ns.as_mut()?);
         let aimed_ns = latency.at_most_ns as f64 / self.part.max(f64::MIN_POSITIVE);
@@ -157,10 +169,11 @@ impl Learnt {
             let wanted = tail.quantile(p).map_or(is, |ns| ns as f64);
             let next = match wanted >= is {
                 true => wanted,
-                false if tail.count() < SAMPLE_MIN => is,
+                // Alone it needs less than beside others, which says nothing of when they come.
+                false if tail.count() < SAMPLE_MIN || !contended => is,
                 false => is + (wanted - is) * (options.fall_per_s * elapsed_s).min(1.0),
             };
-            *margin = next.min(most) as Nanos;
+            *margin = next.clamp(options.part_min * aimed_ns, most) as Nanos;
         }
         let moved = before.iter().zip(&*margins);
         let far = moved

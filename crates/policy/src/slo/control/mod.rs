@@ -17,6 +17,7 @@ mod auto;
 mod cake;
 mod fixed;
 mod frosting;
+mod gear;
 mod learnt;
 
 pub use auto::{Auto, AutoOptions};
@@ -80,9 +81,10 @@ pub struct PromiseSeen {
     /// Its percentile of latency, of requests in contract; without a promise of latency the 99th.
     /// `None`: there were none.
     pub latency_ns: Option<Nanos>,
-    /// By stage, of requests in contract that were answered: from when they were granted there, or
-    /// from when they were due if that was before, to the end. What they waited at a later stage
-    /// before they were due there does not count.
+    /// Of requests in contract that were answered, what a margin must allow for. At the handlers:
+    /// from the turn, or from when it was due if that was before, to the end, less what was waited
+    /// at the device before it was due there. At the device: how long after it was due there it
+    /// ended, 0 for what ended before.
     pub after: [Tail; STAGES],
     /// By stage: the part of the interval in which it had something queued, 0 to 1.
     pub occupied: [f64; STAGES],
@@ -104,6 +106,8 @@ pub struct Seen {
     pub others_bytes_per_s: f64,
     /// The part of the interval in which other work waited at the device, 0 to 1.
     pub others_occupied: f64,
+    /// Mean time that a piece of other work was out at the device. `None`: there was none.
+    pub others_piece_ns: Option<Nanos>,
 }
 
 /// What one promise is given.
@@ -149,6 +153,9 @@ pub struct Given {
     /// Tenants whose shares and reserved permits are the controller's. Empty: everybody has what
     /// was set.
     pub shares: Vec<ShareGiven>,
+    /// By stage: what all tenants that are not among these share, 0 to 1; it means nothing if there
+    /// are none.
+    pub rest: [f64; STAGES],
     /// By stage: permits. `None`: as the stage has them.
     pub permits: [Option<u32>; STAGES],
     /// By stage: work without due times.

@@ -1,0 +1,328 @@
+//! Promises at simulated nodes: when requests are due, what became of them, and the controller that
+//! ships, asked each interval.
+
+use super::disk::Work;
+use super::{Copied, Event, World};
+use crate::outcome::Window;
+use crate::spec::Spec;
+use policy::dispatch::{Allocation, LaneId};
+use policy::slo::control::{Controller, Given, Held, PromiseSeen, Seen, DEVICE, HANDLERS, STAGES};
+use policy::slo::{Contract, Counts};
+use policy::{Nanos, PrincipalId};
+use std::collections::BTreeMap;
+
+/// What is gathered of one promise.
+#[derive(Debug)]
+struct Promised {
+    contract: Option<Contract>,
+    /// Since the last step.
+    seen: PromiseSeen,
+    latencies_ns: Vec<Nanos>,
+    /// In the window that lasts.
+    window: Window,
+    window_ends_at: Nanos,
+    window_latencies_ns: Vec<Nanos>,
+}
+
+/// The controller of all nodes, and what it has to go by.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    controller: Controller,
+    interval_ns: Nanos,
+    held: Vec<Held>,
+    promised: Vec<Promised>,
+    of_tenant: BTreeMap<u32, usize>,
+    given: Given,
+    /// By node and principal: occupied and charged at the stages at the last step.
+    before: BTreeMap<(usize, PrincipalId), [u64; 3]>,
+    others_bytes: u64,
+    pub(super) others_pieces: (u64, u64),
+    handled_ns: (u64, u64),
+}
+
+impl Keeper {
+    pub(super) fn new(spec: &Spec) -> Option<Self> {
+        let wanted = spec.keeper.as_ref()?;
+        let mut keeper = Keeper {
+            controller: wanted.controller.clone(),
+            interval_ns: wanted.interval_ns.max(1),
+            held: Vec::new(),
+            promised: Vec::new(),
+            of_tenant: BTreeMap::new(),
+            given: Given::default(),
+            before: BTreeMap::new(),
+            others_bytes: 0,
+            others_pieces: (0, 0),
+            handled_ns: (0, 0),
+        };
+        for (tenant, wanted) in (0..).zip(&spec.tenants) {
+            let Some(objective) = wanted.objective else {
+                continue;
+            };
+            keeper.of_tenant.insert(tenant, keeper.held.len());
+            // A tenant is called the same at a node as here, as long as there is one node.
+            keeper.held.push(Held {
+                principal: PrincipalId(tenant),
+                lane: LaneId::REST,
+                objective,
+            });
+            keeper.promised.push(Promised {
+                contract: objective
+                    .contract_per_s
+                    .map(|per_s| Contract::new(0, per_s)),
+                seen: PromiseSeen::default(),
+                latencies_ns: Vec::new(),
+                window: Window::default(),
+                window_ends_at: spec.warm_up_ns + objective.window_ns,
+                window_latencies_ns: Vec::new(),
+            });
+        }
+        let seen = Seen {
+            promises: vec![PromiseSeen::default(); keeper.held.len()],
+            ..Seen::default()
+        };
+        keeper.given = keeper.controller.step(&keeper.held, &seen);
+        Some(keeper)
+    }
+}
+
+/// A percentile by nearest rank.
+fn percentile(latencies_ns: &mut [Nanos], part: f64) -> Option<Nanos> {
+    latencies_ns.sort_unstable();
+    let rank = (part * latencies_ns.len() as f64).ceil() as usize;
+    latencies_ns.get(rank.max(1) - 1).copied()
+}
+
+impl World<'_> {
+    /// The controller's first word.
+    pub(super) fn plan_keeper(&mut self) {
+        if let Some(keeper) = &self.keeper {
+            self.agenda.after(keeper.interval_ns, Event::Keep);
+            self.provide();
+        }
+    }
+
+    /// When an operation is due at the handlers and at the device.
+    pub(super) fn due_of(&mut self, copy: Copied) -> Option<[Nanos; STAGES]> {
+        let op = &self.ops[copy.op()];
+        let tenant = self.groups[op.group as usize].tenant;
+        let request = &mut self.requests[op.request as usize];
+        let keeper = self.keeper.as_mut()?;
+        let place = *keeper.of_tenant.get(&tenant)?;
+        let came_at = request.sent_at + self.spec.cluster.one_way_ns;
+        if let Some(contract) = &mut keeper.promised[place].contract {
+            request.beyond = contract.offer(came_at, 1) == 0;
+        }
+        let given = keeper.given.promises.get(place)?;
+        let margin_ns = given
+            .margin_ns
+            .filter(|_| !request.beyond && given.part > 0.0)?;
+        let at_most_ns = keeper.held[place].objective.latency?.at_most_ns as f64 / given.part;
+        let end_at = came_at + at_most_ns as Nanos;
+        Some(margin_ns.map(|ns| end_at.saturating_sub(ns)))
+    }
+
+    /// A handler has done its work for an operation.
+    pub(super) fn note_work(&mut self, copy: Copied, work: &Work) {
+        let op = &self.ops[copy.op()];
+        let tenant = self.groups[op.group as usize].tenant;
+        let now = self.agenda.now();
+        let Some(keeper) = &mut self.keeper else {
+            return;
+        };
+        let Some(place) = keeper.of_tenant.get(&tenant) else {
+            keeper.others_bytes += u64::from(op.bytes);
+            return;
+        };
+        let seen = &mut keeper.promised[*place].seen;
+        // From the turn, or from when it was due if that was before; what it waited at the disk
+        // before it was due there was its own doing.
+        let due_at = work.due_at.unwrap_or([Nanos::MAX; STAGES]);
+        let from = |stage: usize| {
+            let begun_at = work.granted_at[stage].min(due_at[stage]);
+            begun_at.max(work.queued_at[stage])
+        };
+        let deferred_ns = from(DEVICE) - work.queued_at[DEVICE];
+        if work.due_at.is_some() {
+            seen.after[DEVICE].record(now.saturating_sub(due_at[DEVICE]));
+        }
+        seen.after[HANDLERS].record((now - from(HANDLERS)).saturating_sub(deferred_ns));
+        keeper.handled_ns.0 += now - work.granted_at[HANDLERS];
+        keeper.handled_ns.1 += 1;
+    }
+
+    /// A request of a tenant is answered.
+    pub(super) fn note_answer(&mut self, tenant: u32, latency_ns: Nanos, beyond: bool) {
+        let (now, warm_up_ns) = (self.agenda.now(), self.spec.warm_up_ns);
+        let Some(keeper) = &mut self.keeper else {
+            return;
+        };
+        let Some(place) = keeper.of_tenant.get(&tenant).copied() else {
+            return;
+        };
+        let objective = keeper.held[place].objective;
+        let promised = &mut keeper.promised[place];
+        while now >= promised.window_ends_at {
+            let closed = promised.close(objective.latency.map_or(0.99, |l| l.percentile / 100.0));
+            promised.window_ends_at += objective.window_ns;
+            self.outcome[tenant as usize].windows.push(closed);
+        }
+        let late = objective
+            .latency
+            .is_some_and(|wanted| latency_ns > wanted.at_most_ns);
+        let mut counts = Counts::default();
+        match beyond {
+            true => (counts.beyond, counts.beyond_late) = (1, u64::from(late)),
+            false => (counts.requests, counts.late) = (1, u64::from(late)),
+        }
+        counts.under_way_ns = latency_ns;
+        promised.seen.counts.add(&counts);
+        if !beyond {
+            promised.latencies_ns.push(latency_ns);
+        }
+        if now >= warm_up_ns {
+            promised.window.counts.add(&counts);
+            if !beyond {
+                promised.window_latencies_ns.push(latency_ns);
+            }
+        }
+    }
+
+    /// A step of the controller.
+    pub(super) fn keep(&mut self) {
+        let Some(mut keeper) = self.keeper.take() else {
+            return;
+        };
+        self.agenda.after(keeper.interval_ns, Event::Keep);
+        let seen = self.seen_by(&mut keeper);
+        keeper.given = keeper.controller.step(&keeper.held, &seen);
+        self.keeper = Some(keeper);
+        self.provide();
+    }
+
+    fn seen_by(&mut self, keeper: &mut Keeper) -> Seen {
+        let (now, elapsed_ns) = (self.agenda.now(), keeper.interval_ns);
+        let mut others_occupied: f64 = 0.0;
+        for (number, node) in self.nodes.iter().enumerate() {
+            let Some(disk) = &node.disk else {
+                continue;
+            };
+            for (tenant, principal) in &node.tenants {
+                let (mut device, mut charged) = (0, 0);
+                for stage in &disk.stages {
+                    let seen = stage.observe(now, *principal);
+                    device += seen.map_or(0, |seen| seen.occupied_ns);
+                    charged += seen.map_or(0, |seen| seen.charged_ns);
+                }
+                let handlers = disk.handlers.observe(now, *principal);
+                let handlers = handlers.map_or(0, |seen| seen.occupied_ns);
+                let is = [handlers, device, charged];
+                let was = keeper.before.insert((number, *principal), is);
+                let was = was.unwrap_or_default();
+                let all_ns = elapsed_ns as f64 * disk.stages.len() as f64;
+                let part = |at: usize, whole: f64| is[at].saturating_sub(was[at]) as f64 / whole;
+                let occupied = [part(0, elapsed_ns as f64), part(1, all_ns)];
+                match keeper.of_tenant.get(tenant) {
+                    Some(place) => {
+                        let seen = &mut keeper.promised[*place].seen;
+                        seen.occupied = occupied.map(|part| part.min(1.0));
+                        seen.device = part(2, all_ns);
+                    }
+                    None => others_occupied = others_occupied.max(occupied[DEVICE]),
+                }
+            }
+        }
+        let (sum, count) = std::mem::take(&mut keeper.handled_ns);
+        let (pieces_ns, pieces) = std::mem::take(&mut keeper.others_pieces);
+        let promises = keeper.promised.iter_mut().zip(&keeper.held);
+        let promises = promises.map(|(promised, held)| {
+            let latency = held.objective.latency;
+            let part = latency.map_or(0.99, |latency| latency.percentile / 100.0);
+            let mut seen = std::mem::take(&mut promised.seen);
+            seen.latency_ns = percentile(&mut promised.latencies_ns, part);
+            promised.latencies_ns.clear();
+            seen
+        });
+        Seen {
+            elapsed_ns,
+            promises: promises.collect(),
+            handled_ns: sum.checked_div(count),
+            others_bytes_per_s: std::mem::take(&mut keeper.others_bytes) as f64 * 1e9
+                / elapsed_ns as f64,
+            others_occupied: others_occupied.min(1.0),
+            others_piece_ns: pieces_ns.checked_div(pieces),
+        }
+    }
+
+    /// Tells the stages what was given.
+    fn provide(&mut self) {
+        let now = self.agenda.now();
+        let Some(keeper) = &self.keeper else {
+            return;
+        };
+        let given = &keeper.given;
+        let listed = |tenant: u32| {
+            let mut all = given.shares.iter();
+            all.any(|own| own.principal == PrincipalId(tenant))
+        };
+        let weights = (0..).zip(&self.spec.tenants);
+        let rest = weights.filter(|(tenant, _)| !listed(*tenant));
+        let rest: f64 = rest.map(|(_, tenant)| tenant.promise.weight).sum();
+        for node in &mut self.nodes {
+            let Some(disk) = &mut node.disk else {
+                continue;
+            };
+            if let Some(permits) = given.permits[HANDLERS] {
+                disk.handlers.set_permits(permits);
+            }
+            disk.handlers.set_others(now, given.others[HANDLERS]);
+            if let Some(bytes) = given.chunk_bytes {
+                disk.chunk_bytes = bytes;
+            }
+            for stage in &mut disk.stages {
+                if let Some(permits) = given.permits[DEVICE] {
+                    stage.set_permits(permits);
+                }
+                stage.set_others(now, given.others[DEVICE]);
+            }
+            for (tenant, principal) in &node.tenants {
+                let promise = &self.spec.tenants[*tenant as usize].promise;
+                let own = given
+                    .shares
+                    .iter()
+                    .find(|own| own.principal == PrincipalId(*tenant));
+                let allocation = |stage: usize| match own {
+                    None if given.shares.is_empty() => Allocation::share(promise.weight),
+                    None => Allocation::share(given.rest[stage] * 100.0 * promise.weight / rest),
+                    Some(own) => Allocation {
+                        reserved_permits: own.reserved[stage],
+                        ..Allocation::share(own.share[stage] * 100.0)
+                    },
+                };
+                let place = keeper.of_tenant.get(tenant);
+                let part = place.map_or(0.0, |place| given.promises[*place].device);
+                let reserved = disk.capacity_per_s * part;
+                let device = Allocation {
+                    reservation_per_s: (reserved > 0.0).then_some(reserved),
+                    ..allocation(DEVICE)
+                };
+                if !given.shares.is_empty() {
+                    disk.handlers
+                        .configure(now, *principal, &allocation(HANDLERS));
+                }
+                for stage in &mut disk.stages {
+                    stage.configure(now, *principal, &device);
+                }
+            }
+        }
+    }
+}
+
+impl Promised {
+    fn close(&mut self, part: f64) -> Window {
+        let mut window = std::mem::take(&mut self.window);
+        window.latency_ns = percentile(&mut self.window_latencies_ns, part);
+        self.window_latencies_ns.clear();
+        window
+    }
+}
