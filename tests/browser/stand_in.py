@@ -58,8 +58,27 @@ def snapshot(name):
         "block_cache_hits": 5, "block_cache_misses": 5, "block_cache_bytes": 2e6, "block_cache_granted_bytes": 4e6,
         "block_cache_allotment_bytes": 3e6, "write_buffer_bytes": 1e6, "write_buffer_granted_bytes": 8e6,
         "write_buffer_allotment_bytes": 8e6, "uncommitted_bytes": 0, "disk_bytes": 7e8,
-        "limit_requests_per_s": 5000.0, "stages": [],
+        "limit_requests_per_s": 5000.0, "stages": [], "promises": [promise()],
     }  # fmt: skip
+
+
+def promise():
+    """A p99 that is missed, with where its late requests lost their time."""
+    hour = {"windows_met": 342, "windows_missed": 18, "windows_without_data": 0, "met_percent": 95.0, "budget_left_percent": -40.0}
+    days = {"windows_met": 0, "windows_missed": 0, "windows_without_data": 9, "met_percent": None, "budget_left_percent": None}
+    delays = [{"line": "device", "behind": "<b>batch</b>", "mean_ms": 24.5}, {"line": "core", "behind": "shop", "mean_ms": 0.5}]
+    late = {"looked_at": 40, "parts": [{"part": "device", "words": "waiting for the disk", "short": "disk queue", "about": "", "mean_ms": 30.0}], "delays": delays}
+    return {
+        "workload": "pages", "class": "get", "percentile": 99.0, "at_most_ms": 20.0, "window_s": 10.0, "throughput_per_s": None, "contract_per_s": 1500.0,
+        "importance": 80, "requests": 100000, "late": 1400, "beyond": 0, "beyond_late": 0,
+        "last": {"outcome": "missed", "latency_ms": 31.5, "sample": 12000, "sample_late": 170, "served_per_s": 1200.0}, "hour": hour, "days": days, "late_time": late,
+    }  # fmt: skip
+
+
+def delays():
+    """Rows of /api/delays."""
+    rows = [("web", "pages", "batch", 24.5), ("web", "pages", "shop", 0.5), ("shop", None, "batch", 3.0)]
+    return [{"tenant": tenant, "workload": workload, "class": "get", "looked_at": 40, "line": "device", "behind": behind, "mean_ms": ms} for tenant, workload, behind, ms in rows]
 
 
 # As /api/live/{name} tells them: also what the page has never heard of.
@@ -157,6 +176,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/" or path.startswith("/ui/"):
             name = FILES.get(path.removeprefix("/ui/").removeprefix("/") or "index.html")
             self.answer((WEB / name).read_bytes() if name else b"", TYPES[name.rsplit(".", 1)[-1]] if name else "text/plain", 200 if name else 404)
+        elif path == "/api/delays":
+            self.answer(json.dumps(delays()).encode(), "application/json")
         elif path == "/api/history":
             self.answer(json.dumps({"steps": server.past}).encode(), "application/json")
         elif path.startswith("/api/live"):

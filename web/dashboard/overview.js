@@ -2,6 +2,7 @@
 
 import { DevicePanel } from "./device.js";
 import { h } from "./dom.js";
+import { Delays } from "./promises.js";
 import { Stages } from "./stages.js";
 import { Table } from "./table.js";
 
@@ -18,8 +19,9 @@ export class Overview {
     this.table = new Table();
     this.stages = new Stages();
     this.device = new DevicePanel();
+    this.delays = new Delays();
     this.places = PLOTS.map(({ title }) => h("section.panel.plot-panel", { "aria-label": title }));
-    this.element = h("div.page.overview", {}, h("div.plots", {}, ...this.places), this.table.element, this.stages.element, this.device.element);
+    this.element = h("div.page.overview", {}, h("div.plots", {}, ...this.places), this.table.element, this.delays.element, this.stages.element, this.device.element);
   }
 
   update(live) {
@@ -46,6 +48,7 @@ export class Overview {
   leave() {
     for (const plot of this.plots ?? []) plot.destroy();
     this.plots = undefined;
+    this.delays.leave();
   }
 }
 

@@ -17,6 +17,7 @@ const FIRST = [
   { key: "share", label: "share got | entitled", unit: "%", wide: 0, value: (t) => t.share.got_percent },
 ];
 const LAST = [
+  { key: "kept", label: "kept", unit: "% 1 h", wide: 1, value: (t) => t.kept_percent, text: (t) => (t.kept_percent === undefined ? "" : percent(t.kept_percent)), about: "Windows of the last hour in which the promise was kept that was kept least" },
   { key: "waiting", label: "queue", wide: 1, value: waiting, text: (t) => rare(waiting(t)), about: "Waiting now, at all stages" },
   { key: "throttled", label: "throttled", unit: "/s", wide: 1, value: (t) => t.throttled_per_s, text: (t) => rare(t.throttled_per_s) },
   { key: "errors", label: "errors", unit: "/s", wide: 2, value: (t) => t.errors_per_s, text: (t) => rare(t.errors_per_s) },

@@ -4,12 +4,13 @@ import { TenantDevice } from "./device.js";
 import { h, write } from "./dom.js";
 import { span } from "./overview.js";
 import { pairs } from "./pairs.js";
+import { Promises, targets } from "./promises.js";
 import { DRAWN_MAX, FRAMES_MAX } from "./state.js";
 import { bytes, ms, number, percent, plural, rare } from "./text.js";
 import { badges } from "./table.js";
 
 // How the parts of a mean request's time look, in the order in which the server tells them.
-const PART_LOOKS = [6, 4, 0, 5, 7, 1, 2, 8, 3, 9, 10];
+const PART_LOOKS = [6, 4, 0, 5, 7, 1, 11, 2, 8, 3, 9, 10];
 
 const CLASS_COLUMNS = [
   ["class", "", (c) => c.class],
@@ -51,6 +52,7 @@ export class TenantPage {
     this.classes = h("tbody");
     this.settings = h("dl.pairs");
     this.held = h("dl.pairs");
+    this.promises = new Promises();
     this.device = new TenantDevice();
     this.stages = h("tbody");
     this.lines = h("tbody");
@@ -62,6 +64,7 @@ export class TenantPage {
       "div.page-content", {},
       this.figures,
       h("div.plots.four", {}, ...this.places),
+      this.promises.element,
       panel("Where its time goes", this.bar, this.parts),
       panel("Classes", h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Classes" }, h("table", { "aria-label": "Classes" }, h("thead", {}, h("tr", {}, ...heads)), this.classes))),
       h("div.columns", {},
@@ -93,6 +96,7 @@ export class TenantPage {
     fill(this.others, detail.others.map((other) => [link(other.name), rare(other.requests_per_s), percent(other.share.got_percent), percent(other.share.entitled_percent), rare(other.stages.reduce((sum, stage) => sum + stage.waiting, 0))]), "Nobody else was served.");
     pairs(this.settings, set(detail.settings));
     pairs(this.held, held(tenant));
+    this.promises.update(tenant.promises);
     this.device.update(tenant.device);
     this.draw(tenant);
   }
@@ -146,7 +150,7 @@ export class TenantPage {
     const at = this.times.map((one) => one.at);
     const specs = [
       { title: "Rate, req/s", y: { label: "rate", unit: "req/s", min: 0 }, series: [rates], targets: [...limit(tenant.limit_requests_per_s, "limit"), ...limit(tenant.contract_per_s, "contract")] },
-      { title: "Latency, ms", y: { label: "latency", unit: "ms", scale: "log" }, series: [line("p50", "p50", 0), line("p99", "p99", 1)] },
+      { title: "Latency, ms", y: { label: "latency", unit: "ms", scale: "log" }, series: [line("p50", "p50", 0), line("p99", "p99", 1)], targets: targets(tenant.promises) },
       { title: "Share, %", y: { label: "share", unit: "%", min: 0 }, series: [line("got", "got", 0), line("entitled to", "entitled", 4)] },
       { title: "Time of a mean request, ms", y: { label: "time", unit: "ms", min: 0 }, series: this.drawnParts().map(({ short, place }) => ({ name: short, look: PART_LOOKS[place] % 8, x: at, y: this.times.map((one) => one.time.parts[place].mean_ms) })), x: { label: "time", scale: "time", ...span(x) } },
     ];

@@ -100,8 +100,10 @@ pub enum ConfigCommand {
 pub enum EntremetCommand {
     Explain,
     Slo,
+    Slowest,
     Stage,
     Tenant,
+    Workload,
 }
 
 /// `LATENCY …`

@@ -142,6 +142,8 @@ pub struct DeviceIo {
     pub bytes: u64,
     /// In what file.
     pub file: FileKind,
+    /// The number of that file in its database; 0: it has none.
+    pub number: u64,
     /// What RocksDB does it for.
     pub activity: Activity,
     /// Background work for which writers wait already.

@@ -10,7 +10,7 @@ use device::{EmulatedDisk, Measured};
 use engine::device::{Activity, DeviceIo, DeviceStage, Ended, FileKind, Op, Tag};
 use policy::cost::device::{CostModel, Rule};
 use policy::generator::Generator;
-use server::device::{Device, DeviceOptions, Emulated, Pricing};
+use server::device::{Device, DeviceOptions, Drives, Pricing};
 use stage::{Clock, Discipline, Nanos};
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,11 +94,13 @@ fn contest(
         discipline: Discipline::Fair,
         pricing: Pricing::Profiles,
         overbook: false,
+        seeks: false,
+        stream_bytes_per_s: 1e9,
         doubt: None,
         brief: false,
     };
-    let emulated = Emulated::new(disk.model(), 1, Arc::clone(&clock));
-    let stage = Device::new(options, clock, Some(emulated));
+    let drives = Drives::new(disk.model(), 1, None, 1, &clock);
+    let stage = Device::new(options, clock, Some(drives));
     let done: Vec<AtomicU64> = tenants.iter().map(|_| AtomicU64::new(0)).collect();
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -133,6 +135,7 @@ fn request(stage: &Arc<Device>, tenant: u32, op: Op, bytes: u64, random: &mut Ge
             offset,
             bytes,
             file: FileKind::Data,
+            number: 0,
             activity: Activity::Get,
             urgent: false,
             tag: Tag::default(),

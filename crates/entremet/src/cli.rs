@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use settings::address;
 
 use crate::config::Overrides;
+use crate::explain::ExplainArgs;
 use crate::top::TopArgs;
 
 /// The package's version, and the commit where it was built from one.
@@ -51,6 +52,9 @@ pub enum Command {
     /// Show tenants and stages live in the terminal
     #[command(after_help = TOP)]
     Top(TopArgs),
+    /// Say where the time of a tenant's requests goes, and who delays them
+    #[command(after_help = EXPLAIN)]
+    Explain(ExplainArgs),
     /// Simulate a cluster under a scenario
     Sim(sim::cli::SimArgs),
     /// Hash a password for password_hash in the configuration
@@ -112,6 +116,14 @@ Examples:
   entremet top --admin 10.0.0.7:9380 web        one tenant: where its time goes, and who else is there
   entremet top --admin 10.0.0.7:9380 --token-file token --ca ca.pem --name entremet.example.org
   entremet top --once --sort p99 | head";
+
+const EXPLAIN: &str = "\
+Says for each class and each promise of a tenant how fast it is answered, where the time of late requests went in the last
+minutes, behind whom they waited, and which requests of the last hour were slowest. ENTREMET EXPLAIN and ENTREMET SLOWEST
+say the same to a client.
+
+Example:
+  entremet explain web --slowest 10";
 
 const HASH: &str = "\
 Asks for the password twice on a terminal, else reads one line from standard input. Prints an Argon2id hash.

@@ -11,7 +11,7 @@ use server::tenants::Password;
 use crate::calibrate;
 use crate::cli::{CheckArgs, Cli, Command, ServeArgs};
 use crate::config::{self, words, Overrides};
-use crate::{manual, serve, top};
+use crate::{explain, manual, serve, top};
 
 /// Failures are shown as they are: each says what is wrong, where, and what to do.
 type Failure = Box<dyn Error>;
@@ -25,6 +25,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Load(args) => workload::run(args).map_err(Failure::from),
         Command::Experiment(args) => return experiment(&args),
         Command::Top(args) => top::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Sim(args) => {
             sim::cli::run(&args, &experiment::report::of_simulation).map_err(Failure::from)
         }

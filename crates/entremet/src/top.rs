@@ -1,11 +1,10 @@
 //! `entremet top`: tenants and stages in a terminal, as the dashboard shows them in a browser.
 //!
-//! * [`fetch`] asks the admin address, on a thread of its own so that keys answer while it waits;
+//! * the admin address is asked on a thread of its own, so that keys answer while it waits;
 //! * [`view`] is what the user chose to see, [`key`] what terminals send;
 //! * [`overview`] and [`tenant`] make lines of it, [`screen`] shows them.
 
 mod column;
-mod fetch;
 mod key;
 mod line;
 mod numbers;
@@ -13,23 +12,20 @@ mod overview;
 mod screen;
 mod tenant;
 mod view;
-mod way;
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use settings::address;
 use telemetry::live::view::{LiveView, TenantDetail};
 
 pub use column::Column;
-use fetch::{Admin, FetchError};
+
+use crate::admin::{Admin, AdminArgs, FetchError};
 use line::{Line, Look};
 use screen::{Screen, Woken};
 use view::{After, Page, View};
@@ -44,22 +40,9 @@ pub struct TopArgs {
     #[arg(value_name = "TENANT")]
     pub tenant: Option<String>,
 
-    /// Admin address of the server
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9380", value_parser = address)]
-    pub admin: SocketAddr,
-
-    /// File with the token that the admin address asks for; else the environment's
-    /// ENTREMET_ADMIN_TOKEN
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-
-    /// Ask by TLS, and trust the certificates in this file (PEM)
-    #[arg(long, value_name = "FILE")]
-    pub ca: Option<PathBuf>,
-
-    /// Name in the server's certificate, where it is not its address
-    #[arg(long, value_name = "NAME", requires = "ca")]
-    pub name: Option<String>,
+    /// Which server
+    #[command(flatten)]
+    pub server: AdminArgs,
 
     /// Print one table and end; also what happens when the output is not a terminal
     #[arg(long)]
@@ -94,7 +77,7 @@ type Shared = Arc<(Mutex<News>, Condvar)>;
 /// # Errors
 /// The admin address does not answer, there is no such tenant, or the terminal cannot be had.
 pub fn run(args: &TopArgs) -> Result<(), Box<dyn Error>> {
-    let admin = Admin::of(args)?;
+    let admin = Admin::of(&args.server)?;
     let page = args.tenant.clone().map_or(Page::All, Page::Tenant);
     let mut view = View::new(args.sort, page);
     view.filter.clone_from(&args.filter);

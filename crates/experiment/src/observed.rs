@@ -57,6 +57,10 @@ pub struct Tenant {
     /// Processor time that the server charged it, seconds per second; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_per_s: Option<f64>,
+    /// Part of the windows in which its promise was kept, by the server; `None` where it has none,
+    /// or no window said something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<f64>,
     /// What the server's own histograms say of the measured time, ms, by the server's class; empty
     /// where nobody looked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

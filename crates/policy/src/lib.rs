@@ -24,6 +24,7 @@
 //! * [`login`] says whose password is checked next;
 //! * [`seats`] says who may hold a connection;
 //! * [`memory`] divides the caches and the write buffers among tenants;
+//! * [`slo`] has promises of latency and throughput, and says whether they were kept;
 //! * [`stall`] says how long writes pause so that a database never stalls them;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;

@@ -123,6 +123,8 @@ fn stage() -> Result<Arc<DeviceScheduler<Real>>, Box<dyn std::error::Error>> {
         discipline: Discipline::Fair,
         pricing: Pricing::Profiles,
         overbook: false,
+        seeks: false,
+        stream_bytes_per_s: 1e9,
         doubt: None,
         brief: false,
     };
@@ -139,6 +141,7 @@ fn alone(stage: &dyn DeviceStage, threads: u64) {
         offset: 0,
         bytes: 4 << 10,
         file: FileKind::Data,
+        number: 0,
         activity: Activity::Get,
         urgent: false,
         tag: Tag(1),

@@ -1,6 +1,7 @@
 //! The server: clients in, RESP in between, tenants kept apart.
 //!
 //! * [`data`] is what commands on data do: plain functions over [`engine::Access`].
+//! * `slo` is what they were promised of latency, and what became of it.
 //! * [`tenants`] is who they are.
 //! * [`device`] is the stage under their databases.
 //! * [`shared`] is what all cores look at; `session` what a client's commands leave behind.
@@ -9,6 +10,7 @@
 //! * [`Server`] starts and ends it all; the binary gives it clocks and settings.
 
 mod connection;
+mod control;
 mod core;
 pub mod data;
 pub mod device;
@@ -18,6 +20,7 @@ mod seldom;
 mod server;
 mod session;
 mod shared;
+mod slo;
 mod source;
 pub mod tenants;
 mod unit;

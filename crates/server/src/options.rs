@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use policy::slo::control::Policy;
 use stage::{Clock, Discipline};
 
 use crate::tenants::TenantSpec;
@@ -71,6 +72,10 @@ impl Default for Capacity {
 pub struct Tuning {
     /// How the request stage picks.
     pub discipline: Discipline,
+    /// What keeps promises.
+    pub control: Policy,
+    /// How often it decides, ns.
+    pub control_interval_ns: u64,
     /// Commands slower than this go to the slow log, in µs; negative: none.
     pub slow_log_over_us: i64,
     /// Slow commands kept per tenant.
@@ -97,6 +102,8 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             discipline: Discipline::Fair,
+            control: Policy::Auto,
+            control_interval_ns: 1_000_000_000,
             slow_log_over_us: 10_000,
             slow_log_length: 128,
             idle_timeout_ms: 0,

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use mio::Poll;
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::control::Controller;
 use crate::core::{Core, Door, Mailbox};
 use crate::options::{Options, Tuning};
 use crate::provide::Provider;
@@ -34,6 +35,7 @@ pub struct Server {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     provider: Option<Provider>,
+    controller: Controller,
     watchdog: Watchdog,
 }
 
@@ -54,6 +56,7 @@ impl Server {
             &options.tenants,
             options.cores,
             Pool::new(options.request_bytes_max),
+            Arc::clone(&options.clock),
         )?;
         let doorkeeper =
             Doorkeeper::start(Arc::clone(&options.clock)).map_err(ServerError::System)?;
@@ -65,12 +68,15 @@ impl Server {
         let watchdog = Watchdog::start(Arc::clone(&shared.beats))
             .map_err(|e| ServerError::System(e.to_string()))?;
         let provider = Provider::start(&shared).map_err(|e| ServerError::System(e.to_string()))?;
+        let controller =
+            Controller::start(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         shared.promise_the_device();
         shared.allot_memory();
         Ok(Self {
             shared,
             threads,
             provider,
+            controller,
             watchdog,
         })
     }
@@ -141,6 +147,7 @@ impl Server {
         if let Some(provider) = self.provider {
             provider.stop();
         }
+        self.controller.stop();
         self.shared.engine.shutdown();
     }
 }

@@ -6,6 +6,7 @@ mod largest;
 mod load;
 mod news;
 mod seating;
+mod steered;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
@@ -13,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use engine::{Engine, EngineError, KeyspaceOptions};
 use parking_lot::RwLock;
+use policy::slo::control::{Policy, DEVICE};
+use policy::words::Words;
 use policy::Nanos;
 use telemetry::CertificateSnapshot;
 
@@ -25,6 +28,7 @@ pub use board::{Board, Posted, Seen};
 pub use largest::LargestTurn;
 pub use load::Load;
 pub use news::{Cores, News};
+pub use steered::{Controlled, Steered};
 
 /// Shards of a tenant's memory: enough that two cores seldom want the same.
 const SHARDS_PER_CORE: usize = 4;
@@ -111,6 +115,8 @@ pub struct Shared {
     /// Asked for by `SHUTDOWN`; the binary decides how to end.
     pub on_shutdown: Box<dyn Fn() + Send + Sync>,
     tuning: RwLock<Tuning>,
+    steered: RwLock<Arc<Steered>>,
+    controlled: RwLock<Controlled>,
     plan: RwLock<Plan>,
     cores: OnceLock<Box<dyn Cores>>,
     phase: AtomicU8,
@@ -147,6 +153,8 @@ impl Shared {
             addresses: OnceLock::new(),
             certificates: RwLock::default(),
             tuning: RwLock::new(options.tuning),
+            steered: RwLock::default(),
+            controlled: RwLock::default(),
             plan: RwLock::new(plan),
             cores: OnceLock::new(),
             phase: AtomicU8::new(Phase::Serving as u8),
@@ -172,6 +180,31 @@ impl Shared {
         drop(tuning);
         self.seat();
         self.tell_all(|| News::Tuned);
+    }
+
+    /// What a controller has given.
+    pub fn steered(&self) -> Arc<Steered> {
+        Arc::clone(&self.steered.read())
+    }
+
+    /// A controller gives something else from now on; who is to know is told afterwards.
+    pub(crate) fn steer(&self, steered: Arc<Steered>) {
+        *self.steered.write() = steered;
+    }
+
+    /// What the controller did last, and why.
+    pub fn last_control(&self) -> Controlled {
+        self.controlled.read().clone()
+    }
+
+    /// The controller has decided; it says why, if it changed something.
+    pub(crate) fn controlled(&self, policy: Policy, why: Vec<String>) {
+        let mut controlled = self.controlled.write();
+        controlled.policy = policy.word();
+        if !why.is_empty() && why != controlled.why {
+            controlled.unix_s = (self.options.wall_ms)() / 1_000;
+            controlled.why = why;
+        }
     }
 
     /// The cores are there.
@@ -300,7 +333,12 @@ impl Shared {
         // Read after the tenant is listed: a stage that comes now is told of all that are.
         if let Some(device) = self.options.disk.stage() {
             let settings = tenant.settings();
-            device.configure(hook.principal, settings.weight);
+            let (share, part) = self.steered().of(tenant.id);
+            let weight = share.map(|given| given.share[DEVICE] * self.tenants.totals().weight);
+            device.configure(hook.principal, weight.unwrap_or(settings.weight));
+            let kept = share.map_or(settings.reserved_ios, |given| given.reserved[DEVICE]);
+            device.keep_free(hook.principal, kept, part);
+            device.set_lanes(hook.principal, &tenant.meters().lanes(false));
             device.promise(hook.principal, settings.promise().reserved_per_s);
         }
         Some(hook)
@@ -360,7 +398,9 @@ pub(crate) mod tests {
         };
         let engine = Engine::open(options.engine.clone()).expect("an engine");
         let pool = Pool::new(options.request_bytes_max);
-        let registry = Registry::open(directory, &specs, options.cores, pool).expect("a registry");
+        let clock = Arc::clone(&options.clock);
+        let registry = Registry::open(directory, &specs, options.cores, pool, clock);
+        let registry = registry.expect("a registry");
         let doorkeeper = Doorkeeper::start(Arc::clone(&options.clock)).expect("a doorkeeper");
         Shared::new(
             options,

@@ -1,6 +1,7 @@
 //! What the admin address shows of this server.
 
 mod device;
+mod promise;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +9,12 @@ use std::sync::Arc;
 
 use engine::KeyspaceStats;
 use policy::words::Words;
-use policy::PrincipalId;
+use policy::{Nanos, PrincipalId};
 use settings::tenant::{Setting, SETTINGS};
 use telemetry::{
-    Capacities, Connections, LargestTurn, Logins, Memory, PrincipalSnapshot, ProcessUsage,
-    ServerSnapshot, StageKind, StageSnapshot, State, Storage, TenantDevice, TenantSetting,
-    TenantSnapshot, TenantStage,
+    Capacities, Connections, Explanation, LargestTurn, Logins, Memory, PrincipalSnapshot,
+    ProcessUsage, ServerSnapshot, StageKind, StageSnapshot, State, Storage, TenantDevice,
+    TenantSetting, TenantSnapshot, TenantStage,
 };
 
 use crate::shared::{Phase, Posted, Seen, Shared};
@@ -235,11 +236,14 @@ impl telemetry::AdminSource for Source {
             log_lines_lost: (shared.options.log_lines_lost)(),
             device: device::server(shared),
             device_doubt: device::doubt(shared),
+            control: promise::control(shared),
         }
     }
 
     fn tenants(&self) -> Vec<TenantSnapshot> {
         let mut stages = self.places();
+        let options = &self.shared.options;
+        let now = (options.clock.now(), (options.wall_ms)() / 1_000);
         let tenants = self.shared.tenants.list();
         tenants
             .iter()
@@ -247,7 +251,12 @@ impl telemetry::AdminSource for Source {
                 let places = stages.remove(&tenant.id).unwrap_or_default();
                 TenantSnapshot {
                     connections_max: self.shared.house.connections_max(tenant.id) as u64,
-                    ..snapshot(tenant, places, device::tenant(&self.shared, &tenant.name))
+                    ..snapshot(
+                        tenant,
+                        places,
+                        device::tenant(&self.shared, &tenant.name),
+                        now,
+                    )
                 }
             })
             .collect()
@@ -269,6 +278,11 @@ impl telemetry::AdminSource for Source {
         SETTINGS.iter().map(one).collect()
     }
 
+    fn explain(&self, tenant: &str) -> Option<Explanation> {
+        let tenant = self.shared.tenants.get(tenant)?;
+        Some(promise::explain(&self.shared, &tenant))
+    }
+
     fn newcomers(&self) -> TenantSnapshot {
         let nobody = self.shared.tenants.nobody();
         let places = self.places().remove(&nobody.id).unwrap_or_default();
@@ -276,7 +290,7 @@ impl telemetry::AdminSource for Source {
         TenantSnapshot {
             connections: house.newcomers() as u64,
             connections_max: house.newcomers_max() as u64,
-            ..snapshot(nobody, places, None)
+            ..snapshot(nobody, places, None, (0, 0))
         }
     }
 
@@ -322,6 +336,7 @@ fn snapshot(
     tenant: &Tenant,
     mut stages: Vec<TenantStage>,
     device: Option<(TenantDevice, TenantStage)>,
+    now: (Nanos, u64),
 ) -> TenantSnapshot {
     let (device, before_it) = device.unzip();
     let mut all = stages.iter();
@@ -372,5 +387,6 @@ fn snapshot(
         write_error: stored.error.map(|error| error.to_string()),
         device,
         stages,
+        promises: promise::promises(tenant, now),
     }
 }

@@ -10,8 +10,10 @@ use engine::{
     Object, Outcome, Sync,
 };
 use policy::cost::device::Vop;
-use policy::device::{Model, SsdParameters};
-use server::device::{tag_of, DeviceOptions, DeviceScheduler, Emulated, Pricing};
+use policy::device::{Layout, Model, SsdParameters};
+use server::device::{
+    tag_of, waits as device_waits, DeviceOptions, DeviceScheduler, Drives, Pricing,
+};
 use stage::{Clock, Discipline, ManualClock, Nanos};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -27,6 +29,8 @@ fn options(depth: u32) -> DeviceOptions {
         discipline: Discipline::Fair,
         pricing: Pricing::Profiles,
         overbook: false,
+        seeks: false,
+        stream_bytes_per_s: 1e9,
         doubt: None,
         brief: false,
     }
@@ -233,8 +237,8 @@ fn put(keyspace: &Arc<Keyspace>, key: &[u8], value: &[u8]) {
 #[test]
 fn a_database_works_over_an_emulated_device() {
     let clock = Real(Instant::now());
-    let ssd = Emulated::new(&Model::Ssd(SsdParameters::default()), 1, clock.clone());
-    let stage = DeviceScheduler::new(options(8), clock, Some(ssd));
+    let ssds = Drives::new(&Model::Ssd(SsdParameters::default()), 2, None, 1, &clock);
+    let stage = DeviceScheduler::new(options(8), clock, Some(ssds));
     stage.configure(0, 1.0);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let engine = Engine::open(EngineOptions::new(folder.path())).expect("an engine");
@@ -276,4 +280,49 @@ fn a_database_works_over_an_emulated_device() {
     assert!(used.total().vops < Vop::new(1e9));
     let state = stage.state();
     assert_eq!((state.in_flight, state.queued), (0, 0));
+}
+
+/// Files whole on one drive each, and a queue before each drive.
+#[test]
+fn a_file_waits_for_its_own_drive_only() {
+    let (seed, clock) = (7, Real(Instant::now()));
+    let ssds = Drives::new(&Model::Ssd(SsdParameters::default()), 2, None, seed, &clock);
+    let stage = DeviceScheduler::new(options(1), clock, Some(ssds));
+    for tenant in 0..2 {
+        stage.configure(tenant, 1.0);
+    }
+    let layout = Layout {
+        disks: 2,
+        span_bytes: Model::Ssd(SsdParameters::default()).capacity_bytes(),
+        seed,
+    };
+    let on = |disk| {
+        let mut numbers = (1..).filter(|number| layout.spot(0, *number).disk == disk);
+        DeviceIo {
+            number: numbers.next().expect("some file is there"),
+            ..get()
+        }
+    };
+    let (first, other) = (on(0), on(1));
+    let held = stage.begin(&first);
+    // The other drive is free.
+    let token = stage.begin(&other);
+    stage.end(&other, token, DONE);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let token = stage.begin(&first);
+            stage.end(&first, token, DONE);
+            device_waits()
+        });
+        until(|| stage.parked() == 1);
+        stage.end(&first, held, DONE);
+        let waits = waiter.join().expect("ended");
+        let [(drive, from, until)] = waits.spans[..] else {
+            panic!("it waited once: {waits:?}")
+        };
+        assert_eq!((drive, until - from), (0, waits.ns));
+        assert_eq!(stage.behind(drive, from, until), [(0, false, waits.ns)]);
+    });
+    let state = stage.state();
+    assert_eq!((state.permits, state.in_flight, state.queued), (2, 0, 0));
 }

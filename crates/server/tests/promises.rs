@@ -22,6 +22,8 @@ fn stage(clock: &ManualClock, pricing: Pricing) -> Arc<Stage> {
         discipline: Discipline::Fair,
         pricing,
         overbook: false,
+        seeks: false,
+        stream_bytes_per_s: 1e9,
         doubt: None,
         brief: false,
     };
@@ -99,16 +101,16 @@ fn requests_are_priced_with_what_they_cause() {
 }
 
 #[test]
-fn without_profiles_only_the_price_differs() {
+fn without_profiles_a_request_is_priced_as_its_object_alone() {
     let clock = ManualClock::new(1);
     let stage = stage(&clock, Pricing::Objects);
     stage.promise(0, [0.0, 400.0]);
     stage.provide(&[(0, puts(0))]);
     a_second(&clock, &stage, 0);
     let wanted = stage.promised(0).provisioned.wanted;
-    // A put is 2 VOP by its size; a third of what was used was used later.
-    assert!((wanted.total() - 200.0).abs() < 1.0, "{wanted:?}");
-    assert!((wanted.background * 3.0 - 200.0).abs() < 1.0, "{wanted:?}");
+    // 200 VOPs, divided as what was used is.
+    assert!((wanted.foreground - 400.0 / 3.0).abs() < 1.0, "{wanted:?}");
+    assert!((wanted.background - 200.0 / 3.0).abs() < 1.0, "{wanted:?}");
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::problem::Report;
+use crate::problem::{Report, Severity};
 use crate::schema::{Key, Language, Otherwise, Takes};
+use crate::tenant::Doubt;
 use crate::value::Value;
 
 /// The state of one reading.
@@ -189,6 +190,9 @@ impl<'a> Section<'a> {
             };
             let exact = format!("{}[{place}]", self.exact_of(name));
             let (path, span) = (self.path_of(name), Some(element.span()));
+            let mut places = self.reader.places.borrow_mut();
+            places.insert(exact.clone(), element.span());
+            drop(places);
             let mut section = Section {
                 reader: self.reader,
                 table: Some(table),
@@ -248,6 +252,25 @@ impl<'a> Section<'a> {
         let (span, key) = self.place_of(name);
         let mut report = self.reader.report.borrow_mut();
         report.warn(span, &key, what).advice(advice);
+    }
+
+    /// Adds what is wrong with a table of a list of this table.
+    pub fn doubt(&self, doubt: &Doubt) {
+        let Doubt {
+            list, place, key, ..
+        } = doubt;
+        let table = format!("{}[{place}]", self.exact_of(list));
+        let at = |key: &str| self.reader.place(&format!("{table}.{key}"));
+        let span = at(key)
+            .or(at(&format!("latency.{key}")))
+            .or(self.reader.place(&table));
+        let label = format!("{}{list}", self.label);
+        let mut report = self.reader.report.borrow_mut();
+        let problem = match doubt.severity {
+            Severity::Error => report.error(span, &label, &doubt.what),
+            Severity::Warning => report.warn(span, &label, &doubt.what),
+        };
+        problem.advice(doubt.advice);
     }
 
     /// Where a key stands, or its table if it does not, and what messages call it.

@@ -59,7 +59,6 @@ fn table(text: &mut String, language: &Language, section: &str, takeover: bool) 
             (false, _) => "",
             (_, Takeover::Reload) => " reload |",
             (_, Takeover::Start) => " start |",
-            (_, Takeover::NotYet) => " not yet |",
         };
         let (name, takes) = (key.name(), key.takes.describe());
         let mut effect = key.effect.to_string();

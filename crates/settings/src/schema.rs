@@ -46,6 +46,8 @@ pub enum Takes {
     Addresses,
     /// A name or a list of names.
     Names,
+    /// A pattern or a list of patterns for what clients call themselves.
+    Patterns,
     /// A path.
     Path,
 }
@@ -78,6 +80,7 @@ impl Takes {
             }
             Self::Addresses => "an address and port, or a list of them".into(),
             Self::Names => "a name, as entremet.example.org, or a list of them".into(),
+            Self::Patterns => "a pattern, as batch-* or report-?, or a list of them".into(),
             Self::Path => "a path; relative ones count from the working directory".into(),
         }
     }
@@ -117,8 +120,6 @@ pub enum Takeover {
     Reload,
     /// When the server starts.
     Start,
-    /// Not in this version: the key is read, checked and warned about.
-    NotYet,
 }
 
 /// One key.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use policy::dispatch::Discipline;
+use policy::slo::control::Policy;
 use policy::words::Words;
 use policy::Durability;
 use toml::de::DeValue;
@@ -106,6 +107,12 @@ impl Value for Discipline {
 }
 
 impl Value for Durability {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        chosen(value, takes)
+    }
+}
+
+impl Value for Policy {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
         chosen(value, takes)
     }
@@ -301,18 +308,33 @@ impl Value for Vec<SocketAddr> {
 
 impl Value for Vec<String> {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
-        let Takes::Names = takes else {
-            return mismatch(takes);
+        let (example, fits, wrong): (_, fn(&str) -> bool, _) = match takes {
+            Takes::Names => (
+                "\"entremet.example.org\"",
+                is_name,
+                "is no name of a host, without a port",
+            ),
+            Takes::Patterns => (
+                "\"batch-*\"",
+                is_pattern,
+                "is no pattern of 1 to 256 characters without spaces and commas",
+            ),
+            _ => return mismatch(takes),
         };
-        let name = |value: &DeValue| match text(value, "\"entremet.example.org\"")? {
-            name if is_name(name) => Ok(name.to_string()),
-            other => Err(format!("{other:?} is no name of a host, without a port")),
+        let one = |value: &DeValue| match text(value, example)? {
+            one if fits(one) => Ok(one.to_string()),
+            other => Err(format!("{other:?} {wrong}")),
         };
         match value {
-            DeValue::Array(list) => list.iter().map(|one| name(one.get_ref())).collect(),
-            one => name(one).map(|name| vec![name]),
+            DeValue::Array(list) => list.iter().map(|value| one(value.get_ref())).collect(),
+            value => one(value).map(|one| vec![one]),
         }
     }
+}
+
+/// What clients call themselves is printable ASCII without spaces; commas are between patterns.
+fn is_pattern(text: &str) -> bool {
+    (1..=256).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic() && b != b',')
 }
 
 /// As RFC 1123 has names of hosts.

@@ -49,7 +49,9 @@ impl std::error::Error for Rejected {}
 pub struct Entry {
     /// How long the thread waited for it, in nanoseconds.
     pub waited_ns: Nanos,
-    /// When the thread had it.
+    /// When it was granted.
+    pub granted: Nanos,
+    /// When the thread had it: later than that by as long as it took to wake.
     pub at: Nanos,
     /// Serve or refuse.
     pub verdict: Verdict,
@@ -322,6 +324,7 @@ fn grant<const R: usize>(
     while let Next::Admitted(admitted) = stage.next(now) {
         let entry = Entry {
             waited_ns: admitted.waited_ns,
+            granted: now,
             at: now,
             verdict: admitted.verdict,
             permit: admitted.permit,

@@ -16,11 +16,13 @@ mod device;
 mod error;
 pub mod exposition;
 mod histogram;
+mod late;
 pub mod live;
 pub mod metrics;
 mod model;
 mod parts;
 mod process;
+mod promise;
 mod recorder;
 mod registry;
 mod shares;
@@ -32,12 +34,19 @@ pub use class::{Class, CLASSES};
 pub use device::{DeviceOperation, DeviceSnapshot, DeviceUse, RequestCost, TenantDevice};
 pub use error::TelemetryError;
 pub use histogram::{Histogram, BUCKETS};
+pub use late::Lates;
+pub use live::view::PartSpent;
 pub use model::{
-    AdminSource, CertificateSnapshot, Connections, LargestTurn, Logins, Memory, PrincipalSnapshot,
-    ServerSnapshot, StageSnapshot, State, Storage, TenantSetting, TenantSnapshot, TenantStage,
+    AdminSource, CertificateSnapshot, Connections, ControlSnapshot, LargestTurn, Logins, Memory,
+    PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage, TenantSetting,
+    TenantSnapshot, TenantStage,
 };
 pub use parts::{Part, PartWords, TimeParts, PARTS};
 pub use process::ProcessUsage;
+pub use promise::{
+    Delay, DelayRow, Explanation, LateTime, PromiseKept, PromiseSnapshot, PromiseWindow,
+    SlowRequest,
+};
 pub use recorder::{Limit, Recorder, Request};
 pub use registry::Registry;
 pub use shares::{shares, Capacities, Recent, Share};

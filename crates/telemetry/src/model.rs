@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::device::{DeviceSnapshot, TenantDevice};
+use crate::promise::{Explanation, PromiseSnapshot};
 use crate::shares::Capacities;
 
 /// The server as the admin address sees it. Called on the admin thread, at most a few times a
@@ -19,6 +20,8 @@ pub trait AdminSource: Send + Sync + 'static {
     /// All settings of the tenant of that name, in the order to show them; none if there is no such
     /// tenant.
     fn settings(&self, tenant: &str) -> Vec<TenantSetting>;
+    /// Where the time of a tenant's requests goes, and why; `None` if there is no such tenant.
+    fn explain(&self, tenant: &str) -> Option<Explanation>;
     /// Connections that speak for no tenant yet, as if they were one's: they take their turns and
     /// use the server like a tenant. No tenant has its name.
     fn newcomers(&self) -> TenantSnapshot;
@@ -111,6 +114,20 @@ pub struct ServerSnapshot {
     /// Why the device is not scheduled, or may be at wrong prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_doubt: Option<String>,
+    /// What keeps promises.
+    #[serde(default)]
+    pub control: ControlSnapshot,
+}
+
+/// What keeps promises, and what it did last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlSnapshot {
+    /// A word of `control.policy`.
+    pub controller: String,
+    /// When it last changed something, s since the Unix epoch; 0: never.
+    pub changed_unix_s: u64,
+    /// What it changed, and why.
+    pub why: Vec<String>,
 }
 
 /// Client connections of the server.
@@ -301,6 +318,9 @@ pub struct TenantSnapshot {
     pub device: Option<TenantDevice>,
     /// Before each kind of stage it was ever let through, all cores together.
     pub stages: Vec<TenantStage>,
+    /// What it was promised of latency and throughput, and how well that was kept.
+    #[serde(default)]
+    pub promises: Vec<PromiseSnapshot>,
 }
 
 /// One setting of one tenant, in words.

@@ -22,6 +22,8 @@ pub enum Part {
     Processor,
     /// In line at the handler stage.
     Handler,
+    /// In line at the device.
+    Device,
     /// With a handler.
     Disk,
     /// For something that others hold.
@@ -66,14 +68,15 @@ const fn row(
 }
 
 #[rustfmt::skip]
-const ROWS: [(Part, PartWords); 11] = [
+const ROWS: [(Part, PartWords); 12] = [
     row(Part::Arrival, "arrival", ("until its core saw it", "arrival"), "From when its first bytes came until its connection stood in line at the request stage: the core was at other work, or the rest of the request was still to come."),
     row(Part::Together, "together", ("others of its connection", "others"), "From when it came until the requests that its connection had sent earlier were answered, and the time in its turn that requests read with it took: a pipeline's requests are read, run and answered together."),
     row(Part::Turn, "turn", ("waiting for a turn", "turn"), "In line at the request stage."),
     row(Part::Cpu, "cpu", ("its work on the core", "core"), "Its part of the turns in which it was read and run, up to the end of the last command."),
     row(Part::Processor, "processor", ("its core without a processor", "no CPU"), "In turns of 200 us and more, the time for which the machine ran something else."),
     row(Part::Handler, "handler", ("waiting for a handler", "handler"), "In line at the handler stage."),
-    row(Part::Disk, "disk", ("with a handler", "disk"), "From the end of that wait until its core heard of the end: reads from the disk, and work too long for a turn."),
+    row(Part::Device, "device", ("waiting for the disk", "disk queue"), "On a handler, in line at the device stage, all of its I/Os together."),
+    row(Part::Disk, "disk", ("with a handler", "disk"), "The rest of the time until its core heard that the handler was done: reads from the disk, and work too long for a turn."),
     row(Part::Hold, "hold", ("waiting for a key, memory or log-in", "held"), "From the end of its turn until it could begin again: a key that is in use on a handler, room in the log or in memory, its database opening, its password."),
     row(Part::Commit, "commit", ("waiting for the commit", "commit"), "From the end of the turn in which it wrote until its core heard that the commit was done."),
     row(Part::Return, "return", ("waiting for a turn to reply", "to reply"), "In line again, with what a handler or a commit brought, or for replies that leave together."),

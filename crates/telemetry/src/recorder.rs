@@ -293,7 +293,7 @@ mod tests {
 
         assert_eq!(
             (got.parts[Part::Commit], put.parts[Part::Commit]),
-            (17 * 80, 80),
+            (17 * 90, 90),
             "each request's"
         );
 

@@ -47,7 +47,14 @@ fn the_admin_page_names_every_field() {
             &mut fields,
         );
     }
-    for path in ["/api/server", "/api/tenants", "/api/stages", "/api/nothing"] {
+    for path in [
+        "/api/server",
+        "/api/tenants",
+        "/api/stages",
+        "/api/delays",
+        "/api/explain/web",
+        "/api/nothing",
+    ] {
         let text = support::get(admin.address(), path).body;
         collect(&serde_json::from_str(&text).expect("JSON"), &mut fields);
     }

@@ -39,10 +39,14 @@ const ENTREMET: &[Spec] = &[
     report("entremet|explain", -2, Server, BY_OPERATOR, Entremet(EntremetCommand::Explain))
         .doc("Entremet 0.1", "O(1)", "tenant", "Tells where the time of a tenant’s requests went."),
     help("entremet|help", Server, "Entremet 0.1", "Lists the subcommands of ENTREMET."),
-    report("entremet|slo",     -2, Server, BY_OPERATOR, Entremet(EntremetCommand::Slo))
-        .doc("Entremet 0.1", "O(1)", "[arg ...]", "Shows or changes what a tenant was promised."),
+    report("entremet|slo",     -3, Server, BY_OPERATOR, Entremet(EntremetCommand::Slo))
+        .doc("Entremet 0.1", "O(promises)", "LIST [tenant] | GET tenant class [WORKLOAD name] | SET tenant class [WORKLOAD name] [P percentile] [AT-MOST time] [WINDOW time] [THROUGHPUT rate] [CONTRACT rate] [IMPORTANCE number] [CHECK] | DEL tenant class [WORKLOAD name]", "Shows or changes what requests were promised, and how well that was kept."),
+    report("entremet|slowest",  -2, Server, BY_OPERATOR, Entremet(EntremetCommand::Slowest))
+        .doc("Entremet 0.1", "O(1)", "[tenant] [COUNT n]", "Shows the slowest requests of the last hour, and why they were slow."),
     report("entremet|stage",   -2, Server, BY_OPERATOR, Entremet(EntremetCommand::Stage))
         .doc("Entremet 0.1", "O(tenants)", "[arg ...]", "Shows the queues and permits of a stage."),
     report("entremet|tenant",  -2, Server, BY_OPERATOR, Entremet(EntremetCommand::Tenant))
         .doc("Entremet 0.1", "O(tenants)", "[arg ...]", "Lists, adds, changes or removes tenants."),
+    report("entremet|workload", -3, Server, BY_OPERATOR, Entremet(EntremetCommand::Workload))
+        .doc("Entremet 0.1", "O(workloads)", "LIST [tenant] | SET tenant name [CLIENTS patterns] [LIBRARIES patterns] [WEIGHT number] | DEL tenant name", "Shows or changes which connections of a tenant are told apart."),
 ];

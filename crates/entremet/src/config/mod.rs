@@ -23,6 +23,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use policy::dispatch::Discipline;
+use policy::slo::control::Policy;
 use server::tenants::{Password, Plain};
 use telemetry::admin::Token;
 use toml::de::DeTable;
@@ -48,7 +49,7 @@ pub struct Config {
     pub scheduler: Scheduler,
     /// `[device]`.
     pub device: Device,
-    /// `[control]`: recorded only.
+    /// `[control]`.
     pub control: Control,
     /// `[[tenant]]`, in the order of the file; names are unique.
     pub tenants: Vec<Tenant>,
@@ -210,6 +211,10 @@ pub struct Device {
     pub profile: Option<PathBuf>,
     /// `hdd` or `ssd`.
     pub model: Option<String>,
+    /// Emulated disks.
+    pub disks: u32,
+    /// Data lies within so many bytes of each; none: anywhere.
+    pub span: Option<Bytes>,
     /// Whether reserved requests are priced by profiles, or as one I/O of their size.
     pub profiles: bool,
     /// Whether reservations beyond the floor are taken.
@@ -223,11 +228,11 @@ impl Device {
     }
 }
 
-/// `[control]`: recorded only.
+/// `[control]`: what keeps promises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Control {
-    /// `auto`, `cake`, `frosting` or `static`.
-    pub policy: String,
+    /// How they are kept.
+    pub policy: Policy,
     /// Between decisions.
     pub interval: Time,
 }

@@ -148,12 +148,20 @@ fn device(section: &Section) -> Device {
         stage: section.get_or_default("stage"),
         profile: section.get("profile"),
         model: section.get("model"),
+        disks: section.get_or_default("disks"),
+        span: section.get("span"),
         profiles: section.get_or_default("profiles"),
         overbook: section.get_or_default("overbook"),
     };
     if !device.stage && device.scheduled() {
         let what = "false has no effect beside a profile or a model: I/O is scheduled by that";
         section.warn("stage", what, "keep one of the two");
+    }
+    for key in ["disks", "span"] {
+        if device.model.is_none() && section.gives(key) {
+            let what = "has no effect without device.model: only emulated disks are placed";
+            section.warn(key, what, "leave it out");
+        }
     }
     for key in ["profiles", "overbook"] {
         if !device.scheduled() && section.gives(key) {
@@ -165,19 +173,8 @@ fn device(section: &Section) -> Device {
 }
 
 fn control(section: &Section) -> Control {
-    let policy: String = section.get_or_default("policy");
-    if policy != "static" {
-        let what = format!(
-            "{policy:?} is recorded but has no effect: there is no controller in this version"
-        );
-        section.warn(
-            "policy",
-            &what,
-            "write \"static\", and set weights and reserved_permits yourself",
-        );
-    }
     Control {
-        policy,
+        policy: section.get_or_default("policy"),
         interval: section.get_or_default("interval"),
     }
 }

@@ -2,10 +2,11 @@
 //! here, error texts and docs/reference/config.md are written from here.
 
 use policy::dispatch::Discipline;
+use policy::slo::control::Policy;
 use settings::schema::{choices, key};
 use settings::tenant;
 use settings::Otherwise::{Required, Unset, Value};
-use settings::Takeover::{NotYet, Reload, Start};
+use settings::Takeover::{Reload, Start};
 use settings::Takes::{
     self, Address, Addresses, ByteRate, Bytes, Flag, Integer, Names, Path, Rate, Table, Tables,
     Text, Time, TimeOrNever, Word,
@@ -87,9 +88,12 @@ const KEYS: &[Key] = &[
     key("device.overbook", Flag, Value("false"), Start, "Whether reservations may need more VOPs than the device's floor. `true`: all are scaled down evenly. `false`: `ENTREMET TENANT SET` refuses the one that is too much."),
     key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), Start, "Emulates a device, for experiments. The real device must be faster."),
 
-    key("control", Table, Unset("defaults"), NotYet, "What adjusts shares and permits to meet SLOs."),
-    key("control.policy", Word(&["auto", "cake", "frosting", "static"]), Value("\"static\""), NotYet, "The controller; \"static\" leaves everything as configured."),
-    key("control.interval", Time("100ms", "1h"), Value("\"1s\""), NotYet, "How often the controller decides."),
+    key("device.disks", Integer(1, 64), Value("1"), Start, "Emulated disks. Each file is whole on one of them, and each has a queue of its own."),
+    key("device.span", Bytes("64MiB", "64TiB"), Unset("anywhere on it"), Start, "Files lie within so many bytes of each emulated disk, from its outer edge on: what a seek costs depends on how far data lies apart."),
+
+    key("control", Table, Unset("defaults"), Reload, "What keeps promises of latency and throughput (`[[tenant.slo]]`). Without one it does nothing."),
+    key("control.policy", choices::<Policy>(), Value("\"auto\""), Reload, "How they are kept."),
+    key("control.interval", Time("100ms", "1s"), Value("\"1s\""), Reload, "How often it decides."),
 
     key("tenant", Tables, Unset("only \"default\", without a password, which may administer; not where clients can connect from elsewhere"), Reload, "Who shares the server. Clients that do not log in use the tenant \"default\", if there is one without a password. Otherwise all clients must log in."),
     key("tenant.name", Text("1 to 64 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, Reload, "Its name, and its user name at AUTH and HELLO."),

@@ -34,6 +34,8 @@ const EVERYTHING: &str = "
     name = 'web'
     reserve = {}
     limit = { requests = '1/s' }
+    [[tenant.workload]]
+    name = 'jobs'
     [[tenant.slo]]
     class = 'get'
     latency = { at_most = '1ms' }
@@ -106,7 +108,8 @@ fn the_sample_shows_every_key() {
         let exact = key
             .path
             .replace("tenant.", "tenant[0].")
-            .replace("].slo.", "].slo[0].");
+            .replace("].slo.", "].slo[0].")
+            .replace("].workload.", "].workload[0].");
         let shown = reader.place(&exact).is_some()
             || reader.place(&exact.replace("[0].", "[1].")).is_some();
         assert!(

@@ -187,7 +187,13 @@ fn disk(text: &mut String, config: &Config) {
     let device = &config.device;
     let by = match (&device.profile, &device.model) {
         (Some(profile), _) => format!("by tenant, at the prices of {}", profile.display()),
-        (None, Some(model)) => format!("by tenant, as slow as an emulated {model}"),
+        (None, Some(model)) => {
+            let disks = match device.disks {
+                1 => format!("an emulated {model}"),
+                disks => format!("{disks} emulated disks ({model})"),
+            };
+            format!("by tenant, as slow as {disks}")
+        }
         (None, None) if device.stage => {
             let kept = config.engine.path.join(BESIDE_DATA);
             format!(

@@ -7,11 +7,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use device::{DeviceError, EmulatedDisk, Machine, Measured, Profile, Way, BESIDE_DATA};
-use server::device::{Device, DeviceOptions, Disk, Emulated, Measure, Pricing, Unmeasured};
+use server::device::{Device, DeviceOptions, Disk, Drives, Measure, Pricing, Unmeasured};
+use settings::units::Bytes;
 use stage::Clock;
 
 use crate::cli::VERSION;
 use crate::config::{self, Config};
+
+/// A device that does fewer small reads a second than this has an arm.
+const SEEKS_PER_S: f64 = 2_000.0;
 
 type SharedClock = Arc<dyn Clock + Send + Sync>;
 
@@ -95,9 +99,11 @@ fn emulated(
     );
     let plan = disk.plan();
     let measured = device::calibrate(disk, &plan, &mut |_, _| {})?;
-    let emulated = Emulated::new(disk.model(), seed, Arc::clone(clock));
+    let settings = &config.device;
+    let span = settings.span.map(Bytes::get);
+    let drives = Drives::new(disk.model(), settings.disks, span, seed, clock);
     let options = options(config, &measured)?;
-    let stage = Device::new(options, Arc::clone(clock), Some(emulated));
+    let stage = Device::new(options, Arc::clone(clock), Some(drives));
     Ok(Disk::scheduled(stage))
 }
 
@@ -144,7 +150,12 @@ fn unmeasured(error: DeviceError) -> Unmeasured {
 }
 
 fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, DeviceError> {
+    let reads = &measured.read;
+    let (small, large) = (reads.first(), reads.last());
     Ok(DeviceOptions {
+        // What has an arm turns a disk round for each read: some hundred a second at most.
+        seeks: small.is_some_and(|rate| rate.per_s < SEEKS_PER_S),
+        stream_bytes_per_s: large.map_or(0.0, |rate| rate.per_s * rate.bytes as f64),
         costs: measured.costs()?,
         floor_per_s: measured.floor_per_s,
         depth: measured.depth as u32,

@@ -88,6 +88,8 @@ pub fn tuning(config: &Config) -> Tuning {
     let server = &config.server;
     Tuning {
         discipline: config.scheduler.request,
+        control: config.control.policy,
+        control_interval_ns: config.control.interval.ns(),
         slow_log_over_us: server
             .slow_log_over
             .map_or(-1, |time| (time.ns() / 1_000) as i64),

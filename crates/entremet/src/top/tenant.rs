@@ -1,7 +1,7 @@
 //! The page of one tenant.
 
 use telemetry::live::view::{ClassLive, TenantDetail, TimeSpent};
-use telemetry::TenantSetting;
+use telemetry::{PromiseSnapshot, TenantSetting};
 
 use super::line::{fit, Line, Look};
 use super::numbers::{bytes, maybe, number, percent, rare};
@@ -18,6 +18,7 @@ pub fn page(detail: &TenantDetail) -> Vec<Line> {
     lines.push(Line::default());
     lines.extend(classes(&detail.classes));
     lines.push(Line::default());
+    lines.extend(promises(&detail.tenant.promises));
     lines.extend(stages(detail));
     lines.extend(places(detail));
     lines.extend(others(detail));
@@ -117,6 +118,44 @@ fn classes(classes: &[ClassLive]) -> Vec<Line> {
         );
         lines.push(Line::new(text, Look::Plain));
     }
+    lines
+}
+
+fn promises(promises: &[PromiseSnapshot]) -> Vec<Line> {
+    if promises.is_empty() {
+        return Vec::new();
+    }
+    let heading =
+        "promised                      at most ms  last ms   sample  outcome  kept 1h %  kept 30d %  budget left 30d %";
+    let mut lines = vec![Line::new(heading, Look::Strong)];
+    for one in promises {
+        let last = one.last.as_ref();
+        let whose = match &one.workload {
+            Some(workload) => format!("{} of {workload}", one.class),
+            None => one.class.clone(),
+        };
+        let what = match one.percentile {
+            Some(percentile) => format!("p{percentile} of {whose}"),
+            None => format!("rate of {whose}"),
+        };
+        let outcome = last.map_or("–", |last| last.outcome.as_str());
+        let part = |value: Option<f64>| value.map_or("–".to_string(), percent);
+        let text = format!(
+            "{what:28} {:>11} {:>8} {:>8} {outcome:>8} {:>10} {:>11} {:>18}",
+            maybe(one.at_most_ms),
+            maybe(last.and_then(|last| last.latency_ms)),
+            last.map_or("–".to_string(), |last| number(last.sample as f64)),
+            part(one.hour.met_percent),
+            part(one.days.met_percent),
+            part(one.days.budget_left_percent),
+        );
+        let look = match outcome {
+            "missed" => Look::Bad,
+            _ => Look::Plain,
+        };
+        lines.push(Line::new(text, look));
+    }
+    lines.push(Line::default());
     lines
 }
 

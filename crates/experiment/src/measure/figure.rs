@@ -26,6 +26,8 @@ pub enum Figure {
     BytesOut,
     /// Processor time that the server charged, seconds per second.
     Cpu,
+    /// Part of the windows in which its promise was kept, by the server, 0 to 1.
+    Kept,
     /// Latency, ms: mean, percentiles, highest.
     Mean,
     /// Median.
@@ -58,7 +60,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 67] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 68] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -67,6 +69,7 @@ impl Figure {
         ("bytes-in", Self::BytesIn, "B/s"),
         ("bytes-out", Self::BytesOut, "B/s"),
         ("cpu", Self::Cpu, "s/s"),
+        ("kept", Self::Kept, ""),
         ("mean", Self::Mean, "ms"),
         ("p50", Self::P50, "ms"),
         ("p90", Self::P90, "ms"),
@@ -129,8 +132,9 @@ impl Figure {
     ];
 
     /// Those that a server must be asked for while it is loaded.
-    pub const OF_SERVERS: [Self; 5] = [
+    pub const OF_SERVERS: [Self; 6] = [
         Self::Cpu,
+        Self::Kept,
         Self::ServerP50,
         Self::ServerP99,
         Self::Network,
@@ -182,7 +186,7 @@ impl Figure {
             Self::Max => latency.max,
             // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
             Self::Outstanding | Self::Generator | Self::Whole(_) => f64::NAN,
-            Self::Cpu | Self::ServerP50 | Self::ServerP99 => f64::NAN,
+            Self::Cpu | Self::Kept | Self::ServerP50 | Self::ServerP99 => f64::NAN,
             Self::Network | Self::P99LessNetwork => f64::NAN,
         }
     }
@@ -241,6 +245,10 @@ impl Choice {
                         return Err("processor time is not charged by class".into())
                     }
                     (Figure::Cpu, None) => tenant.cpu_per_s.unwrap_or(f64::NAN),
+                    (Figure::Kept, Some(_)) => {
+                        return Err("promises are not told apart by class here".into())
+                    }
+                    (Figure::Kept, None) => tenant.kept.unwrap_or(f64::NAN),
                     (Figure::ServerP50, _) => tenant.server_ms(class)?.p50,
                     (Figure::ServerP99, _) => tenant.server_ms(class)?.p99,
                     (Figure::Network, _) => network()?,

@@ -42,6 +42,8 @@ pub(super) struct Told {
     processor_s: Option<f64>,
     /// Processor time charged so far, seconds, by tenant.
     cpu: BTreeMap<String, f64>,
+    /// Windows in which promises were kept and not kept, by tenant, workload and class.
+    windows: BTreeMap<[String; 3], [f64; 2]>,
     /// By class and tenant; of those that can be reserved.
     asked: BTreeMap<(&'static str, String), Asked>,
     /// By tenant, VOPs a second: what its reservations need, and what of it it gets.
@@ -99,6 +101,15 @@ impl Told {
             }
             "entremet_tenant_cpu_seconds_total" => {
                 *self.cpu.entry(label("tenant")).or_default() += value;
+            }
+            "entremet_promise_windows" if label("over") == "1h" => {
+                let whose = ["tenant", "workload", "class"].map(label);
+                let windows = self.windows.entry(whose).or_default();
+                match label("outcome").as_str() {
+                    "met" => windows[0] = value,
+                    "missed" => windows[1] = value,
+                    _ => {}
+                }
             }
             "entremet_tenant_requests_total" => {
                 self.asked(&label("class"), label("tenant"), |asked| {
@@ -188,6 +199,26 @@ pub(super) fn cpu_per_s(samples: &[&Sample]) -> BTreeMap<String, f64> {
         (tenant.clone(), (now - before) / seconds)
     });
     each.collect()
+}
+
+/// Part of the windows that ended between the first sample and the last in which a promise was
+/// kept, by tenant: of the promise that was kept least. No run is longer than the hour that the
+/// server counts over.
+pub(super) fn kept(samples: &[&Sample]) -> BTreeMap<String, f64> {
+    let mut kept = BTreeMap::new();
+    let [first, .., last] = samples else {
+        return kept;
+    };
+    for (whose, now) in &last.told.windows {
+        let before = first.told.windows.get(whose).copied().unwrap_or_default();
+        let [met, missed] = [0, 1].map(|at| now[at] - before[at]);
+        if met + missed > 0.0 {
+            let part = met / (met + missed);
+            let least = kept.entry(whose[0].clone()).or_insert(part);
+            *least = part.min(*least);
+        }
+    }
+    kept
 }
 
 /// Figures of the time between the first sample and the last; none without a device stage.
@@ -304,6 +335,10 @@ mod tests {
              entremet_tenant_device_reserved_vops_per_second{{tenant=\"c\"}} 0\n\
              entremet_device_vops_total{{operation=\"read\"}} {total}\n\
              entremet_device_vops_total{{operation=\"write\"}} {flush}\n\
+             entremet_promise_windows{{tenant=\"a\",workload=\"\",class=\"get\",over=\"1h\",outcome=\"met\"}} {get}\n\
+             entremet_promise_windows{{tenant=\"a\",workload=\"\",class=\"get\",over=\"1h\",outcome=\"missed\"}} {flush}\n\
+             entremet_promise_windows{{tenant=\"a\",workload=\"\",class=\"get\",over=\"30d\",outcome=\"met\"}} 7\n\
+             entremet_promise_windows{{tenant=\"a\",workload=\"x\",class=\"any\",over=\"1h\",outcome=\"met\"}} {get}\n\
              redis_cpu_user_seconds_total {get}\n\
              redis_cpu_sys_seconds_total {flush}\n\
              entremet_tenant_cpu_seconds_total{{tenant=\"a\",class=\"get\"}} {get}\n\
@@ -335,6 +370,8 @@ mod tests {
         let samples = samples.iter().collect::<Vec<_>>();
         let cpu_per_s = cpu_per_s(&samples);
         assert_eq!(cpu_per_s, BTreeMap::from([("a".into(), 120.0)]));
+        let kept = kept(&samples);
+        assert_eq!(kept, BTreeMap::from([("a".into(), 200.0 / 240.0)]));
         let figures = figures(&samples);
         let expected = [
             ("vop-floor", 17e3),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use telemetry::api::HistogramsView;
 
 use super::times::{latencies, Latencies};
-use super::told::{cpu_per_s, figures, Sample, Told};
+use super::told::{cpu_per_s, figures, kept, Sample, Told};
 
 /// Often enough for the last second of a load to have two.
 const EVERY: Duration = Duration::from_millis(500);
@@ -24,6 +24,8 @@ pub struct Seen {
     pub figures: BTreeMap<String, f64>,
     /// Processor time that tenants were charged, seconds per second.
     pub cpu_per_s: BTreeMap<String, f64>,
+    /// Part of the windows in which the tenant's promise was kept that was kept least.
+    pub kept: BTreeMap<String, f64>,
     /// What the server's own histograms say, by tenant; none without [`Watch::measure`].
     pub latencies: BTreeMap<String, Latencies>,
 }
@@ -95,6 +97,7 @@ impl Watch {
         Seen {
             figures: figures(&samples),
             cpu_per_s: cpu_per_s(&samples),
+            kept: kept(&samples),
             latencies: latencies(&histograms.0, &histograms.1),
         }
     }

@@ -9,12 +9,15 @@
 //!   its head reaches first;
 //! * [`Ssd`]: a controller, dies that read, program and erase, and a write buffer.
 //!
-//! Both say what they leave out. Their parameters are named, with units and sources.
+//! [`Layout`] says where files lie on several of them. Both models say what they leave out. Their
+//! parameters are named, with units and sources.
 
 mod hdd;
+mod layout;
 mod ssd;
 
 pub use hdd::{Hdd, HddParameters};
+pub use layout::{Layout, Spot};
 pub use ssd::{Ssd, SsdParameters};
 
 use crate::cost::device::Op;
@@ -56,6 +59,17 @@ pub enum Model {
     Hdd(HddParameters),
     /// A solid-state disk.
     Ssd(SsdParameters),
+}
+
+impl Model {
+    /// Bytes that it holds; of an SSD as many as places are told apart by: it has no far end.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        match self {
+            Model::Hdd(parameters) => parameters.capacity_bytes,
+            Model::Ssd(_) => 1 << 40,
+        }
+    }
 }
 
 /// A device that is not there.

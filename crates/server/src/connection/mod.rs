@@ -24,7 +24,7 @@ pub use inbound::Inbound;
 pub use input::Input;
 pub use ready::{Finished, Ready};
 pub use socket::{Progress, Socket};
-pub use tally::Tally;
+pub use tally::{Tally, Wait};
 
 /// What a connection holds without being charged for it: that is planned for with the number of
 /// connections.
@@ -160,6 +160,8 @@ pub struct Connection {
     pub hold: Hold,
     /// Whom it speaks for; nobody ([`crate::tenants::Registry::nobody`]) until it is authenticated.
     pub tenant: Arc<Tenant>,
+    /// The lane of its workload; 0: of none.
+    pub lane: usize,
     /// What commands left behind: protocol, login, transaction.
     pub session: Session,
     /// What it has said and was not run yet.
@@ -224,8 +226,17 @@ impl Connection {
 
     /// Shows others what commands on the connection have changed.
     pub fn publish(&mut self) {
-        self.session.state.publish(&self.client);
+        if self.session.state.publish(&self.client) {
+            self.find_lane();
+        }
         self.closing |= self.session.state.closing;
+    }
+
+    /// Finds to which of its tenant's workloads it belongs, when either has changed.
+    pub fn find_lane(&mut self) {
+        let labels = &self.session.state.labels;
+        let workloads = &self.tenant.meters().workloads;
+        self.lane = workloads.lane(&labels.name, &labels.lib_name);
     }
 
     /// A connection that has said nothing yet, and speaks for nobody.
@@ -235,6 +246,7 @@ impl Connection {
             socket,
             hold,
             tenant: nobody,
+            lane: 0,
             session: Session::default(),
             input: Input::default(),
             output: Output::default(),

@@ -7,6 +7,7 @@ use resp::Output;
 use telemetry::Class;
 
 use super::Piece;
+use crate::device::Waits;
 use crate::tenants::{Checked, Ending, Pass};
 use crate::unit::{Told, Unit};
 
@@ -46,6 +47,8 @@ pub struct Finished {
     pub class: Class,
     /// Time on a handler, ns.
     pub service_ns: Nanos,
+    /// What of that it waited for its turns at the device.
+    pub waits: Waits,
     /// How it ended.
     pub ending: Ending,
     /// Commands of a transaction that ended with an error.

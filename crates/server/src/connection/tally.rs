@@ -5,9 +5,13 @@
 //! the last command in it, and when it ends. So telling the parts apart reads no clock.
 
 use engine::Lookups;
+use policy::slo::control::{DEVICE, HANDLERS, STAGES};
 use policy::Nanos;
 use smallvec::SmallVec;
 use telemetry::{Class, Part, TimeParts};
+
+use crate::device::Waits;
+use crate::slo::{Line, Turn};
 
 /// Requests answered but not yet counted: their latency ends when the reply leaves.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +21,22 @@ pub struct Answered {
     /// How many.
     pub count: u32,
 }
+
+/// A wait for a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Before what.
+    pub line: Line,
+    /// Which drive, of the device.
+    pub drive: usize,
+    /// From when, ns of the core's clock.
+    pub from: Nanos,
+    /// Until when.
+    pub until: Nanos,
+}
+
+/// Waits that are kept one by one; of requests that waited more often, the first.
+const WAITS: usize = 16;
 
 /// What requests have cost until their replies leave.
 #[derive(Default)]
@@ -40,7 +60,15 @@ pub struct Tally {
     /// Keys that reads found, and did not.
     pub lookups: Lookups,
     /// Waits in the handler stage that have ended since `until`, ns.
-    pub at_handlers_ns: Nanos,
+    at_handlers_ns: Nanos,
+    /// Waits at the device that have ended since `until`, ns.
+    at_device_ns: Nanos,
+    /// What they have waited for turns, so far.
+    pub waits: SmallVec<[Wait; 2]>,
+    /// Their first turn at the handlers, and at the device.
+    pub turns: [Option<Turn>; STAGES],
+    /// Their connection is in line by a due time that is kept to: they are within their contract.
+    pub timed: bool,
     /// So far the time of the requests under way has its parts; before them, the end of the last
     /// turn.
     until: Nanos,
@@ -58,7 +86,10 @@ impl Tally {
         }
         self.since = came.min(now);
         let free_at = self.until.clamp(self.since, now);
-        (self.parts, self.ran_ns, self.at_handlers_ns) = (TimeParts::default(), 0, 0);
+        (self.parts, self.ran_ns) = (TimeParts::default(), 0);
+        (self.at_handlers_ns, self.at_device_ns) = (0, 0);
+        self.waits.clear();
+        self.turns = [None; STAGES];
         self.parts[Part::Together] = free_at - self.since;
         self.parts[Part::Arrival] = now - free_at;
         self.until = now;
@@ -69,9 +100,12 @@ impl Tally {
     pub fn waited(&mut self, what: Part, line: Part, in_line_ns: Nanos, begin: Nanos) {
         let mut left = begin.saturating_sub(self.until);
         let at_handlers_ns = std::mem::take(&mut self.at_handlers_ns);
+        let at_device_ns = std::mem::take(&mut self.at_device_ns);
+        self.wait(Line::Core, 0, in_line_ns, begin);
         for (part, ns) in [
             (line, in_line_ns),
             (Part::Handler, at_handlers_ns),
+            (Part::Device, at_device_ns),
             (what, Nanos::MAX),
         ] {
             let ns = ns.min(left);
@@ -79,6 +113,36 @@ impl Tally {
             left -= ns;
         }
         self.until = self.until.max(begin);
+    }
+
+    /// They had a handler after a wait of so long, at `now`.
+    pub fn at_handler(&mut self, waited_ns: Nanos, now: Nanos) {
+        self.at_handlers_ns += waited_ns;
+        self.turns[HANDLERS].get_or_insert(Turn {
+            queued: now.saturating_sub(waited_ns),
+            granted: now,
+        });
+        self.wait(Line::Handler, 0, waited_ns, now);
+    }
+
+    /// They waited so at the device.
+    pub fn at_device(&mut self, waits: &Waits) {
+        self.at_device_ns += waits.ns;
+        self.turns[DEVICE] = self.turns[DEVICE].or(waits.first);
+        for (drive, from, until) in &waits.spans {
+            self.wait(Line::Device, *drive, until - from, *until);
+        }
+    }
+
+    fn wait(&mut self, line: Line, drive: usize, ns: Nanos, until: Nanos) {
+        if ns > 0 && self.waits.len() < WAITS {
+            self.waits.push(Wait {
+                line,
+                drive,
+                from: until.saturating_sub(ns),
+                until,
+            });
+        }
     }
 
     /// The turn has ended, in which replies were handed over from `sent_from` on. It used `cpu_ns`
@@ -192,7 +256,7 @@ mod tests {
         tally.begin(100, 100);
         tally.waited(Part::Arrival, Part::Turn, 0, 100);
         tally.worked(100, 110, None, 10);
-        tally.at_handlers_ns += 200;
+        tally.at_handler(200, 310);
         tally.count(Class::Get);
         tally.waited(Part::Disk, Part::Return, 5, 1_000);
         tally.worked(1_000, 1_400, Some(1_390), 100);

@@ -30,6 +30,7 @@ use super::message::Message;
 use super::Core;
 use crate::connection::{Apart, Connection, Parked, Pending, Piece, Ready, Then, Until};
 use crate::session::ReplyMode;
+use crate::slo::in_lane;
 use crate::tenants::{ConnectionKey, Pass};
 use crate::unit::Unit;
 
@@ -76,6 +77,7 @@ impl Core {
     /// What the command waits for, if it does, is the case: it goes on, behind what else its tenant
     /// has in line.
     pub(super) fn ask_on(&mut self, key: ConnectionKey, connection: &mut Connection) {
+        let terms = in_lane(connection.lane);
         let awaits = &mut connection.uncommitted.awaits;
         let (settled, taken) = (awaits.is_none(), connection.output.is_empty());
         let apart = match &mut connection.parked {
@@ -105,7 +107,11 @@ impl Core {
             apart.class,
         );
         let task = Task::GoOn(key);
-        if self.handlers.enqueue(now, tenant, class, task).is_err() {
+        let handlers = &mut self.handlers;
+        if handlers
+            .enqueue_on(now, tenant, class, terms, task)
+            .is_err()
+        {
             tracing::error!(tenant = connection.tenant.name, "handler queue is full");
             connection.parked = None;
             connection.closing = true;

@@ -57,6 +57,7 @@ impl Core {
             }
         }
         let class = unit.class.index() as u8;
+        let [at_handlers, at_device] = self.principals.terms_of(connection, unit.class);
         let work = Work {
             key,
             core: self.id,
@@ -65,6 +66,7 @@ impl Core {
             unit,
             protocol: connection.session.state.protocol,
             client: Arc::clone(&connection.client),
+            terms: at_device,
         };
         connection.parked = Some(Parked::Handler(Away {
             bytes: work.unit.bytes() as u64,
@@ -74,7 +76,7 @@ impl Core {
         let now = self.shared.options.clock.now();
         if self
             .handlers
-            .enqueue(now, tenant, class, Task::Run(work))
+            .enqueue_on(now, tenant, class, at_handlers, Task::Run(work))
             .is_err()
         {
             // One unit a connection at most: the queue holds as many as connections are allowed.
@@ -134,7 +136,7 @@ impl Core {
         let in_credit = admitted.in_credit;
         if let Task::Run(Work { key, .. }) | Task::GoOn(key) = &admitted.item {
             if let Some(connection) = self.places.get(*key) {
-                connection.tally.at_handlers_ns += admitted.waited_ns;
+                connection.tally.at_handler(admitted.waited_ns, now);
             }
         }
         let work = match admitted.item {
@@ -202,6 +204,8 @@ impl Core {
     /// A handler gives its permit back.
     pub(super) fn handled(&mut self, handled: Handled, now: Nanos) {
         let worked = handled.worked;
+        let began = now.saturating_sub(worked.service_ns);
+        self.trails.handlers.note(handled.principal.0, began, now);
         self.handlers
             .settle(now, handled.permit, Cost([worked.service_ns]));
         let cost = Used::default().cost(worked.cpu_ns);

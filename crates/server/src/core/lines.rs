@@ -1,9 +1,10 @@
 //! The two lines before a core's turns: requests, and what came back.
 
 use policy::{Cost, Nanos, PrincipalId};
-use stage::{Allocation, Discipline, DispatchOptions, Next, Permit, Stage};
+use stage::{Allocation, Discipline, DispatchOptions, LaneAllocation, LaneId, Next, Permit, Stage};
 
 use super::RESOURCES;
+use crate::slo::lanes_beyond;
 use crate::tenants::ConnectionKey;
 
 /// What came back and new requests take turns in stretches of so long: replies that leave one after
@@ -111,6 +112,13 @@ impl Lines {
             .configure(now, principal, &Allocation::share(weight));
     }
 
+    /// Gives a principal its lanes, from the first; none: it has no workloads.
+    pub fn set_lanes(&mut self, now: Nanos, principal: PrincipalId, lanes: &[LaneAllocation]) {
+        for line in [&mut self.requests, &mut self.returns] {
+            set_lanes(line, now, principal, lanes);
+        }
+    }
+
     /// A principal is gone.
     pub fn remove(&mut self, now: Nanos, principal: PrincipalId) {
         self.requests.remove(now, principal);
@@ -121,5 +129,20 @@ impl Lines {
     pub fn set_discipline(&mut self, now: Nanos, discipline: Discipline) {
         self.requests.set_discipline(now, discipline);
         self.returns.set_discipline(now, discipline);
+    }
+}
+
+/// Gives a principal its lanes at a stage, and takes those away that it has no more.
+pub fn set_lanes<T, const R: usize>(
+    stage: &mut Stage<T, R>,
+    now: Nanos,
+    principal: PrincipalId,
+    lanes: &[LaneAllocation],
+) {
+    for (number, lane) in (0..).zip(lanes) {
+        stage.configure_lane(now, principal, LaneId(number), lane);
+    }
+    for id in lanes_beyond(lanes.len()) {
+        stage.remove_lane(now, principal, id);
     }
 }

@@ -19,6 +19,7 @@ mod answer;
 mod apart;
 mod arrival;
 mod balance;
+mod blame;
 mod command;
 mod commit;
 mod committers;
@@ -61,6 +62,7 @@ use crate::tenants::{ConnectionKey, Tenant};
 use agenda::Agenda;
 use arrival::Look;
 use balance::Balance;
+use blame::Trails;
 use committers::Committers;
 use handler::Task;
 use lines::Lines;
@@ -122,6 +124,7 @@ pub struct Core {
     lines: Lines,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
+    trails: Trails,
     waiting: Waiting,
     paused: Paused,
     /// Tenants that are gone, and have connections here still.
@@ -175,6 +178,7 @@ impl Core {
             principals: Principals::new(id),
             lines: Lines::new(|| request_stage(&shared), now),
             handlers: Stage::new(handler_stage(&shared)),
+            trails: Trails::default(),
             waiting: Waiting::default(),
             paused: Paused::default(),
             leaving: Vec::new(),
@@ -248,8 +252,10 @@ impl Core {
             let came = connection.inbound.came().unwrap_or(now);
             connection.tally.begin(came, now);
             connection.in_line.requests = true;
+            let terms = self.principals.terms(&connection);
             let principal = connection.tenant.id;
-            if self.lines.requests.enqueue(now, principal, 0, key).is_err() {
+            let requests = &mut self.lines.requests;
+            if requests.enqueue_on(now, principal, 0, terms, key).is_err() {
                 // The queue is as long as connections are allowed: it cannot be full of others.
                 tracing::error!(tenant = connection.tenant.name, "request queue is full");
                 connection.in_line.requests = false;
@@ -314,6 +320,7 @@ impl Core {
             News::Forget(tenant) => self.forget(tenant, now),
             News::Kill(key) => self.close_killed(key, now),
             News::Tuned => self.tuned(now),
+            News::Steered => self.steered(now),
             News::Unpaused => self.paused.look_soon(),
             News::Drain => self.drain(),
             News::Stop => self.phase = Phase::Stopped,

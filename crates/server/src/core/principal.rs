@@ -1,10 +1,16 @@
 //! What a core counts for each tenant.
 
+use std::sync::Arc;
+
+use policy::slo::control::{DEVICE, HANDLERS};
 use policy::{Cost, Nanos, PrincipalId};
-use telemetry::{Class, Recorder, Request};
+use smallvec::SmallVec;
+use stage::{LaneAllocation, Terms};
+use telemetry::{Class, Recorder, Request, TimeParts};
 
 use super::RESOURCES;
-use crate::connection::Connection;
+use crate::connection::{Connection, Tally};
+use crate::slo::{Meter, Meters, Took};
 use crate::tenants::Tenant;
 
 /// The tenants' counters of one core.
@@ -14,8 +20,25 @@ pub struct Principals {
     counted: Vec<Option<Counted>>,
 }
 
+/// Requests that were late, or slow.
+pub struct Noticed {
+    /// What they cost and waited for.
+    pub tally: Tally,
+    /// How long they took, ns.
+    pub latency_ns: Nanos,
+    /// The parts of that.
+    pub parts: TimeParts,
+    /// The promises that they were late for, with how many they were.
+    pub late: SmallVec<[(Arc<Meter>, u64); 2]>,
+    /// They are among the slowest of their tenant.
+    pub slow: bool,
+}
+
 struct Counted {
+    name: String,
     recorder: Recorder,
+    /// What it was promised.
+    meters: Arc<Meters>,
     /// Of the stage's total, what the recorder was told.
     occupied_ns: Nanos,
 }
@@ -38,9 +61,70 @@ impl Principals {
         if self.counted[index].is_none() {
             let recorder = registry.recorder(&tenant.name, self.core);
             self.counted[index] = recorder.map(|recorder| Counted {
+                name: tenant.name.clone(),
                 recorder,
+                meters: tenant.meters(),
                 occupied_ns: 0,
             });
+        }
+    }
+
+    /// A tenant may be promised something else from now on; true if it has other workloads.
+    pub fn promised(&mut self, tenant: &Tenant) -> bool {
+        let Some(Some(counted)) = self.counted.get_mut(tenant.id.index()) else {
+            return false;
+        };
+        let before = std::mem::replace(&mut counted.meters, tenant.meters());
+        before.workloads != counted.meters.workloads
+    }
+
+    /// The name of a principal's tenant.
+    pub fn name(&self, principal: PrincipalId) -> Option<String> {
+        let counted = self.counted.get(principal.index())?.as_ref()?;
+        Some(counted.name.clone())
+    }
+
+    /// The name of a connection's workload.
+    pub fn workload(&self, connection: &Connection) -> Option<String> {
+        let counted = self.counted.get(connection.tenant.id.index())?.as_ref()?;
+        let name = counted.meters.workloads.name(connection.lane)?;
+        Some(name.to_string())
+    }
+
+    /// On what terms a connection waits for its turn.
+    #[inline]
+    pub fn terms(&self, connection: &Connection) -> Terms {
+        match self.counted.get(connection.tenant.id.index()) {
+            Some(Some(counted)) => counted
+                .meters
+                .terms(connection.lane, connection.tally.since),
+            _ => Terms::default(),
+        }
+    }
+
+    /// On what terms its request waits for a handler, and then for the device. One beyond its
+    /// contract has no due time at either, nor has what it waits for.
+    pub fn terms_of(&self, connection: &Connection, class: Class) -> [Terms; 2] {
+        let tally = &connection.tally;
+        let Some(Some(counted)) = self.counted.get(connection.tenant.id.index()) else {
+            return [Terms::default(); 2];
+        };
+        [HANDLERS, DEVICE].map(|stage| {
+            let terms = counted
+                .meters
+                .terms_of(connection.lane, class, stage, tally.since);
+            Terms {
+                due_at: terms.due_at.filter(|_| tally.timed),
+                ..terms
+            }
+        })
+    }
+
+    /// What the lanes of a tenant are entitled to where requests come in, and elsewhere.
+    pub fn lanes(&self, tenant: &Tenant) -> [Vec<LaneAllocation>; 2] {
+        match self.counted.get(tenant.id.index()) {
+            Some(Some(counted)) => [true, false].map(|contracts| counted.meters.lanes(contracts)),
+            _ => Default::default(),
         }
     }
 
@@ -84,7 +168,15 @@ impl Principals {
 
     /// Counts the requests whose replies have left, with what their turn, which ended at `end`,
     /// used; a connection with replies still held back is counted later.
-    pub fn count(&mut self, connection: &mut Connection, used: &Cost<RESOURCES>, end: Nanos) {
+    ///
+    /// Those that were late, or are among the slowest of their tenant, come back: it is worth
+    /// finding out why.
+    pub fn count(
+        &mut self,
+        connection: &mut Connection,
+        used: &Cost<RESOURCES>,
+        end: Nanos,
+    ) -> Option<Noticed> {
         let tally = &mut connection.tally;
         let Cost([_, bytes_in, bytes_out, cpu_ns]) = *used;
         tally.bytes_in += bytes_in;
@@ -92,16 +184,16 @@ impl Principals {
         tally.cpu_ns += cpu_ns;
         let waits = connection.parked.is_some() || connection.uncommitted.awaits.is_some();
         if tally.answered.is_empty() || !connection.output.is_empty() || waits {
-            return;
+            return None;
         }
         let tally = tally.take();
         if connection.input.may_hold_request() {
             // What its turn left over came with what it answered.
             connection.tally.begin(tally.since, end);
         }
-        let Some(recorder) = self.of(&connection.tenant) else {
-            return;
-        };
+        let counted = self.counted.get_mut(connection.tenant.id.index())?;
+        let counted = counted.as_mut()?;
+        let (core, recorder) = (self.core, &mut counted.recorder);
         let mut request = Request {
             class: tally.answered[0].class,
             latency_ns: end.saturating_sub(tally.since),
@@ -115,11 +207,33 @@ impl Principals {
         };
         recorder.failed(request.class, u64::from(tally.failed));
         recorder.looked_up(tally.lookups.found.into(), tally.lookups.missed.into());
-        for answered in tally.answered {
+        let took = Took {
+            came: tally.since,
+            latency_ns: request.latency_ns,
+            turns: tally.turns,
+            handled_ns: tally.disk_ns,
+        };
+        let mut late = SmallVec::new();
+        for answered in &tally.answered {
             request.class = answered.class;
-            recorder.record_many(&request, u64::from(answered.count));
+            let count = u64::from(answered.count);
+            recorder.record_many(&request, count);
+            for meter in counted.meters.of(connection.lane, answered.class) {
+                let some = meter.answered(core, &took, count);
+                if some > 0 {
+                    late.push((Arc::clone(meter), some));
+                }
+            }
             // Bytes and time are the turn's, not each request's: they are booked once.
             (request.bytes_in, request.bytes_out, request.cpu_ns) = (0, 0, 0);
         }
+        let slow = connection.tenant.slowest.wants(request.latency_ns);
+        (slow || !late.is_empty()).then_some(Noticed {
+            tally,
+            latency_ns: request.latency_ns,
+            parts: request.parts,
+            late,
+            slow,
+        })
     }
 }

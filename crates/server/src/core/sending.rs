@@ -25,6 +25,8 @@ impl Core {
             && connection.may_send()
             && connection.apart().is_none()
             && !connection.closing
+            // What has a due time waits for nobody.
+            && !connection.tally.timed
             && self.lines.requests.queued_of(connection.tenant.id) > 0
     }
 

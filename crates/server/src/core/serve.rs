@@ -28,6 +28,9 @@ impl Core {
             }
             return;
         };
+        if let Ready::Finished(finished) = &ready {
+            connection.tally.at_device(&finished.waits);
+        }
         connection.ready.push(ready);
         self.returns_later(key, &mut connection, now);
         self.places.back(key, connection);
@@ -44,7 +47,10 @@ impl Core {
             return;
         }
         let principal = connection.tenant.id;
-        connection.in_line.returns = self.lines.returns.enqueue(now, principal, 0, key).is_ok();
+        let terms = self.principals.terms(connection);
+        let returns = &mut self.lines.returns;
+        let queued = returns.enqueue_on(now, principal, 0, terms, key);
+        connection.in_line.returns = queued.is_ok();
         if !connection.in_line.returns {
             tracing::error!(tenant = connection.tenant.name, "queue of returns is full");
         }
@@ -97,6 +103,7 @@ impl Core {
             Line::Requests => {
                 connection.in_line.requests = false;
                 connection.tally.queue_ns += admitted.waited_ns;
+                connection.tally.timed = admitted.permit.timed();
                 (Part::Turn, Some(&admitted.budget))
             }
         };
@@ -116,10 +123,13 @@ impl Core {
         let tally = &mut connection.tally;
         tally.worked(begin, end, used.sent_from, cpu_ns);
         let cost = used.cost(cpu_ns);
-        self.lines
-            .settle(end, admitted.permit, admitted.principal, cost);
+        let principal = admitted.principal;
+        self.lines.settle(end, admitted.permit, principal, cost);
         self.shared.turns[self.id].note(used.largest(cpu_ns));
-        self.principals.count(&mut connection, &cost, end);
+        self.trails.core.note(principal.0, begin, end);
+        if let Some(noticed) = self.principals.count(&mut connection, &cost, end) {
+            self.explain(&connection, &noticed, end);
+        }
         self.balance
             .served(key, &mut connection.served, end - begin);
         if after == After::Keep {

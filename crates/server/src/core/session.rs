@@ -125,6 +125,7 @@ impl Core {
         tenant.received.fetch_add(1, Ordering::Relaxed);
         connection.client.belongs_to(tenant);
         connection.tenant = Arc::clone(tenant);
+        connection.find_lane();
         let now = self.shared.options.clock.now();
         self.enroll(tenant, now);
     }

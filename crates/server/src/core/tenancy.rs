@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use commands::Spec;
 use engine::EngineError;
-use policy::Nanos;
+use policy::slo::control::HANDLERS;
+use policy::{Nanos, Promise};
 use telemetry::Class;
 
 use super::answer::refuse;
 use super::command::Flow;
 use super::handler::Job;
+use super::lines::set_lanes;
 use super::message::Message;
+use super::stages::handler_threads;
 use super::{Core, Used};
 use crate::connection::{Connection, Parked, Ready};
 use crate::shared::Shared;
@@ -36,8 +39,23 @@ impl Core {
 
     /// Takes over a tenant's settings.
     pub(super) fn configure(&mut self, tenant: &Tenant, now: Nanos) {
+        if self.principals.promised(tenant) {
+            self.find_lanes(tenant);
+        }
         let promise = tenant.settings().promise();
-        let cores = self.shared.options.cores;
+        let (cores, total) = (
+            self.shared.options.cores,
+            self.shared.tenants.totals().weight,
+        );
+        // At the handlers a controller may have given it something else.
+        let at_handlers = match self.shared.steered().of(tenant.id).0 {
+            None => promise,
+            Some(given) => Promise {
+                weight: given.share[HANDLERS] * total,
+                reserved_permits: given.reserved[HANDLERS],
+                ..promise
+            },
+        };
         // Tenants begin at different cores, or the first would hold all that are reserved singly.
         let seat = (self.id + tenant.id.0 as usize) % cores;
         self.lines
@@ -45,8 +63,33 @@ impl Core {
         self.handlers.configure(
             now,
             tenant.id,
-            &promise.at_handlers(seat as u32, cores as u32),
+            &at_handlers.at_handlers(seat as u32, cores as u32),
         );
+        let [requests, work] = self.principals.lanes(tenant);
+        self.lines.set_lanes(now, tenant.id, &requests);
+        set_lanes(&mut self.handlers, now, tenant.id, &work);
+    }
+
+    /// Its connections here belong to its workloads as they are now.
+    fn find_lanes(&mut self, tenant: &Tenant) {
+        for key in self.places.keys() {
+            let connection = self.places.get(key);
+            if let Some(connection) = connection.filter(|one| one.tenant.id == tenant.id) {
+                connection.find_lane();
+            }
+        }
+    }
+
+    /// Work for handlers is treated as a controller says.
+    pub(super) fn steered(&mut self, now: Nanos) {
+        let steered = self.shared.steered();
+        let (cores, own) = (
+            self.shared.options.cores as u32,
+            handler_threads(&self.shared),
+        );
+        let permits = steered.handlers.map(|all| all.div_ceil(cores).min(own));
+        self.handlers.set_permits(permits.unwrap_or(own));
+        self.handlers.set_others(now, steered.others);
     }
 
     /// A tenant is gone: its connections are closed, each in a turn, and then it is forgotten.

@@ -6,12 +6,13 @@ use engine::device::tagged;
 use engine::{EngineError, Keyspace, Latch, Seq, Site};
 use policy::Nanos;
 use resp::{Output, Protocol, Reply};
+use stage::Terms;
 
 use super::message::{Message, Worked};
 use super::slow::{note_slow, slow_over_ns};
 use super::Mailbox;
 use crate::connection::{Finished, Ready};
-use crate::device::tag_of;
+use crate::device::{self, tag_of};
 use crate::shared::Shared;
 use crate::tenants::{Client, ConnectionKey, Ending, Tenant};
 use crate::unit::{Surroundings, Told, Trace, Unit};
@@ -26,6 +27,8 @@ pub struct Work {
     pub(super) unit: Box<Unit>,
     pub(super) protocol: Protocol,
     pub(super) client: Arc<Client>,
+    /// On what terms its I/O waits.
+    pub(super) terms: Terms,
 }
 
 /// How a handler's attempt at a unit ended.
@@ -96,6 +99,8 @@ impl Work {
             Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
         };
         let mut latch = latch;
+        // What this thread waited before, it waited for others.
+        let _ = device::waits();
         // A snapshot needs none, but that the database is open.
         if let (None, Some(keyspace)) = (&latch, &self.keyspace) {
             latch = (self.unit).with_keys(|keys| keyspace.latch(keys, look_again()));
@@ -137,6 +142,7 @@ impl Work {
             seq,
             class: self.unit.class,
             service_ns,
+            waits: device::waits(),
             told,
         })
     }
@@ -150,6 +156,7 @@ impl Work {
         shared: &Arc<Shared>,
     ) -> Result<(Told, Seq), EngineError> {
         let _tagged = tagged(tag_of(self.unit.class));
+        let _on_terms = device::on_terms(self.terms);
         let now_ms = (shared.options.wall_ms)();
         let Some(keyspace) = &self.keyspace else {
             let with = self.surroundings(now_ms, trace, shared);

@@ -4,6 +4,7 @@
 use super::Device;
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, Fault};
 use parking_lot::{Mutex, RwLock};
+use policy::Nanos;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -90,6 +91,25 @@ impl Disk {
             stage: Arc::clone(self) as Arc<dyn DeviceStage>,
             principal: self.number(tenant),
         })
+    }
+
+    /// Behind whom somebody waited for a drive from `from` to `until`: tenants, and ns.
+    pub(crate) fn behind(&self, drive: usize, from: Nanos, until: Nanos) -> Vec<(String, Nanos)> {
+        let Some(stage) = self.stage() else {
+            return Vec::new();
+        };
+        let numbers = self.numbers.lock();
+        let name = |number: u32| numbers.iter().find(|(_, known)| **known == number);
+        let behind = stage.behind(drive, from, until).into_iter();
+        let named = behind.filter_map(|(number, background, ns)| {
+            let (name, _) = name(number)?;
+            let whom = match background {
+                true => format!("{name} (background)"),
+                false => name.clone(),
+            };
+            Some((whom, ns))
+        });
+        named.collect()
     }
 
     /// Why the disk is not scheduled, or may be at wrong prices; none: all is well.

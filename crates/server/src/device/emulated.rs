@@ -1,19 +1,13 @@
 //! A device that is not there, in real time: an I/O is done on the real disk, and ends when the
 //! model says.
 
-use engine::device::{DeviceIo, FileKind};
+use engine::device::DeviceIo;
 use parking_lot::Mutex;
-use policy::device::{Device, Event, Io, Model};
+use policy::device::{Device, Event, Io, Layout, Model};
 use stage::{Clock, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::{self, Thread};
 use std::time::Duration;
-
-/// Where the model believes files to be: each tenant's data and log in a region of its own. Files
-/// of one kind share it, so that offsets in different files may meet; what matters to an arm, that
-/// a log goes on where it ended and that data is elsewhere, is kept.
-const REGION_BYTES: u64 = 8 << 30;
-const KINDS: u64 = 4;
 
 #[derive(Debug)]
 struct State {
@@ -68,9 +62,35 @@ impl State {
     }
 }
 
-/// An emulated device for an experiment. The real disk must be faster than it.
+/// Emulated drives for an experiment, all alike, and where files lie on them. The real disk must be
+/// faster than all of them together.
 #[derive(Debug)]
-pub struct Emulated<C> {
+pub struct Drives<C> {
+    pub(super) drives: Vec<Emulated<C>>,
+    pub(super) layout: Layout,
+}
+
+impl<C: Clock + Clone> Drives<C> {
+    /// So many drives by a model. Files lie within `span_bytes` of each (`None`: anywhere), where
+    /// the seed has them.
+    #[must_use]
+    pub fn new(model: &Model, disks: u32, span_bytes: Option<u64>, seed: u64, clock: &C) -> Self {
+        let one = |disk| Emulated::new(model, seed.wrapping_add(u64::from(disk)), clock.clone());
+        let capacity_bytes = model.capacity_bytes();
+        Drives {
+            drives: (0..disks.max(1)).map(one).collect(),
+            layout: Layout {
+                disks: disks.max(1),
+                span_bytes: span_bytes.map_or(capacity_bytes, |span| span.min(capacity_bytes)),
+                seed,
+            },
+        }
+    }
+}
+
+/// One emulated drive.
+#[derive(Debug)]
+pub(super) struct Emulated<C> {
     state: Mutex<State>,
     clock: C,
 }
@@ -92,16 +112,8 @@ impl<C: Clock> Emulated<C> {
         }
     }
 
-    /// An I/O begins; returns its number.
-    pub(super) fn submit(&self, io: &DeviceIo) -> u64 {
-        let kind = match io.file {
-            FileKind::Data => 0,
-            FileKind::Log => 1,
-            FileKind::Metadata => 2,
-            FileKind::Directory => 3,
-        };
-        let region = u64::from(io.principal) * KINDS + kind;
-        let offset = region * REGION_BYTES + io.offset % REGION_BYTES;
+    /// An I/O begins at this byte of the device; returns its number.
+    pub(super) fn submit(&self, io: &DeviceIo, offset: u64) -> u64 {
         let mut state = self.state.lock();
         state.submitted += 1;
         let tag = state.submitted;

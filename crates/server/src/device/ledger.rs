@@ -158,11 +158,6 @@ impl Ledger {
         };
         std::array::from_fn(|op| read(&self.operations[op]))
     }
-
-    pub(super) fn total(&self) -> Vop {
-        let done = self.done().into_iter();
-        done.fold(Vop::ZERO, |sum, done| sum.plus(done.vops))
-    }
 }
 
 #[cfg(test)]

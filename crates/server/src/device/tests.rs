@@ -20,6 +20,8 @@ pub(crate) fn options() -> DeviceOptions {
         discipline: Discipline::Fair,
         pricing: Pricing::Profiles,
         overbook: false,
+        seeks: false,
+        stream_bytes_per_s: 1e9,
         doubt: None,
         brief: true,
     }
@@ -33,6 +35,7 @@ pub(crate) fn read(principal: u32) -> DeviceIo {
         offset: 0,
         bytes: 4 << 10,
         file: FileKind::Data,
+        number: 0,
         activity: Activity::Get,
         urgent: false,
         tag: Tag(0),

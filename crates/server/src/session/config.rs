@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use commands::{glob_matches, ConfigCommand, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use policy::dispatch::Discipline;
+use policy::slo::control::Policy;
 use policy::words::Words;
 use policy::Durability;
 use resp::parse_i64;
@@ -50,6 +51,7 @@ const PARAMETERS: &[Parameter] = &[
     ("cluster-enabled", |_| Some("no".into())),
     ("databases", |_| Some(engine::DATABASES.to_string())),
     ("dir", |v| v.operator().then(|| v.shared.options.data.display().to_string())),
+    ("entremet-control", |v| Some(v.shared.tuning().control.word().into())),
     ("entremet-scheduler", |v| Some(v.shared.tuning().discipline.word().into())),
     ("io-threads", |v| Some(v.shared.options.cores.to_string())),
     ("latency-monitor-threshold", |_| Some("0".into())),
@@ -81,8 +83,8 @@ fn bind(visit: &Visit<'_>) -> String {
     distinct.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-fn disciplines() -> Vec<(&'static str, Discipline)> {
-    let rows = Discipline::ALL.iter();
+fn all<T: Words>() -> Vec<(&'static str, T)> {
+    let rows = T::ALL.iter();
     rows.map(|(value, (word, _))| (*word, *value)).collect()
 }
 
@@ -130,6 +132,7 @@ fn get(visit: &mut Visit<'_>) {
 #[derive(Debug, PartialEq)]
 enum Edit {
     Discipline(Discipline),
+    Control(Policy),
     SlowLogOverUs(i64),
     SlowLogLength(usize),
     IdleTimeoutMs(u64),
@@ -143,6 +146,7 @@ impl Edit {
     fn apply(&self, tuning: &mut Tuning) {
         match *self {
             Self::Discipline(discipline) => tuning.discipline = discipline,
+            Self::Control(policy) => tuning.control = policy,
             Self::SlowLogOverUs(us) => tuning.slow_log_over_us = us,
             Self::SlowLogLength(length) => tuning.slow_log_length = length,
             Self::IdleTimeoutMs(ms) => tuning.idle_timeout_ms = ms,
@@ -215,7 +219,8 @@ fn failed(name: &str, why: &str) -> String {
 fn edit(name: &str, now: &str, wanted: &[u8], limit: usize) -> Result<Edit, String> {
     Ok(match name {
         "appendfsync" => Edit::Durability(word(wanted, &FSYNC)?),
-        "entremet-scheduler" => Edit::Discipline(word(wanted, &disciplines())?),
+        "entremet-control" => Edit::Control(word(wanted, &all())?),
+        "entremet-scheduler" => Edit::Discipline(word(wanted, &all())?),
         "maxclients" => Edit::ConnectionsMax(connections(wanted, limit)?),
         "slowlog-log-slower-than" => Edit::SlowLogOverUs(number(wanted, -1, i64::MAX)?),
         "slowlog-max-len" => Edit::SlowLogLength(number(wanted, 0, SLOW_LOG_LENGTH_MAX)? as usize),

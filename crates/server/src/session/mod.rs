@@ -24,6 +24,7 @@ use resp::Protocol;
 
 use crate::tenants::{Checked, Client, Labels, Question, Tenant};
 
+pub use entremet::{explained, slow_line};
 pub use info::REDIS_VERSION;
 pub use login::{seat, FULL};
 pub use transaction::{Calls, Extent, Transaction, Watches};
@@ -88,11 +89,11 @@ pub struct State {
 }
 
 impl State {
-    /// Shows others what has changed.
-    pub fn publish(&self, client: &Client) {
+    /// Shows others what has changed; true if it calls itself otherwise now.
+    pub fn publish(&self, client: &Client) -> bool {
         client.speaks(self.protocol);
         client.selects(self.database);
-        client.relabel(&self.labels);
+        client.relabel(&self.labels)
     }
 }
 

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use policy::Durability;
-use settings::tenant::{Room, Settings, Totals};
+use settings::problem::Severity;
+use settings::tenant::{Doubt, Room, Settings, Totals};
 
 use super::{News, Shared};
 use crate::tenants::{Allotments, RegistryError, Tenant, TenantSpec};
@@ -30,18 +31,43 @@ impl Shared {
                 let more = self.tenants.count() + 1;
                 self.plan_for(more).map_err(RegistryError::Infeasible)?;
             }
-            let was_operator = spec.settings.admin;
-            edit(spec)?;
-            if was_operator && !spec.settings.admin {
-                keep_an_operator(others)?;
-            }
-            self.feasible(&spec.settings, others)?;
-            self.fits_the_device(&spec.name, &spec.settings)
+            self.changes(spec, others, edit)
         })?;
         self.take_over(&tenant);
         self.seat();
         self.allot_memory();
         Ok(())
+    }
+
+    /// What would come of a change of a tenant, in words; nothing is changed.
+    ///
+    /// # Errors
+    /// It would be refused.
+    pub fn check_tenant(
+        &self,
+        name: &str,
+        edit: impl FnOnce(&mut TenantSpec) -> Result<(), RegistryError>,
+    ) -> Result<Vec<String>, RegistryError> {
+        let (mut spec, others) = self.tenants.now(name);
+        self.changes(&mut spec, &others, edit)?;
+        let doubts = spec.settings.doubts();
+        Ok(doubts.iter().map(ToString::to_string).collect())
+    }
+
+    /// Changes what a tenant is promised, where the `others` are promised that.
+    fn changes(
+        &self,
+        spec: &mut TenantSpec,
+        others: &Totals,
+        edit: impl FnOnce(&mut TenantSpec) -> Result<(), RegistryError>,
+    ) -> Result<(), RegistryError> {
+        let was_operator = spec.settings.admin;
+        edit(spec)?;
+        if was_operator && !spec.settings.admin {
+            keep_an_operator(others)?;
+        }
+        self.feasible(&spec.settings, others)?;
+        self.fits_the_device(&spec.name, &spec.settings)
     }
 
     /// Removes a tenant, for good; its connections are closed, its data stays on the disk.
@@ -147,8 +173,12 @@ impl Shared {
         // What others ask too much of is not this tenant's to answer for.
         let unkept = others.with(settings).unkept(&room).into_iter();
         let own = unkept.filter(|problem| settings.asks(problem.key));
-        match settings.beyond_its_own().into_iter().chain(own).next() {
-            Some(problem) => Err(RegistryError::Infeasible(problem.to_string())),
+        let problem = settings.beyond_its_own().into_iter().chain(own).next();
+        let problem = problem.map(|problem| problem.to_string());
+        let wrong = |doubt: &Doubt| doubt.severity == Severity::Error;
+        let contradiction = || settings.doubts().into_iter().find(wrong);
+        match problem.or_else(|| Some(contradiction()?.to_string())) {
+            Some(problem) => Err(RegistryError::Infeasible(problem)),
             None => Ok(()),
         }
     }

@@ -18,6 +18,8 @@ pub enum News {
     Unpaused,
     /// Settings that all cores share have changed.
     Tuned,
+    /// A controller treats the handlers' work otherwise.
+    Steered,
     /// Finish what is under way, take nothing new, and end.
     Drain,
     /// End now.

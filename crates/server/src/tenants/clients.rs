@@ -42,7 +42,7 @@ impl ConnectionKey {
 /// What a client has told of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// `CLIENT SETNAME`; also the workload tag.
+    /// `CLIENT SETNAME`.
     pub name: String,
     /// `CLIENT SETINFO LIB-NAME`.
     pub lib_name: String,
@@ -90,12 +90,14 @@ impl Client {
         self.labels.lock().clone()
     }
 
-    /// It has told this of itself.
-    pub fn relabel(&self, labels: &Labels) {
+    /// It has told this of itself; true if that is something new.
+    pub fn relabel(&self, labels: &Labels) -> bool {
         let mut shown = self.labels.lock();
-        if *shown != *labels {
+        let new = *shown != *labels;
+        if new {
             shown.clone_from(labels);
         }
+        new
     }
 
     /// It lives on this core from now on; true if it is to be closed there.

@@ -51,6 +51,7 @@ pub use streams::{Apart, Pass, Passes};
 
 use crate::data::ScanCursors;
 use crate::seldom::Seldom;
+use crate::slo::{Meters, Slowest};
 
 /// The tenant of connections that have not named one, where there is such a tenant.
 pub const DEFAULT: &str = "default";
@@ -65,6 +66,7 @@ pub struct Tenant {
     settings: RwLock<Settings>,
     /// Keys of the configuration file that it gives otherwise.
     set_at_run_time: RwLock<Vec<&'static str>>,
+    meters: RwLock<Arc<Meters>>,
     removed: AtomicBool,
     /// Its connections, as they show themselves.
     pub clients: OwnClients,
@@ -84,6 +86,8 @@ pub struct Tenant {
     pub keys: KeyCount,
     /// When its keys expire.
     pub expiry: Expiry,
+    /// Its slowest requests.
+    pub slowest: Slowest,
     /// Slow commands of this tenant, and of nobody else.
     pub slow_log: Mutex<SlowLog>,
     /// What it had used when it last said `CONFIG RESETSTAT`.
@@ -108,6 +112,7 @@ impl Tenant {
             gate: Gate::new(spec.password),
             settings: RwLock::new(spec.settings),
             set_at_run_time: RwLock::default(),
+            meters: RwLock::default(),
             removed: AtomicBool::new(false),
             clients: OwnClients::default(),
             faults: Seldom::default(),
@@ -118,6 +123,7 @@ impl Tenant {
             keyspace: OnceLock::new(),
             keys: KeyCount::default(),
             expiry: Expiry::default(),
+            slowest: Slowest::default(),
             slow_log: Mutex::new(SlowLog::default()),
             counted_from: Mutex::new(Counted::default()),
             calls: CommandStats::new(cores),
@@ -136,6 +142,11 @@ impl Tenant {
     /// The keys of the configuration file of which it says something else.
     pub fn set_at_run_time(&self) -> Vec<&'static str> {
         self.set_at_run_time.read().clone()
+    }
+
+    /// Its workloads, and the meters of what it was promised.
+    pub fn meters(&self) -> Arc<Meters> {
+        Arc::clone(&self.meters.read())
     }
 
     /// A copy of what it is promised now.

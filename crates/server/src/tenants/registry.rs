@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use policy::PrincipalId;
-use settings::tenant::{Settings, Totals};
+use settings::tenant::{is_name, Settings, Totals};
+use stage::Clock;
 
 use super::overlay::{lay, Change};
 use super::store::{Store, StoreError};
 use super::{Password, Pool, Tenant, TenantSpec, DEFAULT};
+use crate::slo::Meters;
 
 /// The principal of newcomers.
 const NOBODY: PrincipalId = PrincipalId(0);
@@ -61,6 +63,7 @@ pub struct Registry {
     nobody: Arc<Tenant>,
     cores: usize,
     pool: Arc<Pool>,
+    clock: Arc<dyn Clock + Send + Sync>,
 }
 
 impl Registry {
@@ -73,6 +76,7 @@ impl Registry {
         specs: &[TenantSpec],
         cores: usize,
         pool: Arc<Pool>,
+        clock: Arc<dyn Clock + Send + Sync>,
     ) -> Result<Self, StoreError> {
         let registry = Self {
             tenants: RwLock::default(),
@@ -89,6 +93,7 @@ impl Registry {
             )),
             cores,
             pool,
+            clock,
         };
         registry.reload(specs);
         Ok(registry)
@@ -181,25 +186,39 @@ impl Registry {
         name: &str,
         edit: impl FnOnce(&mut TenantSpec, &Totals) -> Result<(), RegistryError>,
     ) -> Result<Arc<Tenant>, RegistryError> {
-        if !valid_name(name) {
+        if !is_name(name) {
             return Err(RegistryError::Name(name.to_string()));
         }
         let mut sources = self.sources.lock();
         let Sources { file, store } = &mut *sources;
         let file = file.get(name);
-        // One that was removed comes back as the file has it.
-        let mut spec = file.cloned().unwrap_or_else(|| TenantSpec::new(name));
-        let mut others = self.totals();
-        if let Some(tenant) = self.get(name) {
-            spec = tenant.spec();
-            others = others.without(&spec.settings);
-        }
+        let (mut spec, others) = self.as_now(name, file);
         edit(&mut spec, &others)?;
         let change = Change::between(&spec, file);
         store.record(name, change.clone())?;
         let mut tenants = self.tenants.write();
         tenants.totals = others.with(&spec.settings);
         Ok(self.install(&mut tenants, spec, Some(&change)))
+    }
+
+    /// A tenant as it is, or a new one's defaults, and what the others are promised.
+    pub fn now(&self, name: &str) -> (TenantSpec, Totals) {
+        self.as_now(name, self.sources.lock().file.get(name))
+    }
+
+    fn as_now(&self, name: &str, file: Option<&TenantSpec>) -> (TenantSpec, Totals) {
+        match self.get(name) {
+            Some(tenant) => {
+                let spec = tenant.spec();
+                let others = self.totals().without(&spec.settings);
+                (spec, others)
+            }
+            // One that was removed comes back as the file has it.
+            None => {
+                let spec = file.cloned().unwrap_or_else(|| TenantSpec::new(name));
+                (spec, self.totals())
+            }
+        }
     }
 
     /// Removes a tenant, for good. Its data stays on the disk until it is deleted by hand or the
@@ -240,23 +259,33 @@ impl Registry {
         let set_at_run_time = change.map(Change::keys).unwrap_or_default();
         if let Some(tenant) = tenants.by_name.get(&spec.name) {
             tenant.gate.change(spec.password);
+            self.measure(tenant, &spec.settings);
             *tenant.settings.write() = spec.settings;
             *tenant.set_at_run_time.write() = set_at_run_time;
             return Arc::clone(tenant);
         }
         let mut next_id = self.next_id.lock();
+        let settings = spec.settings.clone();
         let tenant = Arc::new(Tenant::new(
             PrincipalId(*next_id),
             spec,
             self.cores,
             &self.pool,
         ));
+        self.measure(&tenant, &settings);
         *tenant.set_at_run_time.write() = set_at_run_time;
         *next_id += 1;
         tenants
             .by_name
             .insert(tenant.name.clone(), Arc::clone(&tenant));
         tenant
+    }
+
+    /// What it is promised from now on is measured.
+    fn measure(&self, tenant: &Tenant, settings: &Settings) {
+        let mut meters = tenant.meters.write();
+        let next = Meters::new(settings, &meters, self.cores, self.clock.now());
+        *meters = Arc::new(next);
     }
 }
 
@@ -298,15 +327,6 @@ impl Sources {
     }
 }
 
-/// 1 to 64 characters that are safe in a file name, a metric label and a command line.
-pub fn valid_name(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && !name.starts_with('.')
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,7 +342,8 @@ mod tests {
     }
 
     fn open(directory: &Path, spec: TenantSpec) -> Registry {
-        Registry::open(directory, &[spec], 1, Pool::new(1 << 20)).unwrap()
+        let clock = Arc::new(stage::ManualClock::default());
+        Registry::open(directory, &[spec], 1, Pool::new(1 << 20), clock).unwrap()
     }
 
     fn set_weight(registry: &Registry, weight: f64) {

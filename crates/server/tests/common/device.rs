@@ -19,6 +19,7 @@ pub fn io(op: Op, bytes: u64, activity: Activity, file: FileKind) -> DeviceIo {
         offset: 0,
         bytes,
         file,
+        number: 0,
         activity,
         urgent: false,
         tag: Tag(0),

@@ -4,9 +4,11 @@ use policy::words::Words;
 use policy::Durability;
 use toml::de::DeValue;
 
-use super::{Slo, SloClass};
+use super::lists;
+use super::promised::{Slo, SloClass, Workload};
+use crate::schema::Key;
 use crate::units::{ByteRate, Bytes, Rate, Time};
-use crate::{Section, Takes, Value};
+use crate::{Otherwise, Section, Takes, Value};
 
 /// A value as replies have it.
 #[derive(Clone, Debug, PartialEq)]
@@ -291,18 +293,23 @@ impl Held for Durability {
     }
 }
 
-impl Held for Vec<Slo> {
+impl Held for Option<String> {
     fn read(&mut self, section: &Section, name: &str, _: &Takes) {
-        *self = slos(section, name);
+        *self = section.get(name);
     }
 
-    fn take(&mut self, _: &str, _: &Takes) -> Option<()> {
-        None
+    fn take(&mut self, word: &str, takes: &Takes) -> Option<()> {
+        *self = Some(quoted(word, takes)?);
+        Some(())
+    }
+
+    fn clear(&mut self) -> Option<()> {
+        *self = None;
+        Some(())
     }
 
     fn said(&self, _: &Takes) -> Option<String> {
-        let slos: Vec<String> = self.iter().map(ToString::to_string).collect();
-        (!slos.is_empty()).then(|| slos.join("; "))
+        self.clone()
     }
 
     fn shown(&self, takes: &Takes) -> Shown {
@@ -310,64 +317,130 @@ impl Held for Vec<Slo> {
     }
 }
 
-impl std::fmt::Display for Slo {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let latency = self.latency.map(|(percentile, ns)| {
-            format!("{percentile} % of requests within {}", Time::from_ns(ns))
-        });
-        let throughput = self
-            .throughput_per_s
-            .map(|per_s| format!("{} requests", Rate::words(per_s)));
-        let targets: Vec<String> = latency.into_iter().chain(throughput).collect();
-        write!(f, "{} {}", self.class.word(), targets.join(" and "))
+impl Held for String {
+    fn read(&mut self, section: &Section, name: &str, _: &Takes) {
+        *self = section.get(name).unwrap_or_default();
+    }
+
+    fn take(&mut self, word: &str, takes: &Takes) -> Option<()> {
+        *self = quoted(word, takes)?;
+        Some(())
+    }
+
+    fn said(&self, _: &Takes) -> Option<String> {
+        Some(self.clone())
+    }
+
+    fn shown(&self, _: &Takes) -> Shown {
+        Shown::Text(self.clone())
     }
 }
 
-/// One for each table of the list but those that are wrong.
-fn slos(tenant: &Section, name: &str) -> Vec<Slo> {
-    let titled = |slo: &Section, place: usize| match slo.raw_text("class") {
-        Some(class) => format!("slo {class:?}"),
-        None => format!("slo number {}", place + 1),
-    };
-    let sections = tenant.tables(name, titled);
-    if !sections.is_empty() {
-        let what = "SLOs are recorded and shown but not yet enforced: there is no controller in this version";
-        let advice = "keep promises with weight, reserve and reserved_permits until then";
-        tenant.warn(name, what, advice);
+/// Patterns: a list in the file, with commas between them in a command.
+impl Held for Vec<String> {
+    fn read(&mut self, section: &Section, name: &str, _: &Takes) {
+        *self = section.get(name).unwrap_or_default();
     }
-    let mut slos: Vec<Slo> = Vec::new();
-    for section in &sections {
-        let Some(slo) = slo(section) else { continue };
-        if slos.iter().any(|earlier| earlier.class == slo.class) {
-            let what = format!("there is another SLO for {:?}", slo.class.word());
-            let advice = "put latency and throughput into one [[tenant.slo]]";
-            section.error("class", &what, advice);
+
+    fn take(&mut self, word: &str, takes: &Takes) -> Option<()> {
+        let one = |word: &str| quoted::<Self>(word, takes);
+        let all: Option<Vec<Self>> = word.split(',').map(one).collect();
+        *self = all?.concat();
+        Some(())
+    }
+
+    fn clear(&mut self) -> Option<()> {
+        self.clear();
+        Some(())
+    }
+
+    fn said(&self, _: &Takes) -> Option<String> {
+        (!self.is_empty()).then(|| self.join(","))
+    }
+
+    fn shown(&self, takes: &Takes) -> Shown {
+        self.said(takes).map_or(Shown::Nothing, Shown::Text)
+    }
+}
+
+impl Held for SloClass {
+    fn read(&mut self, section: &Section, name: &str, _: &Takes) {
+        *self = section.get(name).unwrap_or(*self);
+    }
+
+    fn take(&mut self, word: &str, _: &Takes) -> Option<()> {
+        *self = Self::from_word(&word.to_ascii_lowercase())?;
+        Some(())
+    }
+
+    fn said(&self, _: &Takes) -> Option<String> {
+        Some(self.word().to_string())
+    }
+
+    fn shown(&self, _: &Takes) -> Shown {
+        Shown::Text(self.word().to_string())
+    }
+}
+
+/// A list of tables: the file gives all of it, commands change one table at a time.
+macro_rules! list {
+    ($of:ty, $read:path) => {
+        impl Held for Vec<$of> {
+            fn read(&mut self, section: &Section, name: &str, _: &Takes) {
+                *self = $read(section, name);
+            }
+
+            fn take(&mut self, _: &str, _: &Takes) -> Option<()> {
+                None
+            }
+
+            fn said(&self, _: &Takes) -> Option<String> {
+                let all: Vec<String> = self.iter().map(ToString::to_string).collect();
+                (!all.is_empty()).then(|| all.join("; "))
+            }
+
+            fn shown(&self, takes: &Takes) -> Shown {
+                self.said(takes).map_or(Shown::Nothing, Shown::Text)
+            }
         }
-        slos.push(slo);
-    }
-    slos
+    };
 }
 
-fn slo(section: &Section) -> Option<Slo> {
-    let latency = section.table("latency");
-    let (percentile, at_most) = (latency.get("p"), latency.get("at_most"));
-    if !latency.present() && !section.gives("throughput") {
-        let advice = "add latency = { p = 99.0, at_most = \"20ms\" } or throughput = \"40/s\"";
-        section.error("class", "promises nothing", advice);
-    }
-    let (class, throughput): (Option<SloClass>, Option<Rate>) =
-        (section.get("class"), section.get("throughput"));
-    let contract: Option<Rate> = section.get("contract");
-    let importance = section.get_or_default("importance");
-    let latency = match latency.present() {
-        true => Some((percentile?, Time::ns(at_most?))),
-        false => None,
+list!(Workload, lists::workloads);
+list!(Slo, lists::slos);
+
+/// No value is longer; a client may send words of many MiB.
+const WORD_BYTES_MAX: usize = 64;
+/// Patterns may be.
+const LIST_BYTES_MAX: usize = 1_024;
+
+/// Sets it to what a word of a command says: as the file writes it without quotes, or as Redis
+/// writes sizes and switches; `none` or `auto` takes a value back.
+///
+/// # Errors
+/// What it must be, in words.
+pub(super) fn take(key: &Key, held: &mut dyn Held, word: &str) -> Result<(), String> {
+    let nothing = match key.takes {
+        Takes::Rate(..) | Takes::ByteRate(..) | Takes::Patterns | Takes::Text(_) => "NONE",
+        _ => "AUTO",
     };
-    Some(Slo {
-        class: class?,
-        latency,
-        throughput_per_s: throughput.map(Rate::per_s),
-        contract_per_s: contract.map(Rate::per_s),
-        importance,
-    })
+    let unset = matches!(key.otherwise, Otherwise::Unset(_));
+    let bytes_max = match key.takes {
+        Takes::Patterns => LIST_BYTES_MAX,
+        _ => WORD_BYTES_MAX,
+    };
+    let back = ["none", "auto"]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known));
+    let taken = match back && unset {
+        true => held.clear(),
+        false if word.len() > bytes_max => None,
+        false => held.take(word, &key.takes),
+    };
+    let or = if unset {
+        format!(", or {nothing}")
+    } else {
+        String::new()
+    };
+    taken.ok_or_else(|| format!("must be {}{or}", key.takes.describe()))
 }

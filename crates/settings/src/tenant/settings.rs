@@ -1,8 +1,9 @@
 //! What a tenant is promised and held to, as the server keeps it.
 
-use policy::words::{Choice, Words};
 use policy::{Durability, Promise};
 use serde::{Deserialize, Serialize};
+
+use super::promised::{Slo, Workload};
 
 /// How the data directory keeps it, whatever users call it.
 #[derive(Serialize, Deserialize)]
@@ -41,6 +42,8 @@ pub struct Settings {
     pub connections_max: Option<u32>,
     /// Handlers kept free for this tenant (Cake's reservation).
     pub reserved_permits: u32,
+    /// I/Os at the device kept free for it.
+    pub reserved_ios: u32,
     /// Reads per second promised, normalised to 1 KiB.
     pub reserve_get_per_s: Option<f64>,
     /// Writes per second promised, normalised to 1 KiB.
@@ -60,47 +63,10 @@ pub struct Settings {
     pub write_buffer_bytes: Option<u64>,
     /// Bytes that its requests may hold in memory; none: what is there for it.
     pub request_bytes: Option<u64>,
-    /// What it was promised by class; recorded, not enforced yet.
+    /// Kinds of its connections that are told apart, each with a queue of its own.
+    pub workloads: Vec<Workload>,
+    /// What it was promised, by workload and class.
     pub slos: Vec<Slo>,
-}
-
-/// A promise for one class of requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Slo {
-    /// The class.
-    pub class: SloClass,
-    /// Percentile (0 to 100) and what it should not exceed, in ns.
-    pub latency: Option<(f64, u64)>,
-    /// Requests per second that should be served.
-    pub throughput_per_s: Option<f64>,
-    /// Offered requests per second up to which it holds.
-    pub contract_per_s: Option<f64>,
-    /// 1 to 100.
-    pub importance: u32,
-}
-
-/// The classes of requests that can be promised something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SloClass {
-    /// Reads of one key.
-    Get,
-    /// Writes of one key.
-    Put,
-    /// Reads or writes of several keys in one request.
-    Multiget,
-    /// Walks over a range or a whole keyspace.
-    Scan,
-}
-
-impl Words for SloClass {
-    #[rustfmt::skip]
-    const ALL: &'static [(Self, Choice)] = &[
-        (Self::Get, ("get", "Reads of one key.")),
-        (Self::Put, ("put", "Writes of one key.")),
-        (Self::Multiget, ("multiget", "Reads or writes of several keys in one request.")),
-        (Self::Scan, ("scan", "Walks over a range or a whole keyspace.")),
-    ];
 }
 
 impl Default for Settings {
@@ -110,6 +76,7 @@ impl Default for Settings {
             weight: 1.0,
             connections_max: None,
             reserved_permits: 0,
+            reserved_ios: 0,
             reserve_get_per_s: None,
             reserve_put_per_s: None,
             limit: Limit::default(),
@@ -120,6 +87,7 @@ impl Default for Settings {
             block_cache_bytes: None,
             write_buffer_bytes: None,
             request_bytes: None,
+            workloads: Vec::new(),
             slos: Vec::new(),
         }
     }

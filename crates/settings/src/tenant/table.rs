@@ -2,10 +2,10 @@
 
 use policy::Durability;
 
-use super::held::{Held, Shown};
-use super::{Settings, SloClass};
+use super::held::{self, Held, Shown};
+use super::{lists, Settings};
 use crate::schema::Otherwise::{Required, Unset, Value};
-use crate::schema::Takeover::{NotYet, Reload};
+use crate::schema::Takeover::Reload;
 use crate::schema::Takes::{
     self, ByteRate, Bytes, Flag, Integer, Number, Rate, Table, Tables, Time,
 };
@@ -81,6 +81,8 @@ pub const SETTINGS: &[Setting] = &[
         "Its part of the write buffers is {}.", at!(write_buffer_bytes)),
     row(key("tenant.reserved_permits", Integer(0, 1_024), Value("0"), Reload, "Handler threads that are kept free for it. More of them shorten its waits. They idle while it wants nothing."),
         "Handlers kept free for it: {}.", at!(reserved_permits)),
+    row(key("tenant.reserved_ios", Integer(0, 1_024), Value("0"), Reload, "I/Os at the device kept free for its requests, of all disks together; while it has none, so many permits of the device idle."),
+        "I/Os at the device kept free for it: {}.", at!(reserved_ios)),
     row(key("tenant.contract", RATE, Unset("all it offers"), Reload, "The rate of requests up to which its promises hold. If it asks for more, it is served as well as is possible."),
         "Promises hold while it offers at most {}; beyond, best effort.", at!(contract_per_s)),
     row(key("tenant.reserve.get", RATE, Unset("none"), Reload, "Reads that it is promised."),
@@ -95,8 +97,10 @@ pub const SETTINGS: &[Setting] = &[
         "After a pause, {} of that may come at once.", at!(limit.burst_ns)),
     row(key("tenant.limit.max_wait", Time("0s", "1min"), Value("\"100ms\""), Reload, "A request that would have to wait longer than this for a limit is answered -THROTTLED."),
         "A request that would wait longer than {} for that is answered -THROTTLED.", at!(limit.wait_ns_max)),
-    row(key("tenant.slo", Tables, Unset("none"), NotYet, "What a class of requests should get. Recorded and shown; no controller enforces it yet."),
-        "Wished for, not yet enforced: {}.", at!(slos)),
+    row(key("tenant.workload", Tables, Unset("none"), Reload, "Connections that are used for one thing, by what they call themselves: each workload has a queue of its own, so that a batch job and interactive requests of one tenant do not wait behind each other."),
+        "Its workloads: {}.", at!(workloads)),
+    row(key("tenant.slo", Tables, Unset("none"), Reload, "What a class of requests is promised: measured, shown, and kept by `[control]`."),
+        "Promised: {}.", at!(slos)),
 ];
 
 /// The tables that settings are in.
@@ -106,43 +110,28 @@ const TABLES: [Key; 2] = [
     key("tenant.limit", Table, Unset("none"), Reload, "Rates that it never exceeds, even if the server is idle."),
 ];
 
-/// What an SLO consists of.
-#[rustfmt::skip]
-const SLO: [Key; 7] = [
-    key("tenant.slo.class", choices::<SloClass>(), Required, NotYet, "The class of requests."),
-    key("tenant.slo.latency", Table, Unset("none"), NotYet, "A latency target."),
-    key("tenant.slo.latency.p", Number(1.0, 99.999), Value("99.0"), NotYet, "The percentile meant."),
-    key("tenant.slo.latency.at_most", Time("1us", "1h"), Required, NotYet, "What that percentile should not exceed."),
-    key("tenant.slo.throughput", RATE, Unset("none"), NotYet, "A rate that should be served."),
-    key("tenant.slo.contract", RATE, Unset("all it offers"), NotYet, "Offered rate of the class up to which the target holds."),
-    key("tenant.slo.importance", Integer(1, 100), Value("50"), NotYet, "Who gives way when not all targets can be met; 100 last."),
-];
-
-const ALL: usize = TABLES.len() + SETTINGS.len() + SLO.len();
+const ALL: usize = TABLES.len() + SETTINGS.len() + lists::KEYS.len();
 
 const fn all() -> [Key; ALL] {
-    let mut keys = [SLO[0]; ALL];
+    let mut keys = [TABLES[0]; ALL];
     let mut at = 0;
     while at < ALL {
-        let (setting, of_slo) = (TABLES.len(), TABLES.len() + SETTINGS.len());
+        let (setting, of_list) = (TABLES.len(), TABLES.len() + SETTINGS.len());
         keys[at] = if at < setting {
             TABLES[at]
-        } else if at < of_slo {
+        } else if at < of_list {
             SETTINGS[at - setting].key
         } else {
-            SLO[at - of_slo]
+            lists::KEYS[at - of_list]
         };
         at += 1;
     }
     keys
 }
 
-/// Every key of a tenant's settings, for a language: that of each row, the tables they are in, what
-/// an SLO consists of.
+/// Every key of a tenant's settings, for a language: that of each row, the tables they are in, and
+/// what is in the tables of lists.
 pub const KEYS: &[Key] = &all();
-
-/// No value is longer; a client may send words of many MiB.
-const WORD_BYTES_MAX: usize = 64;
 
 impl Setting {
     /// The setting of that name: its key without `tenant.`.
@@ -186,31 +175,7 @@ impl Setting {
     /// # Errors
     /// What it must be, in words.
     pub fn take(&self, settings: &mut Settings, word: &str) -> Result<(), String> {
-        let held = (self.held_mut)(settings);
-        let unset = match self.key.otherwise {
-            Unset(_) => Some(self.nothing()),
-            Value(_) | Required => None,
-        };
-        let back = ["none", "auto"]
-            .iter()
-            .any(|known| word.eq_ignore_ascii_case(known));
-        let taken = match back && unset.is_some() {
-            true => held.clear(),
-            false if word.len() > WORD_BYTES_MAX => None,
-            false => held.take(word, &self.key.takes),
-        };
-        taken.ok_or_else(|| {
-            let or = unset.map_or_else(String::new, |word| format!(", or {word}"));
-            format!("must be {}{or}", self.key.takes.describe())
-        })
-    }
-
-    /// The word that takes its value back.
-    fn nothing(&self) -> &'static str {
-        match self.key.takes {
-            Rate(..) | ByteRate(..) => "NONE",
-            _ => "AUTO",
-        }
+        held::take(&self.key, (self.held_mut)(settings), word)
     }
 
     /// Its value as the file writes it, without quotes; none where nothing is set.

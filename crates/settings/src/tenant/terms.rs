@@ -36,6 +36,9 @@ impl Terms {
                 terms.given.push(setting.name());
             }
         }
+        for doubt in terms.settings.doubts() {
+            tenant.doubt(&doubt);
+        }
         terms
     }
 

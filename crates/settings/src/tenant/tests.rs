@@ -1,3 +1,5 @@
+//! Settings as files and commands write them.
+
 use std::collections::BTreeSet;
 
 use policy::Durability;
@@ -6,6 +8,8 @@ use toml::de::DeTable;
 use super::*;
 use crate::schema::{key, Key, Language};
 use crate::{Otherwise, Reader, Report, Takeover, Takes};
+
+mod lists;
 
 static LANGUAGE: Language = Language {
     parts: &[TENANT, KEYS],
@@ -282,15 +286,31 @@ fn a_value_can_be_taken_back() {
 /// Data directories hold these names: a change of one loses what was set at run time.
 #[test]
 fn the_names_in_the_data_directory_stay() {
-    let kept = r#"{"admin":false,"weight":1.0,"connections_max":null,"reserved_permits":0,"reserve_get_per_s":null,"reserve_put_per_s":null,"limit":{"requests_per_s":null,"bytes_per_s":null,"burst_ns":null,"wait_ns_max":null},"contract_per_s":null,"durability":"every-second","cache_bytes":null,"block_cache_bytes":null,"write_buffer_bytes":null,"request_bytes":null,"slos":[]}"#;
+    let kept = r#"{"admin":false,"weight":1.0,"connections_max":null,"reserved_permits":0,"reserved_ios":0,"reserve_get_per_s":null,"reserve_put_per_s":null,"limit":{"requests_per_s":null,"bytes_per_s":null,"burst_ns":null,"wait_ns_max":null},"contract_per_s":null,"durability":"every-second","cache_bytes":null,"block_cache_bytes":null,"write_buffer_bytes":null,"request_bytes":null,"workloads":[],"slos":[]}"#;
     let settings = Settings::default();
     assert_eq!(serde_json::to_string(&settings).expect("JSON"), kept);
     let slo = r#"{"durability":"always","slos":[{"class":"scan","latency":[99.0,20000000],"throughput_per_s":null,"contract_per_s":1500.0,"importance":80}]}"#;
     let settings: Settings = serde_json::from_str(slo).expect("an older one");
+    let scan = Slo {
+        class: SloClass::Scan,
+        at_most_ns: Some(20_000_000),
+        contract_per_s: Some(1_500.0),
+        importance: 80,
+        ..Slo::default()
+    };
     assert_eq!(
-        (settings.slos[0].class, settings.durability),
-        (SloClass::Scan, Durability::Always)
+        (&settings.slos[0], settings.durability),
+        (&scan, Durability::Always)
     );
+    let kept = r#"{"workload":null,"class":"scan","percentile":99.0,"at_most_ns":20000000,"window_ns":null,"throughput_per_s":null,"contract_per_s":1500.0,"importance":80}"#;
+    assert_eq!(serde_json::to_string(&scan).expect("JSON"), kept);
+    assert_eq!(serde_json::from_str::<Slo>(kept).expect("the same"), scan);
+    let kept = r#"{"name":"batch","clients":[],"libraries":[],"weight":1.0}"#;
+    let batch = Workload {
+        name: "batch".into(),
+        ..Workload::default()
+    };
+    assert_eq!(serde_json::to_string(&batch).expect("JSON"), kept);
 }
 
 #[test]

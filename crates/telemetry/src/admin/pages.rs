@@ -47,6 +47,7 @@ const FILES: &[File] = &[
     file!("tenant.js", SCRIPT, "dashboard/tenant.js"),
     file!("device.js", SCRIPT, "dashboard/device.js"),
     file!("pairs.js", SCRIPT, "dashboard/pairs.js"),
+    file!("promises.js", SCRIPT, "dashboard/promises.js"),
     file!("keys.js", SCRIPT, "dashboard/keys.js"),
 ];
 

@@ -15,6 +15,7 @@ use crate::api::{ErrorText, ErrorView, HistogramsView, ServerView, TenantView};
 use crate::live::view::PastView;
 use crate::metrics::render;
 use crate::model::{State, TenantSnapshot};
+use crate::promise::DelayRow;
 
 type Source = Extract<Arc<Shared>>;
 
@@ -32,6 +33,8 @@ pub(super) fn router(shared: Arc<Shared>, guard: Arc<Guard>) -> Router {
         .route("/api/tenants", get(tenants))
         .route("/api/tenants/{name}", get(tenant))
         .route("/api/histograms", get(histograms))
+        .route("/api/delays", get(delays))
+        .route("/api/explain/{name}", get(explain))
         .route("/api/stages", get(stages))
         .route("/api/history", get(history))
         .route("/api/live", get(events::live))
@@ -93,6 +96,17 @@ async fn histograms(Extract(shared): Source) -> Json<Vec<HistogramsView>> {
         HistogramsView::of(&tenant.name, totals)
     };
     Json(tenants.iter().flat_map(of).collect())
+}
+
+async fn delays(Extract(shared): Source) -> Json<Vec<DelayRow>> {
+    Json(DelayRow::of(&shared.source.tenants()))
+}
+
+async fn explain(Extract(shared): Source, Path(name): Path<String>) -> Response {
+    match shared.source.explain(&name) {
+        Some(explanation) => Json(explanation).into_response(),
+        None => no_such_tenant(&name, format!("/api/explain/{name}")),
+    }
 }
 
 async fn history(Extract(shared): Source) -> Json<PastView> {

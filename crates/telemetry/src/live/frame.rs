@@ -12,7 +12,7 @@ use super::view::{
 use crate::api::TimesView;
 use crate::class::Class;
 use crate::model::{ServerSnapshot, StageSnapshot, State, TenantSnapshot, TenantStage};
-use crate::parts::{Part, TimeParts};
+use crate::parts::TimeParts;
 use crate::shares::{shares, Recent, Share};
 use crate::stage::StageKind;
 use crate::totals::{ClassTotals, Usage};
@@ -219,7 +219,14 @@ fn tenant_live(tenant: &TenantSnapshot, spent: &Spent, share: Share, spans: &Spa
         connections: tenant.connections,
         limit_requests_per_s: tenant.limit_requests_per_s,
         write_error: tenant.write_error.clone(),
+        kept_percent: kept_percent(tenant),
     }
+}
+
+fn kept_percent(tenant: &TenantSnapshot) -> Option<f64> {
+    let kept = tenant.promises.iter();
+    let kept = kept.filter_map(|promise| promise.hour.met_percent);
+    kept.min_by(f64::total_cmp)
 }
 
 /// Requests that were asked for: answered, turned away, and those that wait, each connection in
@@ -273,17 +280,9 @@ fn time_spent(spent: &Spent) -> TimeSpent {
         parts.add(&totals.parts);
         requests += totals.requests;
     }
-    let mean_ms = |ns: u64| short(ns as f64 / requests.max(1) as f64 / 1e6);
-    let part = |part: Part| PartSpent {
-        part: part.words().name.to_string(),
-        words: part.words().words.to_string(),
-        short: part.words().short.to_string(),
-        about: part.words().about.to_string(),
-        mean_ms: mean_ms(parts[part]),
-    };
     TimeSpent {
-        mean_ms: mean_ms(parts.sum()),
-        parts: Part::ALL.map(part).to_vec(),
+        mean_ms: short(parts.sum() as f64 / requests.max(1) as f64 / 1e6),
+        parts: PartSpent::of(&parts, requests).collect(),
     }
 }
 

@@ -59,6 +59,7 @@ impl AdminSource for Said {
             log_lines_lost: 0,
             device: None,
             device_doubt: None,
+            control: crate::model::ControlSnapshot::default(),
         }
     }
 
@@ -68,6 +69,10 @@ impl AdminSource for Said {
 
     fn settings(&self, _: &str) -> Vec<crate::TenantSetting> {
         Vec::new()
+    }
+
+    fn explain(&self, _: &str) -> Option<crate::promise::Explanation> {
+        None
     }
 
     fn newcomers(&self) -> TenantSnapshot {

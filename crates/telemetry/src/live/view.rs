@@ -6,6 +6,7 @@ use crate::api::TimesView;
 use crate::class::Class;
 use crate::device::DeviceSnapshot;
 use crate::model::{PrincipalSnapshot, State, TenantSetting, TenantSnapshot};
+use crate::parts::{Part, TimeParts};
 use crate::shares::Share;
 
 /// `GET /api/live`, and the event `live` of `/api/events`: everybody in the last seconds.
@@ -178,6 +179,9 @@ pub struct TenantLive {
     /// Why its writes are refused, if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_error: Option<String>,
+    /// Of its promises, how well the one was kept in the last hour that was kept least, percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_percent: Option<f64>,
 }
 
 /// One tenant before one kind of stage in the last seconds, all cores together.
@@ -242,6 +246,19 @@ pub struct PartSpent {
     pub about: String,
     /// Milliseconds.
     pub mean_ms: f64,
+}
+
+impl PartSpent {
+    /// Parts of a time, each divided by `by`.
+    pub fn of(parts: &TimeParts, by: u64) -> impl Iterator<Item = Self> + '_ {
+        Part::ALL.into_iter().map(move |part| Self {
+            part: part.words().name.to_string(),
+            words: part.words().words.to_string(),
+            short: part.words().short.to_string(),
+            about: part.words().about.to_string(),
+            mean_ms: super::frame::short(parts[part] as f64 / by.max(1) as f64 / 1e6),
+        })
+    }
 }
 
 /// One stage of one core.

@@ -6,6 +6,7 @@
 mod catalogue;
 mod device;
 mod page;
+mod promise;
 mod reference;
 
 use std::collections::BTreeMap;

@@ -43,6 +43,7 @@ pub fn render(scrape: &Scrape) -> String {
     for metric in STAGE {
         stages(&mut page, metric, scrape);
     }
+    super::promise::write(&mut page, scrape);
     super::device::write(&mut page, scrape);
     page.finish()
 }

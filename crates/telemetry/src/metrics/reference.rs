@@ -6,6 +6,7 @@ use super::catalogue::{
     Metric, CERTIFICATE, CLASS, PARTS, SERVER, STAGE, TENANT, TENANT_STAGE, THROTTLED, TIMES,
 };
 use super::device::{COST, DEVICE, OPERATION, TENANT_DEVICE, USE};
+use super::promise::{BUDGET, MET, PERHAPS, PROMISE, WINDOWS};
 use crate::class::Class;
 use crate::exposition::BOUNDS;
 use crate::parts::Part;
@@ -68,6 +69,7 @@ pub fn reference() -> String {
         "Labels `stage` (`request`, `handler`, `device`) and `core` (0 for the device, which is one for all).",
     );
     rows(&mut text, STAGE);
+    promises(&mut text);
     device(&mut text);
     text
 }
@@ -84,6 +86,28 @@ fn parts(text: &mut String) {
         let words = part.words();
         let _ = writeln!(text, "* `{}`, {}: {}", words.name, words.words, words.about);
     }
+}
+
+fn promises(text: &mut String) {
+    let about = "Only where something is promised (`[[tenant.slo]]`). Labels `tenant`, `workload` (empty for connections of none) and \
+                 `class` (`get`, `put`, `multiget`, `scan`, `any`); a number that is not there is left out. Where `over` is named, it is \
+                 `1h` or `30d`.";
+    section(text, "Promises", about);
+    rows(text, PROMISE);
+    for metric in PERHAPS {
+        row(text, metric.name, "gauge", metric.unit, metric.help);
+    }
+    let with = |labels: &str, help: &str| format!("{help} Also {labels}.");
+    let windows = with("`over` and `outcome`", WINDOWS.1);
+    row(text, WINDOWS.0, "gauge", "windows", &windows);
+    row(text, MET.0, "gauge", "0 to 1", &with("`over`", MET.1));
+    row(
+        text,
+        BUDGET.0,
+        "gauge",
+        "1 and less",
+        &with("`over`", BUDGET.1),
+    );
 }
 
 fn device(text: &mut String) {

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use telemetry::admin::{start, Access, AdminHandle, AdminOptions};
 use telemetry::{
-    AdminSource, Capacities, CertificateSnapshot, Class, Connections, DeviceOperation,
-    DeviceSnapshot, DeviceUse, Logins, Memory, PrincipalSnapshot, Registry, Request, RequestCost,
-    ServerSnapshot, StageSnapshot, State, Storage, TenantDevice, TenantSetting, TenantSnapshot,
-    TenantStage,
+    AdminSource, Capacities, CertificateSnapshot, Class, Connections, ControlSnapshot, Delay,
+    DeviceOperation, DeviceSnapshot, DeviceUse, Explanation, LateTime, Logins, Memory, PartSpent,
+    PrincipalSnapshot, PromiseKept, PromiseSnapshot, PromiseWindow, Registry, Request, RequestCost,
+    ServerSnapshot, SlowRequest, StageSnapshot, State, Storage, TenantDevice, TenantSetting,
+    TenantSnapshot, TenantStage,
 };
 
 /// Says what a server might say.
@@ -67,6 +68,7 @@ impl AdminSource for Fake {
             log_lines_lost: 0,
             device: Some(device()),
             device_doubt: Some("the profile was made elsewhere".into()),
+            control: ControlSnapshot::default(),
         }
     }
 
@@ -88,6 +90,7 @@ impl AdminSource for Fake {
             contract_per_s: Some(20_000.0),
             write_error: Some("the disk is full".into()),
             device: Some(of_the_device()),
+            promises: vec![promise()],
             ..tenant("web", 6.0)
         };
         vec![web, tenant("batch", 2.0), tenant("idle", 2.0)]
@@ -101,6 +104,20 @@ impl AdminSource for Fake {
             ..TenantSetting::default()
         };
         [colour].into_iter().filter(|_| tenant == "web").collect()
+    }
+
+    fn explain(&self, tenant: &str) -> Option<Explanation> {
+        let slow = SlowRequest {
+            workload: Some("pages".into()),
+            parts: late_time().parts,
+            delays: late_time().delays,
+            ..SlowRequest::default()
+        };
+        let told = || Explanation {
+            lines: vec!["web: weight 6".into()],
+            slowest: vec![slow],
+        };
+        (tenant == "web").then(told)
     }
 
     fn newcomers(&self) -> TenantSnapshot {
@@ -200,7 +217,9 @@ pub fn request(class: Class, latency_ns: u64) -> Request {
         bytes_out: 1_000,
         cpu_ns: 5_000,
         failed: false,
-        parts: telemetry::TimeParts([latency_ns, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        parts: telemetry::TimeParts(std::array::from_fn(
+            |at| if at == 0 { latency_ns } else { 0 },
+        )),
     }
 }
 
@@ -274,5 +293,56 @@ impl Events {
             }
         }
         String::new()
+    }
+}
+
+/// A p99.9 that is kept, of a workload.
+fn promise() -> PromiseSnapshot {
+    let kept = PromiseKept {
+        windows_met: 359,
+        windows_missed: 1,
+        windows_without_data: 0,
+        met_percent: Some(99.72),
+        budget_left_percent: Some(60.0),
+    };
+    PromiseSnapshot {
+        workload: Some("pages".into()),
+        class: "get".into(),
+        percentile: Some(99.9),
+        at_most_ms: Some(20.0),
+        window_s: 10.0,
+        throughput_per_s: Some(1_000.0),
+        contract_per_s: Some(1_500.0),
+        importance: 80,
+        requests: 100_000,
+        late: 40,
+        last: Some(PromiseWindow {
+            outcome: "met".into(),
+            latency_ms: Some(12.5),
+            sample: 12_000,
+            sample_late: 3,
+            served_per_s: 1_200.0,
+        }),
+        hour: kept,
+        days: kept,
+        late_time: late_time(),
+        ..PromiseSnapshot::default()
+    }
+}
+
+/// Most of it waiting for the disk behind `batch`.
+fn late_time() -> LateTime {
+    LateTime {
+        looked_at: 40,
+        parts: vec![PartSpent {
+            part: "device".into(),
+            mean_ms: 25.0,
+            ..PartSpent::default()
+        }],
+        delays: vec![Delay {
+            line: "device".into(),
+            behind: "batch".into(),
+            mean_ms: 24.0,
+        }],
     }
 }

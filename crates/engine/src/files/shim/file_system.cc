@@ -60,6 +60,19 @@ inline uint8_t KindOf(const std::string& name) {
   return EndsWith(name, ".log") ? kLog : kMetadata;
 }
 
+// The number that RocksDB gives each file of records, in its name: 000123.sst.
+inline FileId FileOf(const std::string& name) {
+  const uint8_t kind = KindOf(name);
+  if (kind == kMetadata) {
+    return FileId{kind, 0};
+  }
+  uint64_t number = 0;
+  for (size_t i = name.find_last_of('/') + 1; i < name.size() && name[i] >= '0' && name[i] <= '9'; i++) {
+    number = number * 10 + static_cast<uint64_t>(name[i] - '0');
+  }
+  return FileId{kind, number};
+}
+
 class HookedFileSystem : public FileSystemWrapper {
  public:
   HookedFileSystem(const std::shared_ptr<FileSystem>& target, SharedHook hook)
@@ -72,7 +85,7 @@ class HookedFileSystem : public FileSystemWrapper {
                              std::unique_ptr<FSSequentialFile>* result, IODebugContext* dbg) override {
     IOStatus status = target()->NewSequentialFile(name, options, result, dbg);
     if (status.ok()) {
-      *result = std::make_unique<SequentialFile>(std::move(*result), hook_, KindOf(name));
+      *result = std::make_unique<SequentialFile>(std::move(*result), hook_, FileOf(name));
     }
     return status;
   }
@@ -81,7 +94,7 @@ class HookedFileSystem : public FileSystemWrapper {
                                std::unique_ptr<FSRandomAccessFile>* result, IODebugContext* dbg) override {
     IOStatus status = target()->NewRandomAccessFile(name, options, result, dbg);
     if (status.ok()) {
-      *result = std::make_unique<RandomAccessFile>(std::move(*result), hook_, KindOf(name));
+      *result = std::make_unique<RandomAccessFile>(std::move(*result), hook_, FileOf(name));
     }
     return status;
   }
@@ -109,7 +122,7 @@ class HookedFileSystem : public FileSystemWrapper {
                            std::unique_ptr<FSRandomRWFile>* result, IODebugContext* dbg) override {
     IOStatus status = target()->NewRandomRWFile(name, options, result, dbg);
     if (status.ok()) {
-      *result = std::make_unique<RandomRWFile>(std::move(*result), hook_, KindOf(name));
+      *result = std::make_unique<RandomRWFile>(std::move(*result), hook_, FileOf(name));
     }
     return status;
   }
@@ -126,18 +139,18 @@ class HookedFileSystem : public FileSystemWrapper {
 
   IOStatus SyncFile(const std::string& name, const FileOptions& file_options, const IOOptions& options, bool use_fsync,
                     IODebugContext* dbg) override {
-    return hook_->Do(kSync, KindOf(name), options, 0, 0, [&](uint64_t*) {
+    return hook_->Do(kSync, FileOf(name), options, 0, 0, [&](uint64_t*) {
       return target()->SyncFile(name, file_options, options, use_fsync, dbg);
     });
   }
 
   IOStatus DeleteFile(const std::string& name, const IOOptions& options, IODebugContext* dbg) override {
-    return hook_->Do(kDelete, KindOf(name), options, 0, 0,
+    return hook_->Do(kDelete, FileOf(name), options, 0, 0,
                      [&](uint64_t*) { return target()->DeleteFile(name, options, dbg); });
   }
 
   IOStatus Truncate(const std::string& name, size_t size, const IOOptions& options, IODebugContext* dbg) override {
-    return hook_->Do(kDelete, KindOf(name), options, size, 0,
+    return hook_->Do(kDelete, FileOf(name), options, size, 0,
                      [&](uint64_t*) { return target()->Truncate(name, size, options, dbg); });
   }
 
@@ -151,7 +164,7 @@ class HookedFileSystem : public FileSystemWrapper {
  private:
   IOStatus Wrap(const std::string& name, std::unique_ptr<FSWritableFile>* result, IOStatus status, uint64_t size) {
     if (status.ok()) {
-      *result = std::make_unique<WritableFile>(std::move(*result), hook_, KindOf(name), size);
+      *result = std::make_unique<WritableFile>(std::move(*result), hook_, FileOf(name), size);
     }
     return status;
   }

@@ -21,7 +21,7 @@ constexpr uint64_t kStepBack = 65536;
 
 // Reads `n` bytes in chunks into `scratch` through `read(offset, n, result, scratch)`.
 template <typename Read>
-IOStatus ReadChunks(const Hook& hook, uint8_t file, const IOOptions& options, uint64_t offset, size_t n, Slice* result,
+IOStatus ReadChunks(const Hook& hook, FileId file, const IOOptions& options, uint64_t offset, size_t n, Slice* result,
                     char* scratch, Read read) {
   const uint64_t chunk = hook.Chunk();
   size_t done = 0;
@@ -59,11 +59,11 @@ IOStatus ReadChunks(const Hook& hook, uint8_t file, const IOOptions& options, ui
 
 class SequentialFile : public FSSequentialFileOwnerWrapper {
  public:
-  SequentialFile(std::unique_ptr<FSSequentialFile>&& file, SharedHook hook, uint8_t kind)
-      : FSSequentialFileOwnerWrapper(std::move(file)), hook_(std::move(hook)), kind_(kind) {}
+  SequentialFile(std::unique_ptr<FSSequentialFile>&& file, SharedHook hook, FileId id)
+      : FSSequentialFileOwnerWrapper(std::move(file)), hook_(std::move(hook)), file_(id) {}
 
   IOStatus Read(size_t n, const IOOptions& options, Slice* result, char* scratch, IODebugContext* dbg) override {
-    IOStatus status = ReadChunks(*hook_, kind_, options, offset_, n, result, scratch,
+    IOStatus status = ReadChunks(*hook_, file_, options, offset_, n, result, scratch,
                                  [&](uint64_t, size_t ask, Slice* part, char* place) {
                                    return target()->Read(ask, options, part, place, dbg);
                                  });
@@ -78,7 +78,7 @@ class SequentialFile : public FSSequentialFileOwnerWrapper {
 
   IOStatus PositionedRead(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
                           IODebugContext* dbg) override {
-    return ReadChunks(*hook_, kind_, options, offset, n, result, scratch,
+    return ReadChunks(*hook_, file_, options, offset, n, result, scratch,
                       [&](uint64_t at, size_t ask, Slice* part, char* place) {
                         return target()->PositionedRead(at, ask, options, part, place, dbg);
                       });
@@ -86,18 +86,18 @@ class SequentialFile : public FSSequentialFileOwnerWrapper {
 
  private:
   const SharedHook hook_;
-  const uint8_t kind_;
+  const FileId file_;
   uint64_t offset_ = 0;
 };
 
 class RandomAccessFile : public FSRandomAccessFileOwnerWrapper {
  public:
-  RandomAccessFile(std::unique_ptr<FSRandomAccessFile>&& file, SharedHook hook, uint8_t kind)
-      : FSRandomAccessFileOwnerWrapper(std::move(file)), hook_(std::move(hook)), kind_(kind) {}
+  RandomAccessFile(std::unique_ptr<FSRandomAccessFile>&& file, SharedHook hook, FileId id)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), hook_(std::move(hook)), file_(id) {}
 
   IOStatus Read(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
                 IODebugContext* dbg) const override {
-    return ReadChunks(*hook_, kind_, options, offset, n, result, scratch,
+    return ReadChunks(*hook_, file_, options, offset, n, result, scratch,
                       [&](uint64_t at, size_t ask, Slice* part, char* place) {
                         return target()->Read(at, ask, options, part, place, dbg);
                       });
@@ -131,7 +131,7 @@ class RandomAccessFile : public FSRandomAccessFileOwnerWrapper {
 
  private:
   const SharedHook hook_;
-  const uint8_t kind_;
+  const FileId file_;
 };
 
 // What a buffered file gives the device: pages, when they are written back. A page that is appended to ten times
@@ -155,8 +155,8 @@ class DirtyPages {
 
 class WritableFile : public FSWritableFileOwnerWrapper {
  public:
-  WritableFile(std::unique_ptr<FSWritableFile>&& file, SharedHook hook, uint8_t kind, uint64_t size)
-      : FSWritableFileOwnerWrapper(std::move(file)), hook_(std::move(hook)), kind_(kind), size_(size) {}
+  WritableFile(std::unique_ptr<FSWritableFile>&& file, SharedHook hook, FileId id, uint64_t size)
+      : FSWritableFileOwnerWrapper(std::move(file)), hook_(std::move(hook)), file_(id), size_(size) {}
 
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* dbg) override {
     return Write(size_, data, options, [&](const Slice& part, uint64_t) { return target()->Append(part, options, dbg); });
@@ -198,12 +198,12 @@ class WritableFile : public FSWritableFileOwnerWrapper {
 
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     dirty_.Clean();
-    return hook_->Do(kSync, kind_, options, 0, 0, [&](uint64_t*) { return target()->Sync(options, dbg); });
+    return hook_->Do(kSync, file_, options, 0, 0, [&](uint64_t*) { return target()->Sync(options, dbg); });
   }
 
   IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
     dirty_.Clean();
-    return hook_->Do(kSync, kind_, options, 0, 0, [&](uint64_t*) { return target()->Fsync(options, dbg); });
+    return hook_->Do(kSync, file_, options, 0, 0, [&](uint64_t*) { return target()->Fsync(options, dbg); });
   }
 
   // Starts write-back of what was charged when it became dirty; it waits for nothing that a sync waits for.
@@ -247,11 +247,11 @@ class WritableFile : public FSWritableFileOwnerWrapper {
       put(Slice(data.data(), use_direct_io() ? most / kPage * kPage : most), offset).PermitUncheckedError();
       return Hook::Broken(kFailed);
     };
-    return hook_->DoOrHalf(kWrite, kind_, options, offset, bytes, whole, half);
+    return hook_->DoOrHalf(kWrite, file_, options, offset, bytes, whole, half);
   }
 
   const SharedHook hook_;
-  const uint8_t kind_;
+  const FileId file_;
   // Only RocksDB's one writer of a file uses it.
   uint64_t size_;
   DirtyPages dirty_;
@@ -259,11 +259,11 @@ class WritableFile : public FSWritableFileOwnerWrapper {
 
 class RandomRWFile : public FSRandomRWFileOwnerWrapper {
  public:
-  RandomRWFile(std::unique_ptr<FSRandomRWFile>&& file, SharedHook hook, uint8_t kind)
-      : FSRandomRWFileOwnerWrapper(std::move(file)), hook_(std::move(hook)), kind_(kind) {}
+  RandomRWFile(std::unique_ptr<FSRandomRWFile>&& file, SharedHook hook, FileId id)
+      : FSRandomRWFileOwnerWrapper(std::move(file)), hook_(std::move(hook)), file_(id) {}
 
   IOStatus Write(uint64_t offset, const Slice& data, const IOOptions& options, IODebugContext* dbg) override {
-    return hook_->Do(kWrite, kind_, options, offset, data.size(), [&](uint64_t* moved) {
+    return hook_->Do(kWrite, file_, options, offset, data.size(), [&](uint64_t* moved) {
       IOStatus status = target()->Write(offset, data, options, dbg);
       *moved = status.ok() ? data.size() : 0;
       return status;
@@ -272,23 +272,23 @@ class RandomRWFile : public FSRandomRWFileOwnerWrapper {
 
   IOStatus Read(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
                 IODebugContext* dbg) const override {
-    return ReadChunks(*hook_, kind_, options, offset, n, result, scratch,
+    return ReadChunks(*hook_, file_, options, offset, n, result, scratch,
                       [&](uint64_t at, size_t ask, Slice* part, char* place) {
                         return target()->Read(at, ask, options, part, place, dbg);
                       });
   }
 
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
-    return hook_->Do(kSync, kind_, options, 0, 0, [&](uint64_t*) { return target()->Sync(options, dbg); });
+    return hook_->Do(kSync, file_, options, 0, 0, [&](uint64_t*) { return target()->Sync(options, dbg); });
   }
 
   IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
-    return hook_->Do(kSync, kind_, options, 0, 0, [&](uint64_t*) { return target()->Fsync(options, dbg); });
+    return hook_->Do(kSync, file_, options, 0, 0, [&](uint64_t*) { return target()->Fsync(options, dbg); });
   }
 
  private:
   const SharedHook hook_;
-  const uint8_t kind_;
+  const FileId file_;
 };
 
 class Directory : public FSDirectoryWrapper {
@@ -297,11 +297,11 @@ class Directory : public FSDirectoryWrapper {
       : FSDirectoryWrapper(std::move(directory)), target_(target), hook_(std::move(hook)) {}
 
   IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
-    return hook_->Do(kSync, kDirectory, options, 0, 0, [&](uint64_t*) { return target_->Fsync(options, dbg); });
+    return hook_->Do(kSync, FileId{kDirectory, 0}, options, 0, 0, [&](uint64_t*) { return target_->Fsync(options, dbg); });
   }
 
   IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* dbg, const DirFsyncOptions& reason) override {
-    return hook_->Do(kSync, kDirectory, options, 0, 0,
+    return hook_->Do(kSync, FileId{kDirectory, 0}, options, 0, 0,
                      [&](uint64_t*) { return target_->FsyncWithDirOptions(options, dbg, reason); });
   }
 

@@ -15,6 +15,7 @@ extern "C" {
 struct entremet_io {
   uint64_t offset;
   uint64_t bytes;
+  uint64_t number;   // of its file in its database; 0: it has none
   uint8_t op;        // 0 read, 1 write, 2 sync, 3 delete
   uint8_t file;      // 0 data, 1 log, 2 metadata, 3 directory
   uint8_t activity;  // Env::IOActivity; 0x7f unknown
@@ -44,6 +45,12 @@ constexpr uint8_t kData = 0, kLog = 1, kMetadata = 2, kDirectory = 3;
 constexpr uint8_t kFailed = 1, kNoSpace = 2, kHalf = 3;
 constexpr uint64_t kPage = 4096;
 
+// Which file an I/O is in.
+struct FileId {
+  uint8_t kind;
+  uint64_t number;
+};
+
 class Hook {
  public:
   explicit Hook(const entremet_hook& hook) : hook_(hook) {}
@@ -55,17 +62,17 @@ class Hook {
 
   // Asks, does, tells. `io_call` returns the status and sets the bytes that were moved.
   template <typename Call>
-  IOStatus Do(uint8_t op, uint8_t file, const IOOptions& options, uint64_t offset, uint64_t bytes, Call io_call) const {
+  IOStatus Do(uint8_t op, FileId file, const IOOptions& options, uint64_t offset, uint64_t bytes, Call io_call) const {
     return DoOrHalf(op, file, options, offset, bytes, io_call, [](uint64_t*) { return Broken(kFailed); });
   }
 
   // The same; `half_call` does half of it on a device that breaks so.
   template <typename Call, typename Half>
-  IOStatus DoOrHalf(uint8_t op, uint8_t file, const IOOptions& options, uint64_t offset, uint64_t bytes, Call io_call,
+  IOStatus DoOrHalf(uint8_t op, FileId file, const IOOptions& options, uint64_t offset, uint64_t bytes, Call io_call,
                     Half half_call) const {
     // Flush and compaction are given this priority when writers are delayed or stopped.
     const bool urgent = options.rate_limiter_priority == Env::IO_USER;
-    const entremet_io io{offset, bytes, op, file, static_cast<uint8_t>(options.io_activity), urgent};
+    const entremet_io io{offset, bytes, file.number, op, file.kind, static_cast<uint8_t>(options.io_activity), urgent};
     uint8_t fault = 0;
     const uint64_t token = hook_.begin(hook_.context, &io, &fault);
     uint64_t moved = 0;

@@ -22,6 +22,7 @@ use std::ffi::{c_char, c_void};
 struct RawIo {
     offset: u64,
     bytes: u64,
+    number: u64,
     op: u8,
     file: u8,
     activity: u8,
@@ -103,6 +104,7 @@ unsafe fn seen(principal: u32, io: *const RawIo) -> DeviceIo {
         offset: raw.offset,
         bytes: raw.bytes,
         file,
+        number: raw.number,
         activity: activity(raw.activity, op, file),
         urgent: raw.urgent != 0,
         tag: tag(),

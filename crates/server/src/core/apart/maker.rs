@@ -8,7 +8,7 @@ use engine::{Access, EngineError, GoOn, Keys, Keyspace, Latch, Seq, Site, Stop};
 use parking_lot::Mutex;
 use policy::{Nanos, PrincipalId};
 use resp::{Output, Reply};
-use stage::Permit;
+use stage::{Permit, Terms};
 
 use crate::connection::{Finished, Piece, Ready, Then, Until};
 use crate::core::{
@@ -16,7 +16,7 @@ use crate::core::{
     work::{Stopwatch, Work},
     Mailbox,
 };
-use crate::device::tag_of;
+use crate::device::{on_terms, tag_of, waits};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Ending, Passes};
 use crate::unit::{Told, Trace};
@@ -96,6 +96,8 @@ impl Maker {
         if let Some(keyspace) = &work.keyspace {
             keyspace.stays_until_told(&leave);
         }
+        // Those of what the thread did before.
+        let _ = waits();
         let mut trace = Trace::new(&*shared.options.clock);
         let maker = Arc::new(Mutex::new(self));
         let (mut output, result) = run(&work, latch, &mut trace, &maker);
@@ -123,6 +125,7 @@ impl Maker {
             seq,
             class: work.unit.class,
             service_ns,
+            waits: waits(),
             ending,
             failed: trace.count(&work.tenant.calls, work.core),
             told,
@@ -244,6 +247,11 @@ fn run(
     let shared = Arc::clone(&maker.lock().shared);
     let (unit, now_ms) = (&work.unit, (shared.options.wall_ms)());
     let _tagged = tagged(tag_of(unit.class));
+    // What takes so long has no due time for each of its I/Os.
+    let _on_terms = on_terms(Terms {
+        due_at: None,
+        ..work.terms
+    });
     let sink = Arc::clone(maker);
     let mut output = Output::streamed(Box::new(move |piece| {
         sink.lock().hand_over(piece, Then::GoOn(Until::Taken));

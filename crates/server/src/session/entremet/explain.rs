@@ -1,12 +1,12 @@
-//! `ENTREMET EXPLAIN [tenant]` and `ENTREMET SLO [tenant]`: where the time went, and what had been
-//! promised.
+//! `ENTREMET EXPLAIN [tenant]`: where the time went.
 
-use policy::words::Words;
-use settings::tenant::{Settings, Slo};
+use policy::Nanos;
+use settings::tenant::Settings;
 use telemetry::{Class, ClassTotals, HistogramSnapshot};
 
 use super::{lines, time, Visit};
-use crate::shared::Shared;
+use crate::shared::{Controlled, Shared};
+use crate::slo::Meter;
 use crate::tenants::Tenant;
 
 /// `ENTREMET EXPLAIN [tenant]`
@@ -35,6 +35,44 @@ pub fn explained(shared: &Shared, tenant: &Tenant) -> Vec<String> {
     }
     if text.len() == 1 {
         text.push("no request since the start".into());
+    }
+    let unix_s = (shared.options.wall_ms)() / 1_000;
+    let now = shared.options.clock.now();
+    for meter in tenant.meters().all() {
+        text.extend(promise_lines(meter, now, unix_s));
+    }
+    if !tenant.meters().all().is_empty() {
+        text.push(control_line(&shared.last_control(), unix_s));
+    }
+    text
+}
+
+/// What keeps promises, and what it did last.
+fn control_line(last: &Controlled, unix_s: u64) -> String {
+    let policy = last.policy;
+    match last.why.is_empty() {
+        true => format!("controller {policy}: it has changed nothing yet"),
+        false => format!(
+            "controller {policy}, {} s ago: {}",
+            unix_s.saturating_sub(last.unix_s),
+            last.why.join(" ")
+        ),
+    }
+}
+
+/// A promise, how well it was kept, and where the time of those went that were late.
+fn promise_lines(meter: &Meter, now: Nanos, unix_s: u64) -> Vec<String> {
+    let kept = super::slo::how_well(meter, unix_s).join("; ");
+    let mut text = vec![format!("promised for {}: {kept}", meter.slo())];
+    let late = meter.lately.lock().all(now);
+    if late.requests > 0 {
+        text.push(format!(
+            "late {}, {} requests of the last minutes: {}{}",
+            meter.slo().of(),
+            late.requests,
+            super::slowest::parts(&late.parts, late.requests),
+            super::slowest::behind(&late.behind, late.requests),
+        ));
     }
     text
 }
@@ -79,33 +117,6 @@ fn percentiles(times: &HistogramSnapshot) -> String {
     )
 }
 
-/// `ENTREMET SLO [tenant]`
-pub fn slo(visit: &mut Visit<'_>) {
-    let Some(tenant) = super::named(visit, 2) else {
-        return;
-    };
-    let text: Vec<String> = tenant.settings().slos.iter().map(slo_line).collect();
-    lines(&mut visit.reply(), &text);
-}
-
-fn slo_line(slo: &Slo) -> String {
-    let mut parts = Vec::new();
-    if let Some((percentile, ns)) = slo.latency {
-        parts.push(format!("p{percentile} at most {}", time(ns as f64)));
-    }
-    parts.extend(slo.throughput_per_s.map(|rate| format!("{rate}/s served")));
-    parts.extend(
-        slo.contract_per_s
-            .map(|rate| format!("up to {rate}/s offered")),
-    );
-    parts.push(format!("importance {}", slo.importance));
-    format!(
-        "{}: {} (recorded, not enforced yet)",
-        slo.class.word(),
-        parts.join(", ")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,18 +152,5 @@ mod tests {
             "{line}"
         );
         assert!(line.ends_with("; mostly with a handler"), "{line}");
-    }
-
-    #[test]
-    fn promises_say_that_they_are_not_kept_yet() {
-        let slo = Slo {
-            class: settings::tenant::SloClass::Scan,
-            latency: Some((99.0, 20_000_000)),
-            throughput_per_s: None,
-            contract_per_s: Some(1_500.0),
-            importance: 80,
-        };
-        let line = "scan: p99 at most 20.00 ms, up to 1500/s offered, importance 80 (recorded, not enforced yet)";
-        assert_eq!(slo_line(&slo), line);
     }
 }

@@ -1,28 +1,36 @@
 //! `ENTREMET …`: tenants, what they were promised, where their time goes. Only operators change
 //! anything or see another tenant; to everybody else there is one tenant, their own.
 
+mod edits;
 mod explain;
 mod promise;
+mod slo;
+mod slowest;
 mod stage;
 mod tenant;
+mod workload;
 
 use std::sync::Arc;
 
 use commands::EntremetCommand;
 use resp::Reply;
+use settings::tenant::Shown;
 
 use super::Visit;
 use crate::tenants::Tenant;
 
 pub use explain::explained;
+pub use slowest::line as slow_line;
 
 /// Runs an `ENTREMET` subcommand.
 pub fn run(command: EntremetCommand, visit: &mut Visit<'_>) {
     match command {
         EntremetCommand::Tenant => tenant::run(visit),
         EntremetCommand::Explain => explain::explain(visit),
-        EntremetCommand::Slo => explain::slo(visit),
+        EntremetCommand::Slo => slo::run(visit),
+        EntremetCommand::Slowest => slowest::run(visit),
         EntremetCommand::Stage => stage::run(visit),
+        EntremetCommand::Workload => workload::run(visit),
     }
 }
 
@@ -33,6 +41,11 @@ fn named(visit: &mut Visit<'_>, at: usize) -> Option<Arc<Tenant>> {
         visit.syntax_error();
         return None;
     }
+    named_of(visit, at)
+}
+
+/// The same, where other words follow.
+fn named_of(visit: &mut Visit<'_>, at: usize) -> Option<Arc<Tenant>> {
     let own = Arc::clone(visit.tenant);
     let Some(name) = visit.args.find(at) else {
         return Some(own);
@@ -54,6 +67,21 @@ fn named(visit: &mut Visit<'_>, at: usize) -> Option<Arc<Tenant>> {
 
 fn no_such(name: &str) -> String {
     format!("ERR no such tenant '{name}'")
+}
+
+/// Names and what they stand for.
+fn map(reply: &mut Reply<'_>, facts: Vec<(String, Shown)>) {
+    reply.map(facts.len());
+    for (name, shown) in facts {
+        reply.bulk(name.as_bytes());
+        match shown {
+            Shown::Nothing => reply.null(),
+            Shown::Flag(yes) => reply.bulk(if yes { b"yes" } else { b"no" }),
+            Shown::Number(number) => reply.double(number),
+            Shown::Integer(number) => reply.int(i64::try_from(number).unwrap_or(i64::MAX)),
+            Shown::Text(text) => reply.bulk(text.as_bytes()),
+        }
+    }
 }
 
 /// Lines of text for a person, each an item of its own so that every client shows them as lines.

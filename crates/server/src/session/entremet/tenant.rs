@@ -94,21 +94,10 @@ fn get(visit: &mut Visit<'_>, tenant: &Tenant) {
     let set: Vec<_> = set
         .filter(|(name, _)| !facts.iter().any(|(fact, _)| fact == name))
         .collect();
-    let mut reply = visit.reply();
-    reply.map(facts.len() + set.len());
     let facts = facts
         .into_iter()
         .map(|(name, shown)| (name.to_string(), shown));
-    for (name, shown) in facts.chain(set) {
-        reply.bulk(name.as_bytes());
-        match shown {
-            Shown::Nothing => reply.null(),
-            Shown::Flag(yes) => reply.bulk(if yes { b"yes" } else { b"no" }),
-            Shown::Number(number) => reply.double(number),
-            Shown::Integer(number) => reply.int(i64::try_from(number).unwrap_or(i64::MAX)),
-            Shown::Text(text) => reply.bulk(text.as_bytes()),
-        }
-    }
+    super::map(&mut visit.reply(), facts.chain(set).collect());
 }
 
 fn set(visit: &Visit<'_>) -> Result<(), String> {

@@ -18,9 +18,11 @@ struct House {
 fn house(specs: &[TenantSpec]) -> House {
     let directory = tempfile::tempdir().unwrap();
     let clock = Arc::new(stage::ManualClock::default());
+    let pool = Pool::new(1 << 20);
+    let tenants = Registry::open(directory.path(), specs, 1, pool, clock.clone()).unwrap();
     House {
         doorkeeper: Doorkeeper::start(clock).unwrap(),
-        tenants: Registry::open(directory.path(), specs, 1, Pool::new(1 << 20)).unwrap(),
+        tenants,
         _directory: directory,
     }
 }

@@ -26,10 +26,11 @@ fn every_field_can_be_taken_apart_and_put_together() {
     rich.settings.durability = Durability::Always;
     rich.settings.slos = vec![Slo {
         class: SloClass::Get,
-        latency: Some((99.9, 20_000_000)),
+        percentile: 99.9,
+        at_most_ns: Some(20_000_000),
         throughput_per_s: Some(0.1),
-        contract_per_s: None,
         importance: 80,
+        ..Slo::default()
     }];
     let plain = TenantSpec::new("beta");
     assert_eq!(with_fields(&plain, fields_of(&rich)), rich);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use telemetry::admin::Token;
 use telemetry::live::view::{LiveView, TenantDetail};
+use telemetry::Explanation;
 
 use super::way::{self, Stream, Tls};
-use super::TopArgs;
+use super::AdminArgs;
 
 /// How long a connection may take. The admin address is on this machine or near it.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
@@ -69,7 +70,7 @@ impl Admin {
     ///
     /// # Errors
     /// A file that cannot be used.
-    pub fn of(args: &TopArgs) -> Result<Self, String> {
+    pub fn of(args: &AdminArgs) -> Result<Self, String> {
         let named = || {
             args.name
                 .clone()
@@ -101,6 +102,18 @@ impl Admin {
     /// As [`Admin::live`], or there is no such tenant.
     pub fn tenant(&self, name: &str) -> Result<TenantDetail, FetchError> {
         let (status, body) = self.get(&format!("/api/live/{}", encoded(name)))?;
+        if status == 404 && body.contains("no tenant named") {
+            return Err(FetchError::NoSuchTenant(name.to_string()));
+        }
+        self.json(status, &body)
+    }
+
+    /// Where the time of a tenant's requests goes, and why.
+    ///
+    /// # Errors
+    /// As [`Admin::tenant`].
+    pub fn explain(&self, name: &str) -> Result<Explanation, FetchError> {
+        let (status, body) = self.get(&format!("/api/explain/{}", encoded(name)))?;
         if status == 404 && body.contains("no tenant named") {
             return Err(FetchError::NoSuchTenant(name.to_string()));
         }

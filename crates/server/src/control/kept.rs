@@ -1,0 +1,186 @@
+//! How well promises were kept, on the disk: a JSON text a line, for a promise and some hours. Of
+//! an hour that stands there twice the last counts. These are statistics: what cannot be read is
+//! left out, and that something cannot be written is said once.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use settings::tenant::Slo;
+
+use crate::slo::Bucket;
+
+/// Whoever may read the data may read these.
+const PRIVATE: u32 = 0o600;
+/// Lines that are added before the file is made anew: one for each promise every few minutes.
+const ADDED_MAX: usize = 10_000;
+
+/// Some hours of one promise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    tenant: String,
+    /// Whose requests, as `get of batch`.
+    of: String,
+    /// What was promised: a promise that has been changed is another one.
+    targets: String,
+    /// Hours since the Unix epoch; in each, windows met, missed and without data; requests, and
+    /// late ones.
+    hours: Vec<(u64, [u32; 3], [u64; 2])>,
+}
+
+impl Line {
+    /// What is known of some hours.
+    pub fn new<'b>(
+        tenant: &str,
+        slo: &Slo,
+        hours: impl Iterator<Item = (u64, &'b Bucket)>,
+    ) -> Self {
+        let hours = hours.map(|(hour, one)| {
+            let windows = [one.met, one.missed, one.no_data];
+            (hour, windows, [one.requests, one.late])
+        });
+        Self {
+            tenant: tenant.to_string(),
+            of: slo.of(),
+            targets: slo.targets(),
+            hours: hours.collect(),
+        }
+    }
+
+    /// Whether it is about this promise.
+    pub fn is_of(&self, tenant: &str, slo: &Slo) -> bool {
+        self.tenant == tenant && self.of == slo.of() && self.targets == slo.targets()
+    }
+
+    /// What it says of each hour.
+    pub fn hours(&self) -> impl Iterator<Item = (u64, Bucket)> + '_ {
+        let hours = self.hours.iter();
+        hours.map(|(hour, [met, missed, no_data], [requests, late])| {
+            let bucket = Bucket {
+                met: *met,
+                missed: *missed,
+                no_data: *no_data,
+                requests: *requests,
+                late: *late,
+            };
+            (*hour, bucket)
+        })
+    }
+}
+
+/// The file.
+pub struct Kept {
+    path: PathBuf,
+    added: usize,
+    failed: bool,
+}
+
+impl Kept {
+    /// Reads what is there, oldest first.
+    pub fn open(directory: &Path) -> (Self, Vec<Line>) {
+        let path = directory.join("promises.jsonl");
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let lines = lines.collect();
+        let kept = Self {
+            path,
+            // A last line that a crash cut short must not be continued: the file is made anew
+            // before anything is added.
+            added: ADDED_MAX,
+            failed: false,
+        };
+        (kept, lines)
+    }
+
+    /// Whether the next lines must say all that is known, because the file is made anew of them.
+    pub fn wants_all(&self) -> bool {
+        self.added >= ADDED_MAX
+    }
+
+    /// Writes these lines.
+    pub fn write(&mut self, lines: &[Line]) {
+        if lines.is_empty() {
+            return;
+        }
+        let written = match self.wants_all() {
+            true => self.make_anew(lines),
+            false => self.append(lines),
+        };
+        match written {
+            Ok(()) => self.failed = false,
+            Err(error) => {
+                // What was written of it may be half a line.
+                self.added = ADDED_MAX;
+                if !std::mem::replace(&mut self.failed, true) {
+                    tracing::warn!(file = %self.path.display(), %error, "how well promises were kept could not be written down; it is tried again");
+                }
+            }
+        }
+    }
+
+    fn append(&mut self, lines: &[Line]) -> io::Result<()> {
+        let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        put(&mut file, lines)?;
+        self.added += lines.len();
+        Ok(())
+    }
+
+    fn make_anew(&mut self, lines: &[Line]) -> io::Result<()> {
+        let beside = self.path.with_extension("new");
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true);
+        let mut file = options.mode(PRIVATE).open(&beside)?;
+        put(&mut file, lines)?;
+        file.sync_data()?;
+        fs::rename(&beside, &self.path)?;
+        self.added = 0;
+        Ok(())
+    }
+}
+
+fn put(file: &mut fs::File, lines: &[Line]) -> io::Result<()> {
+    let mut file = BufWriter::new(file);
+    for line in lines {
+        serde_json::to_writer(&mut file, line)?;
+        file.write_all(b"\n")?;
+    }
+    file.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(hour: u64, met: u32) -> Line {
+        let bucket = Bucket {
+            met,
+            ..Bucket::default()
+        };
+        Line::new("web", &Slo::default(), [(hour, &bucket)].into_iter())
+    }
+
+    #[test]
+    fn a_line_that_a_crash_cut_short_is_left_out_and_not_continued() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let read = || Kept::open(directory.path()).1;
+        let (mut kept, none) = Kept::open(directory.path());
+        assert_eq!(none, []);
+        kept.write(&[line(1, 1)]);
+        assert!(!kept.wants_all());
+        kept.write(&[line(2, 3), line(3, 4)]);
+        assert_eq!(read(), [line(1, 1), line(2, 3), line(3, 4)]);
+        let path = directory.path().join("promises.jsonl");
+        let whole = fs::read(&path).expect("there");
+        fs::write(&path, &whole[..whole.len() - 5]).expect("written");
+        let (mut kept, left) = Kept::open(directory.path());
+        assert_eq!(left, [line(1, 1), line(2, 3)]);
+        assert!(kept.wants_all());
+        kept.write(&left);
+        kept.write(&[line(4, 5)]);
+        assert_eq!(read(), [line(1, 1), line(2, 3), line(4, 5)]);
+    }
+}

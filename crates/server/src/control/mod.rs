@@ -1,0 +1,213 @@
+//! The thread that keeps promises: it closes their windows, remembers how well they were kept, and
+//! has a controller decide what is to be done about it.
+
+mod kept;
+mod steer;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use policy::Nanos;
+
+use crate::shared::Shared;
+use crate::slo::{Bucket, Meter, HOURS_KEPT};
+use crate::tenants::Tenant;
+use kept::{Kept, Line};
+use steer::Steering;
+
+/// A window is closed at most so long after its end; it is judged by how long it really was.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How well promises were kept is written down so often; a crash forgets what came after.
+const WRITE_NS: Nanos = 300_000_000_000;
+
+/// The thread, and what ends it when it is dropped.
+pub struct Controller {
+    thread: JoinHandle<()>,
+    end: Sender<()>,
+}
+
+impl Controller {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(shared: &Arc<Shared>) -> io::Result<Self> {
+        let (end, ended) = channel();
+        let shared = Arc::clone(shared);
+        let thread = thread::Builder::new().name("control".into());
+        let thread = thread.spawn(move || {
+            let _whole = threads::Whole;
+            run(&shared, &ended);
+        })?;
+        Ok(Self { thread, end })
+    }
+
+    /// Ends it; what is known of the promises is written down.
+    pub fn stop(self) {
+        drop(self.end);
+        // A panic would have ended the process.
+        let _ = self.thread.join();
+    }
+}
+
+fn run(shared: &Shared, ended: &Receiver<()>) {
+    let mut watch = Watch::open(shared, &shared.options.data);
+    let mut steering = Steering::new(shared);
+    while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        watch.look(shared);
+        steering.look(shared);
+    }
+    watch.write(shared);
+}
+
+/// What it remembers between two looks.
+struct Watch {
+    kept: Kept,
+    written: Nanos,
+    /// The hour of the day and year when it was.
+    written_hour: u64,
+}
+
+impl Watch {
+    /// Takes up what was known when the server ended last.
+    fn open(shared: &Shared, directory: &Path) -> Self {
+        let (kept, lines) = Kept::open(directory);
+        for tenant in shared.tenants.list() {
+            for meter in tenant.meters().all() {
+                let of = |line: &&Line| line.is_of(&tenant.name, meter.slo());
+                let hours = lines.iter().filter(of).flat_map(Line::hours);
+                // The last of an hour counts.
+                let hours: BTreeMap<u64, Bucket> = hours.collect();
+                let mut record = meter.record.lock();
+                for (hour, bucket) in hours {
+                    record.history.remember(hour, bucket);
+                }
+            }
+        }
+        Self {
+            kept,
+            written: shared.options.clock.now(),
+            written_hour: 0,
+        }
+    }
+
+    /// Closes the windows that are over.
+    fn look(&mut self, shared: &Shared) {
+        let now = shared.options.clock.now();
+        let unix_s = (shared.options.wall_ms)() / 1_000;
+        for tenant in shared.tenants.list() {
+            tenant.slowest.forget_old(now);
+            for meter in tenant.meters().all() {
+                let mut record = meter.record.lock();
+                if record.ends(meter.objective()) <= now {
+                    record.close(meter.objective(), meter.read(), now, unix_s);
+                }
+            }
+        }
+        if now.saturating_sub(self.written) >= WRITE_NS {
+            self.written = now;
+            self.write(shared);
+        }
+    }
+
+    /// Writes down the hours that may have changed since it was done last, or all.
+    fn write(&mut self, shared: &Shared) {
+        let hour = (shared.options.wall_ms)() / 3_600_000;
+        // A clock that was set back counts in earlier hours again.
+        let since = match self.kept.wants_all() {
+            true => (hour + 1).saturating_sub(HOURS_KEPT),
+            false => self.written_hour.min(hour),
+        };
+        let tenants = shared.tenants.list();
+        let lines = tenants.iter().flat_map(|tenant| lines(tenant, since));
+        self.kept.write(&lines.collect::<Vec<_>>());
+        self.written_hour = hour;
+    }
+}
+
+/// What is known of a tenant's promises since that hour.
+fn lines(tenant: &Tenant, since: u64) -> Vec<Line> {
+    let meters = tenant.meters();
+    let line = |meter: &Arc<Meter>| {
+        let record = meter.record.lock();
+        let hours = record.history.hours();
+        let mut hours = hours.filter(|(hour, _)| *hour >= since).peekable();
+        hours.peek()?;
+        Some(Line::new(&tenant.name, meter.slo(), hours))
+    };
+    meters.all().iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::tests::shared;
+    use crate::slo::Took;
+    use settings::tenant::{Slo, SloClass};
+
+    const S: Nanos = 1_000_000_000;
+
+    fn promise(shared: &Shared, at_most_ns: u64) {
+        let slo = Slo {
+            class: SloClass::Get,
+            at_most_ns: Some(at_most_ns),
+            ..Slo::default()
+        };
+        let changed = shared.change_tenant("web", |spec| {
+            spec.settings.slos = vec![slo];
+            Ok(())
+        });
+        changed.expect("changed");
+    }
+
+    /// Windows kept and missed in the last 30 days, as the server has them after a restart.
+    fn known(shared: &Shared, directory: &Path) -> (u32, u32) {
+        Watch::open(shared, directory);
+        let meters = shared.tenants.get("web").expect("there").meters();
+        let record = meters.all()[0].record.lock();
+        let bucket = record
+            .history
+            .last_30_days((shared.options.wall_ms)() / 1_000);
+        (bucket.met, bucket.missed)
+    }
+
+    #[test]
+    fn what_became_of_a_promise_outlives_the_server_and_not_the_promise() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let clock = stage::ManualClock::default();
+        let begin = || {
+            let mut begun = shared(directory.path(), &["web"]);
+            begun.options.clock = Arc::new(clock.clone());
+            begun
+        };
+        let first = begin();
+        promise(&first, 20_000_000);
+        let mut watch = Watch::open(&first, directory.path());
+        let meters = first.tenants.get("web").expect("there").meters();
+        for latency_ns in [10_000_000, 30_000_000, 10_000_000] {
+            clock.advance(5 * S);
+            watch.look(&first);
+            let took = Took {
+                latency_ns,
+                ..Took::default()
+            };
+            meters.all()[0].answered(0, &took, 1);
+            clock.advance(5 * S);
+            watch.look(&first);
+        }
+        watch.write(&first);
+        first.engine.shutdown();
+        drop(first);
+        let second = begin();
+        assert_eq!(known(&second, directory.path()), (2, 1));
+        promise(&second, 30_000_000);
+        assert_eq!(known(&second, directory.path()), (0, 0), "another promise");
+        second.engine.shutdown();
+    }
+}

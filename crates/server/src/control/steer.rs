@@ -1,0 +1,231 @@
+//! What a controller is shown each interval, and what becomes of what it gives.
+//!
+//! The controllers are `policy::slo::control`; here is nothing that decides. A promise's margins
+//! are left with its meter, where cores find them; what stages are told goes to the cores as news,
+//! and to the device directly.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use policy::slo::control::{
+    Auto, AutoOptions, Controller, Given, Held, Policy, PromiseSeen, Seen, DEVICE, HANDLERS,
+};
+use policy::words::Words;
+use policy::{Nanos, PrincipalId};
+use stage::LaneId;
+
+use crate::device::Device;
+use crate::shared::{News, Shared, Steered};
+use crate::slo::{AtStages, Meter};
+use crate::tenants::Tenant;
+
+/// The controller at work.
+pub struct Steering {
+    policy: Policy,
+    controller: Controller,
+    since: Nanos,
+    /// Of work without due times at the device, as it was read last.
+    others: (u64, u64),
+    /// What the promises were charged at the device, as it was read last, by tenant and lane.
+    charged: BTreeMap<(PrincipalId, u8), Nanos>,
+    /// What is in force.
+    steered: Arc<Steered>,
+}
+
+/// One promise, and whose it is.
+struct Promise {
+    tenant: Arc<Tenant>,
+    lane: usize,
+    meter: Arc<Meter>,
+}
+
+impl Steering {
+    /// It begins with what is configured.
+    pub fn new(shared: &Shared) -> Self {
+        let policy = shared.tuning().control;
+        shared.controlled(policy, Vec::new());
+        Self {
+            policy,
+            controller: controller(policy, shared),
+            since: shared.options.clock.now(),
+            others: (0, 0),
+            charged: BTreeMap::new(),
+            steered: Arc::default(),
+        }
+    }
+
+    /// Decides, if an interval is over or another controller is wanted.
+    pub fn look(&mut self, shared: &Shared) {
+        let (now, tuning) = (shared.options.clock.now(), shared.tuning());
+        let elapsed_ns = now.saturating_sub(self.since);
+        if tuning.control != self.policy {
+            tracing::info!(
+                before = self.policy.word(),
+                now = tuning.control.word(),
+                "another controller keeps the promises"
+            );
+            self.policy = tuning.control;
+            self.controller = controller(self.policy, shared);
+            shared.controlled(self.policy, Vec::new());
+        } else if elapsed_ns < tuning.control_interval_ns {
+            return;
+        }
+        self.since = now;
+        let promises = promises(shared);
+        if promises.is_empty() && *self.steered == Steered::default() {
+            return;
+        }
+        let held: Vec<Held> = promises.iter().map(Promise::held).collect();
+        let seen = self.see(shared, &promises, elapsed_ns);
+        let given = self.controller.step(&held, &seen);
+        self.apply(shared, &promises, given);
+    }
+
+    fn see(&mut self, shared: &Shared, promises: &[Promise], elapsed_ns: Nanos) -> Seen {
+        let device = shared.options.disk.stage().cloned();
+        let device = device.as_deref();
+        let elapsed = elapsed_ns.max(1) as f64;
+        let mut handled = (0, 0);
+        let mut one = |promise: &Promise| {
+            let at_stages = promise.meter.take_stages();
+            if promise.meter.objective().latency.is_some() {
+                handled.0 += at_stages.handled.0;
+                handled.1 += at_stages.handled.1;
+            }
+            let charged = device.map_or(0.0, |device| self.charged(shared, device, promise));
+            promise.seen(at_stages, charged, elapsed)
+        };
+        let promises = promises.iter().map(&mut one).collect();
+        let now = device.map_or((0, 0), Device::of_others);
+        let before = std::mem::replace(&mut self.others, now);
+        let waited = now.1.saturating_sub(before.1) as f64;
+        Seen {
+            elapsed_ns,
+            promises,
+            handled_ns: handled.1.checked_div(handled.0),
+            others_bytes_per_s: now.0.saturating_sub(before.0) as f64 * 1e9 / elapsed,
+            others_occupied: (waited / elapsed).min(1.0),
+        }
+    }
+
+    /// Time of one drive that a promise's lane was charged since this was asked last, over the
+    /// drives, ns.
+    fn charged(&mut self, shared: &Shared, device: &Device, promise: &Promise) -> f64 {
+        let number = shared.options.disk.number(&promise.tenant.name);
+        let lane = LaneId(u8::try_from(promise.lane).unwrap_or_default());
+        let now = device.charged_ns(number, lane);
+        let before = self.charged.insert((promise.tenant.id, lane.0), now);
+        // Of two promises of one lane the first is told.
+        now.saturating_sub(before.unwrap_or(now)) as f64 / device.drives() as f64
+    }
+
+    fn apply(&mut self, shared: &Shared, promises: &[Promise], given: Given) {
+        for (promise, given) in promises.iter().zip(&given.promises) {
+            promise.meter.give(given);
+        }
+        for why in &given.why {
+            tracing::debug!(policy = self.policy.word(), "{why}");
+        }
+        let parts = promises.iter().zip(&given.promises);
+        let mut parts_of: BTreeMap<PrincipalId, f64> = BTreeMap::new();
+        for (promise, given) in parts {
+            *parts_of.entry(promise.tenant.id).or_default() += given.device;
+        }
+        let next = Steered {
+            handlers: given.permits[HANDLERS],
+            others: given.others[HANDLERS],
+            shares: given
+                .shares
+                .iter()
+                .map(|one| (one.principal, *one))
+                .collect(),
+            parts: parts_of,
+        };
+        shared.controlled(self.policy, given.why);
+        if let Some(device) = shared.options.disk.stage() {
+            let others = given.others[DEVICE];
+            device.steer(given.permits[DEVICE], others, given.chunk_bytes);
+        }
+        if next == *self.steered {
+            return;
+        }
+        let before = std::mem::replace(&mut self.steered, Arc::new(next));
+        shared.steer(Arc::clone(&self.steered));
+        for tenant in shared.tenants.list() {
+            let differs = before.of(tenant.id) != self.steered.of(tenant.id);
+            if differs {
+                let _ = shared.device_hook(&tenant);
+                shared.tell_all(|| News::Configure(Arc::clone(&tenant)));
+            }
+        }
+        if (before.handlers, before.others) != (self.steered.handlers, self.steered.others) {
+            shared.tell_all(|| News::Steered);
+        }
+    }
+}
+
+impl Promise {
+    fn held(&self) -> Held {
+        Held {
+            principal: self.tenant.id,
+            lane: LaneId(u8::try_from(self.lane).unwrap_or_default()),
+            objective: *self.meter.objective(),
+        }
+    }
+
+    /// What became of it in an interval of `elapsed` ns.
+    fn seen(&self, at_stages: AtStages, charged_ns: f64, elapsed: f64) -> PromiseSeen {
+        let now = self.meter.read();
+        let mut last = self.meter.steered.lock();
+        let within = now.within.since(&last.within);
+        let counts = now.counts.since(&last.counts);
+        *last = now;
+        let percentile = self.meter.objective().latency;
+        let percentile = percentile.map_or(99.0, |latency| latency.percentile);
+        let latency = (!within.is_empty()).then(|| within.quantile(percentile / 100.0));
+        PromiseSeen {
+            counts,
+            latency_ns: latency.map(|ns| ns as Nanos),
+            after: at_stages.after,
+            occupied: at_stages.waited_ns.map(|ns| (ns as f64 / elapsed).min(1.0)),
+            device: (charged_ns / elapsed).min(1.0),
+        }
+    }
+}
+
+/// All promises of all tenants.
+fn promises(shared: &Shared) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    for tenant in shared.tenants.list() {
+        let meters = tenant.meters();
+        for meter in meters.all() {
+            let workload = meter.slo().workload.as_deref();
+            let lane = workload.map_or(Some(0), |name| meters.workloads.named(name));
+            promises.extend(lane.map(|lane| Promise {
+                tenant: Arc::clone(&tenant),
+                lane,
+                meter: Arc::clone(meter),
+            }));
+        }
+    }
+    promises
+}
+
+/// A controller, told what the device is like.
+fn controller(policy: Policy, shared: &Shared) -> Controller {
+    let Some(device) = shared
+        .options
+        .disk
+        .stage()
+        .filter(|_| policy == Policy::Auto)
+    else {
+        return Controller::new(policy);
+    };
+    let options = device.options();
+    Controller::Auto(Box::new(Auto::new(AutoOptions {
+        seeks: options.seeks,
+        depth: options.depth,
+        stream_bytes_per_s: options.stream_bytes_per_s,
+        ..AutoOptions::default()
+    })))
+}

@@ -1,0 +1,96 @@
+//! What a thread does at the device: the I/Os that it has begun, what it waited, and on what terms.
+
+use std::cell::{Cell, RefCell};
+
+use smallvec::SmallVec;
+use stage::{LaneId, Nanos, Permit, Terms};
+
+use crate::slo::Turn;
+
+thread_local! {
+    /// I/Os that this thread has begun and not ended. It does one at a time; they nest at most.
+    static BEGUN: RefCell<Vec<Begun>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Waits of one thread that are kept one by one; of a handler's work with more, the first.
+const SPANS: usize = 8;
+
+/// What a thread has waited for its turns at the device, since it was asked last.
+#[derive(Clone, Debug, Default)]
+pub struct Waits {
+    /// All together, ns.
+    pub ns: Nanos,
+    /// Its first turn.
+    pub first: Option<Turn>,
+    /// The drive, from when and until when.
+    pub spans: SmallVec<[(usize, Nanos, Nanos); 1]>,
+}
+
+thread_local! {
+    static WAITS: RefCell<Waits> = RefCell::default();
+}
+
+thread_local! {
+    /// On what terms this thread's I/O waits.
+    static TERMS: Cell<Terms> = const { Cell::new(Terms { lane: LaneId::REST, due_at: None }) };
+}
+
+/// Until it is dropped, I/O of this thread waits on some terms; then on those of before.
+#[derive(Debug)]
+#[must_use = "the terms are taken back when this is dropped"]
+pub struct OnTerms(Terms);
+
+/// This thread's I/O waits on these terms: in the lane of the workload that it works for, with the
+/// time by which that work is due.
+pub fn on_terms(terms: Terms) -> OnTerms {
+    OnTerms(TERMS.replace(terms))
+}
+
+pub(super) fn terms() -> Terms {
+    TERMS.get()
+}
+
+impl Drop for OnTerms {
+    fn drop(&mut self) {
+        TERMS.set(self.0);
+    }
+}
+
+/// What this thread has waited since this was called last.
+#[must_use]
+pub fn waits() -> Waits {
+    WAITS.take()
+}
+
+/// A turn of this thread at a drive.
+pub(super) fn waited(drive: usize, ns: Nanos, until: Nanos) {
+    WAITS.with_borrow_mut(|waits| {
+        waits.ns += ns;
+        waits.first.get_or_insert(Turn {
+            queued: until.saturating_sub(ns),
+            granted: until,
+        });
+        if ns > 0 && waits.spans.len() < SPANS {
+            waits.spans.push((drive, until.saturating_sub(ns), until));
+        }
+    });
+}
+
+/// An I/O under way.
+pub(super) struct Begun {
+    /// None: it may not wait, or its tenant is gone.
+    pub permit: Option<Permit>,
+    pub at: Nanos,
+    /// The drive that it is on.
+    pub drive: usize,
+}
+
+/// This thread has begun an I/O.
+pub(super) fn begin(begun: Begun) {
+    BEGUN.with_borrow_mut(|all| all.push(begun));
+}
+
+/// The one that it began last, which has ended.
+pub(super) fn end() -> Option<Begun> {
+    BEGUN.with_borrow_mut(Vec::pop)
+}

@@ -1,0 +1,295 @@
+//! `ENTREMET SLO LIST [tenant] | GET tenant class … | SET tenant class … | DEL tenant class …`:
+//! what tenants were promised of latency and throughput, and how well it was kept.
+
+use policy::words::Words;
+use settings::tenant::{Field, Shown, Slo, SloClass, SLO};
+
+use super::edits::Edits;
+use super::Visit;
+use crate::session::NOT_OPERATOR;
+use crate::slo::Meter;
+use crate::tenants::{RegistryError, Tenant};
+
+const SYNTAX: &str = "ERR syntax: ENTREMET SLO LIST [tenant] | GET tenant class [WORKLOAD name] | \
+                      SET tenant class [WORKLOAD name] [option value ...] [CHECK] | DEL tenant class [WORKLOAD name]";
+
+/// Runs it.
+pub fn run(visit: &mut Visit<'_>) {
+    let words = visit.args.len();
+    if visit.is(2, "LIST") && words <= 4 {
+        return list(visit);
+    }
+    if visit.is(2, "GET") && words >= 5 {
+        return get(visit);
+    }
+    let ended = match words {
+        5.. if visit.is(2, "SET") => set(visit),
+        5.. if visit.is(2, "DEL") => delete(visit),
+        _ => Err(SYNTAX.into()),
+    };
+    match ended {
+        Ok(None) => visit.reply().ok(),
+        Ok(Some(text)) => super::lines(&mut visit.reply(), &text),
+        Err(text) => visit.error(&text),
+    }
+}
+
+/// Whose requests a promise is for, as words 4 and on say it.
+struct Whose {
+    class: SloClass,
+    workload: Option<String>,
+    /// The first word after it.
+    rest: usize,
+}
+
+impl Whose {
+    fn read(visit: &Visit<'_>) -> Result<Self, String> {
+        let word = visit.text(4).to_ascii_lowercase();
+        let class = SloClass::from_word(&word).ok_or_else(|| {
+            let words: Vec<&str> = SloClass::ALL.iter().map(|(_, choice)| choice.0).collect();
+            format!("ERR '{word}' is no class; there are {}", words.join(", "))
+        })?;
+        let named = visit.is(5, "WORKLOAD");
+        if named && visit.args.len() < 7 {
+            return Err("ERR syntax error".into());
+        }
+        Ok(Self {
+            class,
+            workload: named.then(|| visit.text(6).into_owned()),
+            rest: if named { 7 } else { 5 },
+        })
+    }
+
+    fn is(&self, slo: &Slo) -> bool {
+        slo.is_of(self.workload.as_deref(), self.class)
+    }
+
+    /// A promise of nothing yet.
+    fn new_slo(&self) -> Slo {
+        Slo {
+            workload: self.workload.clone(),
+            class: self.class,
+            ..Slo::default()
+        }
+    }
+
+    fn unknown(&self) -> String {
+        format!("nothing is promised for {}", self.new_slo().of())
+    }
+}
+
+fn list(visit: &mut Visit<'_>) {
+    let all = visit.args.len() == 3 && visit.operator();
+    let tenants = match all {
+        true => visit.shared.tenants.list(),
+        false => match super::named(visit, 3) {
+            Some(tenant) => vec![tenant],
+            None => return,
+        },
+    };
+    let mut text = Vec::new();
+    for tenant in tenants {
+        let meters = tenant.meters();
+        let whose = if all {
+            format!("{}, ", tenant.name)
+        } else {
+            String::new()
+        };
+        let unix_s = visit.now_ms / 1_000;
+        let line = |meter: &std::sync::Arc<Meter>| {
+            format!(
+                "{whose}{}: {}",
+                meter.slo(),
+                how_well(meter, unix_s).join("; ")
+            )
+        };
+        text.extend(meters.all().iter().map(line));
+    }
+    super::lines(&mut visit.reply(), &text);
+}
+
+/// How well a promise was kept, in words.
+pub fn how_well(meter: &Meter, unix_s: u64) -> Vec<String> {
+    let record = meter.record.lock();
+    let latency = meter.objective().latency;
+    let last = record.windows().next_back();
+    let last = match last.map(|last| (last, last.counts.requests, last.latency_ns)) {
+        None => "no window is over yet".to_string(),
+        Some((last, requests, ns)) => {
+            let percentile = latency.zip(ns).map_or(String::new(), |(latency, ns)| {
+                let time = super::time(ns);
+                format!("p{} {time} over {requests} requests, ", latency.percentile)
+            });
+            let late = match requests {
+                0 => String::new(),
+                _ => format!("{} late, ", last.counts.late),
+            };
+            let beyond = match last.counts.beyond {
+                0 => String::new(),
+                beyond => format!("{beyond} beyond the contract, "),
+            };
+            format!(
+                "last window: {percentile}{late}{beyond}{}",
+                last.outcome.word()
+            )
+        }
+    };
+    let over = |bucket: crate::slo::Bucket, name: &str| {
+        let attainment = bucket.attainment();
+        let part = attainment.part()?;
+        Some(format!(
+            "{name}: {:.2} % of {} windows met",
+            100.0 * part,
+            attainment.judged()
+        ))
+    };
+    let hour = over(record.history.last_hour(unix_s), "last hour");
+    let days = over(record.history.last_30_days(unix_s), "30 days");
+    [Some(last), hour, days].into_iter().flatten().collect()
+}
+
+/// What is promised, a field each, and how well it was kept.
+fn facts(meter: &Meter, unix_s: u64) -> Vec<(String, Shown)> {
+    let slo = meter.slo();
+    let set = SLO
+        .iter()
+        .map(|field| (field.option().to_ascii_lowercase(), field.shown(slo)));
+    let mut facts: Vec<(String, Shown)> = set.collect();
+    let total = meter.read().counts;
+    let record = meter.record.lock();
+    let last = record.windows().next_back();
+    let part = |part: Option<f64>| part.map_or(Shown::Nothing, |part| Shown::Number(100.0 * part));
+    let (hour, days) = (
+        record.history.last_hour(unix_s),
+        record.history.last_30_days(unix_s),
+    );
+    let left = |bucket: &crate::slo::Bucket| {
+        let latency = meter.objective().latency;
+        let budget = latency.map(|latency| policy::slo::Budget::of(&latency, &bucket.counts()));
+        part(budget.and_then(|budget| budget.left()))
+    };
+    for (name, shown) in [
+        ("requests", Shown::Integer(total.requests)),
+        ("late", Shown::Integer(total.late)),
+        ("beyond-contract", Shown::Integer(total.beyond)),
+        (
+            "last-window",
+            last.map_or(Shown::Nothing, |last| {
+                Shown::Text(last.outcome.word().into())
+            }),
+        ),
+        (
+            "last-window-requests",
+            last.map_or(Shown::Nothing, |last| Shown::Integer(last.counts.requests)),
+        ),
+        (
+            "last-window-latency-us",
+            last.and_then(|last| last.latency_ns)
+                .map_or(Shown::Nothing, |ns| Shown::Number((ns / 1e3).round())),
+        ),
+        ("met-percent-1h", part(hour.attainment().part())),
+        ("met-percent-30d", part(days.attainment().part())),
+        ("budget-left-percent-1h", left(&hour)),
+        ("budget-left-percent-30d", left(&days)),
+    ] {
+        facts.push((name.into(), shown));
+    }
+    facts
+}
+
+fn get(visit: &mut Visit<'_>) {
+    let whose = match Whose::read(visit) {
+        Ok(whose) if whose.rest == visit.args.len() => whose,
+        Ok(_) => return visit.error(SYNTAX),
+        Err(text) => return visit.error(&text),
+    };
+    let Some(tenant) = super::named_of(visit, 3) else {
+        return;
+    };
+    let meters = tenant.meters();
+    let Some(meter) = meters.all().iter().find(|meter| whose.is(meter.slo())) else {
+        return visit.error(&format!("ERR {}", whose.unknown()));
+    };
+    let facts = facts(meter, visit.now_ms / 1_000);
+    super::map(&mut visit.reply(), facts);
+}
+
+/// Options that say whose requests are meant, and not what is promised.
+fn says_what(field: &&'static Field<Slo>) -> bool {
+    !["CLASS", "WORKLOAD"].contains(&field.option().as_str())
+}
+
+/// With `CHECK` it says what would come of it, and changes nothing.
+fn set(visit: &Visit<'_>) -> Result<Option<Vec<String>>, String> {
+    if !visit.operator() {
+        return Err(NOT_OPERATOR.into());
+    }
+    let whose = Whose::read(visit)?;
+    let words = visit.args.len();
+    let checks = words > whose.rest && visit.is(words - 1, "CHECK");
+    let options = words - whose.rest - usize::from(checks);
+    let fields = SLO.iter().filter(says_what);
+    let edits = Edits::read(
+        visit.args.from(whose.rest),
+        options,
+        fields,
+        "ENTREMET SLO SET",
+    )?;
+    let edit = |slos: &mut Vec<Slo>| {
+        let at = slos.iter().position(|slo| whose.is(slo));
+        let at = at.unwrap_or_else(|| {
+            slos.push(whose.new_slo());
+            slos.len() - 1
+        });
+        edits.apply(&mut slos[at]);
+        Ok(())
+    };
+    let tenant = known(visit)?;
+    if checks {
+        let checked = visit.shared.check_tenant(&tenant.name, |spec| {
+            edit(&mut spec.settings.slos).map_err(RegistryError::Infeasible)
+        });
+        let said = checked.map_err(|error| format!("ERR {error}"))?;
+        return Ok(Some(said));
+    }
+    change(visit, &tenant, edit)
+}
+
+fn delete(visit: &Visit<'_>) -> Result<Option<Vec<String>>, String> {
+    if !visit.operator() {
+        return Err(NOT_OPERATOR.into());
+    }
+    let whose = Whose::read(visit)?;
+    if whose.rest != visit.args.len() {
+        return Err(SYNTAX.into());
+    }
+    let tenant = known(visit)?;
+    change(visit, &tenant, |slos| {
+        let before = slos.len();
+        slos.retain(|slo| !whose.is(slo));
+        match slos.len() < before {
+            true => Ok(()),
+            false => Err(whose.unknown()),
+        }
+    })
+}
+
+/// The tenant that word 3 names.
+fn known(visit: &Visit<'_>) -> Result<std::sync::Arc<Tenant>, String> {
+    let name = visit.text(3);
+    let tenant = visit.shared.tenants.get(&name);
+    tenant.ok_or_else(|| super::no_such(&name))
+}
+
+fn change(
+    visit: &Visit<'_>,
+    tenant: &Tenant,
+    edit: impl FnOnce(&mut Vec<Slo>) -> Result<(), String>,
+) -> Result<Option<Vec<String>>, String> {
+    let changed = visit.shared.change_tenant(&tenant.name, |spec| {
+        edit(&mut spec.settings.slos).map_err(RegistryError::Infeasible)
+    });
+    changed
+        .map(|()| None)
+        .map_err(|error| format!("ERR {error}"))
+}

@@ -1,0 +1,333 @@
+//! One promise, and what its requests came to on each core.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use policy::slo::control::{PromiseGiven, DEVICE, HANDLERS, STAGES};
+use policy::slo::{Contract, Counts, Objective, Tail};
+use policy::Nanos;
+use settings::tenant::Slo;
+use telemetry::{HistogramSnapshot, Lates};
+
+use super::late::Lately;
+use super::record::Record;
+
+/// No due time: turns are given by shares.
+const NONE: u64 = u64::MAX;
+
+/// Counts of one promise. A core records what it has answered; whoever looks adds the cores up.
+pub struct Meter {
+    slo: Slo,
+    objective: Objective,
+    contract: Option<Mutex<Contract>>,
+    cores: Box<[Sides]>,
+    /// So long after its arrival a request must have its turn at each stage, ns.
+    due_after: [AtomicU64; STAGES],
+    /// What became of it, written whenever a window is over.
+    pub record: Mutex<Record>,
+    /// Where the time of late requests went.
+    pub lately: Mutex<Lately>,
+    /// What a controller read last.
+    pub steered: Mutex<Reading>,
+}
+
+/// Requests of one core: those within the contract and those beyond it. Apart, so that no two cores
+/// write to one line of memory.
+#[repr(align(128))]
+struct Sides {
+    within: Lates,
+    beyond: Lates,
+    /// What came of them at the stages since somebody asked.
+    stages: Mutex<AtStages>,
+}
+
+/// What came of requests within the contract at the stages.
+#[derive(Clone, Debug, Default)]
+pub struct AtStages {
+    /// From their turn at each stage, or from when they were due there if that was before, to their
+    /// end. What they waited at a later stage before they were due there does not count.
+    pub after: [Tail; STAGES],
+    /// Time that they waited at each stage, summed, ns.
+    pub waited_ns: [u64; STAGES],
+    /// Requests that a handler was at work for, and how long, summed, ns.
+    pub handled: (u64, u64),
+}
+
+impl AtStages {
+    fn add(&mut self, other: &Self) {
+        for stage in 0..STAGES {
+            self.after[stage].add(&other.after[stage]);
+            self.waited_ns[stage] += other.waited_ns[stage];
+        }
+        self.handled.0 += other.handled.0;
+        self.handled.1 += other.handled.1;
+    }
+}
+
+/// A turn at a stage: when one stood in line for it, and when one had it, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// In line from then on.
+    pub queued: Nanos,
+    /// Granted.
+    pub granted: Nanos,
+}
+
+/// What became of requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Took {
+    /// When they came, ns of the core's clock.
+    pub came: Nanos,
+    /// From then to their end, ns.
+    pub latency_ns: Nanos,
+    /// Their first turn at each stage; none: they did not come there.
+    pub turns: [Option<Turn>; STAGES],
+    /// Time that a handler was at work for them, ns.
+    pub handled_ns: Nanos,
+}
+
+/// What a meter has counted since its start.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// How many, and how many late.
+    pub counts: Counts,
+    /// Latencies of those within the contract.
+    pub within: HistogramSnapshot,
+    /// And of those beyond it.
+    pub beyond: HistogramSnapshot,
+}
+
+impl Meter {
+    /// A meter of this promise that has counted nothing.
+    pub fn new(slo: Slo, cores: usize, now: Nanos) -> Self {
+        let objective = slo.objective();
+        let bound_ns = objective
+            .latency
+            .map_or(u64::MAX, |latency| latency.at_most_ns);
+        let sides = || Sides {
+            within: Lates::new(bound_ns),
+            beyond: Lates::new(bound_ns),
+            stages: Mutex::default(),
+        };
+        Self {
+            slo,
+            objective,
+            contract: (objective.contract_per_s).map(|per_s| Mutex::new(Contract::new(now, per_s))),
+            cores: (0..cores).map(|_| sides()).collect(),
+            due_after: [NONE; STAGES].map(AtomicU64::new),
+            record: Mutex::new(Record::new(now)),
+            lately: Mutex::default(),
+            steered: Mutex::default(),
+        }
+    }
+
+    /// What it measures.
+    pub fn slo(&self) -> &Slo {
+        &self.slo
+    }
+
+    /// The same as a rule.
+    pub fn objective(&self) -> &Objective {
+        &self.objective
+    }
+
+    /// What a controller gives it: margins before its promised end, and what part of the promise is
+    /// aimed at.
+    pub fn give(&self, given: &PromiseGiven) {
+        for (stage, due) in self.due_after.iter().enumerate() {
+            let after = self.due_after_ns(given, stage);
+            due.store(after.unwrap_or(NONE), Ordering::Relaxed);
+        }
+    }
+
+    fn due_after_ns(&self, given: &PromiseGiven, stage: usize) -> Option<u64> {
+        let (latency, margins) = (self.objective.latency?, given.margin_ns?);
+        if given.part <= 0.0 {
+            return None;
+        }
+        let aimed_ns = latency.at_most_ns as f64 / given.part;
+        Some((aimed_ns as u64).saturating_sub(margins[stage]))
+    }
+
+    /// When a request that came at `came` must have its turn at a stage; `None`: when its share
+    /// gives it one.
+    #[inline]
+    pub fn due_at(&self, stage: usize, came: Nanos) -> Option<Nanos> {
+        match self.due_after[stage].load(Ordering::Relaxed) {
+            NONE => None,
+            after => Some(came.saturating_add(after)),
+        }
+    }
+
+    /// What came of requests at the stages since this was called last.
+    pub fn take_stages(&self) -> AtStages {
+        let mut all = AtStages::default();
+        for sides in &self.cores {
+            let taken = std::mem::take(&mut *sides.stages.lock());
+            all.add(&taken);
+        }
+        all
+    }
+
+    fn at_stages(&self, took: &Took, count: u64, stages: &mut AtStages) {
+        let end = took.came + took.latency_ns;
+        let due = [HANDLERS, DEVICE].map(|stage| self.due_at(stage, took.came));
+        // From when on its time at a stage counts.
+        let counts = |stage: usize, turn: Turn| {
+            let due = due[stage].unwrap_or(Nanos::MAX);
+            turn.queued.max(turn.granted.min(due))
+        };
+        let mut early = 0;
+        for stage in [DEVICE, HANDLERS] {
+            let Some(turn) = took.turns[stage] else {
+                continue;
+            };
+            let from = counts(stage, turn);
+            let after = end.saturating_sub(from).saturating_sub(early);
+            (0..count).for_each(|_| stages.after[stage].record(after));
+            let waited = turn.granted.saturating_sub(turn.queued);
+            stages.waited_ns[stage] += waited * count;
+            early += from - turn.queued;
+        }
+        if took.handled_ns > 0 {
+            stages.handled.0 += count;
+            stages.handled.1 += took.handled_ns * count;
+        }
+    }
+
+    /// `core` has answered `count` requests; says how many were late although they were within the
+    /// contract. Only that core's thread calls this for it.
+    #[inline]
+    pub fn answered(&self, core: usize, took: &Took, count: u64) -> u64 {
+        let latency_ns = took.latency_ns;
+        let within = match &self.contract {
+            None => count,
+            Some(contract) => contract.lock().offer(took.came, count),
+        };
+        let sides = &self.cores[core];
+        if within > 0 {
+            sides.within.record(latency_ns, within);
+            if took.turns != [None; STAGES] {
+                self.at_stages(took, within, &mut sides.stages.lock());
+            }
+        }
+        if within < count {
+            sides.beyond.record(latency_ns, count - within);
+        }
+        match self.objective.latency {
+            Some(latency) if latency_ns > latency.at_most_ns => within,
+            _ => 0,
+        }
+    }
+
+    /// All cores together.
+    pub fn read(&self) -> Reading {
+        let mut reading = Reading::default();
+        for sides in &self.cores {
+            reading.counts.late += sides.within.add_to(&mut reading.within);
+            reading.counts.beyond_late += sides.beyond.add_to(&mut reading.beyond);
+        }
+        reading.counts.requests = reading.within.count();
+        reading.counts.beyond = reading.beyond.count();
+        reading.counts.under_way_ns =
+            (reading.within.sum_ns()).wrapping_add(reading.beyond.sum_ns());
+        reading
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use settings::tenant::SloClass;
+
+    const S: Nanos = 1_000_000_000;
+
+    #[test]
+    fn within_and_beyond_the_contract_are_counted_apart_over_all_cores() {
+        let slo = Slo {
+            class: SloClass::Get,
+            at_most_ns: Some(20_000_000),
+            contract_per_s: Some(100.0),
+            ..Slo::default()
+        };
+        let meter = Meter::new(slo, 2, S);
+        // Eleven are a burst of the contract and the one after it; late or not.
+        let took = |latency_ns| Took {
+            came: S,
+            latency_ns,
+            ..Took::default()
+        };
+        assert_eq!(meter.answered(0, &took(10_000_000), 8), 0);
+        assert_eq!(meter.answered(1, &took(30_000_000), 8), 3);
+        let counts = meter.read().counts;
+        assert_eq!((counts.requests, counts.late), (11, 3));
+        assert_eq!((counts.beyond, counts.beyond_late), (5, 5));
+        assert_eq!(counts.under_way_ns, 8 * 40_000_000);
+    }
+    const MS: Nanos = 1_000_000;
+
+    fn of_20_ms() -> Meter {
+        let slo = Slo {
+            at_most_ns: Some(20 * MS),
+            ..Slo::default()
+        };
+        Meter::new(slo, 1, S)
+    }
+
+    #[test]
+    fn what_is_promised_is_due_a_margin_before_its_end() {
+        let meter = of_20_ms();
+        assert_eq!(meter.due_at(DEVICE, S), None);
+        let mut given = PromiseGiven {
+            margin_ns: Some([30 * MS, 5 * MS]),
+            ..PromiseGiven::default()
+        };
+        meter.give(&given);
+        assert_eq!(meter.due_at(DEVICE, S), Some(S + 15 * MS));
+        assert_eq!(meter.due_at(HANDLERS, S), Some(S), "at once");
+        given.part = 0.5;
+        meter.give(&given);
+        assert_eq!(
+            meter.due_at(DEVICE, S),
+            Some(S + 35 * MS),
+            "half is aimed at"
+        );
+        given.part = 0.0;
+        meter.give(&given);
+        assert_eq!(meter.due_at(DEVICE, S), None, "given up");
+    }
+
+    #[test]
+    fn waiting_before_it_is_due_needs_no_margin() {
+        let meter = of_20_ms();
+        meter.give(&PromiseGiven {
+            margin_ns: Some([10 * MS, 5 * MS]),
+            ..PromiseGiven::default()
+        });
+        let at = |ms| S + ms * MS;
+        // Due at the handlers after 10 ms, at the device after 15: it waited until then.
+        let took = Took {
+            came: S,
+            latency_ns: 19 * MS,
+            turns: [
+                Some(Turn {
+                    queued: at(1),
+                    granted: at(3),
+                }),
+                Some(Turn {
+                    queued: at(4),
+                    granted: at(16),
+                }),
+            ],
+            handled_ns: 16 * MS,
+        };
+        assert_eq!(meter.answered(0, &took, 1), 0);
+        let seen = meter.take_stages();
+        let after = |stage: usize| seen.after[stage].quantile(0.5).expect("one") / 100_000;
+        // 15 to 19; 3 to 19 less the 11 from 4 to 15.
+        assert_eq!((after(DEVICE) / 10, after(HANDLERS) / 10), (4, 5));
+        assert_eq!(seen.waited_ns, [2 * MS, 12 * MS]);
+        assert_eq!(seen.handled, (1, 16 * MS));
+        assert_eq!(meter.take_stages().handled, (0, 0), "it was taken");
+    }
+}

@@ -1,0 +1,236 @@
+//! All promises of a tenant, found by lane and class.
+
+use std::sync::Arc;
+
+use policy::slo::control::HANDLERS;
+use policy::Nanos;
+use settings::tenant::{Settings, SloClass, WORKLOADS_MAX};
+use smallvec::SmallVec;
+use stage::{LaneAllocation, LaneId, Terms};
+use telemetry::{Class, CLASSES};
+
+use super::{Meter, Workloads};
+
+/// A tenant's workloads and the meters of its promises, as they are at one time.
+#[derive(Default)]
+pub struct Meters {
+    /// Its workloads.
+    pub workloads: Workloads,
+    meters: Vec<Arc<Meter>>,
+    /// Places in `meters`, by lane and class; empty where nothing is promised. A class is in two at
+    /// most: its own and that of any class.
+    found: Vec<[SmallVec<[u16; 2]>; CLASSES]>,
+}
+
+impl Meters {
+    /// Those of a tenant with these settings. A promise that was there `before` keeps its meter.
+    pub fn new(settings: &Settings, before: &Self, cores: usize, now: Nanos) -> Self {
+        let workloads = Workloads::new(&settings.workloads);
+        let mut meters = Vec::with_capacity(settings.slos.len());
+        let mut found = Vec::new();
+        if !settings.slos.is_empty() {
+            found.resize_with(workloads.lanes(), Default::default);
+        }
+        for slo in &settings.slos {
+            let lane = match &slo.workload {
+                None => Some(0),
+                Some(name) => workloads.named(name),
+            };
+            // One that names no workload is refused before it comes here.
+            let Some(lane) = lane else { continue };
+            for class in classes(slo.class) {
+                let of: &mut [SmallVec<_>; CLASSES] = &mut found[lane];
+                of[class.index()].push(meters.len() as u16);
+            }
+            let same = before.meters.iter().find(|meter| *meter.slo() == *slo);
+            let new = || Arc::new(Meter::new(slo.clone(), cores, now));
+            meters.push(same.map_or_else(new, Arc::clone));
+        }
+        Self {
+            workloads,
+            meters,
+            found,
+        }
+    }
+
+    /// The meters of a class of a lane's requests.
+    #[inline]
+    pub fn of(&self, lane: usize, class: Class) -> impl Iterator<Item = &Arc<Meter>> {
+        let places = self.found.get(lane).map(|of| &of[class.index()]);
+        let places = places.into_iter().flatten();
+        places.map(|place| &self.meters[usize::from(*place)])
+    }
+
+    /// On what terms a connection of a lane waits for its turn, whose requests came at `came`: what
+    /// they are is not known yet, so the tightest of its promises counts. A core's turns are short
+    /// beside a handler's: who is to have a handler in time has its turn here by then.
+    pub fn terms(&self, lane: usize, came: Nanos) -> Terms {
+        let of = self.found.get(lane).into_iter().flatten().flatten();
+        let due = of.filter_map(|place| {
+            let meter = &self.meters[usize::from(*place)];
+            meter.due_at(HANDLERS, came)
+        });
+        terms(lane, due.min())
+    }
+
+    /// On what terms a request of a class waits for a handler or for the device.
+    pub fn terms_of(&self, lane: usize, class: Class, stage: usize, came: Nanos) -> Terms {
+        let due = self
+            .of(lane, class)
+            .filter_map(|meter| meter.due_at(stage, came));
+        terms(lane, due.min())
+    }
+
+    /// What each lane is entitled to at a stage: weights, and with `contracts` how many requests a
+    /// second may have due times. None: the tenant has no workloads and no promises.
+    pub fn lanes(&self, contracts: bool) -> Vec<LaneAllocation> {
+        if self.meters.is_empty() && self.workloads.lanes() == 1 {
+            return Vec::new();
+        }
+        let lane = |lane| LaneAllocation {
+            weight: self.workloads.weight(lane),
+            contract_per_s: self.contract(lane).filter(|_| contracts),
+        };
+        (0..self.workloads.lanes()).map(lane).collect()
+    }
+
+    /// All contracts of a lane together; none if one of its promises has none.
+    fn contract(&self, lane: usize) -> Option<f64> {
+        let of = |meter: &&Arc<Meter>| match &meter.slo().workload {
+            None => lane == 0,
+            Some(name) => self.workloads.named(name) == Some(lane),
+        };
+        let of = self.meters.iter().filter(of);
+        let timed = of.filter(|meter| meter.objective().latency.is_some());
+        let each = timed.map(|meter| meter.objective().contract_per_s);
+        let all: Option<Vec<f64>> = each.collect();
+        all.filter(|all| !all.is_empty())
+            .map(|all| all.iter().sum())
+    }
+
+    /// All of them, in the order of the settings.
+    pub fn all(&self) -> &[Arc<Meter>] {
+        &self.meters
+    }
+}
+
+/// The lanes that a tenant does not have which has so many.
+pub fn lanes_beyond(lanes: usize) -> impl Iterator<Item = LaneId> {
+    let beyond = lanes.max(1)..=WORKLOADS_MAX;
+    beyond.filter_map(|lane| Some(LaneId(u8::try_from(lane).ok()?)))
+}
+
+/// What waits in a lane and has no due time.
+pub fn in_lane(lane: usize) -> Terms {
+    terms(lane, None)
+}
+
+fn terms(lane: usize, due_at: Option<Nanos>) -> Terms {
+    Terms {
+        lane: LaneId(u8::try_from(lane).unwrap_or(LaneId::REST.0)),
+        due_at,
+    }
+}
+
+/// The classes of requests that a promise for `class` is for.
+fn classes(class: SloClass) -> &'static [Class] {
+    match class {
+        SloClass::Get => &[Class::Get],
+        SloClass::Put => &[Class::Put],
+        SloClass::Multiget => &[Class::Multiget],
+        SloClass::Scan => &[Class::Scan],
+        SloClass::Any => &[Class::Get, Class::Put, Class::Multiget, Class::Scan],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slo::Took;
+    use policy::slo::control::{PromiseGiven, DEVICE, STAGES};
+    use settings::tenant::{Slo, Workload};
+
+    fn slo(workload: Option<&str>, class: SloClass, at_most_ns: u64) -> Slo {
+        Slo {
+            workload: workload.map(str::to_string),
+            class,
+            at_most_ns: Some(at_most_ns),
+            ..Slo::default()
+        }
+    }
+
+    fn settings(slos: Vec<Slo>) -> Settings {
+        let batch = Workload {
+            name: "batch".into(),
+            ..Workload::default()
+        };
+        Settings {
+            workloads: vec![batch],
+            slos,
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn a_request_counts_for_its_class_and_for_any() {
+        let promised = [
+            slo(None, SloClass::Get, 1),
+            slo(None, SloClass::Any, 2),
+            slo(Some("batch"), SloClass::Scan, 3),
+        ];
+        let meters = Meters::new(&settings(promised.to_vec()), &Meters::default(), 1, 0);
+        let of = |lane, class| -> Vec<u64> {
+            let of = meters.of(lane, class);
+            of.filter_map(|meter| meter.slo().at_most_ns).collect()
+        };
+        assert_eq!(of(0, Class::Get), [1, 2]);
+        assert_eq!(of(0, Class::Put), [2]);
+        assert_eq!(of(0, Class::Other), Vec::<u64>::new());
+        assert_eq!(of(1, Class::Scan), [3]);
+        assert!(of(1, Class::Get).is_empty() && of(7, Class::Get).is_empty());
+        assert!(Meters::default().of(0, Class::Get).next().is_none());
+    }
+
+    #[test]
+    fn a_promise_that_stays_as_it_is_keeps_its_counts() {
+        let (get, put) = (slo(None, SloClass::Get, 1), slo(None, SloClass::Put, 1));
+        let before = Meters::new(&settings(vec![get.clone(), put]), &Meters::default(), 1, 0);
+        for meter in before.all() {
+            meter.answered(0, &Took::default(), 1);
+        }
+        let after = [get, slo(None, SloClass::Put, 9)];
+        let after = Meters::new(&settings(after.to_vec()), &before, 1, 0);
+        let counted = after.all().iter().map(|meter| meter.read().counts.requests);
+        assert_eq!(
+            counted.collect::<Vec<_>>(),
+            [1, 0],
+            "the other is a new promise"
+        );
+    }
+
+    #[test]
+    fn the_tightest_promise_of_a_lane_says_when_its_connections_are_due() {
+        let mut promised = vec![slo(None, SloClass::Get, 20), slo(None, SloClass::Any, 9)];
+        promised[0].contract_per_s = Some(100.0);
+        promised[1].contract_per_s = Some(50.0);
+        let meters = Meters::new(&settings(promised), &Meters::default(), 1, 0);
+        assert_eq!(meters.terms(0, 5).due_at, None, "no margins yet");
+        for meter in meters.all() {
+            meter.give(&PromiseGiven {
+                margin_ns: Some([2; STAGES]),
+                ..PromiseGiven::default()
+            });
+        }
+        assert_eq!(meters.terms(0, 5).due_at, Some(12));
+        assert_eq!(
+            (meters.terms(1, 5).lane, meters.terms(1, 5).due_at),
+            (LaneId(1), None)
+        );
+        let put = meters.terms_of(0, Class::Put, DEVICE, 5);
+        assert_eq!(put.due_at, Some(12));
+        let lanes = meters.lanes(true);
+        let contracts: Vec<_> = lanes.iter().map(|lane| lane.contract_per_s).collect();
+        assert_eq!(contracts, [Some(150.0), None]);
+        assert!(Meters::default().lanes(true).is_empty());
+    }
+}

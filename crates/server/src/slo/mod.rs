@@ -1,0 +1,30 @@
+//! What tenants were promised of latency and throughput: whose requests each promise is for, and
+//! what became of them.
+//!
+//! ```text
+//! Workloads: what a connection calls itself ─▶ its lane ─┐
+//!                                                        ├─▶ Meters: one a promise ─▶ Meter: counts of each core
+//! what it was answered: class, arrival, latency ─────────┘                              │ every window
+//!                                                                                       ▼
+//!                                        Record: windows, the last hour, 30 days ◀── judged by policy::slo
+//! ```
+//!
+//! Cores count without a lock that anybody holds for long; windows are closed elsewhere.
+
+mod history;
+mod late;
+mod meter;
+mod meters;
+mod record;
+mod slowest;
+mod trail;
+mod workloads;
+
+pub use history::{Bucket, HOURS_KEPT};
+pub use late::{Delays, Line, Where};
+pub use meter::{AtStages, Meter, Took, Turn};
+pub use meters::{in_lane, lanes_beyond, Meters};
+pub use record::Window;
+pub use slowest::{Slow, Slowest};
+pub use trail::{Behind, Trail};
+pub use workloads::Workloads;
