@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use policy::slo::control::{
-    Auto, AutoOptions, Controller, Given, Held, Policy, PromiseSeen, Seen, DEVICE, HANDLERS,
+    Auto, AutoOptions, Controller, Given, Held, Policy, PromiseSeen, Seen, ShareGiven, DEVICE,
+    HANDLERS,
 };
 use policy::words::Words;
 use policy::{Nanos, PrincipalId};
@@ -105,6 +106,8 @@ impl Steering {
             handled_ns: handled.1.checked_div(handled.0),
             others_bytes_per_s: now.0.saturating_sub(before.0) as f64 * 1e9 / elapsed,
             others_occupied: (waited / elapsed).min(1.0),
+            // The device does not tell pieces apart: the controller reckons by its stream rate.
+            others_piece_ns: None,
         }
     }
 
@@ -134,11 +137,7 @@ impl Steering {
         let next = Steered {
             handlers: given.permits[HANDLERS],
             others: given.others[HANDLERS],
-            shares: given
-                .shares
-                .iter()
-                .map(|one| (one.principal, *one))
-                .collect(),
+            shares: shares(shared, &given),
             parts: parts_of,
         };
         shared.controlled(self.policy, given.why);
@@ -191,6 +190,28 @@ impl Promise {
             device: (charged_ns / elapsed).min(1.0),
         }
     }
+}
+
+/// What each tenant has in place of what was set: who is not listed divides the rest by weight.
+fn shares(shared: &Shared, given: &Given) -> BTreeMap<PrincipalId, ShareGiven> {
+    let mut shares: BTreeMap<PrincipalId, ShareGiven> = BTreeMap::new();
+    if given.shares.is_empty() {
+        return shares;
+    }
+    shares.extend(given.shares.iter().map(|one| (one.principal, *one)));
+    let mut others = shared.tenants.list();
+    others.retain(|tenant| !shares.contains_key(&tenant.id));
+    let weights: f64 = others.iter().map(|one| one.settings().weight).sum();
+    for tenant in others {
+        let settings = tenant.settings();
+        let one = ShareGiven {
+            principal: tenant.id,
+            share: given.rest.map(|rest| rest * settings.weight / weights),
+            reserved: [settings.promise().reserved_permits, settings.reserved_ios],
+        };
+        shares.insert(tenant.id, one);
+    }
+    shares
 }
 
 /// All promises of all tenants.

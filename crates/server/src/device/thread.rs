@@ -32,7 +32,7 @@ thread_local! {
 
 thread_local! {
     /// On what terms this thread's I/O waits.
-    static TERMS: Cell<Terms> = const { Cell::new(Terms { lane: LaneId::REST, due_at: None }) };
+    static TERMS: Cell<Terms> = const { Cell::new(Terms { lane: LaneId::REST, due_at: None, stream: 0 }) };
 }
 
 /// Until it is dropped, I/O of this thread waits on some terms; then on those of before.

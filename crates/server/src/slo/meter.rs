@@ -183,8 +183,13 @@ impl Meter {
                 continue;
             };
             let from = counts(stage, turn);
-            let after = end.saturating_sub(from).saturating_sub(early);
-            (0..count).for_each(|_| stages.after[stage].record(after));
+            let after = match stage {
+                DEVICE => due[DEVICE].map(|due| end.saturating_sub(due)),
+                _ => Some(end.saturating_sub(from).saturating_sub(early)),
+            };
+            if let Some(after) = after {
+                (0..count).for_each(|_| stages.after[stage].record(after));
+            }
             let waited = turn.granted.saturating_sub(turn.queued);
             stages.waited_ns[stage] += waited * count;
             early += from - turn.queued;

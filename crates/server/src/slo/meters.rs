@@ -129,6 +129,7 @@ fn terms(lane: usize, due_at: Option<Nanos>) -> Terms {
     Terms {
         lane: LaneId(u8::try_from(lane).unwrap_or(LaneId::REST.0)),
         due_at,
+        ..Terms::default()
     }
 }
 
