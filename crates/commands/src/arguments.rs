@@ -200,12 +200,13 @@ fn choice(nodes: &[Node]) -> Argument {
         return Argument::together(sequence(nodes));
     }
     let what = Argument::together(sequence(rest));
-    match what.kind {
-        Kind::PureToken => Argument::together(sequence(nodes)),
-        _ => Argument {
-            token: Some(*token),
-            ..what
-        },
+    // The token would be as optional as what follows it.
+    if what.kind == Kind::PureToken || what.optional {
+        return Argument::together(sequence(nodes));
+    }
+    Argument {
+        token: Some(*token),
+        ..what
     }
 }
 

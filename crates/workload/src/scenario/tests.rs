@@ -42,6 +42,8 @@ fn every_key_is_read_and_no_other() {
         name = 'web'
         limit = {}
         reserve = {}
+        [[tenant.workload]]
+        name = 'batch'
         [[tenant.slo]]
         class = 'get'
         latency = { at_most = '1ms' }
