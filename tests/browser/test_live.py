@@ -100,7 +100,7 @@ def test_a_throttled_tenant_is_seen(browser, busy):
     eventually(lambda: page.cell("mean", "throttled") not in (None, "·"))
     assert "throttled" in page.js("return [...document.querySelectorAll('tr.refused')].map(row => row.textContent).join()")
     page.js("location.hash = '#/tenant/mean'")
-    eventually(lambda: "limit.requests50/s" in (page.text(".pairs") or ""))
+    eventually(lambda: "limit.requests50/s" in page.js("return [...document.querySelectorAll('.pairs')].map(list => list.textContent).join()"))
     # It is drawn once the rate is near it.
     eventually(lambda: "limit" in page.js("return [...document.querySelectorAll('.plot-area')].map(plot => plot.getAttribute('aria-label')).join()"))
 

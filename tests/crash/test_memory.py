@@ -170,7 +170,7 @@ def test_queues_of_transactions(start):
         assert refused, "the trial asks for too little"
         said = [str(end) for end in refused if isinstance(end, ServerError)]
         assert all(REFUSED in text or "transaction holds more than" in text for text in said), said
-        assert said or server.says("short of memory for requests")
+        assert said or server.says("no memory left for requests")
 
 
 def test_one_value_named_often(start):
