@@ -3,7 +3,7 @@
 use policy::dispatch::{LaneId, Others};
 use policy::slo::control::{
     Auto, AutoOptions, Cake, CakeOptions, Controller, Fixed, Frosting, FrostingOptions, Given,
-    Held, Policy, PromiseSeen, Seen, DEVICE, HANDLERS,
+    Held, Policy, PromiseSeen, Seen, ShareGiven, DEVICE, HANDLERS,
 };
 use policy::slo::{Counts, Latency, Objective, Tail};
 use policy::words::Words as _;
@@ -400,4 +400,23 @@ fn what_is_fixed_stays() {
     let given = controller.step(&[held(0, Some(10), None, 1)], &Seen::default());
     assert_eq!((given.permits, given.promises.len()), ([Some(3), None], 1));
     assert_eq!(given.promises[0].margin_ns, None);
+}
+
+#[test]
+fn who_is_not_listed_divides_the_rest_by_weight() {
+    let one = |principal, share, reserved| ShareGiven {
+        principal: PrincipalId(principal),
+        share: [share; 2],
+        reserved: [reserved, 0],
+    };
+    let mut given = Given::default();
+    let set = one(2, 3.0, 1);
+    assert_eq!(given.share(&set, 4.0), None, "as it was set");
+    given.shares = vec![one(1, 0.6, 5)];
+    given.rest = [0.4; 2];
+    assert_eq!(given.share(&one(1, 7.0, 0), 4.0), Some(one(1, 0.6, 5)));
+    let [front, back] = given.share(&set, 4.0).expect("a part of the rest").share;
+    assert!((front - 0.3).abs() < 1e-9 && (back - 0.3).abs() < 1e-9);
+    assert_eq!(given.share(&set, 4.0).map(|own| own.reserved), Some([1, 0]));
+    assert!(given.lists(PrincipalId(1)) && !given.lists(PrincipalId(2)));
 }

@@ -42,8 +42,13 @@ fn longest(cell: usize) -> Nanos {
 impl Tail {
     /// One request took so long.
     pub fn record(&mut self, ns: Nanos) {
-        self.cells[cell(ns)] += 1.0;
-        self.count += 1.0;
+        self.record_many(ns, 1);
+    }
+
+    /// So many requests took so long.
+    pub fn record_many(&mut self, ns: Nanos, count: u64) {
+        self.cells[cell(ns)] += count as f32;
+        self.count += count as f64;
     }
 
     /// Adds another's, of another core or time.

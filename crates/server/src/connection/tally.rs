@@ -5,13 +5,13 @@
 //! the last command in it, and when it ends. So telling the parts apart reads no clock.
 
 use engine::Lookups;
-use policy::slo::control::{DEVICE, HANDLERS, STAGES};
+use policy::slo::control::{Turn, DEVICE, HANDLERS, STAGES};
 use policy::Nanos;
 use smallvec::SmallVec;
 use telemetry::{Class, Part, TimeParts};
 
 use crate::device::Waits;
-use crate::slo::{Line, Turn};
+use crate::slo::Line;
 
 /// Requests answered but not yet counted: their latency ends when the reply leaves.
 #[derive(Clone, Copy, Debug)]

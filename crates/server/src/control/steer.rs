@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use policy::slo::control::{
     Auto, AutoOptions, Controller, Given, Held, Policy, PromiseSeen, Seen, ShareGiven, DEVICE,
-    HANDLERS,
+    HANDLERS, STAGES,
 };
 use policy::words::Words;
 use policy::{Nanos, PrincipalId};
@@ -192,26 +192,22 @@ impl Promise {
     }
 }
 
-/// What each tenant has in place of what was set: who is not listed divides the rest by weight.
+/// What each tenant has in place of what was set.
 fn shares(shared: &Shared, given: &Given) -> BTreeMap<PrincipalId, ShareGiven> {
-    let mut shares: BTreeMap<PrincipalId, ShareGiven> = BTreeMap::new();
-    if given.shares.is_empty() {
-        return shares;
-    }
-    shares.extend(given.shares.iter().map(|one| (one.principal, *one)));
-    let mut others = shared.tenants.list();
-    others.retain(|tenant| !shares.contains_key(&tenant.id));
-    let weights: f64 = others.iter().map(|one| one.settings().weight).sum();
-    for tenant in others {
+    let tenants = shared.tenants.list().into_iter();
+    let set = tenants.map(|tenant| {
         let settings = tenant.settings();
-        let one = ShareGiven {
+        ShareGiven {
             principal: tenant.id,
-            share: given.rest.map(|rest| rest * settings.weight / weights),
+            share: [settings.weight; STAGES],
             reserved: [settings.promise().reserved_permits, settings.reserved_ios],
-        };
-        shares.insert(tenant.id, one);
-    }
-    shares
+        }
+    });
+    let set: Vec<ShareGiven> = set.collect();
+    let unlisted = set.iter().filter(|one| !given.lists(one.principal));
+    let unlisted: f64 = unlisted.map(|one| one.share[HANDLERS]).sum();
+    let shares = set.iter().filter_map(|one| given.share(one, unlisted));
+    shares.map(|one| (one.principal, one)).collect()
 }
 
 /// All promises of all tenants.

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use smallvec::SmallVec;
 use stage::{LaneId, Nanos, Permit, Terms};
 
-use crate::slo::Turn;
+use policy::slo::control::Turn;
 
 thread_local! {
     /// I/Os that this thread has begun and not ended. It does one at a time; they nest at most.

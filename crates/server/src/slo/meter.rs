@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use policy::slo::control::{PromiseGiven, DEVICE, HANDLERS, STAGES};
+use policy::slo::control::{after, PromiseGiven, Turn, DEVICE, HANDLERS, STAGES};
 use policy::slo::{Contract, Counts, Objective, Tail};
 use policy::Nanos;
 use settings::tenant::Slo;
@@ -44,8 +44,7 @@ struct Sides {
 /// What came of requests within the contract at the stages.
 #[derive(Clone, Debug, Default)]
 pub struct AtStages {
-    /// From their turn at each stage, or from when they were due there if that was before, to their
-    /// end. What they waited at a later stage before they were due there does not count.
+    /// What margins must allow for ([`policy::slo::control::PromiseSeen::after`]).
     pub after: [Tail; STAGES],
     /// Time that they waited at each stage, summed, ns.
     pub waited_ns: [u64; STAGES],
@@ -62,15 +61,6 @@ impl AtStages {
         self.handled.0 += other.handled.0;
         self.handled.1 += other.handled.1;
     }
-}
-
-/// A turn at a stage: when one stood in line for it, and when one had it, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
-    /// In line from then on.
-    pub queued: Nanos,
-    /// Granted.
-    pub granted: Nanos,
 }
 
 /// What became of requests.
@@ -134,19 +124,10 @@ impl Meter {
     /// What a controller gives it: margins before its promised end, and what part of the promise is
     /// aimed at.
     pub fn give(&self, given: &PromiseGiven) {
-        for (stage, due) in self.due_after.iter().enumerate() {
-            let after = self.due_after_ns(given, stage);
-            due.store(after.unwrap_or(NONE), Ordering::Relaxed);
+        let after = given.due_after_ns(&self.objective);
+        for (due, after) in self.due_after.iter().zip(after.unwrap_or([NONE; STAGES])) {
+            due.store(after, Ordering::Relaxed);
         }
-    }
-
-    fn due_after_ns(&self, given: &PromiseGiven, stage: usize) -> Option<u64> {
-        let (latency, margins) = (self.objective.latency?, given.margin_ns?);
-        if given.part <= 0.0 {
-            return None;
-        }
-        let aimed_ns = latency.at_most_ns as f64 / given.part;
-        Some((aimed_ns as u64).saturating_sub(margins[stage]))
     }
 
     /// When a request that came at `came` must have its turn at a stage; `None`: when its share
@@ -171,28 +152,14 @@ impl Meter {
 
     fn at_stages(&self, took: &Took, count: u64, stages: &mut AtStages) {
         let end = took.came + took.latency_ns;
-        let due = [HANDLERS, DEVICE].map(|stage| self.due_at(stage, took.came));
-        // From when on its time at a stage counts.
-        let counts = |stage: usize, turn: Turn| {
-            let due = due[stage].unwrap_or(Nanos::MAX);
-            turn.queued.max(turn.granted.min(due))
-        };
-        let mut early = 0;
-        for stage in [DEVICE, HANDLERS] {
-            let Some(turn) = took.turns[stage] else {
-                continue;
-            };
-            let from = counts(stage, turn);
-            let after = match stage {
-                DEVICE => due[DEVICE].map(|due| end.saturating_sub(due)),
-                _ => Some(end.saturating_sub(from).saturating_sub(early)),
-            };
-            if let Some(after) = after {
-                (0..count).for_each(|_| stages.after[stage].record(after));
+        let due_at = [HANDLERS, DEVICE].map(|stage| self.due_at(stage, took.came));
+        let after = after(&took.turns, &due_at, end);
+        for (stage, turn) in took.turns.iter().enumerate() {
+            if let Some(after) = after[stage] {
+                stages.after[stage].record_many(after, count);
             }
-            let waited = turn.granted.saturating_sub(turn.queued);
+            let waited = turn.map_or(0, |turn| turn.granted.saturating_sub(turn.queued));
             stages.waited_ns[stage] += waited * count;
-            early += from - turn.queued;
         }
         if took.handled_ns > 0 {
             stages.handled.0 += count;

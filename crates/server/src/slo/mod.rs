@@ -22,7 +22,7 @@ mod workloads;
 
 pub use history::{Bucket, HOURS_KEPT};
 pub use late::{Delays, Line, Where};
-pub use meter::{AtStages, Meter, Took, Turn};
+pub use meter::{AtStages, Meter, Took};
 pub use meters::{in_lane, lanes_beyond, Meters};
 pub use record::Window;
 pub use slowest::{Slow, Slowest};

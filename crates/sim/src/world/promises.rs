@@ -6,9 +6,11 @@ use super::{Copied, Event, World};
 use crate::outcome::Window;
 use crate::spec::Spec;
 use policy::dispatch::{Allocation, LaneId};
-use policy::slo::control::{Controller, Given, Held, PromiseSeen, Seen, DEVICE, HANDLERS, STAGES};
+use policy::slo::control::{
+    after, Controller, Given, Held, PromiseSeen, Seen, ShareGiven, Turn, DEVICE, HANDLERS, STAGES,
+};
 use policy::slo::{Contract, Counts};
-use policy::{Nanos, PrincipalId};
+use policy::{Nanos, PrincipalId, Promise};
 use std::collections::BTreeMap;
 
 /// What is gathered of one promise.
@@ -114,12 +116,9 @@ impl World<'_> {
             request.beyond = contract.offer(came_at, 1) == 0;
         }
         let given = keeper.given.promises.get(place)?;
-        let margin_ns = given
-            .margin_ns
-            .filter(|_| !request.beyond && given.part > 0.0)?;
-        let at_most_ns = keeper.held[place].objective.latency?.at_most_ns as f64 / given.part;
-        let end_at = came_at + at_most_ns as Nanos;
-        Some(margin_ns.map(|ns| end_at.saturating_sub(ns)))
+        let due_after_ns = given.due_after_ns(&keeper.held[place].objective);
+        let due_after_ns = due_after_ns.filter(|_| !request.beyond)?;
+        Some(due_after_ns.map(|ns| came_at + ns))
     }
 
     /// A handler has done its work for an operation.
@@ -135,18 +134,19 @@ impl World<'_> {
             return;
         };
         let seen = &mut keeper.promised[*place].seen;
-        // From the turn, or from when it was due if that was before; what it waited at the disk
-        // before it was due there was its own doing.
-        let due_at = work.due_at.unwrap_or([Nanos::MAX; STAGES]);
-        let from = |stage: usize| {
-            let begun_at = work.granted_at[stage].min(due_at[stage]);
-            begun_at.max(work.queued_at[stage])
+        let turn = |stage: usize| {
+            Some(Turn {
+                queued: work.queued_at[stage],
+                granted: work.granted_at[stage],
+            })
         };
-        let deferred_ns = from(DEVICE) - work.queued_at[DEVICE];
-        if work.due_at.is_some() {
-            seen.after[DEVICE].record(now.saturating_sub(due_at[DEVICE]));
+        let due_at = [HANDLERS, DEVICE].map(|stage| Some(work.due_at?[stage]));
+        let after = after(&[HANDLERS, DEVICE].map(turn), &due_at, now);
+        for (tail, after) in seen.after.iter_mut().zip(after) {
+            if let Some(after) = after {
+                tail.record(after);
+            }
         }
-        seen.after[HANDLERS].record((now - from(HANDLERS)).saturating_sub(deferred_ns));
         keeper.handled_ns.0 += now - work.granted_at[HANDLERS];
         keeper.handled_ns.1 += 1;
     }
@@ -261,13 +261,14 @@ impl World<'_> {
             return;
         };
         let given = &keeper.given;
-        let listed = |tenant: u32| {
-            let mut all = given.shares.iter();
-            all.any(|own| own.principal == PrincipalId(tenant))
+        let set = |tenant: u32, promise: &Promise| ShareGiven {
+            principal: PrincipalId(tenant),
+            share: [promise.weight; STAGES],
+            reserved: [promise.reserved_permits, 0],
         };
-        let weights = (0..).zip(&self.spec.tenants);
-        let rest = weights.filter(|(tenant, _)| !listed(*tenant));
-        let rest: f64 = rest.map(|(_, tenant)| tenant.promise.weight).sum();
+        let unlisted = (0..).zip(&self.spec.tenants);
+        let unlisted = unlisted.filter(|(tenant, _)| !given.lists(PrincipalId(*tenant)));
+        let unlisted: f64 = unlisted.map(|(_, tenant)| tenant.promise.weight).sum();
         for node in &mut self.nodes {
             let Some(disk) = &mut node.disk else {
                 continue;
@@ -287,16 +288,12 @@ impl World<'_> {
             }
             for (tenant, principal) in &node.tenants {
                 let promise = &self.spec.tenants[*tenant as usize].promise;
-                let own = given
-                    .shares
-                    .iter()
-                    .find(|own| own.principal == PrincipalId(*tenant));
-                let allocation = |stage: usize| match own {
-                    None if given.shares.is_empty() => Allocation::share(promise.weight),
-                    None => Allocation::share(given.rest[stage] * 100.0 * promise.weight / rest),
-                    Some(own) => Allocation {
-                        reserved_permits: own.reserved[stage],
-                        ..Allocation::share(own.share[stage] * 100.0)
+                let share = given.share(&set(*tenant, promise), unlisted);
+                let allocation = |stage: usize| match share {
+                    None => Allocation::share(promise.weight),
+                    Some(share) => Allocation {
+                        reserved_permits: share.reserved[stage],
+                        ..Allocation::share(share.share[stage] * 100.0)
                     },
                 };
                 let place = keeper.of_tenant.get(tenant);

@@ -57,7 +57,6 @@ pub struct Cake {
     elapsed_ns: Nanos,
     worst_ns: Option<Nanos>,
     requests: u64,
-    late: u64,
     occupied: [f64; 2],
     handled: (f64, u32),
     why: Vec<String>,
@@ -82,7 +81,6 @@ impl Cake {
             elapsed_ns: 0,
             worst_ns: None,
             requests: 0,
-            late: 0,
             occupied: [0.0; 2],
             handled: (0.0, 0),
             why: vec!["Both have half of each stage.".into()],
@@ -138,7 +136,6 @@ impl Cake {
             self.worst_ns = Some(mean as Nanos);
             self.requests += n;
         }
-        self.late += promise.counts.late;
         for (sum, part) in self.occupied.iter_mut().zip(promise.occupied) {
             *sum += part * seen.elapsed_ns as f64;
         }
@@ -151,7 +148,7 @@ impl Cake {
     fn restart(&mut self) {
         self.elapsed_ns = 0;
         self.worst_ns = None;
-        (self.requests, self.late) = (0, 0);
+        self.requests = 0;
         self.occupied = [0.0; 2];
         self.handled = (0.0, 0);
     }

@@ -19,12 +19,14 @@ mod fixed;
 mod frosting;
 mod gear;
 mod learnt;
+mod turn;
 
 pub use auto::{Auto, AutoOptions};
 pub use cake::{Cake, CakeOptions};
 pub use fixed::Fixed;
 pub use frosting::{Frosting, FrostingOptions};
 pub use learnt::MarginOptions;
+pub use turn::{after, Turn};
 
 use super::{Counts, Objective, Tail};
 use crate::cost::{Nanos, PrincipalId};
@@ -123,6 +125,18 @@ pub struct PromiseGiven {
     pub device: f64,
 }
 
+impl PromiseGiven {
+    /// By stage, how long after its arrival a request with this objective is due. `None`: when its
+    /// share gives it a turn.
+    #[must_use]
+    pub fn due_after_ns(&self, objective: &Objective) -> Option<[Nanos; STAGES]> {
+        let (latency, margin_ns) = (objective.latency?, self.margin_ns?);
+        let aimed_ns = latency.at_most_ns as f64 / self.part;
+        let due_after_ns = margin_ns.map(|ns| (aimed_ns as Nanos).saturating_sub(ns));
+        Some(due_after_ns).filter(|_| self.part > 0.0)
+    }
+}
+
 impl Default for PromiseGiven {
     /// No due times, and nothing of the device.
     fn default() -> Self {
@@ -164,6 +178,31 @@ pub struct Given {
     pub chunk_bytes: Option<u64>,
     /// What was done and why, a sentence each.
     pub why: Vec<String>,
+}
+
+impl Given {
+    /// Whether a tenant's shares and reserved permits are listed.
+    #[must_use]
+    pub fn lists(&self, principal: PrincipalId) -> bool {
+        self.shares.iter().any(|one| one.principal == principal)
+    }
+
+    /// What a tenant has in place of what was `set`, whose `share`s are its weight at each stage:
+    /// who is not listed divides the rest with others like it, which weigh `unlisted` together.
+    /// `None`: what was set.
+    #[must_use]
+    pub fn share(&self, set: &ShareGiven, unlisted: f64) -> Option<ShareGiven> {
+        if self.shares.is_empty() {
+            return None;
+        }
+        let mut listed = self.shares.iter();
+        let own = listed.find(|one| one.principal == set.principal);
+        let of_rest = |stage: usize| self.rest[stage] * set.share[stage] / unlisted;
+        Some(own.copied().unwrap_or(ShareGiven {
+            share: std::array::from_fn(of_rest),
+            ..*set
+        }))
+    }
 }
 
 /// A controller at work.
