@@ -136,8 +136,8 @@ impl Group {
     }
 }
 
-/// What a command acts on, and so who runs it. A command that needs more than this table is named
-/// here; who has what it needs has a function of that name.
+/// What a command acts on, and so what runs it. A command that needs more than this table is named
+/// here, and whatever runs it has a function of that name.
 #[derive(Clone, Copy)]
 pub enum Action {
     /// On the keys it names.

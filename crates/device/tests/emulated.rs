@@ -328,13 +328,13 @@ fn every_problem_of_a_profile_is_named_at_once() {
         .replacen(", per_s = ", ", per_s = -", 1);
     let problems = refused(spoilt);
     for part in [
-        "quick = 1 is not true or false",
-        "speed is no key",
-        "made = ",
-        "capacity.depth = 0 is not a whole number above 0",
-        "capacity.depths is no key",
-        "interference[9].reads = 175",
-        "rates.read[0].per_s = -",
+        "quick: 1 is not true or false",
+        "speed: means nothing here",
+        "made: ",
+        "capacity, depth: 0 is not a whole number above 0",
+        "capacity, depths: means nothing here",
+        "rates, interference number 10, reads: 175",
+        "rates, read number 1, per_s: -",
     ] {
         assert!(problems.contains(part), "{part} in {problems}");
     }

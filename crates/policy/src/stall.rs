@@ -3,7 +3,8 @@
 //! RocksDB delays writers when level 0 has too many files, when compaction is too far behind or
 //! when too many memtables wait for their flush, and then it does so hard: nothing is written for
 //! whole seconds. Those triggers are known, and so is how near a database is to each. From
-//! [`PAUSED_FROM`] of the way on, who wrote for `t` pauses so long that it writes for no more than
+//! [`PAUSED_FROM`] of the way on, a tenant that wrote for `t` pauses so long that it writes for no
+//! more than
 //!
 //! ```text
 //! (1 - u)^4      u = (pressure - 1/2) / (1/2)

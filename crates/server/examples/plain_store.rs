@@ -12,8 +12,7 @@
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::SplitMix64;
+use policy::generator::Generator;
 use resp::{Limits, Parsed, Parser};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, IteratorMode, Options, DB,
@@ -228,10 +227,10 @@ fn read(database: &DB, threads: u64, length: Duration) -> Result<(), Failure> {
         for thread in 0..threads {
             let (keys, gets) = (&keys, &gets);
             scope.spawn(move || {
-                let mut random = SplitMix64::seed_from_u64(thread);
+                let mut random = Generator::new(thread);
                 let mut counted = 0;
                 loop {
-                    let key = &keys[(random.next_u64() % keys.len() as u64) as usize];
+                    let key = &keys[random.below(keys.len() as u64) as usize];
                     database.get_pinned(key).expect("a value");
                     let now = Instant::now();
                     if now >= until {

@@ -163,7 +163,7 @@ impl Tenant {
 /// The values.
 #[derive(Default)]
 struct Store {
-    /// By name; who has not logged in is the one without.
+    /// By name; connections that have not logged in belong to the one without a name.
     tenants: Mutex<HashMap<Box<[u8]>, Arc<Tenant>>>,
 }
 

@@ -1,8 +1,8 @@
-//! Writes pause before their database stalls them, by `policy::stall`.
+//! Pauses of a tenant's writes, so that its database never stalls them (`policy::stall`).
 //!
-//! A committer asks its database what it owes after each batch that could have changed it, and if
-//! that is much it comes back later: it keeps its tenant's log, and no thread. So nobody waits for
-//! a tenant that is slowed but who writes to it, and what they write queues in its own log, up to
+//! After each batch that could have changed it, a committer asks its database for its debt. If that
+//! is high, the committer comes back later: it keeps the tenant's log busy, but no thread. So only
+//! clients that write to a slowed tenant wait for it, and their writes queue in its own log, up to
 //! its own bound.
 
 use crate::files::rocks::{

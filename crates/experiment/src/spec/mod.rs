@@ -4,10 +4,10 @@ mod check;
 pub mod merge;
 mod query;
 mod read;
-mod reader;
 
 use std::path::{Path, PathBuf};
 
+use settings::table::Problems;
 use toml::Table;
 
 pub use query::{Measure, Query, Side};
@@ -282,17 +282,15 @@ impl Experiment {
                 source,
             })?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let problems = reader::Problems::default();
+        let problems = Problems::default();
         let read = read::experiment(&name, folder, &text, &problems);
         if let Some(experiment) = &read {
             check::check(experiment, &problems);
         }
-        match (read, problems.text()) {
-            (Some(experiment), None) => Ok(experiment),
-            (_, problems) => Err(ExperimentError::Spec {
-                path,
-                problems: problems.unwrap_or_default(),
-            }),
+        let problems = problems.list();
+        match read {
+            Some(experiment) if problems.is_empty() => Ok(experiment),
+            _ => Err(ExperimentError::Spec { path, problems }),
         }
     }
 

@@ -45,7 +45,7 @@ name = "web"
   asks for.
 * An operation takes a time drawn around its mean, and what it needs of `bandwidth_in`, `requests` and `bandwidth_out`, one after
   the other, each first come, first served. What a limit refuses has failed, as `THROTTLED`; it has used bytes in and a request all the
-  same, and no processor. Who sends an operation twice (`again`) takes the copy that was served.
+  same, and no processor. A sender that sends an operation twice (`again`) takes the copy that was served.
 * `placement`, `weights`, `replica = "windows"` and `scheduler = "fair"` are the four mechanisms of Pisces
   ([theory](../theory/placement.md)); each can be played without the others. The controller has only what nodes measured: it
   knows no popularity, no rate and no load of the scenario.

@@ -110,8 +110,8 @@ impl Past {
     }
 }
 
-/// Steps as one: rates and shares are their means, latencies those of the step with the worst,
-/// which a mean would hide. Who is not in a step counts as idle there.
+/// Several steps as one. Rates and shares are means; latencies are those of the worst step, which a
+/// mean would hide. A tenant that is missing in a step counts as idle there.
 fn together(steps: &[PastStep]) -> PastStep {
     let mut tenants: BTreeMap<&str, PastTenant> = BTreeMap::new();
     for one in steps.iter().flat_map(|step| &step.tenants) {
