@@ -88,6 +88,9 @@ pub struct Disk {
     pub model: Model,
     /// I/Os outstanding at it, at least 1.
     pub depth: u32,
+    /// Whether that number follows what the device does, as a server's: then it is the first, and
+    /// the least.
+    pub follows: bool,
     /// Operations that may wait for it at a time, at least 1, and as many more of tenants in
     /// credit; `None`: any number.
     pub handlers: Option<u32>,

@@ -39,6 +39,17 @@ fn who_comes_in_a_pause_waits_for_its_end() {
 }
 
 #[test]
+fn the_depth_of_a_disk_follows_what_it_does() {
+    let served = |cluster: &str| {
+        let cluster = format!("device = \"ssd\"\ndepth = 1\noperation = \"1us\"\n{cluster}");
+        play(&cluster, &closed("many", 64)).tenants[0].requests
+    };
+    // One at a time leaves most of its dies idle.
+    let (one, followed) = (served(""), served("follow_depth = true"));
+    assert!(followed > 3 * one, "{one} {followed}");
+}
+
+#[test]
 fn replies_wait_for_the_processor_of_their_sender() {
     let cluster = "permits = 10\noperation = \"1ms\"\none_way = \"0s\"\n";
     let free = play(cluster, &closed("ten", 10));

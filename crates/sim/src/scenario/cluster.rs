@@ -118,7 +118,7 @@ fn device(section: &Section) -> Option<Disk> {
     let (cached, depth) = (section.get("cached"), section.get("depth"));
     let handlers = section.get("handlers");
     if model.is_none() {
-        for key in ["cached", "depth", "handlers"] {
+        for key in ["cached", "depth", "follow_depth", "handlers"] {
             if section.gives(key) {
                 let advice = "set cluster.device to \"ssd\" or \"hdd\", or leave it out";
                 section.error(key, "is of a device, and nodes have none", advice);
@@ -128,6 +128,7 @@ fn device(section: &Section) -> Option<Disk> {
     Some(Disk {
         model: model?,
         depth: depth.unwrap_or(32),
+        follows: section.get_or_default("follow_depth"),
         handlers,
         cached: cached.unwrap_or(0.0),
         largest_bytes: LARGEST_BYTES,

@@ -6,7 +6,8 @@
 use super::{Copied, Event, World};
 use crate::prices::{Prices, PAGE_BYTES};
 use crate::spec::{Disk as Wanted, Spec};
-use policy::cost::device::Op;
+use policy::cost::device::{Op, Vop};
+use policy::depth::{Follower, SLICE_NS};
 use policy::device::{self, Device, Io};
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Terms, Ticket};
 use policy::{Cost, Nanos, PrincipalId, Promise};
@@ -64,6 +65,40 @@ struct Arm {
     log_at: u64,
 }
 
+/// What follows the disks of one stage while they run.
+#[derive(Debug)]
+pub(super) struct Followed {
+    follower: Follower,
+    slice_ends: Nanos,
+    /// What the disks have done.
+    done: Vop,
+    /// Pieces have waited in all of this slice.
+    limited: bool,
+}
+
+impl Followed {
+    fn new(depth: u32, floor_per_s: f64) -> Self {
+        Self {
+            follower: Follower::new(0, depth, floor_per_s),
+            slice_ends: SLICE_NS,
+            done: Vop::ZERO,
+            limited: true,
+        }
+    }
+
+    /// The permits from now on, if a slice ends here.
+    fn done(&mut self, now: Nanos, price: Vop) -> Option<u32> {
+        self.done = self.done.plus(price);
+        if now < self.slice_ends {
+            return None;
+        }
+        self.slice_ends = now + SLICE_NS;
+        let limited = std::mem::replace(&mut self.limited, true);
+        let step = self.follower.step(now, self.done, limited);
+        step.map(|step| step.permits)
+    }
+}
+
 /// Handlers, stages, and the disks behind them.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -71,6 +106,8 @@ pub(super) struct Disk {
     handling: slab::Slab<Handling>,
     /// One before each disk, or one before all of them.
     pub(super) stages: Vec<Dispatch<usize, 1>>,
+    /// One for each stage, where the depth is not the same for the whole run.
+    pub(super) followed: Vec<Followed>,
     arms: Vec<Arm>,
     moving: slab::Slab<Moving>,
     span_bytes: u64,
@@ -113,6 +150,10 @@ impl Disk {
             capacity_per_s: options.capacity_per_s[0] as f64,
             stages: (0..stages)
                 .map(|_| Dispatch::new(options.clone()))
+                .collect(),
+            followed: (0..stages)
+                .filter(|_| wanted.follows)
+                .map(|_| Followed::new(wanted.depth, floor))
                 .collect(),
             arms: (0..disks).map(arm).collect(),
             moving: slab::Slab::new(),
@@ -285,7 +326,12 @@ impl World<'_> {
         for stage in 0..disk.stages.len() {
             loop {
                 match disk.stages[stage].next(now) {
-                    Next::Idle => break,
+                    Next::Idle => {
+                        if let Some(followed) = disk.followed.get_mut(stage) {
+                            followed.limited &= disk.stages[stage].queued() > 0;
+                        }
+                        break;
+                    }
                     Next::At(at) => {
                         if disk.asks(now, stage + 1, at) {
                             self.agenda.after(at - now, Event::Device { node });
@@ -351,6 +397,10 @@ impl World<'_> {
                 let price = prices.map_or(0, |p| p.costs.cost(moved.io.op, moved.io.bytes).0);
                 let stage = disk.stage_of(number);
                 disk.stages[stage].settle(now, moved.ticket, Cost([price]));
+                let followed = disk.followed.get_mut(stage);
+                if let Some(permits) = followed.and_then(|f| f.done(now, Vop(price))) {
+                    disk.stages[stage].set_permits(permits);
+                }
                 let work = &mut disk.handling[moved.handler].work;
                 work.done_bytes += moved.io.bytes;
                 if work.done_bytes < work.io.bytes && work.copy.is_some() {
