@@ -162,7 +162,7 @@ pub enum Action {
 pub struct Spec {
     /// Lower-case name; a subcommand's is `command|subcommand`.
     pub name: &'static str,
-    /// Number of words with the name; negative: at least so many.
+    /// Number of words with the name; negative: at least this many.
     pub arity: i8,
     /// Properties.
     pub flags: Flags,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Keys that are deleted together: their shards are locked for some 20 us.
 const GROUP: usize = 16;
-/// A part of the index ends behind so many bytes of keys.
+/// A part of the index ends behind this many bytes of keys.
 const PART_BYTES: usize = 1 << 20;
 /// Keys that somebody works on, of which so many are remembered; the walk waits for them then.
 const LEFT_MAX: usize = 1_024;

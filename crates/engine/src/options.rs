@@ -115,7 +115,7 @@ impl Default for Allotments {
 
 /// Memory that the commands of a tenant may work with together, whoever else takes of it.
 pub trait Allowance: Send + std::marker::Sync {
-    /// Takes so many bytes; `false`: there are not so many left, and none were taken.
+    /// Takes this many bytes; `false`: fewer are left, and none were taken.
     fn take(&self, bytes: u64) -> bool;
 
     /// Gives bytes back that were taken.

@@ -34,7 +34,7 @@ pub const WORTHLESS: f64 = 0.05;
 /// The two depths that are compared: noise of 5 % in each slice is then 0.12 in the elasticity of
 /// half a trial.
 const APART: (u32, u32) = (3, 2);
-/// But at least so many more: an arm with one I/O to choose from chooses no better than without.
+/// But at least this many more: an arm with one I/O to choose from chooses no better than without.
 const APART_MIN: u32 = 3;
 /// What a depth loses or gains at a time, 1 / this.
 const STEP: u32 = 8;

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 /// and half of the time requests cost more. The surplus costs nobody anything while it is not
 /// needed.
 const HEADROOM: f64 = 1.1;
-/// Overbooking is reported when it has lasted for so many intervals: the first requests of a tenant
-/// are priced before its profile is known.
+/// Overbooking is reported when it has lasted for this many intervals: the first requests of a
+/// tenant are priced before its profile is known.
 const LASTS: u32 = 3;
 
 /// Normalised requests a second that a tenant was promised, in the order of [`Request::ALL`]. 0:

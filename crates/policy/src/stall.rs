@@ -88,8 +88,8 @@ impl Pressure {
     }
 }
 
-/// The longest pause after a write of so many bytes, so long after it was due, that leaves a writer
-/// what it was promised, bytes per second; 0: nothing. Flushing and compacting that much was
+/// The longest pause after a write of this many bytes, this long after it was due, that leaves a
+/// writer what it was promised, bytes per second; 0: nothing. Flushing and compacting that much was
 /// promised with it, so that a debt may grow while a compaction lasts and not beyond.
 #[must_use]
 pub fn promised_pause_ns(since_due_ns: Nanos, bytes: u64, promised_per_s: u64) -> Nanos {

@@ -19,7 +19,7 @@ use crate::tenants::{RegistryError, Tenant};
 /// Between two steps (thesis 6.3.1: once a second).
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// After so long the disk is measured again if it could not be, and after that no more until the
+/// After this long the disk is measured again if it could not be, and after that no more until the
 /// next start: a machine that is too busy for a second, or a disk that is full for an hour, has
 /// another try; one that always is, is not held up for ever.
 const AGAIN: [Duration; 3] = [

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After so many bytes a committer lets other tenants' batches go first.
+/// After this many bytes a committer lets other tenants' batches go first.
 const TURN_BYTES: usize = 16 << 20;
 
 impl Keyspace {

@@ -89,7 +89,7 @@ const KEYS: &[Key] = &[
     key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), Start, "Emulates a device, for experiments. The real device must be faster."),
 
     key("device.disks", Integer(1, 64), Value("1"), Start, "Emulated disks. Each file is whole on one of them, and each has a queue of its own."),
-    key("device.span", Bytes("64MiB", "64TiB"), Unset("anywhere on it"), Start, "Files lie within so many bytes of each emulated disk, from its outer edge on: what a seek costs depends on how far data lies apart."),
+    key("device.span", Bytes("64MiB", "64TiB"), Unset("anywhere on it"), Start, "Files lie within this much of each emulated disk, from its outer edge on: what a seek costs depends on how far data lies apart."),
 
     key("control", Table, Unset("defaults"), Reload, "What keeps promises of latency and throughput (`[[tenant.slo]]`). Without one it does nothing."),
     key("control.policy", choices::<Policy>(), Value("\"auto\""), Reload, "How they are kept."),

@@ -110,7 +110,7 @@ fn with(text: &str, count: usize, word: impl Fn(usize) -> String) -> Words {
     words
 }
 
-/// `text` and one word of so many bytes.
+/// `text` and one word of this many bytes.
 fn long(text: &str, bytes: usize) -> Words {
     let mut words = words(text);
     words.push(vec![b'x'; bytes]);

@@ -286,7 +286,7 @@ pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
     figures
 }
 
-/// Whoever promises as much at some time must be able to keep it for so long.
+/// Whoever promises as much at some time must be able to keep it for this long.
 const KEPT_S: f64 = 5.0;
 
 /// What is promised at each time over what is done in the seconds after it, whatever is asked then;

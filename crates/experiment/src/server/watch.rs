@@ -16,7 +16,7 @@ use super::told::{cpu_per_s, figures, kept, Sample, Told};
 
 /// Often enough for the last second of a load to have two.
 const EVERY: Duration = Duration::from_millis(500);
-/// A server that does not answer for so long is left out of that sample.
+/// A server that does not answer for this long is left out of that sample.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What was seen over the time of a load.

@@ -100,7 +100,7 @@ pub struct Variant {
     pub scenario: Table,
     /// It is run at these points only; `None` all.
     pub points: Option<Vec<String>>,
-    /// It is run in so many repeats at most; `None` all.
+    /// It is run in this many repeats at most; `None` all.
     pub repeats: Option<usize>,
 }
 
@@ -180,9 +180,9 @@ pub struct Verdict {
 /// What a measured value must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// At least so much.
+    /// At least this much.
     AtLeast(f64),
-    /// At most so much.
+    /// At most this much.
     AtMost(f64),
 }
 

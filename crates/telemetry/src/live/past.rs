@@ -17,7 +17,7 @@ const STEPS_MAX: usize = 60;
 
 /// Older ones are put together, so many to one …
 const TOGETHER: usize = 6;
-/// … and so many of those are kept: 55 minutes.
+/// … and this many of those are kept: 55 minutes.
 const OLD_MAX: usize = 110;
 
 /// Tenants of a step, those with the largest shares: more than the dashboard draws, so that one who
