@@ -50,6 +50,23 @@ fn the_depth_of_a_disk_follows_what_it_does() {
 }
 
 #[test]
+fn what_was_reserved_of_requests_is_provided_at_the_disk() {
+    let served = |reserve: &str| {
+        let rest = format!(
+            "[[tenant]]\nname = \"small\"\n{reserve}[[tenant.load]]\nrate = \"3000/s\"\n\
+             {}weight = 100\n",
+            "[[tenant]]\nname = \"large\"\n"
+        );
+        let rest = rest + "[[tenant.load]]\nloop = \"closed\"\nconnections = 64\n";
+        let cluster = "device = \"ssd\"\noperation = \"1us\"\n";
+        play(cluster, &rest).tenants[0].requests as f64 / 20.0
+    };
+    let (shared, reserved) = (served(""), served("reserve = { get = \"3000/s\" }\n"));
+    assert!(shared < 1_500.0, "{shared}");
+    assert!(reserved > 2_900.0, "{reserved}");
+}
+
+#[test]
 fn replies_wait_for_the_processor_of_their_sender() {
     let cluster = "permits = 10\noperation = \"1ms\"\none_way = \"0s\"\n";
     let free = play(cluster, &closed("ten", 10));

@@ -58,8 +58,8 @@ name = "web"
   machines has no bandwidth.
 * With `device`, an operation that its node has served waits for a handler, and the handler for a modelled disk; a stage stands before each. `handlers`
   says how many there are, and `reserved_permits` are kept free of them, as on a server. I/Os are of the value's size, 4 KiB at least, reads anywhere in
-  64 GiB, writes one after the other. There are no syncs, flushes or compactions, nobody chooses what is in memory, and reservations hold at the first
-  stage only: nothing is priced for the device. A pause does not stop the disk.
+  64 GiB, writes one after the other. There are no syncs, flushes or compactions, and nobody chooses what is in memory. Reservations are priced for the
+  device once a second, by what requests have cost, unless a controller of promises reserves there. A pause does not stop the disk.
 * A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
 * Nothing is sent after the end. Replies are waited for as long as `drain` says, and their latencies count; a request without one has failed, as
