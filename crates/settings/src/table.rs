@@ -112,10 +112,10 @@ impl<'a> Fields<'a> {
     pub fn word_or_first(&self, key: &'static str, words: &[&'static str]) -> &'static str {
         let known = |value: &Value| {
             let given = value.as_str()?;
-            words.iter().find(|word| **word == given)
+            words.iter().copied().find(|word| *word == given)
         };
         let expected = format!("one of {}", words.join(", "));
-        self.get(key, &expected, known).unwrap_or(&words[0])
+        self.get(key, &expected, known).unwrap_or(words[0])
     }
 
     /// As [`Fields::word_or_first`], of a key that must be there.
