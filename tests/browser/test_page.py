@@ -66,12 +66,12 @@ def test_promises_are_held_against_what_was_measured_and_who_delays_whom_is_show
     assert page.overflow() == 0
 
 
-@pytest.mark.parametrize("width", [1440, 1300, 1100, 800])
+@pytest.mark.parametrize("width", [1600, 1440, 1300, 1100, 800])
 @pytest.mark.parametrize("place", ["#/", "#/tenant/tenant-000"])
 def test_a_window_of_any_width_needs_no_sideways_scrolling(browser, stand_in, place, width):
     """With every column that there can be, a long name, and a stage before which many tenants wait."""
     size(browser, (width, 1000))
-    names = many(8) + [tenant("web-frontend-production", rate=12345.0, got=33.3, entitled=33.3, kept_percent=100.0, throttled_per_s=1234.0)]
+    names = many(8) + [tenant("web-frontend-production", rate=12345.0, got=33.3, entitled=33.3, kept_percent=100.0, throttled_per_s=1234.0, **{"class": "multiget"})]
     line = [(f"tenant-00{number}", 900 - number) for number in range(8)]
     server = stand_in(names, [stage("request", 0, line), stage("handler", 0, line), stage("device", 0, line)])
     server.device = device()

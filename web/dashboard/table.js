@@ -4,7 +4,7 @@ import { arrange, h, meter, toggle, write } from "./dom.js";
 import { isIdle, rows, wait, waiting } from "./state.js";
 import { ms, number, percent, plural, rare } from "./text.js";
 
-// `wide`: from which width on a column is shown (0 always, 1 tablet, 2 desk, 3 wide desk). `text` writes a cell,
+// `wide`: from which width on a column is shown (0 always, 1 tablet, 2 and 3 desk, 4 wide desk). `text` writes a cell,
 // `value` sorts.
 const FIRST = [
   { key: "name", label: "tenant", wide: 0, value: (t) => t.name, ascending: true },
@@ -13,15 +13,15 @@ const FIRST = [
   { key: "asked", label: "asks", unit: "req/s", wide: 3, value: (t) => t.asked_per_s, text: (t) => rare(t.asked_per_s), about: "What it asks for: answered, throttled and waiting" },
   { key: "p50", label: "p50", unit: "ms", wide: 1, value: (t) => t.p50_ms, text: (t) => ms(t.p50_ms) },
   { key: "p99", label: "p99", unit: "ms", wide: 0, value: (t) => t.p99_ms, text: (t) => ms(t.p99_ms) },
-  { key: "class", label: "of", wide: 3, value: (t) => t.class, text: (t) => t.class ?? "", about: "Latencies are those of the tenant's busiest class" },
+  { key: "class", label: "of", wide: 4, value: (t) => t.class, text: (t) => t.class ?? "", about: "Latencies are those of the tenant's busiest class" },
   { key: "share", label: "share got | entitled", unit: "%", wide: 0, value: (t) => t.share.got_percent },
 ];
 const LAST = [
   { key: "kept", label: "kept", unit: "% 1 h", wide: 2, value: (t) => t.kept_percent, text: (t) => (t.kept_percent === undefined ? "" : percent(t.kept_percent)), about: "Windows of the last hour in which the promise was kept that was kept least" },
   { key: "waiting", label: "queue", wide: 1, value: waiting, text: (t) => rare(waiting(t)), about: "Waiting now, at all stages" },
   { key: "throttled", label: "throttled", unit: "/s", wide: 1, value: (t) => t.throttled_per_s, text: (t) => rare(t.throttled_per_s) },
-  { key: "errors", label: "errors", unit: "/s", wide: 3, value: (t) => t.errors_per_s, text: (t) => rare(t.errors_per_s) },
-  { key: "connections", label: "conns", wide: 3, value: (t) => t.connections, text: (t) => rare(t.connections) },
+  { key: "errors", label: "errors", unit: "/s", wide: 4, value: (t) => t.errors_per_s, text: (t) => rare(t.errors_per_s) },
+  { key: "connections", label: "conns", wide: 4, value: (t) => t.connections, text: (t) => rare(t.connections) },
 ];
 // The mean wait before each kind of stage that the server has stands between them.
 function waitColumn(stage, place) {
