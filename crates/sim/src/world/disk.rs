@@ -76,7 +76,7 @@ pub(super) struct Disk {
     /// One for each stage, where the depth is not the same for the whole run.
     pub(super) followed: Vec<Followed>,
     /// None: nobody reserved anything, or a controller reserves.
-    provided: Option<Provided>,
+    pub(super) provided: Option<Provided>,
     arms: Vec<Arm>,
     moving: slab::Slab<Moving>,
     span_bytes: u64,
@@ -259,14 +259,13 @@ impl Disk {
 impl World<'_> {
     /// Whether an operation that its node has served needs the device.
     pub(super) fn needs_device(&mut self, node: u32, copy: Copied) -> bool {
-        let op = &self.ops[copy.op()];
-        let (put, bytes) = (op.put, u64::from(op.bytes));
-        let disk = self.nodes[node as usize].disk.as_mut();
-        if let Some(provided) = disk.and_then(|disk| disk.provided.as_mut()) {
-            provided.served(op.principals[copy.copy()], request(put), bytes);
-        }
+        let put = self.ops[copy.op()].put;
         let device = self.spec.cluster.device.as_ref();
-        device.is_some_and(|device| put || self.noise.unit() >= device.cached)
+        let needs = device.is_some_and(|device| put || self.noise.unit() >= device.cached);
+        if !needs {
+            self.count(node, copy);
+        }
+        needs
     }
 
     /// An operation waits for a handler of its node's, who waits for the device.
@@ -437,6 +436,7 @@ impl World<'_> {
         for work in done {
             if let Some(copy) = work.copy {
                 self.note_work(copy, &work);
+                self.count(node, copy);
                 self.finish(node, copy, now - work.granted_at[1]);
             }
         }

@@ -9,6 +9,8 @@ use policy::profile::{Done, Interval, Request, REQUESTS};
 use policy::provision::{Pricing, Provisioner};
 use policy::{Nanos, PrincipalId, Promise};
 
+use super::{Copied, World};
+
 /// An interval.
 const EVERY_NS: Nanos = 1_000_000_000;
 
@@ -57,7 +59,7 @@ impl Provided {
         done.direct = done.direct.plus(price);
     }
 
-    /// A request was served, from the disk or from memory.
+    /// A request was answered, from the disk or from memory.
     pub(super) fn served(&mut self, tenant: PrincipalId, request: Request, bytes: u64) {
         let doing = self.tenants.entry(tenant.0).or_default();
         let done = &mut doing.done[request as usize];
@@ -99,5 +101,17 @@ impl Provided {
             (PrincipalId(*tenant), allocation)
         };
         provision.tenants.iter().map(allocation).collect()
+    }
+}
+
+impl World<'_> {
+    /// A request was served, from the disk or from memory, as far as prices are learnt from that.
+    pub(super) fn count(&mut self, node: u32, copy: Copied) {
+        let op = &self.ops[copy.op()];
+        let disk = self.nodes[node as usize].disk.as_mut();
+        if let Some(provided) = disk.and_then(|disk| disk.provided.as_mut()) {
+            let (request, bytes) = (request(op.put), u64::from(op.bytes));
+            provided.served(op.principals[copy.copy()], request, bytes);
+        }
     }
 }
