@@ -32,13 +32,15 @@ fn held(tenant: u32, at_most_ms: Option<u64>, rate: Option<f64>, importance: u32
 
 /// So many requests, so many of them late, a percentile of so long.
 fn latency(requests: u64, late: u64, ms: u64) -> PromiseSeen {
+    let mut latencies = Tail::default();
+    latencies.record_many(ms * MS, requests);
     PromiseSeen {
         counts: Counts {
             requests,
             late,
             ..Counts::default()
         },
-        latency_ns: (requests > 0).then_some(ms * MS),
+        latencies,
         ..PromiseSeen::default()
     }
 }
@@ -350,7 +352,8 @@ proptest! {
             let seen = Seen {
                 elapsed_ns,
                 promises: all.into_iter().map(promise).collect(),
-                handled_ns: Some(elapsed_ns % 20 * MS),
+                handled: elapsed_ns % 3,
+                handled_ns: elapsed_ns % 20 * MS,
                 others_bytes_per_s: 1e8,
                 others_occupied: 1.0,
                 others_piece_ns: Some(10 * MS),

@@ -69,7 +69,7 @@ struct Arm {
 pub(super) struct Disk {
     pub(super) handlers: Dispatch<Asked, 1>,
     handling: slab::Slab<Handling>,
-    /// One before each disk, or one before all of them.
+    /// One before each disk.
     pub(super) stages: Vec<Dispatch<usize, 1>>,
     arms: Vec<Arm>,
     moving: slab::Slab<Moving>,
@@ -106,17 +106,14 @@ impl Disk {
             look_at: Nanos::MAX,
             log_at: 0,
         };
-        let stages = if wanted.one_stage { 1 } else { disks };
         Disk {
             handlers: Dispatch::new(handlers),
             handling: slab::Slab::new(),
             capacity_per_s: options.capacity_per_s[0] as f64,
-            stages: (0..stages)
-                .map(|_| Dispatch::new(options.clone()))
-                .collect(),
+            stages: (0..disks).map(|_| Dispatch::new(options.clone())).collect(),
             arms: (0..disks).map(arm).collect(),
             moving: slab::Slab::new(),
-            ask_at: vec![Nanos::MAX; stages + 1],
+            ask_at: vec![Nanos::MAX; disks + 1],
             span_bytes: wanted.span_bytes.max(PAGE_BYTES),
             chunk_bytes: wanted.chunk_bytes.max(PAGE_BYTES),
         }
@@ -143,10 +140,6 @@ impl Disk {
         sooner
     }
 
-    fn stage_of(&self, disk: usize) -> usize {
-        disk.min(self.stages.len() - 1)
-    }
-
     /// Asks the stage before its disk for the next piece of what a handler reads or writes.
     fn ask(&mut self, now: Nanos, handler: usize) {
         let work = &self.handling[handler].work;
@@ -157,7 +150,7 @@ impl Disk {
             stream: if large { handler as u32 + 1 } else { 0 },
             ..Terms::default()
         };
-        let (principal, stage) = (work.principal, self.stage_of(work.disk));
+        let (principal, stage) = (work.principal, work.disk);
         // Its queue is as long as the one it came from.
         let _ = self.stages[stage].enqueue_on(now, principal, terms, handler);
     }
@@ -349,8 +342,7 @@ impl World<'_> {
                     keeper.others_pieces.1 += 1;
                 }
                 let price = prices.map_or(0, |p| p.costs.cost(moved.io.op, moved.io.bytes).0);
-                let stage = disk.stage_of(number);
-                disk.stages[stage].settle(now, moved.ticket, Cost([price]));
+                disk.stages[number].settle(now, moved.ticket, Cost([price]));
                 let work = &mut disk.handling[moved.handler].work;
                 work.done_bytes += moved.io.bytes;
                 if work.done_bytes < work.io.bytes && work.copy.is_some() {

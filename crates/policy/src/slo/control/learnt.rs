@@ -123,18 +123,10 @@ impl Learnt {
 
     /// What it had of what it was promised, 0 to 1.
     pub(super) fn performance(&self, seen: &PromiseSeen, elapsed_ns: Nanos) -> f64 {
-        let latency = self.held.objective.latency.and_then(|wanted| {
-            let actual = seen.latency_ns.filter(|ns| *ns > 0)?;
-            Some(wanted.at_most_ns as f64 / actual as f64)
-        });
-        let served = (seen.counts.requests + seen.counts.beyond) as f64;
-        let rate = self
-            .held
-            .objective
-            .throughput_per_s
-            .filter(|_| self.short > 0);
-        let rate = rate.map(|wanted| served * 1e9 / elapsed_ns.max(1) as f64 / wanted);
-        latency.into_iter().chain(rate).fold(1.0, f64::min)
+        let mut objective = self.held.objective;
+        objective.throughput_per_s = objective.throughput_per_s.filter(|_| self.short > 0);
+        let performance = seen.performance(&objective, elapsed_ns);
+        performance.unwrap_or(1.0).min(1.0)
     }
 
     /// The part of the device that its promised rate takes.
