@@ -389,6 +389,7 @@ struct Granted {
 impl Waiting {
     /// One of those who wait is to ask again at that time.
     fn remind(&mut self, at: Nanos) {
+        self.ask_at = 0;
         if let Some(seat) = self.seats.last() {
             self.ask_at = at;
             seat.remind(at);

@@ -84,6 +84,7 @@ impl Plan {
             until_ns: fault.until_ns + ns(warm_up),
             ..*fault
         });
+        let keeper = keeper(&cluster);
         let spec = Spec {
             seed: scenario.seed,
             duration_ns: ns(warm_up + scenario.duration),
@@ -91,7 +92,7 @@ impl Plan {
             drain_ns: ns(scenario.drain),
             faults: faults.collect(),
             pauses: cluster.pauses,
-            keeper: keeper(&cluster),
+            keeper,
             cluster: cluster.cluster,
             scheduler: cluster.scheduler,
             routing: cluster.routing,

@@ -147,6 +147,9 @@ impl PromiseSeen {
 impl Seen {
     /// Adds the next interval, for who decides less often. Promises that are others begin anew.
     fn add(&mut self, next: &Seen) {
+        if next.elapsed_ns == 0 {
+            return;
+        }
         if self.promises.len() != next.promises.len() {
             *self = next.clone();
             return;
