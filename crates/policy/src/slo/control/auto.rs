@@ -60,10 +60,12 @@ const RUN_NS: Nanos = 400_000_000;
 /// that turned out to be wrong.
 const PATIENCE: u32 = 5;
 const PATIENCE_MAX: u32 = 320;
-/// Intervals after which others must not have lost by being allowed more; that they lost is
-/// believed beyond this part, and beyond two standard errors.
+/// Intervals after which others must not have lost by being allowed more. That they lost is
+/// believed beyond this part of what they had, and beyond two standard errors. A loss that is clear
+/// ends it at once.
 const TRIAL: u32 = 8;
 const LOSS_MAX: f64 = 0.01;
+const CLEAR_LOSS: f64 = 0.1;
 const ERRORS: f64 = 2.0;
 /// Others are allowed more only if requests then still need less than this of their promise.
 const NEEDS_MAX: f64 = 0.8;
@@ -175,7 +177,8 @@ impl Auto {
         self.calm += 1;
         if let Some(trial) = &mut self.trial {
             trial.left -= 1;
-            if trial.left > 0 {
+            let clear = self.rates.lost(&trial.rates, CLEAR_LOSS, ERRORS);
+            if trial.left > 0 && !clear {
                 return;
             }
             let trial = *trial;
