@@ -223,14 +223,13 @@ fn auto_has_a_margin_before_anything_is_learnt_and_then_what_it_measured() {
     // Up at once, to what is seen, an eighth too much at most.
     let up = margin(&auto_step(&mut auto, &all, (200, 0), 120));
     assert!((120 * MS..135 * MS).contains(&up), "{up}");
-    // Down when that is forgotten, and slowly.
-    let mut last = up;
-    for _ in 0..120 {
-        let down = margin(&auto_step(&mut auto, &all, (200, 0), 20));
-        assert!(down <= last && down > last * 8 / 10, "{down} {last}");
-        last = down;
+    // Down when that is forgotten and something was learnt of it, slowly.
+    let mut settled = up;
+    for _ in 0..300 {
+        let next = margin(&auto_step(&mut auto, &all, (200, 0), 20));
+        assert!(next > settled * 8 / 10, "{next} {settled}");
+        settled = next;
     }
-    let settled = margin(&auto_step(&mut auto, &all, (200, 0), 20));
     assert!((20 * MS..26 * MS).contains(&settled), "{settled}");
     // And never so much that what is promised goes before others from the start.
     let capped = margin(&auto_step(&mut auto, &all, (200, 0), 190));
@@ -280,7 +279,7 @@ fn auto_takes_back_what_others_lost_by() {
     assert_eq!(out.iter().max(), Some(&2), "tried: {out:?}");
     assert_eq!(out.last(), Some(&1), "taken back: {out:?}");
     assert!(
-        out.iter().filter(|out| **out == 2).count() <= 10,
+        out.iter().filter(|out| **out == 2).count() <= 12,
         "and not tried again: {out:?}"
     );
 }

@@ -115,7 +115,7 @@ impl Runner<'_> {
     }
 
     /// What a run observed, if the server came through it, with what the server used.
-    fn observed(
+    pub(super) fn observed(
         &self,
         server: &mut Server,
         played: Result<Observed, WorkloadError>,

@@ -65,7 +65,7 @@ fn filling(scenario: &Table) -> Table {
         server.retain(|section, _| section == "engine");
     }
     each_tenant(&mut filling, |tenant| {
-        tenant.retain(|key, _| matches!(key.as_str(), "name" | "count" | "load"));
+        tenant.retain(|key, _| matches!(key, "name" | "count" | "load"));
     });
     filling
 }

@@ -63,7 +63,7 @@ const PATIENCE_MAX: u32 = 320;
 /// Intervals after which others must not have lost by being allowed more. That they lost is
 /// believed beyond this part of what they had, and beyond two standard errors. A loss that is clear
 /// ends it at once.
-const TRIAL: u32 = 8;
+const TRIAL: u32 = 12;
 const LOSS_MAX: f64 = 0.01;
 const CLEAR_LOSS: f64 = 0.1;
 const ERRORS: f64 = 2.0;
@@ -130,11 +130,13 @@ impl Auto {
             self.give_way(seen);
         }
         let (badness, contended) = (self.badness, seen.others_occupied > 0.5);
+        // What goes between scans is not due yet, which says nothing of what is.
+        let falls = [contended, contended && !self.gear.between];
         for learnt in &mut self.learnt {
             learnt.part = part_of(badness, learnt.held.objective.importance);
             let margins = self.options.margins;
             self.why
-                .extend(learnt.set_margins(&margins, elapsed_s, contended));
+                .extend(learnt.set_margins(&margins, elapsed_s, falls));
         }
         self.given()
     }
@@ -237,6 +239,9 @@ impl Auto {
             left: TRIAL,
         });
         self.shift(higher);
+        for learnt in &mut self.learnt {
+            learnt.allow(longer_ns, &self.options.margins);
+        }
         self.why
             .push(format!("All is in time: others have {higher}."));
     }

@@ -4,11 +4,14 @@
 /// What counts of an older interval when the next one is over.
 const MEMORY: f64 = 0.9;
 
+/// After something has changed, so many intervals show more of the change than of what is after it.
+const SETTLING: u32 = 4;
+
 /// Rates of some intervals: their number, sum and sum of squares; older ones fade.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
-    /// The interval in which something changed is partly of before.
-    begun: bool,
+    /// Intervals since something changed.
+    passed: u32,
     count: f64,
     sum: f64,
     squares: f64,
@@ -17,7 +20,8 @@ pub(super) struct Rates {
 impl Rates {
     /// Takes in an interval.
     pub(super) fn see(&mut self, per_s: f64) {
-        if !std::mem::replace(&mut self.begun, true) {
+        self.passed = self.passed.saturating_add(1);
+        if self.passed <= SETTLING {
             return;
         }
         self.count = self.count * MEMORY + 1.0;
@@ -50,7 +54,7 @@ mod tests {
 
     fn rates(all: impl IntoIterator<Item = f64>) -> Rates {
         let mut rates = Rates::default();
-        rates.see(0.0);
+        (0..SETTLING).for_each(|_| rates.see(0.0));
         all.into_iter().for_each(|per_s| rates.see(per_s));
         rates
     }
