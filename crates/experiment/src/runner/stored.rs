@@ -70,7 +70,7 @@ fn filling(scenario: &Table) -> Table {
     filling
 }
 
-fn tables<'v>(value: Option<&'v mut Value>) -> impl Iterator<Item = &'v mut Table> {
+fn tables(value: Option<&mut Value>) -> impl Iterator<Item = &mut Table> {
     let all = match value {
         Some(Value::Array(all)) => all.as_mut_slice(),
         Some(one) => std::slice::from_mut(one),
