@@ -81,7 +81,7 @@ pub struct Cluster {
     pub friction: Friction,
 }
 
-/// A modelled disk under a node, before which stands a stage of its own.
+/// Modelled disks under a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disk {
     /// What it is like.
@@ -99,10 +99,8 @@ pub struct Disk {
     pub cached: f64,
     /// No I/O is larger, bytes.
     pub largest_bytes: u64,
-    /// Disks; each operation lies on one of them.
+    /// Disks, before each of which stands a stage; an operation lies on one of them.
     pub disks: u32,
-    /// One stage before all disks, in place of one before each.
-    pub one_stage: bool,
     /// Who is next before a disk.
     pub discipline: Discipline,
     /// Data lies on this much of each disk, from its outer edge, bytes.

@@ -64,7 +64,6 @@ fn cluster() -> Cluster {
             largest_bytes: 256 << 10,
             disks: 4,
             follows: false,
-            one_stage: false,
             discipline: Discipline::Fair,
             span_bytes: 5_000_000_000,
             chunk_bytes: 4 << 20,

@@ -71,7 +71,7 @@ struct Arm {
 pub(super) struct Disk {
     pub(super) handlers: Dispatch<Asked, 1>,
     handling: slab::Slab<Handling>,
-    /// One before each disk, or one before all of them.
+    /// One before each disk.
     pub(super) stages: Vec<Dispatch<usize, 1>>,
     /// One for each stage, where the depth is not the same for the whole run.
     pub(super) followed: Vec<Followed>,
@@ -114,22 +114,21 @@ impl Disk {
             look_at: Nanos::MAX,
             log_at: 0,
         };
-        let stages = if wanted.one_stage { 1 } else { disks };
         Disk {
             handlers: Dispatch::new(handlers),
             handling: slab::Slab::new(),
             capacity_per_s: options.capacity_per_s[0] as f64,
-            stages: (0..stages)
+            stages: (0..disks)
                 .map(|_| Dispatch::new(options.clone()))
                 .collect(),
-            followed: (0..stages)
+            followed: (0..disks)
                 .filter(|_| wanted.follows)
                 .map(|_| Followed::new(wanted.depth, floor))
                 .collect(),
             provided: provides.then(|| Provided::new(costs)),
             arms: (0..disks).map(arm).collect(),
             moving: slab::Slab::new(),
-            ask_at: vec![Nanos::MAX; stages + 1],
+            ask_at: vec![Nanos::MAX; disks + 1],
             span_bytes: wanted.span_bytes.max(PAGE_BYTES),
             chunk_bytes: wanted.chunk_bytes.max(PAGE_BYTES),
         }
@@ -191,10 +190,6 @@ impl Disk {
         sooner
     }
 
-    fn stage_of(&self, disk: usize) -> usize {
-        disk.min(self.stages.len() - 1)
-    }
-
     /// Asks the stage before its disk for the next piece of what a handler reads or writes.
     fn ask(&mut self, now: Nanos, handler: usize) {
         let work = &self.handling[handler].work;
@@ -205,7 +200,7 @@ impl Disk {
             stream: if large { handler as u32 + 1 } else { 0 },
             ..Terms::default()
         };
-        let (principal, stage) = (work.principal, self.stage_of(work.disk));
+        let (principal, stage) = (work.principal, work.disk);
         // Its queue is as long as the one it came from.
         let _ = self.stages[stage].enqueue_on(now, principal, terms, handler);
     }
@@ -408,9 +403,8 @@ impl World<'_> {
                 }
                 let cost = |p: &Prices| p.costs.cost(moved.io.op, moved.io.bytes);
                 let price = prices.map_or(Vop::ZERO, cost);
-                let stage = disk.stage_of(number);
                 let (handler, bytes) = (moved.handler, moved.io.bytes);
-                disk.settle(now, stage, moved, price);
+                disk.settle(now, number, moved, price);
                 let work = &mut disk.handling[handler].work;
                 work.done_bytes += bytes;
                 if work.done_bytes < work.io.bytes && work.copy.is_some() {

@@ -1,4 +1,4 @@
-//! What follows the disks before which one stage stands, as a server follows its device.
+//! What follows a disk, as a server follows its device.
 
 use policy::cost::device::Vop;
 use policy::depth::{Follower, SLICE_NS};
