@@ -118,9 +118,7 @@ impl Disk {
             handlers: Dispatch::new(handlers),
             handling: slab::Slab::new(),
             capacity_per_s: options.capacity_per_s[0] as f64,
-            stages: (0..disks)
-                .map(|_| Dispatch::new(options.clone()))
-                .collect(),
+            stages: (0..disks).map(|_| Dispatch::new(options.clone())).collect(),
             followed: (0..disks)
                 .filter(|_| wanted.follows)
                 .map(|_| Followed::new(wanted.depth, floor))
