@@ -156,6 +156,7 @@ fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Device
         // What has an arm turns a disk round for each read: some hundred a second at most.
         seeks: small.is_some_and(|rate| rate.per_s < SEEKS_PER_S),
         stream_bytes_per_s: large.map_or(0.0, |rate| rate.per_s * rate.bytes as f64),
+        read_alone_ns: [measured.read_ns.0, measured.read_ns.1],
         costs: measured.costs()?,
         floor_per_s: measured.floor_per_s,
         depth: measured.depth as u32,
