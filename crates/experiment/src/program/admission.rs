@@ -17,7 +17,9 @@ use policy::{cost::device::Op, Nanos};
 use sim::{run, Arrivals, Keeper, Redundancy, Routing, Selection, Spec, Tenant, TenantOutcome};
 use workload::rng::Rng;
 
-use super::{figures, Parameters, Program, Work};
+use settings::table::Fields;
+
+use super::{figures, seed, Program, Work};
 use node::{in_turn, node, tenant};
 
 const MS: f64 = 1e6;
@@ -41,12 +43,12 @@ pub(super) const ADMISSION: Program = Program {
     prepare,
 };
 
-fn prepare(parameters: &Parameters) -> Work {
+fn prepare(parameters: &Fields) -> Work {
     let place = parameters.word("device", &["hdd-5gb", "hdd", "ssd"]);
     let answer = parameters.word("answer", &["ours", "rates", "yes"]);
-    let mixes = parameters.count("mixes", 100) as u64;
-    let seconds = parameters.number("seconds", 60.0);
-    let seed = parameters.seed();
+    let mixes = parameters.count("mixes").unwrap_or(100) as u64;
+    let seconds = parameters.number("seconds").unwrap_or(60.0);
+    let seed = seed(parameters);
     Box::new(move |_| {
         let place = Place::named(place);
         let mut tally = Tally::default();
