@@ -125,6 +125,7 @@ fn stage() -> Result<Arc<DeviceScheduler<Real>>, Box<dyn std::error::Error>> {
         overbook: false,
         seeks: false,
         stream_bytes_per_s: 1e9,
+        read_alone_ns: [100_000, 200_000],
         doubt: None,
         brief: false,
     };

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use stage::{Clock, Discipline};
 
@@ -76,6 +77,8 @@ pub struct Tuning {
     pub control: Policy,
     /// How often it decides, ns.
     pub control_interval_ns: u64,
+    /// What becomes of a promise that does not fit.
+    pub admission: Admission,
     /// Commands slower than this go to the slow log, in µs; negative: none.
     pub slow_log_over_us: i64,
     /// Slow commands kept per tenant.
@@ -104,6 +107,7 @@ impl Default for Tuning {
             discipline: Discipline::Fair,
             control: Policy::Auto,
             control_interval_ns: 1_000_000_000,
+            admission: Admission::default(),
             slow_log_over_us: 10_000,
             slow_log_length: 128,
             idle_timeout_ms: 0,

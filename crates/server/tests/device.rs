@@ -32,6 +32,7 @@ fn options(depth: u32) -> DeviceOptions {
         overbook: false,
         seeks: false,
         stream_bytes_per_s: 1e9,
+        read_alone_ns: [100_000, 200_000],
         doubt: None,
         brief: false,
     }

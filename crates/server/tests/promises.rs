@@ -24,6 +24,7 @@ fn stage(clock: &ManualClock, pricing: Pricing) -> Arc<Stage> {
         overbook: false,
         seeks: false,
         stream_bytes_per_s: 1e9,
+        read_alone_ns: [100_000, 200_000],
         doubt: None,
         brief: false,
     };

@@ -29,7 +29,7 @@ pub(super) const KEYS: &[Spec] = &[
     key("dump",         2, Generic, READS,       Get,      &[one(READ, 1)],                    KeyCommand::Dump)
         .doc("2.6.0", "O(bytes of the value)", "key", "Returns a value as Redis writes it in its dumps.").tips(VARIES),
     keyspace_reader("entremet.range", -3, Generic, READS,      KeyspaceCommand::Range)
-        .doc("Entremet 0.1", "O(COUNT)", "start end [COUNT count] [KEYS | VALUES]",
+        .doc("Entremet 0.1", "O(COUNT)", "start end [COUNT count] [KEYS | VALUES] [EXPIRES]",
              "Returns keys in byte order, with their values."),
     key("exists",      -2, Generic, READS_FAST,  Multiget, &[rest(PROBE, 1, 1)],               KeyCommand::Exists)
         .doc("1.0.0", "O(number of keys)", "key [key ...]", "Counts how many of the keys exist.")

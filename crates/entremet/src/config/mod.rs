@@ -23,6 +23,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use policy::dispatch::Discipline;
+use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use server::tenants::{Password, Plain};
 use telemetry::admin::Token;
@@ -235,6 +236,8 @@ pub struct Control {
     pub policy: Policy,
     /// Between decisions.
     pub interval: Time,
+    /// What becomes of a promise that does not fit.
+    pub admission: Admission,
 }
 
 /// `[[tenant]]`.

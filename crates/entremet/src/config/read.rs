@@ -176,6 +176,7 @@ fn control(section: &Section) -> Control {
     Control {
         policy: section.get_or_default("policy"),
         interval: section.get_or_default("interval"),
+        admission: section.get_or_default("admission"),
     }
 }
 

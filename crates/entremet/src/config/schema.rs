@@ -2,6 +2,7 @@
 //! here, error texts and docs/reference/config.md are written from here.
 
 use policy::dispatch::Discipline;
+use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use settings::schema::{choices, key};
 use settings::tenant;
@@ -94,6 +95,7 @@ const KEYS: &[Key] = &[
     key("control", Table, Unset("defaults"), Reload, "What keeps promises of latency and throughput (`[[tenant.slo]]`). Without one it does nothing."),
     key("control.policy", choices::<Policy>(), Value("\"auto\""), Reload, "How they are kept."),
     key("control.interval", Time("100ms", "1s"), Value("\"1s\""), Reload, "How often it decides."),
+    key("control.admission", choices::<Admission>(), Value("\"warn\""), Reload, "What becomes of a promise that is made by command and does not fit beside the others."),
 
     key("tenant", Tables, Unset("only \"default\", without a password, which may administer; not where clients can connect from elsewhere"), Reload, "Who shares the server. Clients that do not log in use the tenant \"default\", if there is one without a password. Otherwise all clients must log in."),
     key("tenant.name", Text("1 to 64 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, Reload, "Its name, and its user name at AUTH and HELLO."),

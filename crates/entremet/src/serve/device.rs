@@ -156,6 +156,7 @@ fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Device
     Ok(DeviceOptions {
         seeks,
         stream_bytes_per_s: stream_bytes_per_s(reads, seeks),
+        read_alone_ns: [measured.read_ns.0, measured.read_ns.1],
         costs: measured.costs()?,
         floor_per_s: measured.floor_per_s,
         depth: measured.depth as u32,

@@ -6,6 +6,7 @@
 //!
 //! [`Figure::Whole`]: crate::measure::figure::Figure::Whole
 
+mod admission;
 mod device;
 mod disk;
 mod disk_speed;
@@ -58,6 +59,7 @@ fn figures<const N: usize>(figures: [(&str, f64); N]) -> Observed {
 
 /// All of them.
 const ALL: &[Program] = &[
+    admission::ADMISSION,
     device::INTERFERENCE,
     device::PRICES,
     disk_speed::DISK_SPEED,

@@ -68,6 +68,8 @@ pub struct DeviceOptions {
     pub seeks: bool,
     /// Bytes a second of one stream of reads.
     pub stream_bytes_per_s: f64,
+    /// A small read with nothing beside it: median and 99th percentile, ns.
+    pub read_alone_ns: [Nanos; 2],
     /// Why the prices may be wrong.
     pub doubt: Option<String>,
     /// Measured by less than the full plan: the floor is known less well.
