@@ -63,7 +63,7 @@ pub(super) fn node(place: &Place) -> Cluster {
             cached: 0.0,
             largest_bytes: 256 << 10,
             disks: DRIVES,
-            one_stage: false,
+            follows: false,
             discipline: Discipline::Fair,
             span_bytes: place.span_bytes,
             chunk_bytes: 4 << 20,
