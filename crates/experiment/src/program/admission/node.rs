@@ -59,6 +59,7 @@ pub(super) fn node(place: &Place) -> Cluster {
         device: Some(Disk {
             model: place.model.clone(),
             depth: DEPTH,
+            follows: false,
             handlers: Some(HANDLERS),
             cached: 0.0,
             largest_bytes: 256 << 10,
