@@ -1,0 +1,132 @@
+//! Permits of one pool that several cores share, where each core decides alone.
+//!
+//! Each core has a part of its own: nobody can take another core's threads by having more
+//! connections there. But a tenant may have all of its connections on one core, and others' parts
+//! are idle beside it then. So a core lends what it has no work for. It is asked for nothing: all
+//! say here what they could use, before they let work go.
+//!
+//! * A core is due what it could use of its part, and never less than what it keeps: one permit,
+//!   and what is reserved for tenants.
+//! * What is left of all parts is divided evenly among the cores that could use more.
+//! * A core that has more in use than it is due lets nothing go until that has changed. So what was
+//!   lent comes back with the next piece of work that ends, and whoever is due it is woken.
+
+/// What one core says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// Its own part, at least 1.
+    pub part: u32,
+    /// Permits in use.
+    pub in_use: u32,
+    /// Permits that it could use now, those in use included.
+    pub useful: u32,
+    /// Of its part so many are never lent, at least 1.
+    pub keeps: u32,
+}
+
+impl Need {
+    /// What it is due whatever the others want.
+    fn base(&self) -> u32 {
+        let part = self.part.max(1);
+        self.useful.clamp(self.keeps.clamp(1, part), part)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Core {
+    need: Need,
+    due: u32,
+    /// What it may use until it asks again.
+    holds: u32,
+}
+
+/// The answer to a core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// It may have so many in use until it asks again.
+    pub permits: u32,
+    /// Cores that can have more than they were told last: they should ask again.
+    pub wake: Vec<usize>,
+}
+
+/// Who holds what.
+#[derive(Clone, Debug)]
+pub struct Lend {
+    cores: Vec<Core>,
+}
+
+impl Lend {
+    /// So many cores with a part each, of which none has work. A core must ask before it lets any
+    /// go.
+    #[must_use]
+    pub fn new(cores: usize, part: u32) -> Self {
+        let need = Need {
+            part,
+            ..Need::default()
+        };
+        let core = Core {
+            need,
+            due: need.base(),
+            holds: need.base(),
+        };
+        Lend {
+            cores: vec![core; cores],
+        }
+    }
+
+    /// A core says what it needs, and is told what it may use.
+    ///
+    /// # Panics
+    /// If there is no such core.
+    pub fn ask(&mut self, core: usize, need: Need) -> Held {
+        self.cores[core].need = need;
+        self.divide();
+        let all: u32 = self.cores.iter().map(|core| core.need.part.max(1)).sum();
+        let held: u32 = self.cores.iter().map(|core| core.holds).sum();
+        let asks = &mut self.cores[core];
+        let free = all.saturating_sub(held - asks.holds);
+        asks.holds = asks.due.min(free).max(need.in_use);
+        let permits = asks.holds;
+        let short = |(_, core): &(usize, &Core)| core.holds < core.due;
+        let wake = match free > permits {
+            true => self
+                .cores
+                .iter()
+                .enumerate()
+                .filter(short)
+                .map(|(at, _)| at),
+            false => {
+                return Held {
+                    permits,
+                    wake: Vec::new(),
+                }
+            }
+        };
+        Held {
+            permits,
+            wake: wake.collect(),
+        }
+    }
+
+    /// Says what each core is due.
+    fn divide(&mut self) {
+        let mut left = 0;
+        for core in &mut self.cores {
+            core.due = core.need.base();
+            left += core.need.part.max(1) - core.due;
+        }
+        loop {
+            let wanting = |core: &&mut Core| core.due < core.need.useful;
+            let count = self.cores.iter_mut().filter(wanting).count() as u32;
+            if left == 0 || count == 0 {
+                return;
+            }
+            let each = (left / count).max(1);
+            for core in self.cores.iter_mut().filter(wanting) {
+                let more = each.min(core.need.useful - core.due).min(left);
+                core.due += more;
+                left -= more;
+            }
+        }
+    }
+}
