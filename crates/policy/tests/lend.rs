@@ -118,7 +118,7 @@ fn a_core_has_all_that_others_have_no_use_for() {
         node.ask(0);
     }
     let both = [0, 1].map(|core| node.cores[core].in_use);
-    assert_eq!(both, [14, 13], "and then it is divided evenly");
+    assert_eq!(both, [14, 14], "and then it is divided evenly");
 }
 
 #[test]
