@@ -142,6 +142,7 @@ def test_a_core_has_the_handlers_that_the_other_has_no_work_for_and_gives_them_b
     options = 'handlers = 8\n[scheduler]\nrequest = "fifo"'
     server = cold_server(start, disk, server_options="cores = 2", engine_options=options)
     wires = [server.wire(ALPHA, timeout=60) for _ in range(128)]
+    wires[0].ask("GET", "hot")  # its database is open then
     disk.delay(DELAY_S)
     one, other = wires[::2], wires[1::2]
     sent = []
