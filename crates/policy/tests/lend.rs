@@ -183,8 +183,8 @@ proptest! {
         }
         let beyond = |at: usize| node.cores[at].in_use.saturating_sub(part);
         let wants = |at: &usize| node.cores[*at].in_use < useful[*at];
-        for at in 0..cores {
-            prop_assert!(node.cores[at].in_use >= useful[at].min(part), "{:?}", node.cores);
+        for (core, useful) in node.cores.iter().zip(&useful) {
+            prop_assert!(core.in_use >= (*useful).min(part), "{:?}", node.cores);
         }
         let short: Vec<u32> = (0..cores).filter(wants).map(beyond).collect();
         let most = (0..cores).map(beyond).max().unwrap_or(0);
