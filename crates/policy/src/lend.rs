@@ -5,11 +5,18 @@
 //! are idle beside it then. So a core lends what it has no work for. It is asked for nothing: all
 //! say here what they could use, before they let work go.
 //!
-//! * A core is due what it could use of its part, and never less than what it keeps: one permit,
-//!   and what is reserved for tenants.
+//! * A core is due what it could use of its part, now or a moment ago: who asks again as soon as he
+//!   is answered must not wait each time until somebody else is done. It is never due less than it
+//!   keeps: one permit, and what is reserved for tenants.
 //! * What is left of all parts is divided evenly among the cores that could use more.
 //! * A core that has more in use than it is due lets nothing go until that has changed. So what was
 //!   lent comes back with the next piece of work that ends, and whoever is due it is woken.
+
+use crate::cost::Nanos;
+
+/// What a core could use is its own for so long, and at most twice as long: some times what a read
+/// from a slow disk takes.
+pub const KEPT_NS: Nanos = 100_000_000;
 
 /// What one core says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,17 +31,11 @@ pub struct Need {
     pub keeps: u32,
 }
 
-impl Need {
-    /// What it is due whatever the others want.
-    fn base(&self) -> u32 {
-        let part = self.part.max(1);
-        self.useful.clamp(self.keeps.clamp(1, part), part)
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Core {
     need: Need,
+    /// The most that it could use in this stretch of time, and in the one before.
+    most: [u32; 2],
     due: u32,
     /// What it may use until it asks again.
     holds: u32,
@@ -53,6 +54,17 @@ pub struct Held {
 #[derive(Clone, Debug)]
 pub struct Lend {
     cores: Vec<Core>,
+    /// When this stretch of time began.
+    since: Nanos,
+}
+
+impl Core {
+    /// What it is due whatever the others want.
+    fn base(&self) -> u32 {
+        let part = self.need.part.max(1);
+        let [now, before] = self.most;
+        now.max(before).clamp(self.need.keeps.clamp(1, part), part)
+    }
 }
 
 impl Lend {
@@ -66,11 +78,13 @@ impl Lend {
         };
         let core = Core {
             need,
-            due: need.base(),
-            holds: need.base(),
+            most: [0; 2],
+            due: 1,
+            holds: 1,
         };
         Lend {
             cores: vec![core; cores],
+            since: 0,
         }
     }
 
@@ -78,8 +92,11 @@ impl Lend {
     ///
     /// # Panics
     /// If there is no such core.
-    pub fn ask(&mut self, core: usize, need: Need) -> Held {
-        self.cores[core].need = need;
+    pub fn ask(&mut self, now: Nanos, core: usize, need: Need) -> Held {
+        self.pass(now);
+        let asks = &mut self.cores[core];
+        asks.need = need;
+        asks.most[0] = asks.most[0].max(need.useful);
         self.divide();
         let all: u32 = self.cores.iter().map(|core| core.need.part.max(1)).sum();
         let held: u32 = self.cores.iter().map(|core| core.holds).sum();
@@ -108,11 +125,28 @@ impl Lend {
         }
     }
 
+    /// Forgets what cores could use long ago.
+    fn pass(&mut self, now: Nanos) {
+        let passed = now.saturating_sub(self.since);
+        if passed < KEPT_NS {
+            return;
+        }
+        self.since = now;
+        for core in &mut self.cores {
+            let before = match passed < 2 * KEPT_NS {
+                true => core.most[0],
+                false => 0,
+            };
+            // What it could use when it asked last, it still can.
+            core.most = [core.need.useful, before];
+        }
+    }
+
     /// Says what each core is due.
     fn divide(&mut self) {
         let mut left = 0;
         for core in &mut self.cores {
-            core.due = core.need.base();
+            core.due = core.base();
             left += core.need.part.max(1) - core.due;
         }
         loop {

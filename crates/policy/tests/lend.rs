@@ -1,7 +1,8 @@
 //! Permits that cores lend each other: never more than there are, back when they are wanted, and
 //! nobody starves.
 
-use policy::lend::{Lend, Need};
+use policy::lend::{Lend, Need, KEPT_NS};
+use policy::Nanos;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -37,6 +38,7 @@ struct Node {
     lend: Lend,
     cores: Vec<Core>,
     woken: BTreeSet<usize>,
+    now: Nanos,
 }
 
 impl Node {
@@ -50,6 +52,7 @@ impl Node {
             lend: Lend::new(cores, parts),
             cores: (0..cores).map(core).collect(),
             woken: BTreeSet::new(),
+            now: 0,
         };
         (0..cores).for_each(|core| node.ask(core));
         node
@@ -65,7 +68,7 @@ impl Node {
 
     /// A core asks, and begins what it may.
     fn ask(&mut self, at: usize) {
-        let answer = self.lend.ask(at, self.cores[at].need());
+        let answer = self.lend.ask(self.now, at, self.cores[at].need());
         self.woken.remove(&at);
         self.woken.extend(answer.wake);
         let core = &mut self.cores[at];
@@ -136,16 +139,31 @@ fn each_piece_of_work_that_ends_gives_one_back_that_is_wanted() {
 }
 
 #[test]
+fn what_a_core_could_use_a_moment_ago_is_its_own_for_a_while() {
+    let mut node = Node::new(8, 2, &[]);
+    node.come(1, 3);
+    (0..3).for_each(|_| node.end(1));
+    node.come(0, 100);
+    assert_eq!(node.cores[0].in_use, 13);
+    node.now += KEPT_NS;
+    node.ask(0);
+    assert_eq!(node.cores[0].in_use, 13);
+    node.now += KEPT_NS;
+    node.ask(0);
+    assert_eq!(node.cores[0].in_use, 15);
+}
+
+#[test]
 fn a_part_that_changes_is_what_can_be_lent() {
     let mut node = Node::new(8, 2, &[]);
     node.come(0, 100);
     for core in [0, 1] {
         node.cores[core].part = 2;
     }
-    node.lend.ask(1, node.cores[1].need());
+    node.lend.ask(0, 1, node.cores[1].need());
     for _ in 0..12 {
         node.cores[0].in_use -= 1;
-        let held = node.lend.ask(0, node.cores[0].need());
+        let held = node.lend.ask(0, 0, node.cores[0].need());
         assert_eq!(held.permits, node.cores[0].in_use.max(3));
     }
 }
@@ -175,6 +193,8 @@ proptest! {
         // ended once, each has its own, and what is left is divided evenly.
         let useful: Vec<u32> = node.cores.iter().map(|core| core.in_use + core.waiting).collect();
         for at in (0..cores).cycle().take(cores * node.all() as usize * 2) {
+            // What was long ago is forgotten.
+            node.now += 2 * KEPT_NS;
             if node.cores[at].in_use > 0 {
                 node.cores[at].waiting += 1;
                 node.end(at);

@@ -118,13 +118,13 @@ impl Core {
     }
 
     /// Sees to it that what it has no work for can be used by other cores, and the other way round.
-    fn share_permits(&mut self) {
+    fn share_permits(&mut self, now: Nanos) {
         let need = self.handlers.need();
         let (asked, holds) = self.permits;
         if need == asked && need.useful <= holds {
             return;
         }
-        let held = self.shared.permits.lock().ask(self.id, need);
+        let held = self.shared.permits.lock().ask(now, self.id, need);
         self.permits = (need, held.permits);
         self.handlers.hold(held.permits);
         for core in held.wake {
@@ -134,7 +134,7 @@ impl Core {
 
     /// Starts as many tasks as permits allow, in the order the stage decides.
     pub(super) fn release_handlers(&mut self, now: Nanos) {
-        self.share_permits();
+        self.share_permits(now);
         loop {
             match self.handlers.next(now) {
                 Next::Admitted(admitted) => self.dispatch(admitted, now),

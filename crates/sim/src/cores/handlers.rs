@@ -33,7 +33,7 @@ impl World<'_> {
         let core = &mut self.cores[number];
         if self.node.lend {
             // Who is to be woken looks for itself, within a round.
-            let held = self.lend.ask(number, core.handlers.need());
+            let held = self.lend.ask(core.now, number, core.handlers.need());
             core.handlers.hold(held.permits);
         }
         while let Next::Grant(grant) = core.handlers.next(core.now) {
