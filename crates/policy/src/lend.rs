@@ -37,7 +37,7 @@ struct Core {
     /// The most that it could use in this stretch of time, and in the one before.
     most: [u32; 2],
     due: u32,
-    /// What it may use until it asks again.
+    /// What it may use until it asks again, no more than it can.
     holds: u32,
 }
 
@@ -65,6 +65,11 @@ impl Core {
         let [now, before] = self.most;
         now.max(before).clamp(self.need.keeps.clamp(1, part), part)
     }
+
+    /// What of that it can use now.
+    fn wants(&self) -> u32 {
+        self.due.min(self.need.useful)
+    }
 }
 
 impl Lend {
@@ -80,7 +85,7 @@ impl Lend {
             need,
             most: [0; 2],
             due: 1,
-            holds: 1,
+            holds: 0,
         };
         Lend {
             cores: vec![core; cores],
@@ -98,31 +103,28 @@ impl Lend {
         asks.need = need;
         asks.most[0] = asks.most[0].max(need.useful);
         self.divide();
-        let all: u32 = self.cores.iter().map(|core| core.need.part.max(1)).sum();
-        let held: u32 = self.cores.iter().map(|core| core.holds).sum();
+        let free = self.free(core);
         let asks = &mut self.cores[core];
-        let free = all.saturating_sub(held - asks.holds);
-        asks.holds = asks.due.min(free).max(need.in_use);
-        let permits = asks.holds;
-        let short = |(_, core): &(usize, &Core)| core.holds < core.due;
-        let wake = match free > permits {
-            true => self
-                .cores
-                .iter()
-                .enumerate()
-                .filter(short)
-                .map(|(at, _)| at),
-            false => {
-                return Held {
-                    permits,
-                    wake: Vec::new(),
-                }
-            }
+        asks.holds = asks.wants().min(free).max(need.in_use);
+        let short = |at: &usize| {
+            let other = &self.cores[*at];
+            other.holds < other.wants() && other.holds < self.free(*at)
         };
         Held {
-            permits,
-            wake: wake.collect(),
+            permits: self.cores[core].holds,
+            wake: (0..self.cores.len())
+                .filter(|at| *at != core)
+                .filter(short)
+                .collect(),
         }
+    }
+
+    /// What a core may hold: all but what the others hold, or are due whatever it wants.
+    fn free(&self, core: usize) -> u32 {
+        let others = self.cores.iter().enumerate().filter(|(at, _)| *at != core);
+        let theirs: u32 = others.map(|(_, core)| core.holds.max(core.base())).sum();
+        let all: u32 = self.cores.iter().map(|core| core.need.part.max(1)).sum();
+        all.saturating_sub(theirs)
     }
 
     /// Forgets what cores could use long ago.

@@ -15,6 +15,8 @@ struct Core {
     /// What it was told last, and what nobody could keep from it then.
     holds: u32,
     asked: u32,
+    /// The most that it could ever use.
+    most: u32,
 }
 
 impl Core {
@@ -25,6 +27,12 @@ impl Core {
             useful: self.in_use + self.waiting,
             keeps: self.reserved + 1,
         }
+    }
+
+    /// What it is due whatever the others want.
+    fn due(&self) -> u32 {
+        let part = self.part;
+        self.most.clamp((self.reserved + 1).min(part), part)
     }
 
     /// What nobody can keep from it.
@@ -74,6 +82,7 @@ impl Node {
         let core = &mut self.cores[at];
         assert!(answer.permits >= core.in_use);
         (core.holds, core.asked) = (answer.permits, core.own());
+        core.most = core.most.max(core.in_use + core.waiting);
         let begins = core.waiting.min(core.holds - core.in_use);
         (core.waiting, core.in_use) = (core.waiting - begins, core.in_use + begins);
         self.check();
@@ -83,7 +92,15 @@ impl Node {
         assert!(self.held() <= self.all(), "{:?}", self.cores);
         for (at, core) in self.cores.iter().enumerate() {
             assert!(core.in_use <= core.holds);
-            let short = core.holds < core.asked && self.held() < self.all();
+            let others = self
+                .cores
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != at);
+            let theirs: u32 = others.map(|(_, core)| core.holds.max(core.due())).sum();
+            // Nothing is forgotten as long as no time passes.
+            let short = core.holds < core.asked && core.holds + theirs < self.all();
+            let short = short && self.now == 0;
             assert!(
                 !short || self.woken.contains(&at),
                 "core {at} waits for what is free and is not told: {:?}",
