@@ -130,7 +130,7 @@ def test_a_promise_can_be_tried_and_nonsense_is_refused(server):
             (("SET", "web", "put", "AT-MOST", "5ms", "CONTRACT"), "syntax error"),
             (("SET", "nobody", "put", "AT-MOST", "5ms"), "no such tenant 'nobody'"),
             (("DEL", "web", "scan"), "nothing is promised for scan"),
-            (("SET", "web", "write", "AT-MOST", "5ms"), "'write' is no class; there are get, put, multiget, scan, any"),
+            (("SET", "web", "write", "AT-MOST", "5ms"), "'write' is not a class; there are get, put, multiget, scan, any"),
         ):
             with pytest.raises(ServerError, match=why.replace("(", r"\(")):
                 wire.ask("ENTREMET", "SLO", *words)

@@ -164,13 +164,14 @@ fn check(
     }
     // The same mistake in the base is found under every variant and point.
     let shown = problems.len().min(PROBLEMS_MAX);
-    let mut text = problems[..shown].join("\n");
-    if problems.len() > shown {
-        text += &format!("\n... and of {} other runs", problems.len() - shown);
+    let more = problems.len() - shown;
+    problems.truncate(shown);
+    if more > 0 {
+        problems.push(format!("... and of {more} other runs"));
     }
     Err(ExperimentError::Spec {
         path: experiment.folder.join(spec::FILE),
-        problems: text,
+        problems,
     })
 }
 

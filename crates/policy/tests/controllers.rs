@@ -30,7 +30,7 @@ fn held(tenant: u32, at_most_ms: Option<u64>, rate: Option<f64>, importance: u32
     }
 }
 
-/// So many requests, so many of them late, a percentile of so long.
+/// This many requests, this many of them late, and a percentile of this value.
 fn latency(requests: u64, late: u64, ms: u64) -> PromiseSeen {
     PromiseSeen {
         counts: Counts {

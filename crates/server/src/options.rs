@@ -91,7 +91,7 @@ pub struct Tuning {
     pub newcomers_max: usize,
     /// Connections at most of tenants that may administer, when there is no room among the others.
     pub operator_connections: usize,
-    /// Close a connection that speaks for nobody after so long, where it must log in, in ms; 0:
+    /// Close a connection that speaks for nobody after this long, where it must log in, in ms; 0:
     /// never.
     pub login_timeout_ms: u64,
     /// How often one peer may connect, per second.

@@ -191,7 +191,7 @@ impl Shared {
         Arc::clone(&self.steered.read())
     }
 
-    /// A controller gives something else from now on; who is to know is told afterwards.
+    /// From now on, this is what a controller gives. Those who must know are told afterwards.
     pub(crate) fn steer(&self, steered: Arc<Steered>) {
         *self.steered.write() = steered;
     }

@@ -50,7 +50,7 @@ fn run(stage: &Stage, io: DeviceIo) {
     stage.end(&io, token, DONE);
 }
 
-/// Totals after so many puts of 4 KiB.
+/// Totals after this many puts of 4 KiB.
 fn puts(requests: u64) -> Served {
     let bytes = requests * (4 << 10);
     // A key and the protocol come with each.

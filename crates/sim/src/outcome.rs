@@ -135,7 +135,7 @@ impl TenantOutcome {
         self.series.offered(at_ns);
     }
 
-    /// An operation on a value of so many bytes is answered after the warm-up.
+    /// An operation on a value of this many bytes is answered after the warm-up.
     #[inline]
     pub(crate) fn moved(&mut self, bytes: u32, put: bool) {
         self.bytes[usize::from(put)] += u64::from(bytes);

@@ -88,6 +88,9 @@ pub struct Disk {
     pub model: Model,
     /// I/Os outstanding at it, at least 1.
     pub depth: u32,
+    /// Whether that number follows what the device does, as a server's: then it is the first, and
+    /// the least.
+    pub follows: bool,
     /// Operations that may wait for it at a time, at least 1, and as many more of tenants in
     /// credit; `None`: any number.
     pub handlers: Option<u32>,
@@ -104,7 +107,7 @@ pub struct Disk {
     pub discipline: Discipline,
     /// Data lies on this much of each disk, from its outer edge, bytes.
     pub span_bytes: u64,
-    /// What is larger is read in pieces of so many bytes.
+    /// What is larger is read in pieces of this many bytes.
     pub chunk_bytes: u64,
 }
 
@@ -191,7 +194,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Expected time of an operation on a value of so many bytes.
+    /// Expected time of an operation on a value of this many bytes.
     #[must_use]
     pub fn expected_ns(&self, bytes: u32) -> f64 {
         self.operation_ns + self.byte_ns * f64::from(bytes)

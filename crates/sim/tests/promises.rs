@@ -63,6 +63,7 @@ fn cluster() -> Cluster {
             cached: 0.0,
             largest_bytes: 256 << 10,
             disks: 4,
+            follows: false,
             one_stage: false,
             discipline: Discipline::Fair,
             span_bytes: 5_000_000_000,

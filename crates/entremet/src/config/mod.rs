@@ -213,10 +213,10 @@ pub struct Device {
     pub model: Option<String>,
     /// Emulated disks.
     pub disks: u32,
-    /// Data lies within so many bytes of each; none: anywhere.
+    /// Data lies within this many bytes of each; none: anywhere.
     pub span: Option<Bytes>,
     /// Whether reserved requests are priced by profiles, or as one I/O of their size.
-    pub profiles: bool,
+    pub learn_prices: bool,
     /// Whether reservations beyond the floor are taken.
     pub overbook: bool,
 }

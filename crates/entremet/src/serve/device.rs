@@ -169,7 +169,7 @@ fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Device
 }
 
 fn pricing(device: &config::Device) -> Pricing {
-    if device.profiles {
+    if device.learn_prices {
         Pricing::Profiles
     } else {
         Pricing::Objects

@@ -15,7 +15,7 @@ const ALIGN_BYTES: u64 = 1 << 20;
 pub struct Layout {
     /// Disks, at least 1.
     pub disks: u32,
-    /// Data lies within so many bytes of each, from its outer edge on.
+    /// Data lies within this many bytes of each, from its outer edge on.
     pub span_bytes: u64,
     /// Another seed, other places.
     pub seed: u64,

@@ -20,7 +20,7 @@ use crate::tenants::Tenant;
 use kept::{Kept, Line};
 use steer::Steering;
 
-/// A window is closed at most so long after its end; it is judged by how long it really was.
+/// A window is closed at most this long after its end; it is judged by how long it really was.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How well promises were kept is written down so often; a crash forgets what came after.

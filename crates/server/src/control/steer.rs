@@ -118,7 +118,7 @@ impl Steering {
         let lane = LaneId(u8::try_from(promise.lane).unwrap_or_default());
         let now = device.charged_ns(number, lane);
         let before = self.charged.insert((promise.tenant.id, lane.0), now);
-        // Of two promises of one lane the first is told.
+        // If a lane has two promises, the first is told.
         now.saturating_sub(before.unwrap_or(now)) as f64 / device.drives() as f64
     }
 

@@ -86,7 +86,7 @@ pub struct DeviceScheduler<C> {
     places: Mutex<BTreeMap<u32, Place>>,
     promises: Mutex<Promises>,
     others: OfOthers,
-    /// Larger I/Os are cut into pieces of so many bytes.
+    /// Larger I/Os are cut into pieces of this many bytes.
     chunk_bytes: AtomicU64,
     clock: C,
 }

@@ -116,9 +116,12 @@ fn device(section: &Section) -> Option<Disk> {
     let found = models.into_iter().find(|(name, _)| *name == word);
     let model = found.and_then(|(_, model)| model);
     let (cached, depth) = (section.get("cached"), section.get("depth"));
-    let handlers = section.get("handlers");
+    let (follows, handlers) = (
+        section.get_or_default("follow_depth"),
+        section.get("handlers"),
+    );
     if model.is_none() {
-        for key in ["cached", "depth", "handlers"] {
+        for key in ["cached", "depth", "follow_depth", "handlers"] {
             if section.gives(key) {
                 let advice = "set cluster.device to \"ssd\" or \"hdd\", or leave it out";
                 section.error(key, "is of a device, and nodes have none", advice);
@@ -128,6 +131,7 @@ fn device(section: &Section) -> Option<Disk> {
     Some(Disk {
         model: model?,
         depth: depth.unwrap_or(32),
+        follows,
         handlers,
         cached: cached.unwrap_or(0.0),
         largest_bytes: LARGEST_BYTES,

@@ -52,6 +52,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.device", Word(&["none", "ssd", "hdd"]), Value("\"none\""), "The disk under each node, a model of one: an SSD near the Intel 320 or a hard disk of 7,200 turns. Before it stands a stage that shares it by weight, at prices found by calibrating the model."),
     key("cluster.cached", Number(0.0, 1.0), Unset("0"), "Share of the gets whose value is in memory. The others read it from the device; a put appends to a log there."),
     key("cluster.depth", Integer(1, 1_024), Unset("32"), "I/Os outstanding at a device."),
+    key("cluster.follow_depth", Flag, Value("false"), "The I/Os outstanding at a device follow what it does, as a server's do. `depth` is then the number at the start, and the least."),
     key("cluster.handlers", Integer(1, 1_024), Unset("any number"), "Operations that may wait for a device at a time, as a server's `engine.handlers`: tenants that have had less than their share may have as many again, and `reserved_permits` are taken from these."),
     key("cluster.probe", Flag, Value("false"), "Large multigets ask how the servers stand before they are sent."),
     key("cluster.probe_work", Time("0s", "1s"), Value("\"0s\""), "What being asked takes of a node's processors."),

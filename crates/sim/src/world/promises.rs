@@ -280,6 +280,10 @@ impl World<'_> {
             if let Some(bytes) = given.chunk_bytes {
                 disk.chunk_bytes = bytes;
             }
+            if given.permits[DEVICE].is_some() {
+                // A controller sets them from now on.
+                disk.followed.clear();
+            }
             for stage in &mut disk.stages {
                 if let Some(permits) = given.permits[DEVICE] {
                     stage.set_permits(permits);

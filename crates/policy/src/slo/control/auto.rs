@@ -52,7 +52,7 @@ impl Default for AutoOptions {
 pub(super) const CHUNK_BYTES: [u64; 2] = [64 << 10, 4 << 20];
 /// At the start a piece of other work takes this part of the tightest promise.
 pub(super) const PIECE_PART: f64 = 0.125;
-/// A scan goes on for so long before shares decide again, in ns: a few of the longest seeks are
+/// A scan goes on for this long before shares decide again, in ns: a few of the longest seeks are
 /// nothing beside it.
 const RUN_NS: Nanos = 400_000_000;
 /// Intervals without pressure before others are allowed more, and the most that this grows to when

@@ -7,7 +7,7 @@ use crate::slo::Tail;
 /// How margins are learnt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MarginOptions {
-    /// What was seen counts a third as much after so long, in s.
+    /// What was seen counts a third as much after this long, in s.
     pub memory_s: f64,
     /// A margin is at most this part of the promise: beyond, groups become small and dear.
     pub part_max: f64,

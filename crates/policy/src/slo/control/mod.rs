@@ -188,7 +188,7 @@ impl Given {
     }
 
     /// What a tenant has in place of what was `set`, whose `share`s are its weight at each stage:
-    /// who is not listed divides the rest with others like it, which weigh `unlisted` together.
+    /// tenants that are not listed divide the rest between them; they weigh `unlisted` together.
     /// `None`: what was set.
     #[must_use]
     pub fn share(&self, set: &ShareGiven, unlisted: f64) -> Option<ShareGiven> {

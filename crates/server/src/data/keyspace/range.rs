@@ -26,7 +26,7 @@ enum Shown {
     Key(Bytes),
     Value(Bytes),
     Type(&'static str),
-    /// A string of so many bytes begins.
+    /// A string of this many bytes begins.
     Begin(u64),
     Part(Bytes),
     End,

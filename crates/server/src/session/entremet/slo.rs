@@ -47,7 +47,10 @@ impl Whose {
         let word = visit.text(4).to_ascii_lowercase();
         let class = SloClass::from_word(&word).ok_or_else(|| {
             let words: Vec<&str> = SloClass::ALL.iter().map(|(_, choice)| choice.0).collect();
-            format!("ERR '{word}' is no class; there are {}", words.join(", "))
+            format!(
+                "ERR '{word}' is not a class; there are {}",
+                words.join(", ")
+            )
         })?;
         let named = visit.is(5, "WORKLOAD");
         if named && visit.args.len() < 7 {
