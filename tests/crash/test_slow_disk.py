@@ -1,14 +1,17 @@
 """A disk that takes ages must not delay what needs no disk."""
 
+import json
 import struct
 import threading
 import time
+import urllib.request
 
 import pytest
 from bystander import Bystander
 from preload import compiled
 
 from harness.server import ALPHA, BETA, Tenant
+from harness.waiting import eventually
 
 pytestmark = pytest.mark.ours
 # So slow that a hit which waited for it, even once, could not be mistaken for noise.
@@ -49,10 +52,10 @@ def fill(server, tenant):
         wire.ask("SET", "hot", "1")
 
 
-def cold_server(start, disk, tenants=(ALPHA, BETA)):
+def cold_server(start, disk, tenants=(ALPHA, BETA), engine_options="", **options):
     """A server whose data is on disk and in no cache: it was filled, ended and started again."""
-    options = {"environment": disk.environment, "tenants": tenants, "engine_options": 'object_cache = "8MiB"\nblock_cache = "8MiB"'}
-    server = start(**options)
+    engine_options = f'object_cache = "8MiB"\nblock_cache = "8MiB"\n{engine_options}'
+    server = start(environment=disk.environment, tenants=tenants, engine_options=engine_options, **options)
     fill(server, ALPHA)
     server.stop()
     server.start()
@@ -106,8 +109,6 @@ def test_misses_of_one_tenant_do_not_delay_hits_of_another(start, disk):
 
 def wait_for_slow_reads(cold, wanted=32):
     """Returns once enough reads were really held up; without this the test would prove nothing."""
-    from harness.waiting import eventually
-
     def held_up():
         assert cold.problem is None, cold.problem
         return sum(took >= DELAY_S for took in list(cold.times_s)) >= wanted
@@ -127,6 +128,40 @@ def test_misses_do_not_delay_hits_of_the_same_tenant(start, disk):
     finally:
         disk.delay(0)
     assert cold.problem is None
+
+
+def outstanding(server):
+    """What handlers are at work for, by core."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/stages", timeout=10) as answer:
+        return {stage["core"]: stage["permits_in_use"] for stage in json.load(answer) if stage["stage"] == "handler"}
+
+
+def test_a_core_has_the_handlers_that_the_other_has_no_work_for_and_gives_them_back(start, disk):
+    # Connections of a tenant are divided evenly among the cores. With "fifo" nobody has permits
+    # beyond these: four of each core, of which one is never lent.
+    options = 'handlers = 8\n[scheduler]\nrequest = "fifo"'
+    server = cold_server(start, disk, server_options="cores = 2", engine_options=options)
+    wires = [server.wire(ALPHA, timeout=60) for _ in range(128)]
+    wires[0].ask("GET", "hot")  # its database is open then
+    disk.delay(DELAY_S)
+    one, other = wires[::2], wires[1::2]
+    sent = []
+
+    def read(some):
+        for wire in some:
+            wire.send("GET", f"cold:{len(sent) * 20}")
+            sent.append(wire)
+
+    try:
+        read(one)
+        eventually(lambda: sorted(outstanding(server).values()) == [0, 7], 20, "seven reads of one core are under way")
+        read(other)
+        eventually(lambda: sorted(outstanding(server).values()) == [4, 4], 20, "each core has its own four")
+    finally:
+        disk.delay(0)
+    assert [wire.read() for wire in sent] == [VALUE] * len(sent)
+    for wire in wires:
+        wire.close()
 
 
 def test_a_slow_log_does_not_delay_hits(start, disk):

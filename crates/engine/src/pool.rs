@@ -1,7 +1,7 @@
 //! Threads for work that blocks.
 
 use crate::device::{tag, tagged, Tag};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +19,9 @@ struct State {
     later: BTreeMap<(Instant, u64), (Tag, Job)>,
     numbered: u64,
     idle: usize,
+    /// What idle threads sleep on, whoever fell asleep last at the end: it is woken first, for what
+    /// it needs is still in the processor's caches.
+    asleep: Vec<Arc<Condvar>>,
     threads: usize,
     closed: bool,
 }
@@ -29,7 +32,6 @@ struct Inner {
     keep: usize,
     max: usize,
     state: Mutex<State>,
-    work: Condvar,
     gone: Condvar,
 }
 
@@ -49,10 +51,10 @@ impl Pool {
                 later: BTreeMap::new(),
                 numbered: 0,
                 idle: 0,
+                asleep: Vec::new(),
                 threads: 0,
                 closed: false,
             }),
-            work: Condvar::new(),
             gone: Condvar::new(),
         }))
     }
@@ -68,8 +70,7 @@ impl Pool {
         if state.jobs.len() > state.idle && state.threads < self.0.max {
             self.0.start_thread(&mut state);
         }
-        drop(state);
-        self.0.work.notify_one();
+        wake_one(state);
     }
 
     /// Queues a job at a time to come, or at once when the pool is closed before. No thread is
@@ -85,9 +86,8 @@ impl Pool {
         if state.idle == 0 && state.threads < self.0.max {
             self.0.start_thread(&mut state);
         }
-        drop(state);
         // Somebody must learn until when to wait.
-        self.0.work.notify_one();
+        wake_one(state);
     }
 
     /// Whether [`Pool::close`] was called.
@@ -111,10 +111,21 @@ impl Pool {
     pub(crate) fn close(&self) {
         let mut state = self.0.state.lock();
         state.closed = true;
-        self.0.work.notify_all();
+        for bell in state.asleep.drain(..) {
+            bell.notify_one();
+        }
         while state.threads > 0 {
             self.0.gone.wait(&mut state);
         }
+    }
+}
+
+/// Wakes the thread that fell asleep last.
+fn wake_one(mut state: MutexGuard<'_, State>) {
+    let bell = state.asleep.pop();
+    drop(state);
+    if let Some(bell) = bell {
+        bell.notify_one();
     }
 }
 
@@ -155,14 +166,15 @@ impl Inner {
         self.duty.begin();
         // What a panic leaves half done (a busy log, a latch, a permit) nobody would ever finish.
         let _whole = threads::Whole;
-        while let Some((tag, job)) = self.next() {
+        let bell = Arc::default();
+        while let Some((tag, job)) = self.next(&bell) {
             let _tagged = tagged(tag);
             job();
             threads::turns::end();
         }
     }
 
-    fn next(self: &Arc<Self>) -> Option<(Tag, Job)> {
+    fn next(self: &Arc<Self>, bell: &Arc<Condvar>) -> Option<(Tag, Job)> {
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.take() {
@@ -179,14 +191,17 @@ impl Inner {
             let next = state.later.keys().next().map(|(due, _)| *due);
             let until = next.or_else(|| spare.then(|| Instant::now() + SPARE_IDLE));
             state.idle += 1;
+            state.asleep.push(Arc::clone(bell));
             let timed_out = match until {
-                Some(until) => self.work.wait_until(&mut state, until).timed_out(),
+                Some(until) => bell.wait_until(&mut state, until).timed_out(),
                 None => {
-                    self.work.wait(&mut state);
+                    bell.wait(&mut state);
                     false
                 }
             };
             state.idle -= 1;
+            // Nobody has called it if its time was over.
+            state.asleep.retain(|other| !Arc::ptr_eq(other, bell));
             if spare && timed_out && state.may_spare_one(self.keep) {
                 break;
             }
@@ -226,6 +241,7 @@ impl Handlers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::channel;
 
     #[test]
     fn a_thread_that_waited_in_vain_stays_for_what_has_come_just_then() {
@@ -234,6 +250,7 @@ mod tests {
             later: BTreeMap::new(),
             numbered: 0,
             idle: 0,
+            asleep: Vec::new(),
             threads: 2,
             closed: false,
         };
@@ -247,5 +264,42 @@ mod tests {
         state.later.clear();
         state.jobs.push_back(job());
         assert!(!state.may_spare_one(1));
+    }
+
+    #[test]
+    fn the_thread_that_fell_asleep_last_is_woken_first() {
+        let pool = Pool::new("test", Duty::Handle, 4, 4);
+        let (say, said) = channel();
+        // All four are at work at a time, each until it may go.
+        let gates: Vec<_> = (0..4)
+            .map(|_| {
+                let ((open, gate), say) = (channel::<()>(), say.clone());
+                pool.submit(Box::new(move || {
+                    let _ = say.send(std::thread::current().id());
+                    let _ = gate.recv();
+                }));
+                (open, said.recv().expect("it has begun"))
+            })
+            .collect();
+        let idle = |count: usize| {
+            while pool.0.state.lock().asleep.len() < count {
+                std::thread::yield_now();
+            }
+        };
+        let mut last = None;
+        for (count, (open, thread)) in (1..).zip(gates) {
+            drop(open);
+            idle(count);
+            last = Some(thread);
+        }
+        for _ in 0..3 {
+            let say = say.clone();
+            pool.submit(Box::new(move || {
+                let _ = say.send(std::thread::current().id());
+            }));
+            assert_eq!(said.recv().ok(), last);
+            idle(4);
+        }
+        pool.close();
     }
 }

@@ -29,7 +29,8 @@
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
 //! * [`slo`] has promises of latency and throughput, and says whether they were kept;
-//! * [`balance`] says which connections should move to another core;
+//! * [`balance`] says which connections should move to another core, and [`lend`] which permits
+//!   cores lend each other;
 //! * [`words`] has the names that people write for choices;
 //! * [`generator`] draws reproducible numbers.
 //!
@@ -42,6 +43,7 @@ pub mod depth;
 pub mod device;
 pub mod dispatch;
 pub mod generator;
+pub mod lend;
 pub mod login;
 pub mod memory;
 pub mod multiget;

@@ -8,9 +8,14 @@
 //! others have outstanding then holds up nobody who is within his share, and there is little of it:
 //! whoever uses more is not within his share for long.
 
+use crate::lend::Need;
+
 /// The permits of one dispatch. All numbers count units of outstanding work.
 #[derive(Clone, Debug)]
 pub(crate) struct Permits {
+    /// Those of its own.
+    own: u32,
+    /// What it may use now: lent to others, or borrowed from them, some may be ([`crate::lend`]).
     total: u32,
     reserved: u64,
     /// How many of the total anybody may use.
@@ -25,6 +30,7 @@ impl Permits {
     /// `total` permits, at least 1: a stage without any would stand still.
     pub(crate) fn new(total: u32, extra: u32) -> Self {
         Permits {
+            own: total.max(1),
             total: total.max(1),
             reserved: 0,
             shared: total.max(1),
@@ -44,13 +50,32 @@ impl Permits {
 
     /// Another total; outstanding work above it is waited for, not cancelled.
     pub(crate) fn resize(&mut self, total: u32) {
+        self.own = total.max(1);
+        self.hold(total);
+    }
+
+    /// So many may be used for now, more or fewer than there are.
+    pub(crate) fn hold(&mut self, total: u32) {
         self.total = total.max(1);
         self.share();
     }
 
-    /// Reserved permits that are promised and cannot be kept free: all but one of the total can.
+    /// What could be used of permits that are lent and borrowed, with so much work queued. Who has
+    /// reserved permits may not be who has work, so both are counted.
+    pub(crate) fn need(&self, queued: u64) -> Need {
+        let count = |permits: u64| u32::try_from(permits).unwrap_or(u32::MAX);
+        let useful = u64::from(self.in_flight).saturating_add(queued);
+        Need {
+            part: self.own,
+            in_use: self.in_flight,
+            useful: count(useful.saturating_add(self.reserved)),
+            keeps: count(self.reserved.saturating_add(1)),
+        }
+    }
+
+    /// Reserved permits that are promised and cannot be kept free: all but one of its own can.
     pub(crate) fn missing(&self) -> u64 {
-        let most = u64::from(self.total) - 1;
+        let most = u64::from(self.own) - 1;
         self.reserved.saturating_sub(most)
     }
 

@@ -185,6 +185,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// One core's own part of the handlers' permits. Cores lend each other what they do not use.
+    pub(crate) fn handlers_each(&self) -> u32 {
+        (self.engine.handlers / self.cores).max(1) as u32
+    }
+
     /// Bytes of the memories that tenants share, in the order of [`MEMORIES`].
     pub(crate) fn memory_budgets(&self) -> [u64; MEMORIES.len()] {
         [

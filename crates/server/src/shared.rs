@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use engine::{Engine, EngineError, KeyspaceOptions};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use policy::lend::Lend;
 use policy::slo::control::{Policy, DEVICE};
 use policy::words::Words;
 use policy::Nanos;
@@ -101,6 +102,8 @@ pub struct Shared {
     pub board: Board,
     /// Passes for commands that run apart, of all tenants together.
     pub apart: Apart,
+    /// Permits of the handlers, which cores lend each other.
+    pub permits: Mutex<Lend>,
     /// What the cores show each other of their load.
     pub loads: Box<[Load]>,
     /// Whether each core goes on.
@@ -151,6 +154,7 @@ impl Shared {
             counters: Counters::default(),
             board: Board::new(options.cores),
             apart: Apart::new(engine::REPLIES_MAX, engine::WORKS_MAX),
+            permits: Mutex::new(Lend::new(options.cores, options.handlers_each())),
             loads: (0..options.cores).map(|_| Load::default()).collect(),
             beats: Arc::new(Beats::new(options.cores)),
             turns: (0..options.cores).map(|_| LargestTurn::default()).collect(),

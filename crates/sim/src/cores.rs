@@ -5,12 +5,18 @@
 //! A cluster's nodes ([`crate::world`]) are one stage each. Here is what keeps a tenant's share
 //! where its connections are on some of a node's cores only.
 //!
+//! A request may need the disk after its turn. It waits for a handler of its core then, and cores
+//! lend each other permits for those ([`policy::lend`]).
+//!
 //! Cores run side by side, a round at a time; within a round they do not see each other, as in a
-//! server.
+//! server, but for permits that come back.
+
+mod handlers;
 
 use policy::balance::{BalanceOptions, Balancer, CoreLoad, Movable};
-use policy::dispatch::{Consumed, Dispatch, DispatchOptions, Meter, Next, Verdict};
+use policy::dispatch::{Consumed, Dispatch, DispatchOptions, Meter, Next, Ticket, Verdict};
 use policy::generator::{mix64, Generator};
+use policy::lend::Lend;
 use policy::{Cost, Nanos, PrincipalId, Promise};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -30,6 +36,10 @@ pub struct Node {
     pub exchange: bool,
     /// When connections move from a busy core; none: they stay.
     pub balance: Option<BalanceOptions>,
+    /// Threads that wait for the disk.
+    pub handlers: u32,
+    /// Whether cores lend each other those.
+    pub lend: bool,
     /// Who has connections.
     pub tenants: Vec<Tenant>,
     /// Of what differs from turn to turn.
@@ -45,6 +55,8 @@ pub struct Tenant {
     pub connections: Vec<usize>,
     /// Mean processor time of a request, ns; each takes half of it to one and a half.
     pub turn_ns: Nanos,
+    /// What a request then needs of a handler, ns; 0: nothing.
+    pub disk_ns: Nanos,
     /// From a reply to the next request, ns.
     pub think_ns: Nanos,
 }
@@ -54,11 +66,16 @@ pub struct Tenant {
 pub struct Served {
     /// Processor time that each tenant had, ns.
     pub had_ns: Vec<Nanos>,
+    /// Requests that handlers have done for each.
+    pub read: Vec<u64>,
     /// Requests that each was refused for a limit.
     pub refused: Vec<u64>,
     /// Connections that moved.
     pub moves: u64,
 }
+
+/// Connections by when something happens to them.
+type Times = BinaryHeap<Reverse<(Nanos, usize)>>;
 
 struct Connection {
     tenant: usize,
@@ -67,13 +84,19 @@ struct Connection {
     moves_to: Option<usize>,
     /// Processor time of its turns in this interval.
     load_ns: Nanos,
+    /// A handler is at work for it.
+    handling: Option<Ticket>,
 }
 
 struct Core {
     dispatch: Dispatch<usize, R>,
     now: Nanos,
     /// When connections have their next request.
-    asks: BinaryHeap<Reverse<(Nanos, usize)>>,
+    asks: Times,
+    /// Connections that need a handler.
+    handlers: Dispatch<usize, 1>,
+    /// When handlers have done, by connection.
+    ends: Times,
     balancer: Option<Balancer>,
     /// Who was served in this interval.
     active: BTreeSet<usize>,
@@ -86,6 +109,7 @@ pub struct World<'n> {
     node: &'n Node,
     cores: Vec<Core>,
     connections: Vec<Connection>,
+    lend: Lend,
     random: Generator,
     interval_began: Nanos,
     served: Served,
@@ -107,13 +131,20 @@ impl<'n> World<'n> {
             options.seed = mix64(node.seed ^ number);
             options.queue_max = 1 << 20;
             let mut dispatch = Dispatch::new(options);
+            let each = (node.handlers / node.cores as u32).max(1);
+            let mut handlers = Dispatch::new(DispatchOptions::handlers(each));
             for (id, tenant) in (0..).zip(&node.tenants) {
-                dispatch.configure(0, PrincipalId(id), &tenant.promise.at_requests());
+                let (id, promise) = (PrincipalId(id), &tenant.promise);
+                dispatch.configure(0, id, &promise.at_requests());
+                let seat = (number as u32 + id.0) % node.cores as u32;
+                handlers.configure(0, id, &promise.at_handlers(seat, node.cores as u32));
             }
             Core {
                 dispatch,
                 now: 0,
                 asks: BinaryHeap::new(),
+                handlers,
+                ends: BinaryHeap::new(),
                 balancer: node.balance.map(Balancer::new),
                 active: BTreeSet::new(),
                 turns: 0,
@@ -131,6 +162,7 @@ impl<'n> World<'n> {
                         core,
                         moves_to: None,
                         load_ns: 0,
+                        handling: None,
                     });
                 }
             }
@@ -140,10 +172,12 @@ impl<'n> World<'n> {
             node,
             cores,
             connections,
+            lend: Lend::new(node.cores, (node.handlers / node.cores as u32).max(1)),
             random: Generator::new(node.seed),
             interval_began: 0,
             served: Served {
                 had_ns: nobody.clone(),
+                read: nobody.clone(),
                 refused: nobody,
                 moves: 0,
             },
@@ -177,6 +211,8 @@ impl<'n> World<'n> {
 
     /// A core gives one turn, or waits until there is something to do.
     fn turn(&mut self, number: usize, end: Nanos) {
+        self.handled(number);
+        self.release(number);
         let core = &mut self.cores[number];
         while let Some(Reverse((at, connection))) = core.asks.peek().copied() {
             if at > core.now {
@@ -187,7 +223,8 @@ impl<'n> World<'n> {
             // There is room: a connection is in the line once.
             let _ = core.dispatch.enqueue(core.now, principal, connection);
         }
-        let next_ask = core.asks.peek().map_or(end, |Reverse((at, _))| *at);
+        let first = |times: &Times| times.peek().map_or(end, |Reverse((at, _))| *at);
+        let next_ask = first(&core.asks).min(first(&core.ends));
         match core.dispatch.next(core.now) {
             Next::Idle => core.now = next_ask.clamp(core.now + 1, end.max(core.now + 1)),
             Next::At(at) => core.now = at.min(next_ask).clamp(core.now + 1, end.max(core.now + 1)),
@@ -209,11 +246,23 @@ impl<'n> World<'n> {
                 connection.load_ns += took_ns;
                 self.served.had_ns[connection.tenant] += took_ns;
                 self.served.refused[connection.tenant] += u64::from(!serves);
-                let asks_at = core.now + tenant.think_ns;
-                let to = connection.moves_to.take().unwrap_or(number);
-                self.arrive(grant.item, number, to, asks_at);
+                if serves && tenant.disk_ns > 0 {
+                    let id = PrincipalId(connection.tenant as u32);
+                    // A connection is in this line once, too.
+                    let _ = core.handlers.enqueue(core.now, id, grant.item);
+                    return;
+                }
+                self.answered(grant.item, number);
             }
         }
+    }
+
+    /// A connection has its reply: it asks again, perhaps at another core.
+    fn answered(&mut self, connection: usize, number: usize) {
+        let of = &mut self.connections[connection];
+        let asks_at = self.cores[number].now + self.node.tenants[of.tenant].think_ns;
+        let to = of.moves_to.take().unwrap_or(number);
+        self.arrive(connection, number, to, asks_at);
     }
 
     /// A connection has its next request then, at the core that it is on from now on.

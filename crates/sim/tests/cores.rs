@@ -12,6 +12,7 @@ fn tenant(weight: f64, connections: &[usize]) -> Tenant {
         promise: Promise::share(weight),
         connections: connections.to_vec(),
         turn_ns: 20_000,
+        disk_ns: 0,
         think_ns: 100_000,
     }
 }
@@ -21,6 +22,8 @@ fn node(tenants: Vec<Tenant>, cores: usize, seed: u64) -> Node {
         cores,
         exchange: true,
         balance: Some(BalanceOptions::default()),
+        handlers: 16,
+        lend: true,
         tenants,
         seed,
     }
@@ -103,4 +106,65 @@ fn a_limit_is_the_node_s() {
     let node = node(vec![limited, tenant(1.0, &[16, 16])], 2, 1);
     let (had, _) = had(&node);
     assert!(near(&had, &[0.2, 1.8]), "10,000 requests of 20 us: {had:?}");
+}
+
+/// Requests a second that handlers did for each tenant, of a disk that takes 10 ms for each.
+fn read(node: &Node) -> Vec<f64> {
+    let mut world = World::new(node);
+    world.run(2 * S);
+    let before = world.served().read.clone();
+    world.run(12 * S);
+    let read = world.served().read.iter().zip(before);
+    read.map(|(now, then)| (now - then) as f64 / 10.0).collect()
+}
+
+/// A node whose requests all need the disk. Tenants in credit may have permits beyond these, so
+/// those here are alone or ask for more than their share.
+fn reads(tenants: Vec<Tenant>, cores: usize, lend: bool) -> Node {
+    let slow = |mut tenant: Tenant| {
+        tenant.disk_ns = 10_000_000;
+        tenant
+    };
+    let tenants = tenants.into_iter().map(slow).collect();
+    let mut node = node(tenants, cores, 1);
+    (node.balance, node.lend) = (None, lend);
+    node
+}
+
+#[test]
+fn a_core_with_work_has_the_permits_of_one_that_has_none() {
+    let alone = |lend| read(&reads(vec![tenant(1.0, &[0, 64])], 2, lend))[0];
+    let (kept, lent) = (alone(false), alone(true));
+    // Sixteen are 1,600 a second, and one is never lent.
+    assert!(kept < 900.0 && lent > 1_350.0, "{kept} {lent}");
+}
+
+#[test]
+fn what_is_lent_comes_back_and_breaks_no_shares() {
+    // On the core that lends, a tenant that has little to read, and one by weight three on the
+    // other.
+    let few = |lend| {
+        let tenants = vec![
+            tenant(1.0, &[0, 64]),
+            tenant(3.0, &[0, 64]),
+            tenant(1.0, &[2, 0]),
+        ];
+        read(&reads(tenants, 2, lend))
+    };
+    let (kept, lent) = (few(false), few(true));
+    assert!(lent[2] > 0.95 * kept[2], "{kept:?} {lent:?}");
+    for had in [&kept, &lent] {
+        assert!(near(&[had[1]], &[3.0 * had[0]]), "{had:?}");
+    }
+    assert!(lent[0] > 1.4 * kept[0], "{kept:?} {lent:?}");
+    // Both cores have more to do than handlers: nothing is lent.
+    let many = |lend| {
+        read(&reads(
+            vec![tenant(1.0, &[64, 0]), tenant(9.0, &[0, 64])],
+            2,
+            lend,
+        ))
+    };
+    let (kept, lent) = (many(false), many(true));
+    assert!(near(&lent, &kept), "{kept:?} {lent:?}");
 }

@@ -6,6 +6,7 @@ use policy::dispatch::{
     Allocation, Consumed, Discipline, Dispatch, DispatchOptions, Grant, LaneAllocation, LaneId,
     LaneObservation, Observation, Others, Terms, Verdict,
 };
+use policy::lend::Need;
 use policy::{Cost, Nanos, PrincipalId};
 use std::sync::Arc;
 
@@ -239,7 +240,19 @@ impl<T, const R: usize> Stage<T, R> {
         self.dispatch.discipline()
     }
 
-    /// Units of work that may be outstanding, beside those of principals in credit.
+    /// See [`Dispatch::need`].
+    #[must_use]
+    pub fn need(&self) -> Need {
+        self.dispatch.need()
+    }
+
+    /// See [`Dispatch::hold`].
+    pub fn hold(&mut self, permits: u32) {
+        self.dispatch.hold(permits);
+    }
+
+    /// Units of work that may be outstanding, beside those of principals in credit, where none are
+    /// lent.
     #[must_use]
     pub fn permits(&self) -> u32 {
         self.dispatch.permits()

@@ -65,7 +65,7 @@ const KEYS: &[Key] = &[
     key("engine.memtable", Bytes("1MiB", "4GiB"), Value("\"64MiB\""), Start, "The size at which a tenant's writes in memory become a file. It is smaller for a tenant with few write buffers. A tenant has at most four at once."),
     key("engine.memory", Word(&["allotted", "shared"]), Value("\"allotted\""), Start, "How caches and write buffers are divided. `allotted`: each tenant has its allotment, and what others leave unused. `shared`, for comparison: whoever asks for most gets most; of the object cache each tenant has its allotment alone."),
     key("engine.pending", Bytes("64KiB", "1GiB"), Value("\"32MiB\""), Start, "How much of one tenant's writes may wait for their commit. Further writes are not read from the socket yet."),
-    key("engine.handlers", Integer(1, 1_024), Value("16"), Start, "Threads that read from the disk. Reserved permits are some of these. Tenants that have had less than their share may use as many more."),
+    key("engine.handlers", Integer(1, 1_024), Value("16"), Start, "Threads that read from the disk. Each core has its part of them and lends what it does not use. Reserved permits are some of these. Tenants that have had less than their share may use as many more."),
     key("engine.committers", Integer(1, 64), Value("2"), Start, "Threads that commit writes."),
     key("engine.flush_threads", Integer(1, 64), Value("4"), Start, "Threads that write memtables to files. With only one, a slow flush of one tenant delays the others'."),
     key("engine.compaction_threads", Integer(1, 64), Value("2"), Start, "Threads that merge files."),

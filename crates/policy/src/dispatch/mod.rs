@@ -53,6 +53,7 @@ use crate::cost::{Cost, Nanos, PrincipalId};
 use crate::fairness::drf::{Capacity, Demand};
 use crate::fairness::fifo::Arrivals;
 use crate::fairness::sfq::{Account, DebtBounds, Rounds, Weight};
+use crate::lend::Need;
 use crate::permits::Permits;
 use rates::Rates;
 use ready::{Ready, Standing};
@@ -289,7 +290,20 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.bounds = self.options.debt_bounds();
     }
 
-    /// Grants that may be unsettled at a time, beside those of principals in credit.
+    /// What this core could use of permits that cores lend each other.
+    #[must_use]
+    pub fn need(&self) -> Need {
+        self.permits.need(self.queued)
+    }
+
+    /// So many permits may be used until [`Dispatch::need`] is asked for again: some of its own are
+    /// lent, or it has borrowed some.
+    pub fn hold(&mut self, permits: u32) {
+        self.permits.hold(permits);
+    }
+
+    /// Grants that may be unsettled at a time, beside those of principals in credit, where none are
+    /// lent.
     #[must_use]
     pub fn permits(&self) -> u32 {
         self.options.permits

@@ -7,7 +7,6 @@ use std::time::Duration;
 use mio::Events;
 use policy::Nanos;
 
-use super::stages::handler_threads;
 use super::{accept, mailbox, Core};
 
 /// The kernel counts such sleeps in ms.
@@ -92,7 +91,7 @@ impl Core {
     /// Sleeps for a moment only while all of its handlers are at work: what comes back soon is
     /// answered together.
     fn doze(&self, timeout: Duration) -> Duration {
-        if self.handlers.in_flight() < handler_threads(&self.shared) {
+        if self.handlers.in_flight() < self.handlers.permits() {
             return timeout;
         }
         self.mailbox().doze();

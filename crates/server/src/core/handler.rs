@@ -117,8 +117,24 @@ impl Core {
         self.submit(tenant, job);
     }
 
+    /// Sees to it that what it has no work for can be used by other cores, and the other way round.
+    fn share_permits(&mut self, now: Nanos) {
+        let need = self.handlers.need();
+        let (asked, holds) = self.permits;
+        if need == asked && need.useful <= holds {
+            return;
+        }
+        let held = self.shared.permits.lock().ask(now, self.id, need);
+        self.permits = (need, held.permits);
+        self.handlers.hold(held.permits);
+        for core in held.wake {
+            self.mailboxes[core].wake();
+        }
+    }
+
     /// Starts as many tasks as permits allow, in the order the stage decides.
     pub(super) fn release_handlers(&mut self, now: Nanos) {
+        self.share_permits(now);
         loop {
             match self.handlers.next(now) {
                 Next::Admitted(admitted) => self.dispatch(admitted, now),

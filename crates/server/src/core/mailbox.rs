@@ -51,7 +51,7 @@ impl Mailbox {
     /// Leaves a message and makes sure that the core comes to read it.
     pub fn send(&self, message: Message) {
         self.inner.queue.push(message);
-        self.nudge();
+        self.wake();
     }
 
     /// Leaves a message that can wait for a moment: a core that dozes is nudged once for some of
@@ -62,11 +62,12 @@ impl Mailbox {
         // finds the message.
         let dozes = self.inner.dozes.fetch_and(true, Ordering::AcqRel);
         if !dozes || self.inner.queue.len() >= TOGETHER {
-            self.nudge();
+            self.wake();
         }
     }
 
-    fn nudge(&self) {
+    /// Has the core look around, for a message or because something has changed.
+    pub(super) fn wake(&self) {
         if !self.inner.nudged.swap(true, Ordering::AcqRel) {
             // The only failure is a closed poll: the core has stopped and reads nothing any more.
             let _ = self.inner.waker.wake();

@@ -49,6 +49,7 @@ mod work;
 use std::sync::Arc;
 
 use mio::{Events, Poll, Token};
+use policy::lend::Need;
 use policy::{Cost, Nanos};
 use stage::{Consumed, Stage};
 
@@ -124,6 +125,8 @@ pub struct Core {
     lines: Lines,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
+    /// What was asked last of the handlers' permits that cores share, and how many it may use.
+    permits: (Need, u32),
     trails: Trails,
     waiting: Waiting,
     paused: Paused,
@@ -178,6 +181,7 @@ impl Core {
             principals: Principals::new(id),
             lines: Lines::new(|| request_stage(&shared), now),
             handlers: Stage::new(handler_stage(&shared)),
+            permits: (Need::default(), 0),
             trails: Trails::default(),
             waiting: Waiting::default(),
             paused: Paused::default(),

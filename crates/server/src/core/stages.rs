@@ -51,13 +51,8 @@ pub fn handler_stage(shared: &Shared) -> DispatchOptions<1> {
         discipline: shared.tuning().discipline,
         queue_max: QUEUE_MAX,
         seed: shared.options.seed,
-        ..DispatchOptions::handlers(handler_threads(shared))
+        ..DispatchOptions::handlers(shared.options.handlers_each())
     }
-}
-
-/// Those of all handler threads that are one core's part.
-pub fn handler_threads(shared: &Shared) -> u32 {
-    (shared.options.engine.handlers / shared.options.cores).max(1) as u32
 }
 
 /// What a request can be charged at most: one request for each of its words, and what else happens

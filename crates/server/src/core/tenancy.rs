@@ -14,7 +14,6 @@ use super::command::Flow;
 use super::handler::Job;
 use super::lines::set_lanes;
 use super::message::Message;
-use super::stages::handler_threads;
 use super::{Core, Used};
 use crate::connection::{Connection, Parked, Ready};
 use crate::shared::Shared;
@@ -83,10 +82,8 @@ impl Core {
     /// Work for handlers is treated as a controller says.
     pub(super) fn steered(&mut self, now: Nanos) {
         let steered = self.shared.steered();
-        let (cores, own) = (
-            self.shared.options.cores as u32,
-            handler_threads(&self.shared),
-        );
+        let options = &self.shared.options;
+        let (cores, own) = (options.cores as u32, options.handlers_each());
         let permits = steered.handlers.map(|all| all.div_ceil(cores).min(own));
         self.handlers.set_permits(permits.unwrap_or(own));
         self.handlers.set_others(now, steered.others);

@@ -2,7 +2,7 @@
 //!
 //! Each turn leaves a mark. Only a request that was late or among the slowest is asked about, and
 //! then the marks of the time that it waited are added up. So telling who delayed whom costs a mark
-//! a turn, whoever waits.
+//! a turn, whoever waits; turns of the same one after another, without a pause, are one mark.
 
 use std::collections::VecDeque;
 
@@ -31,6 +31,12 @@ impl Trail {
     /// `who` had it from `begin` to `end`. Turns are told of in the order of their ends, almost.
     #[inline]
     pub fn note(&mut self, who: u32, begin: Nanos, end: Nanos) {
+        if let Some(last) = self.0.back_mut() {
+            if last.who == who && last.end == begin {
+                last.end = end;
+                return;
+            }
+        }
         if self.0.len() == MARKS {
             self.0.pop_front();
         }
@@ -97,9 +103,27 @@ mod tests {
     #[test]
     fn old_marks_go() {
         let mut trail = Trail::default();
-        (0..2 * MARKS as u64).for_each(|at| trail.note(1, at, at + 1));
-        assert_eq!(trail.0.len(), MARKS);
         let whole = 2 * MARKS as u64;
-        assert_eq!(behind(&trail, 0, whole), [(1, whole)]);
+        (0..whole).for_each(|at| trail.note((at % 2) as u32, at, at + 1));
+        assert_eq!(trail.0.len(), MARKS);
+        let each = MARKS as u64;
+        assert_eq!(behind(&trail, 0, whole), [(0, each), (1, each)]);
+    }
+
+    #[test]
+    fn turns_of_one_without_a_pause_are_one_mark() {
+        let mut trail = Trail::default();
+        for (who, begin, end) in [
+            (1, 0, 10),
+            (1, 10, 20),
+            (1, 25, 30),
+            (2, 30, 40),
+            (1, 40, 50),
+        ] {
+            trail.note(who, begin, end);
+        }
+        assert_eq!(trail.0.len(), 4);
+        assert_eq!(behind(&trail, 5, 20), [(1, 15)]);
+        assert_eq!(behind(&trail, 28, 45), [(1, 7), (2, 10)]);
     }
 }

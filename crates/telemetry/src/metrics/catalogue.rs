@@ -183,7 +183,7 @@ pub(super) const TIMES: &[Times] = &[
 /// One sample for each stage of each core.
 #[rustfmt::skip]
 pub(super) const STAGE: &[Metric<StageSnapshot>] = &[
-    metric("entremet_stage_permits", Gauge, "permits", "Units of work that may be outstanding below the stage, beside those of tenants that have had less than their share: at the handlers, as many again.", |s| f64::from(s.permits)),
+    metric("entremet_stage_permits", Gauge, "permits", "Units of work that may be outstanding below the stage, beside those of tenants that have had less than their share: at the handlers, as many again, and what other cores lend.", |s| f64::from(s.permits)),
     metric("entremet_stage_busy_seconds_total", Counter, "seconds", "Time for which permits were in use, summed over permits: its rate is the permits in use, on average.", |s| s.busy_ns as f64 / 1e9),
     metric("entremet_stage_admitted_total", Counter, "decisions", "Times somebody was let through.", |s| s.admitted as f64),
     metric("entremet_stage_charged_seconds_total", Counter, "seconds", "Charged, in time of each principal's dominant resource.", |s| s.charged_ns as f64 / 1e9),
