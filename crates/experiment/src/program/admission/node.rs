@@ -64,7 +64,6 @@ pub(super) fn node(place: &Place) -> Cluster {
             cached: 0.0,
             largest_bytes: 256 << 10,
             disks: DRIVES,
-            follows: false,
             discipline: Discipline::Fair,
             span_bytes: place.span_bytes,
             chunk_bytes: 4 << 20,
