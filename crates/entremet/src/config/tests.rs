@@ -141,6 +141,7 @@ fn the_command_line_wins() {
     let overrides = Overrides {
         listen: vec!["127.0.0.1:1".parse().expect("address")],
         admin: Some("127.0.0.1:2".parse().expect("address")),
+        engine: None,
         data: Some("/elsewhere".into()),
     };
     let loaded = parse(

@@ -175,6 +175,7 @@ impl Core {
         self.shared.beats.beat(self.id);
         let now = self.shared.options.clock.now();
         self.post(now);
+        self.look_at_links(now);
         self.close_late(now);
         self.close_silent();
         self.close_stalled();
