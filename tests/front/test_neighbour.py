@@ -39,7 +39,7 @@ def names(commands):
 def words_for(name, chance):
     """One request of the command `name`, of words that mean something somewhere."""
     keys = [mark + kind for kind in KINDS for mark in ("", "{@beta}", "beta")]
-    others = ["0", "1", "2", "-1", "*", "{@*", "STREAMS", "STORE", "GET", "BY", "MATCH", "LEFT", "GROUP", "secret", ">", "COUNT", "KEYS", "+", "-", "m", "FROMMEMBER", "return redis.call('GET','{@beta}string')"]
+    others = ["0", "1", "2", "-1", "*", "{@*", "STREAMS", "STORE", "GET", "BY", "MATCH", "LEFT", "GROUP", "word", ">", "COUNT", "KEYS", "+", "-", "m", "FROMMEMBER", "return redis.call('GET','{@beta}string')"]
     count = chance.randrange(7)
     return [*name.split("|"), *(chance.choice(keys if chance.random() < 0.6 else others) for _ in range(count))]
 

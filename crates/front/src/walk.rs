@@ -156,8 +156,7 @@ impl Walker {
 pub fn scan(args: &Args, space: &Space, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let glob = match (2..args.len())
         .step_by(2)
-        .filter(|at| is(args.get(*at), "MATCH"))
-        .last()
+        .rfind(|at| is(args.get(*at), "MATCH"))
     {
         Some(at) => space.glob(args.find(at + 1).ok_or("ERR syntax error")?),
         None => space.glob(b"*"),
