@@ -44,7 +44,7 @@ def test_the_device_is_told_of_where_there_is_a_stage_before_it(browser, stand_i
     page.js("location.hash = '#/tenant/tenant-000'")
     eventually(lambda: "log for put" in (page.text("[aria-label='At the device']") or ""))
     text = page.text("[aria-label='At the device']")
-    assert "900 VOP/s of 1000 VOP/s" in text and "flushed 0.25, compacted 0.125" in text, text
+    assert "1000 VOP/s needed, 900 VOP/s given" in text and "flushed 0.25, compacted 0.125" in text, text
     assert page.overflow() == 0
 
 
@@ -64,6 +64,22 @@ def test_promises_are_held_against_what_was_measured_and_who_delays_whom_is_show
         assert part in text, text
     size(browser, PHONE)
     assert page.overflow() == 0
+
+
+@pytest.mark.parametrize("width", [1600, 1440, 1300, 1100, 800])
+@pytest.mark.parametrize("place", ["#/", "#/tenant/tenant-000"])
+def test_a_window_of_any_width_needs_no_sideways_scrolling(browser, stand_in, place, width):
+    """With every column that there can be, a long name, and a stage before which many tenants wait."""
+    size(browser, (width, 1000))
+    names = many(8) + [tenant("web-frontend-production", rate=12345.0, got=33.3, entitled=33.3, kept_percent=100.0, throttled_per_s=1234.0, **{"class": "multiget"})]
+    line = [(f"tenant-00{number}", 900 - number) for number in range(8)]
+    server = stand_in(names, [stage("request", 0, line), stage("handler", 0, line), stage("device", 0, line)])
+    server.device = device()
+    page = Page(browser, server.url, place)
+    eventually(lambda: page.drawn(0) > 0)
+    assert page.overflow() == 0
+    beyond = "return [...document.querySelectorAll('.panel')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
+    assert page.js(beyond) == []
 
 
 def test_two_hundred_are_listed_and_can_be_found(browser, stand_in):

@@ -182,7 +182,7 @@ def test_answers_about_the_server_do_not_fill_a_transaction(stocked):
         replies = wire.read()
     refused = [reply for reply in replies if isinstance(reply, ServerError)]
     assert len(replies) == count + 1 and replies[-1] == b"OK"
-    assert 0 < len(refused) < count and "more than a MiB" in str(refused[0])
+    assert 0 < len(refused) < count and "more than 1 MiB" in str(refused[0])
 
 
 def test_a_client_that_takes_nothing_is_cut_off(start):

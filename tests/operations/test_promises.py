@@ -121,7 +121,8 @@ def test_what_became_of_a_promise_outlives_a_restart(server):
 def test_a_promise_can_be_tried_and_nonsense_is_refused(server):
     with server.wire(MASTER) as wire, server.wire(WEB) as web:
         doubts = wire.ask("ENTREMET", "SLO", "SET", "web", "put", "AT-MOST", "5ms", "WINDOW", "1s", "CONTRACT", "20/s", "CHECK")
-        assert len(doubts) == 1 and b"p99 of fewer than 100 requests is their maximum" in doubts[0]
+        assert len(doubts) == 2 and b"p99 of fewer than 100 requests is their maximum" in doubts[0]
+        assert doubts[1].startswith(b"nobody knows whether it fits: device.stage is false")
         for words, why in (
             (("SET", "web", "put"), "the promise for put promises nothing"),
             (("SET", "web", "put", "AT-MOST", "0s"), "AT-MOST must be a time from 1us to 1h"),
@@ -130,7 +131,7 @@ def test_a_promise_can_be_tried_and_nonsense_is_refused(server):
             (("SET", "web", "put", "AT-MOST", "5ms", "CONTRACT"), "syntax error"),
             (("SET", "nobody", "put", "AT-MOST", "5ms"), "no such tenant 'nobody'"),
             (("DEL", "web", "scan"), "nothing is promised for scan"),
-            (("SET", "web", "write", "AT-MOST", "5ms"), "'write' is no class; there are get, put, multiget, scan, any"),
+            (("SET", "web", "write", "AT-MOST", "5ms"), "'write' is not a class; there are get, put, multiget, scan, any"),
         ):
             with pytest.raises(ServerError, match=why.replace("(", r"\(")):
                 wire.ask("ENTREMET", "SLO", *words)
@@ -206,3 +207,47 @@ def test_it_is_told_where_late_requests_lost_their_time_and_behind_whom(start):
     assert "late any of batch" in said.stdout and "\n5. " in said.stdout
     nobody = subprocess.run([SERVER, "explain", "wob", "--admin", f"127.0.0.1:{server.admin_port}"], capture_output=True, text=True, timeout=30, check=False)
     assert nobody.returncode == 1 and 'there is no tenant named "wob"' in nobody.stderr
+
+
+def test_whether_a_promise_fits_is_said_before_it_is_made(start):
+    """1 ms at p99.9 on a disk with an arm is impossible; what becomes of it is as configured."""
+    server = start(tenants=(MASTER, WEB), engine_options='[device]\nmodel = "hdd"\n')
+    impossible = ("web", "put", "AT-MOST", "1ms", "P", "99.9", "CONTRACT", "10/s")
+    possible = ("web", "multiget", "AT-MOST", "2s", "CONTRACT", "10/s")
+    with server.wire(MASTER) as wire:
+
+        def said(*words):
+            return [line.decode() for line in wire.ask("ENTREMET", "SLO", "SET", *words)]
+
+        checked = said(*impossible, "CHECK")
+        # What is doubtful of its percentile comes first.
+        fits = next(line for line in checked if "fit" in line)
+        assert fits.startswith("does not fit: it is impossible, whatever else is promised: 99.9 % of such requests take up to "), checked
+        assert any(line.startswith("the least that could be promised of it: 99.9 % within ") for line in checked), checked
+        assert any("each a read of 4 KiB from the disk: none was seen yet" in line for line in checked), checked
+        checked = said(*possible, "CHECK")
+        assert any(line.startswith("fits beside 2 other promises") for line in checked), checked
+        assert said(*impossible)[0].startswith("taken, though it does not fit: it is impossible")
+        assert server.says("a promise was made that does not fit")
+        explained = [line.decode() for line in wire.ask("ENTREMET", "EXPLAIN", "web")]
+        assert any(line.startswith("the promise for put does not fit beside the others: ") for line in explained), explained
+        wire.ask("ENTREMET", "SLO", "DEL", "web", "put")
+        assert wire.ask("CONFIG", "SET", "entremet-admission", "refuse") == b"OK"
+        with pytest.raises(ServerError, match="ERR it does not fit: it is impossible"):
+            wire.ask("ENTREMET", "SLO", "SET", *impossible)
+        assert (None, "put") not in promises(server)
+        assert wire.ask("ENTREMET", "SLO", "SET", *possible) == b"OK"
+        assert wire.ask("CONFIG", "SET", "entremet-admission", "off") == b"OK"
+        assert wire.ask("ENTREMET", "SLO", "SET", *impossible) == b"OK"
+
+    def planned(*words):
+        command = [SERVER, "plan", "admit", "web", *words, "--target", f"127.0.0.1:{server.port}", "--operator", f"master:{MASTER.password}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    status, text = planned("scan", "--throughput", "1/h")
+    assert status == 0 and "fits beside 4 other promises" in text, text
+    status, text = planned("get", "--at-most", "1ms", "--p", "99.9", "--workload", "batch")
+    assert status == 1 and "it is impossible" in text, text
+    status, text = planned("get", "--at-most", "soon")
+    assert status == 1 and "AT-MOST must be a time" in text, text

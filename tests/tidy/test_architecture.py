@@ -13,8 +13,8 @@ ALLOWED = {
     "settings": {"policy"},
     "telemetry": set(),
     "threads": set(),
-    "stage": {"policy", "telemetry"},
-    "device": {"policy"},
+    "stage": {"policy"},
+    "device": {"policy", "settings"},
     "engine": {"policy", "telemetry", "threads"},
     "workload": {"policy", "settings", "telemetry", "threads"},
     "resp": set(),
@@ -25,7 +25,7 @@ ALLOWED = {
     # What takes many machines is shown by the simulator, what takes none by a measurement in the
     # process.
     "experiment": {"sim", "device", "stage", "workload", "settings", "telemetry", "policy"},
-    "sim": {"stage", "settings", "telemetry", "policy", "workload"},
+    "sim": {"settings", "policy", "workload"},
     "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry", "threads", "policy"},
 }
 # The rooms of a crate: each imports those before it. A room that is missing here is an error, as an

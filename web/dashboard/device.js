@@ -50,7 +50,7 @@ export class TenantDevice {
     const largest = [...device.used].sort((a, b) => b.vops - a.vops).slice(0, 6);
     const use = largest.map((one) => [one.class === "none" ? one.activity : `${one.activity} for ${one.class}`, `${percent((100 * one.vops) / total)} % of all VOPs since the start`]);
     const costs = device.costs.filter((one) => one.measured).map((one) => [`a ${one.request} of 1 KiB`, `${number(one.direct)} VOP${one.request === "put" ? `, flushed ${number(one.flush)}, compacted ${number(one.compaction)}` : ""}`]);
-    const reserved = device.reserved_vops_per_s > 0 ? `${vops(device.allocated_vops_per_s)} of ${vops(device.reserved_vops_per_s)}` : "none";
+    const reserved = device.reserved_vops_per_s > 0 ? `${vops(device.reserved_vops_per_s)} needed, ${vops(device.allocated_vops_per_s)} given` : "none";
     pairs(this.facts, [["used", vops(device.used_vops_per_s)], ["reserved", reserved], ...costs, ...use]);
   }
 }

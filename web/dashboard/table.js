@@ -4,29 +4,29 @@ import { arrange, h, meter, toggle, write } from "./dom.js";
 import { isIdle, rows, wait, waiting } from "./state.js";
 import { ms, number, percent, plural, rare } from "./text.js";
 
-// `wide`: from which width on a column is shown (0 always, 1 tablet, 2 desk). `text` writes a cell,
+// `wide`: from which width on a column is shown (0 always, 1 tablet, 2 and 3 desk, 4 wide desk). `text` writes a cell,
 // `value` sorts.
 const FIRST = [
   { key: "name", label: "tenant", wide: 0, value: (t) => t.name, ascending: true },
-  { key: "weight", label: "weight", wide: 2, value: (t) => t.weight, text: (t) => number(t.weight) },
+  { key: "weight", label: "weight", wide: 3, value: (t) => t.weight, text: (t) => number(t.weight) },
   { key: "rate", label: "rate", unit: "req/s", wide: 0, value: (t) => t.requests_per_s, text: (t) => rare(t.requests_per_s) },
-  { key: "asked", label: "asks", unit: "req/s", wide: 2, value: (t) => t.asked_per_s, text: (t) => rare(t.asked_per_s), about: "What it asks for: answered, throttled and waiting" },
+  { key: "asked", label: "asks", unit: "req/s", wide: 3, value: (t) => t.asked_per_s, text: (t) => rare(t.asked_per_s), about: "What it asks for: answered, throttled and waiting" },
   { key: "p50", label: "p50", unit: "ms", wide: 1, value: (t) => t.p50_ms, text: (t) => ms(t.p50_ms) },
   { key: "p99", label: "p99", unit: "ms", wide: 0, value: (t) => t.p99_ms, text: (t) => ms(t.p99_ms) },
-  { key: "class", label: "of", wide: 2, value: (t) => t.class, text: (t) => t.class ?? "", about: "Latencies are those of the tenant's busiest class" },
+  { key: "class", label: "of", wide: 4, value: (t) => t.class, text: (t) => t.class ?? "", about: "Latencies are those of the tenant's busiest class" },
   { key: "share", label: "share got | entitled", unit: "%", wide: 0, value: (t) => t.share.got_percent },
 ];
 const LAST = [
-  { key: "kept", label: "kept", unit: "% 1 h", wide: 1, value: (t) => t.kept_percent, text: (t) => (t.kept_percent === undefined ? "" : percent(t.kept_percent)), about: "Windows of the last hour in which the promise was kept that was kept least" },
+  { key: "kept", label: "kept", unit: "% 1 h", wide: 2, value: (t) => t.kept_percent, text: (t) => (t.kept_percent === undefined ? "" : percent(t.kept_percent)), about: "Windows of the last hour in which the promise was kept that was kept least" },
   { key: "waiting", label: "queue", wide: 1, value: waiting, text: (t) => rare(waiting(t)), about: "Waiting now, at all stages" },
   { key: "throttled", label: "throttled", unit: "/s", wide: 1, value: (t) => t.throttled_per_s, text: (t) => rare(t.throttled_per_s) },
-  { key: "errors", label: "errors", unit: "/s", wide: 2, value: (t) => t.errors_per_s, text: (t) => rare(t.errors_per_s) },
-  { key: "connections", label: "conns", wide: 2, value: (t) => t.connections, text: (t) => rare(t.connections) },
+  { key: "errors", label: "errors", unit: "/s", wide: 4, value: (t) => t.errors_per_s, text: (t) => rare(t.errors_per_s) },
+  { key: "connections", label: "conns", wide: 4, value: (t) => t.connections, text: (t) => rare(t.connections) },
 ];
 // The mean wait before each kind of stage that the server has stands between them.
 function waitColumn(stage, place) {
   const mean = (t) => wait(t, stage);
-  return { key: stage, label: `wait ${stage}`, unit: "ms", wide: place < 2 ? 1 : 2, value: mean, text: (t) => ms(mean(t)), about: `Mean wait at the ${stage} stage` };
+  return { key: stage, label: `wait ${stage}`, unit: "ms", wide: place < 2 ? 2 : 3, value: mean, text: (t) => ms(mean(t)), about: `Mean wait at the ${stage} stage` };
 }
 
 // The order changes this often, and not while a hand is on the table: rows that jump cannot be

@@ -92,7 +92,7 @@ export class TenantPage {
     this.times.splice(0, this.times.length - FRAMES_MAX);
     fill(this.classes, detail.classes.map((one) => CLASS_COLUMNS.map(([, , text]) => text(one))), "No request in the last seconds.");
     fill(this.stages, live.stages.map((one) => [one.stage, number(one.asked_per_s), number(one.admitted_per_s), ms(one.wait_mean_ms), number(one.permits_busy), rare(one.waiting)]), "It was never let through.");
-    fill(this.lines, detail.places.map((place) => [`${place.stage}, core ${place.core}${place.explanation ? `: ${place.explanation}` : ""}`, rare(place.waiting), rare(place.waiting_all)]), "Nothing of it waits or is outstanding.");
+    fill(this.lines, detail.places.map((place) => [`${place.stage}${place.stage === "device" ? "" : `, core ${place.core}`}${place.explanation ? `: ${place.explanation}` : ""}`, rare(place.waiting), rare(place.waiting_all)]), "Nothing of it waits or is outstanding.");
     fill(this.others, detail.others.map((other) => [link(other.name), rare(other.requests_per_s), percent(other.share.got_percent), percent(other.share.entitled_percent), rare(other.stages.reduce((sum, stage) => sum + stage.waiting, 0))]), "Nobody else was served.");
     pairs(this.settings, set(detail.settings));
     pairs(this.held, held(tenant));

@@ -65,12 +65,13 @@ const DEVIATIONS: &str = "\
 
 ## ENTREMET.RANGE
 
-`ENTREMET.RANGE start end [COUNT count] [KEYS | VALUES]` returns the live keys between two bounds in
-byte order: `[key` with the key, `(key` without it, `-` before the first, `+` behind the last. The
-reply is an array of key, value, key, value, …; of keys only with `KEYS`, of values only with
-`VALUES`. In place of the value of what is not a string stands the name of its type (`hash`, `zset`)
-as a simple string, so that it cannot be taken for a value. `COUNT` is 1,000 unless given, and at
-most what is configured. To go on, ask from `(` and the last key.
+`ENTREMET.RANGE start end [COUNT count] [KEYS | VALUES] [EXPIRES]` returns the live keys between two
+bounds in byte order: `[key` with the key, `(key` without it, `-` before the first, `+` behind the
+last. The reply is an array of key, value, key, value, …; of keys only with `KEYS`, of values only
+with `VALUES`. In place of the value of what is not a string stands the name of its type (`hash`,
+`zset`) as a simple string, so that it cannot be taken for a value. With `EXPIRES` each is followed
+by the time at which its key expires, in milliseconds since 1970, or -1. `COUNT` is 1,000 unless
+given, and at most what is configured. To go on, ask from `(` and the last key.
 ";
 
 const UNSUPPORTED: &str = "\

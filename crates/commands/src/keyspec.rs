@@ -85,7 +85,7 @@ pub const fn rest(access: KeyAccess, at: u8, step: u8) -> KeySpec {
     }
 }
 
-/// A number at `at` and so many keys after it.
+/// A number at `at` and this many keys after it.
 pub const fn counted(access: KeyAccess, at: u8) -> KeySpec {
     KeySpec {
         access,

@@ -136,8 +136,8 @@ impl Group {
     }
 }
 
-/// What a command acts on, and so who runs it. A command that needs more than this table is named
-/// here; who has what it needs has a function of that name.
+/// What a command acts on, and so what runs it. A command that needs more than this table is named
+/// here, and whatever runs it has a function of that name.
 #[derive(Clone, Copy)]
 pub enum Action {
     /// On the keys it names.
@@ -165,7 +165,7 @@ pub enum Action {
 pub struct Spec {
     /// Lower-case name; a subcommand's is `command|subcommand`.
     pub name: &'static str,
-    /// Number of words with the name; negative: at least so many.
+    /// Number of words with the name; negative: at least this many.
     pub arity: i8,
     /// Properties.
     pub flags: Flags,

@@ -251,6 +251,22 @@ fn a_brief_measurement_is_brief_and_near_the_long_one() {
     }
 }
 
+/// Of a disk on which slices need not be made longer. A real one warms up for a fifth of each.
+#[test]
+fn a_full_measurement_takes_less_than_ten_minutes_and_a_quick_one_less_than_one() {
+    for (plan, seconds) in [(Plan::full(), 600.0), (Plan::quick(), 60.0)] {
+        let mut counted = Counted {
+            bench: EmulatedDisk::named("ssd").expect("a disk"),
+            spent: Duration::ZERO,
+            loads: 0,
+        };
+        let measured = calibrate(&mut counted, &plan, &mut |_, _| {}).expect("measured");
+        assert!(counted.loads > measured.seen.len());
+        let spent_s = counted.spent.as_secs_f64() * 1.2;
+        assert!(spent_s < seconds, "{spent_s} s");
+    }
+}
+
 #[test]
 fn a_slice_too_short_for_the_disk_is_made_longer() {
     let plan = |slice_ms| Plan {
@@ -328,13 +344,13 @@ fn every_problem_of_a_profile_is_named_at_once() {
         .replacen(", per_s = ", ", per_s = -", 1);
     let problems = refused(spoilt);
     for part in [
-        "quick = 1 is not true or false",
-        "speed is no key",
-        "made = ",
-        "capacity.depth = 0 is not a whole number above 0",
-        "capacity.depths is no key",
-        "interference[9].reads = 175",
-        "rates.read[0].per_s = -",
+        "quick: 1 is not true or false",
+        "speed: means nothing here",
+        "made: ",
+        "capacity, depth: 0 is not a whole number above 0",
+        "capacity, depths: means nothing here",
+        "rates, interference number 10, reads: 175",
+        "rates, read number 1, per_s: -",
     ] {
         assert!(problems.contains(part), "{part} in {problems}");
     }

@@ -57,7 +57,7 @@ fn open(
     Ok((engine, keyspace))
 }
 
-/// Random overwrites; `concurrency` writes, then their commit, as a core with so many
+/// Random overwrites; `concurrency` writes, then their commit, as a core with this many
 /// connections does.
 fn report_puts(keyspace: &Arc<Keyspace>, concurrency: u64, length: Duration) {
     let value = vec![b'x'; VALUE_BYTES];

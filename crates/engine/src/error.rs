@@ -87,7 +87,7 @@ pub enum EngineError {
         message: String,
     },
     /// FLUSHDB emptied databases so often that ids for their collections are used up.
-    #[error("this tenant's databases were emptied one by one 16 million times, which is as often as this server can: FLUSHALL empties them together, and begins anew")]
+    #[error("FLUSHDB was used 16 million times on this tenant's databases, which is the most that this server supports: FLUSHALL empties all of them and starts the count again")]
     Slots,
     /// The keyspace was dropped while the request was under way.
     #[error("the tenant \"{tenant}\" was removed")]

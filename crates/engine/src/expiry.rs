@@ -1,10 +1,10 @@
 //! Active expiry: deletes what nobody asked for after its time came.
 //!
-//! The expiry index is walked from where the walk before ended: what was deleted there are
-//! tombstones, and to step over them again and again would cost more than the deleting. So the walk
+//! The expiry index is walked from where the last walk ended: behind it lie tombstones of what was
+//! deleted, and stepping over them again and again would cost more than the deleting. So the walk
 //! need not wait until its deletions are committed, either. Keys that somebody works on are
-//! remembered. An entry that is committed after the walk has passed its time (its write waited
-//! long) is found by a second walk, which follows a minute later and has little to do.
+//! remembered. A write may wait so long that its entry is committed after the walk has passed its
+//! time. A second walk, a minute later, finds these; it has little to do.
 
 use crate::keyspace::walks::{at, Due, Walks, BEHIND_MS, STRETCH_MS};
 use crate::record::{self, RawKey, EXPIRY};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Keys that are deleted together: their shards are locked for some 20 us.
 const GROUP: usize = 16;
-/// A part of the index ends behind so many bytes of keys.
+/// A part of the index ends behind this many bytes of keys.
 const PART_BYTES: usize = 1 << 20;
 /// Keys that somebody works on, of which so many are remembered; the walk waits for them then.
 const LEFT_MAX: usize = 1_024;
@@ -141,7 +141,7 @@ impl Keyspace {
         Ok(from)
     }
 
-    /// The same one by one: who is worked on is left.
+    /// The same one by one, leaving out keys that somebody works on.
     fn expire_singly(
         self: &Arc<Self>,
         due: &[Due],

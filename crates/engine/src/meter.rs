@@ -102,7 +102,7 @@ impl Meter {
         }
     }
 
-    /// What becomes of the command at so many steps. Those that it may not take are not counted.
+    /// What becomes of the command at this many steps. Those that it may not take are not counted.
     #[cold]
     fn look(&mut self, steps: u64) -> Result<(), Stop> {
         match self.site {

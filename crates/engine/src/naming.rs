@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 /// What a name of another slot than 0 begins with. Nothing sorts behind it but what begins with it.
 pub(crate) const MARK: [u8; 8] = [0xff; 8];
-/// Ids of one slot are told apart by so many bits.
+/// Ids of one slot are told apart by this many bits.
 const NUMBER_BITS: u32 = 40;
 /// Slots from here on do not fit in an id.
 const SLOTS_MAX: Slot = 1 << (u64::BITS - NUMBER_BITS);

@@ -20,10 +20,10 @@ pub struct EngineOptions {
     pub block_cache_bytes: u64,
     /// Memtables of all keyspaces together, bytes. While flushes are under way they may be more.
     pub write_buffer_bytes: u64,
-    /// Each keyspace has a block cache and write buffers of its own, by [`Allotments`], and what
-    /// one does not need of its memories is lent. Else the block cache is one for all, who asks
-    /// most has most of it, memtables are only limited one by one, and the object cache is by
-    /// allotments that are not lent.
+    /// Each keyspace has a block cache and write buffers of its own, by [`Allotments`], and unused
+    /// parts are lent to others. Otherwise all share one block cache, of which the busiest reader
+    /// has most; memtables are only limited one by one; and allotments of the object cache are not
+    /// lent.
     pub allotted_memory: bool,
     /// Handler threads: how many blocking jobs (disk reads, scans) run at once.
     pub handlers: usize,
@@ -40,8 +40,8 @@ pub struct EngineOptions {
     /// How often logs of [`Sync::EverySecond`] are synced, memory is granted anew, failed tenants
     /// are retried and idle databases are looked for.
     pub tick: Duration,
-    /// Bytes that may wait for commit in all keyspaces together. Beyond, who has more than a little
-    /// of them waits.
+    /// Bytes that may wait for commit in all keyspaces together. Beyond that, a keyspace that has
+    /// more than a little of them must wait.
     pub pending_bytes: usize,
     /// Close the database of a keyspace that was not used for this long; it opens again by itself.
     pub idle_close: Option<Duration>,
@@ -115,7 +115,7 @@ impl Default for Allotments {
 
 /// Memory that the commands of a tenant may work with together, whoever else takes of it.
 pub trait Allowance: Send + std::marker::Sync {
-    /// Takes so many bytes; `false`: there are not so many left, and none were taken.
+    /// Takes this many bytes; `false`: fewer are left, and none were taken.
     fn take(&self, bytes: u64) -> bool;
 
     /// Gives bytes back that were taken.

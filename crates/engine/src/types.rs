@@ -261,7 +261,7 @@ pub enum Order {
 pub enum Blocks {
     /// They go to the tenant's block cache: the same keys may well be read again.
     Keep,
-    /// They pass it by: who walks over all that there is must not drive out what is read often.
+    /// They pass it by: a walk over everything must not drive out what is read often.
     Pass,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// What a command works with before it takes of the allowance: most never do.
 const FREE_BYTES: u64 = 64 << 10;
-/// It takes so much at a time.
+/// It takes this much at a time.
 const TAKEN_BYTES: u64 = 1 << 20;
 
 /// What one command works with. Dropped, it gives back what it took.
@@ -17,7 +17,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Counts so many bytes more.
+    /// Counts this many bytes more.
     pub(crate) fn count(&mut self, bytes: usize, options: &KeyspaceOptions) -> Result<(), Stop> {
         self.bytes = self.bytes.saturating_add(bytes as u64);
         if self.bytes <= FREE_BYTES.max(self.taken) {

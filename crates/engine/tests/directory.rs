@@ -73,7 +73,7 @@ fn where_the_directory_is_another_no_database_is_created() {
     set(&open, b"k", b"w").unwrap();
     fs::remove_dir_all(&data).unwrap();
     fs::rename(&away, &data).unwrap();
-    // Who was refused is tried again in a second; others are at once.
+    // A keyspace that was refused is tried again in a second; others are opened at once.
     let third = engine.keyspace("third", small(Sync::Always)).unwrap();
     set(&third, b"k", b"v").unwrap();
     assert_eq!(get(&open, b"k").unwrap().unwrap(), "w");

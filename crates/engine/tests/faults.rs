@@ -389,7 +389,7 @@ fn a_write_in_pieces_is_seen_whole_or_not_at_all() {
                 let read = |access: &mut Access| Ok([access.get(ends[0])?, access.get(ends[1])?]);
                 let keys = Keys::In(Database::FIRST, &ends);
                 let (found, seq) = run(keyspace, &keys, 1, read).expect("read");
-                // Who was shown what then failed is told so, and not what it was.
+                // A reader of a write that then failed is told so, and not what was written.
                 if keyspace.wait_commit(seq).is_err() {
                     continue;
                 }

@@ -89,7 +89,7 @@ impl Left {
         engine.shutdown();
     }
 
-    /// It is opened, and has the first writes, at least so many, and none after one that it has
+    /// It is opened, and has the first writes, at least this many, and none after one that it has
     /// not.
     fn has(&self, least: u32) -> u32 {
         let (engine, opened) = self.open();

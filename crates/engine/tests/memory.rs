@@ -139,7 +139,7 @@ fn objects_grow_into_what_others_leave_and_give_it_back() {
     read(&greedy, KEYS);
     read(&victim, 256);
     assert_eq!(victim.stats().cache_misses, missed);
-    // Who has none of its own borrows none.
+    // A tenant with no cache of its own borrows none.
     victim.set_allotments(Allotments::default());
     assert_eq!(victim.stats().cache_bytes, 0);
     read_until(&[&greedy, &victim], |stats| stats[0].cache_bytes > 3 * MIB);

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Four readers and four writers (7.2.1), each with so many requests outstanding.
+/// Four readers and four writers (7.2.1), each with this many requests outstanding.
 const TENANTS: u32 = 8;
 const THREADS: u32 = 8;
 /// Until dies have come apart and the depth is found.
@@ -96,6 +96,7 @@ fn contest(
         overbook: false,
         seeks: false,
         stream_bytes_per_s: 1e9,
+        read_alone_ns: [100_000, 200_000],
         doubt: None,
         brief: false,
     };

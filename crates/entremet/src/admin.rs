@@ -10,6 +10,7 @@ use clap::Args;
 use settings::address;
 
 pub use fetch::{Admin, FetchError};
+pub use way::{Stream, Tls};
 
 /// Which server, and how it is asked.
 #[derive(Args, Clone, Debug)]

@@ -9,6 +9,8 @@ use settings::address;
 
 use crate::config::Overrides;
 use crate::explain::ExplainArgs;
+use crate::export::ExportArgs;
+use crate::plan::PlanArgs;
 use crate::top::TopArgs;
 
 /// The package's version, and the commit where it was built from one.
@@ -47,6 +49,9 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Load a server from a scenario or with real workloads, several tenants at once
     Load(workload::cli::LoadArgs),
+    /// Write all data of tenants as lines of JSON, beside everything else that the server does
+    #[command(after_help = EXPORT)]
+    Export(ExportArgs),
     /// Run published results again, and judge them
     Experiment(experiment::cli::ExperimentArgs),
     /// Show tenants and stages live in the terminal
@@ -55,6 +60,8 @@ pub enum Command {
     /// Say where the time of a tenant's requests goes, and who delays them
     #[command(after_help = EXPLAIN)]
     Explain(ExplainArgs),
+    /// Ask a running server what would come of a change
+    Plan(PlanArgs),
     /// Simulate a cluster under a scenario
     Sim(sim::cli::SimArgs),
     /// Hash a password for password_hash in the configuration
@@ -125,6 +132,21 @@ say the same to a client.
 
 Example:
   entremet explain web --slowest 10";
+
+const EXPORT: &str = "\
+Writes DIR/NAME.ndjson for each tenant: a line for each key, with its type, value and expiry time; docs/guide/export.md
+describes the lines. DIR/progress.json says how far it is. If it is ended in the middle, by whatever, the same command
+goes on: each key that is there all the time is then in the file once. Keys that are written meanwhile may be in it
+or not; each line is as its key was at some moment, of a large collection as its elements were.
+
+Its connections call themselves entremet-export (--client). A workload of that name ([[tenant.workload]]) has a share
+of its own, so that requests of the same tenant go before it.
+
+Exit status: 0 all is written; 1 something is missing, and the same command goes on with it; 2 wrong usage.
+
+Examples:
+  entremet export backup --tenant web:web-demo --tenant batch:batch-demo --rate 20MB/s
+  jq -r 'select(.type == \"string\") | .key' backup/web.ndjson | head";
 
 const HASH: &str = "\
 Asks for the password twice on a terminal, else reads one line from standard input. Prints an Argon2id hash.

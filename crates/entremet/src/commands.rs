@@ -11,7 +11,7 @@ use server::tenants::Password;
 use crate::calibrate;
 use crate::cli::{CheckArgs, Cli, Command, ServeArgs};
 use crate::config::{self, words, Overrides};
-use crate::{explain, manual, serve, top};
+use crate::{explain, export, manual, plan, serve, top};
 
 /// Failures are shown as they are: each says what is wrong, where, and what to do.
 type Failure = Box<dyn Error>;
@@ -23,9 +23,11 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => check(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Load(args) => workload::run(args).map_err(Failure::from),
+        Command::Export(args) => export::run(&args),
         Command::Experiment(args) => return experiment(&args),
         Command::Top(args) => top::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Plan(args) => return plan(&args),
         Command::Sim(args) => {
             sim::cli::run(&args, &experiment::report::of_simulation).map_err(Failure::from)
         }
@@ -49,6 +51,14 @@ fn experiment(args: &experiment::cli::ExperimentArgs) -> ExitCode {
     experiment::run(args).unwrap_or_else(|error| {
         eprintln!("entremet: {error}");
         ExitCode::from(error.exit_status())
+    })
+}
+
+/// Says by its status whether what is planned would do.
+fn plan(args: &plan::PlanArgs) -> ExitCode {
+    plan::run(args).unwrap_or_else(|failure| {
+        eprintln!("entremet: {failure}");
+        ExitCode::FAILURE
     })
 }
 

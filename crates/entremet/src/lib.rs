@@ -4,10 +4,13 @@
 mod admin;
 mod calibrate;
 pub mod cli;
+mod client;
 mod commands;
 pub mod config;
 mod explain;
+mod export;
 mod manual;
+mod plan;
 pub mod serve;
 pub mod top;
 

@@ -28,12 +28,12 @@ pub enum ExperimentError {
         known: String,
     },
     /// The experiment's file is wrong: everything that is, one problem a line.
-    #[error("{} cannot be used:\n{problems}", path.display())]
+    #[error("{} cannot be used:\n  {}", path.display(), problems.join("\n  "))]
     Spec {
         /// The file.
         path: PathBuf,
-        /// One line for each problem.
-        problems: String,
+        /// What is wrong.
+        problems: Vec<String>,
     },
     /// The server under test could not be started, or ended when it should not have.
     #[error("{label}: {what}; its last words:\n{log}")]

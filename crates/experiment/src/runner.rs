@@ -2,9 +2,11 @@
 
 mod life;
 mod make;
+mod stored;
 mod yardstick;
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -22,6 +24,7 @@ use crate::player::Player;
 use crate::server::check::{self, Answer};
 use crate::server::config;
 use crate::server::pin::{self, Pinned};
+use crate::server::Server;
 use crate::spec::{self, Experiment};
 use crate::verdict::{self, Extent, Runs};
 use crate::way::{self, Way};
@@ -96,6 +99,7 @@ pub fn run(
         pinned,
         told: Table::new(),
         told_in: Disturbance::default(),
+        filled: RefCell::default(),
     };
     let made = runner.all(&plan, tell)?;
     notes.extend(made.notes);
@@ -164,13 +168,14 @@ fn check(
     }
     // The same mistake in the base is found under every variant and point.
     let shown = problems.len().min(PROBLEMS_MAX);
-    let mut text = problems[..shown].join("\n");
-    if problems.len() > shown {
-        text += &format!("\n... and of {} other runs", problems.len() - shown);
+    let more = problems.len() - shown;
+    problems.truncate(shown);
+    if more > 0 {
+        problems.push(format!("... and of {more} other runs"));
     }
     Err(ExperimentError::Spec {
         path: experiment.folder.join(spec::FILE),
-        problems: text,
+        problems,
     })
 }
 
@@ -188,6 +193,8 @@ struct Runner<'a> {
     told: Table,
     /// What disturbed them.
     told_in: Disturbance,
+    /// Servers that have ended, by what they were filled with: see [`stored`].
+    filled: RefCell<BTreeMap<String, Server>>,
 }
 
 impl Runner<'_> {

@@ -43,12 +43,14 @@ pub fn play(scenario: &Table, stop: &AtomicBool) -> Result<Observed, SimError> {
 /// What a simulated run comes to.
 pub fn observed(plan: &Plan, outcome: &Outcome) -> Observed {
     let summary = Summary::new(plan, outcome);
-    let tenants = summary.tenants.into_iter().zip(&plan.spec.tenants);
+    let specs = plan.spec.tenants.iter().zip(&outcome.tenants);
+    let tenants = summary.tenants.into_iter().zip(specs);
     Observed {
         elapsed_s: summary.elapsed_s,
         tenants: tenants
-            .map(|(load, spec)| Tenant {
+            .map(|(load, (spec, outcome))| Tenant {
                 group: spec.group.clone(),
+                kept: spec.objective.and_then(|promised| outcome.kept(&promised)),
                 load,
                 ..Tenant::default()
             })

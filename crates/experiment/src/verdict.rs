@@ -247,7 +247,7 @@ fn off(verdict: &Verdict, point: &str, runs: &Runs, extent: Extent) -> Result<Op
         return Ok(None);
     };
     // In a second, on a machine that does something else, anything may be as slow as anything.
-    if extent.quick && verdict.query.choice.figure.is_latency() {
+    if extent.quick && verdict.query.is_a_time() {
         return Ok(None);
     }
     let answers = runs.answers(&verdict.query, variant, point, extent.partial)?;

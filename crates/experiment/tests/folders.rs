@@ -70,6 +70,7 @@ fn published_results_stand_beside_their_baselines() {
             | "libra-reservations"
             | "libra-writer"
             | "pisces-dynamic" => 3,
+            "cake-spike-simulated" => 3,
             "pisces-dynamic-simulated" | "pisces-isolation-simulated" => 3,
             "pisces-scale-simulated" | "pisces-weighted-simulated" => 3,
             _ => 5,

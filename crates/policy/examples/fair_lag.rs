@@ -20,7 +20,7 @@ type Pick = Box<dyn FnMut() -> usize>;
 fn ring(weights: &[f64], whole: bool) -> Pick {
     let sum: f64 = weights.iter().sum();
     let quanta = move |w: f64| ROUND_NS / TURN_NS * w / sum;
-    // Whole quanta, at least one of them in every so many rounds: what is left over is lost.
+    // Whole quanta, at least one of them in every this many rounds: what is left over is lost.
     let every: Vec<f64> = weights
         .iter()
         .map(|&w| (1.0 / quanta(w)).ceil().max(1.0))

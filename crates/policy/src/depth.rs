@@ -34,7 +34,7 @@ pub const WORTHLESS: f64 = 0.05;
 /// The two depths that are compared: noise of 5 % in each slice is then 0.12 in the elasticity of
 /// half a trial.
 const APART: (u32, u32) = (3, 2);
-/// But at least so many more: an arm with one I/O to choose from chooses no better than without.
+/// But at least this many more: an arm with one I/O to choose from chooses no better than without.
 const APART_MIN: u32 = 3;
 /// What a depth loses or gains at a time, 1 / this.
 const STEP: u32 = 8;
@@ -278,5 +278,58 @@ impl Capacity {
     #[must_use]
     pub fn missing_per_s(&self) -> Option<f64> {
         Some(self.floor_per_s - self.per_s).filter(|missing| *missing > 0.0)
+    }
+}
+
+/// How often a device is looked at: some hundred I/Os of an SSD, a few of a hard disk.
+pub const SLICE_NS: Nanos = 100_000_000;
+
+/// Follows one device while it runs, slice by slice.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    depth: Depth,
+    capacity: Capacity,
+    since: Nanos,
+    done: Vop,
+}
+
+impl Follower {
+    /// Starts at the depth and the floor that were calibrated.
+    #[must_use]
+    pub fn new(now: Nanos, depth: u32, floor_per_s: f64) -> Follower {
+        Follower {
+            depth: Depth::new(depth, depth),
+            capacity: Capacity::new(floor_per_s),
+            since: now,
+            done: Vop::ZERO,
+        }
+    }
+
+    /// A slice ends. `done` is all that the device has done since the start; `limited` as in
+    /// [`Slice`]. `None`: the slice was long because of a pause, and says nothing.
+    pub fn step(&mut self, now: Nanos, done: Vop, limited: bool) -> Option<Step> {
+        let slice = Slice {
+            done: Vop(done.0.saturating_sub(self.done.0)),
+            ns: now.saturating_sub(self.since),
+            limited,
+        };
+        (self.since, self.done) = (now, done);
+        if slice.ns == 0 || slice.ns > 2 * SLICE_NS {
+            return None;
+        }
+        self.capacity.step(&slice);
+        Some(self.depth.step(&slice))
+    }
+
+    /// Permits at present.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.depth.permits()
+    }
+
+    /// What the device is worth at present.
+    #[must_use]
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
     }
 }

@@ -5,8 +5,8 @@
 //! **granted** may be less, while it needs less, or more, while others leave some. Once in a while
 //! [`lend`] is told what each needs and says what each is granted from then on: everybody what it
 //! needs up to its allotment, and what is left by weight to those who need more (weighted max-min).
-//! So a tenant is back at its allotment one step after it needs it, whatever was borrowed
-//! meanwhile; how long that takes in seconds is the interval of the steps.
+//! So one step after a tenant needs it, the tenant is back at its allotment, whatever was borrowed
+//! meanwhile. A step takes as long as the interval between two.
 //!
 //! Memory only moves when somebody needs more than it was granted. A tenant that needs little keeps
 //! its headroom until then, and what lies in a cache is not thrown away for nobody.

@@ -63,6 +63,11 @@ impl Permits {
         self.in_flight
     }
 
+    /// How many anybody may have now.
+    pub(crate) fn shared_free(&self) -> u32 {
+        self.shared.saturating_sub(self.shared_in_use)
+    }
+
     /// Whether one is free for a principal in credit.
     #[inline]
     pub(crate) fn extra(&self) -> bool {

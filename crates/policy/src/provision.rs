@@ -15,12 +15,12 @@ use crate::cost::device::CostModel;
 use crate::profile::{Interval, Profile, Request, RequestCost, REQUESTS};
 use std::collections::BTreeMap;
 
-/// What is allocated of what is needed, where the device allows it: a price is an average, and half
-/// of the time requests cost more. Who does not need it does not use it: a reservation is used up
-/// by all that is done.
+/// How much is allocated for each unit needed, where the device allows it: a price is an average,
+/// and half of the time requests cost more. The surplus costs nobody anything while it is not
+/// needed.
 const HEADROOM: f64 = 1.1;
-/// Overbooking is reported when it has lasted for so many intervals: the first requests of a tenant
-/// are priced before its profile is known.
+/// Overbooking is reported when it has lasted for this many intervals: the first requests of a
+/// tenant are priced before its profile is known.
 const LASTS: u32 = 3;
 
 /// Normalised requests a second that a tenant was promised, in the order of [`Request::ALL`]. 0:

@@ -3,7 +3,8 @@
 //! RocksDB delays writers when level 0 has too many files, when compaction is too far behind or
 //! when too many memtables wait for their flush, and then it does so hard: nothing is written for
 //! whole seconds. Those triggers are known, and so is how near a database is to each. From
-//! [`PAUSED_FROM`] of the way on, who wrote for `t` pauses so long that it writes for no more than
+//! [`PAUSED_FROM`] of the way on, a tenant that wrote for `t` pauses so long that it writes for no
+//! more than
 //!
 //! ```text
 //! (1 - u)^4      u = (pressure - 1/2) / (1/2)
@@ -87,8 +88,8 @@ impl Pressure {
     }
 }
 
-/// The longest pause after a write of so many bytes, so long after it was due, that leaves a writer
-/// what it was promised, bytes per second; 0: nothing. Flushing and compacting that much was
+/// The longest pause after a write of this many bytes, this long after it was due, that leaves a
+/// writer what it was promised, bytes per second; 0: nothing. Flushing and compacting that much was
 /// promised with it, so that a debt may grow while a compaction lasts and not beyond.
 #[must_use]
 pub fn promised_pause_ns(since_due_ns: Nanos, bytes: u64, promised_per_s: u64) -> Nanos {

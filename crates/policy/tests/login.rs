@@ -49,7 +49,7 @@ fn beside_a_thousand_guesses_from_one_address_an_operator_waits_for_one() {
     assert!(place.is_some_and(|place| place <= 3), "{place:?}");
 }
 
-/// The same from a thousand addresses: who asks for another tenant is out of their way.
+/// The same from a thousand addresses: log-ins for another tenant are out of their way.
 #[test]
 fn beside_guesses_from_a_thousand_addresses_an_operator_of_another_tenant_waits_for_three() {
     let mut line = line(1_024, 16);

@@ -143,7 +143,7 @@ fn is_able(node: &Node<R>) -> bool {
     node.capacity.iter().all(|capacity| *capacity > 0)
 }
 
-/// How full a node is with so much used.
+/// How full a node is with this much used.
 fn full(node: &Node<R>, used: [u64; R]) -> f64 {
     let parts = used.iter().zip(node.capacity);
     parts

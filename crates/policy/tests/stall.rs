@@ -66,7 +66,7 @@ impl Database {
         self.worst = self.worst.max(pressure(&self.debt, &BRINK).part);
     }
 
-    /// Writes in batches of 4 ms for so long; KiB/ms in the second half.
+    /// Writes in batches of 4 ms for this long; KiB/ms in the second half.
     fn run(&mut self, ms: u64) -> f64 {
         let (mut now, mut halfway) = (0, 0);
         while now < ms {

@@ -108,11 +108,12 @@ impl ProtocolError {
 /// What a call of [`Parser::parse`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A whole request in the first so many bytes of the buffer. [`Parser::args`] gives its words.
+    /// A whole request, which takes this many bytes of the buffer. [`Parser::args`] gives its
+    /// words.
     Command(usize),
-    /// So many bytes that ask for nothing (an empty line or array): drop them and go on.
+    /// This many bytes ask for nothing (an empty line or array): drop them and go on.
     Skip(usize),
-    /// At least so many bytes are missing.
+    /// At least this many bytes are missing.
     More(usize),
 }
 

@@ -32,7 +32,7 @@ const KEYS: u64 = 100_000;
 const VALUE_BYTES: usize = 1024;
 /// I/Os of the stage alone.
 const ALONE: u64 = 2_000_000;
-/// An engine that takes less than a fiftieth of a processor for so long has settled.
+/// An engine that takes less than a fiftieth of a processor for this long has settled.
 const QUIET: Duration = Duration::from_secs(2);
 /// Turns of each that count, of each time.
 const ROUNDS: usize = 3;
@@ -125,6 +125,7 @@ fn stage() -> Result<Arc<DeviceScheduler<Real>>, Box<dyn std::error::Error>> {
         overbook: false,
         seeks: false,
         stream_bytes_per_s: 1e9,
+        read_alone_ns: [100_000, 200_000],
         doubt: None,
         brief: false,
     };
@@ -181,7 +182,7 @@ fn order(time: usize) -> [usize; NAMES.len()] {
     order
 }
 
-/// Opens those keyspaces in that order, each with so much of the block cache.
+/// Opens those keyspaces in that order, each with this much of the block cache.
 fn keyspaces(
     engine: &Arc<Engine>,
     order: &[usize],

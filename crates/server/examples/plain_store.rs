@@ -10,23 +10,22 @@
 //! plain_store read  DIR THREADS CACHE_BYTES SECONDS   the same files without a server: gets a second, µs of processor each
 //! ```
 
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token, Waker};
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::SplitMix64;
-use resp::{Limits, Parsed, Parser};
+mod store;
+
+use mio::{Events, Interest, Poll, Token};
+use policy::generator::Generator;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, IteratorMode, Options, DB,
 };
 use rustix::time::{clock_gettime, ClockId};
 use std::collections::HashMap;
-use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{channel, Receiver};
+use std::sync::mpsc::Receiver;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::{hand_out, value, Failure, Socket};
 
 /// As our server has it.
 #[global_allocator]
@@ -35,10 +34,6 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// Reads before what counts.
 const WARM_UP: Duration = Duration::from_millis(1_000);
 const READ_BYTES: usize = 16 << 10;
-/// Under this token a loop is told of a connection.
-const NEW: Token = Token(usize::MAX);
-
-type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -88,121 +83,71 @@ fn options(cache_bytes: usize) -> Options {
 
 /// Accepts, and hands connections to the loops in turn. Does not return.
 fn serve(database: &Arc<DB>, threads: usize) -> Result<(), Failure> {
-    let mut loops = Vec::new();
-    for _ in 0..threads {
-        let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), NEW)?;
-        let (sender, receiver) = channel();
-        let database = Arc::clone(database);
-        std::thread::spawn(move || turn(poll, &receiver, &database));
-        loops.push((sender, waker));
-    }
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    println!(
+    let ready = format!(
         "plain store is ready: clients on {}",
         listener.local_addr()?
     );
-    for (sender, waker) in loops.iter().cycle() {
-        let (stream, _) = listener.accept()?;
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
-        sender.send(TcpStream::from_std(stream))?;
-        waker.wake()?;
-    }
-    Ok(())
-}
-
-/// A connection of a loop.
-struct Peer {
-    stream: TcpStream,
-    parser: Parser,
-    input: Vec<u8>,
-    output: Vec<u8>,
+    let database = Arc::clone(database);
+    let work = move |poll, arrivals| turn(poll, &arrivals, &database);
+    hand_out(&listener, threads, &ready, work)
 }
 
 /// One loop's thread.
-fn turn(mut poll: Poll, arrivals: &Receiver<TcpStream>, database: &DB) -> std::io::Result<()> {
-    let mut peers: HashMap<usize, Peer> = HashMap::new();
+fn turn(mut poll: Poll, arrivals: &Receiver<Socket>, database: &DB) -> Result<(), Failure> {
+    let mut sockets: HashMap<usize, Socket> = HashMap::new();
     let (mut events, mut next) = (Events::with_capacity(256), 0);
     let both = Interest::READABLE | Interest::WRITABLE;
     loop {
         poll.poll(&mut events, None)?;
-        for mut stream in arrivals.try_iter() {
-            poll.registry().register(&mut stream, Token(next), both)?;
-            let peer = Peer {
-                stream,
-                parser: Parser::new(),
-                input: Vec::new(),
-                output: Vec::new(),
-            };
-            peers.insert(next, peer);
+        for mut socket in arrivals.try_iter() {
+            (poll.registry()).register(&mut socket.stream, Token(next), both)?;
+            sockets.insert(next, socket);
             next += 1;
         }
         for event in &events {
             let Token(number) = event.token();
-            let open = peers.get_mut(&number).map(|peer| peer.answer(database));
+            let open = (sockets.get_mut(&number)).map(|socket| answer(socket, database));
             if matches!(open, Some(Ok(false) | Err(_))) {
-                peers.remove(&number);
+                sockets.remove(&number);
             }
         }
     }
 }
 
-impl Peer {
-    /// Answers all that has come. `false`: the client has gone.
-    fn answer(&mut self, database: &DB) -> Result<bool, Failure> {
-        let mut open = true;
-        let mut some = [0; READ_BYTES];
-        loop {
-            match self.stream.read(&mut some) {
-                Ok(0) => {
-                    open = false;
-                    break;
-                }
-                Ok(count) => self.input.extend_from_slice(&some[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error.into()),
+/// Answers all that has come. `false`: the client has gone.
+fn answer(socket: &mut Socket, database: &DB) -> Result<bool, Failure> {
+    let mut open = true;
+    let mut some = [0; READ_BYTES];
+    loop {
+        match socket.stream.read(&mut some) {
+            Ok(0) => {
+                open = false;
+                break;
             }
+            Ok(count) => socket.input.extend_from_slice(&some[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error.into()),
         }
-        let mut done = 0;
-        let limits = Limits::default();
-        loop {
-            let rest = &self.input[done..];
-            match self.parser.parse(rest, &limits)? {
-                Parsed::Command(bytes) => {
-                    let args = self.parser.args(rest);
-                    let words: Vec<&[u8]> = args.iter().collect();
-                    reply(database, &words, &mut self.output)?;
-                    done += bytes;
-                }
-                Parsed::Skip(bytes) => done += bytes,
-                Parsed::More(_) => break,
-            }
-        }
-        self.input.drain(..done);
-        let mut sent = 0;
-        while sent < self.output.len() {
-            match self.stream.write(&self.output[sent..]) {
-                Ok(count) => sent += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.output.drain(..sent);
-        Ok(open)
     }
+    socket.answer(|words, output| reply(database, words, output))?;
+    let mut sent = 0;
+    while sent < socket.output.len() {
+        match socket.stream.write(&socket.output[sent..]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    socket.output.drain(..sent);
+    Ok(open)
 }
 
 fn reply(database: &DB, words: &[&[u8]], output: &mut Vec<u8>) -> Result<(), Failure> {
     match words {
-        [get, key] if get.eq_ignore_ascii_case(b"get") => match database.get_pinned(key)? {
-            Some(value) => {
-                write!(output, "${}\r\n", value.len())?;
-                output.extend_from_slice(&value);
-                output.extend_from_slice(b"\r\n");
-            }
-            None => output.extend_from_slice(b"$-1\r\n"),
-        },
+        [get, key] if get.eq_ignore_ascii_case(b"get") => {
+            value(output, database.get_pinned(key)?.as_deref())?;
+        }
         [set, key, value, ..] if set.eq_ignore_ascii_case(b"set") => {
             database.put(key, value)?;
             output.extend_from_slice(b"+OK\r\n");
@@ -228,10 +173,10 @@ fn read(database: &DB, threads: u64, length: Duration) -> Result<(), Failure> {
         for thread in 0..threads {
             let (keys, gets) = (&keys, &gets);
             scope.spawn(move || {
-                let mut random = SplitMix64::seed_from_u64(thread);
+                let mut random = Generator::new(thread);
                 let mut counted = 0;
                 loop {
-                    let key = &keys[(random.next_u64() % keys.len() as u64) as usize];
+                    let key = &keys[random.below(keys.len() as u64) as usize];
                     database.get_pinned(key).expect("a value");
                     let now = Instant::now();
                     if now >= until {

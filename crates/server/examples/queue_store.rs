@@ -13,35 +13,31 @@
 //! queue_store locked|owned WORKERS           says where it listens
 //! ```
 
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Registry, Token, Waker};
+mod store;
+
+use mio::{Events, Interest, Poll, Registry, Token};
 use parking_lot::{Condvar, Mutex, RwLock};
-use resp::{Limits, Parsed, Parser};
 use stage::{Allocation, Cost, DispatchOptions, Next, PrincipalId, Stage};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::{channel, Receiver};
+use std::sync::mpsc::Receiver;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::{hand_out, value, Failure, Socket};
 
 /// As our server has it.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const EVENTS: usize = 1024;
-/// Under this token a worker is told of a connection.
-const NEW: Token = Token(usize::MAX);
 /// Turns between two looks at what has become readable.
 const TURNS: usize = 64;
 /// What a connection may read at a turn, as ours.
 const QUANTUM_BYTES: usize = 64 << 10;
 const SHARDS: usize = 64;
-
-type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -96,22 +92,9 @@ fn owned(
     workers: usize,
     ready: &str,
 ) -> Result<(), Failure> {
-    let mut all = Vec::new();
-    for _ in 0..workers {
-        let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), NEW)?;
-        let (sender, arrivals) = channel();
-        let store = Arc::clone(store);
-        std::thread::spawn(move || Owner::new(store, poll).work(&arrivals));
-        all.push((sender, waker));
-    }
-    println!("{ready}");
-    for (sender, waker) in all.iter().cycle() {
-        let (stream, _) = listener.accept()?;
-        sender.send(store.peer(stream)?)?;
-        waker.wake()?;
-    }
-    Ok(())
+    let store = Arc::clone(store);
+    let work = move |poll, arrivals| Owner::new(Arc::clone(&store), poll).work(&arrivals);
+    hand_out(listener, workers, ready, work)
 }
 
 /// Nothing to read; waits for its turn, or has it; the same, and more has come since.
@@ -124,13 +107,6 @@ struct Peer {
     state: AtomicU8,
     tenant: RwLock<Arc<Tenant>>,
     socket: Mutex<Socket>,
-}
-
-struct Socket {
-    stream: TcpStream,
-    parser: Parser,
-    input: Vec<u8>,
-    output: Vec<u8>,
 }
 
 /// A part of a tenant's values.
@@ -163,7 +139,7 @@ impl Tenant {
 /// The values.
 #[derive(Default)]
 struct Store {
-    /// By name; who has not logged in is the one without.
+    /// By name; connections that have not logged in belong to the one without a name.
     tenants: Mutex<HashMap<Box<[u8]>, Arc<Tenant>>>,
 }
 
@@ -208,7 +184,7 @@ impl Shared {
         registry: &Registry,
     ) -> Result<(), Failure> {
         for stream in listener.incoming() {
-            let peer = Arc::new(store.peer(stream?)?);
+            let peer = Arc::new(store.peer(Socket::new(stream?)?));
             let mut peers = self.peers.write();
             let number = peers.len();
             peers.push(Arc::clone(&peer));
@@ -282,12 +258,13 @@ impl Owner {
         self.begun.elapsed().as_nanos() as u64
     }
 
-    fn work(&mut self, arrivals: &Receiver<Peer>) -> Result<(), Failure> {
+    fn work(&mut self, arrivals: &Receiver<Socket>) -> Result<(), Failure> {
         let mut events = Events::with_capacity(EVENTS);
         loop {
             let patience = (self.stage.queued() > 0).then_some(Duration::ZERO);
             self.poll.poll(&mut events, patience)?;
-            for peer in arrivals.try_iter().map(Arc::new) {
+            for socket in arrivals.try_iter() {
+                let peer = Arc::new(self.store.peer(socket));
                 self.peers.push(Arc::clone(&peer));
                 let number = Token(self.peers.len() - 1);
                 let stream = &mut peer.socket.lock().stream;
@@ -333,19 +310,12 @@ impl Owner {
 }
 
 impl Store {
-    fn peer(&self, stream: std::net::TcpStream) -> Result<Peer, Failure> {
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
-        Ok(Peer {
+    fn peer(&self, socket: Socket) -> Peer {
+        Peer {
             state: AtomicU8::new(IDLE),
             tenant: RwLock::new(self.tenant(b"")),
-            socket: Mutex::new(Socket {
-                stream: TcpStream::from_std(stream),
-                parser: Parser::new(),
-                input: Vec::new(),
-                output: Vec::new(),
-            }),
-        })
+            socket: Mutex::new(socket),
+        }
     }
 
     /// A quantum of a connection. Whether there may be more to read.
@@ -361,21 +331,7 @@ impl Store {
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
             Err(error) => return Err(error.into()),
         };
-        let (mut done, limits) = (0, Limits::default());
-        loop {
-            let rest = &socket.input[done..];
-            match socket.parser.parse(rest, &limits)? {
-                Parsed::Command(bytes) => {
-                    let args = socket.parser.args(rest);
-                    let words: Vec<&[u8]> = args.iter().collect();
-                    self.reply(peer, &words, &mut socket.output)?;
-                    done += bytes;
-                }
-                Parsed::Skip(bytes) => done += bytes,
-                Parsed::More(_) => break,
-            }
-        }
-        socket.input.drain(..done);
+        socket.answer(|words, output| self.reply(peer, words, output))?;
         let mut sent = 0;
         while sent < socket.output.len() {
             match socket.stream.write(&socket.output[sent..]) {
@@ -393,14 +349,7 @@ impl Store {
             [get, key] if get.eq_ignore_ascii_case(b"get") => {
                 let tenant = peer.tenant.read();
                 let shard = tenant.shard(key).read();
-                match shard.get(*key) {
-                    Some(value) => {
-                        write!(output, "${}\r\n", value.len())?;
-                        output.extend_from_slice(value);
-                        output.extend_from_slice(b"\r\n");
-                    }
-                    None => output.extend_from_slice(b"$-1\r\n"),
-                }
+                value(output, shard.get(*key).map(|value| &**value))?;
             }
             [set, key, value, ..] if set.eq_ignore_ascii_case(b"set") => {
                 let tenant = peer.tenant.read();

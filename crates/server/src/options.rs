@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use stage::{Clock, Discipline};
 
@@ -77,6 +78,8 @@ pub struct Tuning {
     pub control: Policy,
     /// How often it decides, ns.
     pub control_interval_ns: u64,
+    /// What becomes of a promise that does not fit.
+    pub admission: Admission,
     /// Commands slower than this go to the slow log, in µs; negative: none.
     pub slow_log_over_us: i64,
     /// Slow commands kept per tenant.
@@ -92,7 +95,7 @@ pub struct Tuning {
     pub newcomers_max: usize,
     /// Connections at most of tenants that may administer, when there is no room among the others.
     pub operator_connections: usize,
-    /// Close a connection that speaks for nobody after so long, where it must log in, in ms; 0:
+    /// Close a connection that speaks for nobody after this long, where it must log in, in ms; 0:
     /// never.
     pub login_timeout_ms: u64,
     /// How often one peer may connect, per second.
@@ -105,6 +108,7 @@ impl Default for Tuning {
             discipline: Discipline::Fair,
             control: Policy::Auto,
             control_interval_ns: 1_000_000_000,
+            admission: Admission::default(),
             slow_log_over_us: 10_000,
             slow_log_length: 128,
             idle_timeout_ms: 0,

@@ -1,5 +1,5 @@
-//! What was promised of the device: provided for once a second, and checked before it is promised.
-//! Where the disk is not measured yet, that comes first.
+//! Provides what was promised of the device, once a second, and checks promises before they are
+//! made. A disk that was not measured yet is measured first.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::tenants::{RegistryError, Tenant};
 /// Between two steps (thesis 6.3.1: once a second).
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// After so long the disk is measured again if it could not be, and after that no more until the
+/// After this long the disk is measured again if it could not be, and after that no more until the
 /// next start: a machine that is too busy for a second, or a disk that is full for an hour, has
 /// another try; one that always is, is not held up for ever.
 const AGAIN: [Duration; 3] = [
@@ -105,7 +105,8 @@ impl Shared {
     fn schedule_the_disk(&self, stage: Arc<Device>) {
         let (floor_per_s, depth) = (stage.options().floor_per_s, stage.options().depth);
         self.options.disk.schedule(stage);
-        // After it is there: who is listed later than this looks finds it.
+        // Only now, when it is there: tenants that are listed after this look will find it
+        // themselves.
         self.promise_the_device();
         tracing::info!(
             floor_per_s,

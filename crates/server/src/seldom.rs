@@ -1,5 +1,4 @@
-//! What is said in the log of something that can happen with every request, and so is said once in
-//! a while.
+//! Lines of the log about what can happen with every request: they are written once in a while.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,6 @@
 //! What all cores, handlers and the admin address look at.
 
+mod admission;
 mod board;
 mod change;
 mod largest;
@@ -21,10 +22,12 @@ use telemetry::CertificateSnapshot;
 
 use crate::data::Context;
 use crate::options::{Options, Plan, Tuning};
+use crate::slo::Demands;
 use crate::tenants::{Apart, Clients, Doorkeeper, House, Registry, Tenant};
 use crate::upstream::Upstream;
 use crate::watchdog::Beats;
 
+pub use admission::{Admitted, Party};
 pub use board::{Board, Posted, Seen};
 pub use largest::LargestTurn;
 pub use load::Load;
@@ -117,6 +120,8 @@ pub struct Shared {
     pub certificates: RwLock<Vec<CertificateSnapshot>>,
     /// Asked for by `SHUTDOWN`; the binary decides how to end.
     pub on_shutdown: Box<dyn Fn() + Send + Sync>,
+    /// What requests asked for lately.
+    pub demands: RwLock<Demands>,
     tuning: RwLock<Tuning>,
     steered: RwLock<Arc<Steered>>,
     controlled: RwLock<Controlled>,
@@ -157,6 +162,7 @@ impl Shared {
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),
             certificates: RwLock::default(),
+            demands: RwLock::default(),
             tuning: RwLock::new(options.tuning),
             steered: RwLock::default(),
             controlled: RwLock::default(),
@@ -192,7 +198,7 @@ impl Shared {
         Arc::clone(&self.steered.read())
     }
 
-    /// A controller gives something else from now on; who is to know is told afterwards.
+    /// From now on, this is what a controller gives. Those who must know are told afterwards.
     pub(crate) fn steer(&self, steered: Arc<Steered>) {
         *self.steered.write() = steered;
     }

@@ -393,7 +393,7 @@ impl Unit {
         }
         if reports && said.bytes > SAID_BYTES_MAX {
             return Reply::new(output, with.protocol).error(
-                "ERR the commands on connection and server in this transaction were answered with more than a MiB",
+                "ERR the replies of connection and server commands in this transaction came to more than 1 MiB",
             );
         }
         let Some(state) = &mut told.state else {

@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A core that has not moved for so many looks will not.
+/// A core that has not moved for this many looks will not.
 const LOOKS_MAX: u32 = 20;
 
 /// How often each core has looked up.

@@ -11,6 +11,7 @@ use engine::{
 };
 use policy::cost::device::Vop;
 use policy::device::{Layout, Model, SsdParameters};
+use policy::dispatch::Others;
 use server::device::{
     tag_of, waits as device_waits, DeviceOptions, DeviceScheduler, Drives, Pricing,
 };
@@ -31,6 +32,7 @@ fn options(depth: u32) -> DeviceOptions {
         overbook: false,
         seeks: false,
         stream_bytes_per_s: 1e9,
+        read_alone_ns: [100_000, 200_000],
         doubt: None,
         brief: false,
     }
@@ -101,6 +103,47 @@ fn everything_is_charged_by_its_price_and_use() {
     assert_eq!(stage.used(0), None);
     // Whoever is gone may still finish.
     run(get(), DONE);
+}
+
+#[test]
+fn pieces_that_follow_each_other_in_a_file_are_not_interrupted() {
+    let clock = ManualClock::new(1);
+    let stage = DeviceScheduler::new(options(1), clock.clone(), None);
+    (0..2).for_each(|tenant| stage.configure(tenant, 1.0));
+    let scans = Others {
+        linger_ns: 1_000_000,
+        run_ns: 1_000_000_000,
+        ..Others::default()
+    };
+    stage.steer(None, scans, None);
+    let piece = |number: u64| DeviceIo {
+        number: 7,
+        offset: number * (64 << 10),
+        ..io(Op::Read, 64 << 10, Activity::Range, FileKind::Data)
+    };
+    let other = DeviceIo {
+        principal: 1,
+        ..get()
+    };
+    let read = |io: &DeviceIo| stage.end(io, stage.begin(io), DONE);
+    read(&piece(0));
+    let second = stage.begin(&piece(1));
+    let waited = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let token = stage.begin(&other);
+            waited.store(true, Ordering::SeqCst);
+            stage.end(&other, token, DONE);
+        });
+        until(|| stage.state().queued == 1);
+        stage.end(&piece(1), second, DONE);
+        read(&piece(2));
+        assert!(!waited.load(Ordering::SeqCst), "the arm stays");
+        // Elsewhere in the file is something new, for which nobody waits.
+        clock.advance(2_000_000);
+        read(&piece(9));
+        until(|| waited.load(Ordering::SeqCst));
+    });
 }
 
 #[test]

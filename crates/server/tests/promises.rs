@@ -24,6 +24,7 @@ fn stage(clock: &ManualClock, pricing: Pricing) -> Arc<Stage> {
         overbook: false,
         seeks: false,
         stream_bytes_per_s: 1e9,
+        read_alone_ns: [100_000, 200_000],
         doubt: None,
         brief: false,
     };
@@ -50,7 +51,7 @@ fn run(stage: &Stage, io: DeviceIo) {
     stage.end(&io, token, DONE);
 }
 
-/// Totals after so many puts of 4 KiB.
+/// Totals after this many puts of 4 KiB.
 fn puts(requests: u64) -> Served {
     let bytes = requests * (4 << 10);
     // A key and the protocol come with each.

@@ -7,12 +7,14 @@
 //! ```
 //!
 //! `entremet.toml` and scenarios are such languages; what both say of a tenant is declared in
-//! [`tenant`]. Nothing here reads files or knows what the values are for.
+//! [`tenant`]. Files that programs write, or few people, are read key by key instead ([`table`]).
+//! Nothing here reads files or knows what the values are for.
 
 pub mod problem;
 pub mod reader;
 pub mod reference;
 pub mod schema;
+pub mod table;
 pub mod tenant;
 pub mod units;
 mod value;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use policy::dispatch::Discipline;
+use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use policy::words::Words;
 use policy::Durability;
@@ -107,6 +108,12 @@ impl Value for Discipline {
 }
 
 impl Value for Durability {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        chosen(value, takes)
+    }
+}
+
+impl Value for Admission {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
         chosen(value, takes)
     }

@@ -11,8 +11,8 @@ pub struct Friction {
     pub jitter_ns: Nanos,
     /// Standard deviation of the senders' clocks, which tags compare.
     pub skew_ns: Nanos,
-    /// A sender gives up an operation after so long, and all are told after so long that a node is
-    /// dead. 0: connections break at once.
+    /// After this long a sender gives up an operation, and all are told that a node is dead. 0:
+    /// connections break at once.
     pub notice_ns: Nanos,
     /// What a probe takes of a node's processors. It waits to be looked at, like all that comes.
     pub probe_ns: Nanos,

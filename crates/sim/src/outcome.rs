@@ -1,7 +1,7 @@
 //! What came out of a run.
 
 use hdrhistogram::Histogram;
-use policy::slo::Counts;
+use policy::slo::{Counts, Objective, Outcome as Verdict};
 use policy::Nanos;
 use workload::stats::Series;
 
@@ -87,6 +87,18 @@ impl TenantOutcome {
         }
     }
 
+    /// Part of its windows in which its promise was kept; `None`: no window said anything.
+    #[must_use]
+    pub fn kept(&self, promised: &Objective) -> Option<f64> {
+        let outcomes = self.windows.iter().map(|one| promised.judge(&one.counts));
+        let (mut met, mut judged) = (0u32, 0u32);
+        for outcome in outcomes.filter(|outcome| *outcome != Verdict::NoData) {
+            judged += 1;
+            met += u32::from(outcome == Verdict::Met);
+        }
+        (judged > 0).then(|| f64::from(met) / f64::from(judged))
+    }
+
     /// Requests sent after the warm-up that never had a reply.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
@@ -135,7 +147,7 @@ impl TenantOutcome {
         self.series.offered(at_ns);
     }
 
-    /// An operation on a value of so many bytes is answered after the warm-up.
+    /// An operation on a value of this many bytes is answered after the warm-up.
     #[inline]
     pub(crate) fn moved(&mut self, bytes: u32, put: bool) {
         self.bytes[usize::from(put)] += u64::from(bytes);

@@ -3,7 +3,8 @@
 //! `device::calibrate` over `device::EmulatedDisk` asks more, and is not used here: the simulator
 //! runs policies and does not import the crate of real disks, their files and threads (tests/tidy).
 //! It also needs little of the rest: depth is the scenario's, a model has no hiccups to be told
-//! from its rates, and one mix is near enough to a floor where nothing is promised at the device.
+//! from its rates, and one mix is near enough to a floor: what is reserved in a scenario is meant
+//! to fit.
 //! What makes prices of rates is `policy::cost::device`, for both.
 
 use crate::spec::Disk;

@@ -81,13 +81,16 @@ pub struct Cluster {
     pub friction: Friction,
 }
 
-/// A modelled disk under a node, before which stands a stage of its own.
+/// Modelled disks under a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disk {
     /// What it is like.
     pub model: Model,
     /// I/Os outstanding at it, at least 1.
     pub depth: u32,
+    /// Whether that number follows what the device does, as a server's: then it is the first, and
+    /// the least.
+    pub follows: bool,
     /// Operations that may wait for it at a time, at least 1, and as many more of tenants in
     /// credit; `None`: any number.
     pub handlers: Option<u32>,
@@ -96,15 +99,13 @@ pub struct Disk {
     pub cached: f64,
     /// No I/O is larger, bytes.
     pub largest_bytes: u64,
-    /// Disks; each operation lies on one of them.
+    /// Disks, before each of which stands a stage; an operation lies on one of them.
     pub disks: u32,
-    /// One stage before all disks, in place of one before each.
-    pub one_stage: bool,
     /// Who is next before a disk.
     pub discipline: Discipline,
     /// Data lies on this much of each disk, from its outer edge, bytes.
     pub span_bytes: u64,
-    /// What is larger is read in pieces of so many bytes.
+    /// What is larger is read in pieces of this many bytes.
     pub chunk_bytes: u64,
 }
 
@@ -191,7 +192,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Expected time of an operation on a value of so many bytes.
+    /// Expected time of an operation on a value of this many bytes.
     #[must_use]
     pub fn expected_ns(&self, bytes: u32) -> f64 {
         self.operation_ns + self.byte_ns * f64::from(bytes)

@@ -33,7 +33,7 @@ fn messages_are_late_both_ways() {
     assert_eq!(even.tenants[0].requests, late.tenants[0].requests);
 }
 
-/// Of two senders one is ahead of the other by more than any request waits: the stretched order is
+/// One of two senders is ahead of the other by more than any request waits: the stretched order is
 /// no order of arrival any more, and whoever's clock is late passes the others.
 #[test]
 fn clocks_that_differ_change_who_goes_first() {

@@ -39,6 +39,35 @@ fn who_comes_in_a_pause_waits_for_its_end() {
 }
 
 #[test]
+fn the_depth_of_a_disk_follows_what_it_does() {
+    let served = |cluster: &str| {
+        let cluster = format!("device = \"ssd\"\ndepth = 1\noperation = \"1us\"\n{cluster}");
+        play(&cluster, &closed("many", 64)).tenants[0].requests
+    };
+    // One at a time leaves most of its dies idle.
+    let (one, followed) = (served(""), served("follow_depth = true"));
+    assert!(2 * followed > 3 * one, "{one} {followed}");
+}
+
+#[test]
+fn what_was_reserved_of_requests_is_provided_at_the_disk() {
+    let late = |reserve: &str| {
+        let small = "[[tenant]]\nname = \"small\"\n";
+        let load = "[[tenant.load]]\nrate = \"2000/s\"\n";
+        let large = closed("large", 64).replace("[[tenant.load]]", "weight = 100\n[[tenant.load]]");
+        let rest = format!("{small}{reserve}{load}{large}");
+        above(
+            &play("device = \"ssd\"\noperation = \"1us\"\n", &rest),
+            100 * MS,
+        )
+    };
+    // Its share is some 270 a second. Nothing is provided in the first second; it is made good.
+    let (shared, reserved) = (late(""), late("reserve = { get = \"3000/s\" }\n"));
+    assert!(shared > 0.9, "{shared}");
+    assert!(reserved < 0.3, "{reserved}");
+}
+
+#[test]
 fn replies_wait_for_the_processor_of_their_sender() {
     let cluster = "permits = 10\noperation = \"1ms\"\none_way = \"0s\"\n";
     let free = play(cluster, &closed("ten", 10));

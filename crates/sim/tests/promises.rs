@@ -63,7 +63,7 @@ fn cluster() -> Cluster {
             cached: 0.0,
             largest_bytes: 256 << 10,
             disks: 4,
-            one_stage: false,
+            follows: false,
             discipline: Discipline::Fair,
             span_bytes: 5_000_000_000,
             chunk_bytes: 4 << 20,

@@ -9,7 +9,8 @@
 //! A caller that can be granted at once takes its permit under the lock under which it asked, and
 //! neither parks nor wakes anybody. While permits are free this is every caller; when others wait
 //! it is a principal in credit. The rest park. The thread that gives a permit back grants it to
-//! whoever the policy names, and wakes that one thread.
+//! whoever the policy names, and wakes that one thread. Where the policy names a time instead, one
+//! of the parked threads asks again then.
 
 use crate::stage::{Next, Stage};
 use crate::{
@@ -20,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A parked thread asks again after this time, for what changes with time alone (limits,
-/// reservations, how long work is held back), and when its own work is due.
+/// A parked thread asks again after this time at the latest: what changes in longer than that may
+/// be a moment late.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Why a thread was not admitted.
@@ -64,6 +65,8 @@ pub struct Entry {
 struct Seat {
     state: Mutex<Seated>,
     changed: Condvar,
+    /// When this thread is to ask for all, if it still waits then; 0: it need not.
+    ask_at: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +78,13 @@ enum Seated {
 }
 
 impl Seat {
+    fn remind(&self, at: Nanos) {
+        let state = lock(&self.state);
+        self.ask_at.store(at, Ordering::Relaxed);
+        drop(state);
+        self.changed.notify_one();
+    }
+
     fn answer(&self, answer: Seated) {
         *lock(&self.state) = answer;
         self.changed.notify_one();
@@ -97,6 +107,15 @@ pub struct Blocking<const R: usize, C> {
     stage: Mutex<Stage<Arc<Seat>, R>>,
     clock: C,
     parked: AtomicU64,
+    waiting: Mutex<Waiting>,
+    patience: Duration,
+}
+
+/// Threads that are parked, and when one of them asks again for all.
+#[derive(Debug, Default)]
+struct Waiting {
+    seats: Vec<Arc<Seat>>,
+    ask_at: Nanos,
 }
 
 impl<const R: usize, C> Blocking<R, C>
@@ -109,6 +128,15 @@ where
     /// As [`Stage::new`] does.
     #[must_use]
     pub fn new(options: DispatchOptions<R>, clock: C) -> Arc<Self> {
+        Self::with_patience(options, clock, PATIENCE)
+    }
+
+    /// The same with another time after which parked threads ask again whatever they were told.
+    ///
+    /// # Panics
+    /// As [`Stage::new`] does.
+    #[must_use]
+    pub fn with_patience(options: DispatchOptions<R>, clock: C, patience: Duration) -> Arc<Self> {
         Arc::new_cyclic(|me: &std::sync::Weak<Self>| {
             let me = me.clone();
             // A permit that was dropped may be what somebody waits for. Never under the lock:
@@ -122,6 +150,8 @@ where
                 stage: Mutex::new(Stage::new(options).with_wake(Box::new(wake))),
                 clock,
                 parked: AtomicU64::new(0),
+                waiting: Mutex::default(),
+                patience,
             }
         })
     }
@@ -154,18 +184,36 @@ where
         {
             return Err(Rejected::Full);
         }
-        let (mine, others) = grant(&mut stage, now, Some(&seat));
+        let granted = grant(&mut stage, now, Some(&seat));
         drop(stage);
-        wake(others);
-        match mine {
+        match self.tell(now, granted) {
             Some(entry) => Ok(entry),
-            None => self.wait(&seat, terms.due_at),
+            None => self.wait(&seat),
         }
     }
 
     #[cold]
-    fn wait(&self, seat: &Seat, due_at: Option<Nanos>) -> Result<Entry, Rejected> {
+    fn wait(&self, seat: &Arc<Seat>) -> Result<Entry, Rejected> {
         self.parked.fetch_add(1, Ordering::Relaxed);
+        let mut waiting = lock(&self.waiting);
+        let alone = waiting.seats.is_empty();
+        waiting.seats.push(Arc::clone(seat));
+        drop(waiting);
+        if alone {
+            // Nobody was there who could have been told when to ask.
+            self.pump();
+        }
+        let answer = self.wait_for_answer(seat);
+        let mut waiting = lock(&self.waiting);
+        waiting.seats.retain(|other| !Arc::ptr_eq(other, seat));
+        match seat.ask_at.swap(0, Ordering::Relaxed) {
+            0 => {}
+            ask_at => waiting.remind(ask_at),
+        }
+        answer
+    }
+
+    fn wait_for_answer(&self, seat: &Seat) -> Result<Entry, Rejected> {
         let mut state = lock(&seat.state);
         loop {
             match std::mem::take(&mut *state) {
@@ -176,10 +224,13 @@ where
                 Seated::Removed => return Err(Rejected::Removed),
                 Seated::Waiting => {}
             }
-            let waited = seat.changed.wait_timeout(state, self.patience(due_at));
+            let waited = seat.changed.wait_timeout(state, self.patience(seat));
             let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = again;
             if timeout.timed_out() {
+                if seat.ask_at.load(Ordering::Relaxed) <= self.clock.now() {
+                    seat.ask_at.store(0, Ordering::Relaxed);
+                }
                 // The stage's lock is never taken inside a seat's.
                 drop(state);
                 self.pump();
@@ -188,11 +239,27 @@ where
         }
     }
 
-    /// How long to wait before asking again: not beyond the moment at which one's own work is due.
-    fn patience(&self, due_at: Option<Nanos>) -> Duration {
-        let left_ns = due_at.and_then(|due_at| due_at.checked_sub(self.clock.now()));
-        let left = left_ns.filter(|ns| *ns > 0).map(Duration::from_nanos);
-        left.map_or(PATIENCE, |left| left.min(PATIENCE))
+    /// How long to wait before asking again.
+    fn patience(&self, seat: &Seat) -> Duration {
+        match seat.ask_at.load(Ordering::Relaxed) {
+            0 => self.patience,
+            at => Duration::from_nanos(at.saturating_sub(self.clock.now())).min(self.patience),
+        }
+    }
+
+    /// Tells others that they have a turn, or one of them when to ask again.
+    fn tell(&self, now: Nanos, granted: Granted) -> Option<Entry> {
+        for (seat, entry) in granted.others {
+            seat.answer(Seated::Granted(entry));
+        }
+        let soon = now.saturating_add(self.patience.as_nanos() as Nanos);
+        if let Some(at) = granted.ask_at.filter(|at| *at < soon) {
+            let mut waiting = lock(&self.waiting);
+            if waiting.ask_at <= now || at < waiting.ask_at {
+                waiting.remind(at);
+            }
+        }
+        granted.mine
     }
 
     /// Ends a turn, now; it used `actual`. Whoever is next goes.
@@ -200,9 +267,9 @@ where
         let mut stage = lock(&self.stage);
         let now = self.clock.now();
         stage.settle(now, permit, actual);
-        let (_, others) = grant(&mut stage, now, None);
+        let granted = grant(&mut stage, now, None);
         drop(stage);
-        wake(others);
+        self.tell(now, granted);
         now
     }
 
@@ -273,9 +340,9 @@ where
     pub fn pump(&self) {
         let mut stage = lock(&self.stage);
         let now = self.clock.now();
-        let (_, others) = grant(&mut stage, now, None);
+        let granted = grant(&mut stage, now, None);
         drop(stage);
-        wake(others);
+        self.tell(now, granted);
     }
 
     /// Threads that had to park, ever.
@@ -311,17 +378,45 @@ where
     }
 }
 
-/// Turns for others, to be handed over when the stage is free again.
-type Turns = Vec<(Arc<Seat>, Entry)>;
+/// What comes of asking who is next, to be told when the stage is free again.
+struct Granted {
+    mine: Option<Entry>,
+    others: Vec<(Arc<Seat>, Entry)>,
+    /// When to ask again.
+    ask_at: Option<Nanos>,
+}
+
+impl Waiting {
+    /// One of those who wait is to ask again at that time.
+    fn remind(&mut self, at: Nanos) {
+        self.ask_at = 0;
+        if let Some(seat) = self.seats.last() {
+            self.ask_at = at;
+            seat.remind(at);
+        }
+    }
+}
 
 /// Takes everything that can be granted; what is for `mine` comes back by itself.
 fn grant<const R: usize>(
     stage: &mut Stage<Arc<Seat>, R>,
     now: Nanos,
     mine: Option<&Arc<Seat>>,
-) -> (Option<Entry>, Turns) {
-    let (mut own, mut others) = (None, Vec::new());
-    while let Next::Admitted(admitted) = stage.next(now) {
+) -> Granted {
+    let mut granted = Granted {
+        mine: None,
+        others: Vec::new(),
+        ask_at: None,
+    };
+    loop {
+        let admitted = match stage.next(now) {
+            Next::Admitted(admitted) => admitted,
+            Next::At(at) => {
+                granted.ask_at = Some(at);
+                return granted;
+            }
+            Next::Idle => return granted,
+        };
         let entry = Entry {
             waited_ns: admitted.waited_ns,
             granted: now,
@@ -330,16 +425,9 @@ fn grant<const R: usize>(
             permit: admitted.permit,
         };
         if mine.is_some_and(|mine| Arc::ptr_eq(mine, &admitted.item)) {
-            own = Some(entry);
+            granted.mine = Some(entry);
         } else {
-            others.push((admitted.item, entry));
+            granted.others.push((admitted.item, entry));
         }
-    }
-    (own, others)
-}
-
-fn wake(others: Turns) {
-    for (seat, entry) in others {
-        seat.answer(Seated::Granted(entry));
     }
 }

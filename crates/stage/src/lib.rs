@@ -9,8 +9,8 @@
 //!
 //! A stage belongs to one thread, which drives it (except for [`blocking`]). On its path it takes
 //! no lock: all that it shares with other threads is the list to which permits return that were
-//! dropped elsewhere. The clock is the caller's: methods take `now`, and [`Clock`] exists for those
-//! who must be able to ask.
+//! dropped elsewhere. The clock is the caller's: methods take `now`. [`Clock`] is for callers that
+//! have no time at hand.
 
 pub mod blocking;
 

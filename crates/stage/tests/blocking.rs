@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 const A: PrincipalId = PrincipalId(0);
 const B: PrincipalId = PrincipalId(1);
@@ -17,13 +18,17 @@ type Device = Blocking<1, ManualClock>;
 
 /// A resource that does a billion units a second, so that a unit takes a nanosecond.
 fn device(permits: u32, clock: &ManualClock) -> Arc<Device> {
+    patient_device(permits, clock, Duration::from_millis(10))
+}
+
+fn patient_device(permits: u32, clock: &ManualClock, patience: Duration) -> Arc<Device> {
     let meter = Meter {
         requests: 0,
         bytes: [false],
     };
     let mut options = DispatchOptions::new([1_000_000_000], meter);
     options.permits = permits;
-    let device = Blocking::new(options, clock.clone());
+    let device = Blocking::with_patience(options, clock.clone(), patience);
     device.configure(A, &Allocation::share(1.0));
     device.configure(B, &Allocation::share(1.0));
     device
@@ -208,4 +213,30 @@ fn shares_hold_between_threads_and_depth_is_bounded() {
     assert!(most.into_inner() <= PERMITS);
     let [a, b] = used.map(|used| used.into_inner() as f64);
     assert!((a / b / 3.0 - 1.0).abs() < 0.05, "{a} to {b}");
+}
+
+#[test]
+fn somebody_asks_when_a_stream_is_given_up() {
+    let clock = ManualClock::new(1);
+    // Nobody looks by himself.
+    let device = patient_device(1, &clock, Duration::from_secs(3_600));
+    let scans = Others {
+        linger_ns: 1_000,
+        run_ns: 1_000_000_000,
+        ..Others::default()
+    };
+    device.set_others(scans);
+    let piece = Terms {
+        stream: 1,
+        ..Terms::default()
+    };
+    let held = device.admit_on(A, 0, piece).expect("a turn");
+    let other = Arc::clone(&device);
+    let waiting = thread::spawn(move || other.admit(B, 0).map(|entry| entry.granted));
+    until(|| device.queued() == 1);
+    device.settle(held.permit, Cost([1_000]));
+    assert_eq!(device.queued(), 1, "the next piece is waited for");
+    clock.advance(2_000);
+    let granted = waiting.join().expect("ended").expect("a turn");
+    assert_eq!(granted, 2_001);
 }

@@ -21,7 +21,7 @@ pub struct DeviceSnapshot {
     /// What each reservation gets of what it needs, 0 to 1.
     pub reservation_scale: f64,
     /// Whether requests are priced by their profiles.
-    pub profiles: bool,
+    pub learn_prices: bool,
     /// I/Os that may be outstanding.
     pub permits: u32,
     /// I/Os outstanding.

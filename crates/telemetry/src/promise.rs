@@ -16,7 +16,7 @@ pub struct PromiseSnapshot {
     pub percentile: Option<f64>,
     /// What it should not exceed, milliseconds.
     pub at_most_ms: Option<f64>,
-    /// It is judged in windows of so long, seconds.
+    /// It is judged in windows of this length, seconds.
     pub window_s: f64,
     /// Requests per second that should be served.
     pub throughput_per_s: Option<f64>,

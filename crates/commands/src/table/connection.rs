@@ -63,7 +63,7 @@ const CLIENT: &[Spec] = &[
         .doc("7.2.0", "O(1)", "ON | OFF", "Accepted; reads do not keep keys alive."),
     session("client|pause",        -3, Connection, BY_OPERATOR, Client(ClientCommand::Pause))
         .doc("3.0.0", "O(1)", "timeout [WRITE | ALL]",
-             "Holds back the tenant’s commands, or those that write, for so many milliseconds."),
+             "Holds back the tenant’s commands, or those that write, for a number of milliseconds."),
     session("client|reply",         3, Connection, BY_CLIENT,   Client(ClientCommand::Reply))
         .doc("3.2.0", "O(1)", "ON | OFF | SKIP", "Chooses whether commands are answered."),
     session("client|setinfo",       4, Connection, BY_CLIENT,   Client(ClientCommand::Setinfo))

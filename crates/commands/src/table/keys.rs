@@ -29,13 +29,13 @@ pub(super) const KEYS: &[Spec] = &[
     key("dump",         2, Generic, READS,       Get,      &[one(READ, 1)],                    KeyCommand::Dump)
         .doc("2.6.0", "O(bytes of the value)", "key", "Returns a value as Redis writes it in its dumps.").tips(VARIES),
     keyspace_reader("entremet.range", -3, Generic, READS,      KeyspaceCommand::Range)
-        .doc("Entremet 0.1", "O(COUNT)", "start end [COUNT count] [KEYS | VALUES]",
+        .doc("Entremet 0.1", "O(COUNT)", "start end [COUNT count] [KEYS | VALUES] [EXPIRES]",
              "Returns keys in byte order, with their values."),
     key("exists",      -2, Generic, READS_FAST,  Multiget, &[rest(PROBE, 1, 1)],               KeyCommand::Exists)
         .doc("1.0.0", "O(number of keys)", "key [key ...]", "Counts how many of the keys exist.")
         .tips(SUM_OF_SHARDS),
     key("expire",      -3, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  KeyCommand::Expire)
-        .doc("1.0.0", "O(1)", "key seconds [NX | XX | GT | LT]", "Lets a key expire after so many seconds."),
+        .doc("1.0.0", "O(1)", "key seconds [NX | XX | GT | LT]", "Lets a key expire after a number of seconds."),
     key("expireat",    -3, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  KeyCommand::Expireat)
         .doc("1.2.0", "O(1)", "key unix-time-seconds [NX | XX | GT | LT]", "Lets a key expire at a time."),
     key("expiretime",   2, Generic, READS_FAST,  Get,      &[one(READ, 1)],                    KeyCommand::Expiretime)
@@ -58,7 +58,7 @@ pub(super) const KEYS: &[Spec] = &[
         .doc("2.2.0", "O(1)", "key", "Removes the expiry of a key."),
     key("pexpire",     -3, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  KeyCommand::Pexpire)
         .doc("2.6.0", "O(1)", "key milliseconds [NX | XX | GT | LT]",
-             "Lets a key expire after so many milliseconds."),
+             "Lets a key expire after a number of milliseconds."),
     key("pexpireat",   -3, Generic, WRITES_FAST, Put,      &[one(UPDATE, 1)],                  KeyCommand::Pexpireat)
         .doc("2.6.0", "O(1)", "key unix-time-milliseconds [NX | XX | GT | LT]",
              "Lets a key expire at a time given in milliseconds."),

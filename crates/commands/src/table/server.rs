@@ -46,8 +46,8 @@ pub(super) const SERVER: &[Spec] = &[
         .categories(&["@connection"]).tips(&["request_policy:all_shards", "response_policy:agg_min"]),
 ];
 
-/// An operator's, who waits for the disk. Not in a transaction, whose own writes it would not
-/// cover.
+/// For operators: it waits for the disk. It is not allowed in a transaction, because it would not
+/// cover the transaction's own writes.
 const SAVES: Flags = Flags::ADMIN
     .and(Flags::NOSCRIPT)
     .and(Flags::NO_ASYNC_LOADING)

@@ -55,13 +55,13 @@ pub(super) const STRINGS: &[Spec] = &[
         .tips(&["request_policy:multi_shard", "response_policy:agg_min"]),
     string("psetex",       4, String, GROWS,       Put,      &[one(OVERWRITE, 1)],                   StringCommand::Psetex)
         .doc("2.6.0", "O(1)", "key milliseconds value",
-             "Sets a string that expires after so many milliseconds."),
+             "Sets a string that expires after a number of milliseconds."),
     string("set",         -3, String, GROWS,       Put,      &[one(VARIABLE, 1)],                    StringCommand::Set)
         .doc("1.0.0", "O(1)",
              "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds \
               | PXAT unix-time-milliseconds | KEEPTTL]", "Sets a string, whatever was there before."),
     string("setex",        4, String, GROWS,       Put,      &[one(OVERWRITE, 1)],                   StringCommand::Setex)
-        .doc("2.0.0", "O(1)", "key seconds value", "Sets a string that expires after so many seconds."),
+        .doc("2.0.0", "O(1)", "key seconds value", "Sets a string that expires after a number of seconds."),
     string("setnx",        3, String, GROWS_FAST,  Put,      &[one(INSERT, 1)],                      StringCommand::Setnx)
         .doc("1.0.0", "O(1)", "key value", "Sets a string if its key does not exist."),
     string("setrange",     4, String, GROWS,       Put,      &[one(UPDATE, 1)],                      StringCommand::Setrange)

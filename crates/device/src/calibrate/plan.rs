@@ -131,7 +131,7 @@ pub struct Plan {
     pub repeats: Repeats,
     /// The same in the interference sweep.
     pub mixed_repeats: Repeats,
-    /// After so much time in slices nothing is measured twice.
+    /// After this much time in slices nothing is measured twice.
     pub repeats_within: Duration,
     /// Half the range of a curve's slices at most, as a part of their median: beyond it the median
     /// means nothing.

@@ -3,140 +3,58 @@
 use super::{date, Profile, FORMAT};
 use crate::calibrate::{Load, Measured, Mix, Rate, Seen};
 use crate::Machine;
+use settings::table::{self, number, whole, Fields, Problems};
 use toml::{Table, Value};
 
-/// A table, and what is wrong with it so far.
-struct Reader<'a> {
-    table: &'a Table,
-    place: String,
-    known: Vec<&'static str>,
-    problems: Vec<String>,
+fn text(fields: &Fields, key: &'static str) -> Option<String> {
+    fields.required(key, "a text", table::text)
 }
 
-impl<'a> Reader<'a> {
-    fn new(table: &'a Table, place: String) -> Reader<'a> {
-        Reader {
-            table,
-            place,
-            known: Vec::new(),
-            problems: Vec::new(),
-        }
-    }
+fn count(fields: &Fields, key: &'static str) -> Option<u64> {
+    fields.required(key, "a whole number", whole)
+}
 
-    /// The value of a key as what is wanted of it.
-    fn get<T>(
-        &mut self,
-        key: &'static str,
-        wanted: &str,
-        read: impl Fn(&Value) -> Option<T>,
-    ) -> Option<T> {
-        self.known.push(key);
-        let place = format!("{}{key}", self.place);
-        let Some(value) = self.table.get(key) else {
-            self.problems
-                .push(format!("{place} is missing; it must be {wanted}"));
-            return None;
-        };
-        let found = read(value);
-        if found.is_none() {
-            self.problems
-                .push(format!("{place} = {value} is not {wanted}"));
-        }
+fn positive(fields: &Fields, key: &'static str) -> Option<u64> {
+    fields.required(key, "a whole number above 0", |value| {
+        whole(value).filter(|number| *number > 0)
+    })
+}
+
+/// A number a second.
+fn rate(fields: &Fields, key: &'static str) -> Option<f64> {
+    fields.required(key, "a number above 0", |value| {
+        number(value).filter(|rate| *rate > 0.0)
+    })
+}
+
+/// What a table says.
+fn inner<T>(
+    fields: &Fields,
+    key: &'static str,
+    read: impl FnOnce(&Fields) -> Option<T>,
+) -> Option<T> {
+    fields.required(key, "a table", Value::as_table)?;
+    let inner = fields.inner(key)?;
+    let found = read(&inner);
+    inner.finish();
+    found
+}
+
+/// What the tables of a list say.
+fn list<T>(fields: &Fields, key: &'static str, read: fn(&Fields) -> Option<T>) -> Vec<T> {
+    if fields.required(key, "a list", Value::as_array).is_none() {
+        return Vec::new();
+    }
+    let read = |item: &Fields| {
+        let found = read(item);
+        item.finish();
         found
-    }
-
-    fn text(&mut self, key: &'static str) -> Option<String> {
-        self.get(key, "a text", |value| value.as_str().map(str::to_owned))
-    }
-
-    fn count(&mut self, key: &'static str) -> Option<u64> {
-        self.get(key, "a whole number", whole)
-    }
-
-    fn positive(&mut self, key: &'static str) -> Option<u64> {
-        self.get(key, "a whole number above 0", |value| {
-            whole(value).filter(|number| *number > 0)
-        })
-    }
-
-    fn rate(&mut self, key: &'static str) -> Option<f64> {
-        self.get(key, "a number above 0", |value| {
-            real(value).filter(|rate| *rate > 0.0)
-        })
-    }
-
-    fn inner<T>(
-        &mut self,
-        key: &'static str,
-        read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
-    ) -> Option<T> {
-        self.known.push(key);
-        let table: &'a Table = self.table;
-        let Some(inner) = table.get(key).and_then(Value::as_table) else {
-            self.problems
-                .push(format!("the table [{}{key}] is missing", self.place));
-            return None;
-        };
-        let mut reader = Reader::new(inner, format!("{}{key}.", self.place));
-        let found = read(&mut reader);
-        self.problems.extend(reader.end());
-        found
-    }
-
-    fn list<T>(
-        &mut self,
-        key: &'static str,
-        read: impl Fn(&mut Reader<'a>) -> Option<T>,
-    ) -> Vec<T> {
-        self.known.push(key);
-        let table: &'a Table = self.table;
-        let Some(list) = table.get(key).and_then(Value::as_array) else {
-            self.problems
-                .push(format!("the list {}{key} is missing", self.place));
-            return Vec::new();
-        };
-        let mut all = Vec::new();
-        for (at, item) in list.iter().enumerate() {
-            let place = format!("{}{key}[{at}]", self.place);
-            let Some(item) = item.as_table() else {
-                self.problems
-                    .push(format!("{place} must be a table {{ … }}"));
-                continue;
-            };
-            let mut reader = Reader::new(item, format!("{place}."));
-            all.extend(read(&mut reader));
-            self.problems.extend(reader.end());
-        }
-        all
-    }
-
-    fn end(mut self) -> Vec<String> {
-        let unknown = self
-            .table
-            .keys()
-            .filter(|key| !self.known.contains(&key.as_str()));
-        let text = |key: &String| format!("{}{key} is no key of a profile", self.place);
-        let unknown: Vec<String> = unknown.map(text).collect();
-        self.problems.extend(unknown);
-        self.problems
-    }
-}
-
-fn whole(value: &Value) -> Option<u64> {
-    value
-        .as_integer()
-        .and_then(|number| u64::try_from(number).ok())
-}
-
-fn real(value: &Value) -> Option<f64> {
-    let number = value
-        .as_float()
-        .or_else(|| value.as_integer().map(|number| number as f64));
-    number.filter(|number| number.is_finite())
+    };
+    fields.list(key, "").iter().filter_map(read).collect()
 }
 
 fn microseconds(value: &Value) -> Option<(u64, u64)> {
-    let pair: Option<Vec<f64>> = value.as_array()?.iter().map(real).collect();
+    let pair: Option<Vec<f64>> = value.as_array()?.iter().map(number).collect();
     let ns = |us: f64| (us * 1e3).round() as u64;
     match pair?[..] {
         [median, high] if median >= 0.0 && high >= 0.0 => Some((ns(median), ns(high))),
@@ -144,10 +62,10 @@ fn microseconds(value: &Value) -> Option<(u64, u64)> {
     }
 }
 
-fn rate(reader: &mut Reader<'_>) -> Option<Rate> {
-    let (bytes, per_s) = (reader.count("bytes"), reader.rate("per_s"));
-    let spread = reader.get("spread", "a part, 0 or more", |value| {
-        real(value).filter(|part| *part >= 0.0)
+fn measured_rate(fields: &Fields) -> Option<Rate> {
+    let (bytes, per_s) = (count(fields, "bytes"), rate(fields, "per_s"));
+    let spread = fields.required("spread", "a part, 0 or more", |value| {
+        number(value).filter(|part| *part >= 0.0)
     });
     Some(Rate {
         bytes: bytes?,
@@ -166,10 +84,10 @@ fn mix(value: &Value) -> Option<Mix> {
     }
 }
 
-fn seen(reader: &mut Reader<'_>) -> Option<Seen> {
-    let mix = reader.get("reads", "a percentage or \"halves\"", mix);
-    let (read_bytes, write_bytes) = (reader.count("read_bytes"), reader.count("write_bytes"));
-    let (workers, vop_per_s) = (reader.count("workers"), reader.rate("vop_per_s"));
+fn seen(fields: &Fields) -> Option<Seen> {
+    let mix = fields.required("reads", "a percentage or \"halves\"", mix);
+    let (read_bytes, write_bytes) = (count(fields, "read_bytes"), count(fields, "write_bytes"));
+    let (workers, vop_per_s) = (count(fields, "workers"), rate(fields, "vop_per_s"));
     let load = Load {
         workers: workers? as usize,
         read_bytes: read_bytes?,
@@ -182,16 +100,16 @@ fn seen(reader: &mut Reader<'_>) -> Option<Seen> {
     })
 }
 
-fn machine(reader: &mut Reader<'_>) -> Option<Machine> {
+fn machine(fields: &Fields) -> Option<Machine> {
     let (host, kernel, processors) = (
-        reader.text("host"),
-        reader.text("kernel"),
-        reader.count("processors"),
+        text(fields, "host"),
+        text(fields, "kernel"),
+        count(fields, "processors"),
     );
     let (disk, model, disk_bytes) = (
-        reader.text("disk"),
-        reader.text("model"),
-        reader.count("disk_bytes"),
+        text(fields, "disk"),
+        text(fields, "model"),
+        count(fields, "disk_bytes"),
     );
     Some(Machine {
         host: host?,
@@ -204,23 +122,26 @@ fn machine(reader: &mut Reader<'_>) -> Option<Machine> {
 }
 
 /// The tables of what was measured.
-fn measured(root: &mut Reader<'_>) -> Option<Measured> {
-    let capacity = root.inner("capacity", |inner| {
-        let floor = inner.rate("floor_vop_per_s");
-        let depth = inner.positive("depth");
-        let chunk = inner.positive("chunk_bytes");
+fn measured(root: &Fields) -> Option<Measured> {
+    let capacity = inner(root, "capacity", |inner| {
+        let floor = rate(inner, "floor_vop_per_s");
+        let depth = positive(inner, "depth");
+        let chunk = positive(inner, "chunk_bytes");
         Some((floor?, depth?, chunk?))
     });
-    let latency = root.inner("latency", |inner| {
+    let latency = inner(root, "latency", |inner| {
         let wanted = "two numbers of microseconds";
-        let read = inner.get("read_us", wanted, microseconds);
-        let write = inner.get("write_us", wanted, microseconds);
+        let read = inner.required("read_us", wanted, microseconds);
+        let write = inner.required("write_us", wanted, microseconds);
         Some((read?, write?))
     });
-    let rates = root.inner("rates", |inner| {
-        let (syncs, deletes) = (inner.rate("syncs"), inner.rate("deletes"));
-        let (read, write) = (inner.list("read", rate), inner.list("write", rate));
-        let seen = inner.list("interference", seen);
+    let rates = inner(root, "rates", |inner| {
+        let (syncs, deletes) = (rate(inner, "syncs"), rate(inner, "deletes"));
+        let (read, write) = (
+            list(inner, "read", measured_rate),
+            list(inner, "write", measured_rate),
+        );
+        let seen = list(inner, "interference", seen);
         Some((syncs?, deletes?, read, write, seen))
     });
     let (floor_per_s, depth, chunk_bytes) = capacity?;
@@ -240,14 +161,13 @@ fn measured(root: &mut Reader<'_>) -> Option<Measured> {
     })
 }
 
-fn whole_profile(root: &mut Reader<'_>) -> Option<Profile> {
-    root.known.push("format");
-    let made_s = root.get("made", "a date like 2026-01-31T12:00:00Z", |value| {
+fn whole_profile(root: &Fields) -> Option<Profile> {
+    let made_s = root.required("made", "a date like 2026-01-31T12:00:00Z", |value| {
         date::seconds(value.as_str()?)
     });
-    let (version, directory) = (root.text("version"), root.text("directory"));
-    let quick = root.get("quick", "true or false", Value::as_bool);
-    let (machine, measured) = (root.inner("machine", machine), measured(root));
+    let (version, directory) = (text(root, "version"), text(root, "directory"));
+    let quick = root.required("quick", "true or false", Value::as_bool);
+    let (machine, measured) = (inner(root, "machine", machine), measured(root));
     Some(Profile {
         made_s: made_s?,
         version: version?,
@@ -277,8 +197,11 @@ pub(super) fn profile(text: &str) -> Result<Profile, Vec<String>> {
             "format is {found}; this version reads {FORMAT} only: calibrate again"
         )]);
     }
-    let mut reader = Reader::new(&table, String::new());
-    let profile = whole_profile(&mut reader);
-    let problems = reader.end();
+    let problems = Problems::default();
+    let root = Fields::new(&table, "", &problems);
+    let profile = whole_profile(&root);
+    let _ = root.has("format");
+    root.finish();
+    let problems = problems.list();
     profile.filter(|_| problems.is_empty()).ok_or(problems)
 }

@@ -4,8 +4,8 @@
 //! Records go one by one where they are few, else in one range. A range deletion is one record
 //! whatever it removes, but each new one makes the next read of the tenant's newest memtable sort
 //! all that are in it again: after many of them every read is slow. So a range is written only
-//! where it stands for much that was written before it, and as a memtable holds so much only a few
-//! times, there are few ranges in it. Decision 0020 has the figures.
+//! where it stands for much that was written before it, and since a memtable holds that much only a
+//! few times, there are few ranges in it. Decision 0020 has the figures.
 
 use crate::access::strings::piece_keys;
 use crate::access::{Access, RECORD_WORK_BYTES};

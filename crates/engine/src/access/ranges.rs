@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 
-/// A page ends behind so many bytes: values may be large.
+/// A page ends behind this many bytes: values may be large.
 pub(crate) const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// What it takes to find the first record of a range, among some memtables and files.
@@ -31,7 +31,7 @@ pub(crate) struct Span {
     pub from: RawKey,
     pub to: RawKey,
     order: Order,
-    /// All of it will be wanted: the device is asked for so many bytes at a time. 0: the database
+    /// All of it will be wanted: the device is asked for this many bytes at a time. 0: the database
     /// chooses.
     ahead_bytes: usize,
 }

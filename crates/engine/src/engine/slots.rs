@@ -1,9 +1,9 @@
 //! Which keyspaces there are, and who waits for one that is being opened.
 //!
-//! A keyspace is opened once at a time, on a thread for openings, whoever asks meanwhile joins, and
-//! nobody is kept waiting on a thread of another kind: a damaged or long log, or three hundred
-//! clients that want the same database, cost the others a place among the openings and nothing
-//! else. If it does not open, the error is kept and answered at once until it is tried again
+//! A keyspace is opened once at a time, on a thread for openings. Others that ask meanwhile join,
+//! and nobody waits on a thread of another kind. So a damaged or long log, or three hundred clients
+//! that want the same database, cost other tenants one place among the openings and nothing else.
+//! If it does not open, the error is kept and answered at once until it is tried again
 //! ([`crate::tries`]).
 
 use crate::keyspace::shared::Shared;

@@ -39,7 +39,7 @@ const MEMTABLE_BLOOM_RATIO: f64 = 0.001;
 const LEVEL0_FILES: i32 = 8;
 /// With so many it delays writers.
 pub(crate) const LEVEL0_SLOWDOWN_FILES: i32 = 24;
-/// And when compaction is so many bytes behind.
+/// And when compaction is this many bytes behind.
 pub(crate) const PENDING_SOFT_BYTES: usize = 64 << 30;
 /// Output files of compaction, so that one compaction step stays short.
 const FILE_BYTES: u64 = 64 << 20;

@@ -1,9 +1,9 @@
 //! The committer's side of a keyspace, and what happens when it fails.
 //!
-//! A keyspace that has something to write is in the committers' line once (its log is `busy` from
-//! then on), and those who are in it are taken in order of arrival. Nothing else is in that line. A
-//! turn ends after [`TURN_BYTES`] if somebody waits, and its keyspace goes to the end of the line:
-//! tenants take turns, however much one of them writes.
+//! A keyspace with something to write is in the committers' line once (its log is `busy` from then
+//! on). The line is served in order of arrival, and nothing else is in it. A turn ends after
+//! [`TURN_BYTES`] if somebody waits, and its keyspace goes to the end of the line: tenants take
+//! turns, however much one of them writes.
 //!
 //! A failed batch fails everything behind it too, because later writes may rest on what it wrote.
 //! The order of a failure matters: (1) nothing more is admitted; (2) the memory of undecided
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After so many bytes a committer lets other tenants' batches go first.
+/// After this many bytes a committer lets other tenants' batches go first.
 const TURN_BYTES: usize = 16 << 20;
 
 impl Keyspace {

@@ -1,9 +1,9 @@
 //! The way to a keyspace's database: open, closed for idleness, or being reopened.
 //!
 //! The cores pay one shared lock and one reference count for it, and never wait: while a transition
-//! is under way they are told "not in memory". Who is about to work on a handler asks first
-//! ([`Gate::await_open`]), and is told once the database is open: a long log keeps no handler. Only
-//! those that were at work when a transition began wait for it on their threads.
+//! is under way they are told "not in memory". Work for a handler asks first ([`Gate::await_open`])
+//! and is told once the database is open, so that a long log keeps no handler. Only those that were
+//! at work when a transition began wait for it on their threads.
 
 use crate::files::rocks::Db;
 use crate::tries::Tries;

@@ -240,7 +240,7 @@ impl Keyspace {
             Ok(())
         };
         if let Err(error) = resized.and(flushed) {
-            tracing::warn!(tenant = %self.name, %error, "memtables keep their size");
+            tracing::warn!(tenant = %self.name, %error, "memtables could not be resized");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Writes pause before their database stalls them, by `policy::stall`.
+//! Pauses of a tenant's writes, so that its database never stalls them (`policy::stall`).
 //!
-//! A committer asks its database what it owes after each batch that could have changed it, and if
-//! that is much it comes back later: it keeps its tenant's log, and no thread. So nobody waits for
-//! a tenant that is slowed but who writes to it, and what they write queues in its own log, up to
+//! After each batch that could have changed it, a committer asks its database for its debt. If that
+//! is high, the committer comes back later: it keeps the tenant's log busy, but no thread. So only
+//! clients that write to a slowed tenant wait for it, and their writes queue in its own log, up to
 //! its own bound.
 
 use crate::files::rocks::{
@@ -20,7 +20,7 @@ const BRINK: Debt = Debt {
     memtables: (MEMTABLES_MAX * MEMTABLE_PARTS) as u64 - 1,
     compaction_bytes: PENDING_SOFT_BYTES as u64,
 };
-/// A debt is looked at anew after so many bytes: the smallest memtable is no larger.
+/// A debt is looked at anew after this many bytes: the smallest memtable is no larger.
 const LOOK_BYTES: u64 = 64 << 10;
 
 /// What a keyspace remembers of it.
@@ -35,9 +35,9 @@ pub(crate) struct Pace {
 }
 
 impl Keyspace {
-    /// How long to pause after a batch of so many bytes, which took so long to write and was due so
-    /// long ago; `None`: not at all. Pauses add up to what was promised only if a committer that
-    /// came late pauses less.
+    /// How long to pause after a batch of this many bytes, which took this long to write and was
+    /// due this long ago; `None`: not at all. Pauses add up to what was promised only if a
+    /// committer that came late pauses less.
     pub(crate) fn pause(
         &self,
         db: &Db,

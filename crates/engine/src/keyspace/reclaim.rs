@@ -1,9 +1,9 @@
-//! Space of what FLUSHALL removed is given back, in the background.
+//! Gives the space of what FLUSHALL removed back, in the background.
 //!
-//! One tenant at a time: a thread of its own has RocksDB rewrite the files, on one of the
-//! compaction threads that all databases share, so that the others are left for others. Each tenant
-//! is in the line once at most: what it removes while it waits is done with it. Its I/O is its
-//! tenant's at the device stage, as any compaction.
+//! It does so for one tenant at a time: a thread of its own has RocksDB rewrite the files, on one
+//! of the compaction threads that all databases share, so that the other threads stay free. Each
+//! tenant is in the line once at most: what it removes while it waits is rewritten together. The
+//! I/O is the tenant's at the device stage, like that of any compaction.
 //!
 //! Why files are not just deleted (`DeleteFilesInRange`): that removes every file in the range, the
 //! ones with newer data too, and those that snapshots still read. It would be right only while

@@ -25,7 +25,7 @@ enum Op {
     /// One with a long value.
     Object(Key, Entry),
     Record(Box<[u8]>, Option<Bytes>),
-    /// The first so many objects of the draft come before what follows.
+    /// This many objects from the beginning of the draft come before what follows.
     Drafted(usize),
     /// Everything from here (inclusive) to there (exclusive) goes.
     Range(RawKey, RawKey),
@@ -57,8 +57,8 @@ fn split(raw: &[u8]) -> (u8, &[u8]) {
 /// references on two threads.
 const DRAFTED_BYTES_MAX: usize = 4 << 10;
 
-/// A draft of so many bytes is handed over in one piece, some 100 us; of a longer one record after
-/// record.
+/// A draft of this many bytes is handed over in one piece, some 100 us; of a longer one record
+/// after record.
 const AT_ONCE_BYTES: usize = 1 << 20;
 
 /// What a batch has room for at once.
@@ -303,7 +303,7 @@ impl Scribe {
         self.writes
     }
 
-    /// Writes objects of the draft until so many of them are written.
+    /// Writes objects of the draft until this many of them are written.
     fn write_drafted(&mut self, count: usize) {
         for number in self.written..count {
             let record = self.drafted.record(number);

@@ -14,7 +14,7 @@ const VALUE: u8 = 1;
 
 /// So many records tell whether many are written again in the same batch.
 const SAMPLE: usize = 64;
-/// If not one in so many of them is, it is not worth a look at all.
+/// If not one in this many of them is, it is not worth a look at all.
 const REPEATED_LEAST: usize = 8;
 
 /// Objects in the order in which they were written.
@@ -33,7 +33,7 @@ pub(crate) struct Record<'d> {
 }
 
 impl Draft {
-    /// An empty one that takes so much without another allocation.
+    /// An empty one that takes this much without another allocation.
     pub(crate) fn with_room(records: usize, bytes: usize) -> Draft {
         let bytes = if records > 0 { HEADER_BYTES + bytes } else { 0 };
         Draft {

@@ -26,7 +26,7 @@ const SHRINK_BYTES: u64 = 32 << 20;
 /// Shards of one tenant's block cache, as a power of two: handlers and cores of one tenant, not all
 /// of them at once.
 const SHARD_BITS: i32 = 3;
-/// The memtables of one database number so many at most, whatever their size.
+/// The memtables of one database number this many at most, whatever their size.
 const PARTS_MAX: u64 = (MEMTABLES_MAX * MEMTABLE_PARTS) as u64;
 /// The smallest part of a memtable: two of its arena's blocks.
 const PART_BYTES_MIN: u64 = 64 << 10;

@@ -1,11 +1,11 @@
 //! Asks the admin address.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use telemetry::admin::Token;
+use telemetry::admin::{ask, Answer, Token};
 use telemetry::live::view::{LiveView, TenantDetail};
 use telemetry::Explanation;
 
@@ -16,11 +16,6 @@ use super::AdminArgs;
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 /// How long an answer may take: the first one waits for two readings, a second apart.
 const ANSWER_MAX: Duration = Duration::from_secs(6);
-/// An answer with the most tenants that one may list is below 1 MiB.
-const BYTES_MAX: u64 = 64 << 20;
-
-/// How an answer begins.
-const HTTP: &[u8] = b"HTTP/1.";
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -92,8 +87,7 @@ impl Admin {
     /// # Errors
     /// Nobody answers, or not with that.
     pub fn live(&self) -> Result<LiveView, FetchError> {
-        let (status, body) = self.get("/api/live")?;
-        self.json(status, &body)
+        self.json(&self.get("/api/live")?)
     }
 
     /// One tenant in the last seconds.
@@ -101,11 +95,7 @@ impl Admin {
     /// # Errors
     /// As [`Admin::live`], or there is no such tenant.
     pub fn tenant(&self, name: &str) -> Result<TenantDetail, FetchError> {
-        let (status, body) = self.get(&format!("/api/live/{}", encoded(name)))?;
-        if status == 404 && body.contains("no tenant named") {
-            return Err(FetchError::NoSuchTenant(name.to_string()));
-        }
-        self.json(status, &body)
+        self.of_tenant("live", name)
     }
 
     /// Where the time of a tenant's requests goes, and why.
@@ -113,15 +103,19 @@ impl Admin {
     /// # Errors
     /// As [`Admin::tenant`].
     pub fn explain(&self, name: &str) -> Result<Explanation, FetchError> {
-        let (status, body) = self.get(&format!("/api/explain/{}", encoded(name)))?;
-        if status == 404 && body.contains("no tenant named") {
-            return Err(FetchError::NoSuchTenant(name.to_string()));
-        }
-        self.json(status, &body)
+        self.of_tenant("explain", name)
     }
 
-    fn json<T: DeserializeOwned>(&self, status: u16, body: &str) -> Result<T, FetchError> {
-        match status {
+    fn of_tenant<T: DeserializeOwned>(&self, page: &str, name: &str) -> Result<T, FetchError> {
+        let answer = self.get(&format!("/api/{page}/{}", encoded(name)))?;
+        if answer.status == 404 && answer.body.contains("no tenant named") {
+            return Err(FetchError::NoSuchTenant(name.to_string()));
+        }
+        self.json(&answer)
+    }
+
+    fn json<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, FetchError> {
+        match answer.status {
             200 => {}
             401 => {
                 return Err(FetchError::Token {
@@ -133,9 +127,9 @@ impl Admin {
                     address: self.address,
                 })
             }
-            _ => return Err(self.other(format!("status {status}"))),
+            status => return Err(self.other(format!("status {status}"))),
         }
-        serde_json::from_str(body).map_err(|cause| self.other(cause.to_string()))
+        serde_json::from_str(&answer.body).map_err(|cause| self.other(cause.to_string()))
     }
 
     fn other(&self, what: String) -> FetchError {
@@ -145,55 +139,31 @@ impl Admin {
         }
     }
 
-    /// Status and body. HTTP/1.0: the answer ends with the connection, so nothing is chunked.
-    fn get(&self, path: &str) -> Result<(u16, String), FetchError> {
-        let text = self.exchange(path).map_err(|cause| FetchError::Silent {
+    fn get(&self, path: &str) -> Result<Answer, FetchError> {
+        let answer = self.exchange(path).map_err(|cause| FetchError::Silent {
             address: self.address,
             cause,
         })?;
-        let parts = text.split_once("\r\n\r\n").and_then(|(head, body)| {
-            let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?;
-            Some((status.parse().ok()?, body.to_string()))
-        });
-        parts.ok_or_else(|| self.other("it does not speak HTTP".into()))
+        answer.ok_or_else(|| self.other("it does not speak HTTP".into()))
     }
 
-    fn exchange(&self, path: &str) -> io::Result<String> {
+    fn exchange(&self, path: &str) -> io::Result<Option<Answer>> {
         let stream = TcpStream::connect_timeout(&self.address, CONNECT_MAX)?;
         stream.set_read_timeout(Some(ANSWER_MAX))?;
         stream.set_write_timeout(Some(CONNECT_MAX))?;
-        let mut stream = match &self.tls {
+        let stream = match &self.tls {
             None => Stream::Plain(stream),
             Some(tls) => Stream::Tls(Box::new(tls.over(stream)?)),
         };
-        // In one piece: a server that answers its first line and closes would break the rest.
-        let mut request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n", self.address);
-        if let Some(token) = &self.token {
-            request += &format!("Authorization: Bearer {}\r\n", token.text());
-        }
-        request += "\r\n";
-        stream.write_all(request.as_bytes())?;
-        let mut bytes = vec![0; HTTP.len()];
-        // Who speaks another protocol may wait for more of ours: it is known by its first bytes.
-        let answer = stream.read_exact(&mut bytes).and_then(|()| {
-            if bytes == HTTP {
-                stream.take(BYTES_MAX).read_to_end(&mut bytes)?;
-            }
-            Ok(())
-        });
-        match answer {
-            Ok(()) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {}
+        let host = self.address.to_string();
+        ask(stream, &host, path, self.token.as_ref()).map_err(|cause| match cause.kind() {
             // The system's word for it is "resource temporarily unavailable".
-            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!("nothing came for {} s", ANSWER_MAX.as_secs()),
-                ));
-            }
-            Err(cause) => return Err(cause),
-        }
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+            io::ErrorKind::WouldBlock => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("nothing came for {} s", ANSWER_MAX.as_secs()),
+            ),
+            _ => cause,
+        })
     }
 }
 
@@ -211,6 +181,7 @@ fn encoded(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
 

@@ -24,7 +24,7 @@ const REQUESTS_BYTES: u64 = 2 << 30;
 /// Less for requests is of no use.
 const REQUESTS_BYTES_MIN: u64 = 64 << 20;
 
-/// Part of what requests hold that the allocator loses between them: one in so many.
+/// Part of what requests hold that the allocator loses between them: one in this many.
 const LOST: u64 = 10;
 
 /// A value is held as it was read, and once more in the write of it.
@@ -61,7 +61,7 @@ impl Footprint {
         }
     }
 
-    /// What a tenant with so much of all weights may hold of requests.
+    /// What a tenant with this much of all weights may hold of requests.
     fn of_tenant(self, part: f64) -> u64 {
         server::tenants::Pool::new(self.requests).bytes_max(part)
     }

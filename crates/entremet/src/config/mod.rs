@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use policy::dispatch::Discipline;
+use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use server::tenants::{Password, Plain};
 use server::UpstreamOptions;
@@ -217,10 +218,10 @@ pub struct Device {
     pub model: Option<String>,
     /// Emulated disks.
     pub disks: u32,
-    /// Data lies within so many bytes of each; none: anywhere.
+    /// Data lies within this many bytes of each; none: anywhere.
     pub span: Option<Bytes>,
     /// Whether reserved requests are priced by profiles, or as one I/O of their size.
-    pub profiles: bool,
+    pub learn_prices: bool,
     /// Whether reservations beyond the floor are taken.
     pub overbook: bool,
 }
@@ -239,6 +240,8 @@ pub struct Control {
     pub policy: Policy,
     /// Between decisions.
     pub interval: Time,
+    /// What becomes of a promise that does not fit.
+    pub admission: Admission,
 }
 
 /// `[[tenant]]`.

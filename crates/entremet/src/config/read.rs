@@ -146,7 +146,7 @@ fn device(section: &Section) -> Device {
         model: section.get("model"),
         disks: section.get_or_default("disks"),
         span: section.get("span"),
-        profiles: section.get_or_default("profiles"),
+        learn_prices: section.get_or_default("learn_prices"),
         overbook: section.get_or_default("overbook"),
     };
     if !device.stage && device.scheduled() {
@@ -159,7 +159,7 @@ fn device(section: &Section) -> Device {
             section.warn(key, what, "leave it out");
         }
     }
-    for key in ["profiles", "overbook"] {
+    for key in ["learn_prices", "overbook"] {
         if !device.scheduled() && section.gives(key) {
             let advice = "set stage = true, or leave it out";
             section.warn(key, NO_STAGE, advice);
@@ -172,6 +172,7 @@ fn control(section: &Section) -> Control {
     Control {
         policy: section.get_or_default("policy"),
         interval: section.get_or_default("interval"),
+        admission: section.get_or_default("admission"),
     }
 }
 

@@ -2,6 +2,7 @@
 //! here, error texts and docs/reference/config.md are written from here.
 
 use policy::dispatch::Discipline;
+use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use settings::schema::{choices, key};
 use settings::tenant;
@@ -87,16 +88,17 @@ const KEYS: &[Key] = &[
     key("device", Table, Unset("defaults"), Start, "The device under the data directory. Every I/O of the databases is priced, and queued by tenant."),
     key("device.stage", Flag, Value("true"), Start, "Whether I/O is priced and queued even if no profile or model is named. The server then measures the disk for some seconds after its first start in a data directory, and keeps the result there as device.toml."),
     key("device.profile", Path, Unset("device.toml in the data directory"), Start, "The profile that `entremet calibrate` made of the device."),
-    key("device.profiles", Flag, Value("true"), Start, "How reserved requests are priced. `true`: by what such requests have cost the device so far, with their flushes and compactions. `false`: as one I/O of their size."),
+    key("device.learn_prices", Flag, Value("true"), Start, "How reserved requests are priced. `true`: by what such requests have cost the device so far, with their flushes and compactions. `false`: as one I/O of their size."),
     key("device.overbook", Flag, Value("false"), Start, "Whether reservations may need more VOPs than the device's floor. `true`: all are scaled down evenly. `false`: `ENTREMET TENANT SET` refuses the one that is too much."),
     key("device.model", Word(&["hdd", "ssd"]), Unset("the real device"), Start, "Emulates a device, for experiments. The real device must be faster."),
 
     key("device.disks", Integer(1, 64), Value("1"), Start, "Emulated disks. Each file is whole on one of them, and each has a queue of its own."),
-    key("device.span", Bytes("64MiB", "64TiB"), Unset("anywhere on it"), Start, "Files lie within so many bytes of each emulated disk, from its outer edge on: what a seek costs depends on how far data lies apart."),
+    key("device.span", Bytes("64MiB", "64TiB"), Unset("anywhere on it"), Start, "Files lie within this much of each emulated disk, from its outer edge on: what a seek costs depends on how far data lies apart."),
 
     key("control", Table, Unset("defaults"), Reload, "What keeps promises of latency and throughput (`[[tenant.slo]]`). Without one it does nothing."),
     key("control.policy", choices::<Policy>(), Value("\"auto\""), Reload, "How they are kept."),
     key("control.interval", Time("100ms", "1s"), Value("\"1s\""), Reload, "How often it decides."),
+    key("control.admission", choices::<Admission>(), Value("\"warn\""), Reload, "What becomes of a promise that is made by command and does not fit beside the others."),
 
     key("tenant", Tables, Unset("only \"default\", without a password, which may administer; not where clients can connect from elsewhere"), Reload, "Who shares the server. Clients that do not log in use the tenant \"default\", if there is one without a password. Otherwise all clients must log in."),
     key("tenant.name", Text("1 to 64 characters of A-Z a-z 0-9 _ . -, the first not a point"), Required, Reload, "Its name, and its user name at AUTH and HELLO."),

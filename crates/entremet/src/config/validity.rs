@@ -42,7 +42,7 @@ impl Validity {
         })
     }
 
-    /// What is wrong with it at a time, or will be within so many days; and whether it is valid
+    /// What is wrong with it at a time, or will be within this many days; and whether it is valid
     /// then.
     pub fn doubt(&self, now_s: i64, days: i64) -> Option<(String, bool)> {
         let left_s = self.until_s - now_s;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use device::{DeviceError, EmulatedDisk, Machine, Measured, Profile, Way, BESIDE_DATA};
+use device::{DeviceError, EmulatedDisk, Machine, Measured, Profile, Rate, Way, BESIDE_DATA};
 use server::device::{Device, DeviceOptions, Disk, Drives, Measure, Pricing, Unmeasured};
 use settings::units::Bytes;
 use stage::Clock;
@@ -154,11 +154,12 @@ fn unmeasured(error: DeviceError) -> Unmeasured {
 
 fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, DeviceError> {
     let reads = &measured.read;
-    let (small, large) = (reads.first(), reads.last());
+    // What has an arm turns a disk round for each read: some hundred a second at most.
+    let seeks = reads.first().is_some_and(|rate| rate.per_s < SEEKS_PER_S);
     Ok(DeviceOptions {
-        // What has an arm turns a disk round for each read: some hundred a second at most.
-        seeks: small.is_some_and(|rate| rate.per_s < SEEKS_PER_S),
-        stream_bytes_per_s: large.map_or(0.0, |rate| rate.per_s * rate.bytes as f64),
+        seeks,
+        stream_bytes_per_s: stream_bytes_per_s(reads, seeks),
+        read_alone_ns: [measured.read_ns.0, measured.read_ns.1],
         costs: measured.costs()?,
         floor_per_s: measured.floor_per_s,
         depth: measured.depth as u32,
@@ -171,8 +172,21 @@ fn options(config: &Config, measured: &Measured) -> Result<DeviceOptions, Device
     })
 }
 
+/// The rate of one stream of reads. An arm that has moved reads on: what a large read takes longer
+/// than a small one is spent on its bytes alone.
+fn stream_bytes_per_s(reads: &[Rate], seeks: bool) -> f64 {
+    let (Some(small), Some(large)) = (reads.first(), reads.last()) else {
+        return 0.0;
+    };
+    let longer_s = 1.0 / large.per_s - 1.0 / small.per_s;
+    match seeks && longer_s > 0.0 {
+        true => (large.bytes - small.bytes) as f64 / longer_s,
+        false => large.per_s * large.bytes as f64,
+    }
+}
+
 fn pricing(device: &config::Device) -> Pricing {
-    if device.profiles {
+    if device.learn_prices {
         Pricing::Profiles
     } else {
         Pricing::Objects

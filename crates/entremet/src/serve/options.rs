@@ -91,6 +91,7 @@ pub fn tuning(config: &Config) -> Tuning {
         discipline: config.scheduler.request,
         control: config.control.policy,
         control_interval_ns: config.control.interval.ns(),
+        admission: config.control.admission,
         slow_log_over_us: server
             .slow_log_over
             .map_or(-1, |time| (time.ns() / 1_000) as i64),

@@ -60,7 +60,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 68] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 73] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -96,6 +96,11 @@ impl Figure {
         ("turn", Self::Whole("turn"), "ms"),
         ("forgiven", Self::Whole("forgiven"), "ms"),
         ("charged", Self::Whole("charged"), ""),
+        ("answers-right", Self::Whole("answers-right"), ""),
+        ("promises-broken", Self::Whole("promises-broken"), ""),
+        ("needlessly-refused", Self::Whole("needlessly-refused"), ""),
+        ("let-in", Self::Whole("let-in"), ""),
+        ("all-kept", Self::Whole("all-kept"), ""),
         ("solve", Self::Whole("solve"), "s"),
         ("iterations", Self::Whole("iterations"), ""),
         ("highest-use", Self::Whole("highest-use"), ""),

@@ -13,7 +13,9 @@ use policy::cost::device::{Op, Rule};
 use policy::device::{Model, SsdParameters};
 
 use super::disk::RealDisk;
-use super::{figures, Observed, Parameters, Program};
+use settings::table::Fields;
+
+use super::{figures, seed, Observed, Program};
 use crate::measure::median;
 
 const KIB: u64 = 1 << 10;
@@ -44,14 +46,14 @@ struct Common {
 }
 
 impl Common {
-    fn read(parameters: &Parameters) -> Self {
-        let seconds = parameters.number("seconds", SECONDS);
+    fn read(parameters: &Fields) -> Self {
+        let seconds = parameters.amount("seconds").unwrap_or(SECONDS);
         Self {
-            read: parameters.sizes("read", &SIZES),
-            write: parameters.sizes("write", &SIZES),
+            read: parameters.sizes("read").unwrap_or(SIZES.to_vec()),
+            write: parameters.sizes("write").unwrap_or(SIZES.to_vec()),
             slice: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
-            seed: parameters.seed(),
-            profile: parameters.path("profile"),
+            seed: seed(parameters),
+            profile: parameters.text("profile").map(PathBuf::from),
         }
     }
 
@@ -139,7 +141,7 @@ pub(super) const INTERFERENCE: Program = Program {
     prepare: |parameters| {
         let words: Vec<&str> = MIXES.iter().map(|(word, _)| *word).chain(["all"]).collect();
         let word = parameters.word("mix", &words);
-        let sigma = parameters.sizes("sigma", &[0])[0];
+        let sigma = parameters.sizes("sigma").map_or(0, |sizes| sizes[0]);
         let common = Common::read(parameters);
         Box::new(move |_| interference(&common, word, sigma).map_err(|error| error.to_string()))
     },

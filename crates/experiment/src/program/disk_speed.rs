@@ -10,7 +10,9 @@ use std::sync::atomic::AtomicBool;
 
 use toml::Table;
 
-use super::{Host, Parameters, Program, Work};
+use settings::table::Fields;
+
+use super::{Host, Program, Work};
 use crate::examples::{self, PLAIN_STORE};
 use crate::observed::Observed;
 use crate::player::{LoadClient, Player};
@@ -37,15 +39,15 @@ struct Trial {
     seconds: f64,
 }
 
-fn prepare(parameters: &Parameters) -> Work {
+fn prepare(parameters: &Fields) -> Work {
     let trial = Trial {
         store: parameters.word("store", &["entremet", "plain", "threads"]),
-        outstanding: parameters.count("outstanding", 16),
-        connections: parameters.count("connections", 96),
-        keys: parameters.count("keys", 150_000),
-        value_bytes: parameters.count("value_bytes", 4 << 10),
-        cache_bytes: parameters.count("cache_bytes", 16 << 20),
-        seconds: parameters.number("seconds", 6.0),
+        outstanding: parameters.count("outstanding").unwrap_or(16),
+        connections: parameters.count("connections").unwrap_or(96),
+        keys: parameters.count("keys").unwrap_or(150_000),
+        value_bytes: parameters.count("value_bytes").unwrap_or(4 << 10),
+        cache_bytes: parameters.count("cache_bytes").unwrap_or(16 << 20),
+        seconds: parameters.amount("seconds").unwrap_or(6.0),
     };
     Box::new(move |host| match trial.store {
         "entremet" => trial.entremet(host),

@@ -227,7 +227,7 @@ impl<T> Handle<'_, T> {
                     return taken;
                 }
             }
-            // Who was beaten saw an item that another took: there may be more behind it.
+            // A thread that was beaten saw an item that another took: there may be more behind it.
             if !beaten {
                 return None;
             }

@@ -6,11 +6,11 @@
 //!
 //! [`Figure::Whole`]: crate::measure::figure::Figure::Whole
 
+mod admission;
 mod device;
 mod disk;
 mod disk_speed;
 mod levels;
-mod parameters;
 mod plan;
 mod queues;
 mod rein;
@@ -19,9 +19,8 @@ mod request;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use settings::table::{whole, Fields, Problems};
 use toml::Table;
-
-pub use parameters::Parameters;
 
 use crate::observed::Observed;
 
@@ -34,7 +33,7 @@ pub struct Program {
     pub timed: bool,
     /// Reads its parameters and gives the work to do, so that a scenario can be checked without
     /// doing it.
-    pub prepare: fn(&Parameters) -> Work,
+    pub prepare: fn(&Fields) -> Work,
 }
 
 /// Does the work, and tells what it observed, or why it could not.
@@ -60,6 +59,7 @@ fn figures<const N: usize>(figures: [(&str, f64); N]) -> Observed {
 
 /// All of them.
 const ALL: &[Program] = &[
+    admission::ADMISSION,
     device::INTERFERENCE,
     device::PRICES,
     disk_speed::DISK_SPEED,
@@ -112,10 +112,23 @@ fn prepared(scenario: &Table, all: &[Program]) -> Result<Work, String> {
         let known = known.join(", ");
         return Err(format!("program: is none of those there are: {known}"));
     };
-    let parameters = Parameters::new(scenario);
+    let problems = Problems::default();
+    let parameters = Fields::new(scenario, "", &problems);
     let work = (program.prepare)(&parameters);
-    parameters.finish()?;
-    Ok(work)
+    // What is a scenario's whoever plays it.
+    let _ = (parameters.has("program"), seed(&parameters));
+    parameters.finish();
+    match problems.list() {
+        none if none.is_empty() => Ok(work),
+        some => Err(some.join("\n")),
+    }
+}
+
+/// The scenario's seed.
+fn seed(parameters: &Fields) -> u64 {
+    parameters
+        .get("seed", "a whole number from 0", whole)
+        .unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -126,7 +139,7 @@ mod tests {
         name: "double",
         timed: false,
         prepare: |parameters| {
-            let number = parameters.count("number", 3);
+            let number = parameters.count("number").unwrap_or(3);
             let word = parameters.word("word", &["one", "two"]);
             Box::new(move |_| {
                 let doubled = 2.0 * number as f64;

@@ -12,7 +12,9 @@ use policy::generator::mix64;
 use policy::placement::{fair_demand, plan, Entry, Node, Partition, Shares};
 use workload::client::process::thread_cpu_s;
 
-use super::{figures, Parameters, Program, Work};
+use settings::table::Fields;
+
+use super::{figures, seed, Program, Work};
 
 /// Resources, such as bytes in, requests and bytes out.
 const R: usize = 3;
@@ -35,21 +37,21 @@ pub(super) const PLAN: Program = Program {
     prepare,
 };
 
-fn prepare(parameters: &Parameters) -> Work {
+fn prepare(parameters: &Fields) -> Work {
     let placement = parameters.word("placement", &["greedy", "handed over"]);
-    let exchange = parameters.word_or("exchange", &["cycles", "none"]);
+    let exchange = parameters.word_or_first("exchange", &["cycles", "none"]);
     let size = Size {
-        nodes: parameters.count("nodes", 1_000) as u64,
-        tenants: parameters.count("tenants", 10_000) as u64,
-        partitions: parameters.count("partitions", 8) as u64,
-        replicas: parameters.count("replicas", 3),
+        nodes: parameters.count("nodes").unwrap_or(1_000) as u64,
+        tenants: parameters.count("tenants").unwrap_or(10_000) as u64,
+        partitions: parameters.count("partitions").unwrap_or(8) as u64,
+        replicas: parameters.count("replicas").unwrap_or(3),
         moves_max: if placement == "greedy" { 0 } else { usize::MAX },
         exchanges_max: if exchange == "none" {
             0
         } else {
             ITERATIONS_MAX
         },
-        seed: parameters.seed(),
+        seed: seed(parameters),
     };
     Box::new(move |_| Ok(figures(size.solve())))
 }

@@ -16,7 +16,9 @@ use policy::multiget::{Levels, Rates};
 use workload::rng::Rng;
 
 use super::levels::{round, LevelQueue};
-use super::{figures, Parameters, Program, Work};
+use settings::table::Fields;
+
+use super::{figures, seed, Program, Work};
 
 /// Priorities, and so levels (Rein 5.2).
 const LEVELS: usize = 5;
@@ -31,12 +33,12 @@ pub(super) const QUEUES: Program = Program {
     prepare,
 };
 
-fn prepare(parameters: &Parameters) -> Work {
+fn prepare(parameters: &Fields) -> Work {
     let words: Vec<&'static str> = ALL.iter().map(|(word, _)| *word).collect();
     let word = parameters.word("queue", &words);
-    let threads = parameters.count("threads", 32);
-    let operations = parameters.count("operations", 100_000);
-    let seed = parameters.seed();
+    let threads = parameters.count("threads").unwrap_or(32);
+    let operations = parameters.count("operations").unwrap_or(100_000);
+    let seed = seed(parameters);
     Box::new(move |_| {
         let steps = |thread| steps(seed, thread as u64, operations);
         let all: Vec<Vec<Step>> = (0..threads).map(steps).collect();

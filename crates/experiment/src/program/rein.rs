@@ -7,7 +7,9 @@ use workload::trace::{self, multiget};
 
 use policy::multiget::Rates;
 
-use super::{Parameters, Program, Work};
+use settings::table::Fields;
+
+use super::{seed, Program, Work};
 use crate::observed::Observed;
 use crate::simulated;
 
@@ -26,17 +28,17 @@ pub(super) const REIN: Program = Program {
     prepare,
 };
 
-fn prepare(parameters: &Parameters) -> Work {
+fn prepare(parameters: &Fields) -> Work {
     let mut words: Vec<&'static str> = Contender::ALL.iter().map(|one| one.name()).collect();
     words.extend(["levels", "unloaded"]);
     let contender = parameters.word("contender", &words);
     let (setting, lacking) = setting(parameters);
     let levels = (
-        parameters.count("count", 4),
-        parameters.number("range", 3.0),
+        parameters.count("count").unwrap_or(4),
+        parameters.amount("range").unwrap_or(3.0),
         rates(parameters),
     );
-    let seed = parameters.seed();
+    let seed = seed(parameters);
     Box::new(move |_| {
         let Some(spec) = setting.spec(seed) else {
             return Ok(Observed::default());
@@ -64,29 +66,29 @@ fn prepare(parameters: &Parameters) -> Work {
 }
 
 /// The cluster and its load, and what to know about it.
-fn setting(parameters: &Parameters) -> (Setting, Option<String>) {
+fn setting(parameters: &Fields) -> (Setting, Option<String>) {
     let (sizes, lacking) = sizes(parameters);
-    let duration_ns = (parameters.number("seconds", 5.0) * 1e9) as u64;
-    let usual = match parameters.word_or("setup", &["simulation", "testbed"]) {
+    let duration_ns = (parameters.amount("seconds").unwrap_or(5.0) * 1e9) as u64;
+    let usual = match parameters.word_or_first("setup", &["simulation", "testbed"]) {
         "testbed" => Setting::testbed(sizes, duration_ns),
         _ => Setting::published(sizes, duration_ns),
     };
-    let count = |key, usual: u32| parameters.count(key, usual as usize) as u32;
+    let count = |key, usual: u32| parameters.count(key).unwrap_or(usual as usize) as u32;
     let permits = count("permits", usual.permits);
-    let zipf = match parameters.word_or("popularity", &["uniform", "zipf", "soundcloud"]) {
+    let zipf = match parameters.word_or_first("popularity", &["uniform", "zipf", "soundcloud"]) {
         "zipf" => Some(0.99),
         "soundcloud" => Some(rein::SOUNDCLOUD_ZIPF),
         _ => None,
     };
     let (size_share, noise) =
-        match parameters.word_or("service", &["mixed", "exponential", "by-value"]) {
+        match parameters.word_or_first("service", &["mixed", "exponential", "by-value"]) {
             "exponential" => (0.0, Noise::Exponential),
             "by-value" => (1.0, Noise::None),
             _ => (usual.size_share, usual.noise),
         };
-    let rough = parameters.word_or("machines", &["even", "rough"]) == "rough";
+    let rough = parameters.word_or_first("machines", &["even", "rough"]) == "rough";
     // What the load is until measuring begins.
-    let before = match parameters.word_or("before", &["alike", "light", "constant-50"]) {
+    let before = match parameters.word_or_first("before", &["alike", "light", "constant-50"]) {
         "light" => Some((usual.sizes.clone(), LIGHT)),
         "constant-50" => Some((vec![(50, 1.0)], usual.load)),
         _ => None,
@@ -96,7 +98,7 @@ fn setting(parameters: &Parameters) -> (Setting, Option<String>) {
         nodes: count("nodes", usual.nodes).max(3),
         permits,
         processors: count("processors", usual.processors.min(permits)),
-        load: parameters.number("load", usual.load),
+        load: parameters.amount("load").unwrap_or(usual.load),
         zipf,
         size_share,
         noise,
@@ -108,9 +110,9 @@ fn setting(parameters: &Parameters) -> (Setting, Option<String>) {
 }
 
 /// (keys, weight) of requests, and what to know about them.
-fn sizes(parameters: &Parameters) -> (Vec<(u32, f64)>, Option<String>) {
+fn sizes(parameters: &Fields) -> (Vec<(u32, f64)>, Option<String>) {
     let words = ["soundcloud", "constant-50", "log-normal", "kosarak"];
-    match parameters.word_or("sizes", &words) {
+    match parameters.word_or_first("sizes", &words) {
         "constant-50" => (vec![(50, 1.0)], None),
         // Facebook's (Rein 5.1).
         "log-normal" => (rein::log_normal(2.5, 1.25), None),
@@ -125,8 +127,8 @@ fn sizes(parameters: &Parameters) -> (Vec<(u32, f64)>, Option<String>) {
     }
 }
 
-fn rates(parameters: &Parameters) -> Rates {
-    match parameters.word_or("rates", &["linear", "geometric"]) {
+fn rates(parameters: &Fields) -> Rates {
+    match parameters.word_or_first("rates", &["linear", "geometric"]) {
         "geometric" => Rates::Geometric(4),
         _ => Rates::Linear,
     }

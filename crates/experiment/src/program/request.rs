@@ -16,7 +16,9 @@ use toml::Table;
 use workload::client::control::Control;
 use workload::client::Identity;
 
-use super::{figures, Parameters, Program, Work};
+use settings::table::Fields;
+
+use super::{figures, Program, Work};
 use crate::observed::Observed;
 use crate::server::{watch, Launch, Server};
 
@@ -108,7 +110,7 @@ fn with(text: &str, count: usize, word: impl Fn(usize) -> String) -> Words {
     words
 }
 
-/// `text` and one word of so many bytes.
+/// `text` and one word of this many bytes.
 fn long(text: &str, bytes: usize) -> Words {
     let mut words = words(text);
     words.push(vec![b'x'; bytes]);
@@ -178,14 +180,14 @@ impl Request {
     }
 }
 
-fn prepare(parameters: &Parameters) -> Work {
+fn prepare(parameters: &Fields) -> Work {
     let name = parameters.word("request", &REQUESTS);
     let disciplines: Vec<&str> = Discipline::ALL.iter().map(|(_, (word, _))| *word).collect();
-    let scheduler = parameters.word_or("scheduler", &disciplines);
-    let times = parameters.count("times", 5);
+    let scheduler = parameters.word_or_first("scheduler", &disciplines);
+    let times = parameters.count("times").unwrap_or(5);
     let size = Size {
-        words: parameters.count("words", 1_000_000),
-        bytes: parameters.count("bytes", 128 << 20),
+        words: parameters.count("words").unwrap_or(1_000_000),
+        bytes: parameters.count("bytes").unwrap_or(128 << 20),
     };
     Box::new(move |host| {
         let config = format!("[scheduler]\nrequest = \"{scheduler}\"\n{CONFIG}");
@@ -248,8 +250,7 @@ struct Told {
 fn tell(admin: SocketAddr) -> Result<Told, String> {
     let ask = |path: &str| -> Result<Value, String> {
         let page = watch::get(admin, path).map_err(|error| error.to_string())?;
-        let body = page.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        serde_json::from_str(body).map_err(|error| format!("{path}: {error}"))
+        serde_json::from_str(&page).map_err(|error| format!("{path}: {error}"))
     };
     let (server, stages) = (ask("/api/server")?, ask("/api/stages")?);
     let ns = |value: &Value| value.as_f64().unwrap_or(0.0);

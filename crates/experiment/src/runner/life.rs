@@ -70,13 +70,15 @@ impl Runner<'_> {
 
     fn by_entremet(&self, scenario: &Table, run: &Asked) -> Result<Observed, ExperimentError> {
         let label = run.label;
-        let config = config::of_scenario(scenario);
+        let mut scenario = scenario.clone();
+        let data = self.stored(&mut scenario)?;
+        let config = config::of_scenario(&scenario);
         let mut server = Server::entremet(&Launch {
             label,
             binary: self.setup.binary,
             cores: &self.pinned.server,
             config: &config,
-            data: None,
+            data: data.as_deref(),
         })?;
         let watched = config.contains_key("device") || self.looks();
         let watch = server.admin.filter(|_| watched).map(Watch::begin);
@@ -93,7 +95,7 @@ impl Runner<'_> {
                 refused = server.reconfigure(&config::of_scenario(&changed)).err();
             }
         };
-        let played = (self.setup.player).play(scenario, server.address, self.setup.stop, at);
+        let played = (self.setup.player).play(&scenario, server.address, self.setup.stop, at);
         if let Some(error) = refused {
             return Err(error);
         }
@@ -113,7 +115,7 @@ impl Runner<'_> {
     }
 
     /// What a run observed, if the server came through it, with what the server used.
-    fn observed(
+    pub(super) fn observed(
         &self,
         server: &mut Server,
         played: Result<Observed, WorkloadError>,

@@ -286,7 +286,7 @@ pub(super) fn figures(samples: &[&Sample]) -> BTreeMap<String, f64> {
     figures
 }
 
-/// Whoever promises as much at some time must be able to keep it for so long.
+/// Whoever promises as much at some time must be able to keep it for this long.
 const KEPT_S: f64 = 5.0;
 
 /// What is promised at each time over what is done in the seconds after it, whatever is asked then;
@@ -322,7 +322,7 @@ mod tests {
 
     fn page(get: u32, flush: u32) -> String {
         format!(
-            "HTTP/1.1 200 OK\r\n\r\n# HELP entremet_device_floor_vops_per_second floor 9\n\
+            "# HELP entremet_device_floor_vops_per_second floor 9\n\
              entremet_device_floor_vops_per_second 17000\n\
              entremet_device_capacity_vops_per_second 25000\n\
              entremet_device_reserved_vops_per_second 30000\n\
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_server_without_a_stage_tells_nothing() {
-        let told = Told::read("HTTP/1.1 200 OK\r\n\r\nentremet_uptime_seconds 3\n");
+        let told = Told::read("entremet_uptime_seconds 3\n");
         assert_eq!(told, Told::default());
         let at = Instant::now();
         let later = at + Duration::from_secs(1);

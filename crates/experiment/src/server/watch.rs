@@ -2,12 +2,13 @@
 //! and its histograms of latency from the end of the warm-up on.
 
 use std::collections::BTreeMap;
-use std::io::{Error, Read, Write};
+use std::io::Error;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use telemetry::admin::ask;
 use telemetry::api::HistogramsView;
 
 use super::times::{latencies, Latencies};
@@ -15,7 +16,7 @@ use super::told::{cpu_per_s, figures, kept, Sample, Told};
 
 /// Often enough for the last second of a load to have two.
 const EVERY: Duration = Duration::from_millis(500);
-/// A server that does not answer for so long is left out of that sample.
+/// A server that does not answer for this long is left out of that sample.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What was seen over the time of a load.
@@ -104,18 +105,14 @@ impl Watch {
 }
 
 fn histograms(admin: SocketAddr) -> std::io::Result<Vec<HistogramsView>> {
-    let page = get(admin, "/api/histograms")?;
-    let body = page.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    serde_json::from_str(body).map_err(Error::other)
+    serde_json::from_str(&get(admin, "/api/histograms")?).map_err(Error::other)
 }
 
-/// The whole answer, head and body. HTTP/1.0, so that the body comes in one piece.
+/// What a page of an admin address says.
 pub fn get(admin: SocketAddr, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&admin, PATIENCE)?;
+    let stream = TcpStream::connect_timeout(&admin, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    let mut page = String::new();
-    stream.read_to_string(&mut page)?;
-    Ok(page)
+    let answer = ask(stream, "localhost", path, None)?;
+    let answer = answer.filter(|answer| answer.status == 200);
+    answer.map(|answer| answer.body).ok_or(Error::other(path))
 }

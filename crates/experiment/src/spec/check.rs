@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::query::{Measure, Query};
-use super::reader::Problems;
 use super::{Experiment, Plot, PlotKind};
 use crate::measure::figure::Figure;
 use crate::measure::window::series;
+use settings::table::Problems;
 
 /// Reports everything that does not fit together.
 pub fn check(experiment: &Experiment, problems: &Problems) {

@@ -4,10 +4,10 @@ mod check;
 pub mod merge;
 mod query;
 mod read;
-mod reader;
 
 use std::path::{Path, PathBuf};
 
+use settings::table::Problems;
 use toml::Table;
 
 pub use query::{Measure, Query, Side};
@@ -100,7 +100,7 @@ pub struct Variant {
     pub scenario: Table,
     /// It is run at these points only; `None` all.
     pub points: Option<Vec<String>>,
-    /// It is run in so many repeats at most; `None` all.
+    /// It is run in this many repeats at most; `None` all.
     pub repeats: Option<usize>,
 }
 
@@ -180,9 +180,9 @@ pub struct Verdict {
 /// What a measured value must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// At least so much.
+    /// At least this much.
     AtLeast(f64),
-    /// At most so much.
+    /// At most this much.
     AtMost(f64),
 }
 
@@ -282,17 +282,15 @@ impl Experiment {
                 source,
             })?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let problems = reader::Problems::default();
+        let problems = Problems::default();
         let read = read::experiment(&name, folder, &text, &problems);
         if let Some(experiment) = &read {
             check::check(experiment, &problems);
         }
-        match (read, problems.text()) {
-            (Some(experiment), None) => Ok(experiment),
-            (_, problems) => Err(ExperimentError::Spec {
-                path,
-                problems: problems.unwrap_or_default(),
-            }),
+        let problems = problems.list();
+        match read {
+            Some(experiment) if problems.is_empty() => Ok(experiment),
+            _ => Err(ExperimentError::Spec { path, problems }),
         }
     }
 

@@ -105,6 +105,12 @@ impl Query {
         against.chain(self.alone.iter().map(|(_, point)| point.as_str()))
     }
 
+    /// Whether it asks how long something takes.
+    pub fn is_a_time(&self) -> bool {
+        matches!(self.measure, Measure::Settle | Measure::SettleRate)
+            || self.choice.figure.is_latency()
+    }
+
     /// Whether an answer needs this figure.
     pub fn asks_for(&self, figure: Figure) -> bool {
         let below = self.against.iter().filter_map(|side| side.choice.as_ref());

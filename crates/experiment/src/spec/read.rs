@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use settings::table::{Fields, Problems};
 use toml::Table;
 
 use super::query::{BestOf, Better, Measure, Query, Side};
-use super::reader::{Problems, Reader};
 use super::{
     Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Reading, Variant, Verdict,
     Yardstick,
@@ -30,7 +30,7 @@ pub fn experiment(
             return None;
         }
     };
-    let root = Reader::new(&table, "", problems);
+    let root = Fields::new(&table, "", problems);
     let variants: Vec<Variant> = root.list("variant", "name").iter().map(variant).collect();
     let mut points: Vec<Point> = root.list("point", "name").iter().map(point).collect();
     if points.is_empty() {
@@ -91,7 +91,7 @@ fn nameless() -> Point {
     }
 }
 
-fn quick(root: &Reader) -> Quick {
+fn quick(root: &Fields) -> Quick {
     let Some(reader) = root.inner("quick") else {
         root.wrong("quick", "is missing: say how it is run in a few seconds");
         return Quick::default();
@@ -104,7 +104,7 @@ fn quick(root: &Reader) -> Quick {
     quick
 }
 
-fn pin(root: &Reader) -> Pin {
+fn pin(root: &Fields) -> Pin {
     let usual = Pin {
         server: vec![0],
         load: Vec::new(),
@@ -123,7 +123,7 @@ fn pin(root: &Reader) -> Pin {
     pin
 }
 
-fn variant(reader: &Reader) -> Variant {
+fn variant(reader: &Fields) -> Variant {
     let variant = Variant {
         name: reader.required_text("name"),
         about: reader.text("about").unwrap_or_default(),
@@ -135,7 +135,7 @@ fn variant(reader: &Reader) -> Variant {
     variant
 }
 
-fn change(reader: &Reader) -> Change {
+fn change(reader: &Fields) -> Change {
     let change = Change {
         at_s: reader.seconds("at").unwrap_or_default(),
         scenario: reader.table("scenario").cloned().unwrap_or_default(),
@@ -145,7 +145,7 @@ fn change(reader: &Reader) -> Change {
     change
 }
 
-fn point(reader: &Reader) -> Point {
+fn point(reader: &Fields) -> Point {
     let point = Point {
         name: reader.required_text("name"),
         about: reader.text("about").unwrap_or_default(),
@@ -157,7 +157,7 @@ fn point(reader: &Reader) -> Point {
     point
 }
 
-fn yardstick(reader: &Reader) -> Yardstick {
+fn yardstick(reader: &Fields) -> Yardstick {
     let yardstick = Yardstick {
         sets: reader.required_text("sets"),
         each: reader.flag("each").unwrap_or(false),
@@ -177,7 +177,7 @@ fn yardstick(reader: &Reader) -> Yardstick {
 
 /// Looks a word up in a table of words.
 fn word<T: Copy>(
-    reader: &Reader,
+    reader: &Fields,
     key: &'static str,
     words: impl Iterator<Item = (&'static str, T)> + Clone,
 ) -> Option<T> {
@@ -190,13 +190,13 @@ fn word<T: Copy>(
     found.map(|(_, value)| value)
 }
 
-fn figure(reader: &Reader, key: &'static str) -> Option<Figure> {
+fn figure(reader: &Fields, key: &'static str) -> Option<Figure> {
     let words = Figure::WORDS.iter();
     word(reader, key, words.map(|(word, figure, _)| (*word, *figure)))
 }
 
 /// One figure or several; rates where nothing is said.
-fn figures(reader: &Reader) -> Vec<Figure> {
+fn figures(reader: &Fields) -> Vec<Figure> {
     let key = "figure";
     let Some(names) = reader.texts(key) else {
         return vec![Figure::Rate];
@@ -212,7 +212,7 @@ fn figures(reader: &Reader) -> Vec<Figure> {
 }
 
 /// Tenants, class, figure and combination; those of `usual` where not given.
-fn choice(reader: &Reader, usual: &Choice) -> Choice {
+fn choice(reader: &Fields, usual: &Choice) -> Choice {
     Choice {
         tenants: reader
             .texts("tenants")
@@ -224,7 +224,7 @@ fn choice(reader: &Reader, usual: &Choice) -> Choice {
 }
 
 /// `lowest_of` or `highest_of`, with `points`.
-fn best_of(reader: &Reader) -> Option<BestOf> {
+fn best_of(reader: &Fields) -> Option<BestOf> {
     let points = reader.texts("points");
     let best = |key, better: Better| Some((key, reader.texts(key)?, better));
     let (lowest, highest) = (best("lowest_of", f64::min), best("highest_of", f64::max));
@@ -247,7 +247,7 @@ fn best_of(reader: &Reader) -> Option<BestOf> {
     })
 }
 
-fn query(reader: &Reader) -> Query {
+fn query(reader: &Fields) -> Query {
     let measure = word(reader, "measure", Measure::WORDS.into_iter());
     if !reader.has("measure") {
         reader.wrong("measure", "is missing");
@@ -293,7 +293,7 @@ fn query(reader: &Reader) -> Query {
     }
 }
 
-fn alone(reader: &Reader) -> Vec<(String, String)> {
+fn alone(reader: &Fields) -> Vec<(String, String)> {
     let table = reader.table("alone").into_iter().flatten();
     table
         .filter_map(|(group, point)| {
@@ -307,7 +307,7 @@ fn alone(reader: &Reader) -> Vec<(String, String)> {
 }
 
 /// Points by name; `"*"` means every one, none the only one.
-fn points(reader: &Reader, key: &'static str, known: &Known, usual: &[String]) -> Vec<String> {
+fn points(reader: &Fields, key: &'static str, known: &Known, usual: &[String]) -> Vec<String> {
     match reader.texts(key) {
         Some(names) if names == ["*"] => known.points.clone(),
         Some(names) => names,
@@ -315,7 +315,7 @@ fn points(reader: &Reader, key: &'static str, known: &Known, usual: &[String]) -
     }
 }
 
-fn verdict(reader: &Reader, known: &Known) -> Verdict {
+fn verdict(reader: &Fields, known: &Known) -> Verdict {
     let points = points(reader, "point", known, &known.points[..1]);
     if !reader.has("point") && known.points.len() > 1 {
         reader.wrong(
@@ -363,7 +363,7 @@ fn verdict(reader: &Reader, known: &Known) -> Verdict {
 /// The kinds of pictures, as their words.
 const KINDS: [&str; 4] = ["bars", "tenants", "curve", "time"];
 
-fn plot(reader: &Reader, known: &Known) -> Option<Plot> {
+fn plot(reader: &Fields, known: &Known) -> Option<Plot> {
     let word = word(reader, "kind", KINDS.into_iter().map(|kind| (kind, kind)));
     let kind = match word {
         Some("bars") => PlotKind::Bars(Box::new(query(reader))),

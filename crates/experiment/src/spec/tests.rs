@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::reader::Problems;
 use super::*;
 
 const GOOD: &str = r#"
@@ -61,9 +60,9 @@ fn read(text: &str) -> Result<Experiment, String> {
     if let Some(experiment) = &read {
         check::check(experiment, &problems);
     }
-    match problems.text() {
-        None => Ok(read.expect("no problem, so an experiment")),
-        Some(problems) => Err(problems),
+    match problems.list() {
+        none if none.is_empty() => Ok(read.expect("no problem, so an experiment")),
+        some => Err(some.join("\n")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Verdicts over runs made by hand.
 
 use super::*;
-use crate::measure::made::rates;
+use crate::measure::made::{rates, series};
 use crate::observed::Observed;
 
 const TWO: &str = "
@@ -134,6 +134,31 @@ fn a_verdict_that_is_met_with_its_mechanism_off_shows_nothing() {
     // A short run tells what it saw of it, whatever it judges.
     assert_eq!(judged(">= 0.9", true).off, fails(true));
     assert_eq!(judged("<= 0.1", false).judgement, Judgement::Miss);
+}
+
+#[test]
+fn a_short_run_does_not_ask_that_a_time_is_missed_with_the_mechanism_off() {
+    let text =
+        "[[verdict]]\ntarget = \"soon\"\nvariant = \"fair\"\npoint = \"a\"\nmeasure = \"settle\"\n\
+                from = \"0s\"\nwindow = \"1s\"\nlevel = 0.5\noff = \"fifo\"\nbound = \"<= 5\"\n";
+    let experiment = crate::spec::made(&["fifo", "fair"], &["a", "b"], text);
+    let mut runs = Runs::default();
+    runs.add(
+        0,
+        "fair",
+        "a",
+        series(&[("x", &[10, 10]), ("y", &[10, 10])]),
+    );
+    runs.add(0, "fifo", "a", series(&[("x", &[1, 1]), ("y", &[10, 10])]));
+    let asked = |quick| {
+        let extent = Extent {
+            quick,
+            partial: false,
+        };
+        let judged = judge(&experiment, &runs, extent).expect("judged");
+        judged[0].off.as_ref().map(|off| off.fails)
+    };
+    assert_eq!((asked(false), asked(true)), (Some(true), None));
 }
 
 #[test]

@@ -91,6 +91,8 @@ pub struct Hdd {
     head: u64,
     /// Whether the last I/O was a read, so that the drive goes on reading.
     reading: bool,
+    /// Where it began to read: what lies between there and the head it knows.
+    read_from: u64,
     /// Seek by relative distance x: `track + root * sqrt(x) + line * x`.
     seek_root: f64,
     seek_line: f64,
@@ -125,6 +127,7 @@ impl Hdd {
             free_at: 0,
             head: 0,
             reading: false,
+            read_from: 0,
             parameters,
         }
     }
@@ -210,6 +213,10 @@ impl Hdd {
             }
             None => start + self.reach_ns(start, io) + transfer_ns(bytes, self.rate(io.offset)),
         };
+        let goes_on = self.reading && (self.read_from..=self.head).contains(&io.offset);
+        if !goes_on {
+            self.read_from = io.offset;
+        }
         self.head = (io.offset + bytes) % p.capacity_bytes;
         self.reading = io.op == Op::Read;
         end
@@ -219,9 +226,17 @@ impl Hdd {
     /// bytes has passed the head.
     fn read_ahead(&self, start: Nanos, io: &Io) -> Option<Nanos> {
         let p = &self.parameters;
-        let continues = io.op == Op::Read && self.reading && io.offset == self.head;
-        let ahead = continues && io.bytes <= p.read_ahead_bytes && start > self.free_at;
-        ahead.then(|| self.free_at + transfer_ns(io.bytes, self.rate(io.offset)))
+        // Where an I/O overlaps what was read last, the rest counts.
+        let new_bytes = (io.offset + io.bytes).checked_sub(self.head)?;
+        let known_from = self
+            .read_from
+            .max(self.head.saturating_sub(p.read_ahead_bytes));
+        let continues =
+            io.op == Op::Read && self.reading && (known_from..=self.head).contains(&io.offset);
+        let ahead = continues
+            && io.bytes <= p.read_ahead_bytes
+            && (start > self.free_at || io.offset < self.head);
+        ahead.then(|| self.free_at + transfer_ns(new_bytes, self.rate(io.offset)))
     }
 
     fn seek_ns(&self, io: &Io) -> Nanos {

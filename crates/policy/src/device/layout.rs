@@ -2,7 +2,8 @@
 //!
 //! What a seek costs depends on how far data lies apart, so a result depends on how much of a disk
 //! its data takes. Each file is whole on one disk, somewhere within the span; a few files may lie
-//! over each other, which an arm does not mind.
+//! over each other, which an arm does not mind. An owner's files go to the disks in turn, so that
+//! a few of them load all disks alike.
 
 use crate::generator::{mix64, Generator};
 
@@ -15,7 +16,7 @@ const ALIGN_BYTES: u64 = 1 << 20;
 pub struct Layout {
     /// Disks, at least 1.
     pub disks: u32,
-    /// Data lies within so many bytes of each, from its outer edge on.
+    /// Data lies within this many bytes of each, from its outer edge on.
     pub span_bytes: u64,
     /// Another seed, other places.
     pub seed: u64,
@@ -38,8 +39,9 @@ impl Layout {
         let file = [owner, number].into_iter();
         let mut draws = Generator::new(file.fold(self.seed, |all, part| mix64(all) ^ part));
         let places = (self.span_bytes / ALIGN_BYTES).max(1);
+        let first = mix64(mix64(self.seed) ^ owner);
         Spot {
-            disk: draws.below(u64::from(self.disks.max(1))) as usize,
+            disk: (first.wrapping_add(number) % u64::from(self.disks.max(1))) as usize,
             offset: draws.below(places) * ALIGN_BYTES,
         }
     }

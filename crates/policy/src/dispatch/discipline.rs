@@ -24,8 +24,8 @@ impl Words for Discipline {
 }
 
 impl Discipline {
-    /// Whether it holds everybody to a share. Who has had less than its share is in credit then,
-    /// and may use extra permits.
+    /// Whether it holds everybody to a share. A principal that has had less than its share is in
+    /// credit then, and may use extra permits.
     #[must_use]
     pub fn keeps_shares(self) -> bool {
         self == Self::Fair

@@ -161,7 +161,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.first_by_share(now, shared)
     }
 
-    /// Who comes first of all that have work, if it is in credit and may go.
+    /// The first of all principals with work, if it is in credit and may go.
     #[inline(never)]
     pub(super) fn first_in_credit(&mut self, now: Nanos) -> Option<usize> {
         loop {

@@ -6,13 +6,13 @@
 //! 1. a permit: a shared one, or one reserved for the principal (Cake 4.1);
 //! 2. what must begin now to keep a promise (`timed`), the earliest first;
 //! 3. whose reservation is due (mClock), earliest tag first;
-//! 4. who is in contract, by the discipline;
-//! 5. who is beyond its contract, by the discipline.
+//! 4. principals within their contracts, by the discipline;
+//! 5. those beyond their contracts, by the discipline.
 //!
 //! A tenant's turn is then divided among its lanes (`lanes`).
 //!
-//! Who is above its limit is in none of these until its tag is reached or its item has waited too
-//! long.
+//! A principal above its limit is in none of these until its tag is reached or its item has waited
+//! too long.
 //!
 //! Cost: O(log n) in the number n of principals *with work*; principals without any are not looked
 //! at. Nothing is allocated once queues have reached their usual length.

@@ -22,7 +22,7 @@ pub(super) struct Tally<const R: usize> {
 }
 
 impl<const R: usize> Tally<R> {
-    /// An item was granted, or refused, after so long; `empty`: it was the last one queued.
+    /// An item was granted, or refused, after this long; `empty`: it was the last one queued.
     #[inline]
     pub(super) fn granted(&mut self, now: Nanos, waited_ns: Nanos, refused: bool, empty: bool) {
         match refused {
@@ -36,7 +36,7 @@ impl<const R: usize> Tally<R> {
         }
     }
 
-    /// Up to `now` it had so many permits.
+    /// Up to `now` it had this many permits.
     #[inline]
     pub(super) fn held(&mut self, now: Nanos, permits: u32) {
         let passed = now.saturating_sub(self.busy_since);

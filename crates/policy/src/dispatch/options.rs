@@ -33,8 +33,8 @@ pub struct DispatchOptions<const R: usize> {
     /// One turn's budget, in nanoseconds of each resource. Longer turns cost less switching,
     /// shorter ones less waiting.
     pub quantum_ns: Nanos,
-    /// So much of each resource a turn may take even if a quantum is less. It lengthens turns only
-    /// of who asks for so much at once, and who has a limit is held to that.
+    /// A turn may take this much of each resource even if a quantum is less. It lengthens turns
+    /// only of principals that ask for so much at once. A limit still holds.
     pub turn_least: Cost<R>,
     /// Length of a round in which everybody active uses up its quanta (Pisces 4.3.5: 1 ms). It is
     /// also the longest pause after which a principal still has its unused quanta, so it should
@@ -104,7 +104,7 @@ const DEVICE_QUANTA_PER_ROUND: u64 = 8;
 
 impl DispatchOptions<1> {
     /// Threads that work for whoever is next, `permits` of them; their one resource is their time.
-    /// Who has had less than its share may use as many again.
+    /// A principal that has had less than its share may use as many again.
     #[must_use]
     pub fn handlers(permits: u32) -> Self {
         let meter = Meter {

@@ -3,7 +3,7 @@
 //! Whoever asks for a piece when the last one is done is not in the queue at the moment at which
 //! the next turn is given, so the turn would go to another stream, and a disk would seek after
 //! every piece. Anticipation (Iyer and Druschel, SOSP 2001) waits for it, a little. A run ends with
-//! its stream, or after so much time, and shares decide again; what is due does not wait for it.
+//! its stream, or after this much time, and shares decide again; what is due does not wait for it.
 
 use super::lane::{LaneId, Pick};
 use super::{Dispatch, Grant};

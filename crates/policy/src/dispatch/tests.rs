@@ -172,7 +172,7 @@ fn a_principal_is_small() {
     assert!(size <= 400, "{size}");
 }
 
-/// One that always has work and one that seldom has, before two permits and so many extra ones.
+/// One that always has work and one that seldom has, before two permits and this many extra ones.
 fn greedy_and_modest(extra_permits: u32) -> (Dispatch<u32, 1>, PrincipalId, PrincipalId) {
     let meter = Meter {
         requests: 0,

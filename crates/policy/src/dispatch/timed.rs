@@ -236,7 +236,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             self.place(now, index);
         }
         let free = match shared {
-            true => self.free_for_others(),
+            true => self.free_for_others().min(self.permits.shared_free()),
             false => 0,
         };
         let open = match self.next_of_runs(now, free) {

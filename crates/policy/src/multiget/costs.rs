@@ -1,9 +1,9 @@
 //! What an operation costs, as a sender can know it.
 //!
-//! Who asks for a value does not know its size: it was told when it asked for that key before, if
-//! it did and has not forgotten. How long an operation takes by its size is learnt from replies,
-//! too, as the line that fits them best (least squares), with old replies fading. For a value of
-//! unknown size a mean one is expected.
+//! A sender does not know the size of a value that it asks for. It only knows what it was told when
+//! it asked for that key before, if it has not forgotten. How long an operation takes by its size
+//! is learnt from replies, too, as the line that fits them best (least squares), with old replies
+//! fading. For a value of unknown size a mean one is expected.
 
 use crate::cost::Nanos;
 use crate::generator::mix64;

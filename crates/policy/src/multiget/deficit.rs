@@ -1,10 +1,11 @@
 //! Levels served at rates: deficit round robin (Rein 3.3.2; Shreedhar and Varghese, 1996) in
 //! virtual time.
 //!
-//! A round that visits each level in turn makes the slow ones a nuisance: with rates of 4^7 to 1 a
-//! visit of the second lasts 4,096 operations, and whoever comes to the first meanwhile waits for
-//! its end. So, as for tenants (`fairness::sfq`), each level carries its service divided by its
-//! rate, and the least goes first: the same shares of every round, spread as evenly as they can be.
+//! In a round that visits each level in turn, the slow ones are a nuisance: with rates of 4^7 to 1
+//! a visit of the second lasts 4,096 operations, and an operation that comes to the first level
+//! meanwhile waits until it ends. So, as for tenants (`fairness::sfq`), each level carries its
+//! service divided by its rate, and the least goes first: the same shares of every round, spread as
+//! evenly as they can be.
 
 use super::levels::Levels;
 use std::collections::VecDeque;

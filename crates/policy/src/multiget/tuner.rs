@@ -32,8 +32,8 @@ const WORTH: f64 = 0.000_5;
 /// Part of the requests that is put off, so that the other 99 % are served as if these were not
 /// there.
 const TAIL_SHARE: f64 = 0.01;
-/// After so many requests old ones count half, so that a change of the workload is followed, where
-/// nothing else is said.
+/// After this many requests old ones count half, so that a change of the workload is followed,
+/// where nothing else is said.
 const HALF_LIFE: u64 = 100_000;
 /// What counts less than so much of a request is forgotten: one of the tail, that was seen once,
 /// after 400,000 others.

@@ -27,7 +27,7 @@ pub struct ControlOptions {
     pub places: bool,
     /// Whether it gives tenants other weights at nodes.
     pub weighs: bool,
-    /// Partitions move when the most used node is so much above the mean, as a part of it.
+    /// Partitions move when the most used node is this much above the mean, as a part of it.
     pub imbalance_max: f64,
     /// Moves of one step.
     pub moves_max: usize,

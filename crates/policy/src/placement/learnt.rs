@@ -42,7 +42,7 @@ impl<const R: usize> Default for Rates<R> {
 }
 
 impl<const R: usize> Rates<R> {
-    /// What each of so many replicas serves if those who ask choose evenly.
+    /// What each of this many replicas serves if those who ask choose evenly.
     fn expected(&self, replicas: usize) -> Vec<f64> {
         let uses: f64 = self.uses.iter().sum();
         let writes = match uses > 0.0 {

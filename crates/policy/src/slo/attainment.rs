@@ -51,7 +51,7 @@ pub struct Budget {
     pub requests: u64,
     /// Of these, late.
     pub late: u64,
-    /// Requests that may be late of so many.
+    /// How many of this many requests may be late.
     pub allowed: f64,
 }
 

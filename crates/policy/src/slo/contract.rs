@@ -45,7 +45,7 @@ mod tests {
 
     const S: Nanos = 1_000_000_000;
 
-    /// What is within of so many a second, offered evenly for ten seconds.
+    /// What is within of this many a second, offered evenly for ten seconds.
     fn within(contract_per_s: f64, offered_per_s: u64) -> u64 {
         let mut contract = Contract::new(S, contract_per_s);
         let each = |at: u64| contract.offer(S + at * S / offered_per_s, 1);

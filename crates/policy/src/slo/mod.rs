@@ -4,8 +4,9 @@
 //! how many of them late. Counts of several cores add up, and a percentile is met exactly if few
 //! enough were late, so that no verdict depends on how finely latencies are recorded.
 //! [`Contract`] tells requests within the rate that the promise holds for from those beyond it, and
-//! [`control`] has what keeps promises.
+//! [`control`] has what keeps promises, and [`admission`] says beforehand which can be kept.
 
+pub mod admission;
 pub mod control;
 
 mod attainment;

@@ -24,7 +24,7 @@ pub struct Objective {
     pub contract_per_s: Option<f64>,
     /// Who gives way when not all promises can be kept: 1 first, 100 last.
     pub importance: u32,
-    /// It holds in each window of so long, in ns; 1 s to 1 h.
+    /// It holds in each window of this length, in ns; 1 s to 1 h.
     pub window_ns: Nanos,
 }
 
@@ -91,8 +91,8 @@ impl Words for Outcome {
 const ASKS_FOR_MORE: f64 = 1.0;
 
 impl Latency {
-    /// How many of so many requests may be late, so that the percentile (by nearest rank) is still
-    /// within its bound.
+    /// How many of this many requests may be late, so that the percentile (by nearest rank) is
+    /// still within its bound.
     #[must_use]
     pub fn late_max(&self, requests: u64) -> u64 {
         let rank = (self.percentile / 100.0 * requests as f64).ceil();

@@ -9,7 +9,7 @@ pub struct Input {
     pub bytes: BytesMut,
     /// Where parsing stopped.
     pub parser: Parser,
-    /// `bytes` hold no whole request: at least so many more are needed. None: they may hold one.
+    /// `bytes` hold no whole request: at least this many more are needed. None: they may hold one.
     pub missing: Option<usize>,
 }
 

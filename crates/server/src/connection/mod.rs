@@ -94,7 +94,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// It holds so many bytes, and its tenant has them for it.
+    /// It holds this many bytes, and its tenant has them for it.
     pub fn holds(&mut self, bytes: u64) {
         self.charged = bytes;
         self.short_since = 0;

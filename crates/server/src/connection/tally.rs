@@ -115,7 +115,7 @@ impl Tally {
         self.until = self.until.max(begin);
     }
 
-    /// They had a handler after a wait of so long, at `now`.
+    /// They had a handler after a wait of this long, at `now`.
     pub fn at_handler(&mut self, waited_ns: Nanos, now: Nanos) {
         self.at_handlers_ns += waited_ns;
         self.turns[HANDLERS].get_or_insert(Turn {

@@ -1,6 +1,6 @@
-//! How well promises were kept, on the disk: a JSON text a line, for a promise and some hours. Of
-//! an hour that stands there twice the last counts. These are statistics: what cannot be read is
-//! left out, and that something cannot be written is said once.
+//! How well promises were kept, as a file: each line is a JSON text about one promise and some
+//! hours. If an hour appears twice, the last one counts. These are statistics, so what cannot be
+//! read is left out, and a failed write is logged once.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};

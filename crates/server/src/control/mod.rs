@@ -12,19 +12,24 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use policy::slo::admission::Admission;
 use policy::Nanos;
+use telemetry::Class;
 
 use crate::shared::Shared;
-use crate::slo::{Bucket, Meter, HOURS_KEPT};
+use crate::slo::{Bucket, Meter, Total, HOURS_KEPT};
 use crate::tenants::Tenant;
 use kept::{Kept, Line};
 use steer::Steering;
 
-/// A window is closed at most so long after its end; it is judged by how long it really was.
+/// A window is closed at most this long after its end; it is judged by how long it really was.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How well promises were kept is written down so often; a crash forgets what came after.
 const WRITE_NS: Nanos = 300_000_000_000;
+
+/// What requests asked for is looked at so often: it is for reckoning with minutes.
+const DEMAND_NS: Nanos = 5_000_000_000;
 
 /// The thread, and what ends it when it is dropped.
 pub struct Controller {
@@ -59,11 +64,48 @@ impl Controller {
 fn run(shared: &Shared, ended: &Receiver<()>) {
     let mut watch = Watch::open(shared, &shared.options.data);
     let mut steering = Steering::new(shared);
+    let mut demanded = shared.options.clock.now();
     while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         watch.look(shared);
         steering.look(shared);
+        demanded = see_demand(shared, demanded);
     }
     watch.write(shared);
+}
+
+/// Sees what requests asked for since it was done last, if that is long enough ago; returns when
+/// it was done.
+fn see_demand(shared: &Shared, last: Nanos) -> Nanos {
+    let now = shared.options.clock.now();
+    let elapsed_ns = now.saturating_sub(last);
+    if elapsed_ns < DEMAND_NS || shared.tuning().admission == Admission::Off {
+        return last;
+    }
+    let elapsed_s = elapsed_ns as f64 / 1e9;
+    let tenants = shared.tenants.list();
+    let mut demands = shared.demands.write();
+    demands.keep(|who| tenants.iter().any(|tenant| tenant.id == who));
+    for tenant in &tenants {
+        let Some(totals) = shared.metrics.totals(&tenant.name) else {
+            continue;
+        };
+        let disk = &shared.options.disk;
+        let used = disk
+            .stage()
+            .and_then(|stage| stage.used(disk.number(&tenant.name)));
+        for class in Class::ALL {
+            let at_disk = used.map(|used| used.class(Some(class))).unwrap_or_default();
+            let of = &totals.classes[class.index()];
+            let total = Total {
+                requests: of.requests,
+                missing: of.disk.count(),
+                ios: at_disk.ios,
+                vops: at_disk.vops,
+            };
+            demands.see(tenant.id, class, total, elapsed_s);
+        }
+    }
+    now
 }
 
 /// What it remembers between two looks.

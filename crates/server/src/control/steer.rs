@@ -15,7 +15,7 @@ use policy::words::Words;
 use policy::{Nanos, PrincipalId};
 use stage::LaneId;
 
-use crate::device::Device;
+use crate::device::{Device, OthersDid};
 use crate::shared::{News, Shared, Steered};
 use crate::slo::{AtStages, Meter};
 use crate::tenants::Tenant;
@@ -26,7 +26,7 @@ pub struct Steering {
     controller: Controller,
     since: Nanos,
     /// Of work without due times at the device, as it was read last.
-    others: (u64, u64),
+    others: OthersDid,
     /// What the promises were charged at the device, as it was read last, by tenant and lane.
     charged: BTreeMap<(PrincipalId, u8), Nanos>,
     /// What is in force.
@@ -49,7 +49,7 @@ impl Steering {
             policy,
             controller: controller(policy, shared),
             since: shared.options.clock.now(),
-            others: (0, 0),
+            others: OthersDid::default(),
             charged: BTreeMap::new(),
             steered: Arc::default(),
         }
@@ -97,17 +97,17 @@ impl Steering {
             promise.seen(at_stages, charged, elapsed)
         };
         let promises = promises.iter().map(&mut one).collect();
-        let now = device.map_or((0, 0), Device::of_others);
-        let before = std::mem::replace(&mut self.others, now);
-        let waited = now.1.saturating_sub(before.1) as f64;
+        let now = device.map_or_else(OthersDid::default, Device::of_others);
+        let others = now.since(&self.others);
+        self.others = now;
         Seen {
             elapsed_ns,
             promises,
-            handled_ns: handled.1.checked_div(handled.0),
-            others_bytes_per_s: now.0.saturating_sub(before.0) as f64 * 1e9 / elapsed,
-            others_occupied: (waited / elapsed).min(1.0),
-            // The device does not tell pieces apart: the controller reckons by its stream rate.
-            others_piece_ns: None,
+            handled: handled.0,
+            handled_ns: handled.1,
+            others_bytes_per_s: others.bytes as f64 * 1e9 / elapsed,
+            others_occupied: (others.waited_ns as f64 / elapsed).min(1.0),
+            others_piece_ns: others.out_ns.checked_div(others.pieces),
         }
     }
 
@@ -118,7 +118,7 @@ impl Steering {
         let lane = LaneId(u8::try_from(promise.lane).unwrap_or_default());
         let now = device.charged_ns(number, lane);
         let before = self.charged.insert((promise.tenant.id, lane.0), now);
-        // Of two promises of one lane the first is told.
+        // If a lane has two promises, the first is told.
         now.saturating_sub(before.unwrap_or(now)) as f64 / device.drives() as f64
     }
 
@@ -174,17 +174,13 @@ impl Promise {
 
     /// What became of it in an interval of `elapsed` ns.
     fn seen(&self, at_stages: AtStages, charged_ns: f64, elapsed: f64) -> PromiseSeen {
-        let now = self.meter.read();
+        let now = self.meter.read().counts;
         let mut last = self.meter.steered.lock();
-        let within = now.within.since(&last.within);
-        let counts = now.counts.since(&last.counts);
+        let counts = now.since(&last);
         *last = now;
-        let percentile = self.meter.objective().latency;
-        let percentile = percentile.map_or(99.0, |latency| latency.percentile);
-        let latency = (!within.is_empty()).then(|| within.quantile(percentile / 100.0));
         PromiseSeen {
             counts,
-            latency_ns: latency.map(|ns| ns as Nanos),
+            latencies: at_stages.latencies,
             after: at_stages.after,
             occupied: at_stages.waited_ns.map(|ns| (ns as f64 / elapsed).min(1.0)),
             device: (charged_ns / elapsed).min(1.0),

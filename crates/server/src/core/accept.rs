@@ -1,8 +1,8 @@
 //! Connections come in on one core and are handed out evenly.
 //!
 //! The door waits for its turn in the request stage like a connection of nobody's: a storm of
-//! connections has the share of newcomers, not the core. To accept one costs about 20 µs; a turn
-//! takes [`ACCEPT_MAX`], .3 ms at most, which is charged to newcomers.
+//! connections has the share of newcomers, not the core. Accepting one costs about 20 µs. A turn
+//! accepts at most [`ACCEPT_MAX`], which takes .3 ms and is charged to newcomers.
 
 use std::io;
 use std::net::SocketAddr;

@@ -68,7 +68,7 @@ impl Balance {
         self.balancer.rests(key.packed());
     }
 
-    /// The core goes to its poll with so much queued: shows its load.
+    /// The core goes to its poll with this much queued: shows its load.
     pub fn sleeps(&mut self, load: &Load, now: Nanos, queued: u64) {
         let backlog_ns = queued.saturating_mul(self.turns_ns / self.turns.max(1));
         load.show(now - self.awake_since, backlog_ns);

@@ -336,8 +336,9 @@ impl Core {
     }
 }
 
-/// Why a command on the connection cannot be run with so many or so long words: a core would have
-/// to look at each, or a handler to compare each with every parameter, without a pause.
+/// Why a command on the connection cannot be run with words that are this many, or this long: a
+/// core would have to look at each, or a handler to compare each with every parameter, without a
+/// pause.
 fn too_long(spec: &Spec, args: &Args<'_>) -> Option<String> {
     use commands::SessionCommand::{Auth, Config, Echo, Ping, Watch};
     let looks = match spec.action {

@@ -1,4 +1,4 @@
-//! Room for a request that is still arriving.
+//! Memory for a request that is still arriving.
 
 use bytes::BytesMut;
 

@@ -111,7 +111,7 @@ impl Core {
         self.handlers.enqueue(now, tenant.id, class, task).is_ok()
     }
 
-    /// Drops something that is made of so many parts, elsewhere if they are many.
+    /// Drops something that is made of this many parts, elsewhere if they are many.
     pub(super) fn drop_later(&mut self, tenant: &Tenant, parts: usize, heavy: impl Send + 'static) {
         if parts <= TURN_WORDS_MAX {
             return;

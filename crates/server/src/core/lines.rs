@@ -7,8 +7,8 @@ use super::RESOURCES;
 use crate::slo::lanes_beyond;
 use crate::tenants::ConnectionKey;
 
-/// What came back and new requests take turns in stretches of so long: replies that leave one after
-/// the other find their client awake, and waking it costs more than a reply.
+/// What came back and new requests take turns in stretches of this long: replies that leave one
+/// after the other find their client awake, and waking it costs more than a reply.
 const STRETCH_NS: Nanos = 50_000;
 
 /// Both lines, and which of them has its turns now.

@@ -10,7 +10,7 @@ use mio::{Poll, Token, Waker};
 use super::message::Message;
 use crate::shared::{Cores, News};
 
-/// Mail that can wait lies until there is so much of it: each time a core is woken costs two
+/// Mail that can wait lies until there is this much of it: each time a core is woken costs two
 /// switches between threads.
 const TOGETHER: usize = 4;
 

@@ -12,11 +12,11 @@ use super::Core;
 use crate::connection::{Connection, Parked, Ready};
 use crate::tenants::ConnectionKey;
 
-/// A connection that holds memory which its tenant is short of, and has moved nothing for so long,
-/// is closed: enough for a packet that was lost to be sent again.
+/// A connection that holds memory which its tenant is short of, and has moved nothing for this
+/// long, is closed: enough for a packet that was lost to be sent again.
 const STALLED_NS: Nanos = 1_000_000_000;
 
-/// A connection waits for memory for so long: those that stall are closed before.
+/// A connection waits for memory for this long: those that stall are closed before.
 const PATIENCE_NS: Nanos = 3_000_000_000;
 
 impl Core {

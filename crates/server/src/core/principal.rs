@@ -6,7 +6,7 @@ use policy::slo::control::{DEVICE, HANDLERS};
 use policy::{Cost, Nanos, PrincipalId};
 use smallvec::SmallVec;
 use stage::{LaneAllocation, Terms};
-use telemetry::{Class, Recorder, Request, TimeParts};
+use telemetry::{Class, Part, Recorder, Request, TimeParts};
 
 use super::RESOURCES;
 use crate::connection::{Connection, Tally};
@@ -211,7 +211,7 @@ impl Principals {
             came: tally.since,
             latency_ns: request.latency_ns,
             turns: tally.turns,
-            handled_ns: tally.disk_ns,
+            handled_ns: tally.disk_ns.saturating_sub(request.parts[Part::Device]),
         };
         let mut late = SmallVec::new();
         for answered in &tally.answered {

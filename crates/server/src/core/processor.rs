@@ -38,7 +38,7 @@ impl Processor {
         }
     }
 
-    /// The thread was asleep for so long.
+    /// The thread was asleep for this long.
     pub fn slept(&mut self, ns: Nanos) {
         self.asleep_ns += ns;
     }

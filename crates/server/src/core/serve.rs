@@ -12,7 +12,7 @@ use super::{Core, Used, RESOURCES};
 use crate::connection::{Connection, Ready};
 use crate::tenants::ConnectionKey;
 
-/// Turns are given for so long between two looks at the poll. A tenant with few connections can
+/// Turns are given for this long between two looks at the poll. A tenant with few connections can
 /// only use its share if they are noticed soon after they have been served and ask again; a look
 /// costs about a µs.
 const SLICE_NS: Nanos = 100_000;

@@ -23,7 +23,7 @@ const DIGITS_MAX: f64 = 4_940.0;
 /// this one vanishes.
 const PLACES_MAX: f64 = 4_960.0;
 
-/// Steps ([`engine::TURN_STEPS`]) that it takes to read or print a number of so many bytes: a
+/// Steps ([`engine::TURN_STEPS`]) that it takes to read or print a number of this many bytes: a
 /// request of a few may ask for the sum of two of thousands.
 pub fn steps(bytes: usize) -> u64 {
     (bytes.min(TEXT_BYTES_MAX) / BYTES_PER_STEP) as u64

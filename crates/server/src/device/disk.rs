@@ -1,5 +1,5 @@
-//! What the databases lie on: a disk with a stage before it, one without, or one whose stage comes
-//! when it has been measured.
+//! What the databases lie on: a disk with a stage before it, a disk without one, or a disk that
+//! gets its stage once it has been measured.
 
 use super::Device;
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, Fault};

@@ -5,14 +5,11 @@ use super::{DeviceOptions, DeviceState, Emulated};
 use crate::slo::Trail;
 use parking_lot::Mutex;
 use policy::cost::device::Vop;
-use policy::depth::{Capacity, Depth, Slice, Trial};
+use policy::depth::{Follower, Trial, SLICE_NS};
 use stage::blocking::Blocking;
 use stage::{Clock, Cost, DispatchOptions, Nanos, Observation, PrincipalId};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
-
-/// How often the depth and the capacity follow: some hundred I/Os of an SSD, a few of a hard disk.
-const SLICE_NS: Nanos = 100_000_000;
 
 /// A drive with its queue.
 pub(super) struct Drive<C> {
@@ -33,12 +30,11 @@ pub(super) struct Drive<C> {
 
 /// What is re-estimated while it runs.
 struct Live {
-    depth: Depth,
-    capacity: Capacity,
-    since: Nanos,
-    done: Vop,
+    follower: Follower,
     parked: u64,
-    /// Processor time of the server.
+    /// At the end of the last slice.
+    since: Nanos,
+    /// Processor time of the server, then.
     cpu_ns: u64,
     /// The last trial of depths.
     trial: Option<Trial>,
@@ -63,11 +59,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Drive<C> {
             trail: Mutex::default(),
             done: AtomicU64::new(0),
             live: Mutex::new(Live {
-                depth: Depth::new(options.depth, options.depth),
-                capacity: Capacity::new(options.floor_per_s),
-                since: now,
-                done: Vop::ZERO,
+                follower: Follower::new(now, options.depth, options.floor_per_s),
                 parked: 0,
+                since: now,
                 cpu_ns: 0,
                 trial: None,
                 below: false,
@@ -81,7 +75,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> Drive<C> {
     pub fn hold(&self, permits: Option<u32>) {
         let permits = permits.unwrap_or(0);
         if self.held.swap(permits, Ordering::Relaxed) != permits {
-            let own = self.live.lock().depth.permits();
+            let own = self.live.lock().follower.permits();
             self.queue
                 .set_permits(if permits == 0 { own } else { permits });
         }
@@ -97,11 +91,11 @@ impl<C: Clock + Clone + Send + Sync + 'static> Drive<C> {
     pub fn state(&self) -> DeviceState {
         let live = self.live.lock();
         DeviceState {
-            permits: live.depth.permits(),
+            permits: live.follower.permits(),
             in_flight: self.queue.in_flight(),
             queued: self.queue.queued(),
-            capacity_per_s: live.capacity.per_s(),
-            missing_per_s: live.capacity.missing_per_s(),
+            capacity_per_s: live.follower.capacity().per_s(),
+            missing_per_s: live.follower.capacity().missing_per_s(),
             trial: live.trial,
         }
     }
@@ -120,29 +114,23 @@ impl<C: Clock + Clone + Send + Sync + 'static> Drive<C> {
         }
         let mut live = self.live.lock();
         let (done, parked) = (Vop(self.done.load(Ordering::Relaxed)), self.queue.parked());
-        let slice = Slice {
-            done: Vop(done.0.saturating_sub(live.done.0)),
-            ns: now.saturating_sub(live.since),
-            limited: parked > live.parked && self.queue.queued() > 0,
-        };
-        (live.since, live.done, live.parked) = (now, done, parked);
+        let limited = parked > live.parked && self.queue.queued() > 0;
         let cpu_ns = threads::process_cpu_ns();
         let used_ns = cpu_ns - std::mem::replace(&mut live.cpu_ns, cpu_ns);
-        // After a pause the slice is as long as that, and says nothing.
-        if slice.ns == 0 || slice.ns > 2 * SLICE_NS {
+        let since = std::mem::replace(&mut live.since, now);
+        live.parked = parked;
+        let Some(step) = live.follower.step(now, done, limited) else {
             return;
-        }
-        live.capacity.step(&slice);
-        let step = live.depth.step(&slice);
+        };
         live.trial = step.trial.or(live.trial);
-        let missing = live.capacity.missing_per_s();
+        let missing = live.follower.capacity().missing_per_s();
         let said = std::mem::replace(&mut live.below, missing.is_some());
         drop(live);
         if self.held.load(Ordering::Relaxed) == 0 {
             self.queue.set_permits(step.permits);
         }
         if let Some(missing_per_s) = missing.filter(|_| !said) {
-            let processors = used_ns as f64 / slice.ns as f64;
+            let processors = used_ns as f64 / (now - since) as f64;
             tracing::warn!(floor_per_s, missing_per_s, processors, "while I/Os wait, the device does less than its calibrated floor: what was promised on it cannot all be kept; if as many processors are in use as the server has, these are short; else calibrate again if this stays");
         }
     }

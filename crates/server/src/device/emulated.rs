@@ -50,10 +50,11 @@ impl State {
         keeps
     }
 
-    /// The thread that waited for `tag` goes. If it kept the time, another is woken to do so: who
-    /// began last, which has longest to wait.
+    /// The thread that waited for `tag` goes. If it kept the time, another is woken to do so: the
+    /// one that began last, which has longest to wait. So it is if nobody keeps the time: this
+    /// thread may be the one that was woken for that, and found its own I/O done.
     fn leave(&mut self, tag: u64) {
-        if self.keeper.is_some_and(|(keeper, _)| keeper == tag) {
+        if self.keeper.is_none_or(|(keeper, _)| keeper == tag) {
             self.keeper = None;
             if let Some((_, thread)) = self.waiting.last_key_value() {
                 thread.unpark();
@@ -144,5 +145,55 @@ impl<C: Clock> Emulated<C> {
             }
             state = self.state.lock();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::cost::device::Op;
+    use policy::device::SsdParameters;
+
+    /// Nobody is woken so late.
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// The last of three waits on when the keeper has gone and the one that it woke was done, too.
+    #[test]
+    fn somebody_keeps_the_time_as_long_as_somebody_waits() {
+        let mut state = State {
+            device: Device::new(&Model::Ssd(SsdParameters::default()), 1),
+            submitted: 3,
+            done: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            keeper: None,
+        };
+        let (op, bytes) = (Op::Read, 4 << 10);
+        for (tag, now) in [(1, 0), (3, 0), (2, 1_000_000_000)] {
+            let io = Io {
+                op,
+                offset: 0,
+                bytes,
+            };
+            state.device.submit(now, tag, io);
+        }
+        let (woken, wakes) = std::sync::mpsc::channel();
+        let waiter = |tag: u64| {
+            let woken = woken.clone();
+            let handle = thread::spawn(move || {
+                thread::park();
+                let _ = woken.send(tag);
+            });
+            (tag, handle.thread().clone())
+        };
+        state.waiting.extend([waiter(2), waiter(3)]);
+        // The first is done and goes: the third, which began last, is to keep the time.
+        assert!(state.keeps(1, 1_000));
+        state.leave(1);
+        assert_eq!(wakes.recv_timeout(LONG), Ok(3));
+        // Before it has the lock, a fourth finds that the third is done.
+        assert!(state.advance(500_000_000).is_some());
+        assert!(state.done.remove(&3));
+        state.leave(3);
+        assert_eq!(wakes.recv_timeout(LONG), Ok(2));
     }
 }

@@ -41,9 +41,10 @@ use policy::provision::{Provisioner, Reservation};
 use promises::Promises;
 use stage::{Clock, Cost, Discipline, Nanos, Observation, Permit, PrincipalId};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use steer::OfOthers;
+pub use steer::OthersDid;
 use thread::{waited, Begun};
 
 /// How the device is used.
@@ -67,6 +68,8 @@ pub struct DeviceOptions {
     pub seeks: bool,
     /// Bytes a second of one stream of reads.
     pub stream_bytes_per_s: f64,
+    /// A small read with nothing beside it: median and 99th percentile, ns.
+    pub read_alone_ns: [Nanos; 2],
     /// Why the prices may be wrong.
     pub doubt: Option<String>,
     /// Measured by less than the full plan: the floor is known less well.
@@ -86,7 +89,9 @@ pub struct DeviceScheduler<C> {
     places: Mutex<BTreeMap<u32, Place>>,
     promises: Mutex<Promises>,
     others: OfOthers,
-    /// Larger I/Os are cut into pieces of so many bytes.
+    /// Whether it matters that I/Os are pieces of a stream.
+    streams: AtomicBool,
+    /// Larger I/Os are cut into pieces of this many bytes.
     chunk_bytes: AtomicU64,
     clock: C,
 }
@@ -125,6 +130,12 @@ fn principal(io: &DeviceIo) -> PrincipalId {
     }
 }
 
+/// Whose file it is: files are numbered for each owner. Logs and metadata are files like any other,
+/// of an owner of their own.
+fn owner(io: &DeviceIo) -> u64 {
+    u64::from(io.principal) << 8 | io.file as u64
+}
+
 impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
     /// A stage without tenants. With `emulated` drives, an I/O ends when its drive would have done
     /// it.
@@ -145,6 +156,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             places: Mutex::default(),
             promises: Mutex::new(Promises::new(provisioner, clock.now())),
             others: OfOthers::default(),
+            streams: AtomicBool::new(false),
             chunk_bytes: AtomicU64::new(options.chunk_bytes),
             clock,
             options,
@@ -282,9 +294,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         let Some(layout) = &self.layout else {
             return (0, 0);
         };
-        // Logs and metadata are files like any other, of an owner of their own.
-        let owner = u64::from(io.principal) << 8 | io.file as u64;
-        let spot = layout.spot(owner, io.number);
+        let spot = layout.spot(owner(io), io.number);
         (spot.disk, layout.byte(spot, io.offset))
     }
 
@@ -299,7 +309,10 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         let drive = &self.drives[at_drive];
         // Refused means that the tenant is gone or unknown: its last I/Os must not be lost with it.
         let (whom, activity) = (principal(io), io.activity as u8);
-        let terms = thread::terms();
+        let terms = match self.streams.load(Ordering::Relaxed) {
+            true => thread::terms(owner(io), io),
+            false => thread::plain_terms(),
+        };
         let admit = || drive.queue.admit_on(whom, activity, terms).ok();
         let entry = io.may_wait().then(admit).flatten();
         if let Some(entry) = &entry {
@@ -342,7 +355,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         self.ledger.add(io, price, took_ns);
         drive.done(principal(io), at.unwrap_or(now), now, price);
         if !timed {
-            self.others.bytes.fetch_add(ended.bytes, Ordering::Relaxed);
+            self.others.ended(ended.bytes, took_ns);
         }
         drive.follow(now, self.options.floor_per_s);
     }

@@ -66,7 +66,7 @@ pub(super) struct Promises {
 pub(super) struct Change {
     /// What is each tenant's now.
     pub provided: Vec<(u32, Provisioned)>,
-    /// Overbooking that begins (by so many VOPs a second), or ends.
+    /// Overbooking that begins (by this many VOPs a second), or ends.
     pub overbooked: Option<Option<f64>>,
 }
 

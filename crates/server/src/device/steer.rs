@@ -14,6 +14,43 @@ use super::DeviceScheduler;
 pub(super) struct OfOthers {
     pub bytes: AtomicU64,
     pub waited_ns: AtomicU64,
+    pub pieces: AtomicU64,
+    pub out_ns: AtomicU64,
+}
+
+/// The same as it is at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OthersDid {
+    /// Bytes that it moved.
+    pub bytes: u64,
+    /// Time that it waited, summed, ns.
+    pub waited_ns: u64,
+    /// Pieces of it.
+    pub pieces: u64,
+    /// Time that they were out at the device, summed, ns.
+    pub out_ns: u64,
+}
+
+impl OfOthers {
+    /// A piece has ended that was out for so long.
+    pub(super) fn ended(&self, bytes: u64, out_ns: Nanos) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.pieces.fetch_add(1, Ordering::Relaxed);
+        self.out_ns.fetch_add(out_ns, Ordering::Relaxed);
+    }
+}
+
+impl OthersDid {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns),
+            pieces: self.pieces.saturating_sub(earlier.pieces),
+            out_ns: self.out_ns.saturating_sub(earlier.out_ns),
+        }
+    }
 }
 
 impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
@@ -29,6 +66,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
     pub fn steer(&self, permits: Option<u32>, others: Others, chunk_bytes: Option<u64>) {
         let chunk_bytes = chunk_bytes.unwrap_or(self.options.chunk_bytes);
         self.chunk_bytes.store(chunk_bytes, Ordering::Relaxed);
+        self.streams.store(others.run_ns > 0, Ordering::Relaxed);
         let drives = self.drives.len() as u32;
         for drive in &self.drives {
             drive.hold(permits.map(|permits| permits.div_ceil(drives)));
@@ -38,12 +76,16 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         }
     }
 
-    /// Of work without due times: bytes that it moved, and time that it waited, summed, in ns.
-    /// Totals.
+    /// What work without due times did; totals.
     #[must_use]
-    pub fn of_others(&self) -> (u64, u64) {
+    pub fn of_others(&self) -> OthersDid {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        (of(&self.others.bytes), of(&self.others.waited_ns))
+        OthersDid {
+            bytes: of(&self.others.bytes),
+            waited_ns: of(&self.others.waited_ns),
+            pieces: of(&self.others.pieces),
+            out_ns: of(&self.others.out_ns),
+        }
     }
 
     /// What the requests of a tenant's lane were charged, in ns of a drive's time; a total.

@@ -22,6 +22,7 @@ pub(crate) fn options() -> DeviceOptions {
         overbook: false,
         seeks: false,
         stream_bytes_per_s: 1e9,
+        read_alone_ns: [100_000, 200_000],
         doubt: None,
         brief: true,
     }

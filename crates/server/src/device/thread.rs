@@ -1,7 +1,12 @@
 //! What a thread does at the device: the I/Os that it has begun, what it waited, and on what terms.
+//!
+//! A thread does one I/O after the other. As long as each begins where the last one ended they are
+//! pieces of one large read or write, whatever that is for: a stream ([`Terms::stream`]).
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use engine::device::DeviceIo;
 use smallvec::SmallVec;
 use stage::{LaneId, Nanos, Permit, Terms};
 
@@ -46,8 +51,35 @@ pub fn on_terms(terms: Terms) -> OnTerms {
     OnTerms(TERMS.replace(terms))
 }
 
-pub(super) fn terms() -> Terms {
+thread_local! {
+    /// What this thread's streams are called: no two threads' alike.
+    static STREAM: u32 = NEXT_STREAM.fetch_add(1, Ordering::Relaxed);
+    /// The file that this thread has read or written last, by owner and number, and up to where.
+    static LAST: Cell<(u64, u64, u64)> = const { Cell::new((0, 0, 0)) };
+}
+
+/// 0 is no stream.
+static NEXT_STREAM: AtomicU32 = AtomicU32::new(1);
+
+/// On what terms this thread's I/O waits where streams are nothing special.
+pub(super) fn plain_terms() -> Terms {
     TERMS.get()
+}
+
+/// On what terms an I/O waits that begins now, of the file of that `owner`. What has a due time is
+/// no stream.
+pub(super) fn terms(owner: u64, io: &DeviceIo) -> Terms {
+    let (begins, ends) = (io.offset, io.offset + io.bytes);
+    let last = LAST.replace((owner, io.number, ends));
+    let goes_on = io.number > 0 && last == (owner, io.number, begins);
+    let terms = TERMS.get();
+    match goes_on && terms.due_at.is_none() {
+        true => Terms {
+            stream: STREAM.with(|stream| *stream),
+            ..terms
+        },
+        false => terms,
+    }
 }
 
 impl Drop for OnTerms {

@@ -40,7 +40,7 @@ pub struct Plan {
 }
 
 impl Descriptors {
-    /// Divides them for so many tenants. Newcomers and operators get what they are to have, or a
+    /// Divides them for this many tenants. Newcomers and operators get what they are to have, or a
     /// part of few; then databases, but not more than half of the rest where connections want that.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use commands::{glob_matches, ConfigCommand, PATTERN_BYTES_MAX, PATTERN_TOO_LONG};
 use policy::dispatch::Discipline;
+use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use policy::words::Words;
 use policy::Durability;
@@ -51,6 +52,7 @@ const PARAMETERS: &[Parameter] = &[
     ("cluster-enabled", |_| Some("no".into())),
     ("databases", |_| Some(engine::DATABASES.to_string())),
     ("dir", |v| v.operator().then(|| v.shared.options.data.display().to_string())),
+    ("entremet-admission", |v| Some(v.shared.tuning().admission.word().into())),
     ("entremet-control", |v| Some(v.shared.tuning().control.word().into())),
     ("entremet-scheduler", |v| Some(v.shared.tuning().discipline.word().into())),
     ("io-threads", |v| Some(v.shared.options.cores.to_string())),
@@ -133,6 +135,7 @@ fn get(visit: &mut Visit<'_>) {
 enum Edit {
     Discipline(Discipline),
     Control(Policy),
+    Admission(Admission),
     SlowLogOverUs(i64),
     SlowLogLength(usize),
     IdleTimeoutMs(u64),
@@ -147,6 +150,7 @@ impl Edit {
         match *self {
             Self::Discipline(discipline) => tuning.discipline = discipline,
             Self::Control(policy) => tuning.control = policy,
+            Self::Admission(admission) => tuning.admission = admission,
             Self::SlowLogOverUs(us) => tuning.slow_log_over_us = us,
             Self::SlowLogLength(length) => tuning.slow_log_length = length,
             Self::IdleTimeoutMs(ms) => tuning.idle_timeout_ms = ms,
@@ -219,6 +223,7 @@ fn failed(name: &str, why: &str) -> String {
 fn edit(name: &str, now: &str, wanted: &[u8], limit: usize) -> Result<Edit, String> {
     Ok(match name {
         "appendfsync" => Edit::Durability(word(wanted, &FSYNC)?),
+        "entremet-admission" => Edit::Admission(word(wanted, &all())?),
         "entremet-control" => Edit::Control(word(wanted, &all())?),
         "entremet-scheduler" => Edit::Discipline(word(wanted, &all())?),
         "maxclients" => Edit::ConnectionsMax(connections(wanted, limit)?),

@@ -129,7 +129,7 @@ pub struct Watches {
     len: usize,
 }
 
-/// Sets of at most so many keys are merged with the one before.
+/// Sets of at most this many keys are merged with the one before.
 const MERGED_MAX: usize = 128;
 
 impl Watches {

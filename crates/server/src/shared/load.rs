@@ -15,7 +15,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The core was awake for so much longer, and its queue will take so long.
+    /// The core was awake for this much longer, and its queue will take this long.
     pub fn show(&self, awake_ns: Nanos, backlog_ns: Nanos) {
         let awake_ns = self.awake_ns.load(Ordering::Relaxed) + awake_ns;
         self.awake_ns.store(awake_ns, Ordering::Relaxed);

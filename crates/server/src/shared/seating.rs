@@ -15,7 +15,7 @@ impl Shared {
         *self.plan.read()
     }
 
-    /// The same with so many tenants.
+    /// The same with this many tenants.
     ///
     /// # Errors
     /// The system allows fewer open files than their databases need.

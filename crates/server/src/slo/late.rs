@@ -70,7 +70,7 @@ pub struct Lately {
     began: Nanos,
 }
 
-/// A stretch is so long: what is shown is between one and two of them old.
+/// A stretch is this long: what is shown is between one and two of them old.
 const STRETCH_NS: Nanos = 600_000_000_000;
 
 impl Lately {

@@ -28,7 +28,7 @@ pub struct Meter {
     /// Where the time of late requests went.
     pub lately: Mutex<Lately>,
     /// What a controller read last.
-    pub steered: Mutex<Reading>,
+    pub steered: Mutex<Counts>,
 }
 
 /// Requests of one core: those within the contract and those beyond it. Apart, so that no two cores
@@ -44,16 +44,20 @@ struct Sides {
 /// What came of requests within the contract at the stages.
 #[derive(Clone, Debug, Default)]
 pub struct AtStages {
+    /// How long they took.
+    pub latencies: Tail,
     /// What margins must allow for ([`policy::slo::control::PromiseSeen::after`]).
     pub after: [Tail; STAGES],
     /// Time that they waited at each stage, summed, ns.
     pub waited_ns: [u64; STAGES],
-    /// Requests that a handler was at work for, and how long, summed, ns.
+    /// Requests that a handler was at work for, and how long without what it waited at the device,
+    /// summed, ns.
     pub handled: (u64, u64),
 }
 
 impl AtStages {
     fn add(&mut self, other: &Self) {
+        self.latencies.add(&other.latencies);
         for stage in 0..STAGES {
             self.after[stage].add(&other.after[stage]);
             self.waited_ns[stage] += other.waited_ns[stage];
@@ -72,7 +76,7 @@ pub struct Took {
     pub latency_ns: Nanos,
     /// Their first turn at each stage; none: they did not come there.
     pub turns: [Option<Turn>; STAGES],
-    /// Time that a handler was at work for them, ns.
+    /// Time that a handler was at work for them, less what it waited at the device, ns.
     pub handled_ns: Nanos,
 }
 
@@ -152,6 +156,7 @@ impl Meter {
 
     fn at_stages(&self, took: &Took, count: u64, stages: &mut AtStages) {
         let end = took.came + took.latency_ns;
+        stages.latencies.record_many(took.latency_ns, count);
         let due_at = [HANDLERS, DEVICE].map(|stage| self.due_at(stage, took.came));
         let after = after(&took.turns, &due_at, end);
         for (stage, turn) in took.turns.iter().enumerate() {
@@ -179,9 +184,7 @@ impl Meter {
         let sides = &self.cores[core];
         if within > 0 {
             sides.within.record(latency_ns, within);
-            if took.turns != [None; STAGES] {
-                self.at_stages(took, within, &mut sides.stages.lock());
-            }
+            self.at_stages(took, within, &mut sides.stages.lock());
         }
         if within < count {
             sides.beyond.record(latency_ns, count - within);

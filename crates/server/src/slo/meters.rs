@@ -63,7 +63,8 @@ impl Meters {
 
     /// On what terms a connection of a lane waits for its turn, whose requests came at `came`: what
     /// they are is not known yet, so the tightest of its promises counts. A core's turns are short
-    /// beside a handler's: who is to have a handler in time has its turn here by then.
+    /// beside a handler's, so a request that must have a handler in time has its turn here by then,
+    /// too.
     pub fn terms(&self, lane: usize, came: Nanos) -> Terms {
         let of = self.found.get(lane).into_iter().flatten().flatten();
         let due = of.filter_map(|place| {

@@ -11,6 +11,7 @@
 //!
 //! Cores count without a lock that anybody holds for long; windows are closed elsewhere.
 
+mod demand;
 mod history;
 mod late;
 mod meter;
@@ -20,6 +21,7 @@ mod slowest;
 mod trail;
 mod workloads;
 
+pub use demand::{Demands, Total};
 pub use history::{Bucket, HOURS_KEPT};
 pub use late::{Delays, Line, Where};
 pub use meter::{AtStages, Meter, Took};

@@ -10,7 +10,7 @@ use super::late::Delays;
 
 /// So many are kept.
 const KEPT: usize = 32;
-/// For so long, at most.
+/// For this long, at most.
 const KEPT_NS: Nanos = 3_600_000_000_000;
 
 /// One request, or several that were answered together.

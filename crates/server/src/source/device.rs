@@ -25,7 +25,7 @@ pub(super) fn server(shared: &Shared) -> Option<DeviceSnapshot> {
         reserved_vops_per_s: booked.wanted_per_s,
         overbooked_vops_per_s: booked.overbooked_per_s,
         reservation_scale: booked.scale,
-        profiles: device.options().pricing == crate::device::Pricing::Profiles,
+        learn_prices: device.options().pricing == crate::device::Pricing::Profiles,
         permits: state.permits,
         in_flight: state.in_flight,
         waiting: state.queued,

@@ -26,8 +26,8 @@ use crate::tenants::Peer;
 /// wait.
 const LINE_MAX: usize = 1_024;
 
-/// Of these, for one tenant from one peer. Different passwords, that is: who asks the same waits
-/// for the same check.
+/// Of these, for one tenant from one peer. That counts different passwords: equal ones wait for the
+/// same check.
 const PAIR_MAX: usize = 16;
 
 /// How long a wrong password is known to be wrong: longer than clients pause between two tries.

@@ -12,7 +12,7 @@ pub struct Allotments {
 }
 
 impl Allotments {
-    /// Of memories of so many bytes, in the order of [`MEMORIES`].
+    /// Of memories of this many bytes, in the order of [`MEMORIES`].
     pub fn new(budgets: [u64; MEMORIES.len()], totals: &Totals) -> Self {
         let of = |budget: u64, claimed: &Claimed| {
             let claims = [(Some(claimed.fixed), 0.0), (None, claimed.weights)];

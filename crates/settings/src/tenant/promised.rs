@@ -81,7 +81,7 @@ pub struct Slo {
     pub percentile: f64,
     /// What it should not exceed, in ns; none: latency is not promised.
     pub at_most_ns: Option<u64>,
-    /// It holds in each window of so long, in ns; none: of 10 s.
+    /// It holds in each window of this length, in ns; none: of 10 s.
     pub window_ns: Option<u64>,
     /// Requests per second that should be served.
     pub throughput_per_s: Option<f64>,

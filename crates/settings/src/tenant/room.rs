@@ -164,8 +164,8 @@ impl<'s> FromIterator<&'s Settings> for Totals {
     }
 }
 
-/// Whether so many reserved permits can be kept free of so many handlers, which `key` says: one
-/// must be left for all.
+/// Whether this many reserved permits can be kept free among this many handlers, which `key` says:
+/// one must be left for all.
 #[must_use]
 pub fn permits(reserved: u64, handlers: u64, key: &str) -> Option<Infeasible> {
     (reserved > 0 && reserved >= handlers).then(|| Infeasible {

@@ -23,7 +23,7 @@ const SERVER_PER_S: f64 = 3_750.0;
 pub(super) const KEYS: u64 = 100_000;
 /// How long replies are waited for after the end.
 const DRAIN_NS: Nanos = 5_000_000_000;
-/// One of so many rough machines is slower than the others.
+/// One of this many rough machines is slower than the others.
 const UNEVEN: u32 = 16;
 /// Mean of [`facebook_values`], bytes.
 const VALUE_BYTES: f64 = 329.0;

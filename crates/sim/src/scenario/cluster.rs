@@ -9,7 +9,8 @@ use policy::device::{HddParameters, Model, SsdParameters};
 use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
-use settings::units::{ByteRate, Rate, Time};
+use policy::slo::control::Policy;
+use settings::units::{ByteRate, Bytes, Rate, Time};
 use settings::Section;
 
 /// What the tables say.
@@ -21,6 +22,7 @@ pub(super) struct Read {
     pub(super) partitions: u32,
     pub(super) faults: Vec<Fault>,
     pub(super) pauses: Vec<Pause>,
+    pub(super) keeper: Option<Policy>,
 }
 
 pub(super) fn read(root: &Section) -> Read {
@@ -30,6 +32,10 @@ pub(super) fn read(root: &Section) -> Read {
     if replicas > nodes {
         let advice = "have at most as many replicas as nodes";
         section.error("replicas", &format!("is more than {nodes} nodes"), advice);
+    }
+    if section.gives("control") && nodes > 1 {
+        let advice = "leave `nodes` out, or `control`";
+        section.error("control", "knows the tenants of one node", advice);
     }
     let time = |name: &str| section.get_or_default::<Time>(name).ns();
     let sigma = section.get_or_default("sigma");
@@ -70,6 +76,7 @@ pub(super) fn read(root: &Section) -> Read {
         partitions: section.get("partitions").unwrap_or(nodes),
         faults: faults(root, nodes),
         pauses: pauses(root, &cluster),
+        keeper: section.get("control"),
         cluster,
     }
 }
@@ -103,6 +110,17 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
     }
 }
 
+/// Keys that mean nothing without a device.
+const OF_DEVICES: [&str; 8] = [
+    "cached",
+    "depth",
+    "follow_depth",
+    "handlers",
+    "disks",
+    "span",
+    "chunk",
+    "control",
+];
 /// Values are at most as large as what is calibrated of a device.
 const LARGEST_BYTES: u64 = 256 << 10;
 
@@ -116,9 +134,14 @@ fn device(section: &Section) -> Option<Disk> {
     let found = models.into_iter().find(|(name, _)| *name == word);
     let model = found.and_then(|(_, model)| model);
     let (cached, depth) = (section.get("cached"), section.get("depth"));
-    let handlers = section.get("handlers");
+    let (follows, handlers) = (
+        section.get_or_default("follow_depth"),
+        section.get("handlers"),
+    );
+    let bytes = |name: &str| section.get::<Bytes>(name).map(Bytes::get);
+    let (disks, span, chunk) = (section.get("disks"), bytes("span"), bytes("chunk"));
     if model.is_none() {
-        for key in ["cached", "depth", "handlers"] {
+        for key in OF_DEVICES {
             if section.gives(key) {
                 let advice = "set cluster.device to \"ssd\" or \"hdd\", or leave it out";
                 section.error(key, "is of a device, and nodes have none", advice);
@@ -128,14 +151,14 @@ fn device(section: &Section) -> Option<Disk> {
     Some(Disk {
         model: model?,
         depth: depth.unwrap_or(32),
+        follows,
         handlers,
         cached: cached.unwrap_or(0.0),
         largest_bytes: LARGEST_BYTES,
-        disks: 1,
-        one_stage: true,
+        disks: disks.unwrap_or(1),
         discipline: Discipline::Fair,
-        span_bytes: crate::prices::SPAN_BYTES,
-        chunk_bytes: u64::MAX,
+        span_bytes: span.unwrap_or(crate::prices::SPAN_BYTES),
+        chunk_bytes: chunk.unwrap_or(u64::MAX),
     })
 }
 

@@ -7,7 +7,9 @@ pub mod schema;
 mod tenants;
 
 use crate::error::SimError;
-use crate::spec::{Fault, Spec};
+use crate::spec::{Fault, Keeper, Spec};
+use policy::device::Model;
+use policy::slo::control::{Auto, AutoOptions, Controller, Policy};
 use settings::{Reader, Report};
 use std::path::Path;
 use std::time::Duration;
@@ -82,6 +84,7 @@ impl Plan {
             until_ns: fault.until_ns + ns(warm_up),
             ..*fault
         });
+        let keeper = keeper(&cluster);
         let spec = Spec {
             seed: scenario.seed,
             duration_ns: ns(warm_up + scenario.duration),
@@ -89,7 +92,7 @@ impl Plan {
             drain_ns: ns(scenario.drain),
             faults: faults.collect(),
             pauses: cluster.pauses,
-            keeper: None,
+            keeper,
             cluster: cluster.cluster,
             scheduler: cluster.scheduler,
             routing: cluster.routing,
@@ -100,6 +103,35 @@ impl Plan {
             spec,
         })
     }
+}
+
+/// How often a controller decides, as on a server where nothing is said.
+const KEEP_NS: u64 = 1_000_000_000;
+
+/// Who keeps promises: told what the disks are like, as on a server.
+fn keeper(cluster: &cluster::Read) -> Option<Keeper> {
+    let controller = match cluster.keeper? {
+        Policy::Auto => {
+            let device = cluster.cluster.device.as_ref()?;
+            let options = match &device.model {
+                Model::Hdd(disk) => AutoOptions {
+                    stream_bytes_per_s: disk.outer_bytes_per_s,
+                    ..AutoOptions::default()
+                },
+                Model::Ssd(_) => AutoOptions {
+                    seeks: false,
+                    depth: device.depth,
+                    ..AutoOptions::default()
+                },
+            };
+            Controller::Auto(Box::new(Auto::new(options)))
+        }
+        policy => Controller::new(policy),
+    };
+    Some(Keeper {
+        controller,
+        interval_ns: KEEP_NS,
+    })
 }
 
 fn ns(time: Duration) -> u64 {

@@ -45,7 +45,7 @@ name = "web"
   asks for.
 * An operation takes a time drawn around its mean, and what it needs of `bandwidth_in`, `requests` and `bandwidth_out`, one after
   the other, each first come, first served. What a limit refuses has failed, as `THROTTLED`; it has used bytes in and a request all the
-  same, and no processor. Who sends an operation twice (`again`) takes the copy that was served.
+  same, and no processor. A sender that sends an operation twice (`again`) takes the copy that was served.
 * `placement`, `weights`, `replica = "windows"` and `scheduler = "fair"` are the four mechanisms of Pisces
   ([theory](../theory/placement.md)); each can be played without the others. The controller has only what nodes measured: it
   knows no popularity, no rate and no load of the scenario.
@@ -57,9 +57,10 @@ name = "web"
 * Operations of one multiget at one node are served one by one. A node's processors, bytes and requests are all that is short there; the network between
   machines has no bandwidth.
 * With `device`, an operation that its node has served waits for a handler, and the handler for a modelled disk; a stage stands before each. `handlers`
-  says how many there are, and `reserved_permits` are kept free of them, as on a server. I/Os are of the value's size, 4 KiB at least, reads anywhere in
-  64 GiB, writes one after the other. There are no syncs, flushes or compactions, nobody chooses what is in memory, and reservations hold at the first
-  stage only: nothing is priced for the device. A pause does not stop the disk.
+  says how many there are, and `reserved_permits` are kept free of them, as on a server. I/Os are of the value's size, 4 KiB at least, or pieces of a
+  `chunk`; reads are anywhere in the `span`, writes one after the other. `control` keeps promises as a server's controller does. There are no syncs,
+  flushes or compactions, and nobody chooses what is in memory. Reservations are priced for the device once a second, by what requests have cost, unless
+  a controller of promises reserves there. A pause does not stop the disk.
 * A node that is paused loses nothing: what was sent there waits. One that is dead loses what waits there, senders send it again
   elsewhere, and partitions without another replica wait until they are placed anew or the node is back.
 * Nothing is sent after the end. Replies are waited for as long as `drain` says, and their latencies count; a request without one has failed, as

@@ -1,9 +1,12 @@
 //! The keys that a scenario has for the simulator alone, declared once.
 
 use policy::dispatch::Discipline;
+use policy::slo::control::Policy;
 use settings::schema::{choices, key as declared, Key};
 use settings::Otherwise::{self, Required, Unset, Value};
-use settings::Takes::{self, ByteRate, Flag, Integer, Number, Rate, Table, Tables, Time, Word};
+use settings::Takes::{
+    self, ByteRate, Bytes, Flag, Integer, Number, Rate, Table, Tables, Time, Word,
+};
 use settings::{Language, Takeover};
 
 /// What stands beside the language of `workload::scenario`.
@@ -52,6 +55,11 @@ const CLUSTER: &[Key] = &[
     key("cluster.device", Word(&["none", "ssd", "hdd"]), Value("\"none\""), "The disk under each node, a model of one: an SSD near the Intel 320 or a hard disk of 7,200 turns. Before it stands a stage that shares it by weight, at prices found by calibrating the model."),
     key("cluster.cached", Number(0.0, 1.0), Unset("0"), "Share of the gets whose value is in memory. The others read it from the device; a put appends to a log there."),
     key("cluster.depth", Integer(1, 1_024), Unset("32"), "I/Os outstanding at a device."),
+    key("cluster.follow_depth", Flag, Value("false"), "The I/Os outstanding at a device follow what it does, as a server's do. `depth` is then the number at the start, and the least."),
+    key("cluster.disks", Integer(1, 64), Unset("1"), "Disks under a node. An operation lies on one of them, and each has a stage of its own."),
+    key("cluster.span", Bytes("64MiB", "64TiB"), Unset("64GiB"), "Data lies within so many bytes of each disk, from its outer edge on."),
+    key("cluster.chunk", Bytes("4KiB", "1GiB"), Unset("operations are read whole"), "Larger operations are read and written in pieces of so many bytes. A controller may choose others."),
+    key("cluster.control", choices::<Policy>(), Unset("nobody, and promises are not judged"), "Who keeps the promises of `tenant.slo`, asked every second: one node, one promise a tenant, for all of its requests."),
     key("cluster.handlers", Integer(1, 1_024), Unset("any number"), "Operations that may wait for a device at a time, as a server's `engine.handlers`: tenants that have had less than their share may have as many again, and `reserved_permits` are taken from these."),
     key("cluster.probe", Flag, Value("false"), "Large multigets ask how the servers stand before they are sent."),
     key("cluster.probe_work", Time("0s", "1s"), Value("\"0s\""), "What being asked takes of a node's processors."),

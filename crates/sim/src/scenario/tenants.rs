@@ -3,7 +3,8 @@
 use super::{cluster, ns};
 use crate::keys::KeyCount;
 use crate::spec::{Arrivals, Requests, Stream, Tenant};
-use settings::tenant::room::permits;
+use policy::slo::Objective;
+use settings::tenant::{room::permits, Slo};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use workload::draw::{Counts, Popularity, Sizes};
@@ -44,7 +45,7 @@ pub(super) fn tenants(
             name: tenant.name.clone(),
             group: tenant.group.clone(),
             promise,
-            objective: None,
+            objective: objective(tenant, &mut *problems),
             partitions: cluster.partitions,
             streams,
         }
@@ -57,6 +58,18 @@ pub(super) fn tenants(
     let short = handlers.and_then(|all| permits(reserved, all.into(), "cluster.handlers"));
     problems.extend(short.map(|problem| problem.to_string()));
     tenants
+}
+
+/// What a tenant is promised: one thing at most, for all of its requests.
+fn objective(tenant: &scenario::Tenant, problems: &mut Vec<String>) -> Option<Objective> {
+    let settings = &tenant.terms.settings;
+    if settings.slos.len() > 1 || !settings.workloads.is_empty() {
+        problems.push(format!(
+            "tenant {:?}: the simulator has one promise for a tenant and no workloads; make tenants of them",
+            tenant.name
+        ));
+    }
+    settings.slos.first().map(Slo::objective)
 }
 
 /// A load's behaviours, each with when it begins (`None`: it is there from the warm-up on) and

@@ -3,10 +3,12 @@
 //! An operation lies on one disk and has a handler until it is read whole, piece by piece: each
 //! piece is an I/O that waits for its own turn at the stage before the disk, as RocksDB's reads do.
 
+use super::followed::Followed;
+use super::provided::{request, Provided};
 use super::{Copied, Event, World};
 use crate::prices::{Prices, PAGE_BYTES};
-use crate::spec::{Disk as Wanted, Spec};
-use policy::cost::device::Op;
+use crate::spec::{Disk as Wanted, Spec, Tenant};
+use policy::cost::device::{Op, Vop};
 use policy::device::{self, Device, Io};
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Next, Terms, Ticket};
 use policy::{Cost, Nanos, PrincipalId, Promise};
@@ -69,8 +71,12 @@ struct Arm {
 pub(super) struct Disk {
     pub(super) handlers: Dispatch<Asked, 1>,
     handling: slab::Slab<Handling>,
-    /// One before each disk, or one before all of them.
+    /// One before each disk.
     pub(super) stages: Vec<Dispatch<usize, 1>>,
+    /// One for each stage, where the depth is not the same for the whole run.
+    pub(super) followed: Vec<Followed>,
+    /// None: nobody reserved anything, or a controller reserves.
+    pub(super) provided: Option<Provided>,
     arms: Vec<Arm>,
     moving: slab::Slab<Moving>,
     span_bytes: u64,
@@ -100,36 +106,75 @@ impl Disk {
             seed,
             ..DispatchOptions::handlers(wanted.handlers.unwrap_or(HANDLERS_ANY))
         };
+        let reserves = |tenant: &Tenant| tenant.promise.requests_per_s() > 0.0;
+        let provides = spec.keeper.is_none() && spec.tenants.iter().any(reserves);
         let disks = wanted.disks.max(1) as usize;
         let arm = |number: usize| Arm {
             device: Device::new(&wanted.model, seed.wrapping_add(number as u64)),
             look_at: Nanos::MAX,
             log_at: 0,
         };
-        let stages = if wanted.one_stage { 1 } else { disks };
         Disk {
             handlers: Dispatch::new(handlers),
             handling: slab::Slab::new(),
             capacity_per_s: options.capacity_per_s[0] as f64,
-            stages: (0..stages)
-                .map(|_| Dispatch::new(options.clone()))
+            stages: (0..disks).map(|_| Dispatch::new(options.clone())).collect(),
+            followed: (0..disks)
+                .filter(|_| wanted.follows)
+                .map(|_| Followed::new(wanted.depth, floor))
                 .collect(),
+            provided: provides.then(|| Provided::new(costs)),
             arms: (0..disks).map(arm).collect(),
             moving: slab::Slab::new(),
-            ask_at: vec![Nanos::MAX; stages + 1],
+            ask_at: vec![Nanos::MAX; disks + 1],
             span_bytes: wanted.span_bytes.max(PAGE_BYTES),
             chunk_bytes: wanted.chunk_bytes.max(PAGE_BYTES),
         }
     }
 
-    /// A tenant shares the device as it shares the node; what it reserved of requests is not known
-    /// in I/Os.
+    /// A tenant shares the device as it shares the node; what it reserved is provided from the end
+    /// of the present second on.
     pub(super) fn configure(&mut self, now: Nanos, principal: PrincipalId, promise: &Promise) {
         self.handlers
             .configure(now, principal, &promise.at_handlers(0, 1));
         let share = Allocation::share(promise.weight);
         for stage in &mut self.stages {
             stage.configure(now, principal, &share);
+        }
+        if let Some(provided) = &mut self.provided {
+            provided.promise(principal, promise);
+        }
+    }
+
+    /// VOPs a second that all disks do.
+    fn available_per_s(&self) -> f64 {
+        match self.followed.is_empty() {
+            true => self.capacity_per_s / 1e6 * self.stages.len() as f64,
+            false => self.followed.iter().map(Followed::capacity_per_s).sum(),
+        }
+    }
+
+    /// A piece is done and charged for. What follows the disks sees it, and so does what provides
+    /// for reservations.
+    fn settle(&mut self, now: Nanos, stage: usize, moved: Moving, price: Vop) {
+        self.stages[stage].settle(now, moved.ticket, Cost([price.0]));
+        let followed = self.followed.get_mut(stage);
+        if let Some(permits) = followed.and_then(|followed| followed.done(now, price)) {
+            self.stages[stage].set_permits(permits);
+        }
+        let available_per_s = self.available_per_s();
+        let Some(provided) = &mut self.provided else {
+            return;
+        };
+        let principal = self.handling[moved.handler].work.principal;
+        provided.piece(principal, request(moved.io.op == Op::Write), price);
+        let stages = self.stages.len() as f64;
+        for (principal, mut allocation) in provided.step(now, available_per_s) {
+            // Operations are spread evenly over the disks.
+            allocation.reservation_per_s = allocation.reservation_per_s.map(|all| all / stages);
+            for stage in &mut self.stages {
+                stage.configure(now, principal, &allocation);
+            }
         }
     }
 
@@ -143,10 +188,6 @@ impl Disk {
         sooner
     }
 
-    fn stage_of(&self, disk: usize) -> usize {
-        disk.min(self.stages.len() - 1)
-    }
-
     /// Asks the stage before its disk for the next piece of what a handler reads or writes.
     fn ask(&mut self, now: Nanos, handler: usize) {
         let work = &self.handling[handler].work;
@@ -157,7 +198,7 @@ impl Disk {
             stream: if large { handler as u32 + 1 } else { 0 },
             ..Terms::default()
         };
-        let (principal, stage) = (work.principal, self.stage_of(work.disk));
+        let (principal, stage) = (work.principal, work.disk);
         // Its queue is as long as the one it came from.
         let _ = self.stages[stage].enqueue_on(now, principal, terms, handler);
     }
@@ -210,9 +251,14 @@ impl Disk {
 
 impl World<'_> {
     /// Whether an operation that its node has served needs the device.
-    pub(super) fn needs_device(&mut self, put: bool) -> bool {
+    pub(super) fn needs_device(&mut self, node: u32, copy: Copied) -> bool {
+        let put = self.ops[copy.op()].put;
         let device = self.spec.cluster.device.as_ref();
-        device.is_some_and(|device| put || self.noise.unit() >= device.cached)
+        let needs = device.is_some_and(|device| put || self.noise.unit() >= device.cached);
+        if !needs {
+            self.count(node, copy);
+        }
+        needs
     }
 
     /// An operation waits for a handler of its node's, who waits for the device.
@@ -285,7 +331,12 @@ impl World<'_> {
         for stage in 0..disk.stages.len() {
             loop {
                 match disk.stages[stage].next(now) {
-                    Next::Idle => break,
+                    Next::Idle => {
+                        if let Some(followed) = disk.followed.get_mut(stage) {
+                            followed.limited &= disk.stages[stage].queued() > 0;
+                        }
+                        break;
+                    }
                     Next::At(at) => {
                         if disk.asks(now, stage + 1, at) {
                             self.agenda.after(at - now, Event::Device { node });
@@ -348,15 +399,16 @@ impl World<'_> {
                     keeper.others_pieces.0 += now - moved.since;
                     keeper.others_pieces.1 += 1;
                 }
-                let price = prices.map_or(0, |p| p.costs.cost(moved.io.op, moved.io.bytes).0);
-                let stage = disk.stage_of(number);
-                disk.stages[stage].settle(now, moved.ticket, Cost([price]));
-                let work = &mut disk.handling[moved.handler].work;
-                work.done_bytes += moved.io.bytes;
+                let cost = |p: &Prices| p.costs.cost(moved.io.op, moved.io.bytes);
+                let price = prices.map_or(Vop::ZERO, cost);
+                let (handler, bytes) = (moved.handler, moved.io.bytes);
+                disk.settle(now, number, moved, price);
+                let work = &mut disk.handling[handler].work;
+                work.done_bytes += bytes;
                 if work.done_bytes < work.io.bytes && work.copy.is_some() {
-                    disk.ask(now, moved.handler);
+                    disk.ask(now, handler);
                 } else {
-                    done.push(disk.hand_back(now, moved.handler));
+                    done.push(disk.hand_back(now, handler));
                 }
             }
         }
@@ -376,6 +428,7 @@ impl World<'_> {
         for work in done {
             if let Some(copy) = work.copy {
                 self.note_work(copy, &work);
+                self.count(node, copy);
                 self.finish(node, copy, now - work.granted_at[1]);
             }
         }

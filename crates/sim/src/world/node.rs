@@ -412,8 +412,8 @@ impl World<'_> {
         }
         let service_ns = now - served.began_at;
         at.busy_ns += service_ns;
-        let (put, copy) = (op.put, served.copy);
-        if !served.refused && self.needs_device(put) {
+        let copy = served.copy;
+        if !served.refused && self.needs_device(node, copy) {
             self.ask_device(node, copy);
         } else {
             self.finish(node, copy, service_ns);

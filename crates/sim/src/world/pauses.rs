@@ -37,7 +37,7 @@ impl World<'_> {
         }
     }
 
-    /// A node does nothing for so long, after what keeps it already.
+    /// A node does nothing for this long, after what keeps it already.
     fn rest_node(&mut self, node: u32, ns: Nanos) {
         let now = self.agenda.now();
         let until = &mut self.nodes[node as usize].paused_until;

@@ -48,7 +48,7 @@ impl Processors {
         self.known_at = now;
     }
 
-    /// An operation that needs a processor for so long begins.
+    /// An operation that needs a processor for this long begins.
     pub(super) fn begin(&mut self, now: Nanos, place: u32, work_ns: Nanos) {
         self.catch_up(now);
         let ends = self.had_ns + work_ns as f64;

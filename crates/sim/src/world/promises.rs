@@ -19,7 +19,6 @@ struct Promised {
     contract: Option<Contract>,
     /// Since the last step.
     seen: PromiseSeen,
-    latencies_ns: Vec<Nanos>,
     /// In the window that lasts.
     window: Window,
     window_ends_at: Nanos,
@@ -39,7 +38,7 @@ pub(super) struct Keeper {
     before: BTreeMap<(usize, PrincipalId), [u64; 3]>,
     others_bytes: u64,
     pub(super) others_pieces: (u64, u64),
-    handled_ns: (u64, u64),
+    handled: (u64, u64),
 }
 
 impl Keeper {
@@ -55,7 +54,7 @@ impl Keeper {
             before: BTreeMap::new(),
             others_bytes: 0,
             others_pieces: (0, 0),
-            handled_ns: (0, 0),
+            handled: (0, 0),
         };
         for (tenant, wanted) in (0..).zip(&spec.tenants) {
             let Some(objective) = wanted.objective else {
@@ -73,7 +72,6 @@ impl Keeper {
                     .contract_per_s
                     .map(|per_s| Contract::new(0, per_s)),
                 seen: PromiseSeen::default(),
-                latencies_ns: Vec::new(),
                 window: Window::default(),
                 window_ends_at: spec.warm_up_ns + objective.window_ns,
                 window_latencies_ns: Vec::new(),
@@ -147,8 +145,9 @@ impl World<'_> {
                 tail.record(after);
             }
         }
-        keeper.handled_ns.0 += now - work.granted_at[HANDLERS];
-        keeper.handled_ns.1 += 1;
+        let waited_ns = work.granted_at[DEVICE] - work.queued_at[DEVICE];
+        keeper.handled.0 += 1;
+        keeper.handled.1 += now - work.granted_at[HANDLERS] - waited_ns;
     }
 
     /// A request of a tenant is answered.
@@ -178,7 +177,7 @@ impl World<'_> {
         counts.under_way_ns = latency_ns;
         promised.seen.counts.add(&counts);
         if !beyond {
-            promised.latencies_ns.push(latency_ns);
+            promised.seen.latencies.record(latency_ns);
         }
         if now >= warm_up_ns {
             promised.window.counts.add(&counts);
@@ -232,21 +231,15 @@ impl World<'_> {
                 }
             }
         }
-        let (sum, count) = std::mem::take(&mut keeper.handled_ns);
+        let (handled, handled_ns) = std::mem::take(&mut keeper.handled);
         let (pieces_ns, pieces) = std::mem::take(&mut keeper.others_pieces);
-        let promises = keeper.promised.iter_mut().zip(&keeper.held);
-        let promises = promises.map(|(promised, held)| {
-            let latency = held.objective.latency;
-            let part = latency.map_or(0.99, |latency| latency.percentile / 100.0);
-            let mut seen = std::mem::take(&mut promised.seen);
-            seen.latency_ns = percentile(&mut promised.latencies_ns, part);
-            promised.latencies_ns.clear();
-            seen
-        });
+        let promised = keeper.promised.iter_mut();
+        let promises = promised.map(|promised| std::mem::take(&mut promised.seen));
         Seen {
             elapsed_ns,
             promises: promises.collect(),
-            handled_ns: sum.checked_div(count),
+            handled,
+            handled_ns,
             others_bytes_per_s: std::mem::take(&mut keeper.others_bytes) as f64 * 1e9
                 / elapsed_ns as f64,
             others_occupied: others_occupied.min(1.0),
@@ -279,6 +272,10 @@ impl World<'_> {
             disk.handlers.set_others(now, given.others[HANDLERS]);
             if let Some(bytes) = given.chunk_bytes {
                 disk.chunk_bytes = bytes;
+            }
+            if given.permits[DEVICE].is_some() {
+                // A controller sets them from now on.
+                disk.followed.clear();
             }
             for stage in &mut disk.stages {
                 if let Some(permits) = given.permits[DEVICE] {

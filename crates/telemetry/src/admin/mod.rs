@@ -1,5 +1,6 @@
 //! The admin address: HTTP on a thread of its own.
 
+mod ask;
 mod connections;
 mod events;
 mod gather;
@@ -24,6 +25,7 @@ use crate::live::{unix_ms, Past};
 use crate::model::AdminSource;
 use crate::registry::Registry;
 
+pub use ask::{ask, Answer};
 pub use gather::gather;
 pub use guard::{Access, Token};
 

@@ -17,7 +17,7 @@ const STEPS_MAX: usize = 60;
 
 /// Older ones are put together, so many to one …
 const TOGETHER: usize = 6;
-/// … and so many of those are kept: 55 minutes.
+/// … and this many of those are kept: 55 minutes.
 const OLD_MAX: usize = 110;
 
 /// Tenants of a step, those with the largest shares: more than the dashboard draws, so that one who
@@ -110,8 +110,8 @@ impl Past {
     }
 }
 
-/// Steps as one: rates and shares are their means, latencies those of the step with the worst,
-/// which a mean would hide. Who is not in a step counts as idle there.
+/// Several steps as one. Rates and shares are means; latencies are those of the worst step, which a
+/// mean would hide. A tenant that is missing in a step counts as idle there.
 fn together(steps: &[PastStep]) -> PastStep {
     let mut tenants: BTreeMap<&str, PastTenant> = BTreeMap::new();
     for one in steps.iter().flat_map(|step| &step.tenants) {

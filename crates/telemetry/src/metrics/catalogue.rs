@@ -72,7 +72,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("entremet_newcomers_late_total", Counter, "connections", "Connections closed because they did not log in in time (login_timeout).", |s| s.server.connections.late as f64),
     metric("entremet_connections_hasty_total", Counter, "connections", "Connections refused because their address connected too often (connection_rate).", |s| s.server.connections.hasty as f64),
     metric("entremet_logins_waiting", Gauge, "log-ins", "Passwords in line for the slow hash that tells whether they are right.", |s| s.server.logins.waiting as f64),
-    metric("entremet_login_hashes_total", Counter, "hashes", "Passwords hashed. Who asks the same as another waits for the same hash; the last right password of a tenant is known without one.", |s| s.server.logins.hashed as f64),
+    metric("entremet_login_hashes_total", Counter, "hashes", "Passwords hashed. Equal log-ins wait for the same hash; the last right password of a tenant is known without one.", |s| s.server.logins.hashed as f64),
     metric("entremet_logins_refused_total", Counter, "log-ins", "Log-ins refused because too many waited, most of them from the same peer or for the same tenant.", |s| s.server.logins.refused as f64),
     metric("entremet_cores", Gauge, "cores", "Cores that serve requests.", |s| f64::from(s.server.cores)),
     metric("entremet_tenants", Gauge, "tenants", "Tenants configured.", |s| s.tenants.len() as f64),

@@ -13,7 +13,7 @@ use crate::stats::{Latency, Recorder, UNSENT};
 
 /// Requests of one stream sent before the server's replies are looked at again.
 const BURST: usize = 128;
-/// A connection whose socket has not taken so many bytes gets no more: bounds the memory of a run
+/// A connection whose socket has not taken this many bytes gets no more: bounds the memory of a run
 /// against a server that has stopped.
 const UNSENT_BYTES_MAX: usize = 16 << 20;
 

@@ -157,9 +157,9 @@ impl Default for Manners {
 }
 
 impl Plan {
-    /// The part of each of so many threads: open loops are dealt out in turn, connections of closed
-    /// loops evenly. Every part knows every stream, so that results add up; what it does not play
-    /// is still.
+    /// The part of each of this many threads: open loops are dealt out in turn, connections of
+    /// closed loops evenly. Every part knows every stream, so that results add up; what it does not
+    /// play is still.
     pub(crate) fn split(self, threads: usize) -> Vec<Vec<Stream>> {
         let mut parts: Vec<Vec<Stream>> = (0..threads).map(|_| Vec::new()).collect();
         for (index, stream) in self.streams.into_iter().enumerate() {

@@ -17,7 +17,7 @@ use crate::error::WorkloadError;
 const CONNECTIONS: usize = 4;
 /// Keyspaces filled at once, so that a thousand tenants do not need thousands of connections.
 const AT_ONCE: usize = 32;
-/// A batch ends after so many requests …
+/// A batch ends after this many requests …
 const BATCH_REQUESTS: usize = 64;
 /// … or bytes of values, so that large values do not pile up in the send buffer.
 const BATCH_BYTES: u64 = 1 << 20;

@@ -25,7 +25,7 @@ impl Timer {
         Ok(Self(timer))
     }
 
-    /// Wakes the queue once after so long; `wait_ns` is above zero and below a second.
+    /// Wakes the queue once after this long; `wait_ns` is above zero and below a second.
     pub(crate) fn arm(&self, wait_ns: u64) -> Result<(), WorkloadError> {
         let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
         let spec = Itimerspec {

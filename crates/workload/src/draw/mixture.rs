@@ -30,7 +30,7 @@ impl Draw {
         }
     }
 
-    /// A put of so many bytes.
+    /// A put of this many bytes.
     pub fn put(value_bytes: u32, ttl: Ttl) -> Self {
         Self {
             value_bytes,
@@ -48,7 +48,7 @@ pub enum Ttl {
     None,
     /// So many milliseconds.
     Ms(u64),
-    /// Until the next multiple of so many milliseconds of the wall clock: all of them expire
+    /// Until the next multiple of this many milliseconds of the wall clock: all of them expire
     /// together.
     TogetherMs(u64),
 }
@@ -73,7 +73,7 @@ pub struct Asks {
 }
 
 impl Asks {
-    /// Gets of so many keys, all alike, of 1 KiB.
+    /// Gets of this many keys, all alike, of 1 KiB.
     pub fn gets(keys: u64) -> Self {
         Self {
             shares: Shares::GETS,

@@ -6,7 +6,7 @@ use crate::rng::Rng;
 /// Which key a request names, as a rank from 0 (the most popular).
 #[derive(Clone, Debug)]
 pub enum Popularity {
-    /// All of so many keys alike.
+    /// All of this many keys alike.
     Uniform(u64),
     /// Buckets of equally popular keys, hottest first.
     Buckets {

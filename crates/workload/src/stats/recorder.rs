@@ -64,7 +64,7 @@ impl Recorder {
         now_ns.saturating_sub(self.from_ns)
     }
 
-    /// A request of so many bytes was due or sent at `at_ns`.
+    /// A request of this many bytes was due or sent at `at_ns`.
     pub(crate) fn offered(&mut self, stream: usize, class: Class, at_ns: u64, bytes: u64) {
         self.sent += 1;
         if self.measured(at_ns) {

@@ -11,9 +11,9 @@ use workload::report;
 /// On which side of the bound the measured value has to be.
 #[derive(Clone, Copy)]
 pub enum Bound {
-    /// At least so much.
+    /// At least this much.
     AtLeast(f64),
-    /// At most so much.
+    /// At most this much.
     AtMost(f64),
     /// Shown, not judged.
     Shown,

@@ -126,9 +126,9 @@ impl Account {
         self.service = rounds.now;
     }
 
-    /// Whether it will not be ahead of virtual time when it has had one more turn. Who always has
-    /// work is as far as virtual time when its turn comes; who asks for less than its share is
-    /// behind.
+    /// Whether it will not be ahead of virtual time when it has had one more turn. A principal that
+    /// always has work is as far as virtual time when its turn comes; one that asks for less than
+    /// its share is behind.
     #[inline]
     pub(crate) fn in_credit(&self, rounds: &Rounds) -> bool {
         self.service.saturating_add(self.ahead) <= rounds.now

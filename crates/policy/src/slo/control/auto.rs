@@ -11,6 +11,7 @@
 
 use super::gear::Gear;
 use super::learnt::{Learnt, MarginOptions};
+use super::rates::Rates;
 use super::{Given, Held, PromiseGiven, Seen, DEVICE, HANDLERS, STAGES};
 use crate::cost::Nanos;
 use crate::dispatch::Others;
@@ -52,16 +53,20 @@ impl Default for AutoOptions {
 pub(super) const CHUNK_BYTES: [u64; 2] = [64 << 10, 4 << 20];
 /// At the start a piece of other work takes this part of the tightest promise.
 pub(super) const PIECE_PART: f64 = 0.125;
-/// A scan goes on for so long before shares decide again, in ns: a few of the longest seeks are
+/// A scan goes on for this long before shares decide again, in ns: a few of the longest seeks are
 /// nothing beside it.
 const RUN_NS: Nanos = 400_000_000;
 /// Intervals without pressure before others are allowed more, and the most that this grows to when
 /// that turned out to be wrong.
 const PATIENCE: u32 = 5;
 const PATIENCE_MAX: u32 = 320;
-/// Intervals after which others must not have lost by being allowed more.
-const TRIAL: u32 = 10;
-const LOSS_MAX: f64 = 0.005;
+/// Intervals after which others must not have lost by being allowed more. That they lost is
+/// believed beyond this part of what they had, and beyond two standard errors. A loss that is clear
+/// ends it at once.
+const TRIAL: u32 = 12;
+const LOSS_MAX: f64 = 0.01;
+const CLEAR_LOSS: f64 = 0.1;
+const ERRORS: f64 = 2.0;
 /// Others are allowed more only if requests then still need less than this of their promise.
 const NEEDS_MAX: f64 = 0.8;
 /// Intervals under pressure before promises give way.
@@ -73,7 +78,7 @@ const PART_MIN: f64 = 0.1;
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     before: Gear,
-    before_per_s: f64,
+    rates: Rates,
     left: u32,
 }
 
@@ -87,7 +92,8 @@ pub struct Auto {
     calm: u32,
     patience: u32,
     trial: Option<Trial>,
-    others_per_s: Option<f64>,
+    /// Of others in this gear.
+    rates: Rates,
     badness: f64,
     why: Vec<String>,
 }
@@ -103,7 +109,7 @@ impl Auto {
             calm: 0,
             patience: PATIENCE,
             trial: None,
-            others_per_s: None,
+            rates: Rates::default(),
             badness: 0.0,
             why: Vec::new(),
             options,
@@ -124,11 +130,13 @@ impl Auto {
             self.give_way(seen);
         }
         let (badness, contended) = (self.badness, seen.others_occupied > 0.5);
+        // What goes between scans is not due yet, which says nothing of what is.
+        let falls = [contended, contended && !self.gear.between];
         for learnt in &mut self.learnt {
             learnt.part = part_of(badness, learnt.held.objective.importance);
             let margins = self.options.margins;
             self.why
-                .extend(learnt.set_margins(&margins, elapsed_s, contended));
+                .extend(learnt.set_margins(&margins, elapsed_s, falls));
         }
         self.given()
     }
@@ -149,7 +157,7 @@ impl Auto {
                 None => Learnt::new(*held, &self.options.margins),
             });
         }
-        self.gear = Gear::first(&self.options, self.tightest_ns());
+        self.shift(Gear::first(&self.options, self.tightest_ns()));
         (self.trial, self.calm, self.pressed) = (None, 0, 0);
     }
 
@@ -159,10 +167,7 @@ impl Auto {
 
     /// Less for other work at once when requests are late; more, step by step, while it gains.
     fn adjust(&mut self, pressed: bool, seen: &Seen) {
-        let now_per_s = seen.others_bytes_per_s;
-        let before_per_s = self.others_per_s.unwrap_or(now_per_s);
-        let others_per_s = before_per_s + 0.2 * (now_per_s - before_per_s);
-        self.others_per_s = Some(others_per_s);
+        self.rates.see(seen.others_bytes_per_s);
         if pressed {
             self.calm = 0;
             self.pressed += 1;
@@ -174,13 +179,14 @@ impl Auto {
         self.calm += 1;
         if let Some(trial) = &mut self.trial {
             trial.left -= 1;
-            if trial.left > 0 {
+            let clear = self.rates.lost(&trial.rates, CLEAR_LOSS, ERRORS);
+            if trial.left > 0 && !clear {
                 return;
             }
             let trial = *trial;
             (self.trial, self.calm) = (None, 0);
-            if others_per_s < trial.before_per_s * (1.0 - LOSS_MAX) {
-                self.gear = trial.before;
+            if self.rates.lost(&trial.rates, LOSS_MAX, ERRORS) {
+                self.shift(trial.before);
                 self.patience = PATIENCE_MAX;
                 self.why
                     .push(format!("Others lost by it: {} again.", self.gear));
@@ -192,6 +198,11 @@ impl Auto {
         }
     }
 
+    fn shift(&mut self, gear: Gear) {
+        self.gear = gear;
+        self.rates = Rates::default();
+    }
+
     fn less(&mut self) {
         // What was late before the last change says nothing of it.
         if self.pressed % 2 == 0 {
@@ -200,7 +211,7 @@ impl Auto {
         let Some(lower) = self.gear.lower(&self.options) else {
             return;
         };
-        self.gear = lower;
+        self.shift(lower);
         self.patience = (self.patience * 2).min(PATIENCE_MAX);
         let what = format!("More requests are late than should be: others have {lower}.");
         self.why.push(what);
@@ -224,10 +235,13 @@ impl Auto {
         }
         self.trial = Some(Trial {
             before: self.gear,
-            before_per_s: self.others_per_s.unwrap_or(0.0),
+            rates: self.rates,
             left: TRIAL,
         });
-        self.gear = higher;
+        self.shift(higher);
+        for learnt in &mut self.learnt {
+            learnt.allow(longer_ns, &self.options.margins);
+        }
         self.why
             .push(format!("All is in time: others have {higher}."));
     }

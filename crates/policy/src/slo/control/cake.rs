@@ -4,9 +4,10 @@
 //! the tenant with the most important promise of latency, and b is everybody else. Its HDFS is the
 //! device stage, its HBase the handler stage.
 
-use super::{Given, Held, PromiseGiven, Seen, ShareGiven, DEVICE, HANDLERS};
+use super::{Given, Held, PromiseGiven, PromiseSeen, Seen, ShareGiven, DEVICE, HANDLERS};
 use crate::cost::Nanos;
 use crate::dispatch::Others;
+use crate::slo::Objective;
 
 /// Cake's settings by hand, as published.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,16 +55,14 @@ pub struct Cake {
     handlers: u32,
     parts: [Part; 2],
     /// Since the last step of its own.
-    elapsed_ns: Nanos,
-    worst_ns: Option<Nanos>,
-    requests: u64,
-    occupied: [f64; 2],
-    handled: (f64, u32),
+    gathered: Seen,
     why: Vec<String>,
 }
 
 /// Longer than any scan is read, in ns.
 const SCAN_NS: Nanos = 400_000_000;
+/// A scan's next piece is there so soon after the last, in ns: the kernel has read ahead.
+const AHEAD_NS: Nanos = 300_000;
 /// What the linear model may do in a step: 10 % of the share (line 19).
 const STEP: f64 = 0.10;
 
@@ -78,11 +77,7 @@ impl Cake {
         Cake {
             handlers: options.handlers_first,
             parts: [part; 2],
-            elapsed_ns: 0,
-            worst_ns: None,
-            requests: 0,
-            occupied: [0.0; 2],
-            handled: (0.0, 0),
+            gathered: Seen::default(),
             why: vec!["Both have half of each stage.".into()],
             options,
         }
@@ -90,15 +85,15 @@ impl Cake {
 
     pub(super) fn step(&mut self, held: &[Held], seen: &Seen) -> Given {
         let sensitive = sensitive(held);
-        if let Some((at, held)) = sensitive {
-            self.gather(at, seen);
-            if self.elapsed_ns >= self.options.interval_ns {
+        self.gathered.add(seen);
+        if self.gathered.elapsed_ns >= self.options.interval_ns {
+            let gathered = std::mem::take(&mut self.gathered);
+            let of = |(at, held)| Some((held, gathered.promises.get::<usize>(at)?));
+            if let Some((held, promise)) = sensitive.and_then(of) {
                 self.why.clear();
-                let at_most_ns = held.objective.latency.map_or(0, |l| l.at_most_ns);
-                self.size_pool();
-                self.schedule_slo(at_most_ns);
-                self.schedule_occupancy();
-                self.restart();
+                self.size_pool(&gathered);
+                self.schedule_slo(promise, &held.objective);
+                self.schedule_occupancy(promise);
             }
         }
         let own = |(_, held): (usize, &Held)| ShareGiven {
@@ -109,6 +104,7 @@ impl Cake {
         // What the kernel's read-ahead does for HDFS: a scan's pieces are read one after the other.
         let scans = Others {
             run_ns: SCAN_NS,
+            linger_ns: AHEAD_NS,
             ..Others::default()
         };
         Given {
@@ -122,45 +118,13 @@ impl Cake {
         }
     }
 
-    fn gather(&mut self, at: usize, seen: &Seen) {
-        let Some(promise) = seen.promises.get(at) else {
+    /// 5.2: additive increase, multiplicative decrease of the pool of HBase.
+    fn size_pool(&mut self, seen: &Seen) {
+        let [low, high] = self.options.handled_ns;
+        let [least, most] = self.options.handlers;
+        let Some(mean) = seen.handled_ns.checked_div(seen.handled) else {
             return;
         };
-        self.elapsed_ns += seen.elapsed_ns;
-        // The percentile of the whole is at most the worst of its parts'; parts of a second are
-        // few requests, so their mean by requests is taken.
-        if let Some(ns) = promise.latency_ns {
-            let n = promise.counts.requests;
-            let (old, was) = (self.worst_ns.unwrap_or(ns) as f64, self.requests as f64);
-            let mean = (old * was + ns as f64 * n as f64) / (was + n as f64).max(1.0);
-            self.worst_ns = Some(mean as Nanos);
-            self.requests += n;
-        }
-        for (sum, part) in self.occupied.iter_mut().zip(promise.occupied) {
-            *sum += part * seen.elapsed_ns as f64;
-        }
-        if let Some(ns) = seen.handled_ns {
-            self.handled.0 += ns as f64;
-            self.handled.1 += 1;
-        }
-    }
-
-    fn restart(&mut self) {
-        self.elapsed_ns = 0;
-        self.worst_ns = None;
-        self.requests = 0;
-        self.occupied = [0.0; 2];
-        self.handled = (0.0, 0);
-    }
-
-    /// 5.2: additive increase, multiplicative decrease of the pool of HBase.
-    fn size_pool(&mut self) {
-        let [low, high] = self.options.handled_ns.map(|ns| ns as f64);
-        let [least, most] = self.options.handlers;
-        if self.handled.1 == 0 {
-            return;
-        }
-        let mean = self.handled.0 / f64::from(self.handled.1);
         if mean < low {
             self.handlers = (self.handlers + 1).min(most);
         } else if mean > high {
@@ -169,16 +133,18 @@ impl Cake {
         let handlers = self.handlers;
         self.why.push(format!(
             "Requests took handlers {:.1} ms, so there are {handlers}.",
-            mean / 1e6
+            mean as f64 / 1e6
         ));
     }
 
     /// Algorithm 1.
-    fn schedule_slo(&mut self, at_most_ns: Nanos) {
-        let Some(latency_ns) = self.worst_ns.filter(|ns| *ns > 0) else {
+    fn schedule_slo(&mut self, seen: &PromiseSeen, objective: &Objective) {
+        let latency_ns = seen.latency_ns(objective);
+        let Some((latency_ns, wanted)) = latency_ns.zip(objective.latency) else {
             self.why.push("No request came, so nothing changes.".into());
             return;
         };
+        let at_most_ns = wanted.at_most_ns;
         let perf = at_most_ns as f64 / latency_ns as f64;
         let pool = self.options.device_permits;
         let part = &mut self.parts[DEVICE];
@@ -215,10 +181,10 @@ impl Cake {
     }
 
     /// Algorithm 2.
-    fn schedule_occupancy(&mut self) {
+    fn schedule_occupancy(&mut self, seen: &PromiseSeen) {
         // Lines 4 and 5: shares move in step.
         self.parts[HANDLERS].share = self.parts[DEVICE].share;
-        let [hbase, hdfs] = self.occupied.map(|sum| sum / self.elapsed_ns.max(1) as f64);
+        let [hbase, hdfs] = seen.occupied;
         let before = self.parts[HANDLERS].reserved;
         if hdfs < hbase {
             // Lines 6 to 8; the last handler is never reserved (5.3.2).

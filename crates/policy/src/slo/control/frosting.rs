@@ -4,7 +4,7 @@
 //! taken to be linear in its share near where it is. Each interval the program finds the shares
 //! that make the largest difference of weighted badness, `w (1 - p)`, smallest (2.3).
 
-use super::{Given, Held, PromiseGiven, PromiseSeen, Seen, ShareGiven, HANDLERS};
+use super::{Given, Held, PromiseGiven, Seen, ShareGiven, HANDLERS};
 use crate::cost::{Nanos, PrincipalId};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
@@ -43,8 +43,6 @@ struct Client {
     last: Option<(f64, f64)>,
     perf: f64,
     weight: f64,
-    sum: f64,
-    elapsed_ns: f64,
 }
 
 /// The controller.
@@ -52,7 +50,8 @@ struct Client {
 pub struct Frosting {
     options: FrostingOptions,
     clients: Vec<Client>,
-    elapsed_ns: Nanos,
+    /// Since the last step of its own.
+    gathered: Seen,
     why: Vec<String>,
 }
 
@@ -70,15 +69,17 @@ impl Frosting {
         Frosting {
             options,
             clients: Vec::new(),
-            elapsed_ns: 0,
+            gathered: Seen::default(),
             why: vec!["All have the same share.".into()],
         }
     }
 
     pub(super) fn step(&mut self, held: &[Held], seen: &Seen) -> Given {
         self.meet(held);
-        self.gather(held, seen);
-        if self.elapsed_ns >= self.options.interval_ns {
+        self.gathered.add(seen);
+        if self.gathered.elapsed_ns >= self.options.interval_ns {
+            let gathered = std::mem::take(&mut self.gathered);
+            self.rate(held, &gathered);
             self.decide();
         }
         let share = |client: &Client| ShareGiven {
@@ -117,43 +118,30 @@ impl Frosting {
             last: None,
             perf: 1.0,
             weight: 1.0,
-            sum: 0.0,
-            elapsed_ns: 0.0,
         };
         self.clients = all.into_iter().map(client).collect();
-        self.elapsed_ns = 0;
+        self.gathered = Seen::default();
     }
 
     /// A client with several promises is as well off as with the worst of them.
-    fn gather(&mut self, held: &[Held], seen: &Seen) {
-        self.elapsed_ns += seen.elapsed_ns;
-        let elapsed_ns = seen.elapsed_ns as f64;
+    fn rate(&mut self, held: &[Held], seen: &Seen) {
         for client in &mut self.clients {
             let all = held.iter().zip(&seen.promises);
             let own = all.filter(|(held, _)| held.principal == client.principal);
             let rated = own.filter_map(|(held, promise)| {
-                let perf = performance(held, promise, elapsed_ns)?;
-                let weight = f64::from(held.objective.importance);
+                let perf = promise.performance(&held.objective, seen.elapsed_ns)?;
+                let (perf, weight) = (perf.min(PERF_MAX), f64::from(held.objective.importance));
                 Some((weight * (1.0 - perf), perf, weight))
             });
             let worst = rated.max_by(|a, b| a.0.total_cmp(&b.0));
             if let Some((_, perf, weight)) = worst {
-                client.sum += perf * elapsed_ns;
-                client.elapsed_ns += elapsed_ns;
-                client.weight = weight;
+                (client.perf, client.weight) = (perf, weight);
+                client.learn();
             }
         }
     }
 
     fn decide(&mut self) {
-        self.elapsed_ns = 0;
-        for client in &mut self.clients {
-            if client.elapsed_ns > 0.0 {
-                client.perf = client.sum / client.elapsed_ns;
-                (client.sum, client.elapsed_ns) = (0.0, 0.0);
-                client.learn();
-            }
-        }
         match solve(&self.clients, &self.options) {
             Some(shares) => {
                 self.why.clear();
@@ -185,21 +173,6 @@ impl Client {
         }
         self.last = Some((self.share, self.perf));
     }
-}
-
-/// Normalised performance (2.3); `None`: nothing was asked for.
-fn performance(held: &Held, seen: &PromiseSeen, elapsed_ns: f64) -> Option<f64> {
-    let latency = held.objective.latency.and_then(|wanted| {
-        let actual = seen.latency_ns.filter(|ns| *ns > 0)?;
-        Some(wanted.at_most_ns as f64 / actual as f64)
-    });
-    let served = (seen.counts.requests + seen.counts.beyond) as f64;
-    let throughput = held.objective.throughput_per_s.and_then(|wanted| {
-        let actual = served / (elapsed_ns / 1e9).max(f64::MIN_POSITIVE);
-        (elapsed_ns > 0.0).then_some(actual / wanted)
-    });
-    let worst = latency.into_iter().chain(throughput).reduce(f64::min);
-    worst.map(|perf| perf.min(PERF_MAX))
 }
 
 /// The linear program: minimise the largest difference of badness, with bounded steps and shares

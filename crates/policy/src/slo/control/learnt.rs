@@ -7,7 +7,7 @@ use crate::slo::Tail;
 /// How margins are learnt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MarginOptions {
-    /// What was seen counts a third as much after so long, in s.
+    /// What was seen counts a third as much after this long, in s.
     pub memory_s: f64,
     /// A margin is at most this part of the promise: beyond, groups become small and dear.
     pub part_max: f64,
@@ -123,18 +123,10 @@ impl Learnt {
 
     /// What it had of what it was promised, 0 to 1.
     pub(super) fn performance(&self, seen: &PromiseSeen, elapsed_ns: Nanos) -> f64 {
-        let latency = self.held.objective.latency.and_then(|wanted| {
-            let actual = seen.latency_ns.filter(|ns| *ns > 0)?;
-            Some(wanted.at_most_ns as f64 / actual as f64)
-        });
-        let served = (seen.counts.requests + seen.counts.beyond) as f64;
-        let rate = self
-            .held
-            .objective
-            .throughput_per_s
-            .filter(|_| self.short > 0);
-        let rate = rate.map(|wanted| served * 1e9 / elapsed_ns.max(1) as f64 / wanted);
-        latency.into_iter().chain(rate).fold(1.0, f64::min)
+        let mut objective = self.held.objective;
+        objective.throughput_per_s = objective.throughput_per_s.filter(|_| self.short > 0);
+        let performance = seen.performance(&objective, elapsed_ns);
+        performance.unwrap_or(1.0).min(1.0)
     }
 
     /// The part of the device that its promised rate takes.
@@ -152,25 +144,40 @@ impl Learnt {
         Some(ns as f64 * self.part / latency.at_most_ns as f64)
     }
 
+    /// It may wait longer at the device from now on, for all that is known: its margin there falls
+    /// again if that is not so.
+    pub(super) fn allow(&mut self, longer_ns: f64, options: &MarginOptions) {
+        let at_most_ns = self
+            .held
+            .objective
+            .latency
+            .map(|latency| latency.at_most_ns);
+        if let Some((margins, at_most_ns)) = self.margin_ns.as_mut().zip(at_most_ns) {
+            let most = options.part_max * at_most_ns as f64;
+            let margin = &mut margins[super::DEVICE];
+            *margin = (*margin as f64 + longer_ns).min(most.max(*margin as f64)) as Nanos;
+        }
+    }
+
     /// Moves the margins to where what was seen after "due" says; tells if that is far.
     pub(super) fn set_margins(
         &mut self,
         options: &MarginOptions,
         elapsed_s: f64,
-        contended: bool,
+        falls: [bool; STAGES],
     ) -> Option<String> {
         let (latency, margins) = (self.held.objective.latency?, self.margin_ns.as_mut()?);
         let aimed_ns = latency.at_most_ns as f64 / self.part.max(f64::MIN_POSITIVE);
         let most = options.part_max * aimed_ns;
         let p = 1.0 - latency.late_part() * options.aim;
         let before = *margins;
-        for (margin, tail) in margins.iter_mut().zip(&self.after) {
+        for ((margin, tail), falls) in margins.iter_mut().zip(&self.after).zip(falls) {
             let is = *margin as f64;
             let wanted = tail.quantile(p).map_or(is, |ns| ns as f64);
             let next = match wanted >= is {
                 true => wanted,
                 // Alone it needs less than beside others, which says nothing of when they come.
-                false if tail.count() < SAMPLE_MIN || !contended => is,
+                false if tail.count() < SAMPLE_MIN || !falls => is,
                 false => is + (wanted - is) * (options.fall_per_s * elapsed_s).min(1.0),
             };
             *margin = next.clamp(options.part_min * aimed_ns, most) as Nanos;

@@ -19,6 +19,7 @@ mod fixed;
 mod frosting;
 mod gear;
 mod learnt;
+mod rates;
 mod turn;
 
 pub use auto::{Auto, AutoOptions};
@@ -80,9 +81,8 @@ pub struct Held {
 pub struct PromiseSeen {
     /// Its requests.
     pub counts: Counts,
-    /// Its percentile of latency, of requests in contract; without a promise of latency the 99th.
-    /// `None`: there were none.
-    pub latency_ns: Option<Nanos>,
+    /// Latencies of requests in contract.
+    pub latencies: Tail,
     /// Of requests in contract that were answered, what a margin must allow for. At the handlers:
     /// from the turn, or from when it was due if that was before, to the end, less what was waited
     /// at the device before it was due there. At the device: how long after it was due there it
@@ -101,15 +101,72 @@ pub struct Seen {
     pub elapsed_ns: Nanos,
     /// Like the promises that the controller is asked about.
     pub promises: Vec<PromiseSeen>,
-    /// Mean time that handlers were at work for a request with a promise of latency. `None`: for
-    /// none.
-    pub handled_ns: Option<Nanos>,
+    /// Requests with a promise of latency that handlers were at work for.
+    pub handled: u64,
+    /// How long, all together, ns: without what they waited at the device.
+    pub handled_ns: Nanos,
     /// Other work: bytes a second that it moved at the device.
     pub others_bytes_per_s: f64,
     /// The part of the interval in which other work waited at the device, 0 to 1.
     pub others_occupied: f64,
     /// Mean time that a piece of other work was out at the device. `None`: there was none.
     pub others_piece_ns: Option<Nanos>,
+}
+
+impl PromiseSeen {
+    /// The percentile of latency that is promised. `None`: nothing was answered, or no latency is
+    /// promised.
+    #[must_use]
+    pub fn latency_ns(&self, objective: &Objective) -> Option<Nanos> {
+        let part = objective.latency?.percentile / 100.0;
+        self.latencies.quantile(part)
+    }
+
+    /// Normalised performance (Frosting 2.3): promised over measured latency, or measured over
+    /// promised rate, whichever is less. `None`: nothing was asked for.
+    #[must_use]
+    pub fn performance(&self, objective: &Objective, elapsed_ns: Nanos) -> Option<f64> {
+        let latency = objective.latency.and_then(|wanted| {
+            let actual_ns = self.latency_ns(objective)?;
+            Some(wanted.at_most_ns as f64 / actual_ns as f64)
+        });
+        let per_s = self.per_s(elapsed_ns);
+        let rate = objective
+            .throughput_per_s
+            .and_then(|wanted| Some(per_s? / wanted));
+        latency.into_iter().chain(rate).reduce(f64::min)
+    }
+
+    /// Requests answered a second, in contract or beyond it.
+    fn per_s(&self, elapsed_ns: Nanos) -> Option<f64> {
+        let served = (self.counts.requests + self.counts.beyond) as f64;
+        (elapsed_ns > 0).then(|| served * 1e9 / elapsed_ns as f64)
+    }
+}
+
+impl Seen {
+    /// Adds the next interval, for who decides less often. Promises that are others begin anew.
+    fn add(&mut self, next: &Seen) {
+        if next.elapsed_ns == 0 {
+            return;
+        }
+        if self.promises.len() != next.promises.len() {
+            *self = next.clone();
+            return;
+        }
+        let all_ns = (self.elapsed_ns + next.elapsed_ns).max(1) as f64;
+        let parts = [self.elapsed_ns, next.elapsed_ns].map(|ns| ns as f64 / all_ns);
+        for (one, next) in self.promises.iter_mut().zip(&next.promises) {
+            one.counts.add(&next.counts);
+            one.latencies.add(&next.latencies);
+            for (part, next) in one.occupied.iter_mut().zip(next.occupied) {
+                *part = *part * parts[0] + next * parts[1];
+            }
+        }
+        self.handled += next.handled;
+        self.handled_ns += next.handled_ns;
+        self.elapsed_ns += next.elapsed_ns;
+    }
 }
 
 /// What one promise is given.
@@ -188,7 +245,7 @@ impl Given {
     }
 
     /// What a tenant has in place of what was `set`, whose `share`s are its weight at each stage:
-    /// who is not listed divides the rest with others like it, which weigh `unlisted` together.
+    /// tenants that are not listed divide the rest between them; they weigh `unlisted` together.
     /// `None`: what was set.
     #[must_use]
     pub fn share(&self, set: &ShareGiven, unlisted: f64) -> Option<ShareGiven> {

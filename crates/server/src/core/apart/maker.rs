@@ -247,7 +247,7 @@ fn run(
     let shared = Arc::clone(&maker.lock().shared);
     let (unit, now_ms) = (&work.unit, (shared.options.wall_ms)());
     let _tagged = tagged(tag_of(unit.class));
-    // What takes so long has no due time for each of its I/Os.
+    // What takes this long has no due time for each of its I/Os.
     let _on_terms = on_terms(Terms {
         due_at: None,
         ..work.terms

@@ -1,7 +1,7 @@
 //! `RESTORE`.
 //!
 //! The dump is read twice: to its end, with nothing written, and once more to store what it holds.
-//! Of an element that it names twice the last counts.
+//! If it names an element twice, the last one counts.
 
 use bytes::Bytes;
 use engine::{Entry, Object, Text, WHOLE_BYTES_MAX};
@@ -245,7 +245,7 @@ fn pairs<'c, 'k>(call: &mut Call<'c, 'k>, value: &[u8], each: EachPair<'_, 'c, '
     ended(count > 0)
 }
 
-/// An element with so many bytes was read.
+/// An element with this many bytes was read.
 fn taken(call: &mut Call, bytes: usize) -> Done {
     Ok(call.access.steps(1 + (bytes / BYTES_PER_STEP) as u64)?)
 }

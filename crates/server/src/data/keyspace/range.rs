@@ -21,24 +21,41 @@ enum Show {
     Values,
 }
 
+/// What is wanted of each key.
+#[derive(Clone, Copy)]
+struct Wanted {
+    show: Show,
+    /// Behind it, when it expires.
+    expires: bool,
+}
+
+impl Wanted {
+    /// Elements of the reply for each key.
+    fn each(self) -> usize {
+        usize::from(self.expires) + if self.show == Show::Pairs { 2 } else { 1 }
+    }
+}
+
 /// An element of the reply, or a part of one.
 enum Shown {
     Key(Bytes),
     Value(Bytes),
     Type(&'static str),
-    /// A string of so many bytes begins.
+    /// A string of this many bytes begins.
     Begin(u64),
     Part(Bytes),
     End,
+    /// Milliseconds since the Unix epoch; -1: never.
+    Expires(i64),
 }
 
-/// `ENTREMET.RANGE start end [COUNT n] [KEYS | VALUES]`
+/// `ENTREMET.RANGE start end [COUNT n] [KEYS | VALUES] [EXPIRES]`
 ///
 /// What is not a string has its type's name as a simple string in place of a value, so that it
 /// cannot be taken for one.
 pub(in crate::data) fn range(call: &mut Call) -> Done {
     let (low, high) = (lex_bound(call.arg(1))?, lex_bound(call.arg(2))?);
-    let (count, show) = options(call)?;
+    let (count, wanted) = options(call)?;
     let bounds = lex_range(low, high);
     call.list(
         |call, each| {
@@ -59,14 +76,14 @@ pub(in crate::data) fn range(call: &mut Call) -> Done {
                 left -= page.items.len();
                 last = page.items.last().map(|(key, _)| key.clone());
                 for item in page.items {
-                    show_entry(call, item, show, each)?;
+                    show_entry(call, item, wanted, each)?;
                 }
                 if left == 0 || !page.more {
                     return Ok(count - left);
                 }
             }
         },
-        |reply, _, keys| reply.array(if show == Show::Pairs { keys * 2 } else { keys }),
+        |reply, _, keys| reply.array(keys * wanted.each()),
         write,
     )
 }
@@ -75,9 +92,10 @@ pub(in crate::data) fn range(call: &mut Call) -> Done {
 fn show_entry<'c, 'k>(
     call: &mut Call<'c, 'k>,
     (key, entry): (Bytes, Entry),
-    show: Show,
+    Wanted { show, expires }: Wanted,
     each: &mut dyn FnMut(&mut Call<'c, 'k>, Shown),
 ) -> Done {
+    let expire_at_ms = entry.expire_at_ms;
     if show != Show::Values {
         each(call, Shown::Key(key));
     }
@@ -95,6 +113,11 @@ fn show_entry<'c, 'k>(
         }
         collection => each(call, Shown::Type(type_name(&collection))),
     }
+    if expires {
+        let never = -1;
+        let at_ms = expire_at_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+        each(call, Shown::Expires(at_ms.unwrap_or(never)));
+    }
     Ok(())
 }
 
@@ -106,11 +129,12 @@ fn write(reply: &mut Reply, shown: Shown) {
         Shown::Begin(len) => reply.begin_bulk(len),
         Shown::Part(part) => reply.part(&part),
         Shown::End => reply.end_bulk(),
+        Shown::Expires(at_ms) => reply.int(at_ms),
     }
 }
 
-fn options(call: &Call) -> Result<(usize, Show), Fail> {
-    let (mut count, mut show) = (COUNT, Show::Pairs);
+fn options(call: &Call) -> Result<(usize, Wanted), Fail> {
+    let (mut count, mut show, mut expires) = (COUNT, Show::Pairs, false);
     let mut index = 3;
     while let Some(word) = call.args.find(index) {
         match word {
@@ -124,9 +148,10 @@ fn options(call: &Call) -> Result<(usize, Show), Fail> {
             }
             _ if is(word, "KEYS") && show == Show::Pairs => show = Show::Keys,
             _ if is(word, "VALUES") && show == Show::Pairs => show = Show::Values,
+            _ if is(word, "EXPIRES") && !expires => expires = true,
             _ => return Err(SYNTAX),
         }
         index += 1;
     }
-    Ok((count, show))
+    Ok((count, Wanted { show, expires }))
 }

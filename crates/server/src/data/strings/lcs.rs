@@ -1,5 +1,5 @@
-//! `LCS`: the longest common subsequence of two strings, by the textbook table. Of the table two
-//! rows of lengths are kept, and for each cell a bit that says where its length comes from.
+//! `LCS`: the longest common subsequence of two strings, by the textbook table. Only two rows of
+//! the table's lengths are kept, and for each cell a bit that says where its length comes from.
 
 use std::cmp::Ordering;
 

@@ -71,7 +71,7 @@ pub fn set_name(visit: &mut Visit<'_>, name: &[u8]) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Names and versions of clients are at most so long, bytes.
+/// Names and versions of clients are at most this long, bytes.
 const LABEL_BYTES_MAX: usize = 1_024;
 
 /// What may stand in a line of `CLIENT LIST`: ASCII from `!` to `~`, and not too much of it.

@@ -42,6 +42,7 @@ pub fn explained(shared: &Shared, tenant: &Tenant) -> Vec<String> {
         text.extend(promise_lines(meter, now, unix_s));
     }
     if !tenant.meters().all().is_empty() {
+        text.extend(super::admission::unfit(shared, &tenant.name));
         text.push(control_line(&shared.last_control(), unix_s));
     }
     text

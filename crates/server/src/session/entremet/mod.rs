@@ -1,6 +1,7 @@
 //! `ENTREMET …`: tenants, what they were promised, where their time goes. Only operators change
 //! anything or see another tenant; to everybody else there is one tenant, their own.
 
+mod admission;
 mod edits;
 mod explain;
 mod promise;

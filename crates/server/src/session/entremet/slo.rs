@@ -1,11 +1,12 @@
 //! `ENTREMET SLO LIST [tenant] | GET tenant class … | SET tenant class … | DEL tenant class …`:
 //! what tenants were promised of latency and throughput, and how well it was kept.
 
+use policy::slo::admission::Admission;
 use policy::words::Words;
 use settings::tenant::{Field, Shown, Slo, SloClass, SLO};
 
 use super::edits::Edits;
-use super::Visit;
+use super::{admission, Visit};
 use crate::session::NOT_OPERATOR;
 use crate::slo::Meter;
 use crate::tenants::{RegistryError, Tenant};
@@ -47,7 +48,10 @@ impl Whose {
         let word = visit.text(4).to_ascii_lowercase();
         let class = SloClass::from_word(&word).ok_or_else(|| {
             let words: Vec<&str> = SloClass::ALL.iter().map(|(_, choice)| choice.0).collect();
-            format!("ERR '{word}' is no class; there are {}", words.join(", "))
+            format!(
+                "ERR '{word}' is not a class; there are {}",
+                words.join(", ")
+            )
         })?;
         let named = visit.is(5, "WORKLOAD");
         if named && visit.args.len() < 7 {
@@ -219,7 +223,8 @@ fn says_what(field: &&'static Field<Slo>) -> bool {
     !["CLASS", "WORKLOAD"].contains(&field.option().as_str())
 }
 
-/// With `CHECK` it says what would come of it, and changes nothing.
+/// With `CHECK` it says what would come of it, and changes nothing. What does not fit is refused,
+/// or taken with a warning, as `control.admission` has it.
 fn set(visit: &Visit<'_>) -> Result<Option<Vec<String>>, String> {
     if !visit.operator() {
         return Err(NOT_OPERATOR.into());
@@ -244,15 +249,40 @@ fn set(visit: &Visit<'_>) -> Result<Option<Vec<String>>, String> {
         edits.apply(&mut slos[at]);
         Ok(())
     };
-    let tenant = known(visit)?;
+    let (tenant, shared) = (known(visit)?, visit.shared);
+    let checked = shared.check_tenant(&tenant.name, |spec| {
+        edit(&mut spec.settings.slos).map_err(RegistryError::Infeasible)
+    });
+    let mut said = checked.map_err(|error| format!("ERR {error}"))?;
+    let mut slos = tenant.settings().slos.clone();
+    edit(&mut slos)?;
+    let slo = slos.iter().find(|slo| whose.is(slo));
+    let policy = shared.tuning().admission;
+    let asks = checks || policy != Admission::Off;
+    let admitted = slo
+        .filter(|_| asks)
+        .and_then(|slo| shared.admit(&tenant, slo));
     if checks {
-        let checked = visit.shared.check_tenant(&tenant.name, |spec| {
-            edit(&mut spec.settings.slos).map_err(RegistryError::Infeasible)
-        });
-        let said = checked.map_err(|error| format!("ERR {error}"))?;
+        said.extend(admission::told(shared, admitted.as_ref()));
         return Ok(Some(said));
     }
-    change(visit, &tenant, edit)
+    let refusal = admitted.as_ref().and_then(admission::refusal);
+    match refusal {
+        None => change(visit, &tenant, edit),
+        Some(why) if policy == Admission::Refuse => Err(format!(
+            "ERR it does not fit: {why}; the same with CHECK at the end tells more"
+        )),
+        Some(why) => {
+            change(visit, &tenant, edit)?;
+            let of = whose.new_slo().of();
+            tracing::warn!(
+                tenant = tenant.name,
+                of,
+                "a promise was made that does not fit: {why}"
+            );
+            Ok(Some(vec![format!("taken, though it does not fit: {why}")]))
+        }
+    }
 }
 
 fn delete(visit: &Visit<'_>) -> Result<Option<Vec<String>>, String> {

@@ -59,7 +59,7 @@ pub fn line(slow: &Slow, now_s: u64) -> String {
     )
 }
 
-/// Where the time of so many requests went: the parts of a tenth and more, the longest first.
+/// Where the time of this many requests went: the parts of a tenth and more, the longest first.
 pub fn parts(parts: &TimeParts, requests: u64) -> String {
     let all = parts.sum().max(1);
     let mut longest: Vec<Part> = Part::ALL.into_iter().collect();

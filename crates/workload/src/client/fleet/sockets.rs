@@ -13,7 +13,7 @@ use crate::error::WorkloadError;
 
 /// First wait before a lost connection is made again; doubles with each failure.
 const RECONNECT_NS_MIN: u64 = 10_000_000;
-/// A connection is given up after so many failures in a row (10 ms, 20 ms, … : 2.5 s in all).
+/// A connection is given up after this many failures in a row (10 ms, 20 ms, … : 2.5 s in all).
 const RECONNECTS_MAX: u32 = 8;
 /// How long the first connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

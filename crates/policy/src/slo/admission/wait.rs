@@ -1,0 +1,98 @@
+//! How long requests wait for those that go before them.
+
+/// A queue before a drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// The part of requests that find something before them.
+    load: f64,
+    /// Of these, a part `e^(-decay x)` has more than x ns before it.
+    decay: f64,
+}
+
+/// Steps in which a wait is looked at.
+const STEPS: u32 = 64;
+
+impl Wait {
+    /// Of Poisson arrivals that bring `mean_ns` of work on average, `load` (below 1) of a single
+    /// server's time.
+    ///
+    /// The tail falls exponentially, `P(W > x) ~ load e^(-t x)` with `t` from
+    /// `lambda (E e^(t S) - 1) = t` (Cramer and Lundberg). Work is taken to be gamma distributed
+    /// with `shape` = 1 / (its squared coefficient of variation).
+    #[must_use]
+    pub fn of(load: f64, mean_ns: f64, shape: f64) -> Self {
+        // In units of the mean work; E e^(tS) = (1 - t / shape)^-shape is finite below `shape`.
+        let excess = |t: f64| load * ((1.0 - t / shape).powf(-shape) - 1.0) - t;
+        let (mut low, mut high) = (0.0, shape);
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            match excess(middle) < 0.0 {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Wait {
+            load,
+            decay: low / mean_ns.max(1.0),
+        }
+    }
+
+    /// The part of requests that wait longer.
+    #[must_use]
+    pub fn longer(&self, ns: f64) -> f64 {
+        self.load * (-self.decay * ns.max(0.0)).exp()
+    }
+
+    /// The part of requests that are late if a part `late(x)` of those that have x ns left after
+    /// their wait are, and they have `bound_ns` before it.
+    #[must_use]
+    pub fn late(&self, bound_ns: f64, late: impl Fn(f64) -> f64) -> f64 {
+        if bound_ns <= 0.0 {
+            return self.load;
+        }
+        let end = |step: u32| bound_ns * f64::from(step) / f64::from(STEPS);
+        let part = |step: u32| {
+            let waits = self.longer(end(step)) - self.longer(end(step + 1));
+            waits * late(bound_ns - 0.5 * (end(step) + end(step + 1)))
+        };
+        (0..STEPS).map(part).sum::<f64>() + self.longer(bound_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn exponential_work_is_known_exactly() {
+        // M/M/1: P(W > x) = load e^(-(1 - load) x / mean).
+        for load in [0.2, 0.5, 0.9] {
+            let exact = load * (-(1.0 - load) * 4.0_f64).exp();
+            let wait = Wait::of(load, 1_000.0, 1.0);
+            assert!(
+                (wait.longer(4_000.0) / exact - 1.0).abs() < 1e-6,
+                "{load}: {wait:?}"
+            );
+            // Who is late only by waiting too long.
+            let late = wait.late(4_000.0, |left| f64::from(u8::from(left < 0.0)));
+            assert!((late / exact - 1.0).abs() < 1e-6, "{load}: {late}");
+        }
+    }
+
+    proptest! {
+        /// More load and less time never help.
+        #[test]
+        fn it_grows_with_load_and_falls_with_time(
+            load in 0.01..0.98f64, shape in 0.5..50.0f64, bound in 0.0..100.0f64,
+        ) {
+            let late = |load: f64, bound: f64| {
+                Wait::of(load, 1.0, shape).late(bound, |left| (-left).exp().min(1.0))
+            };
+            let part = late(load, bound);
+            prop_assert!((0.0..=1.0).contains(&part), "{part}");
+            prop_assert!(late(load + 0.01, bound) >= part - 1e-9);
+            prop_assert!(late(load, bound + 1.0) <= part + 1e-9);
+        }
+    }
+}
