@@ -12,10 +12,10 @@ source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
 
-ALL=(setup format lint tidy build unit debug experiments operations browser clients crash sessions conformance fuzz)
+ALL=(setup format lint tidy build unit debug experiments operations browser clients front crash sessions conformance fuzz)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB
 # are not built twice.
-DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry entremet-resp entremet-commands)
+DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry entremet-resp entremet-commands entremet-front)
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -54,7 +54,7 @@ run_phase() (
             for crate in "${DEBUG_CRATES[@]}"; do packages+=(-p "$crate"); done
             cargo test --locked "${packages[@]}" --no-fail-fast
             ;;
-        experiments | operations | browser | clients | crash | sessions | conformance) pytest "$1" ;;
+        experiments | operations | browser | clients | front | crash | sessions | conformance) pytest "$1" ;;
         fuzz) tools/fuzz.sh ;;
         *) die "no phase is named $1; there are: ${ALL[*]}" ;;
     esac

@@ -19,7 +19,8 @@ ALLOWED = {
     "workload": {"policy", "settings", "telemetry", "threads"},
     "resp": set(),
     "commands": {"resp", "telemetry"},
-    "server": {"resp", "commands", "engine", "settings", "stage", "telemetry", "threads", "policy"},
+    "front": {"commands", "resp", "telemetry"},
+    "server": {"resp", "commands", "engine", "front", "settings", "stage", "telemetry", "threads", "policy"},
     "cluster": {"resp", "commands", "engine", "stage", "telemetry", "policy"},
     # What takes many machines is shown by the simulator, what takes none by a measurement in the
     # process.
@@ -57,6 +58,7 @@ ROOMS = {
         "slo",
         "tenants",
         "device",
+        "upstream",
         "options",
         "shared",
         "session",

@@ -155,6 +155,9 @@ pub enum Action {
     Report(SessionCommand),
     /// Nobody: the command exists only through its subcommands.
     Container,
+    /// On an engine of its own behind this server, which alone knows the command. No command of
+    /// this table is one.
+    Engine,
 }
 
 /// One command or subcommand. Built as constants by the files under `table`.

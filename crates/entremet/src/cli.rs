@@ -92,6 +92,7 @@ shared by tenant, and keeps the result there (device.toml). docs/reference/devic
 
 Examples:
   entremet serve --data /var/lib/entremet
+  entremet serve --engine redis://127.0.0.1:6379          before a Redis that is there
   entremet serve --config entremet.toml --listen 127.0.0.1:0 --admin 127.0.0.1:0";
 
 const CHECK: &str = "\
@@ -170,6 +171,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
+    /// Stand before this Redis or Valkey, as redis://HOST:PORT, and keep no data here [config:
+    /// engine.kind, engine.url]
+    #[arg(long, value_name = "URL")]
+    pub engine: Option<String>,
+
     /// Data directory [config: engine.path]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -189,6 +195,7 @@ impl ServeArgs {
         Overrides {
             listen: self.listen.clone(),
             admin: self.admin,
+            engine: self.engine.clone(),
             data: self.data.clone(),
         }
     }

@@ -24,9 +24,11 @@ mod slo;
 mod source;
 pub mod tenants;
 mod unit;
+mod upstream;
 mod watchdog;
 
 pub use connection::FREE_BYTES as CONNECTION_FREE_BYTES;
 pub use options::{Capacity, Descriptors, Listen, Options, Plan, Tls, Tuning};
 pub use server::{Server, ServerError};
 pub use shared::Phase;
+pub use upstream::UpstreamOptions;

@@ -12,6 +12,7 @@ use policy::slo::control::Policy;
 use stage::{Clock, Discipline};
 
 use crate::tenants::TenantSpec;
+use crate::upstream::UpstreamOptions;
 pub use descriptors::{Descriptors, Plan};
 use settings::tenant::MEMORIES;
 
@@ -165,6 +166,8 @@ pub struct Options {
     pub engine: engine::EngineOptions,
     /// What the tenants' databases lie on.
     pub disk: Arc<crate::device::Disk>,
+    /// The engine that keeps the data instead; none: this process does.
+    pub upstream: Option<UpstreamOptions>,
     /// The data directory; also keeps run-time tenants.
     pub data: PathBuf,
     /// Time for latencies and schedulers.

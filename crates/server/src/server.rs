@@ -14,6 +14,7 @@ use crate::options::{Options, Tuning};
 use crate::provide::Provider;
 use crate::shared::{News, Phase, Shared};
 use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
+use crate::upstream::{Lookout, Upstream};
 use crate::watchdog::Watchdog;
 
 /// Why a server does not start.
@@ -37,6 +38,7 @@ pub struct Server {
     provider: Option<Provider>,
     controller: Controller,
     watchdog: Watchdog,
+    lookout: Option<Lookout>,
 }
 
 impl Server {
@@ -51,6 +53,8 @@ impl Server {
         on_shutdown: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, ServerError> {
         let engine = engine::Engine::open(options.engine.clone())?;
+        let upstream = options.upstream.clone().map(Upstream::find).transpose();
+        let upstream = upstream.map_err(ServerError::System)?.map(Arc::new);
         let tenants = Registry::open(
             &options.data,
             &options.tenants,
@@ -61,10 +65,19 @@ impl Server {
         let doorkeeper =
             Doorkeeper::start(Arc::clone(&options.clock)).map_err(ServerError::System)?;
         let run_id = run_id()?;
-        let shared = Shared::new(options, engine, tenants, doorkeeper, run_id, on_shutdown)
-            .map_err(ServerError::System)?;
+        let shared = Shared::new(
+            options,
+            engine,
+            upstream,
+            tenants,
+            doorkeeper,
+            run_id,
+            on_shutdown,
+        )
+        .map_err(ServerError::System)?;
         let shared = Arc::new(shared);
         let threads = start_cores(&shared).map_err(|e| ServerError::System(e.to_string()))?;
+        let lookout = start_lookout(&shared).map_err(|e| ServerError::System(e.to_string()))?;
         let watchdog = Watchdog::start(Arc::clone(&shared.beats))
             .map_err(|e| ServerError::System(e.to_string()))?;
         let provider = Provider::start(&shared).map_err(|e| ServerError::System(e.to_string()))?;
@@ -78,6 +91,7 @@ impl Server {
             provider,
             controller,
             watchdog,
+            lookout,
         })
     }
 
@@ -138,6 +152,9 @@ impl Server {
     /// Ends the cores, then the storage: every committed write is on the disk when it returns.
     pub fn stop(self) {
         self.watchdog.stop();
+        if let Some(lookout) = self.lookout {
+            lookout.stop();
+        }
         self.shared.enter_phase(Phase::Stopped);
         self.shared.tell_all(|| News::Stop);
         for thread in self.threads {
@@ -150,6 +167,16 @@ impl Server {
         self.controller.stop();
         self.shared.engine.shutdown();
     }
+}
+
+/// Looks at the engine behind this server, where there is one.
+fn start_lookout(shared: &Arc<Shared>) -> io::Result<Option<Lookout>> {
+    let Some(upstream) = &shared.upstream else {
+        return Ok(None);
+    };
+    let told = Arc::clone(shared);
+    let changed = move || told.tell_all(|| News::Engine);
+    Lookout::start(Arc::clone(upstream), changed).map(Some)
 }
 
 fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {

@@ -25,6 +25,7 @@ use crate::data::Context;
 use crate::options::{Options, Plan, Tuning};
 use crate::slo::Demands;
 use crate::tenants::{Apart, Clients, Doorkeeper, House, Registry, Tenant};
+use crate::upstream::Upstream;
 use crate::watchdog::Beats;
 
 pub use admission::{Admitted, Party};
@@ -86,6 +87,8 @@ pub struct Shared {
     pub options: Options,
     /// Storage.
     pub engine: Arc<Engine>,
+    /// The engine that keeps the data instead.
+    pub upstream: Option<Arc<Upstream>>,
     /// Tenants.
     pub tenants: Registry,
     /// Connections.
@@ -136,6 +139,7 @@ impl Shared {
     pub(crate) fn new(
         options: Options,
         engine: Arc<Engine>,
+        upstream: Option<Arc<Upstream>>,
         tenants: Registry,
         doorkeeper: Doorkeeper,
         run_id: String,
@@ -144,6 +148,7 @@ impl Shared {
         let plan = options.descriptors.plan(tenants.count(), &options.tuning)?;
         let shared = Self {
             engine,
+            upstream,
             tenants,
             doorkeeper,
             run_id,
@@ -397,6 +402,7 @@ pub(crate) mod tests {
             tenants: specs.clone(),
             engine: engine::EngineOptions::new(directory),
             disk: crate::device::Disk::unscheduled("nobody asks for it"),
+            upstream: None,
             data: directory.to_path_buf(),
             clock: Arc::new(stage::ManualClock::default()),
             wall_ms: Arc::new(|| 1_700_000_000_000),
@@ -415,6 +421,7 @@ pub(crate) mod tests {
         Shared::new(
             options,
             engine,
+            None,
             registry,
             doorkeeper,
             "0".repeat(40),

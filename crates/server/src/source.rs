@@ -163,7 +163,10 @@ fn principal(tenant: &Tenant, stage: StageKind, seen: &Seen) -> PrincipalSnapsho
 impl telemetry::AdminSource for Source {
     fn state(&self) -> State {
         match self.shared.phase() {
-            Phase::Serving => State::Ready,
+            Phase::Serving => match self.shared.upstream.as_ref().and_then(|it| it.away()) {
+                None => State::Ready,
+                Some(why) => State::Failed(format!("the engine is away: {why}")),
+            },
             Phase::Draining => State::Draining("finishing what is under way before the end".into()),
             Phase::Stopped => State::Draining("stopped".into()),
         }

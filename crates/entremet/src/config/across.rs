@@ -9,14 +9,17 @@ use settings::tenant::{Room, Totals, MEMORIES};
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{admin, device, footprint, tls, Config, Memory, Server, Tenant};
+use super::{admin, device, footprint, tls, upstream, Config, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
     addresses(config, reader);
     tls_files(config, reader);
     data_directory(config, reader);
-    device::check(config, reader);
+    if config.engine.upstream.is_none() {
+        device::check(config, reader);
+    }
+    upstream::check(config, reader);
     names(config, reader);
     promises(config, reader);
     idle_allotments(config, reader);

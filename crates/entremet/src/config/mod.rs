@@ -12,6 +12,7 @@ mod read;
 pub mod reference;
 pub mod schema;
 pub mod tls;
+mod upstream;
 pub mod validity;
 mod words;
 
@@ -26,6 +27,7 @@ use policy::dispatch::Discipline;
 use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use server::tenants::{Password, Plain};
+use server::UpstreamOptions;
 use telemetry::admin::Token;
 use toml::de::DeTable;
 
@@ -138,6 +140,8 @@ pub struct TlsFiles {
 /// `[engine]`: where and how data is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Engine {
+    /// The engine that keeps the data instead; none: this process does.
+    pub upstream: Option<UpstreamOptions>,
     /// The data directory.
     pub path: PathBuf,
     /// Object cache of all tenants together.
@@ -260,6 +264,8 @@ pub struct Overrides {
     pub listen: Vec<SocketAddr>,
     /// `--admin`.
     pub admin: Option<SocketAddr>,
+    /// `--engine`: replaces `engine.kind` and `engine.url`.
+    pub engine: Option<String>,
     /// `--data`: replaces `engine.path`.
     pub data: Option<PathBuf>,
 }

@@ -4,7 +4,7 @@ use server::tenants::{Password, Plain};
 use settings::tenant::Terms;
 use settings::{Section, TimeOrNever};
 
-use super::admin;
+use super::{admin, upstream};
 use super::{
     Config, Control, Device, Engine, Memory, Overrides, Scheduler, Server, Tenant, Tls, TlsFiles,
 };
@@ -92,18 +92,9 @@ fn tls(section: &Section) -> Option<Tls> {
 }
 
 fn engine(section: &Section, overrides: &Overrides) -> Engine {
-    if section.raw_text("kind") == Some("redis") {
-        let what = "\"redis\" is not possible yet: it comes with the cluster";
-        section.error(
-            "kind",
-            what,
-            "write \"rocksdb\", which stores data on this machine",
-        );
-    } else {
-        let _: Option<String> = section.get("kind");
-    }
+    let upstream = upstream::upstream(section, overrides);
     let path = section.get_or_default("path");
-    Engine {
+    let mut engine = Engine {
         path: overrides.data.clone().unwrap_or(path),
         object_cache: section.get_or_default("object_cache"),
         block_cache: section.get_or_default("block_cache"),
@@ -120,7 +111,12 @@ fn engine(section: &Section, overrides: &Overrides) -> Engine {
         direct_io: section.get_or_default("direct_io"),
         max_open_files: section.get_or_default("max_open_files"),
         idle_close: section.get_or_default::<TimeOrNever>("idle_close").0,
+        upstream,
+    };
+    if engine.upstream.is_some() {
+        upstream::without_storage(&mut engine);
     }
+    engine
 }
 
 fn scheduler(section: &Section, below: &Device) -> Scheduler {

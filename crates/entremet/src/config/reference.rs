@@ -10,7 +10,7 @@ from the code by `UPDATE_DOCS=1 cargo test --release -p entremet --lib config`; 
 `entremet check FILE` finds everything that is wrong, with line and column, and says the rest back in words. Unknown keys are errors.
 A change *takes effect* at the next **start**, or at a **reload** (SIGHUP); a reload with an error in the file changes nothing.
 *Not yet* means: read, checked and warned about, but nothing acts on it in this version. On the command line `--listen`,
-`--admin` and `--data` stand in for `server.listen`, `server.admin` and `engine.path`.
+`--admin`, `--engine` and `--data` stand in for `server.listen`, `server.admin`, `engine.url` and `engine.path`.
 
 ## Units
 

@@ -118,14 +118,15 @@ fn the_sample_shows_every_key() {
             key.path
         );
     }
-    // Files for TLS, with a token and with a profile are not there, and both forms of a password
-    // are; nothing else may be wrong.
+    // Files for TLS, with a token and with a profile are not there, both forms of a password are,
+    // and data is kept here and elsewhere; nothing else may be wrong.
     let report = reader.report.borrow().to_string();
     for line in report.lines().filter(|line| line.contains(": error: ")) {
         assert!(
             [
                 "server.tls.",
                 "server.admin_t",
+                "engine.kind is",
                 "device.profile",
                 "password"
             ]
@@ -141,6 +142,7 @@ fn the_command_line_wins() {
     let overrides = Overrides {
         listen: vec!["127.0.0.1:1".parse().expect("address")],
         admin: Some("127.0.0.1:2".parse().expect("address")),
+        engine: None,
         data: Some("/elsewhere".into()),
     };
     let loaded = parse(

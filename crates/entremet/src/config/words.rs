@@ -5,8 +5,10 @@ use std::fmt::{Display, Write};
 use device::BESIDE_DATA;
 use policy::words::Words;
 use server::tenants::Password;
+use server::UpstreamOptions;
 
 use super::footprint::{whole, Footprint};
+use super::upstream::OF_STORAGE;
 use super::{Config, Memory, Server, Tenant};
 
 /// What the server would do, in words.
@@ -14,7 +16,10 @@ pub fn words(config: &Config) -> String {
     let mut text = String::new();
     server(&mut text, &config.server);
     memory(&mut text, config);
-    storage(&mut text, config);
+    match &config.engine.upstream {
+        None => storage(&mut text, config),
+        Some(upstream) => before(&mut text, upstream),
+    }
     scheduling(&mut text, config);
     tenants(&mut text, config);
     text
@@ -182,6 +187,29 @@ fn storage(text: &mut String, config: &Config) {
     disk(text, config);
 }
 
+/// Before which engine it stands.
+fn before(text: &mut String, upstream: &UpstreamOptions) {
+    let user = match (&upstream.user, &upstream.password) {
+        (Some(user), _) => format!(" as {user}"),
+        (None, Some(_)) => " with a password".into(),
+        (None, None) => String::new(),
+    };
+    line(
+        text,
+        format_args!(
+            "\nData is kept by the engine at {}, which this server logs in to{user}. When data is safe is that engine's setting.",
+            upstream.address
+        ),
+    );
+    line(
+        text,
+        match &upstream.unmarked {
+            None => "Each tenant's keys begin with {@NAME} there. Keys without such a mark are nobody's.".into(),
+            Some(name) => format!("Each tenant's keys begin with {{@NAME}} there, but for those of {name}: it has the keys without a mark."),
+        },
+    );
+}
+
 /// By what I/O is scheduled.
 fn disk(text: &mut String, config: &Config) {
     let device = &config.device;
@@ -230,7 +258,16 @@ fn tenants(text: &mut String, config: &Config) {
         .sum();
     line(text, "When all tenants want more than there is, they get:");
     for tenant in &config.tenants {
-        one(text, tenant, 100.0 * tenant.settings.weight / total);
+        let storage = match config.engine.upstream {
+            None => &[][..],
+            Some(_) => &OF_STORAGE,
+        };
+        one(
+            text,
+            tenant,
+            100.0 * tenant.settings.weight / total,
+            storage,
+        );
     }
 }
 
@@ -251,7 +288,7 @@ fn without_login(config: &Config) -> &'static str {
     }
 }
 
-fn one(text: &mut String, tenant: &Tenant, percent: f64) {
+fn one(text: &mut String, tenant: &Tenant, percent: f64, unsaid: &[&str]) {
     let password = match (&tenant.password, tenant.name == "default") {
         (Password::Hashed(_), false) => "with a password",
         (Password::None, false) => "without a password",
@@ -265,7 +302,7 @@ fn one(text: &mut String, tenant: &Tenant, percent: f64) {
             tenant.name, tenant.settings.weight
         ),
     );
-    for words in tenant.settings.sentences() {
+    for words in tenant.settings.sentences_but(unsaid) {
         line(text, format_args!("           {words}"));
     }
 }

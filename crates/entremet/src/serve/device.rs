@@ -25,6 +25,9 @@ type SharedClock = Arc<dyn Clock + Send + Sync>;
 /// A profile that cannot be used.
 pub fn of(config: &Config, clock: &SharedClock, seed: u64) -> Result<Arc<Disk>, Box<dyn Error>> {
     let (settings, data) = (&config.device, &config.engine.path);
+    if config.engine.upstream.is_some() {
+        return Ok(Disk::unscheduled("an engine keeps the data"));
+    }
     if let Some(path) = &settings.profile {
         return named(config, path, clock);
     }

@@ -71,6 +71,7 @@ pub fn of(
             idle_close: engine.idle_close.map(units::Time::duration),
             ..engine::EngineOptions::new(&engine.path)
         },
+        upstream: engine.upstream.clone(),
         data: engine.path.clone(),
         disk: device::of(config, &clock, seed)?,
         clock,

@@ -40,6 +40,8 @@ pub enum Parked {
     Retry,
     /// Its work is queued for a handler or on one.
     Handler(Away),
+    /// Its requests are with an engine of its own behind this server, or on their way there.
+    Engine(Outstanding),
     /// Its tenant's database is being opened.
     Opening,
     /// Its password is being checked.
@@ -61,6 +63,15 @@ pub struct Away {
     pub bytes: u64,
     /// Something that it may have waited for is over, before it waited.
     pub told: bool,
+}
+
+/// Requests that are with an engine behind this server.
+#[derive(Clone, Copy, Debug)]
+pub struct Outstanding {
+    /// Replies that are still to come.
+    pub replies: u32,
+    /// All of them together.
+    pub away: Away,
 }
 
 /// Writes that were answered and are not committed yet.
@@ -331,7 +342,16 @@ impl Connection {
         match &self.parked {
             Some(Parked::Handler(away)) => Some(away),
             Some(Parked::Apart(apart)) => Some(&apart.away),
+            Some(Parked::Engine(outstanding)) => Some(&outstanding.away),
             _ => None,
+        }
+    }
+
+    /// Its requests that are with an engine behind this server.
+    pub fn outstanding(&self) -> u32 {
+        match &self.parked {
+            Some(Parked::Engine(outstanding)) => outstanding.replies,
+            _ => 0,
         }
     }
 
@@ -341,7 +361,7 @@ impl Connection {
         let sends = !self.output.is_empty() || self.socket.wants_write();
         match &self.parked {
             _ if self.uncommitted.awaits.is_some() => Part::Commit,
-            Some(Parked::Handler(_)) => Part::Disk,
+            Some(Parked::Handler(_) | Parked::Engine(_)) => Part::Disk,
             Some(Parked::Apart(_)) if !sends => Part::Disk,
             None | Some(Parked::Apart(_)) if sends => Part::Reply,
             None => Part::Arrival,

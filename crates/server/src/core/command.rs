@@ -124,7 +124,7 @@ impl Core {
                 let unit = Box::new(Unit::one(spec, args.to_owned(), database, state));
                 self.start(key, connection, unit, used)
             }
-            Action::Container => unreachable!("the check has refused it"),
+            Action::Container | Action::Engine => unreachable!("the check has refused it"),
         }
     }
 
@@ -316,7 +316,7 @@ impl Core {
     }
 
     /// Remembers the connection's last command, where it differs from the one before.
-    fn note(&self, connection: &mut Connection, spec: &'static Spec) {
+    pub(super) fn note(&self, connection: &mut Connection, spec: &'static Spec) {
         let last = connection.last;
         let same = last.spec.is_some_and(|last| std::ptr::eq(last, spec));
         let now_ms = self.now / 1_000_000;
@@ -365,7 +365,7 @@ fn controls_transaction(spec: &Spec) -> bool {
     )
 }
 
-fn queue(
+pub(super) fn queue(
     connection: &mut Connection,
     spec: &'static Spec,
     args: Args<'_>,

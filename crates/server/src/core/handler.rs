@@ -9,6 +9,7 @@ use telemetry::Class;
 
 use super::apart;
 use super::command::Flow;
+use super::front::Forward;
 use super::message::{Handled, Message};
 use super::work::{Attempt, Stopwatch, Work};
 use super::{Core, Used};
@@ -21,10 +22,23 @@ use crate::unit::{Scope, Unit, TURN_WORDS_MAX};
 pub enum Task {
     /// A unit to be run.
     Run(Work),
+    /// A request for the engine behind this server.
+    Forward(Forward),
     /// The next piece of the command that runs apart for this connection.
     GoOn(ConnectionKey),
     /// Something else; what it returns is for the connection.
     Job(Job),
+}
+
+impl Task {
+    /// The connection that waits for it.
+    fn key(&self) -> Option<ConnectionKey> {
+        match self {
+            Self::Run(Work { key, .. }) | Self::GoOn(key) => Some(*key),
+            Self::Forward(forward) => Some(forward.key()),
+            Self::Job(_) => None,
+        }
+    }
 }
 
 /// Work for a tenant that is not a unit.
@@ -119,6 +133,9 @@ impl Core {
 
     /// Sees to it that what it has no work for can be used by other cores, and the other way round.
     fn share_permits(&mut self, now: Nanos) {
+        if self.shared.upstream.is_some() {
+            return; // What may be out at the engine is each core's own.
+        }
         let need = self.handlers.need();
         let (asked, holds) = self.permits;
         if need == asked && need.useful <= holds {
@@ -140,23 +157,26 @@ impl Core {
                 Next::Admitted(admitted) => self.dispatch(admitted, now),
                 Next::At(at) => {
                     self.agenda.wake_by(at);
-                    return;
+                    break;
                 }
-                Next::Idle => return,
+                Next::Idle => break,
             }
+        }
+        if self.front.is_some() {
+            self.flush_links(now);
         }
     }
 
     fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
         let (permit, principal) = (admitted.permit, admitted.principal);
         let in_credit = admitted.in_credit;
-        if let Task::Run(Work { key, .. }) | Task::GoOn(key) = &admitted.item {
-            if let Some(connection) = self.places.get(*key) {
-                connection.tally.at_handler(admitted.waited_ns, now);
-            }
+        let key = admitted.item.key();
+        if let Some(connection) = key.and_then(|key| self.places.get(key)) {
+            connection.tally.at_handler(admitted.waited_ns, now);
         }
         let work = match admitted.item {
             Task::Run(work) => work,
+            Task::Forward(forward) => return self.to_engine(forward, permit, now),
             Task::GoOn(key) => return self.go_on(key, permit, now),
             Task::Job(job) => {
                 let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());

@@ -100,7 +100,7 @@ fn relief(connection: &Connection, now: Nanos) -> Option<Ready> {
     }
     let works = matches!(
         connection.parked,
-        Some(Parked::Handler(_) | Parked::Growing)
+        Some(Parked::Handler(_) | Parked::Engine(_) | Parked::Growing)
     );
     let stalled = now.saturating_sub(connection.moved_at) > STALLED_NS;
     if held == 0 || works || !stalled {

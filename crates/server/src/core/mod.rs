@@ -23,6 +23,7 @@ mod blame;
 mod command;
 mod commit;
 mod committers;
+mod front;
 mod growth;
 mod handler;
 mod large;
@@ -65,6 +66,7 @@ use arrival::Look;
 use balance::Balance;
 use blame::Trails;
 use committers::Committers;
+use front::Front;
 use handler::Task;
 use lines::Lines;
 use paused::Paused;
@@ -135,6 +137,8 @@ pub struct Core {
     balance: Balance,
     processor: Processor,
     committers: Committers,
+    /// Its side of the engine behind this server, where there is one.
+    front: Option<Box<Front>>,
     /// What tenants used here since the last round; kept to be filled again.
     consumed: Vec<Consumed>,
     wire: Wire,
@@ -189,6 +193,7 @@ impl Core {
             balance: Balance::new(options.cores, now),
             processor: Processor::new(options.thread_time),
             committers: Committers::new(now),
+            front: Front::new(&shared, now),
             consumed: Vec::new(),
             wire: Wire::new(options),
             now,
@@ -232,7 +237,7 @@ impl Core {
     /// Takes note of what the poll says of a connection; it `came` then.
     fn noticed(&mut self, token: Token, event: &mio::event::Event, came: Nanos) {
         let Some(key) = self.places.key_at(token.0 as u32) else {
-            return;
+            return self.link_noticed(event);
         };
         let Some(mut connection) = self.places.lift(key) else {
             return;
@@ -291,6 +296,9 @@ impl Core {
     fn read_mail(&mut self) {
         self.mailbox().open();
         let now = self.shared.options.clock.now();
+        if self.front.is_some() {
+            self.listen_on(now);
+        }
         for _ in 0..MAIL_MAX {
             let Some(message) = self.mailbox().take() else {
                 self.agenda.mail_waits = self.tell_committed(now);
@@ -327,6 +335,7 @@ impl Core {
             News::Steered => self.steered(now),
             News::Unpaused => self.paused.look_soon(),
             News::Drain => self.drain(),
+            News::Engine => self.engine_changed(),
             News::Stop => self.phase = Phase::Stopped,
         }
     }

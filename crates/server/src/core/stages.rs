@@ -3,6 +3,7 @@
 use policy::{Cost, Nanos};
 use stage::{DispatchOptions, Meter};
 
+use super::front::engine_stage;
 use super::RESOURCES;
 use crate::shared::Shared;
 
@@ -51,7 +52,10 @@ pub fn handler_stage(shared: &Shared) -> DispatchOptions<1> {
         discipline: shared.tuning().discipline,
         queue_max: QUEUE_MAX,
         seed: shared.options.seed,
-        ..DispatchOptions::handlers(shared.options.handlers_each())
+        ..match shared.upstream {
+            Some(_) => engine_stage(),
+            None => DispatchOptions::handlers(shared.options.handlers_each()),
+        }
     }
 }
 

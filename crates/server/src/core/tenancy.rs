@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use commands::Spec;
 use engine::EngineError;
+use policy::lend::Need;
 use policy::slo::control::HANDLERS;
 use policy::{Nanos, Promise};
 use telemetry::Class;
@@ -82,11 +83,16 @@ impl Core {
     /// Work for handlers is treated as a controller says.
     pub(super) fn steered(&mut self, now: Nanos) {
         let steered = self.shared.steered();
+        self.handlers.set_others(now, steered.others);
+        if self.shared.upstream.is_some() {
+            return; // What may be out at the engine follows from its replies.
+        }
         let options = &self.shared.options;
         let (cores, own) = (options.cores as u32, options.handlers_each());
         let permits = steered.handlers.map(|all| all.div_ceil(cores).min(own));
         self.handlers.set_permits(permits.unwrap_or(own));
-        self.handlers.set_others(now, steered.others);
+        // What is lent and borrowed is asked for anew.
+        self.permits = (Need::default(), 0);
     }
 
     /// A tenant is gone: its connections are closed, each in a turn, and then it is forgotten.
@@ -172,6 +178,7 @@ impl Core {
         self.shared.beats.beat(self.id);
         let now = self.shared.options.clock.now();
         self.post(now);
+        self.look_at_links(now);
         self.close_late(now);
         self.close_silent();
         self.close_stalled();

@@ -9,7 +9,7 @@ use std::mem;
 
 use bytes::{Buf, Bytes, BytesMut};
 use policy::Cost;
-use resp::{Limits, Parsed, Parser, ProtocolError, Reply};
+use resp::{Args, Limits, Parsed, Parser, ProtocolError, Reply};
 
 use super::command::Flow;
 use super::{Core, Used, RESOURCES};
@@ -90,7 +90,11 @@ impl Core {
         if connection.takes_requests() {
             connection.output.borrow(&mut self.wire.rooms);
             used.sent_from = None;
-            if self.read_and_run(key, connection, budget, used) == After::Close {
+            let after = match self.front {
+                None => self.read_and_run::<false>(key, connection, budget, used),
+                Some(_) => self.read_and_run::<true>(key, connection, budget, used),
+            };
+            if after == After::Close {
                 return After::Close;
             }
             self.settle_replies(key, connection);
@@ -153,7 +157,22 @@ impl Core {
         After::Keep
     }
 
-    fn read_and_run(
+    /// Runs one request. Whether the data is elsewhere is asked once a turn.
+    #[inline(always)]
+    fn request<const FRONT: bool>(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        match FRONT {
+            true => self.front_request(key, connection, args, used),
+            false => self.command(key, connection, args, used),
+        }
+    }
+
+    fn read_and_run<const FRONT: bool>(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
@@ -161,12 +180,12 @@ impl Core {
         used: &mut Used,
     ) -> After {
         let mut scratch = mem::take(&mut self.wire.scratch);
-        let after = self.read_and_run_with(key, connection, budget, used, &mut scratch);
+        let after = self.read_and_run_with::<FRONT>(key, connection, budget, used, &mut scratch);
         self.wire.scratch = scratch;
         after
     }
 
-    fn read_and_run_with(
+    fn read_and_run_with<const FRONT: bool>(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
@@ -175,7 +194,7 @@ impl Core {
         scratch: &mut [u8],
     ) -> After {
         if let Some(Pending::Request(request)) = connection.pending.take() {
-            match self.command(key, connection, request.args(), used) {
+            match self.request::<FRONT>(key, connection, request.args(), used) {
                 Flow::Again => {
                     connection.pending = Some(Pending::Request(request));
                     return After::Keep;
@@ -188,7 +207,7 @@ impl Core {
         // Requests that were left over from the last turn come before new bytes.
         let mut more = connection.input.missing.is_some()
             || input.is_empty()
-            || self.run_all(key, connection, &mut input, budget, used);
+            || self.run_all::<FRONT>(key, connection, &mut input, budget, used);
         while more && connection.inbound.may_read() && used.bytes_in < budget.bytes_in {
             if !self.has_room(key, connection, &mut input, scratch.len()) {
                 return After::Keep;
@@ -202,7 +221,7 @@ impl Core {
                     }
                     connection.input.missing = None;
                     more = if input.is_empty() {
-                        self.run_borrowed(
+                        self.run_borrowed::<FRONT>(
                             key,
                             connection,
                             &scratch[..count],
@@ -212,7 +231,7 @@ impl Core {
                         )
                     } else {
                         input.extend_from_slice(&scratch[..count]);
-                        self.run_all(key, connection, &mut input, budget, used)
+                        self.run_all::<FRONT>(key, connection, &mut input, budget, used)
                     };
                 }
                 Ok(Progress::Blocked) => connection.inbound.blocked(),
@@ -233,7 +252,7 @@ impl Core {
     }
 
     /// Runs whole requests straight from the read buffer; what is left goes into `rest`.
-    fn run_borrowed(
+    fn run_borrowed<const FRONT: bool>(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
@@ -252,7 +271,7 @@ impl Core {
             match parser.parse(&bytes[at..], &self.limits(connection)) {
                 Ok(Parsed::Command(len)) => {
                     let args = parser.args(&bytes[at..]);
-                    match self.command(key, connection, args, used) {
+                    match self.request::<FRONT>(key, connection, args, used) {
                         Flow::Again => break false,
                         flow => {
                             at += len;
@@ -281,7 +300,7 @@ impl Core {
     }
 
     /// Runs whole requests from a connection's own buffer. True when it needs more bytes.
-    fn run_all(
+    fn run_all<const FRONT: bool>(
         &mut self,
         key: ConnectionKey,
         connection: &mut Connection,
@@ -300,13 +319,13 @@ impl Core {
                 Ok(Parsed::Command(len)) => {
                     let flow = if len > OWNS_BUFFER_BYTES {
                         let owned = parser.owned(self.cut(connection, input, len));
-                        let flow = self.command(key, connection, owned.args(), used);
+                        let flow = self.request::<FRONT>(key, connection, owned.args(), used);
                         if flow == Flow::Again {
                             connection.pending = Some(Pending::Request(owned));
                         }
                         flow
                     } else {
-                        let flow = self.command(key, connection, parser.args(input), used);
+                        let flow = self.request::<FRONT>(key, connection, parser.args(input), used);
                         if flow != Flow::Again {
                             input.advance(len);
                         }

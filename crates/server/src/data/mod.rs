@@ -129,7 +129,7 @@ fn act(call: &mut Call) -> Done {
             let written = call.reply.len_bytes().saturating_sub(before);
             Ok(call.access.hold(written)?)
         }
-        Action::Session(_) | Action::Report(_) | Action::Container => {
+        Action::Session(_) | Action::Report(_) | Action::Container | Action::Engine => {
             panic!("`{}` needs a session", call.spec.name)
         }
     }

@@ -44,7 +44,7 @@ impl Extent {
             Action::Data(_) => (false, true, false),
             Action::Keyspace(_) | Action::KeyspaceWriter(_) => (true, true, false),
             Action::Table(_) | Action::Report(_) => (false, false, true),
-            Action::Session(_) | Action::Container => (false, false, false),
+            Action::Session(_) | Action::Container | Action::Engine => (false, false, false),
         };
         self.whole |= whole;
         self.data |= data;

@@ -20,6 +20,8 @@ pub enum News {
     Tuned,
     /// A controller treats the handlers' work otherwise.
     Steered,
+    /// The engine behind this server may have other commands, or be elsewhere.
+    Engine,
     /// Finish what is under way, take nothing new, and end.
     Drain,
     /// End now.

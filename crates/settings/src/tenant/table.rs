@@ -239,6 +239,12 @@ impl Settings {
     /// What is set, in sentences; of a table of which something is set, all.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
+        self.sentences_but(&[])
+    }
+
+    /// The same without those of the settings of these names.
+    #[must_use]
+    pub fn sentences_but(&self, unsaid: &[&str]) -> Vec<String> {
         let sentence = |setting: &Setting| {
             if let (Takes::Choice(choices), Some(word)) = (setting.key.takes, setting.value(self)) {
                 let choices = choices();
@@ -250,6 +256,7 @@ impl Settings {
             let value = setting.value_or_default(self)?;
             (said && !setting.sentence.is_empty()).then(|| setting.sentence.replace("{}", &value))
         };
-        SETTINGS.iter().filter_map(sentence).collect()
+        let said = |setting: &&Setting| !unsaid.contains(&setting.name());
+        SETTINGS.iter().filter(said).filter_map(sentence).collect()
     }
 }

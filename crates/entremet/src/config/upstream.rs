@@ -1,0 +1,232 @@
+//! `engine.kind = "redis"`: the data is kept by a Redis or Valkey, and this server stands before
+//! it.
+
+use std::time::Duration;
+
+use server::UpstreamOptions;
+use settings::units::{Bytes, Time};
+use settings::{Reader, Section};
+
+use super::{Config, Engine, Overrides};
+
+/// Where an engine listens that does not say.
+const PORT: u16 = 6379;
+
+/// Settings of the storage in this process. Before an engine they would do nothing.
+const STORAGE: [&str; 13] = [
+    "object_cache",
+    "block_cache",
+    "write_buffers",
+    "memtable",
+    "memory",
+    "pending",
+    "handlers",
+    "committers",
+    "flush_threads",
+    "compaction_threads",
+    "direct_io",
+    "max_open_files",
+    "idle_close",
+];
+
+/// Settings of the engine before which this server stands.
+const UPSTREAM: [&str; 3] = ["url", "timeout", "unmarked"];
+
+/// What of a tenant's settings is about the storage in this process.
+pub const OF_STORAGE: [&str; 7] = [
+    "sync",
+    "cache",
+    "block_cache",
+    "write_buffers",
+    "reserved_ios",
+    "reserve.get",
+    "reserve.put",
+];
+
+/// The engine, if there is one; what contradicts that is reported.
+pub(super) fn upstream(section: &Section, overrides: &Overrides) -> Option<UpstreamOptions> {
+    let kind: Option<String> = section.get("kind");
+    let timeout: Time = section.get_or_default("timeout");
+    let unmarked: Option<String> = section.get("unmarked");
+    let given: Option<String> = section.get("url");
+    if overrides.engine.is_none() && kind.as_deref() != Some("redis") {
+        for key in UPSTREAM.iter().filter(|key| section.gives(key)) {
+            let what = "has no effect: engine.kind is \"rocksdb\", and data is kept here";
+            section.error(key, what, "set engine.kind = \"redis\", or leave it out");
+        }
+        return None;
+    }
+    for key in STORAGE.iter().filter(|key| section.gives(key)) {
+        let what = "has no effect: engine.kind is \"redis\", and no data is kept here";
+        section.error(key, what, "leave it out");
+    }
+    let Some(url) = overrides.engine.clone().or(given) else {
+        let what = "is missing: engine.kind is \"redis\"";
+        section.error("url", what, "write url = \"redis://HOST:PORT\"");
+        return None;
+    };
+    match of_url(&url, timeout.duration(), unmarked) {
+        Ok(options) => Some(options),
+        Err(why) => {
+            let what = format!("is no address of an engine: {why}");
+            let advice = "write redis://HOST:PORT, or redis://USER:PASSWORD@HOST:PORT";
+            section.error("url", &what, advice);
+            None
+        }
+    }
+}
+
+/// Reads `redis://[[USER]:PASSWORD@]HOST[:PORT][/0]`.
+///
+/// # Errors
+/// What is wrong.
+pub fn of_url(
+    url: &str,
+    patience: Duration,
+    unmarked: Option<String>,
+) -> Result<UpstreamOptions, String> {
+    let (scheme, rest) = url
+        .split_once("://")
+        .ok_or("it does not begin with redis://")?;
+    match scheme {
+        "redis" | "valkey" => {}
+        "rediss" | "valkeys" => return Err("TLS to an engine is not possible yet".into()),
+        _ => return Err(format!("{scheme} is no protocol that is spoken here")),
+    }
+    let (login, place) = match rest.rsplit_once('@') {
+        Some((login, place)) => (Some(login), place),
+        None => (None, rest),
+    };
+    let place = match place.split_once('/') {
+        None | Some((_, "" | "0")) => place.split('/').next().unwrap_or_default(),
+        Some(_) => return Err("tenants before an engine have its database 0".into()),
+    };
+    let (user, password) = match login.map(|login| login.split_once(':')) {
+        None => (None, None),
+        Some(Some((user, password))) => (
+            Some(decoded(user)?).filter(|user| !user.is_empty()),
+            Some(decoded(password)?),
+        ),
+        Some(None) => return Err("there is a user without a password".into()),
+    };
+    let bare = place.strip_prefix('[').and_then(|v6| v6.split_once(']'));
+    let (host, port) = match (bare, place.rsplit_once(':')) {
+        (Some((_, "")), _) | (None, None) => (place, None),
+        (_, Some((host, port))) => (host, Some(port)),
+        (Some(_), None) => (place, None),
+    };
+    let port = match port {
+        None => PORT,
+        Some(port) => port.parse().map_err(|_| format!("{port} is no port"))?,
+    };
+    if host.is_empty() {
+        return Err("it names no host".into());
+    }
+    Ok(UpstreamOptions {
+        address: format!("{host}:{port}"),
+        user,
+        password,
+        patience,
+        unmarked,
+    })
+}
+
+/// `%xx` of a URL as what it stands for.
+fn decoded(text: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let hex = |digits: &[u8]| {
+            let digits = std::str::from_utf8(digits.get(..2)?).ok()?;
+            u8::from_str_radix(digits, 16).ok()
+        };
+        rest = match first {
+            b'%' => {
+                bytes.push(hex(behind).ok_or("% stands before two hexadecimal digits")?);
+                &behind[2..]
+            }
+            byte => {
+                bytes.push(*byte);
+                behind
+            }
+        };
+    }
+    String::from_utf8(bytes).map_err(|_| "its login is not UTF-8".to_owned())
+}
+
+/// The least that the storage takes when nothing is stored.
+pub(super) fn without_storage(engine: &mut Engine) {
+    engine.object_cache = Bytes::new(1 << 20);
+    engine.block_cache = Bytes::new(8 << 20);
+    engine.write_buffers = Bytes::new(8 << 20);
+}
+
+/// What of the rest of the configuration contradicts that no data is kept here.
+pub(super) fn check(config: &Config, reader: &Reader) {
+    let Some(upstream) = &config.engine.upstream else {
+        return;
+    };
+    let mut report = reader.report.borrow_mut();
+    if let Some(name) = &upstream.unmarked {
+        if !config.tenants.iter().any(|tenant| tenant.name == *name) {
+            let what = format!("{name:?} is the name of no tenant of this file");
+            report
+                .error(reader.place("engine.unmarked"), "engine.unmarked", what)
+                .advice("name the tenant whose keys are those that are there already");
+        }
+    }
+    let what = "has no effect: engine.kind is \"redis\", and no data is kept here";
+    for key in ["device", "scheduler.device"] {
+        if let Some(span) = reader.place(key) {
+            report
+                .error(Some(span), key, what)
+                .advice("leave it out: what the engine writes to the disk is not scheduled");
+        }
+    }
+    for place in 0..config.tenants.len() {
+        for key in OF_STORAGE {
+            if let Some(span) = reader.place(&format!("tenant[{place}].{key}")) {
+                report.error(Some(span), key, what).advice("leave it out");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<(String, Option<String>, Option<String>), String> {
+        let options = of_url(url, Duration::from_secs(1), None)?;
+        Ok((options.address, options.user, options.password))
+    }
+
+    #[test]
+    fn a_url_says_where_the_engine_is_and_how_to_log_in() {
+        let some = |text: &str| Some(text.to_owned());
+        for (url, address, user, password) in [
+            ("redis://host", "host:6379", None, None),
+            ("redis://host:1/", "host:1", None, None),
+            ("redis://host:1/0", "host:1", None, None),
+            ("valkey://[::1]", "[::1]:6379", None, None),
+            ("redis://[::1]:7", "[::1]:7", None, None),
+            ("redis://:p%40ss@host", "host:6379", None, some("p@ss")),
+            ("redis://u:a:b@c@host:2", "host:2", some("u"), some("a:b@c")),
+        ] {
+            assert_eq!(read(url), Ok((address.to_owned(), user, password)), "{url}");
+        }
+        for url in [
+            "host:6379",
+            "http://host",
+            "rediss://host",
+            "redis://",
+            "redis://:1",
+            "redis://host:x",
+            "redis://host/3",
+            "redis://user@host",
+            "redis://u:%zz@host",
+        ] {
+            assert!(read(url).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What a tenant may say to an engine that it shares with others, and what it hears of the reply.
+//!
+//! The engine is one Redis or Valkey. All tenants' keys lie in its one keyspace, and what keeps
+//! them apart is how they are called there ([`Space`]): each tenant's keys begin with its own mark.
+//!
+//! * [`Table`] is the engine's own list of commands (`COMMAND`), with what becomes of each
+//!   ([`Way`]): it goes to the engine, the front answers it, or it is refused by name.
+//! * [`Command::write`] writes a request as the engine is sent it, every key with its mark.
+//! * [`Scanner`] finds where a reply ends; [`Shows`] takes the marks out of one.
+//!
+//! Nothing here has a socket or a clock. Where it is not certain which words are keys, a request is
+//! refused: a word that is taken for something else would be a key without a mark.
+
+mod find;
+mod reply;
+mod request;
+mod scan;
+mod space;
+mod table;
+mod value;
+mod walk;
+mod way;
+
+pub use find::{Find, KeySpec, Search};
+pub use reply::Shows;
+pub use scan::{Broken, Scanner};
+pub use space::Space;
+pub use table::{Command, Table, TableError};
+pub use value::{frame, Value};
+pub use walk::{scan, Step, Walker};
+pub use way::{Walk, Way};
+
+#[cfg(test)]
+mod tests;

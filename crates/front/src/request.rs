@@ -1,0 +1,118 @@
+//! A request as the engine is sent it.
+
+use resp::{is, Args};
+
+use crate::find::Places;
+use crate::space::Space;
+use crate::table::Command;
+use crate::value::{bulk, head};
+use crate::way::Way;
+
+const FOREIGN: &str = "ERR keys that begin with '{@' are those of other tenants";
+const SYNTAX: &str = "ERR syntax error";
+
+impl Command {
+    /// Appends the request `args` of this command to `out`, its keys marked, and says how many
+    /// those are.
+    ///
+    /// # Errors
+    /// The text of an error: it cannot be sent, and nothing was written.
+    pub fn write(
+        &self,
+        args: &Args,
+        space: &Space,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, &'static str> {
+        let mut keys = Places::new();
+        match self.way {
+            Way::Sort => sort(args, space, &mut keys)?,
+            _ => {
+                for spec in &self.keys {
+                    spec.places(args, &mut keys)?;
+                }
+                keys.sort_unstable();
+            }
+        }
+        if keys.iter().any(|at| !space.may_use(args.get(*at))) {
+            return Err(FOREIGN);
+        }
+        if self.spec.name == "copy" && args.len() > 3 {
+            copies_here(args)?;
+        }
+        head(b'*', args.len(), out);
+        let count = keys.len();
+        let mut keys = keys.iter().copied().peekable();
+        for (at, word) in args.iter().enumerate() {
+            if keys.next_if_eq(&at).is_some() {
+                let mark = space.mark();
+                head(b'$', mark.len() + word.len(), out);
+                out.extend_from_slice(mark);
+                out.extend_from_slice(word);
+                out.extend_from_slice(b"\r\n");
+            } else {
+                bulk(word, out);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Whether the request may wait at the engine.
+    pub fn may_wait(&self, args: &Args) -> bool {
+        match self.spec.name {
+            _ if self.way != Way::Waits => false,
+            "xread" | "xreadgroup" => {
+                let mut options = args.iter().take_while(|word| !is(word, "STREAMS"));
+                options.any(|word| is(word, "BLOCK"))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC|DESC] [ALPHA] [STORE key]`:
+/// patterns are marked like keys, but for those that stand for none.
+fn sort(args: &Args, space: &Space, keys: &mut Places) -> Result<(), &'static str> {
+    keys.push(1);
+    let mut at = 2;
+    while let Some(word) = args.find(at) {
+        let behind = |count: usize| args.len() > at + count;
+        let pattern = |at: usize| args.get(at).contains(&b'*');
+        match word {
+            _ if ["ASC", "DESC", "ALPHA"].iter().any(|flag| is(word, flag)) => at += 1,
+            _ if is(word, "LIMIT") && behind(2) => at += 3,
+            _ if is(word, "STORE") && behind(1) => {
+                keys.push(at + 1);
+                at += 2;
+            }
+            _ if (is(word, "BY") || is(word, "GET")) && behind(1) => {
+                if pattern(at + 1) {
+                    if !space.may_derive(args.get(at + 1)) {
+                        return Err(FOREIGN);
+                    }
+                    keys.push(at + 1);
+                }
+                at += 2;
+            }
+            _ => return Err(SYNTAX),
+        }
+    }
+    Ok(())
+}
+
+/// `COPY source destination [DB n] [REPLACE]`: to the one database that there is.
+fn copies_here(args: &Args) -> Result<(), &'static str> {
+    let mut words = args.from(3).iter();
+    while let Some(word) = words.next() {
+        let here = match word {
+            _ if is(word, "REPLACE") => true,
+            _ if is(word, "DB") => words.next() == Some(b"0"),
+            _ => return Err(SYNTAX),
+        };
+        if !here {
+            return Err(
+                "ERR DB index is out of range: tenants before an engine have one database, 0",
+            );
+        }
+    }
+    Ok(())
+}

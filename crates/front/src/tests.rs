@@ -1,0 +1,222 @@
+//! The engine's own words (some of what Redis 7.0.15 says of its commands), marked and unmarked.
+
+use resp::{Limits, Output, Parsed, Parser};
+
+use crate::{frame, Scanner, Shows, Space, Table, Value, Way};
+
+const COMMANDS: &[u8] = include_bytes!("tests/redis-7.0.15.resp");
+
+fn table() -> Table {
+    let reply = Value::read(COMMANDS).expect("a reply");
+    Table::read(&reply, None).expect("a table")
+}
+
+/// What the engine is sent for `request`, with blanks between its words.
+fn sent(table: &Table, request: &str, space: &Space) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+    frame(words.into_iter(), &mut bytes);
+    let mut parser = Parser::new();
+    let parsed = parser.parse(&bytes, &Limits::default());
+    assert_eq!(parsed, Ok(Parsed::Command(bytes.len())));
+    let args = parser.args(&bytes);
+    let command = table.find(&args).ok_or("unknown")?;
+    match command.way {
+        Way::Engine | Way::Waits | Way::Sort => {}
+        way => return Err(format!("{way:?}")),
+    }
+    let mut out = Vec::new();
+    command.write(&args, space, &mut out)?;
+    let sent = Value::read(&out).expect("a request");
+    let words = sent.items().iter().map(|word| word.text().expect("text"));
+    Ok(words.collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn every_key_is_marked_and_nothing_else() {
+    let (table, space) = (table(), Space::of("t"));
+    for (request, expected) in [
+        ("GET k", "GET {@t}k"),
+        ("set k k EX 1", "set {@t}k k EX 1"),
+        ("MGET a b a", "MGET {@t}a {@t}b {@t}a"),
+        ("MSET a a b b", "MSET {@t}a a {@t}b b"),
+        ("BLPOP a b 0", "BLPOP {@t}a {@t}b 0"),
+        ("LMPOP 2 a b LEFT", "LMPOP 2 {@t}a {@t}b LEFT"),
+        ("BLMPOP 0 1 a LEFT", "BLMPOP 0 1 {@t}a LEFT"),
+        (
+            "XREAD COUNT 1 STREAMS a b 0 0",
+            "XREAD COUNT 1 STREAMS {@t}a {@t}b 0 0",
+        ),
+        ("XREAD STREAMS STREAMS 0", "XREAD STREAMS {@t}STREAMS 0"),
+        (
+            "XREADGROUP GROUP g STREAMS STREAMS a >",
+            "XREADGROUP GROUP g STREAMS STREAMS {@t}a >",
+        ),
+        (
+            "ZUNIONSTORE d 2 a b WEIGHTS 1 2",
+            "ZUNIONSTORE {@t}d 2 {@t}a {@t}b WEIGHTS 1 2",
+        ),
+        (
+            "GEORADIUS a 0 0 1 km STORE d",
+            "GEORADIUS {@t}a 0 0 1 km STORE {@t}d",
+        ),
+        ("BITOP AND d a b", "BITOP AND {@t}d {@t}a {@t}b"),
+        ("OBJECT encoding k", "OBJECT encoding {@t}k"),
+        ("MEMORY USAGE k SAMPLES 0", "MEMORY USAGE {@t}k SAMPLES 0"),
+        ("COPY a b DB 0 REPLACE", "COPY {@t}a {@t}b DB 0 REPLACE"),
+        (
+            "SORT k BY w_* GET # GET v_*->f STORE d",
+            "SORT {@t}k BY {@t}w_* GET # GET {@t}v_*->f STORE {@t}d",
+        ),
+        (
+            "SORT k BY nosort LIMIT 0 1 DESC",
+            "SORT {@t}k BY nosort LIMIT 0 1 DESC",
+        ),
+        ("SORT_RO k GET GET", "SORT_RO {@t}k GET GET"),
+        ("COMMAND GETKEYS GET k", "COMMAND GETKEYS GET k"),
+    ] {
+        assert_eq!(sent(&table, request, &space).as_deref(), Ok(expected));
+    }
+}
+
+#[test]
+fn what_is_not_certain_is_refused() {
+    let (table, space) = (table(), Space::of("t"));
+    for request in [
+        "GEORADIUS a 0 0 1 km STORE d STORE e",
+        "LMPOP x a LEFT",
+        "LMPOP 3 a LEFT",
+        "LMPOP 9223372036854775807 a LEFT",
+        "LMPOP -1 a LEFT",
+        "XREAD STREAMS a",
+        "COPY a b DB 1",
+        "COPY a b DB",
+        "COPY a b SOMETHING",
+        "SORT k BY",
+        "SORT k SOMETHING x",
+        "EVAL x 0",
+        "PUBLISH c m",
+        "SUBSCRIBE c",
+        "MIGRATE h 1 k 0 1",
+        "CONFIG GET x",
+        "RANDOMKEY",
+        "ENTREMET.RANGE - +",
+        "MEMORY DOCTOR",
+    ] {
+        assert!(sent(&table, request, &space).is_err(), "{request}");
+    }
+}
+
+#[test]
+fn who_has_no_mark_cannot_reach_marked_keys() {
+    let (table, space) = (table(), Space::unmarked());
+    for request in [
+        "GET {@t}k",
+        "MGET a {@t}k",
+        "SORT a STORE {@t}k",
+        "SORT a GET *",
+        "SORT a GET {@t}*",
+        "COPY a {@",
+    ] {
+        assert!(sent(&table, request, &space).is_err(), "{request}");
+    }
+    let words = "SORT a GET w_* BY {*}";
+    assert!(sent(&table, words, &space).is_err());
+    let words = "MGET {user}k @";
+    assert_eq!(sent(&table, words, &space).as_deref(), Ok(words));
+}
+
+#[test]
+fn what_a_command_is_follows_from_the_engine_s_words() {
+    let table = table();
+    let find = |name: &str| {
+        let found = table.all().find(|command| command.spec.name == name);
+        found.unwrap_or_else(|| panic!("{name}"))
+    };
+    use telemetry::Class;
+    for (name, way, class) in [
+        ("get", Way::Engine, Class::Get),
+        ("xadd", Way::Engine, Class::Put),
+        ("lmpop", Way::Engine, Class::Multiget),
+        ("blpop", Way::Waits, Class::Other),
+        ("config", Way::Here, Class::Admin),
+        ("ping", Way::Here, Class::Other),
+        ("memory|usage", Way::Engine, Class::Get),
+    ] {
+        let command = find(name);
+        assert_eq!(command.way, way, "{name}");
+        if name != "config" {
+            assert_eq!(command.spec.class, class, "{name}");
+        }
+    }
+    let again = Table::read(&Value::read(COMMANDS).expect("a reply"), Some(&table));
+    let again = again.expect("a table");
+    let xadd = again.all().find(|command| command.spec.name == "xadd");
+    assert!(std::ptr::eq(xadd.expect("xadd").spec, find("xadd").spec));
+}
+
+#[test]
+fn an_engine_that_does_not_tell_its_keys_is_refused() {
+    let old = b"*1\r\n*6\r\n$3\r\nget\r\n:2\r\n*0\r\n:1\r\n:1\r\n:1\r\n";
+    let read = |bytes: &[u8]| Table::read(&Value::read(bytes).expect("a reply"), None);
+    assert!(matches!(read(old), Err(crate::TableError::Old)));
+    assert!(matches!(
+        read(b"+OK\r\n"),
+        Err(crate::TableError::Unreadable)
+    ));
+}
+
+fn shown(shows: &Shows, reply: &str, space: &Space) -> String {
+    let reply = reply.replace('|', "\r\n");
+    let end = Scanner::default().end(reply.as_bytes());
+    assert_eq!(end, Ok(Some(reply.len())), "{reply:?}");
+    let mut out = Output::new();
+    shows.write(reply.as_bytes(), space, &mut out);
+    let text = String::from_utf8(out.to_vec()).expect("text");
+    text.replace("\r\n", "|")
+}
+
+#[test]
+fn replies_show_keys_as_the_client_calls_them() {
+    let space = Space::of("t");
+    let several = Shows::Several(vec![Shows::None, Shows::First]);
+    for (shows, reply, expected) in [
+        (Shows::None, "$5|{@t}k|", "$5|{@t}k|"),
+        (Shows::First, "*2|$5|{@t}k|$5|{@t}v|", "*2|$1|k|$5|{@t}v|"),
+        (Shows::First, "*-1|", "*-1|"),
+        (Shows::First, "_|", "_|"),
+        (Shows::First, "*2|$5|{@t}k|*1|$1|v|", "*2|$1|k|*1|$1|v|"),
+        (
+            Shows::Each,
+            "*1|*2|$5|{@t}k|*1|*2|$3|0-1|*-1|",
+            "*1|*2|$1|k|*1|*2|$3|0-1|*-1|",
+        ),
+        (Shows::Each, "%1|$5|{@t}k|*1|:1|", "%1|$1|k|*1|:1|"),
+        (
+            Shows::All,
+            "*3|$5|{@t}a|$5|{@u}a|$5|{@t}b|",
+            "*2|$1|a|$1|b|",
+        ),
+        (
+            Shows::Page,
+            "*2|$2|17|*2|$5|{@t}a|$1|a|",
+            "*2|$2|17|*1|$1|a|",
+        ),
+        (
+            several.clone(),
+            "*2|+{@t}|*2|$5|{@t}k|:1|",
+            "*2|+{@t}|*2|$1|k|:1|",
+        ),
+        (several.clone(), "*-1|", "*-1|"),
+        (several, "*2|-ERR '{@t}k'|$-1|", "*2|-ERR 'k'|$-1|"),
+        (
+            Shows::None,
+            "-NOGROUP No such key '{@t}k'|",
+            "-NOGROUP No such key 'k'|",
+        ),
+    ] {
+        assert_eq!(shown(&shows, reply, &space), expected, "{reply}");
+    }
+    let keys = "*2|$5|{@t}a|$1|a|";
+    assert_eq!(shown(&Shows::All, keys, &Space::unmarked()), "*1|$1|a|");
+}

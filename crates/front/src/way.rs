@@ -1,0 +1,79 @@
+//! What becomes of each command.
+
+/// What becomes of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The front answers it.
+    Here,
+    /// It goes to the engine with its keys marked.
+    Engine,
+    /// The same, and it may wait there for something.
+    Waits,
+    /// `SORT`: keys in patterns and behind options.
+    Sort,
+    /// Over the tenant's part of the keyspace, in steps.
+    Walk(Walk),
+    /// Refused, for this reason.
+    Refused(&'static str),
+}
+
+/// Commands on all keys of a tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walk {
+    /// `SCAN`: one step, as the client asks for it.
+    Scan,
+    /// `KEYS`.
+    Keys,
+    /// `DBSIZE`.
+    Count,
+    /// `FLUSHDB`, `FLUSHALL`.
+    Delete,
+}
+
+const WHOLE: &str = "it acts on the engine as a whole, which tenants share";
+const OTHER_DATABASE: &str = "tenants before an engine have one database, 0";
+const SCRIPTS: &str = "a script can reach keys that it does not declare";
+const CHANNELS: &str = "channels are not kept apart by tenant";
+const UNKNOWN: &str = "which of its words are keys is not known";
+
+impl Way {
+    /// Of a command that is known by its name.
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "sort" | "sort_ro" => Self::Sort,
+            "scan" => Self::Walk(Walk::Scan),
+            "keys" => Self::Walk(Walk::Keys),
+            "dbsize" => Self::Walk(Walk::Count),
+            "flushdb" | "flushall" => Self::Walk(Walk::Delete),
+            // They tell of commands only.
+            "object|help" | "xgroup|help" | "xinfo|help" => Self::Engine,
+            _ if name == "command" || name.starts_with("command|") => Self::Engine,
+            "move" | "swapdb" => Self::Refused(OTHER_DATABASE),
+            "randomkey" | "migrate" | "restore-asking" | "wait" | "waitaof" | "save" | "bgsave"
+            | "lastsave" => Self::Refused(WHOLE),
+            _ if ["function", "script", "eval", "fcall"]
+                .iter()
+                .any(|begin| name.starts_with(begin)) =>
+            {
+                Self::Refused(SCRIPTS)
+            }
+            "publish" | "spublish" => Self::Refused(CHANNELS),
+            _ if name.starts_with("pubsub") => Self::Refused(CHANNELS),
+            _ => return None,
+        })
+    }
+
+    /// Of a command with these flags that is to be refused.
+    pub(crate) fn by_flags(has: impl Fn(&str) -> bool) -> Option<Self> {
+        if has("pubsub") {
+            Some(Self::Refused(CHANNELS))
+        } else if has("admin") || has("module") {
+            Some(Self::Refused(WHOLE))
+        } else {
+            None
+        }
+    }
+
+    /// Of a command whose keys are not known.
+    pub(crate) const UNKNOWN: Self = Self::Refused(UNKNOWN);
+}

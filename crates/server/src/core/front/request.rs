@@ -1,0 +1,371 @@
+//! From a parsed request to the stage before the engine.
+
+use commands::{Action, SessionCommand, Spec};
+use front::{frame, Command, Shows, Way};
+use resp::Args;
+use smallvec::SmallVec;
+
+use super::{Forward, Front};
+use crate::connection::{Away, Connection, Outstanding, Parked};
+use crate::core::answer::{refuse, reject, turn_away};
+use crate::core::command::{queue, Flow};
+use crate::core::handler::Task;
+use crate::core::{Core, Used};
+use crate::tenants::ConnectionKey;
+use crate::unit::requests_of;
+
+/// Requests of a connection that are out together at most. What comes behind them waits in its
+/// buffer.
+const OUT_TOGETHER: u32 = 128;
+
+impl Core {
+    /// Runs one request of `connection`, or sends it on its way to the engine.
+    pub(in crate::core) fn front_request(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        let Some(mut front) = self.front.take() else {
+            return self.command(key, connection, args, used);
+        };
+        let flow = match front.table.find(&args) {
+            Some(command) => self.front_command(&mut front, key, connection, command, args, used),
+            None => self.not_known(key, connection, args, used),
+        };
+        self.front = Some(front);
+        flow
+    }
+
+    /// A request that the engine knows no command for.
+    fn not_known(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        if connection.outstanding() > 0 {
+            return Flow::Again;
+        }
+        match commands::check(&args) {
+            Ok(spec)
+                if !matches!(
+                    spec.action,
+                    Action::Session(_) | Action::Report(_) | Action::Table(_)
+                ) =>
+            {
+                self.turned_down(connection, spec, "the engine has no such command", used)
+            }
+            _ => self.command(key, connection, args, used),
+        }
+    }
+
+    fn front_command(
+        &mut self,
+        front: &mut Front,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        command: &Command,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        // What is answered here comes behind all that is out, and so does what is too much.
+        let out = connection.outstanding();
+        let goes_out = matches!(command.way, Way::Engine | Way::Sort | Way::Waits)
+            && command.spec.takes(args.len())
+            && self.refusal.is_none()
+            && connection.tenant.pause.holds(self.now, true).is_none()
+            && !command.may_wait(&args);
+        if out > 0 && !goes_out || out >= OUT_TOGETHER {
+            return Flow::Again;
+        }
+        if command.way == Way::Here {
+            return self.here(front, key, connection, args, used);
+        }
+        if let Some(flow) = self.not_let_in(key, connection, command.spec, args, used) {
+            return flow;
+        }
+        let spec = command.spec;
+        if let Way::Refused(why) = command.way {
+            return self.turned_down(connection, spec, why, used);
+        }
+        if connection.session.transaction.is_some() {
+            return self.queue_for_engine(front, connection, command, args, used);
+        }
+        if let Way::Walk(walk) = command.way {
+            return self.begin_walk(front, key, connection, command, walk, args, used);
+        }
+        if command.may_wait(&args) {
+            return self.turned_down(
+                connection,
+                spec,
+                "a connection that waits is not there yet",
+                used,
+            );
+        }
+        let space = front.space(&connection.tenant);
+        let mut bytes = Vec::with_capacity(args.len_bytes() + 64);
+        match command.write(&args, &space, &mut bytes) {
+            Ok(keys) => {
+                used.requests += requests_of(keys);
+                let forward = Forward {
+                    key,
+                    tenant: connection.tenant.id,
+                    space,
+                    spec,
+                    protocol: connection.session.state.protocol,
+                    bytes,
+                    before: 0,
+                    shows: command.shows.clone(),
+                    walk: None,
+                };
+                self.forward(connection, forward)
+            }
+            Err(text) if out == 0 => self.told(connection, spec, |connection| {
+                refuse(connection, spec.class, text, used)
+            }),
+            Err(_) => Flow::Again,
+        }
+    }
+
+    /// What comes before any command: its answer, if the command is not to be run.
+    fn not_let_in(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Option<Flow> {
+        if !connection.session.state.authenticated {
+            return Some(match self.join_default(connection) {
+                Ok(()) => Flow::Again,
+                Err(text) => self.told(connection, spec, |connection| {
+                    reject(connection, spec.class, text, used)
+                }),
+            });
+        }
+        if let Some(flow) = self.pause(key, connection, spec) {
+            return Some(flow);
+        }
+        if let Some((limit, text)) = self.refusal.clone() {
+            if let Some(recorder) = self.principals.of(&connection.tenant) {
+                recorder.throttled(spec.class, limit);
+            }
+            return Some(self.told(connection, spec, |connection| {
+                turn_away(connection, &text, used)
+            }));
+        }
+        self.note(connection, spec);
+        if !spec.takes(args.len()) {
+            let text = format!("ERR wrong number of arguments for '{}' command", spec.name);
+            return Some(self.told(connection, spec, |connection| {
+                reject(connection, spec.class, &text, used)
+            }));
+        }
+        None
+    }
+
+    /// Counts what `answer` has answered.
+    pub(super) fn told(
+        &self,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        answer: impl FnOnce(&mut Connection) -> Flow,
+    ) -> Flow {
+        let flow = answer(connection);
+        self.count_call(connection, Some(spec), 0);
+        flow
+    }
+
+    fn turned_down(
+        &self,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        why: &str,
+        used: &mut Used,
+    ) -> Flow {
+        let text = format!("ERR '{}' cannot be used before an engine: {why}", spec.name);
+        self.told(connection, spec, |connection| {
+            reject(connection, spec.class, &text, used)
+        })
+    }
+
+    /// A command that the front answers. Nothing of the connection is out.
+    fn here(
+        &mut self,
+        front: &mut Front,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        use SessionCommand as Is;
+        let Ok(spec) = commands::check(&args) else {
+            return self.command(key, connection, args, used);
+        };
+        let in_transaction = connection.session.transaction.is_some();
+        match spec.action {
+            Action::Session(Is::Exec) if self.refusal.is_none() => {
+                self.exec_at_engine(front, key, connection, spec, args, used)
+            }
+            Action::Session(Is::Watch) => self.turned_down(
+                connection,
+                spec,
+                "a connection that watches is not there yet",
+                used,
+            ),
+            Action::Session(Is::Select) if args.get(1) != b"0" => {
+                let why = "tenants before an engine have one database, 0";
+                self.turned_down(connection, spec, why, used)
+            }
+            // The engine answers these in their place among the others.
+            Action::Session(Is::Ping | Is::Echo | Is::Time) if in_transaction => {
+                let flow = queue(connection, spec, args, used);
+                self.count_call(connection, Some(spec), 0);
+                flow
+            }
+            Action::Session(Is::Multi | Is::Discard | Is::Exec | Is::Reset | Is::Quit) => {
+                self.command(key, connection, args, used)
+            }
+            _ if in_transaction => {
+                let why = "it cannot be part of a transaction";
+                self.turned_down(connection, spec, why, used)
+            }
+            _ => self.command(key, connection, args, used),
+        }
+    }
+
+    /// Queues a command between `MULTI` and `EXEC`, if the engine can be sent it.
+    fn queue_for_engine(
+        &mut self,
+        front: &mut Front,
+        connection: &mut Connection,
+        command: &Command,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        let spec = command.spec;
+        if matches!(command.way, Way::Walk(_)) {
+            return self.turned_down(connection, spec, "it cannot be part of a transaction", used);
+        }
+        let space = front.space(&connection.tenant);
+        let written = command.write(&args, &space, &mut Vec::new());
+        self.told(connection, spec, |connection| match written {
+            Ok(_) => queue(connection, spec, args, used),
+            Err(text) => reject(connection, spec.class, text, used),
+        })
+    }
+
+    /// `EXEC`: the engine is sent the transaction as a whole, so that nothing of others comes
+    /// between.
+    fn exec_at_engine(
+        &mut self,
+        front: &mut Front,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        spec: &'static Spec,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        let whole = |transaction: &crate::session::Transaction| {
+            !transaction.spoiled && !transaction.calls.is_empty()
+        };
+        if !connection.session.transaction.as_deref().is_some_and(whole) {
+            return self.command(key, connection, args, used);
+        }
+        let Some(transaction) = connection.session.transaction.take() else {
+            unreachable!("it was there above")
+        };
+        connection.client.queued(None);
+        let space = front.space(&connection.tenant);
+        let mut bytes = Vec::with_capacity(transaction.extent.bytes + 64);
+        let (mut shows, mut keys) = (Vec::new(), 0);
+        frame([&b"MULTI"[..]].into_iter(), &mut bytes);
+        for (_, call) in transaction.calls.iter() {
+            let call = call.args();
+            let written = match front
+                .table
+                .find(&call)
+                .filter(|found| found.way != Way::Here)
+            {
+                Some(command) => {
+                    shows.push(command.shows.clone());
+                    command.write(&call, &space, &mut bytes)
+                }
+                None => {
+                    shows.push(Shows::None);
+                    let words: SmallVec<[&[u8]; 4]> = call.iter().collect();
+                    frame(words.into_iter(), &mut bytes);
+                    Ok(0)
+                }
+            };
+            match written {
+                Ok(count) => keys += count,
+                // The engine was exchanged since it was queued.
+                Err(text) => {
+                    let text = format!("EXECABORT Transaction discarded because of: {text}");
+                    return self.told(connection, spec, |connection| {
+                        refuse(connection, spec.class, &text, used)
+                    });
+                }
+            }
+        }
+        frame([&b"EXEC"[..]].into_iter(), &mut bytes);
+        used.requests += requests_of(keys.max(shows.len()));
+        let forward = Forward {
+            key,
+            tenant: connection.tenant.id,
+            space,
+            spec,
+            protocol: connection.session.state.protocol,
+            bytes,
+            before: 1 + shows.len() as u32,
+            shows: match shows.iter().all(|shows| *shows == Shows::None) {
+                true => Shows::None,
+                false => Shows::Several(shows),
+            },
+            walk: None,
+        };
+        self.forward(connection, forward)
+    }
+
+    /// Queues a request before the engine; its connection waits for one more reply.
+    pub(super) fn forward(&mut self, connection: &mut Connection, forward: Forward) -> Flow {
+        let bytes = forward.bytes.len() as u64;
+        match &mut connection.parked {
+            Some(Parked::Engine(outstanding)) => {
+                outstanding.replies += 1;
+                outstanding.away.bytes += bytes;
+            }
+            parked => {
+                let away = Away { bytes, told: false };
+                *parked = Some(Parked::Engine(Outstanding { replies: 1, away }));
+            }
+        }
+        if self.line_up(connection, forward) {
+            return Flow::Next;
+        }
+        // The queue holds more than all connections may have out.
+        tracing::error!(
+            tenant = connection.tenant.name,
+            "the queue before the engine is full"
+        );
+        connection.closing = true;
+        connection.parked = None;
+        Flow::Stop
+    }
+
+    /// Puts a request, or a further step of one, into its tenant's queue.
+    pub(super) fn line_up(&mut self, connection: &Connection, forward: Forward) -> bool {
+        let class = forward.spec.class;
+        let [terms, _] = self.principals.terms_of(connection, class);
+        let (tenant, task) = (forward.tenant, Task::Forward(forward));
+        let queued = self
+            .handlers
+            .enqueue_on(self.now, tenant, class.index() as u8, terms, task);
+        queued.is_ok()
+    }
+}

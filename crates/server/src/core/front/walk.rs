@@ -1,0 +1,99 @@
+//! Commands on all keys of a tenant, a step at a time.
+
+use front::{scan, Command, Shows, Step, Walk, Walker};
+use policy::Nanos;
+use resp::{Args, Output, Reply};
+
+use super::{Forward, Front};
+use crate::connection::Connection;
+use crate::core::answer::refuse;
+use crate::core::command::Flow;
+use crate::core::{Core, Used};
+use crate::tenants::ConnectionKey;
+
+impl Core {
+    /// Begins a command on all keys of the connection's tenant.
+    #[allow(clippy::too_many_arguments)] // as the others that a request goes through
+    pub(super) fn begin_walk(
+        &mut self,
+        front: &mut Front,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        command: &Command,
+        walk: Walk,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
+        let space = front.space(&connection.tenant);
+        let bytes_max = usize::try_from(self.shared.options.work_bytes_max).unwrap_or(usize::MAX);
+        let begun = match walk {
+            Walk::Scan => {
+                let mut bytes = Vec::new();
+                scan(&args, &space, &mut bytes).map(|()| (None, bytes))
+            }
+            _ => Walker::begin(walk, &args, &space, bytes_max)
+                .map(|(walker, bytes)| (Some(Box::new(walker)), bytes)),
+        };
+        let spec = command.spec;
+        let (walk, bytes) = match begun {
+            Ok(begun) => begun,
+            Err(text) => {
+                return self.told(connection, spec, |connection| {
+                    refuse(connection, spec.class, text, used)
+                })
+            }
+        };
+        used.requests += 1;
+        let forward = Forward {
+            key,
+            tenant: connection.tenant.id,
+            space,
+            spec,
+            protocol: connection.session.state.protocol,
+            bytes,
+            before: 0,
+            shows: match walk {
+                None => command.shows.clone(),
+                Some(_) => Shows::None,
+            },
+            walk,
+        };
+        self.forward(connection, forward)
+    }
+
+    /// A step of a walk was answered. What is the client's goes to `out`; none: the walk goes on.
+    pub(super) fn walk_on(
+        &mut self,
+        connection: &mut Connection,
+        mut forward: Forward,
+        reply: &[u8],
+        out: &mut Output,
+    ) -> Option<Forward> {
+        let mut walk = forward.walk.take()?;
+        let text = match walk.step(reply, &forward.space) {
+            Step::Ask(bytes) => {
+                let again = Forward {
+                    bytes,
+                    walk: Some(walk),
+                    ..forward
+                };
+                if self.line_up(connection, again) {
+                    return None;
+                }
+                unreachable!("nobody waits for a place that was just free")
+            }
+            Step::Done => {
+                walk.reply(forward.protocol, out);
+                return Some(forward);
+            }
+            Step::Failed(text) => text,
+        };
+        Reply::new(out, forward.protocol).error(&text);
+        Some(forward)
+    }
+}
+
+/// Time of the engine that replies which came together have taken, of each: by their weight.
+pub(super) fn part(span: Nanos, weight: u64, all: u64) -> Nanos {
+    (u128::from(span) * u128::from(weight) / u128::from(all.max(1))) as Nanos
+}

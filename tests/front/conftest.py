@@ -1,0 +1,33 @@
+"""Engines, and servers that stand before them."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.engine import Engine, Front, engines
+
+pytestmark = pytest.mark.ours
+
+
+@pytest.fixture(params=engines(), ids=lambda program: Path(program).name)
+def engine(request, tmp_path):
+    """An engine of the test's own."""
+    one = Engine(tmp_path / "engine", request.param).start()
+    yield one
+    one.release()
+    one.kill()
+
+
+@pytest.fixture
+def front(engine, tmp_path):
+    """A function that starts a server before `engine`."""
+    started = []
+
+    def launch(**options):
+        one = Front(tmp_path / f"front{len(started)}", engine, **options)
+        started.append(one)
+        return one.start()
+
+    yield launch
+    for one in started:
+        one.kill()
