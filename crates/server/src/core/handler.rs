@@ -176,7 +176,7 @@ impl Core {
         }
         let work = match admitted.item {
             Task::Run(work) => work,
-            Task::Forward(forward) => return self.to_engine(forward, permit, now),
+            Task::Forward(forward) => return self.send_to_engine(forward, permit, now),
             Task::GoOn(key) => return self.go_on(key, permit, now),
             Task::Job(job) => {
                 let (shared, mailbox) = (Arc::clone(&self.shared), self.mailbox().clone());

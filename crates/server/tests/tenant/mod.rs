@@ -98,7 +98,7 @@ impl Tenant {
             Action::Table(run) => {
                 return run(spec, args, &mut Reply::new(output, self.protocol));
             }
-            Action::Session(_) | Action::Report(_) | Action::Container => {
+            Action::Session(_) | Action::Report(_) | Action::Container | Action::Engine => {
                 panic!("{spec:?} needs a session")
             }
         };

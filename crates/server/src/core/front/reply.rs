@@ -41,7 +41,7 @@ struct Answered {
 
 impl Core {
     /// Sends a request that the stage has let go.
-    pub(in crate::core) fn to_engine(&mut self, forward: Forward, permit: Permit, now: Nanos) {
+    pub(in crate::core) fn send_to_engine(&mut self, forward: Forward, permit: Permit, now: Nanos) {
         let Some(mut front) = self.front.take() else {
             return;
         };
