@@ -188,7 +188,7 @@ mod tests {
                 }
                 Action::KeyspaceWriter(_) => assert!(writes && spec.keys.is_empty(), "{spec:?}"),
                 Action::Container => assert!(!spec.subcommands.is_empty(), "{spec:?}"),
-                Action::Table(_) | Action::Session(_) | Action::Report(_) => {}
+                Action::Table(_) | Action::Session(_) | Action::Report(_) | Action::Engine => {}
             }
         }
         let count = names.len();
