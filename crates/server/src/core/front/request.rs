@@ -345,7 +345,7 @@ impl Core {
                 *parked = Some(Parked::Engine(Outstanding { replies: 1, away }));
             }
         }
-        if self.line_up(connection, forward) {
+        if self.line_up(connection, forward).is_none() {
             return Flow::Next;
         }
         // The queue holds more than all connections may have out.
@@ -358,14 +358,18 @@ impl Core {
         Flow::Stop
     }
 
-    /// Puts a request, or a further step of one, into its tenant's queue.
-    pub(super) fn line_up(&mut self, connection: &Connection, forward: Forward) -> bool {
+    /// Puts a request, or a further step of one, into its tenant's queue; returns it if that is
+    /// full.
+    pub(super) fn line_up(&mut self, connection: &Connection, forward: Forward) -> Option<Forward> {
         let class = forward.spec.class;
         let [terms, _] = self.principals.terms_of(connection, class);
         let (tenant, task) = (forward.tenant, Task::Forward(forward));
         let queued = self
             .handlers
             .enqueue_on(self.now, tenant, class.index() as u8, terms, task);
-        queued.is_ok()
+        match queued {
+            Err(Task::Forward(forward)) => Some(forward),
+            _ => None,
+        }
     }
 }

@@ -77,10 +77,9 @@ impl Core {
                     walk: Some(walk),
                     ..forward
                 };
-                if self.line_up(connection, again) {
-                    return None;
-                }
-                unreachable!("nobody waits for a place that was just free")
+                // The place that its last step had may have been taken meanwhile.
+                forward = self.line_up(connection, again)?;
+                "ERR engine: too many requests wait for it".into()
             }
             Step::Done => {
                 walk.reply(forward.protocol, out);
