@@ -59,10 +59,15 @@ fn every_default_is_in_its_own_range() {
         if !places.contains(&key.section()) {
             continue;
         }
-        let text = format!("[{}]\n{} = {default}\n", key.section(), key.name());
+        // How long an engine may be silent means nothing without one.
+        let without = match key.path {
+            "engine.timeout" => "[engine]\nkind = 'redis'\nurl = 'redis://127.0.0.1:1'\n".into(),
+            _ => format!("[{}]\n", key.section()),
+        };
+        let text = format!("{without}{} = {default}\n", key.name());
         assert_eq!(
             of(&text).expect(&text).config,
-            of("").expect("defaults").config,
+            of(&without).expect(&without).config,
             "{}",
             key.path
         );
