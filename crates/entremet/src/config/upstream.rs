@@ -29,7 +29,8 @@ const STORAGE: [&str; 13] = [
     "idle_close",
 ];
 
-/// Settings that name an engine, or whose keys those at it are: who gives one wants no storage here.
+/// Settings that name an engine, or whose keys those at it are: who gives one wants no storage
+/// here.
 const NAMED: [&str; 2] = ["url", "unmarked"];
 
 /// What of a tenant's settings is about the storage in this process.
