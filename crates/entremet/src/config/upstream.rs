@@ -29,8 +29,9 @@ const STORAGE: [&str; 13] = [
     "idle_close",
 ];
 
-/// Settings of the engine before which this server stands.
-const UPSTREAM: [&str; 3] = ["url", "timeout", "unmarked"];
+/// Settings that name an engine, or whose keys those at it are: who gives one wants no storage
+/// here.
+const NAMED: [&str; 2] = ["url", "unmarked"];
 
 /// What of a tenant's settings is about the storage in this process.
 pub const OF_STORAGE: [&str; 7] = [
@@ -50,9 +51,13 @@ pub(super) fn upstream(section: &Section, overrides: &Overrides) -> Option<Upstr
     let unmarked: Option<String> = section.get("unmarked");
     let given: Option<String> = section.get("url");
     if overrides.engine.is_none() && kind.as_deref() != Some("redis") {
-        for key in UPSTREAM.iter().filter(|key| section.gives(key)) {
-            let what = "has no effect: engine.kind is \"rocksdb\", and data is kept here";
-            section.error(key, what, "set engine.kind = \"redis\", or leave it out");
+        let what = "has no effect: engine.kind is \"rocksdb\", and data is kept here";
+        let advice = "set engine.kind = \"redis\", or leave it out";
+        for key in NAMED.iter().filter(|key| section.gives(key)) {
+            section.error(key, what, advice);
+        }
+        if section.gives("timeout") {
+            section.warn("timeout", what, advice);
         }
         return None;
     }
