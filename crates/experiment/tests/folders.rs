@@ -64,6 +64,8 @@ fn published_results_stand_beside_their_baselines() {
             _ if exact => 1,
             // Ten minutes at once; each run is five times, of which the least counts.
             "client-server-agreement" | "one-request" => 1,
+            // A hundred mixes of tenants are a hundred repeats.
+            "admission" => 1,
             // Runs over a minute.
             "libra-adapt"
             | "libra-amplification"
