@@ -30,6 +30,7 @@ use resp::Protocol;
 use stage::{DispatchOptions, Meter, Permit};
 
 use super::Core;
+use crate::connection::Connection;
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::upstream::Upstream;
@@ -65,6 +66,27 @@ pub struct Forward {
 }
 
 impl Forward {
+    /// One request of a connection: its one reply is passed on as it comes.
+    fn new(
+        key: ConnectionKey,
+        connection: &Connection,
+        space: Arc<Space>,
+        spec: &'static commands::Spec,
+        bytes: Vec<u8>,
+    ) -> Self {
+        Self {
+            key,
+            tenant: connection.tenant.id,
+            space,
+            spec,
+            protocol: connection.session.state.protocol,
+            bytes,
+            before: 0,
+            shows: Shows::None,
+            walk: None,
+        }
+    }
+
     /// Whose it is.
     pub(super) fn key(&self) -> ConnectionKey {
         self.key

@@ -111,15 +111,8 @@ impl Core {
             Ok(keys) => {
                 used.requests += requests_of(keys);
                 let forward = Forward {
-                    key,
-                    tenant: connection.tenant.id,
-                    space,
-                    spec,
-                    protocol: connection.session.state.protocol,
-                    bytes,
-                    before: 0,
                     shows: command.shows.clone(),
-                    walk: None,
+                    ..Forward::new(key, connection, space, spec, bytes)
                 };
                 self.forward(connection, forward)
             }
@@ -316,18 +309,12 @@ impl Core {
         frame([&b"EXEC"[..]].into_iter(), &mut bytes);
         used.requests += requests_of(keys.max(shows.len()));
         let forward = Forward {
-            key,
-            tenant: connection.tenant.id,
-            space,
-            spec,
-            protocol: connection.session.state.protocol,
-            bytes,
             before: 1 + shows.len() as u32,
             shows: match shows.iter().all(|shows| *shows == Shows::None) {
                 true => Shows::None,
                 false => Shows::Several(shows),
             },
-            walk: None,
+            ..Forward::new(key, connection, space, spec, bytes)
         };
         self.forward(connection, forward)
     }

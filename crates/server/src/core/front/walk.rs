@@ -45,18 +45,12 @@ impl Core {
         };
         used.requests += 1;
         let forward = Forward {
-            key,
-            tenant: connection.tenant.id,
-            space,
-            spec,
-            protocol: connection.session.state.protocol,
-            bytes,
-            before: 0,
             shows: match walk {
                 None => command.shows.clone(),
                 Some(_) => Shows::None,
             },
             walk,
+            ..Forward::new(key, connection, space, spec, bytes)
         };
         self.forward(connection, forward)
     }
