@@ -119,15 +119,13 @@ def test_a_killed_export_goes_on_and_has_each_key_once_beside_writers(start, tmp
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        kills = 0
         for _ in range(3):
-            process = subprocess.Popen(command(server, out, "--rate", "300kB/s"), stderr=subprocess.PIPE)
+            # All there is would take half a minute and more.
+            process = subprocess.Popen(command(server, out, "--rate", "50kB/s"))
             before = written(out)
             eventually(lambda: written(out) > before or process.poll() is not None, 20, "it gets on")
             process.kill()
-            kills += process.wait() == -9
-            process.stderr.close()
-        assert kills == 3, "each was killed in its middle"
+            assert process.wait() == -9, "it was killed in its middle"
         done = export(server, out)
     finally:
         ended.set()
