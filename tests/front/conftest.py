@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cluster import Cluster, ClusterFront
 from harness.engine import Engine, Front, engines
 
 pytestmark = pytest.mark.ours
@@ -25,6 +26,36 @@ def front(engine, tmp_path):
 
     def launch(**options):
         one = Front(tmp_path / f"front{len(started)}", engine, **options)
+        started.append(one)
+        return one.start()
+
+    yield launch
+    for one in started:
+        one.kill()
+
+
+@pytest.fixture(params=engines(), ids=lambda program: Path(program).name)
+def make_cluster(request, tmp_path):
+    """A function that starts a cluster of the test's own."""
+    started = []
+
+    def launch(**shape):
+        one = Cluster(tmp_path / f"cluster{len(started)}", request.param, **shape)
+        started.append(one)
+        return one.start()
+
+    yield launch
+    for one in started:
+        one.kill()
+
+
+@pytest.fixture
+def before(tmp_path):
+    """A function that starts a server before a cluster."""
+    started = []
+
+    def launch(cluster, **options):
+        one = ClusterFront(tmp_path / f"before{len(started)}", cluster, **options)
         started.append(one)
         return one.start()
 

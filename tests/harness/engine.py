@@ -45,6 +45,10 @@ class Engine:
         with self.wire() as wire:
             return wire.ask(*words)
 
+    def attempt(self, *words):
+        with self.wire() as wire:
+            return wire.attempt(*words)
+
     def keys(self):
         """All keys that it has, by the names that it knows."""
         return set(self.ask("KEYS", "*"))
@@ -65,6 +69,8 @@ class Engine:
 class Front(Server):
     """An Entremet before `engine`."""
 
+    kind = "redis"
+
     def __init__(self, folder, engine, **options):
         self.engine = engine
         super().__init__(folder, **options)
@@ -72,7 +78,7 @@ class Front(Server):
     def _toml(self):
         parts = [
             f'[server]\nlisten = "127.0.0.1:{self.port}"\nadmin = "127.0.0.1:{self.admin_port}"\n{self.server_options}\n'
-            f'[engine]\nkind = "redis"\nurl = "{self.engine.url}"\npath = "{self.data}"\n{self.engine_options}\n'
+            f'[engine]\nkind = "{self.kind}"\nurl = "{self.engine.url}"\npath = "{self.data}"\n{self.engine_options}\n'
         ]
         parts += [tenant.toml().replace(f'sync = "{tenant.sync}"\n', "") for tenant in self.tenants]
         return "\n".join(parts)

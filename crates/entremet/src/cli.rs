@@ -93,6 +93,7 @@ shared by tenant, and keeps the result there (device.toml). docs/reference/devic
 Examples:
   entremet serve --data /var/lib/entremet
   entremet serve --engine redis://127.0.0.1:6379          before a Redis that is there
+  entremet serve --engine redis-cluster://127.0.0.1:7000  before the cluster that this is a node of
   entremet serve --config entremet.toml --listen 127.0.0.1:0 --admin 127.0.0.1:0";
 
 const CHECK: &str = "\
@@ -171,8 +172,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Stand before this Redis or Valkey, as redis://HOST:PORT, and keep no data here [config:
-    /// engine.kind, engine.url]
+    /// Stand before this Redis or Valkey, as redis://HOST:PORT, or before a cluster, as
+    /// redis-cluster://HOST:PORT,HOST:PORT, and keep no data here [config: engine.kind, engine.url]
     #[arg(long, value_name = "URL")]
     pub engine: Option<String>,
 

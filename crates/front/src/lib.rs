@@ -1,7 +1,9 @@
 //! What a tenant may say to an engine that it shares with others, and what it hears of the reply.
 //!
-//! The engine is one Redis or Valkey. All tenants' keys lie in its one keyspace, and what keeps
-//! them apart is how they are called there ([`Space`]): each tenant's keys begin with its own mark.
+//! The engine is one Redis or Valkey, or a cluster of them. All tenants' keys lie in its one
+//! keyspace, and what keeps them apart is how they are called there ([`Space`]): each tenant's keys
+//! begin with its own mark. In a cluster a tenant may have several partitions: each has a mark, and
+//! by that a hash slot of the engine.
 //!
 //! * [`Table`] is the engine's own list of commands (`COMMAND`), with what becomes of each
 //!   ([`Way`]): it goes to the engine, the front answers it, or it is refused by name.
@@ -11,20 +13,27 @@
 //! Nothing here has a socket or a clock. Where it is not certain which words are keys, a request is
 //! refused: a word that is taken for something else would be a key without a mark.
 
+mod elsewhere;
 mod find;
 mod reply;
 mod request;
 mod scan;
+mod slot;
 mod space;
+mod split;
 mod table;
 mod value;
 mod walk;
 mod way;
 
+pub use elsewhere::{bracketed, Elsewhere, Topology};
 pub use find::{Find, KeySpec, Search};
 pub use reply::Shows;
+pub use request::Written;
 pub use scan::{Broken, Scanner};
+pub use slot::{first, slot, PARTS_MAX, SLOTS};
 pub use space::Space;
+pub use split::{Gather, Part};
 pub use table::{Command, Table, TableError};
 pub use value::{frame, Value};
 pub use walk::{scan, Step, Walker};

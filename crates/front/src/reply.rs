@@ -3,7 +3,8 @@
 use resp::{parse_i64, Output};
 
 use crate::space::Space;
-use crate::value::head;
+use crate::value::{bulk, head};
+use crate::walk::cursor_for_client;
 
 /// Where a reply shows keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +17,13 @@ pub enum Shows {
     Each,
     /// Each item is one (`KEYS`).
     All,
-    /// Each item of its second item is one (`SCAN`).
-    Page,
+    /// Each item of its second item is one (`SCAN`); the first is a cursor at a node, of so many.
+    Page {
+        /// Its place.
+        node: usize,
+        /// How many there are.
+        of: usize,
+    },
     /// Its items are the replies of commands of a transaction, which show them so.
     Several(Vec<Shows>),
 }
@@ -30,7 +36,7 @@ impl Shows {
             | "bzmpop" => Self::First,
             "xread" | "xreadgroup" => Self::Each,
             "keys" => Self::All,
-            "scan" => Self::Page,
+            "scan" => Self::Page { node: 0, of: 1 },
             _ => Self::None,
         }
     }
@@ -174,9 +180,10 @@ impl Walk<'_> {
                 }
             }
             Shows::Each => (0..len).for_each(|_| self.value(&Shows::First)),
-            Shows::Page => {
+            Shows::Page { node, of } => {
                 for place in 0..len {
                     match place {
+                        0 if *of > 1 => self.cursor(*node, *of),
                         1 => self.value(&Shows::All),
                         _ => self.plain(),
                     }
@@ -189,6 +196,17 @@ impl Walk<'_> {
             }
             Shows::None | Shows::All => unreachable!("done above"),
         }
+    }
+
+    /// A cursor, as the client is to give it back.
+    fn cursor(&mut self, node: usize, of: usize) {
+        let head = self.head();
+        let body = self.at;
+        self.skip_behind(&head);
+        let cursor = head.len.and_then(|len| self.reply.get(body..body + len));
+        let cursor = cursor.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        let cursor = cursor_for_client(cursor.unwrap_or_default(), node, of);
+        bulk(cursor.to_string().as_bytes(), &mut self.out);
     }
 
     /// A key that stands in a fixed place.

@@ -10,10 +10,38 @@ use crate::way::Way;
 
 const FOREIGN: &str = "ERR keys that begin with '{@' are those of other tenants";
 const SYNTAX: &str = "ERR syntax error";
+const DERIVED: &str =
+    "ERR a pattern of SORT stands for keys of any partition: it needs a tenant with one";
+/// As Redis Cluster says it.
+const CROSSSLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Keys in it.
+    pub keys: usize,
+    /// Their partition; none: there are no keys.
+    pub part: Option<u16>,
+}
+
+impl Written {
+    /// A request with both.
+    ///
+    /// # Errors
+    /// The text of an error: they are for different partitions.
+    pub fn and(self, other: Self) -> Result<Self, &'static str> {
+        let part = match (self.part, other.part) {
+            (Some(one), Some(another)) if one != another => return Err(CROSSSLOT),
+            (one, another) => one.or(another),
+        };
+        let keys = self.keys + other.keys;
+        Ok(Self { keys, part })
+    }
+}
 
 impl Command {
-    /// Appends the request `args` of this command to `out`, its keys marked, and says how many
-    /// those are.
+    /// Appends the request `args` of this command to `out`, its keys marked, and says which those
+    /// are.
     ///
     /// # Errors
     /// The text of an error: it cannot be sent, and nothing was written.
@@ -22,7 +50,7 @@ impl Command {
         args: &Args,
         space: &Space,
         out: &mut Vec<u8>,
-    ) -> Result<usize, &'static str> {
+    ) -> Result<Written, &'static str> {
         let mut keys = Places::new();
         match self.way {
             Way::Sort => sort(args, space, &mut keys)?,
@@ -39,12 +67,19 @@ impl Command {
         if self.spec.name == "copy" && args.len() > 3 {
             copies_here(args)?;
         }
+        let mut written = Written {
+            keys: keys.len(),
+            part: None,
+        };
+        for at in &keys {
+            let part = Some(space.part(args.get(*at)));
+            written = written.and(Written { keys: 0, part })?;
+        }
+        let mark = space.mark(written.part.unwrap_or_default());
         head(b'*', args.len(), out);
-        let count = keys.len();
         let mut keys = keys.iter().copied().peekable();
         for (at, word) in args.iter().enumerate() {
             if keys.next_if_eq(&at).is_some() {
-                let mark = space.mark();
                 head(b'$', mark.len() + word.len(), out);
                 out.extend_from_slice(mark);
                 out.extend_from_slice(word);
@@ -53,7 +88,7 @@ impl Command {
                 bulk(word, out);
             }
         }
-        Ok(count)
+        Ok(written)
     }
 
     /// Whether the request may wait at the engine.
@@ -86,6 +121,9 @@ fn sort(args: &Args, space: &Space, keys: &mut Places) -> Result<(), &'static st
             }
             _ if (is(word, "BY") || is(word, "GET")) && behind(1) => {
                 if pattern(at + 1) {
+                    if space.parts() > 1 {
+                        return Err(DERIVED);
+                    }
                     if !space.may_derive(args.get(at + 1)) {
                         return Err(FOREIGN);
                     }

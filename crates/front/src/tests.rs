@@ -198,7 +198,7 @@ fn replies_show_keys_as_the_client_calls_them() {
             "*2|$1|a|$1|b|",
         ),
         (
-            Shows::Page,
+            Shows::Page { node: 0, of: 1 },
             "*2|$2|17|*2|$5|{@t}a|$1|a|",
             "*2|$2|17|*1|$1|a|",
         ),
@@ -219,4 +219,161 @@ fn replies_show_keys_as_the_client_calls_them() {
     }
     let keys = "*2|$5|{@t}a|$1|a|";
     assert_eq!(shown(&Shows::All, keys, &Space::unmarked()), "*1|$1|a|");
+}
+
+/// The parts of a request of a tenant with several partitions, by what the engine would be sent.
+fn parts(
+    table: &Table,
+    request: &str,
+    space: &Space,
+) -> Result<(crate::Gather, Vec<crate::Part>), String> {
+    let mut bytes = Vec::new();
+    frame(
+        request
+            .split(' ')
+            .map(str::as_bytes)
+            .collect::<Vec<_>>()
+            .into_iter(),
+        &mut bytes,
+    );
+    let mut parser = Parser::new();
+    assert!(parser.parse(&bytes, &Limits::default()).is_ok());
+    let args = parser.args(&bytes);
+    let command = table.find(&args).ok_or("unknown")?;
+    Ok(command.split(&args, space)?.ok_or("whole")?)
+}
+
+#[test]
+fn keys_of_several_partitions_are_asked_for_apart_and_answered_together() {
+    let (table, space) = (table(), Space::in_parts("t", 3));
+    let (mut gather, asked) = parts(&table, "MGET a b c d a", &space).expect("parts");
+    assert!(asked.len() > 1);
+    for (number, part) in asked.iter().enumerate() {
+        let request = Value::read(&part.bytes).expect("a request");
+        let keys = request.items()[1..]
+            .iter()
+            .map(|key| key.text().expect("text"));
+        let own: Vec<&str> = keys
+            .map(|key| {
+                let own = space.own(key.as_bytes()).expect("own");
+                std::str::from_utf8(own).expect("text")
+            })
+            .collect();
+        let expected: Vec<&str> = part
+            .keys
+            .iter()
+            .map(|at| ["a", "b", "c", "d", "a"][*at as usize])
+            .collect();
+        assert_eq!(own, expected);
+        // Each is answered with its own name.
+        let mut reply = Vec::new();
+        frame(own.iter().map(|key| key.as_bytes()), &mut reply);
+        assert_eq!(gather.take(&part.keys, &reply), number + 1 == asked.len());
+    }
+    let mut out = Output::new();
+    gather.write(&space, &mut out);
+    assert_eq!(
+        out.to_vec(),
+        b"*5\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\na\r\n"
+    );
+
+    let (mut gather, asked) = parts(&table, "DEL a b c d a", &space).expect("parts");
+    for part in &asked {
+        gather.take(&part.keys, format!(":{}\r\n", part.keys.len()).as_bytes());
+    }
+    let mut out = Output::new();
+    gather.write(&space, &mut out);
+    assert_eq!(out.to_vec(), b":5\r\n");
+
+    let (mut gather, asked) = parts(&table, "MSET a 1 b 2 c 3", &space).expect("parts");
+    let sent: Vec<String> = asked
+        .iter()
+        .map(|part| String::from_utf8_lossy(&part.bytes).into())
+        .collect();
+    assert!(
+        sent.iter().any(|sent| sent.contains("}b\r\n$1\r\n2")),
+        "{sent:?}"
+    );
+    for (number, part) in asked.iter().enumerate() {
+        gather.take(&part.keys, [&b"+OK\r\n"[..], b"-ERR no\r\n"][number.min(1)]);
+    }
+    let mut out = Output::new();
+    gather.write(&space, &mut out);
+    assert_eq!(out.to_vec(), b"-ERR no\r\n");
+}
+
+#[test]
+fn what_cannot_be_split_needs_one_partition() {
+    let (table, space) = (table(), Space::in_parts("t", 3));
+    for request in [
+        "ZUNIONSTORE a 2 b c",
+        "BITOP AND a b c",
+        "SORT a BY w_*",
+        "COPY a b",
+    ] {
+        assert!(sent(&table, request, &space).is_err(), "{request}");
+        assert!(parts(&table, request, &space).is_err(), "{request}");
+    }
+    let crosses = sent(&table, "COPY a b", &space).expect_err("two partitions");
+    assert!(crosses.starts_with("CROSSSLOT"), "{crosses}");
+    assert!(sent(&table, "COPY {x}a {x}b", &space).is_ok());
+    assert!(parts(&table, "MGET {x}a {x}b", &space).is_err());
+    assert!(parts(&table, "MSET a 1 b", &space).is_err());
+    assert!(parts(&table, "MGET a b c", &Space::of("t")).is_err());
+}
+
+/// A walk over two nodes, with keys of two partitions at the first.
+#[test]
+fn a_walk_goes_over_all_nodes_and_deletes_by_partition() {
+    use crate::{Step, Walk, Walker};
+    let space = Space::in_parts("t", 3);
+    let marked = |key: &str| [space.mark(space.part(key.as_bytes())), key.as_bytes()].concat();
+    let args = ["FLUSHDB"];
+    let mut bytes = Vec::new();
+    frame(args.iter().map(|word| word.as_bytes()), &mut bytes);
+    let mut parser = Parser::new();
+    assert!(parser.parse(&bytes, &Limits::default()).is_ok());
+    let begun = Walker::begin(
+        Walk::Delete,
+        &parser.args(&bytes),
+        &space,
+        vec![8, 5],
+        1 << 20,
+    );
+    let (mut walker, node, _) = begun.expect("a walk");
+    assert_eq!(node, 5);
+    let mut page = b"*2\r\n$1\r\n0\r\n".to_vec();
+    let keys = ["a", "b", "c", "d", "{a}2"].map(|key| marked(key));
+    frame(keys.iter().map(|key| &key[..]), &mut page);
+    let (mut reply, mut deleted, mut split) = (page, Vec::new(), false);
+    let second = loop {
+        let Step::Ask(node, request) = walker.step(&reply, &space) else {
+            panic!("the second node comes");
+        };
+        if node == 8 {
+            break request;
+        }
+        let request = Value::read(&request).expect("a request");
+        let words: Vec<Vec<u8>> = request.items()[1..]
+            .iter()
+            .map(|word| word.text().expect("text").into())
+            .collect();
+        assert!(words
+            .iter()
+            .all(|word| crate::slot(word) == crate::slot(&words[0])));
+        reply = match words.len() > 1 && !split {
+            true => b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n".to_vec(),
+            false => {
+                deleted.extend(words);
+                b":1\r\n".to_vec()
+            }
+        };
+        split |= reply[0] == b'-';
+    };
+    assert!(split && second.starts_with(b"*6\r\n$4\r\nSCAN\r\n$1\r\n0\r\n"));
+    deleted.sort();
+    let mut expected = keys.to_vec();
+    expected.sort();
+    assert_eq!(deleted, expected);
+    assert_eq!(walker.step(b"*2\r\n$1\r\n0\r\n*0\r\n", &space), Step::Done);
 }

@@ -1,9 +1,10 @@
-//! Commands on all keys of a tenant: the engine is walked over in steps, so that nobody waits for
-//! all of it, and only the keys of the tenant are looked at.
+//! Commands on all keys of a tenant: the engine is walked over in steps, node by node where it is a
+//! cluster, so that nobody waits for all of it, and only the keys of the tenant are looked at.
 
 use hashbrown::HashSet;
-use resp::{is, Args, Output, Protocol, Reply};
+use resp::{is, parse_i64, Args, Output, Protocol, Reply};
 
+use crate::reply::Shows;
 use crate::space::Space;
 use crate::value::{frame, Value};
 use crate::way::Walk;
@@ -14,8 +15,8 @@ const STEP: &[u8] = b"1000";
 /// What a walk needs next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The engine is to be asked this.
-    Ask(Vec<u8>),
+    /// The node at this place is to be asked this.
+    Ask(usize, Vec<u8>),
     /// It has come to its end.
     Done,
     /// It cannot go on; the text of an error.
@@ -26,6 +27,8 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Walker {
     kind: Walk,
+    /// Places of the nodes that are still to be walked over; the last is under way.
+    nodes: Vec<usize>,
     cursor: Vec<u8>,
     glob: Vec<u8>,
     /// `KEYS`: what was found, as the tenant calls it. The engine may show a key twice.
@@ -33,12 +36,15 @@ pub struct Walker {
     bytes: usize,
     bytes_max: usize,
     count: u64,
-    /// The step under way deletes.
-    deletes: bool,
+    /// The node under way has come to its end.
+    walked: bool,
+    /// Keys that are still to be deleted, those of a partition together; the last are under way.
+    deletes: Vec<Vec<Box<[u8]>>>,
 }
 
 impl Walker {
-    /// Begins the walk that `args` ask for; it keeps so many bytes at most.
+    /// Begins the walk that `args` ask for, over the nodes at these places; it keeps so many bytes
+    /// at most.
     ///
     /// # Errors
     /// The text of an error.
@@ -46,8 +52,9 @@ impl Walker {
         kind: Walk,
         args: &Args,
         space: &Space,
+        nodes: Vec<usize>,
         bytes_max: usize,
-    ) -> Result<(Self, Vec<u8>), &'static str> {
+    ) -> Result<(Self, usize, Vec<u8>), &'static str> {
         let pattern = match kind {
             Walk::Keys => args.get(1),
             Walk::Delete if args.len() > 1 => {
@@ -59,18 +66,22 @@ impl Walker {
             }
             _ => b"*",
         };
-        let walker = Self {
+        let mut walker = Self {
             kind,
+            nodes,
             cursor: b"0".to_vec(),
             glob: space.glob(pattern),
             found: HashSet::new(),
             bytes: 0,
             bytes_max,
             count: 0,
-            deletes: false,
+            walked: false,
+            deletes: Vec::new(),
         };
-        let request = walker.look();
-        Ok((walker, request))
+        match walker.on() {
+            Step::Ask(node, request) => Ok((walker, node, request)),
+            _ => Err("ERR engine: no node of its cluster is known; nothing was done"),
+        }
     }
 
     fn look(&self) -> Vec<u8> {
@@ -83,18 +94,27 @@ impl Walker {
     /// The engine has answered.
     pub fn step(&mut self, reply: &[u8], space: &Space) -> Step {
         let value = match Value::read(reply) {
+            // Some of the keys are on their way to another node: each is looked for by itself.
+            Some(Value::Error(why)) if why.starts_with("TRYAGAIN") => match self.deletes.pop() {
+                Some(keys) => {
+                    let each = keys.into_iter().map(|key| vec![key]);
+                    self.deletes.extend(each);
+                    return self.on();
+                }
+                None => return Step::Failed(why),
+            },
             Some(Value::Error(why)) => return Step::Failed(why),
             Some(value) => value,
             None => return Step::Failed("ERR the engine's answer is not understood".into()),
         };
-        if self.deletes {
-            self.deletes = false;
+        if self.deletes.pop().is_some() {
             return self.on();
         }
         let [Value::Text(cursor), Value::List(keys)] = value.items() else {
             return Step::Failed("ERR the engine's answer is not understood".into());
         };
         self.cursor.clone_from(cursor);
+        self.walked = self.cursor == b"0";
         let keys = keys.iter().filter_map(|key| match key {
             Value::Text(key) => Some((&key[..], space.own(key)?)),
             _ => None,
@@ -113,14 +133,13 @@ impl Walker {
                 }
             }
             Walk::Delete => {
-                let keys: Vec<&[u8]> = keys.map(|(key, _)| key).collect();
-                if !keys.is_empty() {
-                    self.deletes = true;
-                    let mut words: Vec<&[u8]> = vec![b"UNLINK"];
-                    words.extend(keys);
-                    let mut request = Vec::new();
-                    frame(words.into_iter(), &mut request);
-                    return Step::Ask(request);
+                for (key, own) in keys {
+                    let mark = key.len() - own.len();
+                    let same = |group: &&mut Vec<Box<[u8]>>| group[0][..mark] == key[..mark];
+                    match self.deletes.iter_mut().find(same).filter(|_| mark > 0) {
+                        Some(group) => group.push(key.into()),
+                        None => self.deletes.push(vec![key.into()]),
+                    }
                 }
             }
             Walk::Count | Walk::Scan => self.count += keys.count() as u64,
@@ -128,11 +147,27 @@ impl Walker {
         self.on()
     }
 
-    fn on(&self) -> Step {
-        match &self.cursor[..] {
-            b"0" => Step::Done,
-            _ => Step::Ask(self.look()),
-        }
+    /// What comes next.
+    fn on(&mut self) -> Step {
+        let Some(node) = self.nodes.last().copied() else {
+            return Step::Done;
+        };
+        let request = match self.deletes.last() {
+            Some(keys) => {
+                let mut request = Vec::new();
+                let mut words: Vec<&[u8]> = vec![b"UNLINK"];
+                words.extend(keys.iter().map(|key| &key[..]));
+                frame(words.into_iter(), &mut request);
+                request
+            }
+            None if self.walked => {
+                self.walked = false;
+                self.nodes.pop();
+                return self.on();
+            }
+            None => self.look(),
+        };
+        Step::Ask(node, request)
     }
 
     /// The reply at its end.
@@ -149,11 +184,29 @@ impl Walker {
     }
 }
 
-/// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`, over the tenant's keys only.
+/// Nodes that a cursor of `SCAN` can tell apart.
+const NODES_MAX: u64 = 1 << 10;
+
+/// A cursor as the client has it: the engine's, and which node it is for.
+pub(crate) fn cursor_for_client(cursor: u64, node: usize, of: usize) -> u64 {
+    match (cursor, node + 1 < of) {
+        (0, true) => node as u64 + 1,
+        (0, false) => 0,
+        (cursor, _) => cursor * NODES_MAX + node as u64,
+    }
+}
+
+/// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`, over the tenant's keys only. Returns
+/// the place of the node, of so many, that is to be asked, and how its reply is shown.
 ///
 /// # Errors
 /// The text of an error.
-pub fn scan(args: &Args, space: &Space, out: &mut Vec<u8>) -> Result<(), &'static str> {
+pub fn scan(
+    args: &Args,
+    space: &Space,
+    of: usize,
+    out: &mut Vec<u8>,
+) -> Result<(usize, Shows), &'static str> {
     let glob = match (2..args.len())
         .step_by(2)
         .rfind(|at| is(args.get(*at), "MATCH"))
@@ -161,7 +214,17 @@ pub fn scan(args: &Args, space: &Space, out: &mut Vec<u8>) -> Result<(), &'stati
         Some(at) => space.glob(args.find(at + 1).ok_or("ERR syntax error")?),
         None => space.glob(b"*"),
     };
-    let mut words: Vec<&[u8]> = vec![args.get(0), args.get(1), b"MATCH", &glob];
+    let (node, cursor) = match of {
+        1 => (0, args.get(1).to_vec()),
+        _ => {
+            let cursor = parse_i64(args.get(1)).and_then(|cursor| u64::try_from(cursor).ok());
+            let cursor = cursor.ok_or("ERR invalid cursor")?;
+            // There may be fewer nodes than there were.
+            let node = ((cursor % NODES_MAX) as usize).min(of - 1);
+            (node, (cursor / NODES_MAX).to_string().into_bytes())
+        }
+    };
+    let mut words: Vec<&[u8]> = vec![args.get(0), &cursor, b"MATCH", &glob];
     let mut at = 2;
     while at < args.len() {
         let (option, Some(value)) = (args.get(at), args.find(at + 1)) else {
@@ -173,5 +236,5 @@ pub fn scan(args: &Args, space: &Space, out: &mut Vec<u8>) -> Result<(), &'stati
         at += 2;
     }
     frame(words.into_iter(), out);
-    Ok(())
+    Ok((node, Shows::Page { node, of }))
 }

@@ -62,6 +62,14 @@ impl Server {
             Pool::new(options.request_bytes_max),
             Arc::clone(&options.clock),
         )?;
+        if let Some(upstream) = &upstream {
+            let list = tenants.list();
+            let parts = list
+                .iter()
+                .map(|one| (one.name.clone(), one.settings().partitions));
+            let enrolled = upstream.enroll(&parts.collect::<Vec<_>>());
+            enrolled.map_err(ServerError::System)?;
+        }
         let doorkeeper =
             Doorkeeper::start(Arc::clone(&options.clock)).map_err(ServerError::System)?;
         let run_id = run_id()?;

@@ -1,30 +1,39 @@
-//! The engine that keeps the data where that is not this process: one Redis or Valkey, where it
-//! is, what commands it has, and whether it is there.
+//! The engine that keeps the data where that is not this process: one Redis or Valkey, or a cluster
+//! of them: where it is, what commands it has, and whether it is there.
 //!
 //! Cores have connections of their own to it. What is here uses one that waits for its answers:
 //! once at the start, and then on a thread that looks once a second.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+mod catalogue;
+mod talk;
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use front::{frame, Scanner, Table, Value};
+use front::{Table, Topology, Value};
 use parking_lot::RwLock;
+
+use catalogue::Catalogue;
+use talk::{About, Talk};
 
 /// Between two looks at the engine.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What `INFO` of an engine may be at most, and its list of commands.
-const REPLY_BYTES_MAX: usize = 64 << 20;
+/// Nodes of a cluster at most: cursors of `SCAN` tell so many apart.
+const NODES_MAX: usize = 1_000;
 
 /// Where the engine is, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamOptions {
-    /// `host:port`.
-    pub address: String,
+    /// `host:port`; of a cluster some nodes, the others it tells itself.
+    pub addresses: Vec<String>,
+    /// It is a cluster.
+    pub cluster: bool,
     /// Its user; none: the default one.
     pub user: Option<String>,
     /// The password; none: it asks for none.
@@ -47,52 +56,13 @@ impl UpstreamOptions {
     }
 }
 
-/// What the engine says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// `redis` or `valkey`, and its version.
-    pub name: String,
-    /// Names its process.
-    run_id: String,
-    /// Memory that it uses, bytes.
-    pub used_memory: u64,
-    /// Its keys, of all tenants.
-    pub keys: u64,
-    /// It is part of a cluster.
-    cluster: bool,
-}
-
-impl About {
-    fn read(info: &str) -> Self {
-        let field = |name: &str| {
-            let mut lines = info.lines();
-            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        };
-        let number = |name| field(name).and_then(|value| value.parse().ok());
-        let name = match (field("valkey_version"), field("redis_version")) {
-            (Some(version), _) => format!("valkey {version}"),
-            (None, version) => format!("redis {}", version.unwrap_or("of unknown version")),
-        };
-        let keys = |line: &str| {
-            let figures = line.strip_prefix("db")?.split_once(":keys=")?.1;
-            figures.split(',').next()?.parse::<u64>().ok()
-        };
-        Self {
-            name,
-            run_id: field("run_id").unwrap_or_default().to_owned(),
-            used_memory: number("used_memory").unwrap_or_default(),
-            keys: info.lines().filter_map(keys).sum(),
-            cluster: field("redis_mode") == Some("cluster")
-                || field("server_mode") == Some("cluster"),
-        }
-    }
-}
-
 /// What the last look found.
 #[derive(Clone)]
 pub struct Found {
-    /// Where it was.
-    pub at: SocketAddr,
+    /// Which node has which slot.
+    pub topology: Arc<Topology>,
+    /// Where its nodes are, in the same order.
+    pub nodes: Arc<[SocketAddr]>,
     /// Its commands. Lists of commands live as long as the process: they are few, since an engine
     /// that comes back usually is the one that went.
     pub table: &'static Table,
@@ -109,6 +79,17 @@ pub struct Upstream {
     /// As configured.
     pub options: UpstreamOptions,
     found: RwLock<Found>,
+    /// Of a cluster: how many partitions each tenant has.
+    catalogue: Catalogue,
+    lookout: OnceLock<Sender<Call>>,
+    /// The lookout was asked to look, and has not begun.
+    called: AtomicBool,
+}
+
+/// What the lookout is told.
+enum Call {
+    Look,
+    End,
 }
 
 impl Upstream {
@@ -117,17 +98,18 @@ impl Upstream {
     /// # Errors
     /// What keeps it from being used, with what to do.
     pub fn find(options: UpstreamOptions) -> Result<Self, String> {
-        let found = Talk::begin(&options)
-            .and_then(|mut talk| talk.look(None))
-            .map_err(|why| {
-                format!(
-                    "the engine at {} cannot be used: {why}. Start it, or correct engine.url",
-                    options.address
-                )
-            })?;
+        let (_, found) = look_around(&options, None, None).map_err(|why| {
+            format!(
+                "the engine at {} cannot be used: {why}. Start it, or correct engine.url",
+                options.addresses.join(", ")
+            )
+        })?;
         Ok(Self {
             options,
             found: RwLock::new(found),
+            catalogue: Catalogue::default(),
+            lookout: OnceLock::new(),
+            called: AtomicBool::new(false),
         })
     }
 
@@ -141,28 +123,60 @@ impl Upstream {
         self.found.read().away.clone()
     }
 
-    /// One more look. True: its commands may be others now.
+    /// Has the lookout look soon: something is not where it was.
+    pub fn look_soon(&self) {
+        if !self.called.swap(true, Ordering::AcqRel) {
+            if let Some(lookout) = self.lookout.get() {
+                // It has ended: so does the process.
+                let _ = lookout.send(Call::Look);
+            }
+        }
+    }
+
+    /// How many partitions a tenant has; none: not known yet.
+    pub fn parts(&self, tenant: &str) -> Option<u16> {
+        match self.options.cluster {
+            true => self.catalogue.parts(tenant),
+            false => Some(1),
+        }
+    }
+
+    /// Writes down how many partitions these tenants are to have, unless that is written down.
+    ///
+    /// # Errors
+    /// It is written down that they have others, or nothing can be written.
+    pub fn enroll(&self, tenants: &[(String, u32)]) -> Result<(), String> {
+        if !self.options.cluster {
+            return match tenants.iter().find(|(_, parts)| *parts > 1) {
+                Some((name, _)) => Err(format!(
+                    "partitions of tenant {name:?} have no effect: no cluster keeps the data"
+                )),
+                None => Ok(()),
+            };
+        }
+        let topology = self.found().topology;
+        self.catalogue.enroll(tenants, &topology, &self.options)
+    }
+
+    /// One more look. True: its commands may be others now, or in other places.
     fn look(&self, talk: &mut Option<Talk>) -> bool {
         let before = self.found();
-        let result = match talk.take() {
-            Some(talk) => Ok(talk),
-            None => Talk::begin(&self.options),
-        };
-        let result = result.and_then(|mut begun| {
-            let found = begun.look(Some(&before))?;
-            *talk = Some(begun);
-            Ok(found)
-        });
-        match result {
-            Ok(found) => {
-                if let Some(why) = before.away {
-                    tracing::info!(
+        let at = || self.options.addresses.join(", ");
+        match look_around(&self.options, talk.take(), Some(&before)) {
+            Ok((begun, found)) => {
+                *talk = Some(begun);
+                match (&before.away, &found.away) {
+                    (Some(why), None) => tracing::info!(
                         "the engine at {} is back: {}; it was away: {why}",
-                        self.options.address,
+                        at(),
                         found.about.name
-                    );
+                    ),
+                    (None, Some(why)) => tracing::warn!("the engine at {}: {why}", at()),
+                    _ => {}
                 }
-                let other = !std::ptr::eq(found.table, before.table) || found.at != before.at;
+                let other = !std::ptr::eq(found.table, before.table)
+                    || found.nodes != before.nodes
+                    || found.topology != before.topology;
                 *self.found.write() = found;
                 other
             }
@@ -170,7 +184,7 @@ impl Upstream {
                 if before.away.is_none() {
                     tracing::warn!(
                         "the engine at {} is away: {why}; requests that need it get an error",
-                        self.options.address
+                        at()
                     );
                 }
                 self.found.write().away = Some(why);
@@ -182,131 +196,128 @@ impl Upstream {
 
 /// The thread that looks.
 pub struct Lookout {
-    end: Sender<()>,
+    calls: Sender<Call>,
     thread: JoinHandle<()>,
 }
 
 impl Lookout {
-    /// Looks once a second, and calls `changed` when the engine may have other commands.
+    /// Looks once a second, and calls `changed` when the engine may have other commands, or be in
+    /// other places.
     ///
     /// # Errors
     /// No thread can be started.
     pub fn start(upstream: Arc<Upstream>, changed: impl Fn() + Send + 'static) -> io::Result<Self> {
-        let (end, ended) = channel();
+        let (calls, called) = channel();
+        let _ = upstream.lookout.set(calls.clone());
         let thread = thread::Builder::new().name("lookout".into());
         let thread = thread.spawn(move || {
             let mut talk = None;
-            while ended.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            while let Ok(Call::Look) | Err(RecvTimeoutError::Timeout) =
+                called.recv_timeout(LOOK_EVERY)
+            {
+                upstream.called.store(false, Ordering::Release);
                 if upstream.look(&mut talk) {
                     changed();
                 }
             }
         })?;
-        Ok(Self { end, thread })
+        Ok(Self { calls, thread })
     }
 
     /// Ends it.
     pub fn stop(self) {
-        drop(self.end);
+        let _ = self.calls.send(Call::End);
         // A panic would have ended the process.
         let _ = self.thread.join();
     }
 }
 
-/// A connection that waits for its answers.
-struct Talk {
-    stream: TcpStream,
-    at: SocketAddr,
+/// Looks at the engine on `talk`, or on a new connection; of a cluster at one node after the other,
+/// until one is found that serves all keys. If none does, what the first said that answered.
+fn look_around(
+    options: &UpstreamOptions,
+    talk: Option<Talk>,
+    before: Option<&Found>,
+) -> Result<(Talk, Found), String> {
+    let known = before.filter(|_| options.cluster);
+    let known = known.into_iter().flat_map(|found| &found.topology.nodes);
+    let places = options.addresses.iter().chain(known);
+    let begun = talk.map(Ok).into_iter();
+    let talks = begun.chain(places.map(|place| Talk::begin(place, options)));
+    let (mut answered, mut failed) = (None, String::new());
+    for talk in talks {
+        let looked = talk.and_then(|mut talk| {
+            let found = look(&mut talk, options.cluster, before)?;
+            Ok((talk, found))
+        });
+        match looked {
+            Ok((talk, found)) if found.away.is_none() => return Ok((talk, found)),
+            Ok(partly) => answered = answered.or(Some(partly)),
+            Err(why) => failed = why,
+        }
+    }
+    answered.ok_or(failed)
 }
 
-impl Talk {
-    fn begin(options: &UpstreamOptions) -> Result<Self, String> {
-        let addresses = options
-            .address
-            .to_socket_addrs()
-            .map_err(|why| why.to_string())?;
-        let mut why = String::from("its name has no address");
-        for at in addresses {
-            match TcpStream::connect_timeout(&at, options.patience) {
-                Ok(stream) => {
-                    let set = stream
-                        .set_read_timeout(Some(options.patience))
-                        .and_then(|()| stream.set_write_timeout(Some(options.patience)))
-                        .and_then(|()| stream.set_nodelay(true));
-                    set.map_err(|why| why.to_string())?;
-                    let mut talk = Self { stream, at };
-                    if let Some(words) = options.login() {
-                        talk.ask(&words)?;
-                    }
-                    return Ok(talk);
-                }
-                Err(error) => why = error.to_string(),
-            }
-        }
-        Err(why)
+fn look(talk: &mut Talk, cluster: bool, before: Option<&Found>) -> Result<Found, String> {
+    let info = talk.ask(&[b"INFO"])?;
+    let about = About::read(info.text().unwrap_or_default());
+    if about.cluster != cluster {
+        return Err(match about.cluster {
+            true => "it is a node of a cluster: say redis-cluster, not redis".into(),
+            false => "it is not in cluster mode: say redis, not redis-cluster".into(),
+        });
     }
-
-    /// Sends a request and reads its reply.
-    fn ask(&mut self, words: &[&[u8]]) -> Result<Value, String> {
-        let mut request = Vec::new();
-        frame(words.iter().copied(), &mut request);
-        self.stream
-            .write_all(&request)
-            .map_err(|why| why.to_string())?;
-        let (mut reply, mut scanner, mut piece) = (Vec::new(), Scanner::default(), [0; 16 << 10]);
-        loop {
-            let count = self
-                .stream
-                .read(&mut piece)
-                .map_err(|why| match why.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                        "it does not answer".to_string()
-                    }
-                    _ => why.to_string(),
-                })?;
-            if count == 0 || reply.len() > REPLY_BYTES_MAX {
-                return Err("it has closed the connection".into());
-            }
-            reply.extend_from_slice(&piece[..count]);
-            if let Some(end) = scanner.end(&reply).map_err(|why| why.to_string())? {
-                return match Value::read(&reply[..end]) {
-                    Some(Value::Error(why)) => Err(format!("it says: {why}")),
-                    Some(value) => Ok(value),
-                    None => Err("its answer is not understood".into()),
-                };
-            }
-        }
-    }
-
-    fn look(&mut self, before: Option<&Found>) -> Result<Found, String> {
-        let info = self.ask(&[b"INFO"])?;
-        let about = About::read(info.text().unwrap_or_default());
-        if about.cluster {
-            return Err("it is a node of a cluster, which this version cannot stand before".into());
-        }
-        let same = |found: &&Found| found.about.run_id == about.run_id && found.away.is_none();
-        let (table, words) = match before.filter(same) {
-            Some(found) => (found.table, Arc::clone(&found.words)),
-            None => {
-                let words = self.ask(&[b"COMMAND"])?;
-                match before.filter(|found| *found.words == words) {
-                    Some(found) => (found.table, Arc::clone(&found.words)),
-                    None => {
-                        let table = Table::read(&words, before.map(|found| found.table));
-                        let table = table.map_err(|why| why.to_string())?;
-                        (&*Box::leak(Box::new(table)), Arc::new(words))
-                    }
+    let same = |found: &&Found| found.about.run_id == about.run_id && found.away.is_none();
+    let (table, words) = match before.filter(same) {
+        Some(found) => (found.table, Arc::clone(&found.words)),
+        None => {
+            let words = talk.ask(&[b"COMMAND"])?;
+            match before.filter(|found| *found.words == words) {
+                Some(found) => (found.table, Arc::clone(&found.words)),
+                None => {
+                    let table = Table::read(&words, before.map(|found| found.table));
+                    let table = table.map_err(|why| why.to_string())?;
+                    (&*Box::leak(Box::new(table)), Arc::new(words))
                 }
             }
-        };
-        Ok(Found {
-            at: self.at,
-            table,
-            words,
-            about,
-            away: None,
-        })
+        }
+    };
+    let (topology, nodes, away) = match cluster {
+        true => look_at_slots(talk)?,
+        false => (Topology::one(talk.at.to_string()), vec![talk.at], None),
+    };
+    Ok(Found {
+        topology: Arc::new(topology),
+        nodes: nodes.into(),
+        table,
+        words,
+        about,
+        away,
+    })
+}
+
+/// Which node of a cluster has which slot, where they are, and why it does not serve all keys.
+fn look_at_slots(talk: &mut Talk) -> Result<(Topology, Vec<SocketAddr>, Option<String>), String> {
+    let slots = talk.ask(&[b"CLUSTER", b"SLOTS"])?;
+    let topology = Topology::read(&slots, &talk.at.ip().to_string());
+    let topology = topology.ok_or("its answer to CLUSTER SLOTS is not understood")?;
+    if topology.nodes.len() > NODES_MAX {
+        return Err(format!("it has more than {NODES_MAX} nodes"));
     }
+    let nodes = topology.nodes.iter().map(|node| {
+        let mut places = node.to_socket_addrs().map_err(|why| why.to_string())?;
+        places.next().ok_or(format!("{node} has no address"))
+    });
+    let nodes = nodes.collect::<Result<Vec<_>, String>>()?;
+    let info = talk.ask(&[b"CLUSTER", b"INFO"])?;
+    let ok = info.text().unwrap_or_default().contains("cluster_state:ok");
+    let away = match topology.unserved() {
+        0 if ok => None,
+        0 => Some("the cluster says that it is down".to_owned()),
+        slots => Some(format!("no node serves {slots} of the hash slots")),
+    };
+    Ok((topology, nodes, away))
 }
 
 #[cfg(test)]
@@ -314,26 +325,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_engine_tells_what_it_is() {
-        let info = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nserver_mode:standalone\r\n\
-            run_id:abc\r\n# Memory\r\nused_memory:1234\r\n# Keyspace\r\ndb0:keys=5,expires=0,avg_ttl=0\r\n\
-            db3:keys=2,expires=1,avg_ttl=9\r\n";
-        let about = About::read(info);
-        assert_eq!(
-            (about.name.as_str(), about.used_memory, about.keys),
-            ("valkey 9.1.2", 1_234, 7)
-        );
-        assert!(!about.cluster);
-        assert!(About::read("redis_version:7.0.15\r\nredis_mode:cluster\r\n").cluster);
-    }
-
-    #[test]
     fn nobody_there_is_said_with_what_to_do() {
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = free.local_addr().expect("an address").to_string();
         drop(free);
         let options = UpstreamOptions {
-            address: address.clone(),
+            addresses: vec![address.clone()],
+            cluster: false,
             user: None,
             password: None,
             patience: Duration::from_secs(1),

@@ -57,10 +57,10 @@ const KEYS: &[Key] = &[
     key("server.tls.client_ca", Path, Unset("clients need no certificate"), Reload, "Clients must show a certificate that one of these has signed, PEM."),
 
     key("engine", Table, Unset("defaults"), Start, "Where and how data is stored."),
-    key("engine.kind", Word(&["rocksdb", "redis"]), Value("\"rocksdb\""), Start, "Where data is kept: by this process in RocksDB, or by a Redis or Valkey before which it stands ([how](../guide/front.md)). Then what is said of storage, of the device and of `sync` is an error."),
-    key("engine.url", Text("redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT"), Unset("needed if the kind is \"redis\""), Start, "Where that Redis or Valkey is."),
+    key("engine.kind", Word(&["rocksdb", "redis", "redis-cluster"]), Value("\"rocksdb\""), Start, "Where data is kept: by this process in RocksDB, or by a Redis or Valkey before which it stands ([how](../guide/front.md)), or by a cluster of them ([how](../guide/cluster.md)). Then what is said of storage, of the device and of `sync` is an error."),
+    key("engine.url", Text("redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT; redis-cluster:// and several of HOST:PORT, with commas between"), Unset("needed if the kind is \"redis\" or \"redis-cluster\""), Start, "Where that Redis or Valkey is. Of a cluster one node that answers is enough: it tells the others."),
     key("engine.timeout", Time("100ms", "10min"), Value("\"10s\""), Start, "How long it may say nothing while requests wait for it. Then these get an error, and the connection to it is made anew."),
-    key("engine.unmarked", Text("a tenant's name"), Unset("nobody"), Start, "The tenant whose keys have no mark: those that were there before. All other tenants' keys begin with `{@NAME}` there."),
+    key("engine.unmarked", Text("a tenant's name"), Unset("nobody"), Start, "The tenant whose keys have no mark: those that were there before. Not before a cluster. All other tenants' keys begin with `{@NAME}` there."),
     key("engine.path", Path, Value("\"./data\""), Start, "The data directory: one RocksDB database for each tenant, and the tenants made at run time. Before a Redis only the latter."),
     key("engine.object_cache", Bytes("1MiB", "64TiB"), Value("\"512MiB\""), Start, "Objects kept in memory above RocksDB, all tenants together."),
     key("engine.block_cache", Bytes("8MiB", "64TiB"), Value("\"256MiB\""), Start, "RocksDB's cache of file blocks, all tenants together."),

@@ -1,5 +1,5 @@
-//! `engine.kind = "redis"`: the data is kept by a Redis or Valkey, and this server stands before
-//! it.
+//! `engine.kind = "redis"` or `"redis-cluster"`: the data is kept by a Redis or Valkey, or by a
+//! cluster of them, and this server stands before it.
 
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ const STORAGE: [&str; 13] = [
     "idle_close",
 ];
 
+const NOT_HERE: &str = "has no effect: an engine keeps the data, and none is kept here";
+
 /// Settings that name an engine, or whose keys those at it are: who gives one wants no storage
 /// here.
 const NAMED: [&str; 2] = ["url", "unmarked"];
@@ -50,9 +52,10 @@ pub(super) fn upstream(section: &Section, overrides: &Overrides) -> Option<Upstr
     let timeout: Time = section.get_or_default("timeout");
     let unmarked: Option<String> = section.get("unmarked");
     let given: Option<String> = section.get("url");
-    if overrides.engine.is_none() && kind.as_deref() != Some("redis") {
+    let kind = kind.filter(|kind| kind != "rocksdb");
+    if overrides.engine.is_none() && kind.is_none() {
         let what = "has no effect: engine.kind is \"rocksdb\", and data is kept here";
-        let advice = "set engine.kind = \"redis\", or leave it out";
+        let advice = "set engine.kind = \"redis\" or \"redis-cluster\", or leave it out";
         for key in NAMED.iter().filter(|key| section.gives(key)) {
             section.error(key, what, advice);
         }
@@ -62,26 +65,40 @@ pub(super) fn upstream(section: &Section, overrides: &Overrides) -> Option<Upstr
         return None;
     }
     for key in STORAGE.iter().filter(|key| section.gives(key)) {
-        let what = "has no effect: engine.kind is \"redis\", and no data is kept here";
-        section.error(key, what, "leave it out");
+        section.error(key, NOT_HERE, "leave it out");
     }
     let Some(url) = overrides.engine.clone().or(given) else {
-        let what = "is missing: engine.kind is \"redis\"";
-        section.error("url", what, "write url = \"redis://HOST:PORT\"");
+        let kind = kind.unwrap_or_default();
+        let what = format!("is missing: engine.kind is \"{kind}\"");
+        section.error("url", &what, &format!("write url = \"{kind}://HOST:PORT\""));
         return None;
     };
     match of_url(&url, timeout.duration(), unmarked) {
-        Ok(options) => Some(options),
+        Ok(options) => {
+            let said = kind.filter(|_| overrides.engine.is_none());
+            if said.is_some_and(|kind| (kind == "redis-cluster") != options.cluster) {
+                let what = "is of another kind than engine.kind says";
+                let advice = "redis:// is for engine.kind = \"redis\", redis-cluster:// for \"redis-cluster\"";
+                section.error("url", what, advice);
+            }
+            if options.cluster && options.unmarked.is_some() {
+                let what =
+                    "has no meaning before a cluster: which node has a key follows from its mark";
+                section.error("unmarked", what, "leave it out");
+            }
+            Some(options)
+        }
         Err(why) => {
             let what = format!("is no address of an engine: {why}");
-            let advice = "write redis://HOST:PORT, or redis://USER:PASSWORD@HOST:PORT";
+            let advice = "write redis://HOST:PORT, or redis://USER:PASSWORD@HOST:PORT; redis-cluster:// for a cluster";
             section.error("url", &what, advice);
             None
         }
     }
 }
 
-/// Reads `redis://[[USER]:PASSWORD@]HOST[:PORT][/0]`.
+/// Reads `redis://[[USER]:PASSWORD@]HOST[:PORT][/0]`; for a cluster `redis-cluster://`, and several
+/// of `HOST[:PORT]` with commas between.
 ///
 /// # Errors
 /// What is wrong.
@@ -93,11 +110,12 @@ pub fn of_url(
     let (scheme, rest) = url
         .split_once("://")
         .ok_or("it does not begin with redis://")?;
-    match scheme {
-        "redis" | "valkey" => {}
+    let cluster = match scheme {
+        "redis" | "valkey" => false,
+        "redis-cluster" | "valkey-cluster" => true,
         "rediss" | "valkeys" => return Err("TLS to an engine is not possible yet".into()),
         _ => return Err(format!("{scheme} is no protocol that is spoken here")),
-    }
+    };
     let (login, place) = match rest.rsplit_once('@') {
         Some((login, place)) => (Some(login), place),
         None => (None, rest),
@@ -114,6 +132,23 @@ pub fn of_url(
         ),
         Some(None) => return Err("there is a user without a password".into()),
     };
+    let places: Vec<&str> = match cluster {
+        true => place.split(',').collect(),
+        false => vec![place],
+    };
+    let addresses = places.into_iter().map(address);
+    Ok(UpstreamOptions {
+        addresses: addresses.collect::<Result<_, _>>()?,
+        cluster,
+        user,
+        password,
+        patience,
+        unmarked,
+    })
+}
+
+/// `HOST[:PORT]` with its port.
+fn address(place: &str) -> Result<String, String> {
     let bare = place.strip_prefix('[').and_then(|v6| v6.split_once(']'));
     let (host, port) = match (bare, place.rsplit_once(':')) {
         (Some((_, "")), _) | (None, None) => (place, None),
@@ -124,16 +159,10 @@ pub fn of_url(
         None => PORT,
         Some(port) => port.parse().map_err(|_| format!("{port} is no port"))?,
     };
-    if host.is_empty() {
+    if host.is_empty() || host.contains(',') {
         return Err("it names no host".into());
     }
-    Ok(UpstreamOptions {
-        address: format!("{host}:{port}"),
-        user,
-        password,
-        patience,
-        unmarked,
-    })
+    Ok(format!("{host}:{port}"))
 }
 
 /// `%xx` of a URL as what it stands for.
@@ -168,6 +197,19 @@ pub(super) fn without_storage(engine: &mut Engine) {
 
 /// What of the rest of the configuration contradicts that no data is kept here.
 pub(super) fn check(config: &Config, reader: &Reader) {
+    if !config.engine.upstream.as_ref().is_some_and(|it| it.cluster) {
+        let what =
+            "has no effect: engine.kind is not \"redis-cluster\", and all data is in one place";
+        for (place, tenant) in config.tenants.iter().enumerate() {
+            if tenant.settings.partitions > 1 {
+                let span = reader.place(&format!("tenant[{place}].partitions"));
+                let mut report = reader.report.borrow_mut();
+                report
+                    .error(span, "partitions", what)
+                    .advice("leave it out");
+            }
+        }
+    }
     let Some(upstream) = &config.engine.upstream else {
         return;
     };
@@ -180,7 +222,7 @@ pub(super) fn check(config: &Config, reader: &Reader) {
                 .advice("name the tenant whose keys are those that are there already");
         }
     }
-    let what = "has no effect: engine.kind is \"redis\", and no data is kept here";
+    let what = NOT_HERE;
     for key in ["device", "scheduler.device"] {
         if let Some(span) = reader.place(key) {
             report
@@ -203,7 +245,7 @@ mod tests {
 
     fn read(url: &str) -> Result<(String, Option<String>, Option<String>), String> {
         let options = of_url(url, Duration::from_secs(1), None)?;
-        Ok((options.address, options.user, options.password))
+        Ok((options.addresses.join(","), options.user, options.password))
     }
 
     #[test]
@@ -217,6 +259,12 @@ mod tests {
             ("redis://[::1]:7", "[::1]:7", None, None),
             ("redis://:p%40ss@host", "host:6379", None, some("p@ss")),
             ("redis://u:a:b@c@host:2", "host:2", some("u"), some("a:b@c")),
+            (
+                "redis-cluster://:p@a,b:2,[::1]",
+                "a:6379,b:2,[::1]:6379",
+                None,
+                some("p"),
+            ),
         ] {
             assert_eq!(read(url), Ok((address.to_owned(), user, password)), "{url}");
         }
@@ -228,6 +276,8 @@ mod tests {
             "redis://:1",
             "redis://host:x",
             "redis://host/3",
+            "redis://a,b",
+            "redis-cluster://a,",
             "redis://user@host",
             "redis://u:%zz@host",
         ] {

@@ -197,10 +197,14 @@ fn before(text: &mut String, upstream: &UpstreamOptions) {
     line(
         text,
         format_args!(
-            "\nData is kept by the engine at {}, which this server logs in to{user}. When data is safe is that engine's setting.",
-            upstream.address
+            "\nData is kept by the {} at {}, which this server logs in to{user}. When data is safe is that engine's setting.",
+            if upstream.cluster { "cluster" } else { "engine" },
+            upstream.addresses.join(", ")
         ),
     );
+    if upstream.cluster {
+        return line(text, "Each tenant's keys begin with {@NAME} there, or, if it has several partitions, with {@NAME/NUMBER}: a number for each. The cluster copies to replicas after it has answered: a node that is lost may take its last writes with it.");
+    }
     line(
         text,
         match &upstream.unmarked {

@@ -3,6 +3,7 @@
 mod apart;
 mod inbound;
 mod input;
+mod outstanding;
 mod ready;
 mod socket;
 mod tally;
@@ -22,6 +23,7 @@ use crate::unit::{Told, Unit};
 pub use apart::{Apart, Piece, Then, Until};
 pub use inbound::Inbound;
 pub use input::Input;
+pub use outstanding::{Early, Outstanding};
 pub use ready::{Finished, Ready};
 pub use socket::{Progress, Socket};
 pub use tally::{Tally, Wait};
@@ -41,7 +43,7 @@ pub enum Parked {
     /// Its work is queued for a handler or on one.
     Handler(Away),
     /// Its requests are with an engine of its own behind this server, or on their way there.
-    Engine(Outstanding),
+    Engine(Box<Outstanding>),
     /// Its tenant's database is being opened.
     Opening,
     /// Its password is being checked.
@@ -63,15 +65,6 @@ pub struct Away {
     pub bytes: u64,
     /// Something that it may have waited for is over, before it waited.
     pub told: bool,
-}
-
-/// Requests that are with an engine behind this server.
-#[derive(Clone, Copy, Debug)]
-pub struct Outstanding {
-    /// Replies that are still to come.
-    pub replies: u32,
-    /// All of them together.
-    pub away: Away,
 }
 
 /// Writes that were answered and are not committed yet.
@@ -350,7 +343,7 @@ impl Connection {
     /// Its requests that are with an engine behind this server.
     pub fn outstanding(&self) -> u32 {
         match &self.parked {
-            Some(Parked::Engine(outstanding)) => outstanding.replies,
+            Some(Parked::Engine(outstanding)) => outstanding.replies(),
             _ => 0,
         }
     }

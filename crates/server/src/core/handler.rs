@@ -163,11 +163,11 @@ impl Core {
             }
         }
         if self.front.is_some() {
-            self.flush_links(now);
+            self.release_requests(now);
         }
     }
 
-    fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
+    pub(super) fn dispatch(&mut self, admitted: Admitted<Task, 1>, now: Nanos) {
         let (permit, principal) = (admitted.permit, admitted.principal);
         let in_credit = admitted.in_credit;
         let key = admitted.item.key();

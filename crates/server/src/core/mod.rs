@@ -127,6 +127,9 @@ pub struct Core {
     lines: Lines,
     /// The handler stage: units of work that need the disk. Its resource is handler time in ns.
     handlers: Stage<Task, 1>,
+    /// The stages before the further nodes of an engine that is a cluster; the handler stage stands
+    /// before its first.
+    beyond: Vec<Stage<Task, 1>>,
     /// What was asked last of the handlers' permits that cores share, and how many it may use.
     permits: (Need, u32),
     trails: Trails,
@@ -176,6 +179,8 @@ impl Core {
     ) -> Self {
         let options = &shared.options;
         let now = options.clock.now();
+        let front = Front::new(&shared, now);
+        let beyond = 1..front.as_ref().map_or(1, |front| front.nodes());
         Self {
             id,
             poll,
@@ -185,6 +190,7 @@ impl Core {
             principals: Principals::new(id),
             lines: Lines::new(|| request_stage(&shared), now),
             handlers: Stage::new(handler_stage(&shared)),
+            beyond: beyond.map(|_| Stage::new(handler_stage(&shared))).collect(),
             permits: (Need::default(), 0),
             trails: Trails::default(),
             waiting: Waiting::default(),
@@ -193,7 +199,7 @@ impl Core {
             balance: Balance::new(options.cores, now),
             processor: Processor::new(options.thread_time),
             committers: Committers::new(now),
-            front: Front::new(&shared, now),
+            front,
             consumed: Vec::new(),
             wire: Wire::new(options),
             now,
@@ -335,7 +341,7 @@ impl Core {
             News::Steered => self.steered(now),
             News::Unpaused => self.paused.look_soon(),
             News::Drain => self.drain(),
-            News::Engine => self.engine_changed(),
+            News::Engine => self.engine_changed(now),
             News::Stop => self.phase = Phase::Stopped,
         }
     }

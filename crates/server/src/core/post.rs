@@ -21,6 +21,20 @@ impl Core {
             posted(now, StageKind::Request, &self.lines.requests, ids(), list()),
             posted(now, StageKind::Handler, &self.handlers, ids(), list()),
         ]);
+        // The nodes of a cluster are shown as one.
+        for stage in &self.beyond {
+            let node = posted(now, StageKind::Handler, stage, ids(), Vec::new());
+            if let Some(all) = board.last_mut() {
+                all.permits += node.permits;
+                all.permits_missing += node.permits_missing;
+                for (principal, seen) in node.seen {
+                    match all.seen.iter_mut().find(|(known, _)| *known == principal) {
+                        Some((_, known)) => known.add(&seen),
+                        None => all.seen.push((principal, seen)),
+                    }
+                }
+            }
+        }
         let missing: u64 = board.iter().map(|new| new.permits_missing).sum();
         if missing > before {
             let (core, permits) = (self.id, self.handlers.permits());

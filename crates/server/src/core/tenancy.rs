@@ -60,14 +60,13 @@ impl Core {
         let seat = (self.id + tenant.id.0 as usize) % cores;
         self.lines
             .configure(now, tenant.id, &promise.at_requests(), promise.weight);
-        self.handlers.configure(
-            now,
-            tenant.id,
-            &at_handlers.at_handlers(seat as u32, cores as u32),
-        );
+        let at_handlers = at_handlers.at_handlers(seat as u32, cores as u32);
         let [requests, work] = self.principals.lanes(tenant);
         self.lines.set_lanes(now, tenant.id, &requests);
-        set_lanes(&mut self.handlers, now, tenant.id, &work);
+        for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
+            stage.configure(now, tenant.id, &at_handlers);
+            set_lanes(stage, now, tenant.id, &work);
+        }
     }
 
     /// Its connections here belong to its workloads as they are now.
@@ -83,7 +82,9 @@ impl Core {
     /// Work for handlers is treated as a controller says.
     pub(super) fn steered(&mut self, now: Nanos) {
         let steered = self.shared.steered();
-        self.handlers.set_others(now, steered.others);
+        for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
+            stage.set_others(now, steered.others);
+        }
         if self.shared.upstream.is_some() {
             return; // What may be out at the engine follows from its replies.
         }
@@ -113,7 +114,9 @@ impl Core {
         self.leaving = stay;
         for tenant in gone {
             self.lines.remove(now, tenant.id);
-            self.handlers.remove(now, tenant.id);
+            for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
+                stage.remove(now, tenant.id);
+            }
             self.waiting.forget(tenant.id);
             self.principals.leave(&tenant);
         }

@@ -7,15 +7,12 @@ use commands::ClusterCommand;
 
 use super::Visit;
 
-/// Hash slots of a Redis Cluster.
-const HASH_SLOTS: u16 = 16_384;
-
 /// Runs a `CLUSTER` subcommand.
 pub fn run(command: ClusterCommand, visit: &mut Visit<'_>) {
     match command {
         ClusterCommand::Info => visit.reply().verbatim(INFO),
         ClusterCommand::Keyslot => {
-            let hash_slot = hash_slot(visit.arg(2));
+            let hash_slot = front::slot(visit.arg(2));
             visit.reply().int(i64::from(hash_slot));
         }
         ClusterCommand::Myid => {
@@ -46,7 +43,7 @@ fn nodes(visit: &mut Visit<'_>) {
     // The port of a cluster bus, after the `@`, is 0: there is none.
     let line = format!(
         "{name} {ip}:{port}@0 myself,master - 0 0 0 connected 0-{}\n",
-        HASH_SLOTS - 1
+        front::SLOTS - 1
     );
     visit.reply().verbatim(&line);
 }
@@ -57,7 +54,7 @@ fn slots(visit: &mut Visit<'_>) {
     reply.array(1);
     reply.array(3);
     reply.int(0);
-    reply.int(i64::from(HASH_SLOTS - 1));
+    reply.int(i64::from(front::SLOTS - 1));
     reply.array(4);
     reply.bulk(ip.as_bytes());
     reply.int(i64::from(port));
@@ -74,7 +71,7 @@ fn shards(visit: &mut Visit<'_>) {
     reply.bulk(b"slots");
     reply.array(2);
     reply.int(0);
-    reply.int(i64::from(HASH_SLOTS - 1));
+    reply.int(i64::from(front::SLOTS - 1));
     reply.bulk(b"nodes");
     reply.array(1);
     reply.map(7);
@@ -90,55 +87,4 @@ fn shards(visit: &mut Visit<'_>) {
     reply.int(0);
     reply.bulk(b"health");
     reply.bulk(b"online");
-}
-
-/// The hash slot of a key: CRC16 of what stands between the first `{` and the next `}`, or of the
-/// whole key where that is nothing (Redis Cluster specification, "hash tags").
-fn hash_slot(key: &[u8]) -> u16 {
-    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
-        let rest = &key[open + 1..];
-        let close = rest.iter().position(|byte| *byte == b'}')?;
-        (close > 0).then_some(&rest[..close])
-    });
-    crc16(tag.unwrap_or(key)) % HASH_SLOTS
-}
-
-/// CRC-16/XMODEM: polynomial 0x1021, no reflection, start and final value 0.
-fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
-            if crc & 0x8000 == 0 {
-                crc << 1
-            } else {
-                crc << 1 ^ 0x1021
-            }
-        })
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hash_slots_are_those_of_redis() {
-        assert_eq!(
-            crc16(b"123456789"),
-            0x31C3,
-            "the check value of CRC-16/XMODEM"
-        );
-        // What redis-server 7.0.15 answers to CLUSTER KEYSLOT.
-        for (key, slot) in [
-            ("foo", 12182),
-            ("{user1000}.following", 3443),
-            ("user1000", 3443),
-            ("foo{}{bar}", 8363),
-            ("foo{{bar}}zap", 4015),
-            ("{bar", 4015),
-            ("123456789", 12739),
-            ("", 0),
-        ] {
-            assert_eq!(hash_slot(key.as_bytes()), slot, "{key}");
-        }
-    }
 }

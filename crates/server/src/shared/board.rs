@@ -54,6 +54,23 @@ impl<const R: usize> From<Observation<R>> for Seen {
     }
 }
 
+impl Seen {
+    /// The same, with what was seen at another stage of the same kind.
+    pub fn add(&mut self, other: &Self) {
+        self.waiting += other.waiting;
+        self.permits_in_use += other.permits_in_use;
+        self.admitted += other.admitted;
+        self.refused += other.refused;
+        self.waited_ns += other.waited_ns;
+        self.occupied_ns += other.occupied_ns;
+        self.busy_ns += other.busy_ns;
+        self.debt_ns = self.debt_ns.max(other.debt_ns);
+        self.charged_ns += other.charged_ns;
+        self.forgiven_ns += other.forgiven_ns;
+        self.best_effort |= other.best_effort;
+    }
+}
+
 /// One stage of a core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {

@@ -63,11 +63,23 @@ impl Shared {
     ) -> Result<(), RegistryError> {
         let was_operator = spec.settings.admin;
         edit(spec)?;
+        self.enroll(spec)?;
         if was_operator && !spec.settings.admin {
             keep_an_operator(others)?;
         }
         self.feasible(&spec.settings, others)?;
         self.fits_the_device(&spec.name, &spec.settings)
+    }
+
+    /// Writes down at a cluster how many partitions a tenant has: it keeps them.
+    fn enroll(&self, spec: &TenantSpec) -> Result<(), RegistryError> {
+        let parts = spec.settings.partitions;
+        let enrolled = match &self.upstream {
+            Some(upstream) => upstream.enroll(&[(spec.name.clone(), parts)]),
+            None if parts > 1 => Err("partitions have no effect: all data is kept here".into()),
+            None => Ok(()),
+        };
+        enrolled.map_err(RegistryError::Infeasible)
     }
 
     /// Removes a tenant, for good; its connections are closed, its data stays on the disk.
@@ -89,6 +101,11 @@ impl Shared {
 
     /// Brings the tenants in line with a configuration read anew.
     pub fn reload(&self, specs: &[TenantSpec]) {
+        for spec in specs {
+            if let Err(why) = self.enroll(spec) {
+                tracing::error!(tenant = spec.name, "partitions: {why}");
+            }
+        }
         for gone in self.tenants.reload(specs) {
             self.dismiss(&gone);
         }

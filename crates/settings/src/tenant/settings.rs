@@ -40,6 +40,8 @@ pub struct Settings {
     pub weight: f64,
     /// Connections at most; none: as many as are not kept for others.
     pub connections_max: Option<u32>,
+    /// Partitions of its data before a cluster, fixed when it is made.
+    pub partitions: u32,
     /// Handlers kept free for this tenant (Cake's reservation).
     pub reserved_permits: u32,
     /// I/Os at the device kept free for it.
@@ -75,6 +77,7 @@ impl Default for Settings {
             admin: false,
             weight: 1.0,
             connections_max: None,
+            partitions: 1,
             reserved_permits: 0,
             reserved_ios: 0,
             reserve_get_per_s: None,

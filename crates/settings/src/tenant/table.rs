@@ -5,7 +5,7 @@ use policy::Durability;
 use super::held::{self, Held, Shown};
 use super::{lists, Settings};
 use crate::schema::Otherwise::{Required, Unset, Value};
-use crate::schema::Takeover::Reload;
+use crate::schema::Takeover::{Reload, Start};
 use crate::schema::Takes::{
     self, ByteRate, Bytes, Flag, Integer, Number, Rate, Table, Tables, Time,
 };
@@ -71,6 +71,8 @@ pub const SETTINGS: &[Setting] = &[
         "Its requests and replies may hold {}.", at!(request_bytes)),
     row(key("tenant.weight", Number(0.001, 1_000.0), Value("1"), Reload, "Its share is its weight divided by the weights of all tenants that want something."),
         "", at!(weight)),
+    row(key("tenant.partitions", Integer(1, 256), Value("1"), Start, "Before a Redis Cluster: of how many parts its data is made, each of which lies on one node. It is fixed when the tenant is made. With 1, all its commands work as at a single server; with more, what takes several keys is as in Redis Cluster ([how](../guide/cluster.md))."),
+        "Its data has {} partitions.", at!(partitions)),
     row(key("tenant.sync", choices::<Durability>(), Value("\"every 1s\""), Reload, "When a write is safe from a power cut."),
         "", at!(durability)),
     row(key("tenant.cache", MEMORY, BY_WEIGHT, Reload, "Its part of the object cache. What it does not use is lent to others, and comes back within about a second. With 0B it has none and is lent none."),

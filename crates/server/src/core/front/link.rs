@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use front::{frame, Scanner};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -25,6 +25,9 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// A request of more bytes is not copied once more.
 const OWN_PART_BYTES: usize = 16 << 10;
+
+/// Lets the next request be served although its slot is still on its way here.
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
 
 /// Replies to the greeting.
 const GREETINGS: u32 = 2;
@@ -183,18 +186,35 @@ impl Link {
         GREETINGS + u32::from(login.is_some())
     }
 
-    /// Takes a request to be sent. REQUIRES: [`Link::ready`].
-    pub(super) fn push(&mut self, mut forward: Forward, permit: stage::Permit, now: Nanos) {
-        let bytes = std::mem::take(&mut forward.bytes);
-        let (start, len) = (self.begun, bytes.len());
+    /// Takes a request to be sent; `keeps` its bytes, too. REQUIRES: [`Link::ready`].
+    pub(super) fn push(
+        &mut self,
+        mut forward: Forward,
+        keeps: bool,
+        permit: stage::Permit,
+        now: Nanos,
+    ) {
+        let bytes = match keeps {
+            true => forward.bytes.clone(),
+            false => std::mem::take(&mut forward.bytes),
+        };
+        let mut before = forward.before;
+        let (start, mut len) = (self.begun, bytes.len());
+        if forward.asking {
+            self.out.write(ASKING);
+            before += 1;
+            len += ASKING.len();
+        }
         self.begun += len as u64;
         match len < OWN_PART_BYTES {
             true => self.out.write(&bytes),
-            false => self.out.write_bytes(Bytes::from(bytes)),
+            false => self.out.write_bytes(bytes),
         }
         self.sent.push_back(Sent {
             forward,
             permit,
+            before,
+            elsewhere: None,
             start,
             at: now,
             len,

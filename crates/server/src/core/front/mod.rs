@@ -1,5 +1,5 @@
 //! Before an engine of its own: what stands in the place of handlers and databases when the data is
-//! kept by a Redis or Valkey.
+//! kept by a Redis or Valkey, or by a cluster of them.
 //!
 //! ```text
 //!  turn: parse, mark keys ─▶ [ handler stage ] ─▶ link: one connection for all ─▶ engine
@@ -8,23 +8,24 @@
 //!
 //! Few requests are out at the engine, which serves them as they come: what waits, waits in the
 //! stage, where shares decide. How many may be out follows from what the engine makes of more
-//! ([`policy::depth`]).
+//! ([`policy::depth`]). Each node of a cluster has a stage and links of its own, so that one that
+//! hangs holds up only what is for it.
 //!
-//! A connection's requests of one turn are out together. It is parked until all are answered, so
-//! that its replies come in order, and what the front answers itself comes between none of them.
+//! A connection's requests of one turn are out together. It is parked until all are answered. Their
+//! replies leave in order, and what the front answers itself comes between none of them.
 
 mod link;
+mod listen;
+mod nodes;
+mod redirect;
 mod reply;
 mod request;
 mod walk;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use front::{Shows, Space, Table, Walker};
-use mio::Token;
-use policy::cost::device::Vop;
-use policy::depth::{Depth, Slice};
+use bytes::Bytes;
+use front::{Elsewhere, Shows, Space, Table, Walker};
 use policy::{Nanos, PrincipalId};
 use resp::Protocol;
 use stage::{DispatchOptions, Meter, Permit};
@@ -34,10 +35,11 @@ use crate::connection::Connection;
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::upstream::Upstream;
-use link::Link;
+use nodes::Nodes;
 
-/// Connections have smaller tokens: their place.
-const LINK_TOKENS: usize = u32::MAX as usize - 16;
+/// Connections have smaller tokens: their place. Each node has two; there are as many nodes as a
+/// cluster may have in the time that a process lives, some thousands.
+const LINK_TOKENS: usize = u32::MAX as usize - (1 << 16);
 
 /// Requests that may be out at the engine, of each core, at the start.
 const OUT_AT_START: u32 = 32;
@@ -50,19 +52,37 @@ const SLICE_REPLIES: u32 = 512;
 /// What one request is charged at most.
 const CHARGE_MAX_NS: Nanos = 10_000_000_000;
 
+/// A node of which others have taken the slots is not waited for longer: it hangs, or is gone.
+const GONE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// A request on its way to the engine.
 pub struct Forward {
     key: ConnectionKey,
+    /// Which of its connection's requests that are out.
+    number: u32,
     tenant: PrincipalId,
     space: Arc<Space>,
     spec: &'static commands::Spec,
     protocol: Protocol,
-    bytes: Vec<u8>,
+    /// Kept until the reply has come where another node may be asked again.
+    bytes: Bytes,
     /// Replies before the one that counts: of a transaction.
     before: u32,
     shows: Shows,
     /// The walk of which it is a step.
     walk: Option<Box<Walker>>,
+    /// Which keys of its request it is about, if that was split.
+    keys: Option<Box<[u32]>>,
+    /// The place of its node.
+    node: usize,
+    /// Its hash slot; none: the node does not depend on keys.
+    slot: Option<u16>,
+    /// Its node is asked although it does not have the slot yet.
+    asking: bool,
+    /// Nodes that have sent it on.
+    hops: u32,
+    /// When the first of them did.
+    sent_on_at: Nanos,
 }
 
 impl Forward {
@@ -73,17 +93,25 @@ impl Forward {
         space: Arc<Space>,
         spec: &'static commands::Spec,
         bytes: Vec<u8>,
+        node: usize,
     ) -> Self {
         Self {
             key,
+            number: 0,
             tenant: connection.tenant.id,
             space,
             spec,
             protocol: connection.session.state.protocol,
-            bytes,
+            bytes: bytes.into(),
             before: 0,
             shows: Shows::None,
             walk: None,
+            keys: None,
+            node,
+            slot: None,
+            asking: false,
+            hops: 0,
+            sent_on_at: 0,
         }
     }
 
@@ -97,6 +125,10 @@ impl Forward {
 struct Sent {
     forward: Forward,
     permit: Permit,
+    /// Replies that are still to come before the one that counts.
+    before: u32,
+    /// The first of those that says that it belongs elsewhere.
+    elsewhere: Option<Elsewhere>,
     /// Where it began among the bytes of its link.
     start: u64,
     at: Nanos,
@@ -107,75 +139,54 @@ struct Sent {
 /// One core's side of the engine.
 pub struct Front {
     upstream: Arc<Upstream>,
-    /// Where it is.
-    at: SocketAddr,
+    /// It is a cluster: requests may belong elsewhere.
+    cluster: bool,
+    nodes: Nodes,
     /// Its commands.
     table: &'static Table,
-    /// One for each protocol: replies are passed on as they are.
-    links: [Link; 2],
     /// By principal.
     spaces: Vec<Option<Arc<Space>>>,
-    depth: Depth,
-    slice: Work,
-}
-
-/// What the engine did in the slice of time that has begun.
-#[derive(Clone, Copy)]
-struct Work {
-    since: Nanos,
-    replies: u32,
-    /// Requests waited for a permit all the time.
-    limited: bool,
-}
-
-impl Work {
-    fn from(since: Nanos) -> Self {
-        Self {
-            since,
-            replies: 0,
-            limited: true,
-        }
-    }
+    /// Requests that are to be tried again, and when.
+    later: Vec<(Nanos, Forward)>,
 }
 
 impl Front {
     /// Without a connection yet; none: data is kept here.
     pub fn new(shared: &Shared, now: Nanos) -> Option<Box<Self>> {
         let upstream = Arc::clone(shared.upstream.as_ref()?);
-        let links = [Protocol::Resp2, Protocol::Resp3];
-        let links = links.map(|protocol| {
-            let token = Token(LINK_TOKENS + protocol.version() as usize);
-            Link::new(protocol, token)
-        });
-        let found = upstream.found();
+        let (found, cluster) = (upstream.found(), upstream.options.cluster);
+        let mut nodes = Nodes::new(cluster);
+        nodes.follow(&found, now);
         Some(Box::new(Self {
-            at: found.at,
+            cluster,
+            nodes,
             table: found.table,
-            links,
             spaces: Vec::new(),
-            depth: Depth::new(OUT_AT_START, OUT_LEAST),
-            slice: Work::from(now),
+            later: Vec::new(),
             upstream,
         }))
     }
 
-    fn link(&mut self, protocol: Protocol) -> &mut Link {
-        &mut self.links[usize::from(protocol == Protocol::Resp3)]
+    /// How many nodes are known.
+    pub fn nodes(&self) -> usize {
+        self.nodes.count()
     }
 
-    fn space(&mut self, tenant: &Tenant) -> Arc<Space> {
+    /// What a tenant's keys are called; none: that is not known yet.
+    fn space(&mut self, tenant: &Tenant) -> Option<Arc<Space>> {
         let index = tenant.id.index();
         if self.spaces.len() <= index {
             self.spaces.resize(index + 1, None);
         }
-        let unmarked = self.upstream.options.unmarked.as_ref();
-        let space = self.spaces[index].get_or_insert_with(|| {
-            Arc::new(match unmarked == Some(&tenant.name) {
+        if self.spaces[index].is_none() {
+            let unmarked = self.upstream.options.unmarked.as_ref();
+            let space = match unmarked == Some(&tenant.name) {
                 true => Space::unmarked(),
-                false => Space::of(&tenant.name),
-            })
-        });
-        Arc::clone(space)
+                false => Space::in_parts(&tenant.name, self.upstream.parts(&tenant.name)?),
+            };
+            self.spaces[index] = Some(Arc::new(space));
+        }
+        self.spaces[index].clone()
     }
 }
 
@@ -195,45 +206,34 @@ pub fn engine_stage() -> DispatchOptions<1> {
 
 impl Core {
     /// The engine may have other commands, or be elsewhere.
-    pub(super) fn engine_changed(&mut self) {
-        if let Some(front) = &mut self.front {
+    pub(super) fn engine_changed(&mut self, now: Nanos) {
+        if let Some(mut front) = self.front.take() {
             let found = front.upstream.found();
-            (front.at, front.table) = (found.at, found.table);
+            front.table = found.table;
+            front.nodes.follow(&found, now);
+            self.make_stages(&front, now);
+            self.front = Some(front);
         }
     }
 
-    /// So many replies have come. How many requests may be out follows from how fast they come with
-    /// more and with fewer.
-    fn replied(&mut self, front: &mut Front, replies: u32, now: Nanos) {
-        let work = &mut front.slice;
-        work.limited &= self.handlers.queued() > 0;
-        work.replies += replies;
-        if work.replies < SLICE_REPLIES {
-            return;
-        }
-        let step = front.depth.step(&Slice {
-            done: Vop::new(f64::from(work.replies)),
-            ns: now.saturating_sub(work.since),
-            limited: work.limited,
-        });
-        if step.permits != self.handlers.permits() {
-            self.handlers.set_permits(step.permits);
-        }
-        front.slice = Work::from(now);
-    }
-
-    /// Once a second: an engine that says nothing is not waited for for ever.
+    /// Once a second: an engine that says nothing is not waited for for ever, and a node whose
+    /// slots others have not even so long.
     pub(super) fn look_at_links(&mut self, now: Nanos) {
         let Some(mut front) = self.front.take() else {
             return;
         };
-        let patience = front.upstream.options.patience;
-        let patience_ns = patience.as_nanos() as Nanos;
-        for protocol in [Protocol::Resp2, Protocol::Resp3] {
-            let link = front.link(protocol);
-            if link.waited_ns(now) > patience_ns {
-                let why = format!("it has said nothing for {} s", patience.as_secs());
-                self.lose(&mut front, protocol, &why, now);
+        let all = front.upstream.options.patience;
+        for place in 0..front.nodes.count() {
+            let patience = match front.nodes.get(place).serves {
+                true => all,
+                false => all.min(GONE_PATIENCE),
+            };
+            let patience_ns = patience.as_nanos() as Nanos;
+            for protocol in [Protocol::Resp2, Protocol::Resp3] {
+                if front.nodes.link(place, protocol).waited_ns(now) > patience_ns {
+                    let why = format!("it has said nothing for {} s", patience.as_secs());
+                    self.lose(&mut front, place, protocol, &why, now);
+                }
             }
         }
         self.front = Some(front);

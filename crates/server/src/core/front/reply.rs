@@ -4,21 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use commands::Flags;
-use front::Shows;
-use mio::event::Event;
+use front::{Elsewhere, Shows};
 use policy::{Cost, Nanos, PrincipalId};
-use resp::{Protocol, Reply};
-use stage::Permit;
+use resp::{Output, Protocol};
+use stage::{Next, Permit};
 
-use super::link::Heard;
 use super::walk::part;
-use super::{Forward, Front, Sent, LINK_TOKENS};
-use crate::connection::{Connection, Parked};
+use super::{Forward, Front, Sent};
+use crate::connection::{Connection, Early, Parked};
 use crate::core::{Core, Used};
-use crate::tenants::Ending;
-
-/// Reads of one link between two looks at the others: a MiB.
-const READS_MAX: usize = 16;
+use crate::tenants::{ConnectionKey, Ending};
 
 /// A reply of so many bytes weighs as much as one more request.
 const WEIGHT_BYTES: usize = 4 << 10;
@@ -29,29 +24,53 @@ const SLOW_WEIGHT: u64 = 4;
 /// A larger reply is passed on with the buffer that it came in.
 const OWN_BUFFER_BYTES: usize = 64 << 10;
 
-/// Room that is made ahead for a large reply.
-const AHEAD_BYTES_MAX: usize = 1 << 30;
-
 /// What is to be settled of a reply that came with others.
-struct Answered {
+pub(super) struct Answered {
     permit: Permit,
     tenant: PrincipalId,
     weight: u64,
 }
 
 impl Core {
+    /// Starts as many requests for nodes of a cluster as their stages allow, and sends what the
+    /// links have gathered.
+    pub(in crate::core) fn release_requests(&mut self, now: Nanos) {
+        if self
+            .front
+            .as_ref()
+            .is_some_and(|front| !front.later.is_empty())
+        {
+            self.try_again(now);
+        }
+        for place in 0..self.beyond.len() {
+            loop {
+                match self.beyond[place].next(now) {
+                    Next::Admitted(admitted) => self.dispatch(admitted, now),
+                    Next::At(at) => {
+                        self.agenda.wake_by(at);
+                        break;
+                    }
+                    Next::Idle => break,
+                }
+            }
+        }
+        self.flush_links(now);
+    }
+
     /// Sends a request that the stage has let go.
     pub(in crate::core) fn send_to_engine(&mut self, forward: Forward, permit: Permit, now: Nanos) {
         let Some(mut front) = self.front.take() else {
             return;
         };
-        let (at, upstream) = (front.at, Arc::clone(&front.upstream));
-        let link = front.link(forward.protocol);
+        let (place, keeps) = (forward.node, front.cluster);
+        let (at, upstream) = (front.nodes.get(place).at, Arc::clone(&front.upstream));
+        let link = front.nodes.link(place, forward.protocol);
         match link.ready(now, at, &upstream.options, self.poll.registry()) {
-            Ok(()) => link.push(forward, permit, now),
+            Ok(()) => link.push(forward, keeps, permit, now),
             Err(why) => {
-                let text = format!("ERR engine: it is away ({why}); nothing was done");
-                self.handlers.settle(now, permit, Cost([0]));
+                let says = front.nodes.says(place);
+                let text = format!("ERR {says}: it is away ({why}); nothing was done");
+                self.stage_before(place).settle(now, permit, Cost([0]));
                 self.fail_forward(forward, &text);
             }
         }
@@ -59,155 +78,44 @@ impl Core {
     }
 
     /// Sends what the links have gathered.
-    pub(in crate::core) fn flush_links(&mut self, now: Nanos) {
+    fn flush_links(&mut self, now: Nanos) {
         let Some(mut front) = self.front.take() else {
             return;
         };
-        for protocol in [Protocol::Resp2, Protocol::Resp3] {
-            if let Err(error) = front.link(protocol).flush() {
-                self.lose(&mut front, protocol, &error.to_string(), now);
-            }
-        }
-        self.front = Some(front);
-    }
-
-    /// The poll says something of what is no connection.
-    pub(in crate::core) fn link_noticed(&mut self, event: &Event) {
-        let Some(mut front) = self.front.take() else {
-            return;
-        };
-        let protocol = match event.token().0.checked_sub(LINK_TOKENS) {
-            Some(2) => Protocol::Resp2,
-            Some(3) => Protocol::Resp3,
-            _ => {
-                self.front = Some(front);
-                return;
-            }
-        };
-        let now = self.now;
-        let link = front.link(protocol);
-        if event.is_writable() {
-            link.takes();
-        }
-        let ends = event.is_read_closed() || event.is_error();
-        if event.is_readable() || ends {
-            self.listen(&mut front, protocol, ends, now);
-        }
-        self.front = Some(front);
-    }
-
-    /// Reads on where there was more than was read.
-    pub(in crate::core) fn listen_on(&mut self, now: Nanos) {
-        let Some(mut front) = self.front.take() else {
-            return;
-        };
-        for protocol in [Protocol::Resp2, Protocol::Resp3] {
-            if front.link(protocol).unread {
-                self.listen(&mut front, protocol, true, now);
-            }
-        }
-        self.front = Some(front);
-    }
-
-    /// Reads what has come; `to_end`, until there is nothing more.
-    fn listen(&mut self, front: &mut Front, protocol: Protocol, to_end: bool, now: Nanos) {
-        let mut scratch = std::mem::take(&mut self.wire.scratch);
-        let mut answered = Vec::new();
-        let link = front.link(protocol);
-        let since = link
-            .sent
-            .front()
-            .map_or(now, |first| first.at.max(link.heard));
-        link.unread = false;
-        let mut lost = None;
-        for read in 0.. {
-            let link = front.link(protocol);
-            if read == READS_MAX {
-                link.unread = true;
-                self.agenda.mail_waits = true;
-                break;
-            }
-            match link.read(&mut scratch) {
-                Heard::Bytes(count) => {
-                    link.heard = now;
-                    let heard =
-                        self.hear_replies(front, protocol, &scratch[..count], &mut answered);
-                    if let Err(why) = heard {
-                        lost = Some(why);
-                        break;
-                    }
-                    if count < scratch.len() && !to_end {
-                        break;
-                    }
-                }
-                Heard::Nothing => break,
-                Heard::Lost(why) => {
-                    lost = Some(why);
-                    break;
+        for place in 0..front.nodes.count() {
+            for protocol in [Protocol::Resp2, Protocol::Resp3] {
+                if let Err(error) = front.nodes.link(place, protocol).flush() {
+                    self.lose(&mut front, place, protocol, &error.to_string(), now);
                 }
             }
         }
-        self.wire.scratch = scratch;
-        self.settle_answered(front, answered, since, now);
-        if let Some(why) = lost {
-            self.lose(front, protocol, &why, now);
-        }
+        self.front = Some(front);
     }
 
-    /// Takes the replies out of what has come.
-    fn hear_replies(
+    /// One reply has come.
+    pub(super) fn hear_reply(
         &mut self,
         front: &mut Front,
-        protocol: Protocol,
-        mut bytes: &[u8],
-        answered: &mut Vec<Answered>,
-    ) -> Result<(), String> {
-        let gathered = !front.link(protocol).input.is_empty();
-        if gathered {
-            front.link(protocol).input.extend_from_slice(bytes);
-        }
-        loop {
-            let link = front.link(protocol);
-            let there = if gathered { &link.input[..] } else { bytes };
-            if there.is_empty() {
-                return Ok(());
-            }
-            let Some(end) = link.scanner.end(there).map_err(|why| why.to_string())? else {
-                if !gathered {
-                    link.input.extend_from_slice(bytes);
-                }
-                let more = link.scanner.needs().saturating_sub(link.input.len());
-                link.input.reserve(more.min(AHEAD_BYTES_MAX));
-                return Ok(());
-            };
-            if gathered {
-                let reply = link.input.split_to(end).freeze();
-                self.hear_reply(front, protocol, &reply, Some(&reply), answered)?;
-            } else {
-                let (reply, rest) = bytes.split_at(end);
-                self.hear_reply(front, protocol, reply, None, answered)?;
-                bytes = rest;
-            }
-        }
-    }
-
-    fn hear_reply(
-        &mut self,
-        front: &mut Front,
+        place: usize,
         protocol: Protocol,
         reply: &[u8],
         whole: Option<&Bytes>,
         answered: &mut Vec<Answered>,
     ) -> Result<(), String> {
-        let link = front.link(protocol);
+        let link = front.nodes.link(place, protocol);
         if link.greets() {
             return link.greeted(reply);
         }
         let Some(first) = link.sent.front_mut() else {
             return Err("it has answered what nobody asked".into());
         };
-        if first.forward.before > 0 {
-            first.forward.before -= 1;
+        let elsewhere = match front.cluster {
+            true => Elsewhere::read(reply),
+            false => None,
+        };
+        if first.before > 0 {
+            first.before -= 1;
+            first.elsewhere = first.elsewhere.take().or(elsewhere);
             return Ok(());
         }
         let Some(sent) = link.sent.pop_front() else {
@@ -226,7 +134,16 @@ impl Core {
             tenant: forward.tenant,
             weight: 1 + SLOW_WEIGHT * u64::from(slow) + ((len + reply.len()) / WEIGHT_BYTES) as u64,
         });
-        self.deliver(forward, reply, whole, self.now.saturating_sub(at));
+        // A transaction of which one command was refused was not done.
+        let elsewhere = sent.elsewhere.or(elsewhere);
+        match elsewhere.filter(|_| reply.first() == Some(&b'-')) {
+            // A walk has another way.
+            Some(Elsewhere::TryAgain) if forward.walk.is_some() => {
+                self.deliver(forward, reply, whole, 0);
+            }
+            Some(elsewhere) => self.redirect(front, forward, elsewhere, self.now),
+            None => self.deliver(forward, reply, whole, self.now.saturating_sub(at)),
+        }
         Ok(())
     }
 
@@ -242,12 +159,43 @@ impl Core {
         let Some(mut connection) = self.places.lift(key) else {
             return;
         };
-        let mut output = std::mem::take(&mut connection.output);
+        self.reply_on(&mut connection, forward, reply, whole, service_ns);
+        self.places.back(key, connection);
+    }
+
+    fn reply_on(
+        &mut self,
+        connection: &mut Connection,
+        forward: Forward,
+        reply: &[u8],
+        whole: Option<&Bytes>,
+        service_ns: Nanos,
+    ) {
+        let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
+            return;
+        };
+        let gathered = match &forward.keys {
+            Some(keys) => match outstanding.gather(forward.number, keys, reply) {
+                None => return,
+                whole => whole,
+            },
+            None => None,
+        };
+        let next = outstanding.is_next(forward.number);
+        // What comes before its turn is kept apart until then.
+        let mut output = match next {
+            true => std::mem::take(&mut connection.output),
+            false => Output::new(),
+        };
         output.borrow(&mut self.wire.rooms);
         let mark = output.mark();
-        let forward = match forward.walk {
-            Some(_) => self.walk_on(&mut connection, forward, reply, &mut output),
-            None => {
+        let forward = match (&forward.walk, gathered) {
+            (Some(_), _) => self.walk_on(connection, forward, reply, &mut output),
+            (_, Some(gathered)) => {
+                gathered.write(&forward.space, &mut output);
+                Some(forward)
+            }
+            _ => {
                 let plain = forward.shows == Shows::None;
                 match whole.filter(|whole| plain && whole.len() >= OWN_BUFFER_BYTES) {
                     Some(whole) => output.write_bytes(whole.clone()),
@@ -257,57 +205,71 @@ impl Core {
             }
         };
         let ending = Ending::of(output.since(mark));
-        connection.output = output;
-        if let Some(forward) = forward {
-            self.replied_to(&mut connection, &forward, mark, ending, service_ns);
+        if let Some(forward) = &forward {
+            let tally = &mut connection.tally;
+            tally.disk_ns = tally.disk_ns.max(service_ns);
+            tally.count(forward.spec.class);
+            tally.failed += u32::from(ending.is_error());
         }
-        self.places.back(key, connection);
+        match (next, forward) {
+            (true, forward) => {
+                connection.output = output;
+                if let Some(forward) = forward {
+                    connection.ending = Some(ending);
+                    self.count_call(connection, Some(forward.spec), service_ns);
+                    self.replied_to(connection, forward.key, mark);
+                }
+            }
+            (false, Some(forward)) => {
+                connection.ending = Some(ending.clone());
+                self.count_call(connection, Some(forward.spec), service_ns);
+                if let Some(Parked::Engine(outstanding)) = &mut connection.parked {
+                    outstanding.keep(forward.number, Early { output, ending });
+                }
+            }
+            (false, None) => {}
+        }
     }
 
-    /// A reply lies in its connection's output.
+    /// The next reply lies in its connection's output, from `mark` on. What came before its turn
+    /// follows.
     fn replied_to(
         &mut self,
         connection: &mut Connection,
-        forward: &Forward,
-        mark: resp::Mark,
-        ending: Ending,
-        service_ns: Nanos,
+        key: ConnectionKey,
+        mut mark: resp::Mark,
     ) {
-        let tally = &mut connection.tally;
-        tally.disk_ns = tally.disk_ns.max(service_ns);
-        tally.count(forward.spec.class);
-        tally.failed += u32::from(ending.is_error());
-        connection.ending = Some(ending);
-        self.count_call(connection, Some(forward.spec), service_ns);
-        if connection.session.state.reply_mode.suppresses() {
-            connection.output.rollback(mark);
+        loop {
+            if connection.session.state.reply_mode.suppresses() {
+                connection.output.rollback(mark);
+            }
+            let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
+                return;
+            };
+            match outstanding.advance() {
+                Some(early) => {
+                    mark = connection.output.mark();
+                    connection.output.append(early.output);
+                    connection.ending = Some(early.ending);
+                }
+                None if outstanding.replies() > 0 => return,
+                None => break,
+            }
         }
-        let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
-            return;
-        };
-        outstanding.replies -= 1;
-        if outstanding.replies == 0 {
-            connection.parked = None;
-            self.returns_later(forward.key, connection, self.now);
-        }
+        connection.parked = None;
+        self.returns_later(key, connection, self.now);
     }
 
     /// Answers a request with an error of the front's.
-    fn fail_forward(&mut self, forward: Forward, text: &str) {
-        let Some(mut connection) = self.places.lift(forward.key) else {
-            return;
-        };
-        let mark = connection.output.mark();
-        Reply::new(&mut connection.output, forward.protocol).error(text);
-        let ending = Ending::of(connection.output.since(mark));
-        self.replied_to(&mut connection, &forward, mark, ending, 0);
-        self.places.back(forward.key, connection);
+    pub(super) fn fail_forward(&mut self, forward: Forward, text: &str) {
+        self.deliver(forward, format!("-{text}\r\n").as_bytes(), None, 0);
     }
 
     /// Ends the turns of requests at the engine whose replies came between `since` and `now`.
-    fn settle_answered(
+    pub(super) fn settle_answered(
         &mut self,
         front: &mut Front,
+        place: usize,
         answered: Vec<Answered>,
         since: Nanos,
         now: Nanos,
@@ -316,37 +278,46 @@ impl Core {
         let all = answered.iter().map(|one| one.weight).sum();
         for one in answered {
             let took = part(span, one.weight, all);
-            self.handlers.settle(now, one.permit, Cost([took]));
+            self.stage_before(place)
+                .settle(now, one.permit, Cost([took]));
             self.trails.handlers.note(one.tenant.0, since, now);
             // Other cores hear of it where requests come in.
             let cost = Used::default().cost(took);
             self.lines.requests.charge(now, one.tenant, cost);
         }
         if count > 0 {
-            self.replied(front, count, now);
+            self.replied(front, place, count, now);
         }
     }
 
     /// A link is gone: whoever waits for it is told.
-    pub(super) fn lose(&mut self, front: &mut Front, protocol: Protocol, why: &str, now: Nanos) {
-        let link = front.link(protocol);
+    pub(super) fn lose(
+        &mut self,
+        front: &mut Front,
+        place: usize,
+        protocol: Protocol,
+        why: &str,
+        now: Nanos,
+    ) {
+        let says = front.nodes.says(place);
+        if front.cluster {
+            front.upstream.look_soon();
+        }
+        let link = front.nodes.link(place, protocol);
         let (opened, out) = (!link.greets(), link.sent.len());
-        tracing::warn!(
-            core = self.id,
-            out,
-            "the connection to the engine is gone: {why}"
-        );
+        tracing::warn!(core = self.id, out, "{says}: the connection is gone: {why}");
         let sent = link.lost(now, why.to_owned());
         for sent in sent {
             let walks = sent.forward.walk.is_some();
-            let left = opened && (walks || front.link(protocol).has_left(&sent));
+            let link = front.nodes.link(place, protocol);
+            let left = opened && (walks || link.has_left(&sent));
             let text = match left {
-                false => format!("ERR engine: it is away ({why}); nothing was done"),
+                false => format!("ERR {says}: it is away ({why}); nothing was done"),
                 true => format!(
-                    "ERR engine: the connection broke ({why}); whether the request was done is not known"
+                    "ERR {says}: the connection broke ({why}); whether the request was done is not known"
                 ),
             };
-            self.handlers.settle(now, sent.permit, Cost([0]));
+            self.stage_before(place).settle(now, sent.permit, Cost([0]));
             self.fail_forward(sent.forward, &text);
         }
     }

@@ -1,22 +1,32 @@
 //! From a parsed request to the stage before the engine.
 
+use std::sync::Arc;
+
 use commands::{Action, SessionCommand, Spec};
-use front::{frame, Command, Shows, Way};
+use front::{frame, Command, Gather, Shows, Way, Written};
 use resp::Args;
-use smallvec::SmallVec;
+use smallvec::{smallvec, SmallVec};
 
 use super::{Forward, Front};
-use crate::connection::{Away, Connection, Outstanding, Parked};
+use crate::connection::{Connection, Outstanding, Parked};
 use crate::core::answer::{refuse, reject, turn_away};
 use crate::core::command::{queue, Flow};
 use crate::core::handler::Task;
 use crate::core::{Core, Used};
+use crate::session::Transaction;
 use crate::tenants::ConnectionKey;
 use crate::unit::requests_of;
 
 /// Requests of a connection that are out together at most. What comes behind them waits in its
 /// buffer.
 const OUT_TOGETHER: u32 = 128;
+
+/// Nobody serves the keys of a request, while a node is down and none has taken its place.
+pub(super) const NO_NODE: &str =
+    "ERR engine: no node of its cluster serves these keys at present; nothing was done";
+/// A tenant that this front has not written down at the cluster, as it was away.
+pub(super) const NO_SPACE: &str =
+    "ERR engine: how many partitions this tenant has is not known yet; nothing was done";
 
 impl Core {
     /// Runs one request of `connection`, or sends it on its way to the engine.
@@ -105,22 +115,65 @@ impl Core {
                 used,
             );
         }
-        let space = front.space(&connection.tenant);
-        let mut bytes = Vec::with_capacity(args.len_bytes() + 64);
-        match command.write(&args, &space, &mut bytes) {
-            Ok(keys) => {
-                used.requests += requests_of(keys);
-                let forward = Forward {
-                    shows: command.shows.clone(),
-                    ..Forward::new(key, connection, space, spec, bytes)
-                };
-                self.forward(connection, forward)
-            }
+        match self.forwards(front, key, connection, command, args, used) {
+            Ok((gather, forwards)) => self.forward(connection, gather, forwards),
             Err(text) if out == 0 => self.told(connection, spec, |connection| {
                 refuse(connection, spec.class, text, used)
             }),
             Err(_) => Flow::Again,
         }
+    }
+
+    /// A request as the engine is sent it, in parts if its keys have several nodes.
+    fn forwards(
+        &mut self,
+        front: &mut Front,
+        key: ConnectionKey,
+        connection: &Connection,
+        command: &Command,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Result<(Option<Gather>, SmallVec<[Forward; 1]>), &'static str> {
+        let space = front.space(&connection.tenant).ok_or(NO_SPACE)?;
+        let nodes = &front.nodes;
+        let new = |bytes, part: Option<u16>| -> Result<Forward, &'static str> {
+            let node = match part {
+                Some(part) => nodes.of(&space, part),
+                None => nodes.serving().first().copied(),
+            };
+            let node = node.ok_or(NO_NODE)?;
+            let forward = Forward::new(
+                key,
+                connection,
+                Arc::clone(&space),
+                command.spec,
+                bytes,
+                node,
+            );
+            Ok(Forward {
+                slot: part.map(|part| space.slot(part)),
+                ..forward
+            })
+        };
+        if let Some((gather, parts)) = command.split(&args, &space)? {
+            let mut forwards = SmallVec::new();
+            for part in parts {
+                used.requests += requests_of(part.keys.len());
+                forwards.push(Forward {
+                    keys: Some(part.keys),
+                    ..new(part.bytes, Some(part.part))?
+                });
+            }
+            return Ok((Some(gather), forwards));
+        }
+        let mut bytes = Vec::with_capacity(args.len_bytes() + 64);
+        let written = command.write(&args, &space, &mut bytes)?;
+        used.requests += requests_of(written.keys);
+        let forward = Forward {
+            shows: command.shows.clone(),
+            ..new(bytes, written.part)?
+        };
+        Ok((None, smallvec![forward]))
     }
 
     /// What comes before any command: its answer, if the command is not to be run.
@@ -244,8 +297,8 @@ impl Core {
         if matches!(command.way, Way::Walk(_)) {
             return self.turned_down(connection, spec, "it cannot be part of a transaction", used);
         }
-        let space = front.space(&connection.tenant);
-        let written = command.write(&args, &space, &mut Vec::new());
+        let space = front.space(&connection.tenant).ok_or(NO_SPACE);
+        let written = space.and_then(|space| command.write(&args, &space, &mut Vec::new()));
         self.told(connection, spec, |connection| match written {
             Ok(_) => queue(connection, spec, args, used),
             Err(text) => reject(connection, spec.class, text, used),
@@ -273,90 +326,117 @@ impl Core {
             unreachable!("it was there above")
         };
         connection.client.queued(None);
-        let space = front.space(&connection.tenant);
-        let mut bytes = Vec::with_capacity(transaction.extent.bytes + 64);
-        let (mut shows, mut keys) = (Vec::new(), 0);
-        frame([&b"MULTI"[..]].into_iter(), &mut bytes);
-        for (_, call) in transaction.calls.iter() {
-            let call = call.args();
-            let written = match front
-                .table
-                .find(&call)
-                .filter(|found| found.way != Way::Here)
-            {
-                Some(command) => {
-                    shows.push(command.shows.clone());
-                    command.write(&call, &space, &mut bytes)
-                }
-                None => {
-                    shows.push(Shows::None);
-                    let words: SmallVec<[&[u8]; 4]> = call.iter().collect();
-                    frame(words.into_iter(), &mut bytes);
-                    Ok(0)
-                }
-            };
-            match written {
-                Ok(count) => keys += count,
-                // The engine was exchanged since it was queued.
-                Err(text) => {
-                    let text = format!("EXECABORT Transaction discarded because of: {text}");
-                    return self.told(connection, spec, |connection| {
-                        refuse(connection, spec.class, &text, used)
-                    });
-                }
+        match write_transaction(front, key, connection, spec, &transaction) {
+            Ok((forward, requests)) => {
+                used.requests += requests;
+                self.forward(connection, None, smallvec![forward])
             }
+            Err(text) => self.told(connection, spec, |connection| {
+                refuse(connection, spec.class, &text, used)
+            }),
         }
-        frame([&b"EXEC"[..]].into_iter(), &mut bytes);
-        used.requests += requests_of(keys.max(shows.len()));
-        let forward = Forward {
-            before: 1 + shows.len() as u32,
-            shows: match shows.iter().all(|shows| *shows == Shows::None) {
-                true => Shows::None,
-                false => Shows::Several(shows),
-            },
-            ..Forward::new(key, connection, space, spec, bytes)
-        };
-        self.forward(connection, forward)
     }
 
-    /// Queues a request before the engine; its connection waits for one more reply.
-    pub(super) fn forward(&mut self, connection: &mut Connection, forward: Forward) -> Flow {
-        let bytes = forward.bytes.len() as u64;
-        match &mut connection.parked {
-            Some(Parked::Engine(outstanding)) => {
-                outstanding.replies += 1;
-                outstanding.away.bytes += bytes;
-            }
-            parked => {
-                let away = Away { bytes, told: false };
-                *parked = Some(Parked::Engine(Outstanding { replies: 1, away }));
+    /// Queues a request before the engine, perhaps in parts; its connection waits for one more
+    /// reply.
+    pub(super) fn forward(
+        &mut self,
+        connection: &mut Connection,
+        gather: Option<Gather>,
+        forwards: SmallVec<[Forward; 1]>,
+    ) -> Flow {
+        let bytes: usize = forwards.iter().map(|forward| forward.bytes.len()).sum();
+        if connection.outstanding() == 0 {
+            connection.parked = Some(Parked::Engine(Box::new(Outstanding::none())));
+        }
+        let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
+            unreachable!("made above")
+        };
+        outstanding.away.bytes += bytes as u64;
+        let number = outstanding.begin(gather);
+        for forward in forwards {
+            let forward = Forward { number, ..forward };
+            if self.line_up(connection, forward).is_some() {
+                // The queue holds more than all connections may have out.
+                tracing::error!(
+                    tenant = connection.tenant.name,
+                    "the queue before the engine is full"
+                );
+                connection.closing = true;
+                connection.parked = None;
+                return Flow::Stop;
             }
         }
-        if self.line_up(connection, forward).is_none() {
-            return Flow::Next;
-        }
-        // The queue holds more than all connections may have out.
-        tracing::error!(
-            tenant = connection.tenant.name,
-            "the queue before the engine is full"
-        );
-        connection.closing = true;
-        connection.parked = None;
-        Flow::Stop
+        Flow::Next
     }
 
     /// Puts a request, or a further step of one, into its tenant's queue; returns it if that is
     /// full.
     pub(super) fn line_up(&mut self, connection: &Connection, forward: Forward) -> Option<Forward> {
-        let class = forward.spec.class;
+        let (now, class) = (self.now, forward.spec.class);
         let [terms, _] = self.principals.terms_of(connection, class);
-        let (tenant, task) = (forward.tenant, Task::Forward(forward));
-        let queued = self
-            .handlers
-            .enqueue_on(self.now, tenant, class.index() as u8, terms, task);
+        let (tenant, place, task) = (forward.tenant, forward.node, Task::Forward(forward));
+        let queued =
+            self.stage_before(place)
+                .enqueue_on(now, tenant, class.index() as u8, terms, task);
         match queued {
             Err(Task::Forward(forward)) => Some(forward),
             _ => None,
         }
     }
+}
+
+/// A transaction as the engine is sent it, and how many requests it counts as.
+///
+/// # Errors
+/// The text of an error: it cannot be sent.
+fn write_transaction(
+    front: &mut Front,
+    key: ConnectionKey,
+    connection: &Connection,
+    spec: &'static Spec,
+    transaction: &Transaction,
+) -> Result<(Forward, u64), String> {
+    let space = front.space(&connection.tenant).ok_or(NO_SPACE)?;
+    let mut bytes = Vec::with_capacity(transaction.extent.bytes + 64);
+    let mut shows = Vec::new();
+    let mut all = Written {
+        keys: 0,
+        part: None,
+    };
+    frame([&b"MULTI"[..]].into_iter(), &mut bytes);
+    for (_, call) in transaction.calls.iter() {
+        let call = call.args();
+        let found = front.table.find(&call);
+        match found.filter(|found| found.way != Way::Here) {
+            Some(command) => {
+                shows.push(command.shows.clone());
+                // The engine may have been exchanged since it was queued.
+                let written = command.write(&call, &space, &mut bytes);
+                let written = written
+                    .map_err(|why| format!("EXECABORT Transaction discarded because of: {why}"))?;
+                all = all.and(written)?;
+            }
+            None => {
+                shows.push(Shows::None);
+                let words: SmallVec<[&[u8]; 4]> = call.iter().collect();
+                frame(words.into_iter(), &mut bytes);
+            }
+        }
+    }
+    frame([&b"EXEC"[..]].into_iter(), &mut bytes);
+    let requests = requests_of(all.keys.max(shows.len()));
+    let part = all.part.unwrap_or_default();
+    let node = front.nodes.of(&space, part).ok_or(NO_NODE)?;
+    let slot = space.slot(part);
+    let forward = Forward {
+        before: 1 + shows.len() as u32,
+        shows: match shows.iter().all(|shows| *shows == Shows::None) {
+            true => Shows::None,
+            false => Shows::Several(shows),
+        },
+        slot: Some(slot),
+        ..Forward::new(key, connection, space, spec, bytes, node)
+    };
+    Ok((forward, requests))
 }

@@ -3,7 +3,9 @@
 use front::{scan, Command, Shows, Step, Walk, Walker};
 use policy::Nanos;
 use resp::{Args, Output, Reply};
+use smallvec::smallvec;
 
+use super::request::{NO_NODE, NO_SPACE};
 use super::{Forward, Front};
 use crate::connection::Connection;
 use crate::core::answer::refuse;
@@ -24,35 +26,40 @@ impl Core {
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
-        let space = front.space(&connection.tenant);
-        let bytes_max = usize::try_from(self.shared.options.work_bytes_max).unwrap_or(usize::MAX);
-        let begun = match walk {
-            Walk::Scan => {
-                let mut bytes = Vec::new();
-                scan(&args, &space, &mut bytes).map(|()| (None, bytes))
-            }
-            _ => Walker::begin(walk, &args, &space, bytes_max)
-                .map(|(walker, bytes)| (Some(Box::new(walker)), bytes)),
-        };
         let spec = command.spec;
-        let (walk, bytes) = match begun {
-            Ok(begun) => begun,
-            Err(text) => {
-                return self.told(connection, spec, |connection| {
-                    refuse(connection, spec.class, text, used)
-                })
+        let bytes_max = usize::try_from(self.shared.options.work_bytes_max).unwrap_or(usize::MAX);
+        let begun = front.space(&connection.tenant).ok_or(NO_SPACE);
+        let begun = begun.and_then(|space| {
+            let nodes = front.nodes.serving();
+            let (shows, walk, node, bytes) = match walk {
+                Walk::Scan => {
+                    let mut bytes = Vec::new();
+                    let (place, shows) = scan(&args, &space, nodes.len(), &mut bytes)?;
+                    let node = *nodes.get(place).ok_or(NO_NODE)?;
+                    (shows, None, node, bytes)
+                }
+                _ => {
+                    let begun = Walker::begin(walk, &args, &space, nodes.to_vec(), bytes_max)?;
+                    let (walker, node, bytes) = begun;
+                    (Shows::None, Some(Box::new(walker)), node, bytes)
+                }
+            };
+            let forward = Forward::new(key, connection, space, spec, bytes, node);
+            Ok(Forward {
+                shows,
+                walk,
+                ..forward
+            })
+        });
+        match begun {
+            Ok(forward) => {
+                used.requests += 1;
+                self.forward(connection, None, smallvec![forward])
             }
-        };
-        used.requests += 1;
-        let forward = Forward {
-            shows: match walk {
-                None => command.shows.clone(),
-                Some(_) => Shows::None,
-            },
-            walk,
-            ..Forward::new(key, connection, space, spec, bytes)
-        };
-        self.forward(connection, forward)
+            Err(text) => self.told(connection, spec, |connection| {
+                refuse(connection, spec.class, text, used)
+            }),
+        }
     }
 
     /// A step of a walk was answered. What is the client's goes to `out`; none: the walk goes on.
@@ -65,9 +72,12 @@ impl Core {
     ) -> Option<Forward> {
         let mut walk = forward.walk.take()?;
         let text = match walk.step(reply, &forward.space) {
-            Step::Ask(bytes) => {
+            Step::Ask(node, bytes) => {
                 let again = Forward {
-                    bytes,
+                    node,
+                    bytes: bytes.into(),
+                    asking: false,
+                    hops: 0,
                     walk: Some(walk),
                     ..forward
                 };

@@ -1,0 +1,166 @@
+//! A request whose keys lie in several partitions: one for each of them, and one reply of theirs.
+
+use resp::{parse_i64, Args, Output};
+
+use crate::find::Places;
+use crate::scan::Scanner;
+use crate::space::Space;
+use crate::table::Command;
+use crate::value::{bulk, head};
+
+/// How the replies of the parts come together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joins {
+    /// `MGET`: a value for each key.
+    Values,
+    /// `DEL`, `UNLINK`, `EXISTS`, `TOUCH`: a number.
+    Sum,
+    /// `MSET`: done.
+    Done,
+}
+
+/// What one partition is asked.
+#[derive(Debug)]
+pub struct Part {
+    /// Which.
+    pub part: u16,
+    /// The request.
+    pub bytes: Vec<u8>,
+    /// Which of the keys of the whole, in order.
+    pub keys: Box<[u32]>,
+}
+
+impl Command {
+    /// The request `args` as one for each partition that has keys of it, where that can be; none:
+    /// it goes to one partition, or cannot be split.
+    ///
+    /// # Errors
+    /// The text of an error: it cannot be sent.
+    pub fn split(
+        &self,
+        args: &Args,
+        space: &Space,
+    ) -> Result<Option<(Gather, Vec<Part>)>, &'static str> {
+        let (joins, words) = match self.spec.name {
+            _ if space.parts() == 1 => return Ok(None),
+            "mget" => (Joins::Values, 1),
+            "del" | "unlink" | "exists" | "touch" => (Joins::Sum, 1),
+            "mset" => (Joins::Done, 2),
+            _ => return Ok(None),
+        };
+        let mut keys = Places::new();
+        for spec in &self.keys {
+            spec.places(args, &mut keys)?;
+        }
+        if 1 + keys.len() * words != args.len() {
+            // The engine has words for it.
+            return Ok(None);
+        }
+        let mut by_part: Vec<(u16, Vec<u32>)> = Vec::new();
+        for (number, at) in keys.iter().enumerate() {
+            let part = space.part(args.get(*at));
+            match by_part.iter_mut().find(|(known, _)| *known == part) {
+                Some((_, its)) => its.push(number as u32),
+                None => by_part.push((part, vec![number as u32])),
+            }
+        }
+        if by_part.len() < 2 {
+            return Ok(None);
+        }
+        let gather = Gather {
+            joins,
+            left: by_part.len(),
+            values: match joins {
+                Joins::Values => vec![Box::default(); keys.len()],
+                _ => Vec::new(),
+            },
+            sum: 0,
+            error: None,
+        };
+        let parts = by_part.into_iter().map(|(part, its)| {
+            let mut bytes = Vec::new();
+            head(b'*', 1 + its.len() * words, &mut bytes);
+            bulk(args.get(0), &mut bytes);
+            for number in &its {
+                let at = keys[*number as usize];
+                bulk(&[space.mark(part), args.get(at)].concat(), &mut bytes);
+                (1..words).for_each(|behind| bulk(args.get(at + behind), &mut bytes));
+            }
+            Part {
+                part,
+                bytes,
+                keys: its.into(),
+            }
+        });
+        Ok(Some((gather, parts.collect())))
+    }
+}
+
+/// The replies of the parts, while they come.
+#[derive(Debug)]
+pub struct Gather {
+    joins: Joins,
+    left: usize,
+    values: Vec<Box<[u8]>>,
+    sum: i64,
+    /// The first error: it is the reply.
+    error: Option<Box<[u8]>>,
+}
+
+impl Gather {
+    /// The reply of the part with these `keys`. True: it was the last.
+    pub fn take(&mut self, keys: &[u32], reply: &[u8]) -> bool {
+        self.left -= 1;
+        let taken = match (reply.first(), self.joins) {
+            (Some(b':'), Joins::Sum) => self.add(reply),
+            (Some(b'*'), Joins::Values) => self.place(keys, reply),
+            (Some(b'+'), Joins::Done) => Some(()),
+            (Some(b'-'), _) => {
+                self.error.get_or_insert_with(|| reply.into());
+                Some(())
+            }
+            _ => None,
+        };
+        if taken.is_none() {
+            let text = b"-ERR the engine's answer is not understood\r\n";
+            self.error.get_or_insert_with(|| text[..].into());
+        }
+        self.left == 0
+    }
+
+    fn add(&mut self, reply: &[u8]) -> Option<()> {
+        self.sum += parse_i64(reply.get(1..reply.len().checked_sub(2)?)?)?;
+        Some(())
+    }
+
+    fn place(&mut self, keys: &[u32], reply: &[u8]) -> Option<()> {
+        let line = reply.iter().position(|byte| *byte == b'\n')? + 1;
+        let mut rest = &reply[line..];
+        for key in keys {
+            let end = Scanner::default().end(rest).ok()??;
+            let (value, behind) = rest.split_at(end);
+            *self.values.get_mut(*key as usize)? = value.into();
+            rest = behind;
+        }
+        rest.is_empty().then_some(())
+    }
+
+    /// Appends the one reply to `out`, once all have come.
+    pub fn write(self, space: &Space, out: &mut Output) {
+        if let Some(error) = self.error {
+            return out.write(&space.without_mark(&error));
+        }
+        let mut reply = Vec::new();
+        match self.joins {
+            Joins::Values => {
+                head(b'*', self.values.len(), &mut reply);
+                self.values
+                    .iter()
+                    .for_each(|value| reply.extend_from_slice(value));
+            }
+            Joins::Sum => head(b':', self.sum.max(0) as usize, &mut reply),
+            Joins::Done => reply.extend_from_slice(b"+OK\r\n"),
+        }
+        out.write(&reply);
+    }
+}

@@ -1,0 +1,135 @@
+//! A connection's requests that are with an engine behind this server: their replies leave in the
+//! order of the requests, in whatever order nodes of a cluster send them.
+
+use std::collections::VecDeque;
+
+use front::Gather;
+use resp::Output;
+
+use super::Away;
+use crate::tenants::Ending;
+
+/// Requests that are out, or on their way there.
+pub struct Outstanding {
+    /// All of them together.
+    pub away: Away,
+    /// Numbers given to requests.
+    begun: u32,
+    /// Those whose replies lie in the connection's output: all before this one.
+    done: u32,
+    /// Replies that came before their turn, from the one behind `done` on.
+    early: VecDeque<Option<Early>>,
+    /// Requests that were split, by their number.
+    gathers: Vec<(u32, Gather)>,
+}
+
+/// A reply before its turn.
+pub struct Early {
+    /// The reply.
+    pub output: Output,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+impl Outstanding {
+    /// None yet.
+    pub fn none() -> Self {
+        Self {
+            away: Away {
+                bytes: 0,
+                told: false,
+            },
+            begun: 0,
+            done: 0,
+            early: VecDeque::new(),
+            gathers: Vec::new(),
+        }
+    }
+
+    /// Replies that are still to come, or come before their turn.
+    pub fn replies(&self) -> u32 {
+        self.begun - self.done
+    }
+
+    /// One more request, which may be in parts. Returns its number.
+    pub fn begin(&mut self, gather: Option<Gather>) -> u32 {
+        let number = self.begun;
+        self.begun += 1;
+        self.gathers.extend(gather.map(|gather| (number, gather)));
+        number
+    }
+
+    /// A part of the request of this number was answered. Returns all that was gathered, if it was
+    /// the last.
+    pub fn gather(&mut self, number: u32, keys: &[u32], reply: &[u8]) -> Option<Gather> {
+        let mut gathers = self.gathers.iter();
+        let place = gathers.position(|(known, _)| *known == number)?;
+        let whole = self.gathers[place].1.take(keys, reply);
+        whole.then(|| self.gathers.swap_remove(place).1)
+    }
+
+    /// True when the reply to the request of this number is the next that may leave.
+    pub fn is_next(&self, number: u32) -> bool {
+        number == self.done
+    }
+
+    /// Keeps a reply that is not the next.
+    pub fn keep(&mut self, number: u32, early: Early) {
+        let place = (number - self.done - 1) as usize;
+        if self.early.len() <= place {
+            self.early.resize_with(place + 1, || None);
+        }
+        self.early[place] = Some(early);
+    }
+
+    /// The next reply lies in the output. Returns the one behind it, if that has come: then it is
+    /// the next.
+    pub fn advance(&mut self) -> Option<Early> {
+        self.done += 1;
+        self.early.pop_front().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn early(text: &[u8]) -> Early {
+        let mut output = Output::new();
+        output.write(text);
+        Early {
+            output,
+            ending: Ending::Done,
+        }
+    }
+
+    #[test]
+    fn replies_leave_in_the_order_of_requests() {
+        // Each order in which four replies can come.
+        for order in 0..24usize {
+            let mut left: Vec<u32> = (0..4).collect();
+            let come = [6, 2, 1, 1].iter().map(|step| {
+                let place = order / step % left.len();
+                left.remove(place)
+            });
+            let come: Vec<u32> = come.collect();
+            let (mut outstanding, mut out) = (Outstanding::none(), Vec::new());
+            for number in 0..4 {
+                assert_eq!(outstanding.begin(None), number);
+            }
+            for number in come.iter().copied() {
+                let text = number.to_string().into_bytes();
+                if !outstanding.is_next(number) {
+                    outstanding.keep(number, early(&text));
+                    continue;
+                }
+                out.extend(text);
+                while let Some(behind) = outstanding.advance() {
+                    out.extend(behind.output.to_vec());
+                }
+            }
+            assert_eq!(out, b"0123", "{come:?}");
+            assert_eq!(outstanding.replies(), 0);
+        }
+    }
+}

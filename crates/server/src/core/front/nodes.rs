@@ -1,0 +1,235 @@
+//! The nodes of the engine, as one core sees them: one, or those of a cluster.
+
+use std::net::SocketAddr;
+
+use front::{Space, SLOTS};
+use mio::Token;
+use policy::cost::device::Vop;
+use policy::depth::{Depth, Slice};
+use policy::Nanos;
+use resp::Protocol;
+use stage::Stage;
+
+use super::link::Link;
+use super::{Front, LINK_TOKENS, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
+use crate::core::handler::Task;
+use crate::core::stages::handler_stage;
+use crate::core::Core;
+use crate::upstream::Found;
+
+/// Nobody has this slot.
+const NOBODY: u16 = u16::MAX;
+
+/// One node.
+pub(super) struct Node {
+    /// `host:port`, as the cluster calls it.
+    name: String,
+    /// Where it is.
+    pub(super) at: SocketAddr,
+    /// One for each protocol: replies are passed on as they are.
+    links: [Link; 2],
+    /// It has slots, as far as is known.
+    pub(super) serves: bool,
+    depth: Depth,
+    slice: Work,
+}
+
+/// What a node did in the slice of time that has begun.
+#[derive(Clone, Copy)]
+struct Work {
+    since: Nanos,
+    replies: u32,
+    /// Requests waited for a permit all the time.
+    limited: bool,
+}
+
+impl Work {
+    fn from(since: Nanos) -> Self {
+        Self {
+            since,
+            replies: 0,
+            limited: true,
+        }
+    }
+}
+
+impl Node {
+    fn new(place: usize, name: &str, at: SocketAddr, now: Nanos) -> Self {
+        let links = [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
+            let number = usize::from(protocol == Protocol::Resp3);
+            Link::new(protocol, Token(LINK_TOKENS + 2 * place + number))
+        });
+        Self {
+            name: name.to_owned(),
+            at,
+            links,
+            serves: true,
+            depth: Depth::new(OUT_AT_START, OUT_LEAST),
+            slice: Work::from(now),
+        }
+    }
+}
+
+/// All of them. A node keeps its place while the process lives.
+pub(super) struct Nodes {
+    nodes: Vec<Node>,
+    /// By slot.
+    owners: Box<[u16]>,
+    /// Places of those that have slots, in the order in which `SCAN` goes.
+    serving: Vec<usize>,
+    cluster: bool,
+}
+
+impl Nodes {
+    pub(super) fn new(cluster: bool) -> Self {
+        Self {
+            nodes: Vec::new(),
+            owners: vec![NOBODY; SLOTS.into()].into(),
+            serving: Vec::new(),
+            cluster,
+        }
+    }
+
+    /// Takes over what the lookout has found.
+    pub(super) fn follow(&mut self, found: &Found, now: Nanos) {
+        if let (false, Some(only)) = (self.cluster, self.nodes.first_mut()) {
+            // It may have another address; what it is called does not matter.
+            only.at = found.nodes[0];
+            return;
+        }
+        self.nodes.iter_mut().for_each(|node| node.serves = false);
+        let named = found.topology.nodes.iter().zip(found.nodes.iter());
+        let places: Vec<u16> = named
+            .map(|(name, at)| self.enter(name, *at, now) as u16)
+            .collect();
+        for (slot, owner) in self.owners.iter_mut().enumerate() {
+            let place = found.topology.place(slot as u16);
+            *owner = place.map_or(NOBODY, |place| places[place]);
+        }
+        let mut serving: Vec<usize> = places.into_iter().map(usize::from).collect();
+        serving.sort_by(|one, other| self.nodes[*one].name.cmp(&self.nodes[*other].name));
+        self.serving = serving;
+    }
+
+    fn enter(&mut self, name: &str, at: SocketAddr, now: Nanos) -> usize {
+        match self.nodes.iter().position(|node| node.name == name) {
+            Some(place) => {
+                (self.nodes[place].at, self.nodes[place].serves) = (at, true);
+                place
+            }
+            None => {
+                self.nodes.push(Node::new(self.nodes.len(), name, at, now));
+                self.nodes.len() - 1
+            }
+        }
+    }
+
+    /// The place of the node that is called so by the one at `from`; none: it must be found out.
+    pub(super) fn named(&mut self, name: &str, from: usize, now: Nanos) -> Option<usize> {
+        let name = match name.strip_prefix(':') {
+            // "The same host as I."
+            Some(port) => format!(
+                "{}:{port}",
+                front::bracketed(&self.nodes[from].at.ip().to_string())
+            ),
+            None => name.to_owned(),
+        };
+        if let Some(place) = self.nodes.iter().position(|node| node.name == name) {
+            return Some(place);
+        }
+        let at = name.parse().ok()?;
+        Some(self.enter(&name, at, now))
+    }
+
+    /// A node has said that another has this slot.
+    pub(super) fn moved(&mut self, slot: u16, place: usize) {
+        self.owners[usize::from(slot)] = place as u16;
+    }
+
+    /// The place of the node that has a partition; none: nobody has it.
+    pub(super) fn of(&self, space: &Space, part: u16) -> Option<usize> {
+        match self.cluster {
+            true => self.at_slot(space.slot(part)),
+            false => Some(0),
+        }
+    }
+
+    /// The place of the node that has a slot.
+    pub(super) fn at_slot(&self, slot: u16) -> Option<usize> {
+        let owner = self.owners[usize::from(slot)];
+        (owner != NOBODY).then_some(owner.into())
+    }
+
+    /// Places of all that have slots.
+    pub(super) fn serving(&self) -> &[usize] {
+        &self.serving
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn get(&self, place: usize) -> &Node {
+        &self.nodes[place]
+    }
+
+    pub(super) fn link(&mut self, place: usize, protocol: Protocol) -> &mut Link {
+        &mut self.nodes[place].links[usize::from(protocol == Protocol::Resp3)]
+    }
+
+    /// What an error calls a node.
+    pub(super) fn says(&self, place: usize) -> String {
+        match self.cluster {
+            true => format!("engine: node {}", self.nodes[place].name),
+            false => "engine".to_owned(),
+        }
+    }
+}
+
+impl Core {
+    /// The stage before the node at this place. The first is the handler stage itself.
+    pub(in crate::core) fn stage_before(&mut self, place: usize) -> &mut Stage<Task, 1> {
+        match place.checked_sub(1) {
+            None => &mut self.handlers,
+            Some(place) => &mut self.beyond[place],
+        }
+    }
+
+    /// Every node has a stage before it, which knows the tenants.
+    pub(super) fn make_stages(&mut self, front: &Front, now: Nanos) {
+        if self.beyond.len() + 1 >= front.nodes.count() {
+            return;
+        }
+        while self.beyond.len() + 1 < front.nodes.count() {
+            self.beyond.push(Stage::new(handler_stage(&self.shared)));
+        }
+        for tenant in self.shared.tenants.list() {
+            if self.principals.of(&tenant).is_some() {
+                self.configure(&tenant, now);
+            }
+        }
+        self.steered(now);
+    }
+
+    /// So many replies have come from a node. How many requests may be out there follows from how
+    /// fast they come with more and with fewer.
+    pub(super) fn replied(&mut self, front: &mut Front, place: usize, replies: u32, now: Nanos) {
+        let stage = self.stage_before(place);
+        let node = &mut front.nodes.nodes[place];
+        let work = &mut node.slice;
+        work.limited &= stage.queued() > 0;
+        work.replies += replies;
+        if work.replies < SLICE_REPLIES {
+            return;
+        }
+        let step = node.depth.step(&Slice {
+            done: Vop::new(f64::from(work.replies)),
+            ns: now.saturating_sub(work.since),
+            limited: work.limited,
+        });
+        if step.permits != stage.permits() {
+            stage.set_permits(step.permits);
+        }
+        node.slice = Work::from(now);
+    }
+}

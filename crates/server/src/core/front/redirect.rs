@@ -1,0 +1,108 @@
+//! Requests that a node of a cluster did not do, because their keys are elsewhere: they are sent
+//! on, and no client hears of it.
+
+use front::Elsewhere;
+use policy::Nanos;
+
+use super::{Forward, Front};
+use crate::core::Core;
+
+/// A request that was sent on so often is tried again only after a while: two nodes may each take
+/// the other for the owner while a slot moves.
+const HOPS_AT_ONCE: u32 = 4;
+
+/// Keys of one request are on both sides of a move for about as long.
+const AGAIN_AFTER_NS: Nanos = 5_000_000;
+
+impl Core {
+    /// Sends a request on to where it belongs, as the node `from` says.
+    pub(super) fn redirect(
+        &mut self,
+        front: &mut Front,
+        mut forward: Forward,
+        elsewhere: Elsewhere,
+        now: Nanos,
+    ) {
+        let from = forward.node;
+        forward.hops += 1;
+        if forward.hops == 1 {
+            forward.sent_on_at = now;
+        }
+        let waited = now.saturating_sub(forward.sent_on_at);
+        if waited > front.upstream.options.patience.as_nanos() as Nanos {
+            let text = "ERR engine: the slot of its keys moves from node to node all the time; nothing was done";
+            return self.fail_forward(forward, text);
+        }
+        let to = match elsewhere {
+            Elsewhere::Down(why) => {
+                front.upstream.look_soon();
+                let text = format!("ERR engine: its cluster is down ({why}); nothing was done");
+                return self.fail_forward(forward, &text);
+            }
+            Elsewhere::TryAgain => None,
+            Elsewhere::Moved { slot, node } => {
+                front.upstream.look_soon();
+                forward.asking = false;
+                let to = front.nodes.named(&node, from, now);
+                if let Some(place) = to {
+                    front.nodes.moved(slot, place);
+                }
+                to
+            }
+            Elsewhere::Ask { node } => {
+                let to = front.nodes.named(&node, from, now);
+                forward.asking = to.is_some();
+                to
+            }
+        };
+        self.make_stages(front, now);
+        match to.filter(|_| forward.hops % HOPS_AT_ONCE != 0) {
+            Some(place) => {
+                forward.node = place;
+                self.line_up_again(forward);
+            }
+            None => {
+                let at = now + AGAIN_AFTER_NS;
+                front.later.push((at, forward));
+                self.agenda.wake_by(at);
+            }
+        }
+    }
+
+    /// Tries again what was to be tried again by now, from the node that has the slot.
+    pub(super) fn try_again(&mut self, now: Nanos) {
+        let Some(mut front) = self.front.take() else {
+            return;
+        };
+        let later = std::mem::take(&mut front.later);
+        let (due, still): (Vec<_>, Vec<_>) = later.into_iter().partition(|(at, _)| *at <= now);
+        front.later = still;
+        if let Some(at) = front.later.iter().map(|(at, _)| *at).min() {
+            self.agenda.wake_by(at);
+        }
+        for (_, mut forward) in due {
+            forward.asking = false;
+            if let Some(place) = forward.slot.and_then(|slot| front.nodes.at_slot(slot)) {
+                forward.node = place;
+            }
+            self.line_up_again(forward);
+        }
+        self.front = Some(front);
+    }
+
+    /// Queues a request once more.
+    fn line_up_again(&mut self, forward: Forward) {
+        let key = forward.key;
+        let Some(connection) = self.places.lift(key) else {
+            return;
+        };
+        let full = self.line_up(&connection, forward);
+        self.places.back(key, connection);
+        if let Some(forward) = full {
+            self.fail_forward(
+                forward,
+                "ERR engine: too many requests wait for it; nothing was done",
+            );
+        }
+    }
+}

@@ -1,0 +1,180 @@
+"""Slots that move, nodes that die or hang: clients of other nodes notice nothing, and nothing is mixed up or lost."""
+
+import threading
+
+from harness.resp import encode
+from harness.server import ALPHA, Tenant
+from harness.waiting import eventually
+
+WIDE = Tenant("wide", extra="partitions = 8")
+BOTH = (ALPHA, WIDE)
+
+
+class Asking(threading.Thread):
+    """A client that counts, and looks at what it has counted, until it is stopped. It keeps every reply that is wrong."""
+
+    def __init__(self, server, tenant, name):
+        super().__init__(daemon=True)
+        self.server, self.tenant, self.name_of, self.stop = server, tenant, name, threading.Event()
+        self.count, self.rounds, self.wrong = 0, 0, []
+
+    def run(self):
+        a, b, new = f"{{{self.name_of}}}a", f"{{{self.name_of}}}b", f"{{{self.name_of}}}new"
+        try:
+            with self.server.wire(self.tenant, timeout=60) as wire:
+                wire.ask("SET", b, "b")
+                while not self.stop.is_set():
+                    self.count += 2
+                    count = b"%d" % self.count
+                    requests = (("INCR", a), ("MGET", a, b, "none"), ("MULTI",), ("INCR", a), ("GET", b), ("EXEC",), ("GET", a), ("SET", new, count), ("DEL", new))
+                    expected = [self.count - 1, None, b"OK", b"QUEUED", b"QUEUED", [self.count, b"b"], count, b"OK", 1]
+                    for words, right in zip(requests, expected):
+                        got = wire.attempt(*words)
+                        if words[0] == "MGET":
+                            right = [b"%d" % (self.count - 1), b"b", None]
+                        if got != right:
+                            self.wrong.append((words, got, right))
+                    self.rounds += 1
+        except Exception as error:  # noqa: BLE001 (whatever ends it is what the test must see)
+            self.wrong.append(error)
+
+
+def test_a_slot_that_moves_under_load_shows_no_error_and_loses_no_key(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    first = cluster.nodes[0]
+    with server.wire(ALPHA) as alpha, server.wire(WIDE) as wide:
+        for wire in (alpha, wide):
+            for number in range(2_000):
+                wire.send("SET", f"key:{number}", f"{number}")
+            assert all(wire.read() == b"OK" for _ in range(2_000))
+        asking = [Asking(server, tenant, f"{tenant.name}{number}") for tenant in BOTH for number in range(3)]
+        for client in asking:
+            client.start()
+        slots = sorted({first.ask("CLUSTER", "KEYSLOT", key) for key in cluster.keys()})
+        assert len(slots) == 10
+        for slot in slots:
+            source = cluster.owner(slot)
+            target = next(node for node in cluster.masters if node is not source)
+
+            cluster.move(slot, target)
+            assert cluster.owner(slot) is target
+            for wire in (alpha, wide):
+                assert wire.ask("MGET", "key:1", "key:1999", "key:77") == [b"1", b"1999", b"77"]
+        rounds = [client.rounds for client in asking]
+        eventually(lambda: all(client.rounds > so_far + 3 for client, so_far in zip(asking, rounds)), 60, "everybody is served after the moves")
+        for client in asking:
+            client.stop.set()
+        for client in asking:
+            client.join(60)
+            assert not client.wrong, client.wrong[:3]
+        for wire in (alpha, wide):
+            assert wire.ask("MGET", *(f"key:{number}" for number in range(2_000))) == [b"%d" % number for number in range(2_000)]
+        assert wide.ask("DBSIZE") == 2_006 and alpha.ask("DBSIZE") == 2_006
+
+
+def test_a_request_in_the_middle_of_a_move_is_answered(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    with server.wire(ALPHA) as alpha:
+        slot = cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@alpha}x")
+        source = cluster.owner(slot)
+        target = next(node for node in cluster.masters if node is not source)
+        alpha.ask("MSET", "stays", "1", "goes", "2")
+        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+        source.ask("MIGRATE", "127.0.0.1", target.port, "{@alpha}goes", 0, 10_000)
+        assert alpha.ask("GET", "stays") == b"1"
+        assert alpha.ask("GET", "goes") == b"2"
+        assert alpha.ask("SET", "new", "3") == b"OK"
+        assert b"{@alpha}new" in target.keys()
+        assert alpha.ask("MGET", "goes", "new") == [b"2", b"3"]
+        alpha.raw(encode("MULTI") + encode("INCR", "goes") + encode("INCR", "goes") + encode("EXEC"))
+        assert [alpha.read() for _ in range(4)] == [b"OK", b"QUEUED", b"QUEUED", [3, 4]]
+        # Keys on both sides: the request waits until the move is over.
+        alpha.send("MGET", "stays", "goes", "new")
+        with server.wire(ALPHA) as other:
+            assert other.ask("GET", "stays") == b"1"
+            assert sorted(other.ask("KEYS", "*")) == [b"goes", b"new", b"stays"]
+        source.ask("MIGRATE", "127.0.0.1", target.port, "{@alpha}stays", 0, 10_000)
+        cluster.give(slot, target)
+        assert alpha.read() == [b"1", b"4", b"3"]
+        assert alpha.ask("FLUSHALL") == b"OK"
+    assert not {key for key in cluster.keys() if key.startswith(b"{@alpha}")}
+
+
+def test_keys_can_be_deleted_in_the_middle_of_a_move(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    with server.wire(ALPHA) as alpha:
+        slot = cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@alpha}x")
+        source = cluster.owner(slot)
+        target = next(node for node in cluster.masters if node is not source)
+        alpha.ask("MSET", *(word for number in range(100) for word in (f"k{number}", "x")))
+        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+        some = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 50)
+        source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *some)
+        assert alpha.ask("DBSIZE") == 100
+        assert alpha.ask("FLUSHALL") == b"OK"
+        assert alpha.ask("DBSIZE") == 0
+    assert cluster.keys() == {b"{@}catalogue"}
+
+
+def spread(cluster, wide):
+    """A key of the tenant `wide` at each master."""
+    keys = {}
+    for number in range(100):
+        wide.ask("SET", f"k{number}", f"v{number}")
+    for node in cluster.masters:
+        marked = next(key for key in node.keys() if key.startswith(b"{@wide/"))
+        keys[node] = marked.split(b"}", 1)[1].decode()
+    return keys
+
+
+def test_a_node_that_dies_is_replaced_and_the_others_go_on(make_cluster, before):
+    cluster = make_cluster(replicas=1)
+    server = before(cluster, tenants=BOTH)
+    with server.wire(WIDE) as wide, server.wire(WIDE) as other:
+        keys = spread(cluster, wide)
+        lost, *rest = cluster.masters
+        values = {node: wide.ask("GET", key) for node, key in keys.items()}
+        # The replicas have all of it.
+        assert all(node.ask("WAIT", 1, 10_000) >= 1 for node in cluster.masters)
+        lost.kill()
+        wrong = []
+
+        def back():
+            for node in rest:
+                got = other.attempt("GET", keys[node])
+                if got != values[node]:
+                    wrong.append(got)
+            got = wide.attempt("GET", keys[lost])
+            assert got == values[lost] or str(got).startswith("ERR engine"), got
+            return got == values[lost]
+
+        eventually(back, 60, "a replica takes over")
+        assert not wrong
+        assert wide.ask("MGET", *keys.values()) == list(values.values())
+        eventually(lambda: other.attempt("MSET", *(word for key in keys.values() for word in (key, "new"))) == b"OK", what="every core finds it")
+        assert wide.ask("MGET", *keys.values()) == [b"new"] * 3
+
+
+def test_a_node_that_hangs_holds_up_only_what_is_for_it(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH, engine_options='timeout = "2s"', server_options="cores = 1")
+    with server.wire(WIDE) as wide, server.wire(WIDE) as other, server.wire(WIDE) as many:
+        keys = spread(cluster, wide)
+        hung, *rest = cluster.masters
+        hung.hold()
+        # More than may be out there.
+        many.raw(encode("GET", keys[hung]) * 100)
+        wide.send("MGET", *keys.values())
+        for _ in range(200):
+            for node in rest:
+                assert isinstance(other.ask("GET", keys[node]), bytes)
+        assert all("ERR engine" in str(many.read()) for _ in range(100))
+        assert "ERR engine" in str(wide.read())
+        hung.release()
+        eventually(lambda: wide.attempt("GET", keys[hung]) == b"v" + keys[hung][1:].encode(), 60, "it is back")
+        assert other.ask("MGET", *keys.values()) == [b"v" + key[1:].encode() for key in keys.values()]

@@ -1,0 +1,108 @@
+"""Redis Clusters of real processes, and an Entremet that stands before one."""
+
+import signal
+
+from harness.engine import Engine, Front
+from harness.server import free_port
+from harness.waiting import eventually
+
+SLOTS = 16384
+
+
+class Node(Engine):
+    """One engine in cluster mode."""
+
+    def __init__(self, folder, program):
+        self.bus = free_port()
+        super().__init__(
+            folder,
+            program,
+            *("--cluster-port", str(self.bus)),
+            *("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000"),
+            *("--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no"),
+        )
+
+    @property
+    def id(self):
+        return self.ask("CLUSTER", "MYID").decode()
+
+    def info(self):
+        lines = self.ask("CLUSTER", "INFO").decode().splitlines()
+        return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+class Cluster:
+    """Masters that have equal ranges of the slots, and perhaps a replica of each."""
+
+    def __init__(self, folder, program, masters=3, replicas=0):
+        count = masters * (1 + replicas)
+        self.nodes = [Node(folder / f"node{number}", program) for number in range(count)]
+        self.masters, self.replicas = self.nodes[:masters], self.nodes[masters:]
+
+    def start(self):
+        for node in self.nodes:
+            node.start()
+        first = self.nodes[0]
+        for number, node in enumerate(self.nodes):
+            node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        for node in self.nodes[1:]:
+            first.ask("CLUSTER", "MEET", "127.0.0.1", node.port, node.bus)
+        for number, node in enumerate(self.masters):
+            begin, end = (SLOTS * at // len(self.masters) for at in (number, number + 1))
+            node.ask("CLUSTER", "ADDSLOTSRANGE", begin, end - 1)
+        everybody = lambda: all(int(node.info()["cluster_known_nodes"]) == len(self.nodes) for node in self.nodes)
+        eventually(everybody, 60, "all nodes know each other")
+        for number, node in enumerate(self.replicas):
+            master = self.masters[number % len(self.masters)].id
+            eventually(lambda: node.attempt("CLUSTER", "REPLICATE", master) == b"OK", 60, "a replica has its master")
+        eventually(lambda: all(node.info()["cluster_state"] == "ok" for node in self.nodes), 60, "the cluster is up")
+        for node in self.replicas:
+            synced = lambda: b"master_link_status:up" in node.ask("INFO", "replication")
+            eventually(synced, 60, "a replica is in sync")
+        return self
+
+    @property
+    def url(self):
+        places = ",".join(f"127.0.0.1:{node.port}" for node in self.masters[:2])
+        return f"redis-cluster://{places}"
+
+    def owner(self, slot):
+        """The master that has this slot."""
+        for begin, end, master, *_ in self.living()[0].ask("CLUSTER", "SLOTS"):
+            if begin <= slot <= end:
+                return next(node for node in self.nodes if node.port == master[1])
+        raise AssertionError(f"nobody has {slot}")
+
+    def living(self):
+        return [node for node in self.nodes if node.process.poll() is None]
+
+    def keys(self):
+        """All keys of all masters."""
+        ports = {master[1] for _, _, master, *_ in self.living()[0].ask("CLUSTER", "SLOTS")}
+        return set().union(*(node.keys() for node in self.living() if node.port in ports))
+
+    def move(self, slot, target, batch=10):
+        """Moves a slot as `redis-cli --cluster reshard` does."""
+        source = self.owner(slot)
+        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+        while keys := source.ask("CLUSTER", "GETKEYSINSLOT", slot, batch):
+            source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
+        self.give(slot, target)
+
+    def give(self, slot, target):
+        """The slot is the target's, and all masters know it."""
+        for node in [target] + [node for node in self.masters if node is not target]:
+            node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+
+    def kill(self):
+        for node in self.nodes:
+            if node.process and node.process.poll() is None:
+                node.process.send_signal(signal.SIGCONT)
+            node.kill()
+
+
+class ClusterFront(Front):
+    """An Entremet before a cluster."""
+
+    kind = "redis-cluster"
