@@ -159,6 +159,11 @@ impl Tenant {
         self.settings.read().admin
     }
 
+    /// True when its writes are refused.
+    pub fn read_only(&self) -> bool {
+        self.settings.read().read_only
+    }
+
     /// How many connections it may have.
     pub fn claim(&self) -> Claim {
         let settings = self.settings.read();
