@@ -15,7 +15,6 @@ MASTER = Tenant("master", extra="admin = true")
 # Each with another value than its default.
 CHANGED = {
     "admin": "true",
-    "read_only": "true",
     "max_connections": "50",
     "request_memory": "8MiB",
     "weight": "2.5",

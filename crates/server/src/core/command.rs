@@ -88,10 +88,6 @@ impl Core {
             }
             return turn_away(connection, text, used);
         }
-        if spec.flags.has(Flags::WRITE) && connection.tenant.read_only() {
-            let text = "READONLY this tenant has `read_only = true`: its writes are refused";
-            return reject(connection, spec.class, text, used);
-        }
         self.note(connection, spec);
         let flow = self.execute(key, connection, spec, args, used);
         self.timed(&connection.tenant, &connection.client, spec, args);

@@ -159,11 +159,6 @@ impl Tenant {
         self.settings.read().admin
     }
 
-    /// True when its writes are refused.
-    pub fn read_only(&self) -> bool {
-        self.settings.read().read_only
-    }
-
     /// How many connections it may have.
     pub fn claim(&self) -> Claim {
         let settings = self.settings.read();

@@ -36,8 +36,6 @@ pub struct Limit {
 pub struct Settings {
     /// It may administer the server: tenants, settings, shutdown.
     pub admin: bool,
-    /// Its writes are refused.
-    pub read_only: bool,
     /// Share relative to the other tenants', > 0.
     pub weight: f64,
     /// Connections at most; none: as many as are not kept for others.
@@ -75,7 +73,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             admin: false,
-            read_only: false,
             weight: 1.0,
             connections_max: None,
             reserved_permits: 0,

@@ -69,8 +69,6 @@ pub const SETTINGS: &[Setting] = &[
         "It may have {} connections.", at!(connections_max)),
     row(key("tenant.request_memory", Bytes("1MiB", "64TiB"), Unset("its part by weight, and what it may be lent"), Reload, "The most memory that its requests, queued transactions and replies may hold."),
         "Its requests and replies may hold {}.", at!(request_bytes)),
-    row(key("tenant.read_only", Flag, Value("false"), Reload, "Whether its writes are refused, with -READONLY."),
-        "Its writes are refused.", at!(read_only)),
     row(key("tenant.weight", Number(0.001, 1_000.0), Value("1"), Reload, "Its share is its weight divided by the weights of all tenants that want something."),
         "", at!(weight)),
     row(key("tenant.sync", choices::<Durability>(), Value("\"every 1s\""), Reload, "When a write is safe from a power cut."),
