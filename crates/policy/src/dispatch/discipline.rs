@@ -12,8 +12,6 @@ pub enum Discipline {
     Lottery,
     /// Arrival order, for comparison.
     Fifo,
-    /// The latest arrival first, for comparison.
-    Lifo,
 }
 
 impl Words for Discipline {
@@ -22,7 +20,6 @@ impl Words for Discipline {
         (Self::Fair, ("fair", "Tenants share by weight, whatever resource each uses most (requests, bytes or CPU time).")),
         (Self::Lottery, ("lottery", "Tenants share by weight, on average: each turn is drawn by lottery.")),
         (Self::Fifo, ("fifo", "Requests are served first come first served: TENANTS ARE NOT KEPT APART, weights do nothing.")),
-        (Self::Lifo, ("lifo", "The tenant that asked last is served next: TENANTS ARE NOT KEPT APART, weights do nothing.")),
     ];
 }
 

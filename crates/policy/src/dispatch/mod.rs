@@ -347,7 +347,6 @@ impl<T, const R: usize> Dispatch<T, R> {
         match self.ready.discipline() {
             Discipline::Fair => slot.account.key(),
             Discipline::Fifo => slot.arrival(),
-            Discipline::Lifo => u64::MAX - slot.arrival(),
             Discipline::Lottery => 0,
         }
     }
