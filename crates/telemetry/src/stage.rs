@@ -5,8 +5,6 @@
 pub enum StageKind {
     /// Before a core: requests.
     Request,
-    /// Before a core: connections that have got what they waited for.
-    Return,
     /// Before the threads that read from the disk.
     Handler,
     /// Before the disk.
@@ -42,9 +40,8 @@ const fn row(
 }
 
 #[rustfmt::skip]
-const ROWS: [(StageKind, &str, WaitColumn); 4] = [
+const ROWS: [(StageKind, &str, WaitColumn); 3] = [
     row(StageKind::Request, "request", ("turn", "turn ms", 7), "Mean wait at the request stage"),
-    row(StageKind::Return, "return", ("return", "retrn ms", 8), "Mean wait for a turn with what came back"),
     row(StageKind::Handler, "handler", ("handler", "handl ms", 9), "Mean wait at the handler stage"),
     row(StageKind::Device, "device", ("device", "dev ms", 14), "Mean wait of an I/O at the device stage"),
 ];

@@ -19,7 +19,6 @@ impl Core {
         let ids = || self.principals.ids();
         board.extend([
             posted(now, StageKind::Request, &self.lines.requests, ids(), list()),
-            posted(now, StageKind::Return, &self.lines.returns, ids(), list()),
             posted(now, StageKind::Handler, &self.handlers, ids(), list()),
         ]);
         let missing: u64 = board.iter().map(|new| new.permits_missing).sum();
