@@ -343,7 +343,7 @@ fn a_walk_goes_over_all_nodes_and_deletes_by_partition() {
     let (mut walker, node, _) = begun.expect("a walk");
     assert_eq!(node, 5);
     let mut page = b"*2\r\n$1\r\n0\r\n".to_vec();
-    let keys = ["a", "b", "c", "d", "{a}2"].map(|key| marked(key));
+    let keys = ["a", "b", "c", "d", "{a}2"].map(marked);
     frame(keys.iter().map(|key| &key[..]), &mut page);
     let (mut reply, mut deleted, mut split) = (page, Vec::new(), false);
     let second = loop {
