@@ -81,6 +81,9 @@ pub struct Held {
 pub struct PromiseSeen {
     /// Its requests.
     pub counts: Counts,
+    /// Of the late ones, those that would have been in time but for what they waited before they
+    /// stood in line at the handlers: for their database to open, for a key.
+    pub held: u64,
     /// Latencies of requests in contract.
     pub latencies: Tail,
     /// Of requests in contract that were answered, what a margin must allow for. At the handlers:
