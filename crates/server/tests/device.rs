@@ -149,7 +149,7 @@ fn pieces_that_follow_each_other_in_a_file_are_not_interrupted() {
 
 #[test]
 fn nobody_waits_for_the_next_piece_of_a_command_that_has_ended() {
-    let clock: Arc<dyn Clock + Send + Sync> = Arc::new(ManualClock::new(1));
+    let clock: Arc<dyn Clock + Send + std::marker::Sync> = Arc::new(ManualClock::new(1));
     let stage = DeviceScheduler::new(options(1), clock, None);
     (0..2).for_each(|tenant| stage.configure(tenant, 1.0));
     let scans = Others {

@@ -160,8 +160,8 @@ impl Meter {
     fn at_stages(&self, took: &Took, count: u64, stages: &mut AtStages) {
         let end = took.came + took.latency_ns;
         if let (Some(latency), Some(turn)) = (self.objective.latency, took.turns[HANDLERS]) {
-            let late = |ns: Nanos| ns > latency.at_most_ns;
-            if late(took.latency_ns) && !late(end.saturating_sub(turn.queued)) {
+            let held_ns = turn.queued.saturating_sub(took.came);
+            if took.latency_ns > latency.at_most_ns && held_ns > latency.at_most_ns / 2 {
                 stages.held += count;
             }
         }

@@ -81,8 +81,8 @@ pub struct Held {
 pub struct PromiseSeen {
     /// Its requests.
     pub counts: Counts,
-    /// Of the late ones, those that would have been in time but for what they waited before they
-    /// stood in line at the handlers: for their database to open, for a key.
+    /// Of the late ones, those of which half the time was over before they stood in line at the
+    /// handlers: they waited for their database to open, or for a key.
     pub held: u64,
     /// Latencies of requests in contract.
     pub latencies: Tail,
