@@ -108,21 +108,27 @@ def test_a_throttled_tenant_is_seen(browser, busy):
 def test_one_tenant_s_page_says_where_its_time_goes(browser, busy):
     page = Page(browser, url(busy), "#/tenant/web")
     eventually(lambda: len(page.all(".stack i")) > 0)
-    rows = page.js("return [...document.querySelectorAll('[aria-label=Classes] tbody tr')].map(row => row.cells[0].textContent)")
-    assert {"get", "put"} <= set(rows)
+    rows = "return [...document.querySelectorAll('[aria-label=Classes] tbody tr')].map(row => row.cells[0].textContent)"
+    eventually(lambda: {"get", "put"} <= set(page.js(rows)))
     widths = page.js("return [...document.querySelectorAll('.stack i')].reduce((sum, part) => sum + part.getBoundingClientRect().width, 0) / document.querySelector('.stack').clientWidth")
     assert widths > 0.98, "the parts add up to the whole"
-    told = api(busy, "/api/live/web")
-    time = told["time"]
-    parts = {part["part"]: part["mean_ms"] for part in time["parts"]}
-    assert time["mean_ms"] > 0 and abs(sum(parts.values()) - time["mean_ms"]) < 0.01
-    assert parts["commit"] > 0 and parts["reply"] > 0 and parts["together"] > 0, "every round writes, in a pipeline"
-    # Measured one by one, the parts are the latency.
-    latency = sum(c["latency"]["mean_ms"] * c["requests_per_s"] for c in told["classes"]) / sum(c["requests_per_s"] for c in told["classes"])
-    assert abs(latency / time["mean_ms"] - 1) < 0.05
-    assert told["live"]["occupancy"] > 0, "somebody always waits on a busy server"
-    others = page.js("return [...document.querySelectorAll('[aria-label=Others] tbody a')].map(link => link.textContent)")
-    assert "batch" in others
+
+    def a_second_adds_up():
+        told = api(busy, "/api/live/web")
+        time = told["time"]
+        parts = {part["part"]: part["mean_ms"] for part in time["parts"]}
+        assert time["mean_ms"] > 0 and abs(sum(parts.values()) - time["mean_ms"]) < 0.01
+        assert parts["commit"] > 0 and parts["reply"] > 0 and parts["together"] > 0, "every round writes, in a pipeline"
+        # Measured one by one, the parts are the latency.
+        latency = sum(c["latency"]["mean_ms"] * c["requests_per_s"] for c in told["classes"]) / sum(c["requests_per_s"] for c in told["classes"])
+        assert abs(latency / time["mean_ms"] - 1) < 0.05
+        assert told["live"]["occupancy"] > 0, "somebody always waits on a busy server"
+        return True
+
+    # Beside other work there are seconds in which the server does nothing.
+    eventually(a_second_adds_up)
+    others = "return [...document.querySelectorAll('[aria-label=Others] tbody a')].map(link => link.textContent)"
+    eventually(lambda: "batch" in page.js(others), 20, "batch is beside it")
 
 
 @pytest.mark.parametrize("window", ["desk", "phone", "dark"])

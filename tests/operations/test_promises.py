@@ -115,7 +115,8 @@ def test_what_became_of_a_promise_outlives_a_restart(server):
         met = judged(server, (None, "get"), "met")["days"]["windows_met"]
     server.stop()
     server.start()
-    assert promises(server)[(None, "get")]["days"]["windows_met"] >= met
+    # The thread that keeps promises reads its file when it begins, which nobody waits for.
+    eventually(lambda: promises(server)[(None, "get")]["days"]["windows_met"] >= met, 10, "what was kept is read")
 
 
 def test_a_promise_can_be_tried_and_nonsense_is_refused(server):
@@ -193,7 +194,13 @@ def test_it_is_told_where_late_requests_lost_their_time_and_behind_whom(start):
 
             row = eventually(delayed, 20, "a request of web waited behind greedy")[0]
             lines = [line.decode() for line in master.ask("ENTREMET", "EXPLAIN", "web")]
-            slowest = [line.decode() for line in master.ask("ENTREMET", "SLOWEST", "web", "COUNT", "10")]
+
+            def ten_slowest():
+                lines = [line.decode() for line in master.ask("ENTREMET", "SLOWEST", "web", "COUNT", "10")]
+                return lines if len(lines) == 10 else None
+
+            # A core tells them now and then.
+            slowest = eventually(ten_slowest, 20, "the ten slowest are told")
     finally:
         done.set()
         for other in others:
@@ -202,7 +209,7 @@ def test_it_is_told_where_late_requests_lost_their_time_and_behind_whom(start):
     late = [line for line in lines if line.startswith("late any of batch, ")]
     assert len(late) == 1 and "waited behind" in late[0] and "greedy" in late[0] and "(core)" in late[0], lines
     gets = [line for line in slowest if "(get of batch) by etl-1" in line]
-    assert len(slowest) == 10 and any("waited behind greedy" in line for line in gets), slowest
+    assert any("waited behind greedy" in line for line in gets), slowest
     said = subprocess.run([SERVER, "explain", "web", "--admin", f"127.0.0.1:{server.admin_port}"], capture_output=True, text=True, timeout=30, check=True)
     assert "late any of batch" in said.stdout and "\n5. " in said.stdout
     nobody = subprocess.run([SERVER, "explain", "wob", "--admin", f"127.0.0.1:{server.admin_port}"], capture_output=True, text=True, timeout=30, check=False)

@@ -162,8 +162,12 @@ def test_without_a_terminal_it_prints_one_table(busy):
         assert "\x1b" not in done.stdout
         assert "req/s" in done.stdout and "web" in done.stdout and "handler" in done.stdout
     assert "batch" not in done.stdout and "quiet" in done.stdout
-    page = run(*command(busy, "web"))
-    assert "the mean request takes" in page.stdout and "sync every 1s" in page.stdout
+
+    def page_of_web():
+        page = run(*command(busy, "web"))
+        return "the mean request takes" in page.stdout and "sync every 1s" in page.stdout
+
+    eventually(page_of_web, 20, "it was asked for something in the second that the page is of")
 
 
 def test_wrong_addresses_and_names_are_told(busy):
