@@ -234,38 +234,6 @@ fn background_work_that_waits_keeps_nobody_else_waiting() {
 }
 
 #[test]
-fn a_walk_reads_as_far_ahead_as_its_first_keys_tell() {
-    const KEYS: u32 = 150;
-    let folder = folder();
-    let engine = engine(folder.path());
-    let recorder = Arc::new(Recorder::default());
-    let keyspace = open(&engine, recorder.clone(), Sync::Never);
-    for number in 0..KEYS {
-        let large: Vec<u8> = (0..8).flat_map(|part| value(number * 8 + part)).collect();
-        set(&keyspace, &key(number), &large).expect("written");
-    }
-    assert!((0..100).any(|_| keyspace.close()));
-    // Of a walk of 72 keys, the sizes of the reads for the last 64 (512 KiB).
-    let mut sizes = Vec::new();
-    let mut walk = |access: &mut Access| {
-        let mut page = |from: Bound<&[u8]>, limit| {
-            access.keys(from, Bound::Unbounded, Order::Up, limit, Blocks::Pass)
-        };
-        let first = page(Bound::Unbounded, 8)?.items;
-        let before = recorder.ios().len();
-        page(Bound::Excluded(&first[7].0), 64)?;
-        let ios = recorder.ios().split_off(before);
-        sizes = ios.iter().map(|io| io.bytes).collect();
-        Ok(())
-    };
-    (keyspace.scan(keyspace.last_seq(), Site::Apart, 0, &mut walk)).expect("keys");
-    let most = engine::device::AHEAD_BYTES_MAX as u64;
-    let large = sizes.iter().filter(|bytes| **bytes >= most).count();
-    assert!(large >= 2 && sizes.len() <= 8, "{sizes:?}");
-    engine.shutdown();
-}
-
-#[test]
 fn short_ranges_fill_the_block_cache_and_walks_pass_it_by() {
     // One file: compactions would empty the cache.
     const KEYS: u32 = 150;

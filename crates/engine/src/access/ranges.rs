@@ -325,3 +325,22 @@ fn weave(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_reads_as_far_ahead_as_its_first_keys_tell() {
+        let ahead_bytes = |walked, limit| {
+            let [from, to] = [b"a", b"b"].map(|key| RawKey::from_slice(key));
+            let mut span = Span::between(from, to, Order::Up);
+            span.read_ahead_of(walked, limit);
+            span.ahead_bytes
+        };
+        assert_eq!(ahead_bytes((0, 0), 512), 0, "nothing is known yet");
+        assert_eq!(ahead_bytes((32, 32 << 10), 100), 0, "too little is left");
+        assert_eq!(ahead_bytes((32, 256 << 10), 224), AHEAD_BYTES_MAX);
+        assert_eq!(ahead_bytes((1, 1 << 10), usize::MAX), AHEAD_BYTES_MAX);
+    }
+}
