@@ -266,6 +266,26 @@ fn auto_lets_more_out_while_requests_are_in_time_and_less_as_soon_as_they_are_la
 }
 
 #[test]
+fn auto_takes_one_step_for_a_moment_in_which_requests_were_late_and_none_if_no_stage_did_it() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    assert_eq!(chunk(auto_step(&mut auto, &all, (100, 0), 20)), 2 << 20);
+    let opening = PromiseSeen {
+        held: 20,
+        ..latency(100, 20, 20)
+    };
+    let opened = auto.step(&all, &seen(S, vec![opening]));
+    assert_eq!(chunk(opened), 2 << 20, "no stage's doing");
+    let mut step = |late| chunk(auto_step(&mut auto, &all, (100, late), 20));
+    let chunks: Vec<_> = [20].into_iter().chain([0; 30]).map(&mut step).collect();
+    assert_eq!(chunks.iter().min(), Some(&(1 << 20)), "{chunks:?}");
+    assert!(chunks.last() >= Some(&(2 << 20)), "forgotten: {chunks:?}");
+}
+
+fn chunk(given: Given) -> u64 {
+    given.chunk_bytes.expect("pieces")
+}
+
+#[test]
 fn auto_takes_back_what_others_lost_by() {
     let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
     let mut out = Vec::new();

@@ -72,6 +72,27 @@ fn a_hard_disk_streams_at_the_rate_of_its_zone() {
 }
 
 #[test]
+fn a_hard_disk_has_what_passed_its_head_while_it_was_idle() {
+    let mut device = Device::new(&hdd(), 0);
+    let mut read = |now, tag, offset| {
+        let (op, bytes) = (Op::Read, 8 * KIB);
+        device.submit(now, tag, Io { op, offset, bytes });
+        let mut end = now;
+        while let Event::At(at) = device.next(end) {
+            end = at;
+        }
+        end
+    };
+    let first = read(0, 0, 0);
+    // The host takes half a millisecond, and leaves out what it has: 8 KiB pass in 66 us.
+    let second = read(first + 500_000, 1, 24 * KIB);
+    assert!(second - first < 700_000, "{}", second - first);
+    // What has not passed yet is waited for, not a turn.
+    let third = read(second + 100_000, 2, 56 * KIB);
+    assert!(third - second < 700_000, "{}", third - second);
+}
+
+#[test]
 fn a_log_without_a_write_cache_costs_a_turn_for_each_write() {
     // The next sector has just passed when the next write comes, unless the drive has it already.
     let params = HddParameters {

@@ -108,6 +108,11 @@ impl World {
             }
             "lane" => self.lane(&words),
             "others" => self.others(&words),
+            "over" => {
+                let stream = words.number("stream").expect("stream=…");
+                self.cores[core].end_stream(words.principal(), stream);
+                String::new()
+            }
             "remove" => format!(
                 "{:?}\n",
                 self.cores[core].remove(self.now, words.principal())

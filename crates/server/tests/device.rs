@@ -13,9 +13,9 @@ use policy::cost::device::Vop;
 use policy::device::{Layout, Model, SsdParameters};
 use policy::dispatch::Others;
 use server::device::{
-    tag_of, waits as device_waits, DeviceOptions, DeviceScheduler, Drives, Pricing,
+    on_terms, tag_of, waits as device_waits, DeviceOptions, DeviceScheduler, Drives, Pricing,
 };
-use stage::{Clock, Discipline, ManualClock, Nanos};
+use stage::{Clock, Discipline, ManualClock, Nanos, Terms};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
@@ -138,10 +138,44 @@ fn pieces_that_follow_each_other_in_a_file_are_not_interrupted() {
         until(|| stage.state().queued == 1);
         stage.end(&piece(1), second, DONE);
         read(&piece(2));
+        // A reader of pages asks again for what it had read ahead of the last one.
+        read(&piece(2));
         assert!(!waited.load(Ordering::SeqCst), "the arm stays");
-        // Elsewhere in the file is something new, for which nobody waits.
-        clock.advance(2_000_000);
+        // Elsewhere in the file is another stream, which stands in line.
         read(&piece(9));
+        assert!(waited.load(Ordering::SeqCst), "and the first is over");
+    });
+}
+
+#[test]
+fn nobody_waits_for_the_next_piece_of_a_command_that_has_ended() {
+    let clock: Arc<dyn Clock + Send + std::marker::Sync> = Arc::new(ManualClock::new(1));
+    let stage = DeviceScheduler::new(options(1), clock, None);
+    (0..2).for_each(|tenant| stage.configure(tenant, 1.0));
+    let scans = Others {
+        linger_ns: 1_000_000,
+        run_ns: 1_000_000_000,
+        ..Others::default()
+    };
+    stage.steer(None, scans, None);
+    let piece = DeviceIo { number: 7, ..get() };
+    let other = DeviceIo {
+        principal: 1,
+        ..get()
+    };
+    let waited = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let command = on_terms(Terms::default(), Some(&stage));
+        let first = stage.begin(&piece);
+        scope.spawn(|| {
+            let token = stage.begin(&other);
+            waited.store(true, Ordering::SeqCst);
+            stage.end(&other, token, DONE);
+        });
+        until(|| stage.state().queued == 1);
+        stage.end(&piece, first, DONE);
+        assert_eq!(stage.state().queued, 1, "there may be more of it");
+        drop(command);
         until(|| waited.load(Ordering::SeqCst));
     });
 }

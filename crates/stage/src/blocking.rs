@@ -313,6 +313,12 @@ where
         self.pump();
     }
 
+    /// See [`Stage::end_stream`].
+    pub fn end_stream(&self, principal: PrincipalId, stream: u32) {
+        lock(&self.stage).end_stream(principal, stream);
+        self.pump();
+    }
+
     /// See [`Stage::others`].
     #[must_use]
     pub fn others(&self) -> Others {

@@ -117,6 +117,11 @@ impl<T, const R: usize> Stage<T, R> {
         self.dispatch.set_others(now, others);
     }
 
+    /// See [`Dispatch::end_stream`].
+    pub fn end_stream(&mut self, principal: PrincipalId, stream: u32) {
+        self.dispatch.end_stream(principal, stream);
+    }
+
     /// See [`Dispatch::others`].
     #[must_use]
     pub fn others(&self) -> Others {

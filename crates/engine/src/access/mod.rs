@@ -64,6 +64,8 @@ pub struct Access<'a> {
     /// Of phase 1: whether memory knew what it was asked for. It counts when the command ends
     /// there.
     pub(crate) in_memory: Lookups,
+    /// Objects that it walked over in key order so far, and their bytes.
+    pub(crate) walked: (usize, usize),
     /// Bytes of the values read so far.
     held: usize,
     held_max: usize,
@@ -94,6 +96,7 @@ impl<'a> Access<'a> {
             epoch: keyspace.log.epoch(),
             lookups: Lookups::default(),
             in_memory: Lookups::default(),
+            walked: (0, 0),
             held: 0,
             held_max: usize::MAX,
             work: Work::default(),

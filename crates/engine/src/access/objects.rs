@@ -28,10 +28,11 @@ impl Access<'_> {
         limit: usize,
         blocks: Blocks,
     ) -> Result<Page<Entry>, Stop> {
-        let span = span_of(self.slot(), (from, to), order);
+        let mut span = span_of(self.slot(), (from, to), order);
         if limit == 0 {
             return Ok(Page::default());
         }
+        span.read_ahead_of(self.walked, limit);
         let now_ms = self.now_ms();
         let (mut items, mut more, mut bytes) = (Vec::new(), false, 0);
         let mut damaged = None;
@@ -48,6 +49,8 @@ impl Access<'_> {
             more = items.len() >= limit || bytes >= PAGE_BYTES_MAX;
             Ok(!more && damaged.is_none())
         })?;
+        self.walked.0 += items.len();
+        self.walked.1 += bytes;
         self.hold(bytes)?;
         match damaged {
             None => Ok(Page { items, more }),

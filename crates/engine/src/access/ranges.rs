@@ -6,6 +6,7 @@
 
 use crate::access::strings::PIECE_BYTES;
 use crate::access::{Access, View};
+use crate::device::AHEAD_BYTES_MAX;
 use crate::files::rocks::Db;
 use crate::meter::Meter;
 use crate::record::{self, RawKey, RECORD_HEAD};
@@ -21,8 +22,6 @@ pub(crate) const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// What it takes to find the first record of a range, among some memtables and files.
 const SEEK_STEPS: u64 = 4;
-/// Read ahead of the pieces of a string: beyond, the device gives no more a second.
-const PIECES_AHEAD_BYTES: usize = 256 << 10;
 
 pub(crate) type Overlay = BTreeMap<Box<[u8]>, Option<Bytes>>;
 
@@ -72,6 +71,16 @@ impl Span {
             to,
             order,
             ahead_bytes,
+        }
+    }
+
+    /// Much more is to be read, if the next `limit` objects are like those that a walk has come
+    /// over so far (their number and bytes). RocksDB would find that out, too, but begins anew at
+    /// each block that it has in memory.
+    pub(crate) fn read_ahead_of(&mut self, walked: (usize, usize), limit: usize) {
+        let bytes = (walked.1 / walked.0.max(1)).saturating_mul(limit);
+        if bytes >= AHEAD_BYTES_MAX {
+            self.ahead_bytes = AHEAD_BYTES_MAX;
         }
     }
 
@@ -136,7 +145,7 @@ impl Access<'_> {
             from: record::piece_key(id, numbers.start),
             to: record::piece_key(id, numbers.end),
             order: Order::Up,
-            ahead_bytes: bytes.min(PIECES_AHEAD_BYTES),
+            ahead_bytes: bytes.min(AHEAD_BYTES_MAX),
         };
         let overlay = self.overlay(&span, id)?;
         let blocks = self.kept_blocks();
@@ -314,5 +323,24 @@ fn weave(
         if which != Ordering::Less {
             over = next_overlay();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_reads_as_far_ahead_as_its_first_keys_tell() {
+        let ahead_bytes = |walked, limit| {
+            let [from, to] = [b"a", b"b"].map(|key| RawKey::from_slice(key));
+            let mut span = Span::between(from, to, Order::Up);
+            span.read_ahead_of(walked, limit);
+            span.ahead_bytes
+        };
+        assert_eq!(ahead_bytes((0, 0), 512), 0, "nothing is known yet");
+        assert_eq!(ahead_bytes((32, 32 << 10), 100), 0, "too little is left");
+        assert_eq!(ahead_bytes((32, 256 << 10), 224), AHEAD_BYTES_MAX);
+        assert_eq!(ahead_bytes((1, 1 << 10), usize::MAX), AHEAD_BYTES_MAX);
     }
 }

@@ -89,6 +89,8 @@ pub struct Hdd {
     free_at: Nanos,
     /// Where the head is: the byte behind the last one it passed for an I/O.
     head: u64,
+    /// When it passed that. What the drive had read ahead was passed before its I/O ended.
+    head_at: Nanos,
     /// Whether the last I/O was a read, so that the drive goes on reading.
     reading: bool,
     /// Where it began to read: what lies between there and the head it knows.
@@ -126,6 +128,7 @@ impl Hdd {
             ends: Ends::default(),
             free_at: 0,
             head: 0,
+            head_at: 0,
             reading: false,
             read_from: 0,
             parameters,
@@ -207,17 +210,22 @@ impl Hdd {
         }
         let p = &self.parameters;
         let bytes = io.bytes.max(1).next_multiple_of(SECTOR_BYTES);
-        let end = match self.read_ahead(start, io) {
+        let (head_at, end) = match self.read_ahead(start, io) {
             Some(passed) => {
-                (start + p.overhead_ns + transfer_ns(bytes, p.link_bytes_per_s)).max(passed)
+                let handed_over = start + p.overhead_ns + transfer_ns(bytes, p.link_bytes_per_s);
+                (passed, handed_over.max(passed))
             }
-            None => start + self.reach_ns(start, io) + transfer_ns(bytes, self.rate(io.offset)),
+            None => {
+                let reached = start + self.reach_ns(start, io);
+                let end = reached + transfer_ns(bytes, self.rate(io.offset));
+                (end, end)
+            }
         };
         let goes_on = self.reading && (self.read_from..=self.head).contains(&io.offset);
         if !goes_on {
             self.read_from = io.offset;
         }
-        self.head = (io.offset + bytes) % p.capacity_bytes;
+        (self.head, self.head_at) = ((io.offset + bytes) % p.capacity_bytes, head_at);
         self.reading = io.op == Op::Read;
         end
     }
@@ -231,12 +239,15 @@ impl Hdd {
         let known_from = self
             .read_from
             .max(self.head.saturating_sub(p.read_ahead_bytes));
+        let since_s = start.saturating_sub(self.head_at) as f64 / super::NS_PER_S;
+        let passed_bytes = (since_s * self.rate(self.head)) as u64;
+        let known_to = self.head + passed_bytes.min(p.read_ahead_bytes);
         let continues =
-            io.op == Op::Read && self.reading && (known_from..=self.head).contains(&io.offset);
+            io.op == Op::Read && self.reading && (known_from..=known_to).contains(&io.offset);
         let ahead = continues
             && io.bytes <= p.read_ahead_bytes
-            && (start > self.free_at || io.offset < self.head);
-        ahead.then(|| self.free_at + transfer_ns(new_bytes, self.rate(io.offset)))
+            && (start > self.head_at || io.offset < self.head);
+        ahead.then(|| self.head_at + transfer_ns(new_bytes, self.rate(io.offset)))
     }
 
     fn seek_ns(&self, io: &Io) -> Nanos {

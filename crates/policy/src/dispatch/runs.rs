@@ -7,7 +7,7 @@
 
 use super::lane::{LaneId, Pick};
 use super::{Dispatch, Grant};
-use crate::cost::Nanos;
+use crate::cost::{Nanos, PrincipalId};
 
 /// A stream that goes on.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,19 @@ impl Runs {
         }
     }
 
+    /// A stream has no more pieces.
+    fn over(&mut self, index: usize, stream: u32) {
+        let this = |run: &Run| (run.index, run.stream) == (index as u32, stream);
+        let ended = |run: &Run| run.ended_at.is_some() && this(run);
+        let run = self
+            .all
+            .iter_mut()
+            .find(|run| run.as_ref().is_some_and(ended));
+        if let Some(run) = run {
+            *run = None;
+        }
+    }
+
     /// Forgets runs that nobody waits for any more.
     fn expire(&mut self, now: Nanos, linger_ns: Nanos, run_ns: Nanos) {
         for run in &mut self.all {
@@ -97,6 +110,11 @@ impl Runs {
 }
 
 impl<T, const R: usize> Dispatch<T, R> {
+    /// A principal's stream has no more pieces: its next one is not waited for.
+    pub fn end_stream(&mut self, principal: PrincipalId, stream: u32) {
+        self.timed.runs.over(principal.index(), stream);
+    }
+
     /// The next piece of a stream that goes on, with one of `free` permits for work without due
     /// times; and how many of these permits are left for others, while streams are waited for.
     pub(super) fn next_of_runs(&mut self, now: Nanos, free: u32) -> (Option<Grant<T, R>>, u32) {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use engine::device::AHEAD_BYTES_MAX;
 use policy::slo::control::{
     Auto, AutoOptions, Controller, Given, Held, Policy, PromiseSeen, Seen, ShareGiven, DEVICE,
     HANDLERS, STAGES,
@@ -180,6 +181,7 @@ impl Promise {
         *last = now;
         PromiseSeen {
             counts,
+            held: at_stages.held,
             latencies: at_stages.latencies,
             after: at_stages.after,
             occupied: at_stages.waited_ns.map(|ns| (ns as f64 / elapsed).min(1.0)),
@@ -239,6 +241,7 @@ fn controller(policy: Policy, shared: &Shared) -> Controller {
         seeks: options.seeks,
         depth: options.depth,
         stream_bytes_per_s: options.stream_bytes_per_s,
+        piece_bytes_max: AHEAD_BYTES_MAX as u64,
         ..AutoOptions::default()
     })))
 }

@@ -156,7 +156,7 @@ impl Work {
         shared: &Arc<Shared>,
     ) -> Result<(Told, Seq), EngineError> {
         let _tagged = tagged(tag_of(self.unit.class));
-        let _on_terms = device::on_terms(self.terms);
+        let _on_terms = device::on_terms(self.terms, shared.options.disk.stage());
         let now_ms = (shared.options.wall_ms)();
         let Some(keyspace) = &self.keyspace else {
             let with = self.surroundings(now_ms, trace, shared);

@@ -45,7 +45,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use steer::OfOthers;
 pub use steer::OthersDid;
-use thread::{waited, Begun};
+use thread::{waited, Begun, Stream};
 
 /// How the device is used.
 #[derive(Clone, Debug)]
@@ -298,6 +298,12 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         (spot.disk, layout.byte(spot, io.offset))
     }
 
+    /// A thread has read or written the last piece of this.
+    fn end_stream(&self, stream: &Stream) {
+        let (drive, whom) = (stream.drive, stream.whom);
+        self.drives[drive].queue.end_stream(whom, stream.number);
+    }
+
     fn price(&self, io: &DeviceIo, bytes: u64) -> Vop {
         self.options.costs.cost(io.op, bytes)
     }
@@ -309,10 +315,13 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         let drive = &self.drives[at_drive];
         // Refused means that the tenant is gone or unknown: its last I/Os must not be lost with it.
         let (whom, activity) = (principal(io), io.activity as u8);
-        let terms = match self.streams.load(Ordering::Relaxed) {
-            true => thread::terms(owner(io), io),
-            false => thread::plain_terms(),
+        let (terms, over) = match self.streams.load(Ordering::Relaxed) {
+            true => thread::terms((owner(io), whom), at_drive, io),
+            false => (thread::plain_terms(), None),
         };
+        if let Some(over) = &over {
+            self.end_stream(over);
+        }
         let admit = || drive.queue.admit_on(whom, activity, terms).ok();
         let entry = io.may_wait().then(admit).flatten();
         if let Some(entry) = &entry {

@@ -1,15 +1,19 @@
 //! What a thread does at the device: the I/Os that it has begun, what it waited, and on what terms.
 //!
-//! A thread does one I/O after the other. As long as each begins where the last one ended they are
-//! pieces of one large read or write, whatever that is for: a stream ([`Terms::stream`]).
+//! A thread does one I/O after the other. As long as each begins where the last one was they are
+//! pieces of one large read or write, whatever that is for: a stream ([`Terms::stream`]). It is
+//! over when the thread goes elsewhere, or is done with its command.
 
 use std::cell::{Cell, RefCell};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 use engine::device::DeviceIo;
 use smallvec::SmallVec;
-use stage::{LaneId, Nanos, Permit, Terms};
+use stage::{LaneId, Nanos, Permit, PrincipalId, Terms};
 
+use super::Device;
 use policy::slo::control::Turn;
 
 thread_local! {
@@ -41,21 +45,47 @@ thread_local! {
 }
 
 /// Until it is dropped, I/O of this thread waits on some terms; then on those of before.
-#[derive(Debug)]
 #[must_use = "the terms are taken back when this is dropped"]
-pub struct OnTerms(Terms);
+pub struct OnTerms<'d> {
+    before: Terms,
+    device: Option<&'d Device>,
+}
 
 /// This thread's I/O waits on these terms: in the lane of the workload that it works for, with the
-/// time by which that work is due.
-pub fn on_terms(terms: Terms) -> OnTerms {
-    OnTerms(TERMS.replace(terms))
+/// time by which that work is due. What it reads of this device is over with them.
+pub fn on_terms(terms: Terms, device: Option<&Arc<Device>>) -> OnTerms<'_> {
+    OnTerms {
+        before: TERMS.replace(terms),
+        device: device.map(Arc::as_ref),
+    }
+}
+
+impl Drop for OnTerms<'_> {
+    fn drop(&mut self) {
+        TERMS.set(self.before);
+        if let (Some(device), Some(over)) = (self.device, STREAM.take()) {
+            device.end_stream(&over);
+        }
+    }
+}
+
+/// What a thread reads or writes piece by piece.
+#[derive(Clone)]
+pub(super) struct Stream {
+    /// No two streams' alike, and not 0.
+    pub number: u32,
+    /// The drive that it is on.
+    pub drive: usize,
+    /// For whom it waits there.
+    pub whom: PrincipalId,
+    /// The file by owner and number, and its last piece there.
+    file: (u64, u64),
+    last: RangeInclusive<u64>,
 }
 
 thread_local! {
-    /// What this thread's streams are called: no two threads' alike.
-    static STREAM: u32 = NEXT_STREAM.fetch_add(1, Ordering::Relaxed);
-    /// The file that this thread has read or written last, by owner and number, and up to where.
-    static LAST: Cell<(u64, u64, u64)> = const { Cell::new((0, 0, 0)) };
+    /// This thread's.
+    static STREAM: Cell<Option<Stream>> = const { Cell::new(None) };
 }
 
 /// 0 is no stream.
@@ -66,26 +96,42 @@ pub(super) fn plain_terms() -> Terms {
     TERMS.get()
 }
 
-/// On what terms an I/O waits that begins now, of the file of that `owner`. What has a due time is
-/// no stream.
-pub(super) fn terms(owner: u64, io: &DeviceIo) -> Terms {
-    let (begins, ends) = (io.offset, io.offset + io.bytes);
-    let last = LAST.replace((owner, io.number, ends));
-    let goes_on = io.number > 0 && last == (owner, io.number, begins);
-    let terms = TERMS.get();
-    match goes_on && terms.due_at.is_none() {
-        true => Terms {
-            stream: STREAM.with(|stream| *stream),
+/// On what terms an I/O waits that begins now on a drive, of the file of that `owner`, and the
+/// stream that is over with it. What has a due time is no stream.
+pub(super) fn terms(
+    (owner, whom): (u64, PrincipalId),
+    drive: usize,
+    io: &DeviceIo,
+) -> (Terms, Option<Stream>) {
+    let (terms, file) = (TERMS.get(), (owner, io.number));
+    let last = STREAM.take();
+    if terms.due_at.is_some() || io.number == 0 {
+        return (terms, last);
+    }
+    // Who asks for the next page of a range has read ahead of the last one.
+    let same =
+        |last: &Stream| (last.file, last.whom) == (file, whom) && last.last.contains(&io.offset);
+    let goes_on = last.as_ref().filter(|last| same(last));
+    let number = goes_on.map_or_else(next_stream, |stream| stream.number);
+    STREAM.set(Some(Stream {
+        number,
+        drive,
+        whom,
+        file,
+        last: io.offset..=io.offset + io.bytes,
+    }));
+    let over = last.filter(|last| last.number != number);
+    (
+        Terms {
+            stream: number,
             ..terms
         },
-        false => terms,
-    }
+        over,
+    )
 }
 
-impl Drop for OnTerms {
-    fn drop(&mut self) {
-        TERMS.set(self.0);
-    }
+fn next_stream() -> u32 {
+    NEXT_STREAM.fetch_add(1, Ordering::Relaxed).max(1)
 }
 
 /// What this thread has waited since this was called last.

@@ -44,6 +44,8 @@ struct Sides {
 /// What came of requests within the contract at the stages.
 #[derive(Clone, Debug, Default)]
 pub struct AtStages {
+    /// Late by what was before the handlers ([`policy::slo::control::PromiseSeen::held`]).
+    pub held: u64,
     /// How long they took.
     pub latencies: Tail,
     /// What margins must allow for ([`policy::slo::control::PromiseSeen::after`]).
@@ -57,6 +59,7 @@ pub struct AtStages {
 
 impl AtStages {
     fn add(&mut self, other: &Self) {
+        self.held += other.held;
         self.latencies.add(&other.latencies);
         for stage in 0..STAGES {
             self.after[stage].add(&other.after[stage]);
@@ -156,6 +159,12 @@ impl Meter {
 
     fn at_stages(&self, took: &Took, count: u64, stages: &mut AtStages) {
         let end = took.came + took.latency_ns;
+        if let (Some(latency), Some(turn)) = (self.objective.latency, took.turns[HANDLERS]) {
+            let held_ns = turn.queued.saturating_sub(took.came);
+            if took.latency_ns > latency.at_most_ns && held_ns > latency.at_most_ns / 2 {
+                stages.held += count;
+            }
+        }
         stages.latencies.record_many(took.latency_ns, count);
         let due_at = [HANDLERS, DEVICE].map(|stage| self.due_at(stage, took.came));
         let after = after(&took.turns, &due_at, end);
@@ -270,6 +279,26 @@ mod tests {
         given.part = 0.0;
         meter.give(&given);
         assert_eq!(meter.due_at(DEVICE, S), None, "given up");
+    }
+
+    #[test]
+    fn what_was_late_before_it_came_to_a_stage_is_told_apart() {
+        let meter = of_20_ms();
+        let late = |queued_ms| Took {
+            came: S,
+            latency_ns: 30 * MS,
+            turns: [
+                Some(Turn {
+                    queued: S + queued_ms * MS,
+                    granted: S + queued_ms * MS,
+                }),
+                None,
+            ],
+            ..Took::default()
+        };
+        assert_eq!(meter.answered(0, &late(11), 2), 2, "late all the same");
+        assert_eq!(meter.answered(0, &late(9), 1), 1);
+        assert_eq!(meter.take_stages().held, 2);
     }
 
     #[test]

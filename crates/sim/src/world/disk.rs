@@ -194,8 +194,7 @@ impl Disk {
         let large = work.io.bytes > self.chunk_bytes;
         let terms = Terms {
             due_at: work.due_at.map(|due_at| due_at[1]),
-            // Pieces of one operation are a stream.
-            stream: if large { handler as u32 + 1 } else { 0 },
+            stream: if large { stream(handler) } else { 0 },
             ..Terms::default()
         };
         let (principal, stage) = (work.principal, work.disk);
@@ -247,6 +246,11 @@ impl Disk {
         }
         (disk, Io { op, offset, bytes })
     }
+}
+
+/// Pieces of one operation are a stream; 0 is none.
+fn stream(handler: usize) -> u32 {
+    handler as u32 + 1
 }
 
 impl World<'_> {
@@ -408,6 +412,8 @@ impl World<'_> {
                 if work.done_bytes < work.io.bytes && work.copy.is_some() {
                     disk.ask(now, handler);
                 } else {
+                    let principal = disk.handling[handler].work.principal;
+                    disk.stages[number].end_stream(principal, stream(handler));
                     done.push(disk.hand_back(now, handler));
                 }
             }

@@ -26,6 +26,8 @@ pub struct AutoOptions {
     pub depth: u32,
     /// Bytes a second that it streams, for the largest piece.
     pub stream_bytes_per_s: f64,
+    /// No I/O of a scan has more bytes: larger pieces are the same to it.
+    pub piece_bytes_max: u64,
     /// Part of the time for work without due times, when promises would use all of it.
     pub floor: f64,
     /// How long an arm waits for the next piece of a scan, in ns: longer than a handler takes to
@@ -42,15 +44,16 @@ impl Default for AutoOptions {
             seeks: true,
             depth: 32,
             stream_bytes_per_s: 100e6,
+            piece_bytes_max: 4 << 20,
             floor: 0.05,
-            linger_ns: 300_000,
+            linger_ns: 2_000_000,
             margins: MarginOptions::default(),
         }
     }
 }
 
-/// A piece of other work is at most so large, and at least.
-pub(super) const CHUNK_BYTES: [u64; 2] = [64 << 10, 4 << 20];
+/// A piece of other work is at least so large.
+pub(super) const CHUNK_BYTES_MIN: u64 = 64 << 10;
 /// At the start a piece of other work takes this part of the tightest promise.
 pub(super) const PIECE_PART: f64 = 0.125;
 /// A scan goes on for this long before shares decide again, in ns: a few of the longest seeks are
@@ -73,6 +76,13 @@ const NEEDS_MAX: f64 = 0.8;
 const PRESSED_MAX: u32 = 3;
 /// A promise of which less than this can be kept is given up, and is tried again later.
 const PART_MIN: f64 = 0.1;
+
+impl AutoOptions {
+    /// A piece of other work is at most so large.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.piece_bytes_max.max(CHUNK_BYTES_MIN)
+    }
+}
 
 /// More was allowed, to see whether others gain by it.
 #[derive(Clone, Copy, Debug)]
@@ -204,7 +214,7 @@ impl Auto {
     }
 
     fn less(&mut self) {
-        // What was late before the last change says nothing of it.
+        // What was late just after the last change was under way before it.
         if self.pressed % 2 == 0 {
             return;
         }
@@ -212,6 +222,7 @@ impl Auto {
             return;
         };
         self.shift(lower);
+        self.learnt.iter_mut().for_each(Learnt::answered_for);
         self.patience = (self.patience * 2).min(PATIENCE_MAX);
         let what = format!("More requests are late than should be: others have {lower}.");
         self.why.push(what);

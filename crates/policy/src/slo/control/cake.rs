@@ -62,7 +62,7 @@ pub struct Cake {
 /// Longer than any scan is read, in ns.
 const SCAN_NS: Nanos = 400_000_000;
 /// A scan's next piece is there so soon after the last, in ns: the kernel has read ahead.
-const AHEAD_NS: Nanos = 300_000;
+const AHEAD_NS: Nanos = 2_000_000;
 /// What the linear model may do in a step: 10 % of the share (line 19).
 const STEP: f64 = 0.10;
 

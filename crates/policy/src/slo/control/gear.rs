@@ -1,6 +1,6 @@
 //! How much other work may be out beside requests with due times, in steps.
 
-use super::auto::{AutoOptions, CHUNK_BYTES, PIECE_PART};
+use super::auto::{AutoOptions, CHUNK_BYTES_MIN, PIECE_PART};
 use crate::cost::Nanos;
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub(super) struct Gear {
 impl Gear {
     /// Where nothing is known but the tightest promise.
     pub(super) fn first(options: &AutoOptions, tightest_ns: Option<Nanos>) -> Self {
-        let [least, most] = CHUNK_BYTES;
+        let (least, most) = (CHUNK_BYTES_MIN, options.most_bytes());
         let bytes = tightest_ns.map_or(most as f64, |ns| {
             options.stream_bytes_per_s * ns as f64 / 1e9 * PIECE_PART
         });
@@ -37,8 +37,7 @@ impl Gear {
 
     /// The next one, for as long as there is one.
     pub(super) fn higher(&self, options: &AutoOptions) -> Option<Self> {
-        let [_, most] = CHUNK_BYTES;
-        if self.chunk_bytes < most {
+        if self.chunk_bytes < options.most_bytes() {
             let chunk_bytes = self.chunk_bytes * 2;
             return Some(Gear {
                 chunk_bytes,
@@ -61,7 +60,6 @@ impl Gear {
 
     /// The one before, for as long as there is one.
     pub(super) fn lower(&self, options: &AutoOptions) -> Option<Self> {
-        let [least, _] = CHUNK_BYTES;
         let out = match options.seeks {
             true => self.out - 1,
             false => (self.out * 3 / 4).min(self.out - 1),
@@ -76,7 +74,7 @@ impl Gear {
             });
         }
         let chunk_bytes = self.chunk_bytes / 2;
-        (chunk_bytes >= least).then_some(Gear {
+        (chunk_bytes >= CHUNK_BYTES_MIN).then_some(Gear {
             chunk_bytes,
             ..*self
         })

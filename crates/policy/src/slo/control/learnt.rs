@@ -47,7 +47,7 @@ pub(super) struct Learnt {
     pub(super) part: f64,
     memory_s: f64,
     after: [Tail; STAGES],
-    /// Requests in contract, and how many of them were late; older ones fade.
+    /// Requests in contract, and how many of them were late by the stages' doing; older ones fade.
     requests: f64,
     late: f64,
     /// Part of the device's time that a request a second takes.
@@ -87,7 +87,7 @@ impl Learnt {
             tail.add(new);
         }
         self.requests = self.requests * fade + seen.counts.requests as f64;
-        self.late = self.late * fade + seen.counts.late as f64;
+        self.late = self.late * fade + seen.counts.late.saturating_sub(seen.held) as f64;
         let per_s = (seen.counts.requests + seen.counts.beyond) as f64 / elapsed_s;
         if per_s > 0.0 && seen.device > 0.0 {
             let each = seen.device / per_s;
@@ -114,6 +114,11 @@ impl Learnt {
         };
         let allowed = latency.late_part() * self.requests;
         self.part >= 1.0 && self.late > (0.5 * allowed).max(0.5)
+    }
+
+    /// Something was done about what was late so far: only what is late from now on asks for more.
+    pub(super) fn answered_for(&mut self) {
+        self.late = 0.0;
     }
 
     /// Whether a promised rate is missed though its part of the device is kept.

@@ -81,6 +81,9 @@ pub struct Held {
 pub struct PromiseSeen {
     /// Its requests.
     pub counts: Counts,
+    /// Of the late ones, those of which half the time was over before they stood in line at the
+    /// handlers: they waited for their database to open, or for a key.
+    pub held: u64,
     /// Latencies of requests in contract.
     pub latencies: Tail,
     /// Of requests in contract that were answered, what a margin must allow for. At the handlers:

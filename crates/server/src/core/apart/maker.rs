@@ -248,10 +248,11 @@ fn run(
     let (unit, now_ms) = (&work.unit, (shared.options.wall_ms)());
     let _tagged = tagged(tag_of(unit.class));
     // What takes this long has no due time for each of its I/Os.
-    let _on_terms = on_terms(Terms {
+    let terms = Terms {
         due_at: None,
         ..work.terms
-    });
+    };
+    let _on_terms = on_terms(terms, shared.options.disk.stage());
     let sink = Arc::clone(maker);
     let mut output = Output::streamed(Box::new(move |piece| {
         sink.lock().hand_over(piece, Then::GoOn(Until::Taken));

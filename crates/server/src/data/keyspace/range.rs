@@ -13,6 +13,9 @@ use crate::data::CHUNK;
 
 /// Keys returned without `COUNT`.
 const COUNT: usize = 1000;
+/// If more keys than this are wanted, only the first are read first.
+const MANY: usize = 64;
+const FIRST: usize = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Show {
@@ -67,11 +70,17 @@ pub(in crate::data) fn range(call: &mut Call) -> Done {
             loop {
                 // A short range is a query, which may well come again; a long one is more of a
                 // walk.
-                let (from, blocks) = match &last {
-                    None => (from, Blocks::Keep),
-                    Some(last) => (Bound::Excluded(&last[..]), Blocks::Pass),
+                let blocks = match count - left < CHUNK {
+                    true => Blocks::Keep,
+                    false => Blocks::Pass,
                 };
-                let (access, limit) = (&mut call.access, left.min(CHUNK));
+                // The first keys tell how much to read ahead of many.
+                let (from, most) = match &last {
+                    None if count > MANY => (from, FIRST),
+                    None => (from, CHUNK),
+                    Some(last) => (Bound::Excluded(&last[..]), CHUNK),
+                };
+                let (access, limit) = (&mut call.access, left.min(most));
                 let page = access.keys(from, to, Order::Up, limit, blocks)?;
                 left -= page.items.len();
                 last = page.items.last().map(|(key, _)| key.clone());
