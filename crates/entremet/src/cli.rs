@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use settings::address;
 
+use crate::cluster::ClusterArgs;
 use crate::config::Overrides;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
@@ -62,6 +63,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Ask a running server what would come of a change
     Plan(PlanArgs),
+    /// Run a Redis Cluster with fronts, to try one out
+    Cluster(ClusterArgs),
     /// Simulate a cluster under a scenario
     Sim(sim::cli::SimArgs),
     /// Hash a password for password_hash in the configuration

@@ -11,7 +11,7 @@ use server::tenants::Password;
 use crate::calibrate;
 use crate::cli::{CheckArgs, Cli, Command, ServeArgs};
 use crate::config::{self, words, Overrides};
-use crate::{explain, export, manual, plan, serve, top};
+use crate::{cluster, explain, export, manual, plan, serve, top};
 
 /// Failures are shown as they are: each says what is wrong, where, and what to do.
 type Failure = Box<dyn Error>;
@@ -28,6 +28,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Plan(args) => return plan(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Sim(args) => {
             sim::cli::run(&args, &experiment::report::of_simulation).map_err(Failure::from)
         }

@@ -5,6 +5,7 @@ mod admin;
 mod calibrate;
 pub mod cli;
 mod client;
+mod cluster;
 mod commands;
 pub mod config;
 mod explain;

@@ -31,7 +31,8 @@ impl Shared {
                 let more = self.tenants.count() + 1;
                 self.plan_for(more).map_err(RegistryError::Infeasible)?;
             }
-            self.changes(spec, others, edit)
+            self.changes(spec, others, edit)?;
+            self.enroll(spec)
         })?;
         self.take_over(&tenant);
         self.seat();
@@ -63,7 +64,6 @@ impl Shared {
     ) -> Result<(), RegistryError> {
         let was_operator = spec.settings.admin;
         edit(spec)?;
-        self.enroll(spec)?;
         if was_operator && !spec.settings.admin {
             keep_an_operator(others)?;
         }

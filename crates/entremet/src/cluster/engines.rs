@@ -1,0 +1,162 @@
+//! Engines that are a cluster: started, introduced to each other, given their slots.
+
+use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use crate::client::{Client, Reply, Target};
+
+/// Hash slots of a cluster.
+const SLOTS: u32 = 16_384;
+/// After a node has been silent for so long, its replica takes its place.
+const NODE_TIMEOUT_MS: &str = "2000";
+/// Between two looks whether something has happened.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// What takes longer does not happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+type Failure = Box<dyn Error>;
+
+/// A process that ends with this one, whatever ends it.
+pub fn command(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(program);
+    command
+}
+
+/// Ports of the loopback address that nobody listens on, all different.
+fn free_ports(count: usize) -> io::Result<Vec<u16>> {
+    let open = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let open: Vec<TcpListener> = (0..count).map(open).collect::<Result<_, _>>()?;
+    let port = |listener: &TcpListener| Ok(listener.local_addr()?.port());
+    open.iter().map(port).collect()
+}
+
+/// One engine.
+pub struct Engine {
+    /// Its process.
+    pub process: Child,
+    /// Where it listens.
+    pub at: SocketAddr,
+    bus: u16,
+}
+
+impl Engine {
+    fn start(program: &Path, folder: &Path, port: u16, bus: u16) -> Result<Self, Failure> {
+        fs::create_dir_all(folder)?;
+        let log = fs::File::create(folder.join("engine.log"))?;
+        let (port_text, bus_text) = (port.to_string(), bus.to_string());
+        let process = command(program)
+            .args(["--bind", "127.0.0.1", "--port", &port_text])
+            .args(["--cluster-enabled", "yes", "--cluster-port", &bus_text])
+            .args(["--cluster-config-file", "nodes.conf"])
+            .args(["--cluster-node-timeout", NODE_TIMEOUT_MS])
+            .args(["--cluster-require-full-coverage", "no"])
+            .args(["--cluster-allow-replica-migration", "no"])
+            .args(["--save", "", "--appendonly", "no", "--dir"])
+            .arg(folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .map_err(|why| format!("{} cannot be started: {why}", program.display()))?;
+        let at = (Ipv4Addr::LOCALHOST, port).into();
+        Ok(Self { process, at, bus })
+    }
+
+    fn ask(&self, words: &[&str]) -> Result<Reply, Failure> {
+        let target = Target {
+            address: self.at,
+            tls: None,
+            client: "entremet-cluster".into(),
+        };
+        let mut client = Client::connect(&target, "", None)?;
+        let words = words.iter().map(|word| word.as_bytes()).collect();
+        Ok(client.ask(words)?)
+    }
+
+    /// What `CLUSTER INFO` says, or the name of the node.
+    fn text(&self, words: &[&str]) -> Result<String, Failure> {
+        match self.ask(words)? {
+            Reply::Bulk(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+            other => {
+                Err(format!("the engine at {} answers {words:?} with {other:?}", self.at).into())
+            }
+        }
+    }
+
+    fn says(&self, line: &str) -> Result<bool, Failure> {
+        let info = self.text(&["CLUSTER", "INFO"])?;
+        Ok(info.lines().any(|said| said == line))
+    }
+}
+
+/// Starts `masters` engines, with so many `replicas` of each, and makes a cluster of them.
+///
+/// # Errors
+/// What kept them from that.
+pub fn cluster(
+    program: &Path,
+    folder: &Path,
+    masters: usize,
+    replicas: usize,
+) -> Result<Vec<Engine>, Failure> {
+    let count = masters * (1 + replicas);
+    let ports = free_ports(2 * count)?;
+    let mut engines: Vec<Engine> = Vec::new();
+    for (number, ports) in ports.chunks_exact(2).enumerate() {
+        let folder = folder.join(format!("engine{number}"));
+        engines.push(Engine::start(program, &folder, ports[0], ports[1])?);
+    }
+    for engine in &engines {
+        eventually("an engine answers", || Ok(engine.ask(&["PING"]).is_ok()))?;
+    }
+    for (number, engine) in engines.iter().enumerate() {
+        engine.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()])?;
+    }
+    for engine in &engines[1..] {
+        let (port, bus) = (engine.at.port().to_string(), engine.bus.to_string());
+        engines[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus])?;
+    }
+    for (number, engine) in engines[..masters].iter().enumerate() {
+        let first = |number: usize| SLOTS as usize * number / masters;
+        let (from, to) = (first(number), first(number + 1) - 1);
+        engine.ask(&[
+            "CLUSTER",
+            "ADDSLOTSRANGE",
+            &from.to_string(),
+            &to.to_string(),
+        ])?;
+    }
+    let known = format!("cluster_known_nodes:{count}");
+    for engine in &engines {
+        eventually("all engines know each other", || engine.says(&known))?;
+    }
+    for (number, engine) in engines[masters..].iter().enumerate() {
+        let master = engines[number % masters].text(&["CLUSTER", "MYID"])?;
+        let words = ["CLUSTER", "REPLICATE", &master];
+        eventually("a replica has its master", || {
+            Ok(engine.ask(&words).is_ok())
+        })?;
+    }
+    for engine in &engines {
+        eventually("the cluster is up", || engine.says("cluster_state:ok"))?;
+    }
+    Ok(engines)
+}
+
+/// Looks until it is so.
+fn eventually(what: &str, mut is_so: impl FnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
+    let end = Instant::now() + PATIENCE;
+    while !is_so()? {
+        if Instant::now() > end {
+            return Err(format!("not within {} s: {what}", PATIENCE.as_secs()).into());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
