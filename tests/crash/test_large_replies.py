@@ -157,11 +157,11 @@ def test_a_server_stops_with_a_reply_under_way(start):
         assert server.stop() == 0
 
 
-MEMBERS = 200_000
-NAME_BYTES = 1000
-# Their names are 200 MB, which it would grow by if they were gathered first; what was stored just now still is
+MEMBERS = 100_000
+NAME_BYTES = 1400
+# Their names are 140 MB, which it would grow by if they were gathered first; what was stored just now still is
 # flushed and compacted, which takes up to 72 MiB.
-NAMES_GROWTH_MAX = 112 * MEBIBYTE
+NAMES_GROWTH_MAX = 100 * MEBIBYTE
 
 
 def name(index):
