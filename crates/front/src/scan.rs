@@ -58,8 +58,8 @@ impl Scanner {
         Ok(Some(std::mem::take(&mut self.at)))
     }
 
-    /// What was understood of the first `there` bytes of the buffer need not be there the next time.
-    /// Returns how many bytes that is.
+    /// Of the first `there` bytes of the buffer, those that were understood need not be there the
+    /// next time. Returns how many these are.
     pub fn forget(&mut self, there: usize) -> usize {
         let gone = self.at.min(there);
         self.at -= gone;
