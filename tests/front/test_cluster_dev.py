@@ -45,6 +45,9 @@ def test_it_is_there_and_goes_with_all_that_it_has_started(dev, tmp_path):
     with Wire(fronts[0]) as one, Wire(fronts[1]) as other:
         assert one.ask("SET", "k", "v") == b"OK"
         assert other.ask("GET", "k") == b"v"
+        # They are one cluster.
+        eventually(lambda: all(len(wire.ask("CLUSTER", "NODES").splitlines()) == 2 for wire in (one, other)), what="fronts know each other")
+        assert one.ask("CLUSTER", "SLOTS") == other.ask("CLUSTER", "SLOTS")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert not any(listens(port) for port in fronts + engines)

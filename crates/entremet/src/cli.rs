@@ -180,6 +180,15 @@ pub struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub engine: Option<String>,
 
+    /// Be one of several fronts before a cluster, and take cluster-aware clients at this address
+    /// [config: server.cluster.listen]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub cluster_listen: Option<SocketAddr>,
+
+    /// The node of the cluster before which this front stands [config: server.cluster.node]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub node: Option<String>,
+
     /// Data directory [config: engine.path]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -199,6 +208,8 @@ impl ServeArgs {
         Overrides {
             listen: self.listen.clone(),
             admin: self.admin,
+            cluster_listen: self.cluster_listen,
+            node: self.node.clone(),
             engine: self.engine.clone(),
             data: self.data.clone(),
         }

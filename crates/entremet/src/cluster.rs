@@ -25,9 +25,10 @@ pub enum ClusterCommand {
 }
 
 const DEV: &str = "\
-Starts redis-server or valkey-server processes that are a cluster, and before it one front for each master. All
-listen on free ports of the loopback address. It prints one line with the fronts' addresses when all is ready. Data
-are kept in memory, and in a folder that goes with it. SIGTERM or SIGINT ends all of it.
+Starts redis-server or valkey-server processes that are a cluster, and before it one front for each master. To clients
+that know of clusters the fronts are one, too. All listen on free ports of the loopback address. It prints one line with
+the fronts' addresses when all is ready. Data are kept in memory, and in a folder that goes with it. SIGTERM or SIGINT
+ends all of it.
 
 An engine that is killed stays away: with --replicas 1 another takes its place after 2 seconds.
 

@@ -116,10 +116,14 @@ fn watch_signals() -> Result<Receiver<i32>, Failure> {
 
 fn say_ready(server: &Server, admin: &AdminHandle) -> io::Result<()> {
     let listen: Vec<String> = server.addresses().iter().map(ToString::to_string).collect();
+    let aware = server.aware_at();
+    let aware = aware.map_or(String::new(), |at| {
+        format!(", clients of the cluster at {at}")
+    });
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "entremet is ready: clients on {}, admin on http{}://{}",
+        "entremet is ready: clients on {}{aware}, admin on http{}://{}",
         listen.join(" and "),
         if admin.tls() { "s" } else { "" },
         admin.address()

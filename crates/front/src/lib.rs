@@ -10,11 +10,15 @@
 //! * [`Command::write`] writes a request as the engine is sent it, every key with its mark.
 //! * [`Scanner`] finds where a reply ends; [`Shows`] takes the marks out of one.
 //!
+//! Several fronts before one cluster know of each other by entries there ([`Fronts`]). [`Homes`]
+//! says which of them cluster-aware clients are sent to.
+//!
 //! Nothing here has a socket or a clock. Where it is not certain which words are keys, a request is
 //! refused: a word that is taken for something else would be a key without a mark.
 
 mod elsewhere;
 mod find;
+mod fronts;
 mod reply;
 mod request;
 mod scan;
@@ -28,6 +32,7 @@ mod way;
 
 pub use elsewhere::{bracketed, Elsewhere, Topology};
 pub use find::{Find, KeySpec, Search};
+pub use fronts::{Fronts, Homes, Peer, Shard, AGREED_NS, LEASE_NS};
 pub use reply::Shows;
 pub use request::Written;
 pub use scan::{Broken, Scanner};

@@ -3,6 +3,7 @@
 use resp::{is, Args};
 
 use crate::find::Places;
+use crate::slot::slot;
 use crate::space::Space;
 use crate::table::Command;
 use crate::value::{bulk, head};
@@ -54,12 +55,7 @@ impl Command {
         let mut keys = Places::new();
         match self.way {
             Way::Sort => sort(args, space, &mut keys)?,
-            _ => {
-                for spec in &self.keys {
-                    spec.places(args, &mut keys)?;
-                }
-                keys.sort_unstable();
-            }
+            _ => self.places(args, &mut keys)?,
         }
         if keys.iter().any(|at| !space.may_use(args.get(*at))) {
             return Err(FOREIGN);
@@ -89,6 +85,25 @@ impl Command {
             }
         }
         Ok(written)
+    }
+
+    fn places(&self, args: &Args, keys: &mut Places) -> Result<(), &'static str> {
+        for spec in &self.keys {
+            spec.places(args, keys)?;
+        }
+        keys.sort_unstable();
+        Ok(())
+    }
+
+    /// The hash slot that a client takes the request to be for: that of its first key. None: it has
+    /// no key.
+    pub fn slot(&self, args: &Args) -> Option<u16> {
+        let mut keys = Places::new();
+        match self.way {
+            Way::Sort => keys.push(1),
+            _ => self.places(args, &mut keys).ok()?,
+        }
+        keys.first().map(|at| slot(args.get(*at)))
     }
 
     /// Whether the request may wait at the engine.

@@ -31,4 +31,4 @@ pub use connection::FREE_BYTES as CONNECTION_FREE_BYTES;
 pub use options::{Capacity, Descriptors, Listen, Options, Plan, Tls, Tuning};
 pub use server::{Server, ServerError};
 pub use shared::Phase;
-pub use upstream::UpstreamOptions;
+pub use upstream::{FrontsOptions, UpstreamOptions};

@@ -10,7 +10,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::control::Controller;
 use crate::core::{Core, Door, Mailbox};
-use crate::options::{Options, Tuning};
+use crate::options::{Listen, Options, Tuning};
 use crate::provide::Provider;
 use crate::shared::{News, Phase, Shared};
 use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
@@ -108,6 +108,11 @@ impl Server {
         self.shared.addresses.get().map_or(&[], Vec::as_slice)
     }
 
+    /// The address at which clients are accepted that know of the cluster of fronts.
+    pub fn aware_at(&self) -> Option<SocketAddr> {
+        self.shared.aware_at.get().copied()
+    }
+
     /// What the admin address shows.
     pub fn admin_source(&self) -> Arc<dyn telemetry::AdminSource> {
         Arc::new(crate::source::Source::new(Arc::clone(&self.shared)))
@@ -184,7 +189,11 @@ fn start_lookout(shared: &Arc<Shared>) -> io::Result<Option<Lookout>> {
     };
     let told = Arc::clone(shared);
     let changed = move || told.tell_all(|| News::Engine);
-    Lookout::start(Arc::clone(upstream), changed).map(Some)
+    let (at, clock) = (
+        shared.aware_at.get().copied(),
+        Arc::clone(&shared.options.clock),
+    );
+    Lookout::start(Arc::clone(upstream), at, clock, changed).map(Some)
 }
 
 fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
@@ -195,8 +204,21 @@ fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
         mailboxes.push(Mailbox::new(&poll)?);
         polls.push(poll);
     }
-    let mut door = Some(Door::open(&shared.options.listen, &polls[0])?);
-    let addresses = door.as_ref().map_or(Ok(Vec::new()), Door::addresses)?;
+    let mut listen = shared.options.listen.clone();
+    let upstream = shared.options.upstream.as_ref();
+    let fronts = upstream.and_then(|upstream| upstream.fronts.as_ref());
+    listen.extend(fronts.map(|fronts| Listen {
+        addr: fronts.listen,
+        tls: None,
+    }));
+    let mut door = Some(Door::open(&listen, &polls[0])?);
+    let mut addresses = door.as_ref().map_or(Ok(Vec::new()), Door::addresses)?;
+    if let Some(at) = addresses.pop_if(|_| fronts.is_some()) {
+        shared
+            .aware_at
+            .set(at)
+            .unwrap_or_else(|_| unreachable!("set once"));
+    }
     shared
         .addresses
         .set(addresses)

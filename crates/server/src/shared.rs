@@ -119,6 +119,8 @@ pub struct Shared {
     pub run_id: String,
     /// The addresses bound.
     pub addresses: OnceLock<Vec<std::net::SocketAddr>>,
+    /// The one where clients come that know of the cluster of fronts.
+    pub aware_at: OnceLock<std::net::SocketAddr>,
     /// When certificates expire.
     pub certificates: RwLock<Vec<CertificateSnapshot>>,
     /// Asked for by `SHUTDOWN`; the binary decides how to end.
@@ -165,6 +167,7 @@ impl Shared {
             turns: (0..options.cores).map(|_| LargestTurn::default()).collect(),
             started_ms: options.clock.now() / NS_PER_MS,
             addresses: OnceLock::new(),
+            aware_at: OnceLock::new(),
             certificates: RwLock::default(),
             demands: RwLock::default(),
             tuning: RwLock::new(options.tuning),

@@ -5,20 +5,24 @@
 //! once at the start, and then on a thread that looks once a second.
 
 mod catalogue;
+mod fronts;
 mod talk;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use front::{Table, Topology, Value};
+use front::{Homes, Table, Topology, Value};
 use parking_lot::RwLock;
+use policy::Nanos;
+use stage::Clock;
 
 use catalogue::Catalogue;
+use fronts::Round;
 use talk::{About, Talk};
 
 /// Between two looks at the engine.
@@ -42,6 +46,19 @@ pub struct UpstreamOptions {
     pub patience: Duration,
     /// The tenant whose keys have no mark.
     pub unmarked: Option<String>,
+    /// Before a cluster: this is one of several fronts, which clients that know of clusters see.
+    pub fronts: Option<FrontsOptions>,
+}
+
+/// How a front is one of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrontsOptions {
+    /// Where it takes connections of clients that the map of fronts has led there.
+    pub listen: SocketAddr,
+    /// What the map says instead.
+    pub announce: Option<(String, u16)>,
+    /// The node that it stands before, `host:port`; none: the only one on its own host.
+    pub node: Option<String>,
 }
 
 impl UpstreamOptions {
@@ -81,6 +98,10 @@ pub struct Upstream {
     found: RwLock<Found>,
     /// Of a cluster: how many partitions each tenant has.
     catalogue: Catalogue,
+    /// Which front is the home of what; none: this one shows itself only.
+    homes: RwLock<Option<Arc<Homes>>>,
+    /// When the entries of all fronts were last read.
+    fronts_read_at: AtomicU64,
     lookout: OnceLock<Sender<Call>>,
     /// The lookout was asked to look, and has not begun.
     called: AtomicBool,
@@ -108,6 +129,8 @@ impl Upstream {
             options,
             found: RwLock::new(found),
             catalogue: Catalogue::default(),
+            homes: RwLock::default(),
+            fronts_read_at: AtomicU64::new(0),
             lookout: OnceLock::new(),
             called: AtomicBool::new(false),
         })
@@ -121,6 +144,16 @@ impl Upstream {
     /// Why it is away; none: it is there.
     pub fn away(&self) -> Option<String> {
         self.found.read().away.clone()
+    }
+
+    /// Which front is the home of what; none: this one shows itself only.
+    pub fn homes(&self) -> Option<Arc<Homes>> {
+        self.homes.read().clone()
+    }
+
+    /// When the entries of all fronts were last read.
+    pub fn fronts_read_at(&self) -> Nanos {
+        self.fronts_read_at.load(Ordering::Relaxed)
     }
 
     /// Has the lookout look soon: something is not where it was.
@@ -202,23 +235,45 @@ pub struct Lookout {
 
 impl Lookout {
     /// Looks once a second, and calls `changed` when the engine may have other commands, or be in
-    /// other places.
+    /// other places, or fronts be the homes of other things. Clients that know of the fronts reach
+    /// this one at `at`.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(upstream: Arc<Upstream>, changed: impl Fn() + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        upstream: Arc<Upstream>,
+        at: Option<SocketAddr>,
+        clock: Arc<dyn Clock + Send + Sync>,
+        changed: impl Fn() + Send + 'static,
+    ) -> io::Result<Self> {
         let (calls, called) = channel();
         let _ = upstream.lookout.set(calls.clone());
         let thread = thread::Builder::new().name("lookout".into());
         let thread = thread.spawn(move || {
+            let options = upstream.options.fronts.as_ref();
+            let mut round = options
+                .zip(at)
+                .map(|(options, at)| Round::new(&upstream, options, at));
+            let mut go = || {
+                let found = upstream.found();
+                round
+                    .as_mut()
+                    .is_some_and(|round| round.go(&found, || clock.now()))
+            };
+            if go() {
+                changed();
+            }
             let mut talk = None;
             while let Ok(Call::Look) | Err(RecvTimeoutError::Timeout) =
                 called.recv_timeout(LOOK_EVERY)
             {
                 upstream.called.store(false, Ordering::Release);
-                if upstream.look(&mut talk) {
+                if upstream.look(&mut talk) | go() {
                     changed();
                 }
+            }
+            if let Some(round) = round {
+                round.leave();
             }
         })?;
         Ok(Self { calls, thread })
@@ -336,6 +391,7 @@ mod tests {
             password: None,
             patience: Duration::from_secs(1),
             unmarked: None,
+            fronts: None,
         };
         let why = Upstream::find(options).err().expect("nobody listens");
         assert!(

@@ -1,4 +1,4 @@
-//! Answers of a single node to clients that ask about a cluster.
+//! Answers to clients that ask about a cluster: of fronts before one, or of this server alone.
 
 use crate::session::{ClusterCommand, SessionCommand};
 use crate::spec::Group::Cluster;
@@ -16,15 +16,15 @@ pub(super) const CLUSTER: &[Spec] = &[
 const SUBCOMMANDS: &[Spec] = &[
     help("cluster|help", Cluster, "5.0.0", "Lists the subcommands of CLUSTER."),
     report("cluster|info",    2, Cluster, Flags::STALE, SessionCommand::Cluster(ClusterCommand::Info))
-        .doc("3.0.0", "O(1)", "", "Describes the cluster of one node.").tips(VARIES),
+        .doc("3.0.0", "O(1)", "", "Describes the cluster: the fronts that are one, or this server alone.").tips(VARIES),
     report("cluster|keyslot", 3, Cluster, Flags::STALE, SessionCommand::Cluster(ClusterCommand::Keyslot))
         .doc("3.0.0", "O(length of the key)", "key", "Returns the hash slot of a key."),
     report("cluster|myid",    2, Cluster, Flags::STALE, SessionCommand::Cluster(ClusterCommand::Myid))
-        .doc("3.0.0", "O(1)", "", "Returns the name of the node."),
+        .doc("3.0.0", "O(1)", "", "Returns the name of this node."),
     report("cluster|nodes",   2, Cluster, Flags::STALE, SessionCommand::Cluster(ClusterCommand::Nodes))
-        .doc("3.0.0", "O(1)", "", "Lists the nodes, of which there is one.").tips(VARIES),
+        .doc("3.0.0", "O(1)", "", "Lists the nodes: the fronts that are one cluster, or this server alone.").tips(VARIES),
     report("cluster|shards",  2, Cluster, Flags::STALE, SessionCommand::Cluster(ClusterCommand::Shards))
-        .doc("7.0.0", "O(1)", "", "Maps hash slots to shards: all to one.").tips(VARIES),
+        .doc("7.0.0", "O(1)", "", "Maps hash slots to shards: the fronts that are one cluster, or this server alone.").tips(VARIES),
     report("cluster|slots",   2, Cluster, Flags::STALE, SessionCommand::Cluster(ClusterCommand::Slots))
-        .doc("3.0.0", "O(1)", "", "Maps hash slots to nodes: all to one.").tips(VARIES),
+        .doc("3.0.0", "O(1)", "", "Maps hash slots to nodes: the fronts that are one cluster, or this server alone.").tips(VARIES),
 ];

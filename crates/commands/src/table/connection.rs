@@ -28,10 +28,10 @@ pub(super) const CONNECTION: &[Spec] = &[
     session("quit",      -1, Connection, BY_ANYBODY,   Quit)
         .doc("1.0.0", "O(1)", "", "Closes the connection."),
     session("readonly",   1, Cluster,    ANYTIME_FAST, Readonly)
-        .doc("3.0.0", "O(1)", "", "Accepted for cluster clients; there is one node.")
+        .doc("3.0.0", "O(1)", "", "Lets a cluster client read at any front, of which none is behind another.")
         .categories(&["@connection"]),
     session("readwrite",  1, Cluster,    ANYTIME_FAST, Readwrite)
-        .doc("3.0.0", "O(1)", "", "Accepted for cluster clients; there is one node.")
+        .doc("3.0.0", "O(1)", "", "Takes back READONLY.")
         .categories(&["@connection"]),
     session("reset",      1, Connection, BY_ANYBODY,   Reset)
         .doc("6.2.0", "O(1)", "", "Makes the connection as new."),

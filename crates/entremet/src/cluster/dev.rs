@@ -84,7 +84,8 @@ pub fn run(args: &DevArgs) -> Result<(), Failure> {
     };
     let mut said = Vec::new();
     for number in 0..masters {
-        let (process, ready) = front(&dev.folder.join(format!("front{number}")), &url, &config)?;
+        let folder = dev.folder.join(format!("front{number}"));
+        let (process, ready) = front(&folder, &url, &places[number], &config)?;
         dev.processes
             .insert(number, (format!("front {}", number + 1), process));
         said.push(ready);
@@ -128,10 +129,11 @@ fn found() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Starts a front, and waits until it says that it is ready.
-fn front(folder: &Path, url: &str, config: &Path) -> Result<(Child, String), Failure> {
+/// Starts a front before a node, and waits until it says that it is ready.
+fn front(folder: &Path, url: &str, node: &str, config: &Path) -> Result<(Child, String), Failure> {
     let mut process = command(&env::current_exe()?)
         .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        .args(["--cluster-listen", "127.0.0.1:0", "--node", node])
         .args(["--engine", url, "--config"])
         .arg(config)
         .arg("--data")

@@ -9,7 +9,7 @@ use settings::tenant::{Room, Totals, MEMORIES};
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
-use super::{admin, device, footprint, tls, upstream, Config, Memory, Server, Tenant};
+use super::{admin, device, footprint, fronts, tls, upstream, Config, Memory, Server, Tenant};
 
 /// Adds what is wrong between keys to the reader's report.
 pub(super) fn check(config: &Config, reader: &Reader) {
@@ -20,6 +20,7 @@ pub(super) fn check(config: &Config, reader: &Reader) {
         device::check(config, reader);
     }
     upstream::check(config, reader);
+    fronts::check(config, reader);
     names(config, reader);
     promises(config, reader);
     idle_allotments(config, reader);
@@ -51,6 +52,13 @@ fn addresses(config: &Config, reader: &Reader) {
     let all: Vec<_> = clients
         .into_iter()
         .chain([("server.admin", config.server.admin)])
+        .chain(
+            config
+                .server
+                .cluster
+                .iter()
+                .map(|one| ("server.cluster.listen", one.listen)),
+        )
         .collect();
     for (place, (key, address)) in all.iter().enumerate() {
         let earlier = all[..place]

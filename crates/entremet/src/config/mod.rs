@@ -8,6 +8,7 @@ mod across;
 mod admin;
 mod device;
 mod footprint;
+mod fronts;
 mod read;
 pub mod reference;
 pub mod schema;
@@ -27,7 +28,7 @@ use policy::dispatch::Discipline;
 use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use server::tenants::{Password, Plain};
-use server::UpstreamOptions;
+use server::{FrontsOptions, UpstreamOptions};
 use telemetry::admin::Token;
 use toml::de::DeTable;
 
@@ -103,6 +104,8 @@ pub struct Server {
     pub slow_log_length: u32,
     /// TLS.
     pub tls: Option<Tls>,
+    /// It is one of several fronts before a cluster.
+    pub cluster: Option<FrontsOptions>,
 }
 
 impl Server {
@@ -264,6 +267,10 @@ pub struct Overrides {
     pub listen: Vec<SocketAddr>,
     /// `--admin`.
     pub admin: Option<SocketAddr>,
+    /// `--cluster-listen`: replaces `server.cluster.listen`.
+    pub cluster_listen: Option<SocketAddr>,
+    /// `--node`: replaces `server.cluster.node`.
+    pub node: Option<String>,
     /// `--engine`: replaces `engine.kind` and `engine.url`.
     pub engine: Option<String>,
     /// `--data`: replaces `engine.path`.

@@ -4,7 +4,7 @@ use server::tenants::{Password, Plain};
 use settings::tenant::Terms;
 use settings::{Section, TimeOrNever};
 
-use super::{admin, upstream};
+use super::{admin, fronts, upstream};
 use super::{
     Config, Control, Device, Engine, Memory, Overrides, Scheduler, Server, Tenant, Tls, TlsFiles,
 };
@@ -41,6 +41,8 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
     let tls_section = section.table("tls");
     let tls = tls(&tls_section);
     let admin_tls = admin::tls(&section.table("admin_tls"), tls.as_ref());
+    let cluster_section = section.table("cluster");
+    let cluster = fronts::read(&cluster_section, overrides);
     let given = section.get_or_default("listen");
     let admin = section.get_or_default("admin");
     let server = Server {
@@ -69,8 +71,10 @@ fn server(section: &Section, overrides: &Overrides) -> Option<Server> {
         slow_log_over: section.get_or_default::<TimeOrNever>("slow_log_over").0,
         slow_log_length: section.get_or_default("slow_log_length"),
         tls,
+        cluster,
     };
-    let complete = server.tls.is_some() || !tls_section.present();
+    let complete = (server.tls.is_some() || !tls_section.present())
+        && (server.cluster.is_some() || !cluster_section.present());
     complete.then_some(server)
 }
 

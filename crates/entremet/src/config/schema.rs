@@ -56,6 +56,11 @@ const KEYS: &[Key] = &[
     key("server.tls.key", Path, Required, Reload, "Private key of the certificate, PEM (PKCS#8, PKCS#1 or SEC1)."),
     key("server.tls.client_ca", Path, Unset("clients need no certificate"), Reload, "Clients must show a certificate that one of these has signed, PEM."),
 
+    key("server.cluster", Table, Unset("clients see this server alone"), Start, "Before a Redis Cluster: makes this server one of several fronts, which cluster-aware clients see as the nodes of one cluster ([how](../guide/cluster.md))."),
+    key("server.cluster.listen", Address, Required, Start, "Where cluster-aware clients connect without TLS, after they were told to. It serves what has its home at this front, and answers `MOVED` to the rest."),
+    key("server.cluster.announce", Text("HOST:PORT"), Unset("`server.cluster.listen`"), Start, "What clients are told instead, if that is not how they reach it."),
+    key("server.cluster.node", Text("HOST:PORT"), Unset("the only node of the cluster on the same host"), Start, "The node of the cluster before which this front stands: it is the home of what that node has."),
+
     key("engine", Table, Unset("defaults"), Start, "Where and how data is stored."),
     key("engine.kind", Word(&["rocksdb", "redis", "redis-cluster"]), Value("\"rocksdb\""), Start, "Where data is kept: by this process in RocksDB, or by a Redis or Valkey before which it stands ([how](../guide/front.md)), or by a cluster of them ([how](../guide/cluster.md)). Then what is said of storage, of the device and of `sync` is an error."),
     key("engine.url", Text("redis://HOST:PORT or redis://USER:PASSWORD@HOST:PORT; redis-cluster:// and several of HOST:PORT, with commas between"), Unset("needed if the kind is \"redis\" or \"redis-cluster\""), Start, "Where that Redis or Valkey is. Of a cluster one node that answers is enough: it tells the others."),

@@ -127,6 +127,7 @@ fn the_sample_shows_every_key() {
                 "server.tls.",
                 "server.admin_t",
                 "engine.kind is",
+                "server.cluster:",
                 "device.profile",
                 "password"
             ]
@@ -142,6 +143,8 @@ fn the_command_line_wins() {
     let overrides = Overrides {
         listen: vec!["127.0.0.1:1".parse().expect("address")],
         admin: Some("127.0.0.1:2".parse().expect("address")),
+        cluster_listen: None,
+        node: None,
         engine: None,
         data: Some("/elsewhere".into()),
     };

@@ -144,11 +144,12 @@ pub fn of_url(
         password,
         patience,
         unmarked,
+        fronts: None,
     })
 }
 
 /// `HOST[:PORT]` with its port.
-fn address(place: &str) -> Result<String, String> {
+pub(super) fn address(place: &str) -> Result<String, String> {
     let bare = place.strip_prefix('[').and_then(|v6| v6.split_once(']'));
     let (host, port) = match (bare, place.rsplit_once(':')) {
         (Some((_, "")), _) | (None, None) => (place, None),

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 use device::BESIDE_DATA;
 use policy::words::Words;
 use server::tenants::Password;
-use server::UpstreamOptions;
+use server::{FrontsOptions, UpstreamOptions};
 
 use super::footprint::{whole, Footprint};
 use super::upstream::OF_STORAGE;
@@ -18,7 +18,7 @@ pub fn words(config: &Config) -> String {
     memory(&mut text, config);
     match &config.engine.upstream {
         None => storage(&mut text, config),
-        Some(upstream) => before(&mut text, upstream),
+        Some(upstream) => before(&mut text, upstream, config.server.cluster.as_ref()),
     }
     scheduling(&mut text, config);
     tenants(&mut text, config);
@@ -188,7 +188,7 @@ fn storage(text: &mut String, config: &Config) {
 }
 
 /// Before which engine it stands.
-fn before(text: &mut String, upstream: &UpstreamOptions) {
+fn before(text: &mut String, upstream: &UpstreamOptions, fronts: Option<&FrontsOptions>) {
     let user = match (&upstream.user, &upstream.password) {
         (Some(user), _) => format!(" as {user}"),
         (None, Some(_)) => " with a password".into(),
@@ -203,6 +203,7 @@ fn before(text: &mut String, upstream: &UpstreamOptions) {
         ),
     );
     if upstream.cluster {
+        one_of_several(text, fronts);
         return line(text, "Each tenant's keys begin with {@NAME} there, or, if it has several partitions, with {@NAME/NUMBER}: a number for each. The cluster copies to replicas after it has answered: a node that is lost may take its last writes with it.");
     }
     line(
@@ -211,6 +212,31 @@ fn before(text: &mut String, upstream: &UpstreamOptions) {
             None => "Each tenant's keys begin with {@NAME} there. Keys without such a mark are nobody's.".into(),
             Some(name) => format!("Each tenant's keys begin with {{@NAME}} there, but for those of {name}: it has the keys without a mark."),
         },
+    );
+}
+
+/// How it is one of several fronts.
+fn one_of_several(text: &mut String, fronts: Option<&FrontsOptions>) {
+    let Some(fronts) = fronts else {
+        return line(
+            text,
+            "Clients see this server alone, also those that know of clusters.",
+        );
+    };
+    let told = match &fronts.announce {
+        Some((host, port)) => format!(" (they are told {host}:{port})"),
+        None => String::new(),
+    };
+    let node = match &fronts.node {
+        Some(node) => format!("the node {node}"),
+        None => "the only node of the cluster on this host, if there is one".into(),
+    };
+    line(
+        text,
+        format_args!(
+            "It is one of several fronts. Clients that know of clusters connect to {}{told} for what {node} has, and to the other fronts for the rest.",
+            fronts.listen
+        ),
     );
 }
 

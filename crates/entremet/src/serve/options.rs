@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use server::tenants::{TenantSpec, DEFAULT};
-use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning};
+use server::{Capacity, Descriptors, Listen, Options, Tls, Tuning, UpstreamOptions};
 use settings::tenant::Settings;
 use settings::units;
 
@@ -71,7 +71,10 @@ pub fn of(
             idle_close: engine.idle_close.map(units::Time::duration),
             ..engine::EngineOptions::new(&engine.path)
         },
-        upstream: engine.upstream.clone(),
+        upstream: engine.upstream.clone().map(|upstream| UpstreamOptions {
+            fronts: config.server.cluster.clone(),
+            ..upstream
+        }),
         data: engine.path.clone(),
         disk: device::of(config, &clock, seed)?,
         clock,

@@ -1,23 +1,90 @@
-//! `CLUSTER …`, answered as a cluster of one node that owns every hash slot.
+//! `CLUSTER …`: the fronts that stand before one cluster, or this server as the one node that owns
+//! every hash slot.
 //!
-//! `INFO` says `cluster_enabled:0`, since no key is ever redirected; but clients that are set to
-//! cluster mode ask for the map at once, and the true one leads them here.
+//! `INFO` says `cluster_enabled:0`, since a plain client is served by any of them; but clients that
+//! are set to cluster mode ask for the map at once, and the true one leads them on.
 
 use commands::ClusterCommand;
+use front::{Shard, Space, SLOTS};
 
 use super::Visit;
+
+/// One node of the map.
+struct Node {
+    id: String,
+    host: String,
+    port: u16,
+}
+
+/// What a tenant's clients see.
+struct Map {
+    nodes: Vec<Node>,
+    /// The place of this one.
+    me: usize,
+    shards: Vec<Shard>,
+}
+
+impl Map {
+    fn of(visit: &Visit<'_>) -> Self {
+        Self::of_fronts(visit).unwrap_or_else(|| Self::of_one(visit))
+    }
+
+    /// Several fronts; none: this server is not one of several, or its client speaks TLS, for which
+    /// fronts have no addresses.
+    fn of_fronts(visit: &Visit<'_>) -> Option<Self> {
+        let upstream = visit.shared.upstream.as_ref()?;
+        let homes = upstream.homes().filter(|_| !visit.client.tls)?;
+        let parts = upstream.parts(&visit.tenant.name)?;
+        let nodes = homes.fronts().iter().map(|front| Node {
+            id: front.id.clone(),
+            host: front.host.clone(),
+            port: front.port,
+        });
+        let me = &homes.me().id;
+        let me = homes.fronts().iter().position(|front| front.id == *me)?;
+        Some(Self {
+            nodes: nodes.collect(),
+            me,
+            shards: homes.shards(&Space::in_parts(&visit.tenant.name, parts)),
+        })
+    }
+
+    /// This server alone: the address by which the client reached it is one that works.
+    fn of_one(visit: &Visit<'_>) -> Self {
+        let addr = visit.client.local_addr;
+        Self {
+            nodes: vec![Node {
+                id: visit.shared.run_id.clone(),
+                host: addr.ip().to_string(),
+                port: addr.port(),
+            }],
+            me: 0,
+            shards: vec![Shard {
+                front: 0,
+                ranges: vec![(0, SLOTS - 1)],
+                others: Vec::new(),
+            }],
+        }
+    }
+}
+
+/// A shard's fronts with the role of each.
+fn roles(shard: &Shard) -> impl Iterator<Item = (usize, &'static str)> + '_ {
+    let others = shard.others.iter().map(|front| (*front, "replica"));
+    std::iter::once((shard.front, "master")).chain(others)
+}
 
 /// Runs a `CLUSTER` subcommand.
 pub fn run(command: ClusterCommand, visit: &mut Visit<'_>) {
     match command {
-        ClusterCommand::Info => visit.reply().verbatim(INFO),
         ClusterCommand::Keyslot => {
             let hash_slot = front::slot(visit.arg(2));
             visit.reply().int(i64::from(hash_slot));
         }
+        ClusterCommand::Info => info(visit),
         ClusterCommand::Myid => {
-            let shared = visit.shared;
-            visit.reply().bulk(shared.run_id.as_bytes());
+            let map = Map::of(visit);
+            visit.reply().bulk(map.nodes[map.me].id.as_bytes());
         }
         ClusterCommand::Nodes => nodes(visit),
         ClusterCommand::Shards => shards(visit),
@@ -25,66 +92,99 @@ pub fn run(command: ClusterCommand, visit: &mut Visit<'_>) {
     }
 }
 
-const INFO: &str = "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_slots_ok:16384\r\n\
-    cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\n\
-    cluster_current_epoch:0\r\ncluster_my_epoch:0\r\ncluster_stats_messages_sent:0\r\n\
-    cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n";
-
-/// Name, address and port of this node: the address by which the client reached it is one that
-/// works.
-fn myself<'a>(visit: &Visit<'a>) -> (&'a str, String, u16) {
-    let shared = visit.shared;
-    let addr = visit.client.local_addr;
-    (&shared.run_id, addr.ip().to_string(), addr.port())
+fn info(visit: &mut Visit<'_>) {
+    let map = Map::of(visit);
+    let text = format!(
+        "cluster_state:ok\r\ncluster_slots_assigned:{SLOTS}\r\ncluster_slots_ok:{SLOTS}\r\n\
+         cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:{}\r\ncluster_size:{}\r\n\
+         cluster_current_epoch:0\r\ncluster_my_epoch:0\r\ncluster_stats_messages_sent:0\r\n\
+         cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n",
+        map.nodes.len(),
+        map.shards.len()
+    );
+    visit.reply().verbatim(&text);
 }
 
 fn nodes(visit: &mut Visit<'_>) {
-    let (name, ip, port) = myself(visit);
-    // The port of a cluster bus, after the `@`, is 0: there is none.
-    let line = format!(
-        "{name} {ip}:{port}@0 myself,master - 0 0 0 connected 0-{}\n",
-        front::SLOTS - 1
-    );
-    visit.reply().verbatim(&line);
+    let map = Map::of(visit);
+    let mut text = String::new();
+    for shard in &map.shards {
+        for (front, role) in roles(shard) {
+            let Node { id, host, port } = &map.nodes[front];
+            let myself = if front == map.me { "myself," } else { "" };
+            let (role, master, ranges) = match role {
+                "master" => ("master", "-", &shard.ranges[..]),
+                _ => ("slave", &map.nodes[shard.front].id[..], &[][..]),
+            };
+            let ranges = ranges.iter().map(|(from, to)| match from == to {
+                true => format!(" {from}"),
+                false => format!(" {from}-{to}"),
+            });
+            let ranges: String = ranges.collect();
+            // The port of a cluster bus, after the `@`, is 0: there is none.
+            text +=
+                &format!("{id} {host}:{port}@0 {myself}{role} {master} 0 0 0 connected{ranges}\n");
+        }
+    }
+    visit.reply().verbatim(&text);
 }
 
 fn slots(visit: &mut Visit<'_>) {
-    let (name, ip, port) = myself(visit);
+    let map = Map::of(visit);
+    let ranges = |shard: &Shard| shard.ranges.len();
     let mut reply = visit.reply();
-    reply.array(1);
-    reply.array(3);
-    reply.int(0);
-    reply.int(i64::from(front::SLOTS - 1));
-    reply.array(4);
-    reply.bulk(ip.as_bytes());
-    reply.int(i64::from(port));
-    reply.bulk(name.as_bytes());
-    reply.map(0);
+    reply.array(map.shards.iter().map(ranges).sum());
+    for shard in &map.shards {
+        for (from, to) in &shard.ranges {
+            reply.array(3 + shard.others.len());
+            reply.int(i64::from(*from));
+            reply.int(i64::from(*to));
+            for (front, _) in roles(shard) {
+                let node = &map.nodes[front];
+                reply.array(4);
+                reply.bulk(node.host.as_bytes());
+                reply.int(i64::from(node.port));
+                reply.bulk(node.id.as_bytes());
+                reply.map(0);
+            }
+        }
+    }
 }
 
 fn shards(visit: &mut Visit<'_>) {
     let tls = visit.client.tls;
-    let (name, ip, port) = myself(visit);
+    let map = Map::of(visit);
     let mut reply = visit.reply();
-    reply.array(1);
-    reply.map(2);
-    reply.bulk(b"slots");
-    reply.array(2);
-    reply.int(0);
-    reply.int(i64::from(front::SLOTS - 1));
-    reply.bulk(b"nodes");
-    reply.array(1);
-    reply.map(7);
-    reply.bulk(b"id");
-    reply.bulk(name.as_bytes());
-    reply.bulk(if tls { b"tls-port" } else { b"port" });
-    reply.int(i64::from(port));
-    for (field, value) in [("ip", ip.as_str()), ("endpoint", &ip), ("role", "master")] {
-        reply.bulk(field.as_bytes());
-        reply.bulk(value.as_bytes());
+    reply.array(map.shards.len());
+    for shard in &map.shards {
+        reply.map(2);
+        reply.bulk(b"slots");
+        reply.array(2 * shard.ranges.len());
+        for (from, to) in &shard.ranges {
+            reply.int(i64::from(*from));
+            reply.int(i64::from(*to));
+        }
+        reply.bulk(b"nodes");
+        reply.array(1 + shard.others.len());
+        for (front, role) in roles(shard) {
+            let node = &map.nodes[front];
+            reply.map(7);
+            reply.bulk(b"id");
+            reply.bulk(node.id.as_bytes());
+            reply.bulk(if tls { b"tls-port" } else { b"port" });
+            reply.int(i64::from(node.port));
+            for (field, value) in [
+                ("ip", &node.host[..]),
+                ("endpoint", &node.host),
+                ("role", role),
+            ] {
+                reply.bulk(field.as_bytes());
+                reply.bulk(value.as_bytes());
+            }
+            reply.bulk(b"replication-offset");
+            reply.int(0);
+            reply.bulk(b"health");
+            reply.bulk(b"online");
+        }
     }
-    reply.bulk(b"replication-offset");
-    reply.int(0);
-    reply.bulk(b"health");
-    reply.bulk(b"online");
 }

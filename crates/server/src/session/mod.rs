@@ -84,6 +84,8 @@ pub struct State {
     pub reply_mode: ReplyMode,
     /// What it has told of itself.
     pub labels: Labels,
+    /// A front serves it what it only reads, wherever the home of that is (`READONLY`).
+    pub reads_anywhere: bool,
     /// It is closed when its replies have left.
     pub closing: bool,
 }
@@ -153,7 +155,11 @@ pub fn run(command: SessionCommand, visit: &mut Visit<'_>) -> Option<Leftover> {
         Is::Lolwut => server::lolwut(visit),
         Is::Shutdown => server::shutdown(visit),
         // `UNWATCH` comes here from a transaction only, whose end forgets what was watched.
-        Is::FunctionFlush | Is::Readonly | Is::Readwrite | Is::Unwatch => visit.reply().ok(),
+        Is::Readonly | Is::Readwrite => {
+            visit.state.reads_anywhere = matches!(command, Is::Readonly);
+            visit.reply().ok();
+        }
+        Is::FunctionFlush | Is::Unwatch => visit.reply().ok(),
     }
     None
 }

@@ -90,13 +90,17 @@ impl Catalogue {
 }
 
 /// A connection to the node that has the catalogue.
-struct Book<'o> {
+pub struct Book<'o> {
     talk: Talk,
     options: &'o UpstreamOptions,
 }
 
 impl<'o> Book<'o> {
-    fn open(topology: &Topology, options: &'o UpstreamOptions) -> Result<Self, String> {
+    /// Goes to where the catalogue is.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn open(topology: &Topology, options: &'o UpstreamOptions) -> Result<Self, String> {
         let node = topology.owner_of(KEY);
         let node = node.ok_or("no node of the cluster serves the catalogue of tenants")?;
         let talk = Talk::begin(node, options)?;
@@ -104,7 +108,10 @@ impl<'o> Book<'o> {
     }
 
     /// Asks, where the catalogue is now.
-    fn ask(&mut self, words: &[&[u8]]) -> Result<Value, String> {
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn ask(&mut self, words: &[&[u8]]) -> Result<Value, String> {
         let mut why = String::new();
         for _ in 0..HOPS {
             match self.talk.ask(words) {

@@ -14,6 +14,7 @@
 //! A connection's requests of one turn are out together. It is parked until all are answered. Their
 //! replies leave in order, and what the front answers itself comes between none of them.
 
+mod aware;
 mod claim;
 mod link;
 mod listen;
@@ -23,10 +24,11 @@ mod reply;
 mod request;
 mod walk;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use front::{Elsewhere, Shows, Space, Table, Walker};
+use front::{Elsewhere, Homes, Shows, Space, Table, Walker};
 use policy::{Nanos, PrincipalId};
 use resp::Protocol;
 use stage::{DispatchOptions, Meter, Permit};
@@ -150,6 +152,10 @@ pub struct Front {
     table: &'static Table,
     /// By principal.
     spaces: Vec<Option<Arc<Space>>>,
+    /// Where clients come that know of the cluster of fronts.
+    aware_at: Option<SocketAddr>,
+    /// Which front is the home of what.
+    homes: Option<Arc<Homes>>,
     /// Requests that are to be tried again, and when.
     later: Vec<(Nanos, Forward)>,
 }
@@ -166,6 +172,8 @@ impl Front {
             nodes,
             table: found.table,
             spaces: Vec::new(),
+            aware_at: shared.aware_at.get().copied(),
+            homes: upstream.homes(),
             later: Vec::new(),
             upstream,
         }))
@@ -214,6 +222,7 @@ impl Core {
         if let Some(mut front) = self.front.take() {
             let found = front.upstream.found();
             front.table = found.table;
+            front.homes = front.upstream.homes();
             front.nodes.follow(&found, now);
             self.make_stages(&front, now);
             self.front = Some(front);

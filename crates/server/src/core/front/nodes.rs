@@ -34,6 +34,13 @@ pub(super) struct Node {
     slice: Work,
 }
 
+impl Node {
+    /// `host:port`, as the cluster calls it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// What a node did in the slice of time that has begun.
 #[derive(Clone, Copy)]
 struct Work {

@@ -1,5 +1,6 @@
 //! From a parsed request to the stage before the engine.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use commands::{Action, SessionCommand, Spec};
@@ -118,7 +119,7 @@ impl Core {
         match self.forwards(front, key, connection, command, args, used) {
             Ok((gather, forwards)) => self.forward(connection, gather, forwards),
             Err(text) if out == 0 => self.told(connection, spec, |connection| {
-                refuse(connection, spec.class, text, used)
+                refuse(connection, spec.class, &text, used)
             }),
             Err(_) => Flow::Again,
         }
@@ -133,7 +134,7 @@ impl Core {
         command: &Command,
         args: Args<'_>,
         used: &mut Used,
-    ) -> Result<(Option<Gather>, SmallVec<[Forward; 1]>), &'static str> {
+    ) -> Result<(Option<Gather>, SmallVec<[Forward; 1]>), Cow<'static, str>> {
         let space = front.space(&connection.tenant).ok_or(NO_SPACE)?;
         let nodes = &front.nodes;
         let new = |bytes, part: Option<u16>| -> Result<Forward, &'static str> {
@@ -168,6 +169,8 @@ impl Core {
         }
         let mut bytes = Vec::with_capacity(args.len_bytes() + 64);
         let written = command.write(&args, &space, &mut bytes)?;
+        let at = (&*space, written.part);
+        front.stays(connection, command, &args, at, self.now)?;
         used.requests += requests_of(written.keys);
         let forward = Forward {
             shows: command.shows.clone(),
@@ -297,11 +300,15 @@ impl Core {
         if matches!(command.way, Way::Walk(_)) {
             return self.turned_down(connection, spec, "it cannot be part of a transaction", used);
         }
-        let space = front.space(&connection.tenant).ok_or(NO_SPACE);
-        let written = space.and_then(|space| command.write(&args, &space, &mut Vec::new()));
-        self.told(connection, spec, |connection| match written {
-            Ok(_) => queue(connection, spec, args, used),
-            Err(text) => reject(connection, spec.class, text, used),
+        let space = front.space(&connection.tenant);
+        let stays = space.ok_or(Cow::from(NO_SPACE)).and_then(|space| {
+            let part = command.write(&args, &space, &mut Vec::new())?.part;
+            let at = (&*space, part);
+            Ok(front.stays(connection, command, &args, at, self.now)?)
+        });
+        self.told(connection, spec, |connection| match stays {
+            Ok(()) => queue(connection, spec, args, used),
+            Err(text) => reject(connection, spec.class, &text, used),
         })
     }
 

@@ -5,6 +5,7 @@ use policy::Nanos;
 use resp::{Args, Output, Reply};
 use smallvec::smallvec;
 
+use super::aware::nothing;
 use super::request::{NO_NODE, NO_SPACE};
 use super::{Forward, Front};
 use crate::connection::Connection;
@@ -28,9 +29,16 @@ impl Core {
     ) -> Flow {
         let spec = command.spec;
         let bytes_max = usize::try_from(self.shared.options.work_bytes_max).unwrap_or(usize::MAX);
+        let nodes = front.walked(connection);
+        if nodes.is_empty() && !front.nodes.serving().is_empty() {
+            return self.told(connection, spec, |connection| {
+                let protocol = connection.session.state.protocol;
+                nothing(walk, Reply::new(&mut connection.output, protocol));
+                Flow::Next
+            });
+        }
         let begun = front.space(&connection.tenant).ok_or(NO_SPACE);
         let begun = begun.and_then(|space| {
-            let nodes = front.nodes.serving();
             let (shows, walk, node, bytes) = match walk {
                 Walk::Scan => {
                     let mut bytes = Vec::new();
@@ -39,7 +47,7 @@ impl Core {
                     (shows, None, node, bytes)
                 }
                 _ => {
-                    let begun = Walker::begin(walk, &args, &space, nodes.to_vec(), bytes_max)?;
+                    let begun = Walker::begin(walk, &args, &space, nodes, bytes_max)?;
                     let (walker, node, bytes) = begun;
                     (Shows::None, Some(Box::new(walker)), node, bytes)
                 }

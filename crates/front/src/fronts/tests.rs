@@ -1,0 +1,211 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::slot::{part, SLOTS};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn peer(number: usize, node: Option<usize>) -> Peer {
+    Peer {
+        id: format!("{number:040x}"),
+        host: "h".into(),
+        port: 7_000 + number as u16,
+        node: node.map(|node| format!("n:{node}")),
+    }
+}
+
+/// A cluster whose nodes have equal ranges of the slots.
+fn topology(nodes: usize) -> Arc<Topology> {
+    let ranges = (0..nodes).map(|node| {
+        let [from, to] = [node, node + 1].map(|node| (usize::from(SLOTS) * node / nodes) as i64);
+        let master = vec![Value::Text(b"n".to_vec()), Value::Int(node as i64)];
+        Value::List(vec![
+            Value::Int(from),
+            Value::Int(to - 1),
+            Value::List(master),
+        ])
+    });
+    let slots = Value::List(ranges.collect());
+    Arc::new(Topology::read(&slots, "n").expect("slots"))
+}
+
+fn entries(list: &[(&Peer, u64)]) -> Value {
+    let pairs = list
+        .iter()
+        .flat_map(|(peer, beat)| [peer.id.clone(), peer.entry(*beat)]);
+    Value::List(pairs.map(|text| Value::Text(text.into_bytes())).collect())
+}
+
+#[test]
+fn a_front_that_falls_silent_is_gone_and_one_that_speaks_again_is_back() {
+    let (one, other) = (peer(1, Some(0)), peer(2, None));
+    let mut fronts = Fronts::default();
+    for second in 0..4 {
+        fronts.hear(&entries(&[(&one, second), (&other, 7)]), second * SECOND);
+        assert_eq!(fronts.there(), [one.clone(), other.clone()], "{second}");
+    }
+    fronts.hear(&entries(&[(&one, 4), (&other, 7)]), 4 * SECOND);
+    assert_eq!(fronts.there(), std::slice::from_ref(&one));
+    fronts.hear(&entries(&[(&one, 5), (&other, 8)]), 5 * SECOND);
+    assert_eq!(fronts.there().len(), 2);
+    fronts.hear(&entries(&[(&other, 9)]), 6 * SECOND);
+    assert_eq!(
+        fronts.there(),
+        [other],
+        "who takes its entry away goes at once"
+    );
+}
+
+#[test]
+fn while_nothing_can_be_read_nobody_is_gone() {
+    let (one, other) = (peer(1, None), peer(2, None));
+    let mut fronts = Fronts::default();
+    fronts.hear(&entries(&[(&one, 1), (&other, 1)]), 0);
+    fronts.hear(&entries(&[(&one, 1), (&other, 1)]), 100 * SECOND);
+    assert_eq!(fronts.there().len(), 2);
+    assert_eq!(fronts.gone(), Vec::<String>::new());
+    for second in 101..200 {
+        fronts.hear(&entries(&[(&one, second), (&other, 1)]), second * SECOND);
+    }
+    assert_eq!(fronts.gone(), [other.id]);
+}
+
+#[test]
+fn what_is_no_entry_is_not_taken_for_a_front() {
+    let one = peer(1, Some(3));
+    let read = |id: &str, text: &str| Peer::read(id, text);
+    assert_eq!(
+        read(&one.id, &one.entry(9)),
+        Some((one.clone(), "9".to_owned()))
+    );
+    for (id, text) in [
+        ("1", "9 h 7001 -"),
+        (&one.id, "9 h x -"),
+        (&one.id, "9 h 7001"),
+        (&one.id, "9 h 7001 - more"),
+        (&one.id, "9  7001 -"),
+    ] {
+        assert_eq!(read(id, text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_tenant_with_one_partition_has_one_home_and_the_others_behind_it() {
+    let fronts = (0..3).map(|number| peer(number, Some(number))).collect();
+    let homes = Homes::new(fronts, topology(3), &peer(0, None).id, 0).expect("me");
+    let shards = homes.shards(&Space::of("a"));
+    assert_eq!(shards.len(), 1);
+    assert_eq!(shards[0].ranges, [(0, SLOTS - 1)]);
+    assert_eq!(shards[0].others.len(), 2);
+    assert!(Homes::new(vec![peer(1, None)], topology(3), &peer(0, None).id, 0).is_none());
+}
+
+proptest! {
+    #[test]
+    fn each_slot_has_one_home_which_stands_before_its_node_if_any_does(
+        before in proptest::collection::vec(proptest::option::of(0..6usize), 1..6),
+        nodes in 1..6usize,
+        parts in 1..=64u16,
+    ) {
+        let fronts: Vec<Peer> =
+            before.iter().enumerate().map(|(number, node)| peer(number, *node)).collect();
+        let topology = topology(nodes);
+        let homes = Homes::new(fronts.clone(), Arc::clone(&topology), &fronts[0].id, 0)
+            .expect("me");
+        let space = Space::in_parts("t", parts);
+        let shards = homes.shards(&space);
+        let mut seen = vec![None; usize::from(SLOTS)];
+        for shard in &shards {
+            for (from, to) in &shard.ranges {
+                for slot in *from..=*to {
+                    prop_assert_eq!(seen[usize::from(slot)].replace(shard.front), None);
+                }
+            }
+        }
+        for slot in 0..SLOTS {
+            let front = seen[usize::from(slot)].expect("a home");
+            let real = space.slot(part(slot, parts));
+            let node = topology.owner(real);
+            let any = fronts.iter().any(|front| front.node.as_deref() == node);
+            prop_assert!(!any || fronts[front].node.as_deref() == node);
+            let its = homes.elsewhere(real).unwrap_or(homes.me());
+            prop_assert_eq!(its, &fronts[front]);
+            prop_assert_eq!(homes.mine(node.expect("an owner")), front == 0);
+        }
+        let shown = shards.iter().map(|shard| 1 + shard.others.len()).sum::<usize>();
+        prop_assert_eq!(shown, fronts.len());
+        prop_assert!(shards.iter().all(|shard| !shard.others.contains(&shard.front)));
+    }
+
+    #[test]
+    fn a_front_that_goes_takes_only_its_own_nodes_away(
+        before in proptest::collection::vec(proptest::option::of(0..6usize), 2..6),
+        gone in any::<proptest::sample::Index>(),
+    ) {
+        let fronts: Vec<Peer> =
+            before.iter().enumerate().map(|(number, node)| peer(number, *node)).collect();
+        let mut rest = fronts.clone();
+        let gone = rest.remove(gone.index(fronts.len()));
+        for node in 0..6 {
+            let node = format!("n:{node}");
+            let was = &fronts[home(&fronts, Some(&node))];
+            if *was != gone {
+                prop_assert_eq!(was, &rest[home(&rest, Some(&node))]);
+            }
+        }
+    }
+
+    /// Homes change as they like, and each front reads of it at times of its own: a client that
+    /// follows where it is sent is served after one step at most.
+    #[test]
+    fn no_two_fronts_send_a_client_to_each_other(
+        changes in proptest::collection::vec((2_400..8_000u64, 0..3usize), 0..8),
+        gaps in proptest::collection::vec(proptest::collection::vec(100..2_400u64, 60), 3),
+    ) {
+        // No front reads so seldom that it misses one.
+        let mut at = 0;
+        let changes: Vec<(u64, usize)> = changes.into_iter().map(|(after, home)| {
+            at += after;
+            (at, home)
+        }).collect();
+        let homes_at = |ms: u64| {
+            let before = changes.iter().rev().find(|(at, _)| *at <= ms);
+            before.map_or(0, |(_, home)| *home)
+        };
+        // What each front knows at each time: its homes, and when it last read.
+        let fronts: Vec<Peer> = (0..3).map(|number| peer(number, None)).collect();
+        let topology = topology(1);
+        let view = |me: usize, until: u64| {
+            let (mut at, mut seen): (u64, Option<(Homes, usize)>) = (0, None);
+            for gap in &gaps[me] {
+                if at + gap > until {
+                    break;
+                }
+                at += gap;
+                let home = homes_at(at);
+                if seen.as_ref().is_none_or(|(_, known)| *known != home) {
+                    let mut list = fronts.clone();
+                    list[home].node = Some("n:0".into());
+                    let homes =
+                        Homes::new(list, Arc::clone(&topology), &fronts[me].id, at * 1_000_000);
+                    seen = homes.map(|homes| (homes, home));
+                }
+            }
+            (seen, at)
+        };
+        for ms in (0..30_000).step_by(250) {
+            let sends = |me: usize| {
+                let (seen, read_at) = view(me, ms);
+                let (homes, _) = seen?;
+                let agreed = homes.agreed(read_at * 1_000_000, ms * 1_000_000);
+                let to = homes.elsewhere(0).filter(|_| agreed)?;
+                fronts.iter().position(|front| front.id == to.id)
+            };
+            for begin in 0..3 {
+                if let Some(next) = sends(begin) {
+                    prop_assert_eq!(sends(next), None, "at {} ms from {}", ms, begin);
+                }
+            }
+        }
+    }
+}

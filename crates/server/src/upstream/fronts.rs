@@ -1,0 +1,171 @@
+//! This front among the others that stand before the same cluster. It writes its entry at the
+//! cluster, beside the catalogue of tenants, and reads those of the others.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use front::{Fronts, Homes, Peer, Topology};
+use policy::Nanos;
+use ring::digest;
+
+use super::catalogue::Book;
+use super::{Found, FrontsOptions, Upstream};
+
+/// A hash: an entry for each front, by its name. It lies where the catalogue does.
+const KEY: &[u8] = b"{@}fronts";
+
+/// What keeps the entry of this front.
+pub struct Round<'u> {
+    upstream: &'u Upstream,
+    options: &'u FrontsOptions,
+    me: Peer,
+    beat: u64,
+    fronts: Fronts,
+    book: Option<Book<'u>>,
+    /// That by which the own node was last found.
+    topology: Option<Arc<Topology>>,
+    /// It could not be written the last time.
+    failed: bool,
+}
+
+impl<'u> Round<'u> {
+    /// For a front that cluster-aware clients reach at `at`, unless it is to announce another
+    /// place.
+    pub fn new(upstream: &'u Upstream, options: &'u FrontsOptions, at: SocketAddr) -> Self {
+        let (host, port) = match &options.announce {
+            Some((host, port)) => (host.clone(), *port),
+            None => (at.ip().to_string(), at.port()),
+        };
+        Self {
+            upstream,
+            options,
+            me: Peer {
+                id: id(&host, port),
+                host,
+                port,
+                node: None,
+            },
+            beat: 0,
+            fronts: Fronts::default(),
+            book: None,
+            topology: None,
+            failed: false,
+        }
+    }
+
+    /// Writes and reads once. True: other fronts are the homes of things now.
+    pub fn go(&mut self, found: &Found, now: impl Fn() -> Nanos) -> bool {
+        if self.topology.as_ref() != Some(&found.topology) {
+            self.me.node = own_node(self.options, found);
+            self.topology = Some(Arc::clone(&found.topology));
+        }
+        let entries = self.exchange(found);
+        if let Err(why) = &entries {
+            self.book = None;
+            if !self.failed {
+                tracing::warn!(
+                    "this front cannot be written down at the cluster among the others: {why}; it goes on, and sends no client on until it can"
+                );
+            }
+        }
+        self.failed = entries.is_err();
+        let Ok(entries) = entries else {
+            return false;
+        };
+        let now = now();
+        self.fronts.hear(&entries, now);
+        let there = self.fronts.there();
+        let homes = Homes::new(there, Arc::clone(&found.topology), &self.me.id, now);
+        let mut known = self.upstream.homes.write();
+        let same = match (&*known, &homes) {
+            (Some(known), Some(homes)) => known.same_as(homes),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            *known = homes.map(Arc::new);
+        }
+        self.upstream.fronts_read_at.store(now, Ordering::Relaxed);
+        !same
+    }
+
+    fn exchange(&mut self, found: &Found) -> Result<front::Value, String> {
+        let book = match &mut self.book {
+            Some(book) => book,
+            None => self
+                .book
+                .insert(Book::open(&found.topology, &self.upstream.options)?),
+        };
+        self.beat += 1;
+        let entry = self.me.entry(self.beat);
+        book.ask(&[b"HSET", KEY, self.me.id.as_bytes(), entry.as_bytes()])?;
+        for gone in self.fronts.gone() {
+            book.ask(&[b"HDEL", KEY, gone.as_bytes()])?;
+        }
+        book.ask(&[b"HGETALL", KEY])
+    }
+
+    /// Takes its entry away: others need not wait until they miss it.
+    pub fn leave(mut self) {
+        if let Some(book) = &mut self.book {
+            // They do without it soon.
+            let _ = book.ask(&[b"HDEL", KEY, self.me.id.as_bytes()]);
+        }
+    }
+}
+
+/// The name of a front: it keeps it over restarts.
+fn id(host: &str, port: u16) -> String {
+    let hash = digest::digest(&digest::SHA256, format!("{host}:{port}").as_bytes());
+    let bytes = hash.as_ref().iter().take(20);
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The node before which this front stands, as the cluster calls it: the one that it was told, or
+/// the only master on its own host.
+fn own_node(options: &FrontsOptions, found: &Found) -> Option<String> {
+    use std::net::ToSocketAddrs;
+    let named = || found.topology.nodes.iter().zip(found.nodes.iter());
+    if let Some(node) = &options.node {
+        let at = node.to_socket_addrs().ok().and_then(|mut all| all.next());
+        let mut same = named().filter(|(name, place)| *name == node || Some(**place) == at);
+        // A replica may become a master under this name.
+        return Some(same.next().map_or(node, |(name, _)| name).clone());
+    }
+    let mut here = named().filter(|(_, at)| is_here(at.ip()));
+    let only = here.next()?;
+    here.next().is_none().then(|| only.0.clone())
+}
+
+/// Whether an address is one of this host: what it sends there comes from there. Nothing is sent.
+fn is_here(ip: IpAddr) -> bool {
+    let any = match ip {
+        IpAddr::V4(_) => IpAddr::from([0, 0, 0, 0]),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((ip, 9))?;
+        socket.local_addr()
+    });
+    from.is_ok_and(|from| from.ip() == ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_front_keeps_its_name() {
+        assert_eq!(id("a", 1), id("a", 1));
+        assert_eq!(id("a", 1).len(), 40);
+        assert_ne!(id("a", 1), id("a", 2));
+    }
+
+    #[test]
+    fn addresses_of_this_host_are_known() {
+        assert!(is_here([127, 0, 0, 1].into()));
+        // Of documentation (RFC 5737): nobody has it.
+        assert!(!is_here([192, 0, 2, 1].into()));
+    }
+}

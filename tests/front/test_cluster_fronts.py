@@ -1,0 +1,227 @@
+"""Three fronts before three nodes: clients that know of clusters see the fronts as one, and plain clients are served by any."""
+
+import subprocess
+
+import pytest
+import redis
+
+from harness.resp import ServerError
+from harness.server import ALPHA, Tenant, free_port
+from harness.waiting import eventually
+
+WIDE = Tenant("wide", extra="partitions = 8")
+BOTH = (ALPHA, WIDE)
+NAMES = [f"k{number}" for number in range(200)]
+
+
+@pytest.fixture
+def trio(make_cluster, before):
+    """Three engines, and a front before each, which all know of each other."""
+    cluster = make_cluster()
+    fronts = []
+    for node in cluster.masters:
+        aware = free_port()
+        options = f'cluster = {{ listen = "127.0.0.1:{aware}", node = "127.0.0.1:{node.port}" }}'
+        front = before(cluster, tenants=BOTH, server_options=options)
+        front.aware, front.node = aware, node
+        fronts.append(front)
+    know_each_other(fronts)
+    return cluster, fronts
+
+
+def know_each_other(fronts):
+    for front in fronts:
+        with front.wire(ALPHA) as wire:
+            eventually(lambda: len(lines(wire)) == len(fronts), 30, "fronts know each other")
+
+
+def lines(wire):
+    return wire.ask("CLUSTER", "NODES").decode().splitlines()
+
+
+def homes(wire):
+    """By virtual slot: the port of the front that is its home."""
+    ports = {}
+    for begin, end, master, *_ in wire.ask("CLUSTER", "SLOTS"):
+        ports.update(dict.fromkeys(range(begin, end + 1), master[1]))
+    assert len(ports) == 16384
+    return ports
+
+
+def client_of(front, tenant):
+    return redis.RedisCluster(host="127.0.0.1", port=front.port, username=tenant.name, password=tenant.password)
+
+
+def sets_at(front, tenant):
+    """How many SETs of a tenant this front was asked for."""
+    with front.wire(tenant) as wire:
+        stats = wire.ask("INFO", "commandstats").decode().splitlines()
+    counts = [line.split("calls=")[1].split(",")[0] for line in stats if line.startswith("cmdstat_set:")]
+    return int(counts[0]) if counts else 0
+
+
+@pytest.mark.parametrize("tenant", BOTH, ids=lambda tenant: tenant.name)
+def test_a_cluster_client_goes_to_the_front_before_the_data(trio, tenant):
+    cluster, fronts = trio
+    client = client_of(fronts[0], tenant)
+    assert {node.port for node in client.get_nodes()} == {front.aware for front in fronts}
+    for name in NAMES:
+        assert client.set(name, f"v-{name}")
+    at = {front.aware: front for front in fronts}
+    expected = dict.fromkeys(at, 0)
+    for name in NAMES:
+        front = at[client.get_node_from_key(name).port]
+        expected[front.aware] += 1
+        keys = front.node.keys()
+        assert any(key.startswith(b"{@" + tenant.name.encode()) and key.endswith(b"}" + name.encode()) for key in keys)
+    assert {port: sets_at(front, tenant) for port, front in at.items()} == expected
+    assert sum(count > 0 for count in expected.values()) == (3 if tenant is WIDE else 1)
+    assert client.mget_nonatomic(NAMES) == [b"v-" + name.encode() for name in NAMES]
+    # Over all keys: each front answers for its own. redis-py asks one node unless it is told to
+    # ask all.
+    assert client.dbsize(target_nodes=client.PRIMARIES) == len(NAMES)
+    assert sorted(client.keys("*", target_nodes=client.PRIMARIES)) == sorted(name.encode() for name in NAMES)
+    assert sorted(client.scan_iter(count=7)) == sorted(name.encode() for name in NAMES)
+    assert client.flushall()
+    assert client.dbsize(target_nodes=client.PRIMARIES) == 0
+    client.close()
+
+
+@pytest.mark.parametrize("tenant", BOTH, ids=lambda tenant: tenant.name)
+def test_a_plain_client_is_served_whole_by_any_front(trio, tenant):
+    _, fronts = trio
+    for number, front in enumerate(fronts):
+        with front.wire(tenant) as wire:
+            for name in NAMES:
+                assert wire.ask("SET", f"{name}:{number}", number) == b"OK"
+            assert wire.ask("DBSIZE") == len(NAMES) * (number + 1)
+    with fronts[0].wire(tenant) as wire:
+        assert wire.ask("MGET", *(f"k1:{number}" for number in range(3))) == [b"0", b"1", b"2"]
+
+
+def test_all_fronts_show_the_same_map(trio):
+    _, fronts = trio
+    for tenant in BOTH:
+        maps = []
+        for front in fronts:
+            with front.wire(tenant) as wire:
+                maps.append(homes(wire))
+                mine = [line.split() for line in lines(wire) if "myself" in line]
+                assert len(mine) == 1 and mine[0][1] == f"127.0.0.1:{front.aware}@0"
+                assert mine[0][0] == wire.ask("CLUSTER", "MYID").decode() and len(mine[0][0]) == 40
+                info = wire.ask("CLUSTER", "INFO").decode()
+                assert "cluster_known_nodes:3\r\n" in info
+                shards = wire.ask("CLUSTER", "SHARDS")
+                assert sum(len(shard[3]) for shard in shards) == 3
+        assert maps[0] == maps[1] == maps[2]
+        assert len(set(maps[0].values())) == (3 if tenant is WIDE else 1)
+
+
+def test_who_asks_the_wrong_front_is_sent_on_at_the_address_of_the_map_only(trio):
+    _, fronts = trio
+    front, other = fronts[0], fronts[1]
+    with other.wire(WIDE) as wire:
+        map_of = homes(wire)
+        name = next(name for name in NAMES if map_of[slot_of(wire, name)] == front.aware)
+        slot = slot_of(wire, name)
+        assert wire.ask("SET", name, "plain") == b"OK"
+    other.port, plain = other.aware, other.port
+    try:
+        with other.wire(WIDE) as wire:
+            moved = f"MOVED {slot} 127.0.0.1:{front.aware}"
+            eventually(lambda: str(wire.attempt("GET", name)) == moved, 30, "the fronts agree")
+            assert wire.ask("MULTI") == b"OK"
+            assert str(wire.attempt("GET", name)) == moved
+            assert "EXECABORT" in str(wire.attempt("EXEC"))
+            # Several partitions: no node of a cluster could answer that.
+            assert wire.ask("MGET", *NAMES).count(b"plain") == 1
+            assert wire.ask("READONLY") == b"OK"
+            assert wire.ask("GET", name) == b"plain"
+            assert str(wire.attempt("SET", name, "x")) == moved
+            assert wire.ask("READWRITE") == b"OK"
+            assert str(wire.attempt("GET", name)) == moved
+    finally:
+        other.port = plain
+
+
+def slot_of(wire, name):
+    return wire.ask("CLUSTER", "KEYSLOT", name)
+
+
+def test_a_front_that_is_killed_is_done_without(trio):
+    _, fronts = trio
+    clients = {tenant.name: client_of(fronts[1], tenant) for tenant in BOTH}
+    for client in clients.values():
+        assert all(client.set(name, "1") for name in NAMES)
+    with fronts[1].wire(ALPHA) as wire:
+        home = homes(wire)[0]
+    # The home of all that ALPHA has, unless the clients began there.
+    killed = next((front for front in fronts if front.aware == home and front is not fronts[1]), fronts[2])
+    rest = [front for front in fronts if front is not killed]
+    killed.kill()
+
+    def works(client):
+        try:
+            return all(client.incr(name) for name in NAMES)
+        except redis.RedisError:
+            return False
+
+    for client in clients.values():
+        eventually(lambda: works(client), 60, "clients go on")
+    know_each_other(rest)
+    for front in rest:
+        with front.wire(WIDE) as wire:
+            assert set(homes(wire).values()) == {front.aware for front in rest}
+            assert wire.ask("DBSIZE") == len(NAMES)
+    killed.start()
+    know_each_other(fronts)
+    for client in clients.values():
+        assert works(client)
+
+
+def test_a_front_that_ends_is_missed_at_once(trio):
+    _, fronts = trio
+    first = fronts[0]
+    assert first.stop() == 0
+    with fronts[1].wire(WIDE) as wire:
+        keys = fronts[1].node.attempt("HKEYS", "{@}fronts")
+        if isinstance(keys, ServerError):
+            keys = next(node.ask("HKEYS", "{@}fronts") for front in fronts if b"{@}fronts" in (node := front.node).keys())
+        assert len(keys) == 2
+        eventually(lambda: len(lines(wire)) == 2, 30, "the map has two fronts")
+
+
+def test_the_map_follows_a_slot_that_moves(trio):
+    cluster, fronts = trio
+    client = client_of(fronts[2], WIDE)
+    assert all(client.set(name, "1") for name in NAMES)
+    name = NAMES[0]
+    marked = next(key for node in cluster.masters for key in node.keys() if key.endswith(b"}" + name.encode()) and key.startswith(b"{@wide"))
+    slot = cluster.nodes[0].ask("CLUSTER", "KEYSLOT", marked)
+    source = cluster.owner(slot)
+    target = next(front for front in fronts if front.node is not source)
+    reshard(cluster, slot, source, target.node)
+    for front in fronts:
+        with front.wire(WIDE) as wire:
+            virtual = slot_of(wire, name)
+            eventually(lambda: homes(wire)[virtual] == target.aware, 30, "the map has the new home")
+    # A client with the old map gets to the right place, also when fronts send it on.
+    before = sets_at(target, WIDE)
+
+    def arrives():
+        assert all(client.set(name, "2") for name in NAMES)
+        return client.get_node_from_key(name).port == target.aware
+
+    eventually(arrives, 30, "the client has the new map")
+    assert sets_at(target, WIDE) > before
+    assert client.mget_nonatomic(NAMES) == [b"2"] * len(NAMES)
+    client.close()
+
+
+def reshard(cluster, slot, source, target):
+    """As an operator does it: redis-cli, of whose moves one slot is chosen by fixing what is begun."""
+    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+    subprocess.run(["redis-cli", "--cluster", "fix", f"127.0.0.1:{source.port}"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    if cluster.owner(slot) is not target:
+        cluster.move(slot, target)
