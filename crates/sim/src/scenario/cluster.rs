@@ -111,9 +111,10 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
 }
 
 /// Keys that mean nothing without a device.
-const OF_DEVICES: [&str; 8] = [
+const OF_DEVICES: [&str; 9] = [
     "cached",
     "depth",
+    "device_scheduler",
     "follow_depth",
     "handlers",
     "disks",
@@ -156,7 +157,7 @@ fn device(section: &Section) -> Option<Disk> {
         cached: cached.unwrap_or(0.0),
         largest_bytes: LARGEST_BYTES,
         disks: disks.unwrap_or(1),
-        discipline: Discipline::Fair,
+        discipline: section.get_or_default("device_scheduler"),
         span_bytes: span.unwrap_or(crate::prices::SPAN_BYTES),
         chunk_bytes: chunk.unwrap_or(u64::MAX),
     })
