@@ -96,3 +96,19 @@ def test_watch_of_keys_of_which_memory_knows_only_the_first(start, write):
         other.ask("SET", "key10", "2")
         wire.ask("MULTI")
         assert wire.ask("EXEC") is None
+
+
+def test_a_bad_exec_ends_what_there_is_and_says_so(start):
+    """Also where there is no transaction: what was watched is watched no more."""
+    server = start()
+    bad = "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command"
+    with server.wire(ALPHA) as wire, server.wire(ALPHA) as other:
+        wire.ask("WATCH", "key")
+        assert bad in str(wire.attempt("EXEC", "x"))
+        other.ask("SET", "key", "1")
+        wire.ask("MULTI")
+        assert wire.ask("GET", "key") == b"QUEUED"
+        assert wire.ask("EXEC") == [b"1"]
+        wire.ask("MULTI")
+        assert bad in str(wire.attempt("EXEC", "x"))
+        assert "ERR EXEC without MULTI" in str(wire.attempt("EXEC"))

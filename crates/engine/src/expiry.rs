@@ -32,8 +32,9 @@ struct Part {
 /// How the deletion of some keys ended.
 enum Group {
     Deleted(u64),
-    /// Somebody works on one of them.
-    Busy,
+    /// Not all at once: somebody works on one of them, they are too many records for one go, or
+    /// need more memory than the tenant has left.
+    OneByOne,
     /// The log has enough to do.
     Full,
 }
@@ -72,12 +73,13 @@ impl Keyspace {
         if let Some(from) = self.expire_part(&part.due, &mut walks, &mut expired)? {
             walks.first = from;
         }
+        let more = part.more || walks.is_long();
         if expired.full || !walks.left.is_empty() {
             // It is due again at the next look.
-            expired.more = part.more && !expired.full && walks.left.len() < LEFT_MAX;
+            expired.more = more && !expired.full && walks.left.len() < LEFT_MAX;
             return Ok(expired);
         }
-        if part.more {
+        if more {
             expired.more = true;
         } else {
             self.look_back(limit, &mut walks, &mut expired)?;
@@ -101,11 +103,11 @@ impl Keyspace {
         let until = record::expiry_key(until_ms, b"");
         let part = self.part(&walks.second, &until, walks.now_ms, limit)?;
         match self.expire_part(&part.due, walks, expired)? {
-            Some(from) if part.more || expired.full => walks.second = from,
+            Some(from) if part.more || expired.full || walks.is_long() => walks.second = from,
             None if expired.full => {}
             _ => walks.second = until,
         }
-        expired.more = part.more || until_ms + STRETCH_MS <= end_ms;
+        expired.more = part.more || walks.is_long() || until_ms + STRETCH_MS <= end_ms;
         Ok(())
     }
 
@@ -118,15 +120,15 @@ impl Keyspace {
     ) -> Result<Option<RawKey>, EngineError> {
         let mut from = None;
         for group in due.chunks(GROUP) {
-            if walks.left.len() >= LEFT_MAX {
+            if walks.left.len() >= LEFT_MAX || walks.is_long() {
                 break;
             }
-            match self.expire_group(walks.now_ms, group)? {
+            match self.expire_group(walks, group)? {
                 Group::Deleted(deleted) => {
                     expired.deleted += deleted;
                     expired.examined += group.len() as u64;
                 }
-                Group::Busy => self.expire_singly(group, walks, expired)?,
+                Group::OneByOne => self.expire_singly(group, walks, expired)?,
                 Group::Full => {
                     expired.full = true;
                     break;
@@ -141,32 +143,48 @@ impl Keyspace {
         Ok(from)
     }
 
-    /// The same one by one, leaving out keys that somebody works on.
+    /// The same one by one, leaving keys that somebody works on, and the rest of a long go, for
+    /// another.
     fn expire_singly(
         self: &Arc<Self>,
         due: &[Due],
         walks: &mut Walks,
         expired: &mut Expired,
     ) -> Result<(), EngineError> {
-        for one in due {
-            match self.expire_group(walks.now_ms, std::slice::from_ref(one))? {
+        for (at, one) in due.iter().enumerate() {
+            if walks.is_long() {
+                walks.left.extend_from_slice(&due[at..]);
+                break;
+            }
+            match self.expire_group(walks, std::slice::from_ref(one))? {
                 Group::Deleted(deleted) => {
                     expired.deleted += deleted;
                     expired.examined += 1;
                 }
-                Group::Busy | Group::Full => walks.left.push(one.clone()),
+                Group::OneByOne | Group::Full => walks.left.push(one.clone()),
             }
         }
         Ok(())
     }
 
-    fn expire_group(self: &Arc<Self>, now_ms: u64, group: &[Due]) -> Result<Group, EngineError> {
+    fn expire_group(
+        self: &Arc<Self>,
+        walks: &mut Walks,
+        group: &[Due],
+    ) -> Result<Group, EngineError> {
         let names: Vec<&[u8]> = group.iter().map(|(_, key)| key.as_slice()).collect();
+        // A key by itself may be as many records as it is: a string of 512 MiB is 32,768.
+        let site = match group {
+            [_] => Site::Apart,
+            _ => Site::Handler,
+        };
+        let (now_ms, steps) = (walks.now_ms, &mut walks.steps);
         let expire = &mut |access: &mut Access| -> Result<u64, Stop> {
             let mut deleted = 0;
             for (at_ms, key) in group {
                 deleted += u64::from(access.expire(key, *at_ms)?);
             }
+            *steps += access.steps_taken();
             Ok(deleted)
         };
         match self.try_named(&names, now_ms, expire) {
@@ -174,16 +192,17 @@ impl Keyspace {
                 self.kick();
                 Ok(Group::Deleted(reply))
             }
+            Outcome::Busy | Outcome::Failed(EngineError::Memory) => Ok(Group::OneByOne),
             Outcome::Failed(error) => Err(error),
-            Outcome::Busy => Ok(Group::Busy),
             Outcome::Full => Ok(Group::Full),
             Outcome::Disk => match self.latch_named(&names, Box::new(|| {})) {
-                Some(latch) => match self.run(&latch, Site::Handler, now_ms, expire) {
+                Some(latch) => match self.run(&latch, site, now_ms, expire) {
                     Ok((deleted, _)) => Ok(Group::Deleted(deleted)),
                     Err(EngineError::Full) => Ok(Group::Full),
+                    Err(EngineError::Large | EngineError::Memory) => Ok(Group::OneByOne),
                     Err(error) => Err(error),
                 },
-                None => Ok(Group::Busy),
+                None => Ok(Group::OneByOne),
             },
         }
     }

@@ -7,7 +7,7 @@ use common::{commit, engine, get, run, set, small};
 use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, Op};
 use engine::{
     Access, Database, EngineError, Entry, Header, Keys, Keyspace, Kind, Object, Site, Stop, Sync,
-    Table, Text,
+    Table, Text, PIECE_BYTES,
 };
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,6 +135,79 @@ fn many(directory: &std::path::Path) -> (Arc<engine::Engine>, Arc<Keyspace>, Arc
         .unwrap();
     }
     (engine, keyspace, log)
+}
+
+/// Sixteen sorted sets of 128 members are 4,096 records: no handler deletes them in one go, and a
+/// walk leaves the rest for another.
+#[test]
+fn collections_that_are_too_much_together_go_one_by_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    let keys: Vec<Bytes> = (0..32).map(|n| Bytes::from(format!("set {n}"))).collect();
+    for key in &keys {
+        commit(&keyspace, &[key], |access| {
+            let mut header = access.new_collection(Kind::SortedSet)?;
+            header.len = 128;
+            for member in 0..128u32 {
+                let name = member.to_be_bytes();
+                access.put_record(Table::Member, header.id, &name, Bytes::from_static(b"1"))?;
+                access.put_record(Table::Score, header.id, &name, Bytes::new())?;
+            }
+            let (object, expire_at_ms) = (Object::Collection(header), Some(100));
+            access.put(
+                key,
+                Entry {
+                    object,
+                    expire_at_ms,
+                },
+            )
+        })
+        .unwrap();
+    }
+    let first = keyspace.expire_some(200, CHUNK).unwrap();
+    assert!(first.more && first.deleted < keys.len() as u64, "{first:?}");
+    let mut deleted = first.deleted;
+    loop {
+        let expired = keyspace.expire_some(200, CHUNK).unwrap();
+        deleted += expired.deleted;
+        if !expired.more {
+            break;
+        }
+    }
+    assert_eq!(deleted, keys.len() as u64);
+}
+
+/// It is 1,281 pieces, of which all but the last are holes.
+#[test]
+fn a_long_string_goes_and_holds_up_nothing_behind_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let keyspace = engine.keyspace("t", small(Sync::Never)).unwrap();
+    commit(&keyspace, &[b"long"], |access| {
+        let mut text = Text::default();
+        let at = 1_280 * PIECE_BYTES as u64;
+        access.write(&mut text, at, Bytes::from_static(b"end"))?;
+        let (object, expire_at_ms) = (Object::String(text), Some(100));
+        access.put(
+            b"long",
+            Entry {
+                object,
+                expire_at_ms,
+            },
+        )
+    })
+    .unwrap();
+    commit(&keyspace, &[b"short"], timed(b"short", 110)).unwrap();
+    let mut deleted = 0;
+    loop {
+        let expired = keyspace.expire_some(200, CHUNK).unwrap();
+        deleted += expired.deleted;
+        if !expired.more {
+            break;
+        }
+    }
+    assert_eq!(deleted, 2);
 }
 
 #[test]

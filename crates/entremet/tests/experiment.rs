@@ -199,6 +199,13 @@ fn time_that_is_up_is_status_3_and_the_same_command_goes_on() {
     assert_eq!(part.status.code(), Some(0), "{}", text(&part.stderr));
     let slice = folder.run(&["tiny", "--quick", "--within", "0s"]);
     assert_eq!(slice.status.code(), Some(3), "{}", text(&slice.stderr));
+    let never = folder.run(&["tiny", "--quick", "--within", "1ms"]);
+    assert_eq!(never.status.code(), Some(2), "no slice is long enough");
+    assert!(
+        text(&never.stderr).contains("give it more"),
+        "{}",
+        text(&never.stderr)
+    );
     let rest = folder.run(&["tiny", "--quick"]);
     assert_eq!(rest.status.code(), Some(0), "{}", text(&rest.stderr));
     assert_eq!(text(&rest.stderr).matches("(kept)").count(), 1);

@@ -18,7 +18,7 @@ use crate::done::Done;
 use crate::error::ExperimentError;
 use crate::kept::{self, Again, Kept};
 use crate::observed::Observed;
-use crate::plan::{Only, Run};
+use crate::plan::{self, Only, Run};
 use crate::player::LoadClient;
 use crate::runner::{self, Setup};
 use crate::server::pin;
@@ -164,7 +164,10 @@ fn all(
             command: command(args, experiment),
             ..usual.clone()
         };
-        match one(experiment, &setup, &args.out) {
+        let fits = args
+            .within
+            .map_or(Ok(()), |slice| fits(slice, experiment, &setup));
+        match fits.and_then(|()| one(experiment, &setup, &args.out)) {
             Ok(true) => {}
             Ok(false) => failed.push(experiment.name.as_str()),
             Err(ExperimentError::TimeIsUp) => {
@@ -193,6 +196,23 @@ fn all(
         (false, true) => ExitCode::SUCCESS,
         (false, false) => ExitCode::FAILURE,
     })
+}
+
+/// A run that is longer than a slice would never begin, however often the command is repeated. A
+/// slice of no time is another thing: it asks for what was kept.
+fn fits(slice: Time, experiment: &Experiment, setup: &Setup) -> Result<(), ExperimentError> {
+    let runs = plan::runs(experiment, setup.quick, setup.repeats, setup.only.as_ref());
+    let seconds =
+        |run: &Run| plan::seconds(&experiment.scenario(run.variant, run.point, setup.quick)).ceil();
+    let longest = runs.iter().map(seconds).fold(0.0, f64::max);
+    let slice_s = slice.duration().as_secs_f64();
+    if slice_s == 0.0 || longest <= slice_s {
+        return Ok(());
+    }
+    Err(ExperimentError::Usage(format!(
+        "{}: a run of it takes {longest} s, and none begins that does not end in the {slice} of --within: give it more",
+        experiment.name
+    )))
 }
 
 /// Everything that measures: this process, the server, and what programs start.

@@ -26,7 +26,7 @@ impl Scanner {
     /// # Errors
     /// It is none.
     pub fn end(&mut self, buffer: &[u8]) -> Result<Option<usize>, Broken> {
-        if self.at == 0 {
+        if (self.at, self.left) == (0, 0) {
             self.left = 1;
         }
         while self.left > 0 {
@@ -56,6 +56,14 @@ impl Scanner {
             return Ok(None);
         }
         Ok(Some(std::mem::take(&mut self.at)))
+    }
+
+    /// Of the first `there` bytes of the buffer, those that were understood need not be there the
+    /// next time. Returns how many these are.
+    pub fn forget(&mut self, there: usize) -> usize {
+        let gone = self.at.min(there);
+        self.at -= gone;
+        gone
     }
 
     /// Bytes that the reply needs at least, as far as it was understood.
@@ -104,6 +112,26 @@ mod tests {
             }
             assert_eq!(scanner.end(&stream), Ok(Some(reply.len())), "{reply:?}");
             assert_eq!(scanner.end(&stream[reply.len()..]), Ok(Some(7)));
+        }
+    }
+
+    #[test]
+    fn a_reply_that_is_forgotten_as_it_comes_ends_where_it_ends() {
+        let reply =
+            b"*3\r\n$12\r\n*9\r\n$100\r\n*1\r\n*2\r\n+a\r\n%1\r\n:1\r\n$0\r\n\r\n$3\r\n+b\r\r\n";
+        for step in 1..=reply.len() {
+            let (mut scanner, mut buffer, mut gone) = (Scanner::default(), Vec::new(), 0);
+            let mut stream = reply.iter().chain(b"+next\r\n");
+            let end = loop {
+                buffer.extend(stream.by_ref().take(step));
+                if let Some(end) = scanner.end(&buffer).expect("a reply") {
+                    break end;
+                }
+                let forgotten = scanner.forget(buffer.len());
+                buffer.drain(..forgotten);
+                gone += forgotten;
+            };
+            assert_eq!(gone + end, reply.len(), "{step} at a time");
         }
     }
 

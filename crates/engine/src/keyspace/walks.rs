@@ -1,5 +1,6 @@
 //! How far the walks of active expiry have come ([`crate::expiry`]).
 
+use crate::meter::HANDLER_STEPS;
 use crate::record::{self, RawKey};
 
 /// The second walk follows the first after this time: longer than a write waits for its commit,
@@ -20,6 +21,8 @@ pub(crate) struct Walks {
     pub second: RawKey,
     /// But for these.
     pub left: Vec<Due>,
+    /// What deleting took in this go.
+    pub steps: u64,
 }
 
 /// An entry of the index.
@@ -36,6 +39,12 @@ impl Walks {
             self.second = record::expiry_key(now_ms.saturating_sub(BEHIND_MS), b"");
         }
         self.now_ms = now_ms;
+        self.steps = 0;
+    }
+
+    /// Whether this go has had a handler for as long as a command may.
+    pub fn is_long(&self) -> bool {
+        self.steps > HANDLER_STEPS
     }
 
     /// When the second walk has something to do: until it has come as far as the first.

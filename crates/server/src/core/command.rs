@@ -297,7 +297,7 @@ impl Core {
     }
 
     /// Answers a request that is no command: unknown, or with too few or too many words. A bad
-    /// `EXEC` ends its transaction, as in Redis.
+    /// `EXEC` ends its transaction and says that it did, as in Redis, also where there is none.
     fn unusable(
         &mut self,
         connection: &mut Connection,
@@ -305,9 +305,11 @@ impl Core {
         text: &str,
         used: &mut Used,
     ) -> Flow {
-        if !resp::is(args.get(0), "exec") || !self.end_transaction(connection) {
+        if !resp::is(args.get(0), "exec") {
             return reject(connection, Class::Other, text, used);
         }
+        self.end_transaction(connection);
+        self.forget_watches(connection);
         let why = text.strip_prefix("ERR ").unwrap_or(text);
         let text = format!("EXECABORT Transaction discarded because of: {why}");
         let flow = fail(connection, Class::Other, &text, used);

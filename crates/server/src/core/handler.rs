@@ -133,8 +133,9 @@ impl Core {
 
     /// Sees to it that what it has no work for can be used by other cores, and the other way round.
     fn share_permits(&mut self, now: Nanos) {
-        if self.shared.upstream.is_some() {
-            return; // What may be out at the engine is each core's own.
+        // There is nobody to lend to, or what may be out at the engine is each core's own.
+        if self.mailboxes.len() == 1 || self.shared.upstream.is_some() {
+            return;
         }
         let need = self.handlers.need();
         let (asked, holds) = self.permits;

@@ -236,7 +236,7 @@ impl Core {
         true
     }
 
-    fn forget_watches(&mut self, connection: &mut Connection) {
+    pub(super) fn forget_watches(&mut self, connection: &mut Connection) {
         let watches: Watches = std::mem::take(&mut connection.session.watches);
         let tenant = Arc::clone(&connection.tenant);
         self.drop_later(&tenant, watches.len(), watches);

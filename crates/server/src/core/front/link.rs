@@ -12,6 +12,7 @@ use mio::{Interest, Registry, Token};
 use policy::Nanos;
 use resp::{Output, Protocol};
 
+use super::claim::Claim;
 use super::{Forward, Sent};
 use crate::upstream::UpstreamOptions;
 
@@ -218,6 +219,7 @@ impl Link {
             start,
             at: now,
             len,
+            claim: Claim::default(),
         });
     }
 
@@ -277,6 +279,16 @@ impl Link {
                     _ => Heard::Lost(error.to_string()),
                 },
             };
+        }
+    }
+
+    /// Forgets what has come of a reply that is let go.
+    pub(super) fn let_go(&mut self) {
+        let gone = self.scanner.forget(self.input.len());
+        // A copy: the buffer may have become large before.
+        self.input = BytesMut::from(&self.input[gone..]);
+        if let Some(sent) = self.sent.front_mut() {
+            sent.claim.lets_go(gone);
         }
     }
 

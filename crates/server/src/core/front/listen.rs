@@ -132,8 +132,14 @@ impl Core {
                 if !gathered {
                     link.input.extend_from_slice(bytes);
                 }
-                let more = link.scanner.needs().saturating_sub(link.input.len());
-                link.input.reserve(more.min(AHEAD_BYTES_MAX));
+                let needs = link.scanner.needs().max(link.input.len());
+                match self.may_hold(link, needs) {
+                    true => {
+                        let more = needs - link.input.len();
+                        link.input.reserve(more.min(AHEAD_BYTES_MAX));
+                    }
+                    false => link.let_go(),
+                }
                 return Ok(());
             };
             if gathered {

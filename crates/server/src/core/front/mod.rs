@@ -14,6 +14,7 @@
 //! A connection's requests of one turn are out together. It is parked until all are answered. Their
 //! replies leave in order, and what the front answers itself comes between none of them.
 
+mod claim;
 mod link;
 mod listen;
 mod nodes;
@@ -35,6 +36,7 @@ use crate::connection::Connection;
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::upstream::Upstream;
+use claim::Claim;
 use nodes::Nodes;
 
 /// Connections have smaller tokens: their place. Each node has two; there are as many nodes as a
@@ -134,6 +136,8 @@ struct Sent {
     at: Nanos,
     /// Bytes of the request.
     len: usize,
+    /// Memory for its reply.
+    claim: Claim,
 }
 
 /// One core's side of the engine.

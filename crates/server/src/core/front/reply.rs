@@ -9,6 +9,7 @@ use policy::{Cost, Nanos, PrincipalId};
 use resp::{Output, Protocol};
 use stage::{Next, Permit};
 
+use super::claim::Claim;
 use super::walk::part;
 use super::{Forward, Front, Sent};
 use crate::connection::{Connection, Early, Parked};
@@ -106,8 +107,14 @@ impl Core {
         if link.greets() {
             return link.greeted(reply);
         }
+        self.may_hold(link, reply.len());
         let Some(first) = link.sent.front_mut() else {
             return Err("it has answered what nobody asked".into());
+        };
+        let (instead, let_go) = first.claim.refused().unzip();
+        let (reply, whole) = match &instead {
+            Some(text) => (text.as_bytes(), None),
+            None => (reply, whole),
         };
         let elsewhere = match front.cluster {
             true => Elsewhere::read(reply),
@@ -126,23 +133,25 @@ impl Core {
             permit,
             len,
             at,
+            claim,
             ..
         } = sent;
         let slow = !forward.spec.flags.has(Flags::FAST);
+        let bytes = len + reply.len() + let_go.unwrap_or_default();
         answered.push(Answered {
             permit,
             tenant: forward.tenant,
-            weight: 1 + SLOW_WEIGHT * u64::from(slow) + ((len + reply.len()) / WEIGHT_BYTES) as u64,
+            weight: 1 + SLOW_WEIGHT * u64::from(slow) + (bytes / WEIGHT_BYTES) as u64,
         });
         // A transaction of which one command was refused was not done.
         let elsewhere = sent.elsewhere.or(elsewhere);
         match elsewhere.filter(|_| reply.first() == Some(&b'-')) {
             // A walk has another way.
             Some(Elsewhere::TryAgain) if forward.walk.is_some() => {
-                self.deliver(forward, reply, whole, 0);
+                self.deliver(forward, reply, whole, 0, claim);
             }
             Some(elsewhere) => self.redirect(front, forward, elsewhere, self.now),
-            None => self.deliver(forward, reply, whole, self.now.saturating_sub(at)),
+            None => self.deliver(forward, reply, whole, self.now.saturating_sub(at), claim),
         }
         Ok(())
     }
@@ -154,11 +163,14 @@ impl Core {
         reply: &[u8],
         whole: Option<&Bytes>,
         service_ns: Nanos,
+        claim: Claim,
     ) {
         let key = forward.key;
         let Some(mut connection) = self.places.lift(key) else {
             return;
         };
+        // Until its turn, when it is seen what the connection holds.
+        connection.memory.charged += claim.hand_over();
         self.reply_on(&mut connection, forward, reply, whole, service_ns);
         self.places.back(key, connection);
     }
@@ -262,7 +274,8 @@ impl Core {
 
     /// Answers a request with an error of the front's.
     pub(super) fn fail_forward(&mut self, forward: Forward, text: &str) {
-        self.deliver(forward, format!("-{text}\r\n").as_bytes(), None, 0);
+        let text = format!("-{text}\r\n");
+        self.deliver(forward, text.as_bytes(), None, 0, Claim::default());
     }
 
     /// Ends the turns of requests at the engine whose replies came between `since` and `now`.
