@@ -59,6 +59,9 @@ pub struct TenantOutcome {
     pub windows: Vec<Window>,
     /// Most operations that were outstanding at a time, in each of these seconds.
     pub outstanding_max: Vec<u64>,
+    /// Its share of the handlers in each interval of a controller of promises, as that set it, or
+    /// else its part of what the disks did, 0 to 1. Empty: there is no controller.
+    pub shares: Vec<f64>,
     /// Operations of requests sent and not answered, the warm-up's included.
     outstanding: u64,
     /// Of `refused`, after the measured time.
@@ -82,6 +85,7 @@ impl TenantOutcome {
             series: Series::default(),
             windows: Vec::new(),
             outstanding_max: Vec::new(),
+            shares: Vec::new(),
             outstanding: 0,
             refused_late: 0,
         }

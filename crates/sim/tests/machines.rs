@@ -50,6 +50,22 @@ fn the_depth_of_a_disk_follows_what_it_does() {
 }
 
 #[test]
+fn tenants_come_to_a_disk_in_order_if_that_is_said() {
+    let requests = |cluster: &str| {
+        let cluster =
+            format!("device = \"ssd\"\ndepth = 1\noperation = \"1us\"\npermits = 64\n{cluster}");
+        let outcome = play(&cluster, &(closed("few", 4) + &closed("many", 40)));
+        [0, 1].map(|tenant: usize| outcome.tenants[tenant].requests as f64)
+    };
+    let ([few, many], [of_few, of_many]) = (requests(""), requests("device_scheduler = \"fifo\""));
+    assert!((0.9..1.1).contains(&(few / many)), "{few} {many}");
+    assert!(
+        (9.0..11.0).contains(&(of_many / of_few)),
+        "{of_few} {of_many}"
+    );
+}
+
+#[test]
 fn what_was_reserved_of_requests_is_provided_at_the_disk() {
     let late = |reserve: &str| {
         let small = "[[tenant]]\nname = \"small\"\n";

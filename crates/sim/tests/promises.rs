@@ -150,3 +150,27 @@ fn a_run_is_the_same_every_time() {
     let once = played(Policy::Auto);
     assert_eq!(once, played(Policy::Auto));
 }
+
+#[test]
+fn shares_are_told_as_a_controller_sets_them_or_as_they_were_taken() {
+    let shares = |policy| {
+        let tenants = run(&spec(policy)).tenants;
+        [0, 1].map(|tenant: usize| tenants[tenant].shares.clone())
+    };
+    let [front, batch] = shares(Policy::Cake);
+    // One a second. Cake begins with half, and adds a tenth twice in the 20 s before.
+    assert_eq!((front.len(), batch.len()), (60, 60));
+    assert!(front
+        .iter()
+        .zip(&batch)
+        .all(|(a, b)| (a + b - 1.0).abs() < 1e-9));
+    assert!((front[0] - 0.5 * 1.1 * 1.1).abs() < 1e-9, "{}", front[0]);
+    // It sets none, and gets are little of what the disks do.
+    let [front, batch] = shares(Policy::Auto);
+    assert!(front
+        .iter()
+        .zip(&batch)
+        .all(|(a, b)| (a + b - 1.0).abs() < 1e-9));
+    let mean = front.iter().sum::<f64>() / front.len() as f64;
+    assert!((0.005..0.2).contains(&mean), "{mean}");
+}

@@ -52,6 +52,9 @@ pub enum Figure {
     P99LessNetwork,
     /// Most operations outstanding at a time; second by second only.
     Outstanding,
+    /// Share of the handlers as a controller set it, or else part of what disks did, percent;
+    /// second by second only.
+    Share,
     /// Processor time of the load generator for each request answered, ns.
     Generator,
     /// A figure of the whole run, which no tenant has: of the simulator or of a program.
@@ -60,7 +63,7 @@ pub enum Figure {
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 73] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 74] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -82,6 +85,7 @@ impl Figure {
         ("network", Self::Network, "ms"),
         ("p99-less-network", Self::P99LessNetwork, "ms"),
         ("outstanding", Self::Outstanding, "operations"),
+        ("share", Self::Share, "%"),
         ("generator", Self::Generator, "ns"),
         ("utilisation", Self::Whole("utilisation"), ""),
         ("events", Self::Whole("events"), ""),
@@ -190,7 +194,7 @@ impl Figure {
             Self::P999 => latency.p999,
             Self::Max => latency.max,
             // Asked of the seconds or of the run, in `value`, and of the tenant, in `each`.
-            Self::Outstanding | Self::Generator | Self::Whole(_) => f64::NAN,
+            Self::Outstanding | Self::Share | Self::Generator | Self::Whole(_) => f64::NAN,
             Self::Cpu | Self::Kept | Self::ServerP50 | Self::ServerP99 => f64::NAN,
             Self::Network | Self::P99LessNetwork => f64::NAN,
         }

@@ -44,6 +44,7 @@ pub fn series(figure: Figure) -> Option<Seconds> {
         Figure::P95 => Some(|series| series.p95_ms.clone()),
         Figure::P99 => Some(|series| series.p99_ms.clone()),
         Figure::Outstanding => Some(|series| counts(&series.outstanding)),
+        Figure::Share => Some(|series| series.share.iter().copied().map(Some).collect()),
         _ => None,
     }
 }
@@ -76,6 +77,29 @@ pub fn least_mmr(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured 
 /// As of [`least_mmr`].
 pub fn least_rate(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured {
     lowest(run, choice, stretch, least, "the least rate")
+}
+
+/// How much a figure of the one tenant chosen varies over the windows of the stretch: its standard
+/// deviation, in its own unit.
+///
+/// # Errors
+/// As of [`least_mmr`].
+pub fn deviation(run: &Observed, choice: &Choice, stretch: Stretch) -> Measured {
+    let one = |tenants: &[(f64, f64)]| match tenants {
+        [(value, _)] => Ok(*value),
+        more => Err(format!("it is of one tenant, and here are {}", more.len())),
+    };
+    let windows = windows(run, choice, stretch, one)?;
+    let values: Vec<f64> = windows
+        .into_iter()
+        .map(|(_, worth)| worth)
+        .collect::<Result<_, _>>()?;
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    finite(
+        (squares.sum::<f64>() / values.len() as f64).sqrt(),
+        "the deviation",
+    )
 }
 
 fn lowest(run: &Observed, choice: &Choice, stretch: Stretch, of: Worth, what: &str) -> Measured {
@@ -136,7 +160,12 @@ fn windows(
         let to_s = from_s + stretch.window_s;
         let rates: Result<Vec<_>, String> = tenants
             .iter()
-            .map(|tenant| Ok((mean_rate(tenant, from_s, to_s)?, tenant.load.weight)))
+            .map(|tenant| {
+                Ok((
+                    mean(tenant, choice.figure, from_s, to_s)?,
+                    tenant.load.weight,
+                ))
+            })
             .collect();
         found.push((from_s, of(&rates?)));
         from_s += 1.0;
@@ -150,18 +179,19 @@ fn windows(
     Ok(found)
 }
 
-fn mean_rate(tenant: &Tenant, from_s: f64, to_s: f64) -> Measured {
-    let series = &tenant.load.series;
-    let seconds = series.t_s.iter().zip(&series.rate_per_s);
+fn mean(tenant: &Tenant, figure: Figure, from_s: f64, to_s: f64) -> Measured {
+    let by_second = series(figure).ok_or("there is no such figure second by second")?;
+    let all = &tenant.load.series;
+    let seconds = all.t_s.iter().zip(by_second(all));
     let inside = seconds.filter(|(end_s, _)| **end_s as f64 > from_s && **end_s as f64 <= to_s);
-    let rates: Vec<f64> = inside.map(|(_, rate)| *rate as f64).collect();
-    if rates.is_empty() {
+    let values: Vec<f64> = inside.filter_map(|(_, value)| value).collect();
+    if values.is_empty() {
         return Err(format!(
             "tenant {} has no figures from {from_s} to {to_s} s",
             tenant.load.name
         ));
     }
-    Ok(rates.iter().sum::<f64>() / rates.len() as f64)
+    Ok(values.iter().sum::<f64>() / values.len() as f64)
 }
 
 #[cfg(test)]
@@ -198,6 +228,31 @@ mod tests {
         let settles = |level| settle_rate_s(&run, &all, stretch(0.0, 9.0, 1.0), level);
         assert_eq!((settles(6.0), settles(10.0)), (Ok(2.0), Ok(3.0)));
         assert_eq!(settles(11.0), Ok(f64::INFINITY));
+    }
+
+    #[test]
+    fn what_varies_is_told_by_its_deviation() {
+        let mut run = series(&[("a", &[1, 1, 9, 9, 1, 1]), ("b", &[1, 1, 1, 1, 1, 1])]);
+        run.tenants[0].load.series.share = vec![60.0, 60.0, 80.0, 40.0, 90.0, 70.0];
+        let of = |tenant: &str, figure, from, window| {
+            let choice = Choice {
+                tenants: vec![tenant.into()],
+                figure,
+                ..Choice::default()
+            };
+            deviation(&run, &choice, stretch(from, 9.0, window))
+        };
+        assert_eq!(
+            of("a", Figure::Rate, 0.0, 1.0).map(|sd| (sd * 100.0).round()),
+            Ok(377.0)
+        );
+        assert_eq!(of("b", Figure::Rate, 0.0, 2.0), Ok(0.0));
+        // 80 and 40, 40 and 90, 90 and 70: 60, 65 and 80.
+        let by_two = of("a", Figure::Share, 2.0, 2.0).expect("measured");
+        assert!((by_two - 8.498).abs() < 1e-3, "{by_two}");
+        assert!(of("b", Figure::Share, 0.0, 1.0).is_err());
+        let both = Choice::default();
+        assert!(deviation(&run, &both, stretch(0.0, 9.0, 1.0)).is_err());
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Check<'_> {
         if let PlotKind::Time(figures) = &plot.kind {
             let known = |figure: &Figure| series(*figure).is_some();
             if !figures.iter().all(known) {
-                let what = "second by second there are only rate, offered, failed, p50, p95, p99 and outstanding";
+                let what = "second by second there are only rate, offered, failed, p50, p95, p99, outstanding and share";
                 self.problems.add(&place, what);
             }
         }

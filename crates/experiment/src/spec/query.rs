@@ -1,6 +1,6 @@
 //! What a verdict or a plot asks of the runs of one repeat.
 
-use crate::measure::figure::{self, Choice, Figure};
+use crate::measure::figure::{self, Choice, Combine, Figure};
 use crate::measure::window::{self, Stretch};
 use crate::measure::{fair, finite, Measured};
 use crate::observed::Observed;
@@ -22,6 +22,8 @@ pub enum Measure {
     LeastMmr,
     /// The least rate of any tenant in any window.
     LeastRate,
+    /// Standard deviation of one tenant's figure over windows.
+    Deviation,
     /// Seconds until the MMR of windows stays above a level.
     Settle,
     /// Seconds until everybody's rate stays above a level.
@@ -32,7 +34,7 @@ pub enum Measure {
 
 impl Measure {
     /// Names in experiments.
-    pub const WORDS: [(&'static str, Self); 10] = [
+    pub const WORDS: [(&'static str, Self); 11] = [
         ("value", Self::Value),
         ("share", Self::Share),
         ("mmr", Self::Mmr),
@@ -40,6 +42,7 @@ impl Measure {
         ("spread", Self::Spread),
         ("least-mmr", Self::LeastMmr),
         ("least-rate", Self::LeastRate),
+        ("deviation", Self::Deviation),
         ("settle", Self::Settle),
         ("settle-rate", Self::SettleRate),
         ("drf", Self::Drf),
@@ -70,6 +73,17 @@ pub struct BestOf {
     pub points: Vec<String>,
     /// The better of two.
     pub better: Better,
+    /// Only those that keep promises.
+    pub keeping: Option<Keeping>,
+}
+
+/// Who must have its promise kept, and in what part of the windows.
+#[derive(Clone, Debug)]
+pub struct Keeping {
+    /// These tenants.
+    pub tenants: Vec<String>,
+    /// 0 to 1.
+    pub least: f64,
 }
 
 /// Chooses one of two figures.
@@ -148,9 +162,17 @@ impl Query {
                 };
                 let all = (best.variants.iter())
                     .flat_map(|variant| points.iter().map(move |point| (variant, point)))
-                    .map(|(variant, point)| self.one_side(run, variant, point, choice));
-                let all = all.collect::<Result<Vec<f64>, _>>()?;
-                let best = all.into_iter().reduce(best.better);
+                    .map(|(variant, point)| {
+                        let observed = found(run, variant, point)?;
+                        let keeps = best
+                            .keeping
+                            .as_ref()
+                            .map_or(Ok(true), |one| one.met_by(observed))?;
+                        let value = self.one_side(run, variant, point, choice)?;
+                        Ok(keeps.then_some(value))
+                    });
+                let all = all.collect::<Result<Vec<Option<f64>>, String>>()?;
+                let best = all.into_iter().flatten().reduce(best.better);
                 best.ok_or("it is compared with the best of none")?
             }
         };
@@ -170,9 +192,7 @@ impl Query {
         point: &str,
         choice: &Choice,
     ) -> Measured {
-        let find = |point: &str| {
-            run(variant, point).ok_or_else(|| format!("there is no run of {variant}/{point}"))
-        };
+        let find = |point: &str| found(run, variant, point);
         let observed = find(point)?;
         match self.measure {
             Measure::Value => figure::value(observed, choice),
@@ -182,6 +202,7 @@ impl Query {
             Measure::Spread => fair::spread(observed, choice),
             Measure::LeastMmr => window::least_mmr(observed, choice, self.stretch),
             Measure::LeastRate => window::least_rate(observed, choice, self.stretch),
+            Measure::Deviation => window::deviation(observed, choice, self.stretch),
             Measure::Settle => window::settle_s(observed, choice, self.stretch, self.level),
             Measure::SettleRate => {
                 window::settle_rate_s(observed, choice, self.stretch, self.level)
@@ -195,5 +216,26 @@ impl Query {
                 fair::drf(observed, &alone?)
             }
         }
+    }
+}
+
+/// A run by variant and point.
+fn found<'a>(
+    run: &dyn Fn(&str, &str) -> Option<&'a Observed>,
+    variant: &str,
+    point: &str,
+) -> Result<&'a Observed, String> {
+    run(variant, point).ok_or_else(|| format!("there is no run of {variant}/{point}"))
+}
+
+impl Keeping {
+    fn met_by(&self, run: &Observed) -> Result<bool, String> {
+        let choice = Choice {
+            tenants: self.tenants.clone(),
+            figure: Figure::Kept,
+            combine: Some(Combine::Lowest),
+            ..Choice::default()
+        };
+        Ok(figure::value(run, &choice)? >= self.least)
     }
 }

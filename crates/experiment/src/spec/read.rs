@@ -5,7 +5,7 @@ use std::path::Path;
 use settings::table::{Fields, Problems};
 use toml::Table;
 
-use super::query::{BestOf, Better, Measure, Query, Side};
+use super::query::{BestOf, Better, Keeping, Measure, Query, Side};
 use super::{
     Bound, Change, Experiment, Pin, Plot, PlotKind, Point, Quick, Reading, Variant, Verdict,
     Yardstick,
@@ -223,7 +223,7 @@ fn choice(reader: &Fields, usual: &Choice) -> Choice {
     }
 }
 
-/// `lowest_of` or `highest_of`, with `points`.
+/// `lowest_of` or `highest_of`, with `points` and `keeping`.
 fn best_of(reader: &Fields) -> Option<BestOf> {
     let points = reader.texts("points");
     let best = |key, better: Better| Some((key, reader.texts(key)?, better));
@@ -231,9 +231,19 @@ fn best_of(reader: &Fields) -> Option<BestOf> {
     if lowest.is_some() && highest.is_some() {
         reader.wrong("highest_of", "cannot stand beside `lowest_of`");
     }
+    let keeping = reader.inner("keeping").map(|inner| {
+        let keeping = Keeping {
+            tenants: inner.texts("tenants").unwrap_or_default(),
+            least: inner.number("least").unwrap_or(1.0),
+        };
+        inner.finish();
+        keeping
+    });
     let Some((key, variants, better)) = lowest.or(highest) else {
-        if points.is_some() {
-            reader.wrong("points", "is for `lowest_of` or `highest_of`");
+        for (key, given) in [("points", points.is_some()), ("keeping", keeping.is_some())] {
+            if given {
+                reader.wrong(key, "is for `lowest_of` or `highest_of`");
+            }
         }
         return None;
     };
@@ -244,6 +254,7 @@ fn best_of(reader: &Fields) -> Option<BestOf> {
         variants,
         points: points.unwrap_or_default(),
         better,
+        keeping,
     })
 }
 

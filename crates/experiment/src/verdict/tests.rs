@@ -314,6 +314,31 @@ fn the_best_of_a_sweep_is_what_a_figure_is_divided_by() {
 }
 
 #[test]
+fn the_best_of_those_that_keep_a_promise_is_no_better_one_that_does_not() {
+    let text = |least: f64| {
+        format!(
+            "[[verdict]]\ntarget = \"as much\"\nvariant = \"fair\"\npoint = \"a\"\nmeasure = \"value\"\n\
+             against = {{ highest_of = [\"fifo\", \"fair\"], keeping = {{ least = {least} }} }}\n\
+             bound = \">= 0.8\"\n"
+        )
+    };
+    let mut runs = Runs::default();
+    for (variant, other, kept) in [("fair", 60.0, 1.0), ("fifo", 90.0, 0.9)] {
+        let mut one = rates(&[("x", 1.0, 60.0), ("y", 1.0, other)]);
+        one.tenants.iter_mut().for_each(|one| one.kept = Some(kept));
+        runs.add(0, variant, "a", one);
+    }
+    let measured = |least: f64| {
+        let experiment = crate::spec::made(&["fifo", "fair"], &["a"], &text(least));
+        let judged = judge(&experiment, &runs, Extent::default()).expect("judged");
+        judged[0].measured.as_ref().map(|measured| measured.value)
+    };
+    // 120 of ours; of `fifo` 150.
+    assert_eq!(measured(0.9), Some(0.8));
+    assert_eq!(measured(0.99), Some(1.0));
+}
+
+#[test]
 fn what_is_beyond_something_else_is_a_difference() {
     let text = "[[verdict]]\ntarget = \"as much\"\nvariant = \"fair\"\npoint = \"a\"\nmeasure = \"value\"\n\
                 against = { variant = \"fifo\", less = true }\nbound = \"<= -30\"\n";

@@ -153,6 +153,12 @@ impl Selector {
         told_ns.saturating_sub(worked_off) + sent_ns
     }
 
+    /// How much this sender has outstanding at a server.
+    #[must_use]
+    pub fn outstanding(&self, server: u32) -> u32 {
+        self.views[server as usize].outstanding
+    }
+
     /// Work that is expected to add `backlog_ns` to a server's queue was sent there.
     pub fn sent(&mut self, server: u32, backlog_ns: Nanos, put_off: bool) {
         let view = &mut self.views[server as usize];

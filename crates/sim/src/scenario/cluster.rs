@@ -111,9 +111,10 @@ fn scheduler(section: &Section, cluster: &Cluster) -> Scheduler {
 }
 
 /// Keys that mean nothing without a device.
-const OF_DEVICES: [&str; 8] = [
+const OF_DEVICES: [&str; 9] = [
     "cached",
     "depth",
+    "device_scheduler",
     "follow_depth",
     "handlers",
     "disks",
@@ -138,6 +139,7 @@ fn device(section: &Section) -> Option<Disk> {
         section.get_or_default("follow_depth"),
         section.get("handlers"),
     );
+    let discipline = section.get_or_default("device_scheduler");
     let bytes = |name: &str| section.get::<Bytes>(name).map(Bytes::get);
     let (disks, span, chunk) = (section.get("disks"), bytes("span"), bytes("chunk"));
     if model.is_none() {
@@ -156,7 +158,7 @@ fn device(section: &Section) -> Option<Disk> {
         cached: cached.unwrap_or(0.0),
         largest_bytes: LARGEST_BYTES,
         disks: disks.unwrap_or(1),
-        discipline: Discipline::Fair,
+        discipline,
         span_bytes: span.unwrap_or(crate::prices::SPAN_BYTES),
         chunk_bytes: chunk.unwrap_or(u64::MAX),
     })

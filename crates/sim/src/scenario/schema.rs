@@ -56,6 +56,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.cached", Number(0.0, 1.0), Unset("0"), "Share of the gets whose value is in memory. The others read it from the device; a put appends to a log there."),
     key("cluster.depth", Integer(1, 1_024), Unset("32"), "I/Os outstanding at a device."),
     key("cluster.follow_depth", Flag, Value("false"), "The I/Os outstanding at a device follow what it does, as a server's do. `depth` is then the number at the start, and the least."),
+    key("cluster.device_scheduler", choices::<Discipline>(), Value("\"fair\""), "Between tenants, before each disk."),
     key("cluster.disks", Integer(1, 64), Unset("1"), "Disks under a node. An operation lies on one of them, and each has a stage of its own."),
     key("cluster.span", Bytes("64MiB", "64TiB"), Unset("64GiB"), "Data lies within so many bytes of each disk, from its outer edge on."),
     key("cluster.chunk", Bytes("4KiB", "1GiB"), Unset("operations are read whole"), "Larger operations are read and written in pieces of so many bytes. A controller may choose others."),

@@ -94,11 +94,73 @@ impl World<'_> {
                 continue;
             }
             lane.windows.sent(home);
+            let (node, known_ns, put_off) = (group.nodes[place], op.known_ns, op.tag.puts_off());
+            self.count_on(router, node, known_ns, put_off);
             self.transmit(waiting.op as usize, 0, place);
             sent = true;
         }
         if sent {
             self.post();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::Plan;
+    use crate::World;
+
+    /// One sender and two nodes that both have everything.
+    const TWO: &str = "
+duration = \"2s\"
+warm_up = \"1s\"
+[cluster]
+nodes = 2
+replicas = 2
+senders = 1
+operation = \"1ms\"
+";
+    const LOAD: &str = "
+[[tenant]]
+name = \"a\"
+[[tenant.load]]
+loop = \"closed\"
+mix = { get = 1 }
+";
+
+    #[test]
+    fn a_sender_counts_what_it_sends_when_a_window_opens() {
+        let text = format!("{TWO}replica = \"windows\"\n{LOAD}connections = 200\n");
+        let plan = Plan::from_text(&text, "windows").expect("good");
+        let mut world = World::new(&plan.spec);
+        let mut waited = false;
+        while world.step() {
+            let mut away = [0; 2];
+            for (_, op) in &world.ops {
+                waited |= op.away == 0;
+                away[op.nodes[0] as usize] += u32::from(op.away > 0);
+            }
+            let selector = &world.routers[0].selector;
+            assert_eq!([0, 1].map(|node| selector.outstanding(node)), away);
+        }
+        assert!(waited, "no window was ever full");
+    }
+
+    #[test]
+    fn a_second_copy_counts_where_it_goes() {
+        let text = format!("{TWO}again = \"at-once\"\n{LOAD}connections = 1\n");
+        let plan = Plan::from_text(&text, "copies").expect("good");
+        let mut world = World::new(&plan.spec);
+        let mut both = false;
+        while world.step() {
+            // Nothing of an earlier request is still on its way.
+            let first = world.ops.iter().next();
+            if world.ops.len() == 1 && first.is_some_and(|(_, op)| op.away == 2) {
+                both = true;
+                let selector = &world.routers[0].selector;
+                assert_eq!([0, 1].map(|node| selector.outstanding(node)), [1, 1]);
+            }
+        }
+        assert!(both);
     }
 }

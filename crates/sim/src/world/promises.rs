@@ -36,6 +36,8 @@ pub(super) struct Keeper {
     given: Given,
     /// By node and principal: occupied and charged at the stages at the last step.
     before: BTreeMap<(usize, PrincipalId), [u64; 3]>,
+    /// By tenant: charged at the disks since the last step.
+    charged: BTreeMap<u32, u64>,
     others_bytes: u64,
     pub(super) others_pieces: (u64, u64),
     handled: (u64, u64),
@@ -52,6 +54,7 @@ impl Keeper {
             of_tenant: BTreeMap::new(),
             given: Given::default(),
             before: BTreeMap::new(),
+            charged: BTreeMap::new(),
             others_bytes: 0,
             others_pieces: (0, 0),
             handled: (0, 0),
@@ -83,6 +86,15 @@ impl Keeper {
         };
         keeper.given = keeper.controller.step(&keeper.held, &seen);
         Some(keeper)
+    }
+}
+
+/// What a tenant was set to have at the stages.
+fn set(tenant: u32, promise: &Promise) -> ShareGiven {
+    ShareGiven {
+        principal: PrincipalId(tenant),
+        share: [promise.weight; STAGES],
+        reserved: [promise.reserved_permits, 0],
     }
 }
 
@@ -194,6 +206,7 @@ impl World<'_> {
         };
         self.agenda.after(keeper.interval_ns, Event::Keep);
         let seen = self.seen_by(&mut keeper);
+        self.note_shares(&mut keeper);
         keeper.given = keeper.controller.step(&keeper.held, &seen);
         self.keeper = Some(keeper);
         self.provide();
@@ -220,6 +233,7 @@ impl World<'_> {
                 let was = was.unwrap_or_default();
                 let all_ns = elapsed_ns as f64 * disk.stages.len() as f64;
                 let part = |at: usize, whole: f64| is[at].saturating_sub(was[at]) as f64 / whole;
+                *keeper.charged.entry(*tenant).or_default() += is[2].saturating_sub(was[2]);
                 let occupied = [part(0, elapsed_ns as f64), part(1, all_ns)];
                 match keeper.of_tenant.get(tenant) {
                     Some(place) => {
@@ -247,6 +261,32 @@ impl World<'_> {
         }
     }
 
+    /// What shares tenants had since the last step.
+    fn note_shares(&mut self, keeper: &mut Keeper) {
+        let now = self.agenda.now();
+        let charged = std::mem::take(&mut keeper.charged);
+        if now <= self.spec.warm_up_ns || now > self.spec.duration_ns {
+            return;
+        }
+        let all = charged.values().sum::<u64>().max(1) as f64;
+        let unlisted = self.unlisted(&keeper.given);
+        for (tenant, outcome) in (0..).zip(&mut self.outcome) {
+            let set = set(tenant, &self.spec.tenants[tenant as usize].promise);
+            let given = keeper.given.share(&set, unlisted);
+            let taken = charged.get(&tenant).copied().unwrap_or_default() as f64 / all;
+            outcome
+                .shares
+                .push(given.map_or(taken, |given| given.share[HANDLERS]));
+        }
+    }
+
+    /// What tenants weigh together whose shares are not a controller's.
+    fn unlisted(&self, given: &Given) -> f64 {
+        let all = (0..).zip(&self.spec.tenants);
+        let unlisted = all.filter(|(tenant, _)| !given.lists(PrincipalId(*tenant)));
+        unlisted.map(|(_, tenant)| tenant.promise.weight).sum()
+    }
+
     /// Tells the stages what was given.
     fn provide(&mut self) {
         let now = self.agenda.now();
@@ -254,14 +294,7 @@ impl World<'_> {
             return;
         };
         let given = &keeper.given;
-        let set = |tenant: u32, promise: &Promise| ShareGiven {
-            principal: PrincipalId(tenant),
-            share: [promise.weight; STAGES],
-            reserved: [promise.reserved_permits, 0],
-        };
-        let unlisted = (0..).zip(&self.spec.tenants);
-        let unlisted = unlisted.filter(|(tenant, _)| !given.lists(PrincipalId(*tenant)));
-        let unlisted: f64 = unlisted.map(|(_, tenant)| tenant.promise.weight).sum();
+        let unlisted = self.unlisted(given);
         for node in &mut self.nodes {
             let Some(disk) = &mut node.disk else {
                 continue;

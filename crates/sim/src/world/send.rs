@@ -239,11 +239,26 @@ impl World<'_> {
         put: bool,
         put_off: bool,
     ) -> Option<usize> {
+        let place = self.pick(router, group, put, put_off)?;
+        let node = self.groups[group as usize].nodes[place];
+        self.count_on(router, node, known_ns, put_off);
+        Some(place)
+    }
+
+    /// A sender takes into account that an operation will be at a node.
+    pub(super) fn count_on(&mut self, router: u32, node: u32, known_ns: f32, put_off: bool) {
+        let backlog_ns = f64::from(known_ns) / f64::from(self.spec.cluster.parallel());
+        let selector = &mut self.routers[router as usize].selector;
+        selector.sent(node, backlog_ns as Nanos, put_off);
+    }
+
+    /// The replica of a group that is asked; a window of it is used up.
+    fn pick(&mut self, router: u32, group: u32, put: bool, put_off: bool) -> Option<usize> {
         let tenant = self.groups[group as usize].tenant;
         if self.groups[group as usize].nodes.is_empty() {
             return None;
         }
-        let place = match self.spec.routing.selection {
+        Some(match self.spec.routing.selection {
             Selection::Windows => self.open_window(router, tenant, group, put)?,
             _ if put => 0,
             Selection::Rule(_) => {
@@ -253,12 +268,7 @@ impl World<'_> {
             }
             // One that was lost is asked for again where it fits least badly.
             Selection::Oracle => self.place_knowing(group, u64::MAX),
-        };
-        let backlog_ns = f64::from(known_ns) / f64::from(self.spec.cluster.parallel());
-        let node = self.groups[group as usize].nodes[place];
-        let selector = &mut self.routers[router as usize].selector;
-        selector.sent(node, backlog_ns as Nanos, put_off);
-        Some(place)
+        })
     }
 
     /// A replica of which the tenant's window is open.
@@ -309,13 +319,15 @@ impl World<'_> {
             nodes: [first, _],
             ..
         } = self.ops[op];
-        let Some(mut place) = self.choose(router, group, known_ns, put, tag.puts_off()) else {
+        let Some(mut place) = self.pick(router, group, put, tag.puts_off()) else {
             return;
         };
         let nodes = &self.groups[group as usize].nodes;
         if nodes[place] == first {
             place = (place + 1) % nodes.len();
         }
+        let node = nodes[place];
+        self.count_on(router, node, known_ns, tag.puts_off());
         self.transmit(op, 1, place);
     }
 

@@ -132,6 +132,10 @@ pub struct SeriesFigures {
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outstanding: Vec<u64>,
+    /// Its share of the handlers as a controller set it, or else its part of what disks did, in
+    /// percent; only the simulator knows, and only where it has disks and a controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub share: Vec<f64>,
 }
 
 /// The figures of an outcome. `weight` knows the tenants' weights.
@@ -224,6 +228,7 @@ pub fn series(series: &Series) -> SeriesFigures {
         p95_ms: seconds.iter().map(|s| s.percentile_ms(95.0)).collect(),
         p99_ms: seconds.iter().map(|s| s.percentile_ms(99.0)).collect(),
         outstanding: Vec::new(),
+        share: Vec::new(),
     }
 }
 
