@@ -213,7 +213,7 @@ fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
     }));
     let mut door = Some(Door::open(&listen, &polls[0])?);
     let mut addresses = door.as_ref().map_or(Ok(Vec::new()), Door::addresses)?;
-    if let Some(at) = addresses.pop_if(|_| fronts.is_some()) {
+    if let Some(at) = fronts.and_then(|_| addresses.pop()) {
         shared
             .aware_at
             .set(at)

@@ -28,9 +28,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use front::{Elsewhere, Homes, Shows, Space, Table, Walker};
+use front::{Elsewhere, Gather, Homes, Shows, Space, Table, Walker};
 use policy::{Nanos, PrincipalId};
 use resp::Protocol;
+use smallvec::SmallVec;
 use stage::{DispatchOptions, Meter, Permit};
 
 use super::Core;
@@ -124,6 +125,9 @@ impl Forward {
         self.key
     }
 }
+
+/// What becomes of a request: how the replies of its parts come together, and those.
+type Forwards = (Option<Gather>, SmallVec<[Forward; 1]>);
 
 /// A request that is out.
 struct Sent {

@@ -8,7 +8,7 @@ use front::{frame, Command, Gather, Shows, Way, Written};
 use resp::Args;
 use smallvec::{smallvec, SmallVec};
 
-use super::{Forward, Front};
+use super::{Forward, Forwards, Front};
 use crate::connection::{Connection, Outstanding, Parked};
 use crate::core::answer::{refuse, reject, turn_away};
 use crate::core::command::{queue, Flow};
@@ -134,7 +134,7 @@ impl Core {
         command: &Command,
         args: Args<'_>,
         used: &mut Used,
-    ) -> Result<(Option<Gather>, SmallVec<[Forward; 1]>), Cow<'static, str>> {
+    ) -> Result<Forwards, Cow<'static, str>> {
         let space = front.space(&connection.tenant).ok_or(NO_SPACE)?;
         let nodes = &front.nodes;
         let new = |bytes, part: Option<u16>| -> Result<Forward, &'static str> {
