@@ -83,9 +83,9 @@ pub fn run(args: &DevArgs) -> Result<(), Failure> {
         }
     };
     let mut said = Vec::new();
-    for number in 0..masters {
+    for (number, node) in places[..masters].iter().enumerate() {
         let folder = dev.folder.join(format!("front{number}"));
-        let (process, ready) = front(&folder, &url, &places[number], &config)?;
+        let (process, ready) = front(&folder, &url, node, &config)?;
         dev.processes
             .insert(number, (format!("front {}", number + 1), process));
         said.push(ready);
