@@ -236,7 +236,7 @@ fn a_missed_target_is_status_1_and_says_so() {
 
 #[test]
 fn a_request_that_fails_is_a_miss_where_none_may() {
-    let folder = Folder::new("300ms", "<= 0");
+    let folder = Folder::new("2s", "<= 0");
     let path = folder.0.path().join("experiments/tiny/experiment.toml");
     let read = fs::read_to_string(&path).expect("file");
     let behaved = "loop = \"closed\"\nconnections = 16\ndepth = 2\nkeys = { count = 100 }";
