@@ -218,13 +218,15 @@ fn loads_join_change_and_leave() {
         guest.series
     );
     assert!(guest.series.p99_ms[0].is_none() && guest.series.p99_ms[1].is_some());
+    // What happens in the same moment may be told in either order.
+    news.chunks_mut(2).for_each(|moment| moment.sort());
     assert_eq!(
         news,
         [
-            "steady changes",
             "guest joins",
             "steady changes",
-            "guest leaves"
+            "guest leaves",
+            "steady changes"
         ]
     );
     for tenant in &got.tenants {
