@@ -202,8 +202,7 @@ fn all(
 /// slice of no time is another thing: it asks for what was kept.
 fn fits(slice: Time, experiment: &Experiment, setup: &Setup) -> Result<(), ExperimentError> {
     let runs = plan::runs(experiment, setup.quick, setup.repeats, setup.only.as_ref());
-    let seconds =
-        |run: &Run| plan::seconds(&experiment.scenario(run.variant, run.point, setup.quick)).ceil();
+    let seconds = |run: &Run| run.seconds(experiment, setup.quick).ceil();
     let longest = runs.iter().map(seconds).fold(0.0, f64::max);
     let slice_s = slice.duration().as_secs_f64();
     if slice_s == 0.0 || longest <= slice_s {

@@ -36,10 +36,7 @@ pub fn text(folder: &Path) -> Result<String, ExperimentError> {
 /// About how long all runs take.
 fn time(experiment: &Experiment, quick: bool) -> String {
     let runs = plan::runs(experiment, quick, None, None);
-    let seconds: f64 = runs
-        .iter()
-        .map(|run| plan::seconds(&experiment.scenario(run.variant, run.point, quick)))
-        .sum();
+    let seconds: f64 = runs.iter().map(|run| run.seconds(experiment, quick)).sum();
     if seconds < 90.0 {
         format!("{seconds:.0} s")
     } else {

@@ -27,6 +27,11 @@ impl Run<'_> {
         let place = place(&self.variant.name, &self.point.name);
         format!("{place}, repeat {}", self.repeat + 1)
     }
+
+    /// About how long it takes, seconds.
+    pub fn seconds(&self, experiment: &Experiment, quick: bool) -> f64 {
+        seconds(&experiment.scenario(self.variant, self.point, quick))
+    }
 }
 
 /// `variant/point`, or the variant alone where there is one nameless point.

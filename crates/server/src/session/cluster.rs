@@ -40,11 +40,9 @@ impl Map {
             host: front.host.clone(),
             port: front.port,
         });
-        let me = &homes.me().id;
-        let me = homes.fronts().iter().position(|front| front.id == *me)?;
         Some(Self {
             nodes: nodes.collect(),
-            me,
+            me: homes.me(),
             shards: homes.shards(&Space::in_parts(&visit.tenant.name, parts)),
         })
     }
