@@ -61,7 +61,7 @@ const DEVIATIONS: &str = "\
   and `COPY … DB` copy the elements of a collection. A watched key of two databases that `SWAPDB`
   exchanges counts as changed if it was there before or is there afterwards.
 - **Limits.** A request has at most 1,048,576 words; a value at most what is configured (128 MiB),
-  where Redis has 512 MiB.
+  where Redis has 512 MiB; a key, field or member at most 64 KiB, where Redis has 512 MiB.
 
 ## ENTREMET.RANGE
 

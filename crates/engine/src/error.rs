@@ -1,5 +1,6 @@
 //! What can go wrong, in words that say where and what to do.
 
+use crate::NAME_BYTES_MAX;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -95,6 +96,12 @@ pub enum EngineError {
         /// The tenant.
         tenant: String,
     },
+    /// A key, or a name in a collection, is longer than [`NAME_BYTES_MAX`].
+    #[error("a key, field or member of {bytes} bytes is too long: at most {NAME_BYTES_MAX}. Nothing was changed: store it as a value instead, under a shorter name")]
+    Long {
+        /// Its length.
+        bytes: usize,
+    },
     /// A command would hold more of what it reads in memory than it may.
     #[error("the reply is too large to be held in memory")]
     Large,
@@ -158,6 +165,7 @@ impl EngineError {
             EngineError::Name { .. }
             | EngineError::Slots
             | EngineError::Dropped { .. }
+            | EngineError::Long { .. }
             | EngineError::Large
             | EngineError::Work { .. }
             | EngineError::Memory

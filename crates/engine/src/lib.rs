@@ -55,7 +55,7 @@ pub use options::{
     Allotments, Allowance, EngineOptions, KeyspaceOptions, Notify, Sync, PENDING_BYTES,
 };
 pub use pool::Handlers;
-pub use record::{score_key, score_of_key};
+pub use record::{score_key, score_of_key, NAME_BYTES_MAX};
 pub use types::{
     Blocks, Census, Committed, Database, Entry, Expired, Header, Keys, Kind, Lookups, Object,
     Order, Outcome, Page, Seq, Stop, Table, Text, Waiter, DATABASES,

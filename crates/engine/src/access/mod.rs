@@ -16,6 +16,7 @@ use crate::memory::shard::Key;
 use crate::meter::{GoOn, Meter};
 use crate::naming::{self, Moment, Slot};
 use crate::record;
+use crate::record::{NAME_BYTES_MAX, NAME_EXTRA_BYTES};
 use crate::work::Work;
 use crate::{Database, EngineError, Entry, Header, Kind, Lookups, Object, Seq, Stop, Table};
 use bytes::Bytes;
@@ -207,6 +208,7 @@ impl<'a> Access<'a> {
 
     fn put_named(&mut self, name: &[u8], entry: Entry) -> Result<(), Stop> {
         self.meter.count(1)?;
+        check_length(name)?;
         let shard = self.writable(name)?;
         let entry = Entry {
             object: self.cut(entry.object)?,
@@ -352,6 +354,9 @@ impl<'a> Access<'a> {
     ) -> Result<(), Stop> {
         self.check_writable()?;
         self.meter.count(1)?;
+        if value.is_some() {
+            check_length(name)?;
+        }
         let raw = record::record_key(table, id, name);
         let work = |value: &Option<Bytes>| {
             raw.len() + value.as_ref().map_or(0, Bytes::len) + RECORD_WORK_BYTES
@@ -413,6 +418,15 @@ impl<'a> Access<'a> {
     /// Remembers that the reply shows what `seq` wrote.
     pub(crate) fn see(&mut self, seq: Seq) {
         self.seen = self.seen.max(self.keyspace.must_wait_for(seq));
+    }
+}
+
+/// A long name is in the index of its file, too, and in the block of its neighbours: who looks for
+/// one of those would read it. What is there is still found; only new ones are refused.
+fn check_length(name: &[u8]) -> Result<(), Stop> {
+    match name.len() > NAME_BYTES_MAX + NAME_EXTRA_BYTES {
+        true => Err(EngineError::Long { bytes: name.len() }.into()),
+        false => Ok(()),
     }
 }
 

@@ -43,6 +43,12 @@ pub(crate) const LEVEL0_SLOWDOWN_FILES: i32 = 24;
 pub(crate) const PENDING_SOFT_BYTES: usize = 64 << 30;
 /// Output files of compaction, so that one compaction step stays short.
 const FILE_BYTES: u64 = 64 << 20;
+/// Values of this size are kept in files of their own kind, and the block has only where they are:
+/// RocksDB puts a record of any size into the block that has room left, and whoever looks for one of
+/// its small neighbours would read all of it. No object is so long, and no piece of a string.
+const BLOB_BYTES: u64 = 128 << 10;
+/// A file of such values is written anew when so much of it was removed.
+const BLOB_REMOVED: f64 = 0.5;
 /// Info logs: two of 1 MiB at most, warnings only.
 const LOG_FILES: usize = 2;
 const LOG_FILE_BYTES: usize = 1 << 20;
@@ -87,6 +93,7 @@ impl Commons {
         options.set_block_based_table_factory(&table(block_cache));
         set_memory(&mut options, part_bytes);
         self.set_levels(&mut options, tenant);
+        set_blobs(&mut options, block_cache);
         options.set_use_direct_reads(self.direct_io);
         options.set_use_direct_io_for_flush_and_compaction(self.direct_io);
         options.set_wal_bytes_per_sync(WAL_WRITE_BACK_BYTES);
@@ -138,6 +145,17 @@ fn table(block_cache: &Cache) -> BlockBasedOptions {
     table.set_pin_top_level_index_and_filter(true);
     table.set_pin_l0_filter_and_index_blocks_in_cache(true);
     table
+}
+
+fn set_blobs(options: &mut Options, block_cache: &Cache) {
+    options.set_enable_blob_files(true);
+    options.set_min_blob_size(BLOB_BYTES);
+    options.set_blob_file_size(FILE_BYTES);
+    options.set_blob_compression_type(DBCompressionType::Lz4);
+    options.set_blob_cache(block_cache);
+    options.set_enable_blob_gc(true);
+    options.set_blob_gc_age_cutoff(1.0);
+    options.set_blob_gc_force_threshold(BLOB_REMOVED);
 }
 
 fn set_memory(options: &mut Options, part_bytes: u64) {
@@ -263,7 +281,8 @@ impl Db {
 
     /// Bytes of data files.
     pub(crate) fn files_bytes(&self) -> u64 {
-        self.property("rocksdb.total-sst-files-size")
+        let blobs = self.property("rocksdb.total-blob-file-size");
+        self.property("rocksdb.total-sst-files-size") + blobs
     }
 
     /// Bytes of memtables that are not in files yet.
@@ -338,5 +357,58 @@ mod tests {
         drop(iterator);
         let who = deleted.recv_timeout(Duration::from_secs(60));
         assert_ne!(who.expect("a deletion"), current().id());
+    }
+
+    /// Counts what is read of data files.
+    struct Reads(AtomicU64);
+
+    impl DeviceStage for Reads {
+        fn begin(&self, io: &DeviceIo) -> u64 {
+            if (io.op, io.file) == (Op::Read, FileKind::Data) {
+                self.0.fetch_add(io.bytes, Ordering::Relaxed);
+            }
+            0
+        }
+
+        fn end(&self, _: &DeviceIo, _: u64, _: Ended) {}
+    }
+
+    #[test]
+    fn who_reads_a_small_record_does_not_read_its_large_neighbour() {
+        let directory = tempfile::tempdir().unwrap();
+        let reads = Arc::new(Reads(AtomicU64::new(0)));
+        let mut tenant = KeyspaceOptions::new(Sync::Never, Allotments::default());
+        tenant.device = Some(DeviceHook {
+            stage: Arc::clone(&reads) as Arc<dyn DeviceStage>,
+            principal: 0,
+        });
+        let root = Directory::open(directory.path(), false).unwrap();
+        let commons = Commons::new(&EngineOptions::new(directory.path()), &root).unwrap();
+        let options = commons.options(&tenant, &Cache::new_lru_cache(0), 64 << 20);
+        let db = Db::open(&options, &directory.path().join("db")).unwrap();
+        let large = vec![b'x'; 8 << 20];
+        db.rocks.put(b"ha", b"1").unwrap();
+        db.rocks.put(b"hb", &large).unwrap();
+        db.rocks.put(b"hc", b"1").unwrap();
+        db.rocks.flush().unwrap();
+        let read_for = |raw: &[u8]| {
+            let before = reads.0.load(Ordering::Relaxed);
+            let found = db.rocks.get(raw).unwrap().map(|value| value.len());
+            (found, reads.0.load(Ordering::Relaxed) - before)
+        };
+        // The first opens the file.
+        read_for(b"ha");
+        for raw in [b"ha", b"hc"] {
+            let (found, bytes) = read_for(raw);
+            assert_eq!(found, Some(1));
+            assert!(bytes < BLOB_BYTES, "{bytes} bytes for one");
+        }
+        assert_eq!(read_for(b"hb").0, Some(large.len()));
+        assert!(db.files_bytes() > 0);
+        // Replaced, its space is given back.
+        db.rocks.put(b"hb", b"1").unwrap();
+        db.rocks.flush().unwrap();
+        db.compact();
+        assert!(db.files_bytes() < BLOB_BYTES, "{}", db.files_bytes());
     }
 }
