@@ -1,7 +1,7 @@
 //! Fronts that stand before one cluster: who they are, by what each says of itself, and which of
 //! them is the home of what.
 //!
-//! Each front writes an entry once a second, with a number that grows. Who reads the entries takes
+//! Each front writes an entry several times a second, with a number that grows. Who reads the entries takes
 //! a front to be gone when its number has not changed for [`LEASE_NS`], by the reader's own clock:
 //! no two clocks need agree.
 
@@ -13,7 +13,7 @@ use crate::slot::first;
 use crate::space::Space;
 use crate::value::Value;
 
-/// A front that has been silent for so long is gone. Three entries in a row may be late.
+/// A front that has been silent for so long is gone.
 pub const LEASE_NS: u64 = 4_000_000_000;
 
 /// Its entry is taken out of the way then.

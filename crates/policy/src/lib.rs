@@ -28,7 +28,7 @@
 //! * [`stall`] says how long writes pause so that a database never stalls them;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
-//! * [`slo`] has promises of latency and throughput, and says whether they were kept;
+//! * [`portion`] says which part of a tenant's rates each of several fronts may use;
 //! * [`balance`] says which connections should move to another core, and [`lend`] which permits
 //!   cores lend each other;
 //! * [`words`] has the names that people write for choices;
@@ -48,6 +48,7 @@ pub mod login;
 pub mod memory;
 pub mod multiget;
 pub mod placement;
+pub mod portion;
 pub mod profile;
 pub mod promise;
 pub mod provision;

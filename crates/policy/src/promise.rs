@@ -6,6 +6,7 @@
 //! it shares by weight, and what was reserved of requests is priced for it ([`crate::provision`]).
 
 use crate::dispatch::{Allocation, Limit};
+use crate::portion::Portions;
 use crate::provision::Reservation;
 use crate::words::{Choice, Words};
 
@@ -63,6 +64,14 @@ impl Promise {
         self.reserved_per_s.iter().sum()
     }
 
+    /// Whether it has any rate: a limit, a reservation or a contract.
+    #[must_use]
+    pub fn has_rates(&self) -> bool {
+        let limit = &self.limit;
+        let rates = [limit.requests_per_s, limit.bytes_per_s, self.contract_per_s];
+        rates.iter().any(Option::is_some) || self.requests_per_s() > 0.0
+    }
+
     /// At the stage where requests come in, the same on every core: rates count what other cores
     /// serve too. A turn there ends before the next begins, so there is no permit to keep free.
     #[must_use]
@@ -89,20 +98,20 @@ impl Promise {
         }
     }
 
-    /// At one of several nodes that keep a promise together: this weight there, and this part of
-    /// the rates, 0 to 1. Permits are kept free at every node.
+    /// At one of several fronts that keep a promise together: these portions of its rates.
+    /// Permits are kept free, and shares are kept, at every one.
     #[must_use]
-    pub fn part(&self, weight: f64, part: f64) -> Self {
-        let of = |per_s: Option<f64>| per_s.map(|per_s| per_s * part);
+    pub fn portions(&self, portions: &Portions) -> Self {
+        let limit = |per_s: Option<f64>| per_s.map(|per_s| per_s * portions.limit);
+        let promised = |per_s: f64| per_s * portions.promised;
         Promise {
-            weight,
-            reserved_per_s: self.reserved_per_s.map(|per_s| per_s * part),
+            reserved_per_s: self.reserved_per_s.map(promised),
             limit: Limit {
-                requests_per_s: of(self.limit.requests_per_s),
-                bytes_per_s: of(self.limit.bytes_per_s),
+                requests_per_s: limit(self.limit.requests_per_s),
+                bytes_per_s: limit(self.limit.bytes_per_s),
                 ..self.limit
             },
-            contract_per_s: of(self.contract_per_s),
+            contract_per_s: self.contract_per_s.map(promised),
             ..*self
         }
     }

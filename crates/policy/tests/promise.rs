@@ -1,6 +1,7 @@
 //! What a promise comes to at each stage.
 
 use policy::dispatch::{Allocation, Limit};
+use policy::portion::Portions;
 use policy::Promise;
 
 fn promise() -> Promise {
@@ -60,17 +61,20 @@ fn reserved_permits_are_divided_without_loss() {
 }
 
 #[test]
-fn parts_of_a_promise_come_to_its_rates() {
-    let quarter = promise().part(0.5, 0.25);
-    assert_eq!(quarter.weight, 0.5);
-    assert_eq!(quarter.reserved_permits, 5);
-    assert_eq!(quarter.reserved_per_s, [500.0, 125.0]);
-    assert_eq!(quarter.contract_per_s, Some(750.0));
+fn a_front_keeps_its_portions_of_a_promise() {
+    let here = promise().portions(&Portions {
+        limit: 0.25,
+        promised: 0.5,
+    });
+    assert_eq!((here.weight, here.reserved_permits), (promise().weight, 5));
+    assert_eq!(here.reserved_per_s, [1_000.0, 250.0]);
+    assert_eq!(here.contract_per_s, Some(1_500.0));
     let wanted = Limit {
         requests_per_s: Some(1_000.0),
         bytes_per_s: Some(250_000.0),
         ..promise().limit
     };
-    assert_eq!(quarter.limit, wanted);
-    assert_eq!(Promise::share(1.0).part(1.0, 0.25), Promise::share(1.0));
+    assert_eq!(here.limit, wanted);
+    assert_eq!(promise().portions(&Portions::default()), promise());
+    assert!(promise().has_rates() && !Promise::share(1.0).has_rates());
 }

@@ -1,11 +1,14 @@
 //! Starting, changing and ending a server.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use mio::Poll;
+use policy::portion::Portions;
+use policy::Promise;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::control::Controller;
@@ -14,7 +17,7 @@ use crate::options::{Listen, Options, Tuning};
 use crate::provide::Provider;
 use crate::shared::{News, Phase, Shared};
 use crate::tenants::{Doorkeeper, Pool, Registry, StoreError, TenantSpec};
-use crate::upstream::{Lookout, Upstream};
+use crate::upstream::{self, Lookout, Upstream};
 use crate::watchdog::Watchdog;
 
 /// Why a server does not start.
@@ -187,13 +190,60 @@ fn start_lookout(shared: &Arc<Shared>) -> io::Result<Option<Lookout>> {
     let Some(upstream) = &shared.upstream else {
         return Ok(None);
     };
-    let told = Arc::clone(shared);
-    let changed = move || told.tell_all(|| News::Engine);
+    let house = Told(Arc::clone(shared));
     let (at, clock) = (
         shared.aware_at.get().copied(),
         Arc::clone(&shared.options.clock),
     );
-    Lookout::start(Arc::clone(upstream), at, clock, changed).map(Some)
+    Lookout::start(Arc::clone(upstream), at, clock, house).map(Some)
+}
+
+/// Who is told what follows from a look at the engine.
+struct Told(Arc<Shared>);
+
+impl upstream::House for Told {
+    fn with_rates(&self) -> Vec<upstream::Seen> {
+        let tenants = self.0.tenants.list();
+        let promises = tenants.iter().map(|tenant| {
+            let lanes = tenant.meters().lanes(Some(1.0));
+            let contracts: Vec<f64> = lanes
+                .iter()
+                .filter_map(|lane| lane.contract_per_s)
+                .collect();
+            let of_lanes = (!contracts.is_empty()).then(|| contracts.iter().sum());
+            let promise = tenant.settings().promise();
+            let promise = Promise {
+                contract_per_s: promise.contract_per_s.or(of_lanes),
+                ..promise
+            };
+            (tenant, promise)
+        });
+        let with_rates: Vec<_> = promises.filter(|(_, it)| it.has_rates()).collect();
+        if with_rates.is_empty() {
+            return Vec::new();
+        }
+        let mut usages: HashMap<_, _> = self.0.metrics.usages().into_iter().collect();
+        let seen = with_rates
+            .into_iter()
+            .map(|(tenant, promise)| upstream::Seen {
+                tenant: tenant.name.clone(),
+                promise,
+                usage: usages.remove(&tenant.name).unwrap_or_default(),
+            });
+        seen.collect()
+    }
+
+    fn keep(&self, tenant: &str, portions: Portions) {
+        let Some(tenant) = self.0.tenants.get(tenant) else {
+            return; // It was removed just now.
+        };
+        tenant.set_portions(portions);
+        self.0.tell_all(|| News::Configure(Arc::clone(&tenant)));
+    }
+
+    fn changed(&self) {
+        self.0.tell_all(|| News::Engine);
+    }
 }
 
 fn start_cores(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {

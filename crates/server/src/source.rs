@@ -347,7 +347,7 @@ fn snapshot(
     let requests = requests.map_or(0, |stage| stage.waiting);
     stages.extend(before_it);
     stages.retain(|stage| stage.admitted + stage.waiting > 0);
-    let settings = tenant.settings();
+    let (settings, portions) = (tenant.settings(), tenant.portions());
     let stored = tenant
         .keyspace()
         .map(|keyspace| keyspace.stats())
@@ -366,6 +366,8 @@ fn snapshot(
         limit_requests_per_s: settings.limit.requests_per_s,
         limit_bytes_per_s: settings.limit.bytes_per_s,
         contract_per_s: settings.contract_per_s,
+        limit_portion: portions.limit,
+        promised_portion: portions.promised,
         sync: settings.durability.word().to_string(),
         connections: u64::from(tenant.connections()),
         waiting: requests,

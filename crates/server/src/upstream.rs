@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod fronts;
+mod rates;
 mod talk;
 
 use std::io;
@@ -23,10 +24,15 @@ use stage::Clock;
 
 use catalogue::Catalogue;
 use fronts::Round;
+pub use rates::{House, Seen};
 use talk::{About, Talk};
 
 /// Between two looks at the engine.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY_NS: Nanos = 1_000_000_000;
+
+/// Between two rounds of fronts that tell each other: rates follow clients that move from one front
+/// to another within three.
+const ROUND_EVERY: Duration = Duration::from_millis(250);
 
 /// Nodes of a cluster at most: cursors of `SCAN` tell so many apart.
 const NODES_MAX: usize = 1_000;
@@ -234,8 +240,7 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    /// Looks once a second, and calls `changed` when the engine may have other commands, or be in
-    /// other places, or fronts be the homes of other things. Clients that know of the fronts reach
+    /// Looks once a second, and tells `house` what follows. Clients that know of the fronts reach
     /// this one at `at`.
     ///
     /// # Errors
@@ -244,7 +249,7 @@ impl Lookout {
         upstream: Arc<Upstream>,
         at: Option<SocketAddr>,
         clock: Arc<dyn Clock + Send + Sync>,
-        changed: impl Fn() + Send + 'static,
+        house: impl House + 'static,
     ) -> io::Result<Self> {
         let (calls, called) = channel();
         let _ = upstream.lookout.set(calls.clone());
@@ -258,18 +263,27 @@ impl Lookout {
                 let found = upstream.found();
                 round
                     .as_mut()
-                    .is_some_and(|round| round.go(&found, || clock.now()))
+                    .is_some_and(|round| round.go(&found, &house, || clock.now()))
             };
             if go() {
-                changed();
+                house.changed();
             }
-            let mut talk = None;
-            while let Ok(Call::Look) | Err(RecvTimeoutError::Timeout) =
-                called.recv_timeout(LOOK_EVERY)
-            {
-                upstream.called.store(false, Ordering::Release);
-                if upstream.look(&mut talk) | go() {
-                    changed();
+            let every = options.map_or(Duration::from_nanos(LOOK_EVERY_NS), |_| ROUND_EVERY);
+            let (mut talk, mut looked_at) = (None, clock.now());
+            loop {
+                let call = called.recv_timeout(every);
+                let due = clock.now().saturating_sub(looked_at) >= LOOK_EVERY_NS;
+                let look = match call {
+                    Ok(Call::Look) => true,
+                    Err(RecvTimeoutError::Timeout) => due || options.is_none(),
+                    _ => break,
+                };
+                if look {
+                    looked_at = clock.now();
+                    upstream.called.store(false, Ordering::Release);
+                }
+                if (look && upstream.look(&mut talk)) | go() {
+                    house.changed();
                 }
             }
             if let Some(round) = round {

@@ -266,6 +266,12 @@ pub struct TenantSnapshot {
     /// Offered rate up to which its promises hold, requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract_per_s: Option<f64>,
+    /// The part of its limits that it may use here: 1, unless several fronts keep them together.
+    #[serde(default)]
+    pub limit_portion: f64,
+    /// The part of its reservations and contracts that it may use here.
+    #[serde(default)]
+    pub promised_portion: f64,
     /// `always`, `every 1s` or `never`.
     pub sync: String,
     /// Connections that speak for it.

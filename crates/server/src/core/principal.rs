@@ -120,10 +120,13 @@ impl Principals {
         })
     }
 
-    /// What the lanes of a tenant are entitled to where requests come in, and elsewhere.
-    pub fn lanes(&self, tenant: &Tenant) -> [Vec<LaneAllocation>; 2] {
+    /// What the lanes of a tenant are entitled to where requests come in, and elsewhere; of
+    /// contracts this portion.
+    pub fn lanes(&self, tenant: &Tenant, portion: f64) -> [Vec<LaneAllocation>; 2] {
         match self.counted.get(tenant.id.index()) {
-            Some(Some(counted)) => [true, false].map(|contracts| counted.meters.lanes(contracts)),
+            Some(Some(counted)) => {
+                [Some(portion), None].map(|contracts| counted.meters.lanes(contracts))
+            }
             _ => Default::default(),
         }
     }

@@ -42,7 +42,8 @@ impl Core {
         if self.principals.promised(tenant) {
             self.find_lanes(tenant);
         }
-        let promise = tenant.settings().promise();
+        let portions = tenant.portions();
+        let promise = tenant.settings().promise().portions(&portions);
         let (cores, total) = (
             self.shared.options.cores,
             self.shared.tenants.totals().weight,
@@ -61,7 +62,7 @@ impl Core {
         self.lines
             .configure(now, tenant.id, &promise.at_requests(), promise.weight);
         let at_handlers = at_handlers.at_handlers(seat as u32, cores as u32);
-        let [requests, work] = self.principals.lanes(tenant);
+        let [requests, work] = self.principals.lanes(tenant, portions.promised);
         self.lines.set_lanes(now, tenant.id, &requests);
         for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
             stage.configure(now, tenant.id, &at_handlers);

@@ -82,15 +82,15 @@ impl Meters {
         terms(lane, due.min())
     }
 
-    /// What each lane is entitled to at a stage: weights, and with `contracts` how many requests a
-    /// second may have due times. None: the tenant has no workloads and no promises.
-    pub fn lanes(&self, contracts: bool) -> Vec<LaneAllocation> {
+    /// What each lane is entitled to at a stage: weights, and with a portion of the `contracts` how
+    /// many requests a second may have due times. None: the tenant has no workloads and no promises.
+    pub fn lanes(&self, contracts: Option<f64>) -> Vec<LaneAllocation> {
         if self.meters.is_empty() && self.workloads.lanes() == 1 {
             return Vec::new();
         }
         let lane = |lane| LaneAllocation {
             weight: self.workloads.weight(lane),
-            contract_per_s: self.contract(lane).filter(|_| contracts),
+            contract_per_s: contracts.and_then(|portion| Some(portion * self.contract(lane)?)),
         };
         (0..self.workloads.lanes()).map(lane).collect()
     }
@@ -230,9 +230,9 @@ mod tests {
         );
         let put = meters.terms_of(0, Class::Put, DEVICE, 5);
         assert_eq!(put.due_at, Some(12));
-        let lanes = meters.lanes(true);
+        let lanes = meters.lanes(Some(0.5));
         let contracts: Vec<_> = lanes.iter().map(|lane| lane.contract_per_s).collect();
         assert_eq!(contracts, [Some(150.0), None]);
-        assert!(Meters::default().lanes(true).is_empty());
+        assert!(Meters::default().lanes(None).is_empty());
     }
 }

@@ -27,6 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 use engine::Keyspace;
 use parking_lot::{Mutex, RwLock};
+use policy::portion::Portions;
 use policy::seats::Claim;
 use policy::{Durability, PrincipalId};
 use settings::tenant::Settings;
@@ -67,6 +68,8 @@ pub struct Tenant {
     /// Keys of the configuration file that it gives otherwise.
     set_at_run_time: RwLock<Vec<&'static str>>,
     meters: RwLock<Arc<Meters>>,
+    /// What of its rates it may use here, where several fronts keep them together.
+    portions: RwLock<Portions>,
     removed: AtomicBool,
     /// Its connections, as they show themselves.
     pub clients: OwnClients,
@@ -113,6 +116,7 @@ impl Tenant {
             settings: RwLock::new(spec.settings),
             set_at_run_time: RwLock::default(),
             meters: RwLock::default(),
+            portions: RwLock::default(),
             removed: AtomicBool::new(false),
             clients: OwnClients::default(),
             faults: Seldom::default(),
@@ -147,6 +151,16 @@ impl Tenant {
     /// Its workloads, and the meters of what it was promised.
     pub fn meters(&self) -> Arc<Meters> {
         Arc::clone(&self.meters.read())
+    }
+
+    /// What of its rates it may use here: all, unless several fronts keep them together.
+    pub fn portions(&self) -> Portions {
+        *self.portions.read()
+    }
+
+    /// From now on it may use these of its rates here. The cores are to be told.
+    pub fn set_portions(&self, portions: Portions) {
+        *self.portions.write() = portions;
     }
 
     /// A copy of what it is promised now.

@@ -1,5 +1,6 @@
 //! This front among the others that stand before the same cluster. It writes its entry at the
-//! cluster, beside the catalogue of tenants, and reads those of the others.
+//! cluster, beside the catalogue of tenants, and reads those of the others. Rates of tenants are
+//! divided in the same round.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -10,7 +11,8 @@ use policy::Nanos;
 use ring::digest;
 
 use super::catalogue::Book;
-use super::{Found, FrontsOptions, Upstream};
+use super::rates::{House, Rates};
+use super::{rates, Found, FrontsOptions, Upstream};
 
 /// A hash: an entry for each front, by its name. It lies where the catalogue does.
 const KEY: &[u8] = b"{@}fronts";
@@ -22,6 +24,7 @@ pub struct Round<'u> {
     me: Peer,
     beat: u64,
     fronts: Fronts,
+    rates: Rates,
     book: Option<Book<'u>>,
     /// That by which the own node was last found.
     topology: Option<Arc<Topology>>,
@@ -48,6 +51,7 @@ impl<'u> Round<'u> {
             },
             beat: 0,
             fronts: Fronts::default(),
+            rates: Rates::default(),
             book: None,
             topology: None,
             failed: false,
@@ -55,7 +59,7 @@ impl<'u> Round<'u> {
     }
 
     /// Writes and reads once. True: other fronts are the homes of things now.
-    pub fn go(&mut self, found: &Found, now: impl Fn() -> Nanos) -> bool {
+    pub fn go(&mut self, found: &Found, house: &dyn House, now: impl Fn() -> Nanos) -> bool {
         if self.topology.as_ref() != Some(&found.topology) {
             self.me.node = own_node(self.options, found);
             self.topology = Some(Arc::clone(&found.topology));
@@ -76,6 +80,11 @@ impl<'u> Round<'u> {
         let now = now();
         self.fronts.hear(&entries, now);
         let there = self.fronts.there();
+        if let Err(why) = self.divide(&there, house, now) {
+            // The last portions stay. What keeps the entries from being read is said above.
+            tracing::debug!("rates of tenants are as they were: {why}");
+            self.book = None;
+        }
         let homes = Homes::new(there, Arc::clone(&found.topology), &self.me.id, now);
         let mut known = self.upstream.homes.write();
         let same = match (&*known, &homes) {
@@ -101,16 +110,35 @@ impl<'u> Round<'u> {
         let entry = self.me.entry(self.beat);
         book.ask(&[b"HSET", KEY, self.me.id.as_bytes(), entry.as_bytes()])?;
         for gone in self.fronts.gone() {
-            book.ask(&[b"HDEL", KEY, gone.as_bytes()])?;
+            for key in [KEY, rates::KEY] {
+                book.ask(&[b"HDEL", key, gone.as_bytes()])?;
+            }
         }
         book.ask(&[b"HGETALL", KEY])
     }
 
-    /// Takes its entry away: others need not wait until they miss it.
+    /// Divides the rates of tenants among the fronts that are there.
+    fn divide(&mut self, there: &[Peer], house: &dyn House, now: Nanos) -> Result<(), String> {
+        let (seen, me) = (house.with_rates(), self.me.id.as_str());
+        let Some(book) = self.book.as_mut().filter(|_| !seen.is_empty()) else {
+            return Ok(());
+        };
+        let mine = self.rates.tell(&seen, there.len(), now);
+        // First what is claimed here: see `policy::portion`.
+        book.ask(&[b"HSET", rates::KEY, me.as_bytes(), mine.as_bytes()])?;
+        let told = book.ask(&[b"HGETALL", rates::KEY])?;
+        let other = |id: &str| id != me && there.iter().any(|peer| peer.id == id);
+        self.rates.hear(&told, other, house);
+        Ok(())
+    }
+
+    /// Takes its entries away: others need not wait until they miss it.
     pub fn leave(mut self) {
         if let Some(book) = &mut self.book {
-            // They do without it soon.
-            let _ = book.ask(&[b"HDEL", KEY, self.me.id.as_bytes()]);
+            for key in [KEY, rates::KEY] {
+                // They do without it soon.
+                let _ = book.ask(&[b"HDEL", key, self.me.id.as_bytes()]);
+            }
         }
     }
 }

@@ -8,6 +8,8 @@ use policy::generator::mix64;
 use policy::placement::{
     self, Asked, Control, ControlOptions, Decided, Partition, Seen, Served, TenantSeen,
 };
+use policy::portion::Portions;
+use policy::Promise;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a node can serve of each resource: nanoseconds of its time a second.
@@ -275,7 +277,13 @@ impl World<'_> {
         for local in shares {
             let promise = &self.spec.tenants[local.tenant as usize].promise;
             let part = local.share / sums[local.tenant as usize].max(f64::MIN_POSITIVE);
-            let here = promise.part(local.share * WHOLE, part);
+            let here = Promise {
+                weight: local.share * WHOLE,
+                ..promise.portions(&Portions {
+                    limit: part,
+                    promised: part,
+                })
+            };
             self.nodes[local.node as usize].entitle(now, local.tenant, &here);
         }
     }

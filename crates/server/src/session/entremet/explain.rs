@@ -1,5 +1,6 @@
 //! `ENTREMET EXPLAIN [tenant]`: where the time went.
 
+use policy::portion::Portions;
 use policy::Nanos;
 use settings::tenant::Settings;
 use telemetry::{Class, ClassTotals, HistogramSnapshot};
@@ -26,15 +27,15 @@ pub fn explained(shared: &Shared, tenant: &Tenant) -> Vec<String> {
         &settings,
         shared.tenants.totals().weight,
     )];
-    if let Some(totals) = shared.metrics.totals(&tenant.name) {
-        text.extend(
-            totals
-                .active()
-                .map(|(class, totals)| class_line(class, totals)),
-        );
-    }
-    if text.len() == 1 {
-        text.push("no request since the start".into());
+    text.extend(portions_line(tenant.portions()));
+    let totals = shared.metrics.totals(&tenant.name);
+    let classes = totals.iter().flat_map(|totals| totals.active());
+    let classes: Vec<_> = classes
+        .map(|(class, totals)| class_line(class, totals))
+        .collect();
+    match classes.is_empty() {
+        true => text.push("no request since the start".into()),
+        false => text.extend(classes),
     }
     let unix_s = (shared.options.wall_ms)() / 1_000;
     let now = shared.options.clock.now();
@@ -84,6 +85,18 @@ fn share_line(name: &str, settings: &Settings, weights: f64) -> String {
         "{name}: weight {} of {weights}, {percent:.2} % when everybody wants everything",
         settings.weight
     )
+}
+
+/// What of its rates it may use at this front.
+fn portions_line(portions: Portions) -> Option<String> {
+    let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+    (portions != Portions::default()).then(|| {
+        format!(
+            "several fronts keep its rates together: here {} of its limits, {} of its reservations and contracts",
+            percent(portions.limit),
+            percent(portions.promised)
+        )
+    })
 }
 
 /// What became of one class since the start, and what took most of its slowest requests' time.

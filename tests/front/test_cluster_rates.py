@@ -1,0 +1,99 @@
+"""A tenant's rates are those of all fronts together, and go where its clients are."""
+
+import contextlib
+import threading
+import urllib.request
+
+import pytest
+
+from harness.resp import encode
+from harness.server import Tenant, free_port
+from harness.waiting import eventually
+
+LIMITED = Tenant("limited", extra='limit = { requests = "2000/s", max_wait = "10s" }')
+PROMISED = Tenant("promised", extra='contract = "1000/s"')
+FREE = Tenant("free")
+DEPTH = 50
+
+
+@pytest.fixture
+def pair(make_cluster, before):
+    cluster = make_cluster()
+    fronts = []
+    for node in cluster.masters[:2]:
+        options = f'cluster = {{ listen = "127.0.0.1:{free_port()}", node = "127.0.0.1:{node.port}" }}'
+        fronts.append(before(cluster, tenants=(LIMITED, PROMISED, FREE), server_options=options))
+    return fronts
+
+
+def portion(front, tenant, of="limit"):
+    with urllib.request.urlopen(f"http://127.0.0.1:{front.admin_port}/metrics", timeout=20) as answer:
+        page = answer.read().decode()
+    begin = f'entremet_tenant_{of}_portion{{tenant="{tenant.name}"}} '
+    return float(next(line for line in page.splitlines() if line.startswith(begin)).removeprefix(begin))
+
+
+@contextlib.contextmanager
+def flood(front, tenant):
+    """As many requests as the front lets through, until the end."""
+    ended = threading.Event()
+
+    def ask():
+        with contextlib.suppress(OSError, EOFError), front.wire(tenant) as wire:
+            while not ended.is_set():
+                wire.raw(encode("GET", "k") * DEPTH)
+                for _ in range(DEPTH):
+                    wire.read()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def come_to(fronts, tenant, of="limit", **expected):
+    """Both fronts' portions of a tenant's rates are nearly what is expected."""
+    wanted = [expected["first"], expected["second"]]
+    seen = lambda: [portion(front, tenant, of) for front in fronts]
+    near = lambda: all(abs(one - want) < 0.02 for one, want in zip(seen(), wanted))
+    eventually(near, 30, f"portions of {tenant.name} come to {wanted}")
+
+
+def test_a_limit_goes_where_clients_are(pair):
+    first, second = pair
+    come_to(pair, LIMITED, first=0.5, second=0.5)
+    with flood(first, LIMITED):
+        come_to(pair, LIMITED, first=1, second=0)
+        with flood(second, LIMITED):
+            come_to(pair, LIMITED, first=0.5, second=0.5)
+    with flood(second, LIMITED):
+        come_to(pair, LIMITED, first=0, second=1)
+    come_to(pair, LIMITED, first=0.5, second=0.5)
+    with first.wire(LIMITED) as wire:
+        lines = [line.decode() for line in wire.ask("ENTREMET", "EXPLAIN")]
+    assert any("several fronts keep its rates together" in line for line in lines), lines
+    # Who has no rates has nothing to divide.
+    assert portion(first, FREE) == 1
+
+
+def test_what_is_promised_goes_where_it_is_asked_for(pair):
+    first, second = pair
+    come_to(pair, PROMISED, "promised", first=0.5, second=0.5)
+    with flood(first, PROMISED):
+        come_to(pair, PROMISED, "promised", first=1, second=0)
+        assert portion(first, PROMISED) == portion(second, PROMISED) == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_front_that_is_gone_leaves_its_portion(pair):
+    first, second = pair
+    with flood(second, LIMITED):
+        come_to(pair, LIMITED, first=0, second=1)
+    second.kill()
+    eventually(lambda: portion(first, LIMITED) == 1, 30, "the other has all of it")
+    second.start()
+    come_to(pair, LIMITED, first=0.5, second=0.5)
