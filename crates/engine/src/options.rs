@@ -145,6 +145,11 @@ pub struct KeyspaceOptions {
     pub work_bytes_max: u64,
     /// Memory that its commands may work with together; without bound, if none.
     pub allowance: Option<Arc<dyn Allowance>>,
+    /// Values of so many bytes are kept in files of their own, and the block has only where they
+    /// are: RocksDB puts a record of any size into the block that has room left, and whoever looks
+    /// for one of its small neighbours would read all of it. By default no object is so long, and
+    /// no piece of a string.
+    pub large_value_bytes: u64,
     /// Open files of its database (6 more are always open).
     pub max_open_files: i32,
     /// Tells the cores that wait.
@@ -155,7 +160,7 @@ pub struct KeyspaceOptions {
 
 impl KeyspaceOptions {
     /// Defaults: 1 MiB objects, 16 shards, 64 MiB memtables, 4 MiB batches, 32 MiB pending, 1 GiB
-    /// for a command, 256 files, nobody told, unscheduled I/O.
+    /// for a command, values from 128 KiB on apart, 256 files, nobody told, unscheduled I/O.
     #[must_use]
     pub fn new(sync: Sync, allotments: Allotments) -> KeyspaceOptions {
         KeyspaceOptions {
@@ -168,6 +173,7 @@ impl KeyspaceOptions {
             pending_bytes: 32 << 20,
             work_bytes_max: 1 << 30,
             allowance: None,
+            large_value_bytes: 128 << 10,
             max_open_files: 256,
             notify: Arc::new(|_| {}),
             device: None,

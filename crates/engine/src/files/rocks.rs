@@ -43,12 +43,8 @@ pub(crate) const LEVEL0_SLOWDOWN_FILES: i32 = 24;
 pub(crate) const PENDING_SOFT_BYTES: usize = 64 << 30;
 /// Output files of compaction, so that one compaction step stays short.
 const FILE_BYTES: u64 = 64 << 20;
-/// Values of this size are kept in files of their own kind, and the block has only where they are:
-/// RocksDB puts a record of any size into the block that has room left, and whoever looks for one of
-/// its small neighbours would read all of it. No object is so long, and no piece of a string.
-const BLOB_BYTES: u64 = 128 << 10;
-/// A file of such values is written anew when so much of it was removed.
-const BLOB_REMOVED: f64 = 0.5;
+/// A file of large values is written anew when so much of it was removed.
+const REMOVED_MAX: f64 = 0.5;
 /// Info logs: two of 1 MiB at most, warnings only.
 const LOG_FILES: usize = 2;
 const LOG_FILE_BYTES: usize = 1 << 20;
@@ -93,7 +89,7 @@ impl Commons {
         options.set_block_based_table_factory(&table(block_cache));
         set_memory(&mut options, part_bytes);
         self.set_levels(&mut options, tenant);
-        set_blobs(&mut options, block_cache);
+        set_large_values(&mut options, block_cache, tenant.large_value_bytes);
         options.set_use_direct_reads(self.direct_io);
         options.set_use_direct_io_for_flush_and_compaction(self.direct_io);
         options.set_wal_bytes_per_sync(WAL_WRITE_BACK_BYTES);
@@ -147,15 +143,15 @@ fn table(block_cache: &Cache) -> BlockBasedOptions {
     table
 }
 
-fn set_blobs(options: &mut Options, block_cache: &Cache) {
+fn set_large_values(options: &mut Options, block_cache: &Cache, from_bytes: u64) {
     options.set_enable_blob_files(true);
-    options.set_min_blob_size(BLOB_BYTES);
+    options.set_min_blob_size(from_bytes);
     options.set_blob_file_size(FILE_BYTES);
     options.set_blob_compression_type(DBCompressionType::Lz4);
     options.set_blob_cache(block_cache);
     options.set_enable_blob_gc(true);
     options.set_blob_gc_age_cutoff(1.0);
-    options.set_blob_gc_force_threshold(BLOB_REMOVED);
+    options.set_blob_gc_force_threshold(REMOVED_MAX);
 }
 
 fn set_memory(options: &mut Options, part_bytes: u64) {
@@ -401,7 +397,7 @@ mod tests {
         for raw in [b"ha", b"hc"] {
             let (found, bytes) = read_for(raw);
             assert_eq!(found, Some(1));
-            assert!(bytes < BLOB_BYTES, "{bytes} bytes for one");
+            assert!(bytes < tenant.large_value_bytes, "{bytes} bytes for one");
         }
         assert_eq!(read_for(b"hb").0, Some(large.len()));
         assert!(db.files_bytes() > 0);
@@ -409,6 +405,7 @@ mod tests {
         db.rocks.put(b"hb", b"1").unwrap();
         db.rocks.flush().unwrap();
         db.compact();
-        assert!(db.files_bytes() < BLOB_BYTES, "{}", db.files_bytes());
+        let left = db.files_bytes();
+        assert!(left < tenant.large_value_bytes, "{left}");
     }
 }

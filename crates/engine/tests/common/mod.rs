@@ -31,14 +31,15 @@ impl DeviceStage for Pass {
     }
 }
 
-/// Small everything, so that limits are met: cache 64 KiB in 4 shards, batches of 4 KiB; under a
-/// hook that cuts larger I/Os into two pages.
+/// Small everything, so that limits are met: cache 64 KiB in 4 shards, batches of 4 KiB, values
+/// apart from 64 bytes on; under a hook that cuts larger I/Os into two pages.
 pub fn small(sync: Sync) -> KeyspaceOptions {
     let mut options = KeyspaceOptions::new(sync, Allotments::objects(64 << 10));
     options.shards = 4;
     options.memtable_bytes = 256 << 10;
     options.batch_bytes = 4 << 10;
     options.pending_bytes = 64 << 10;
+    options.large_value_bytes = 64;
     options.device = Some(DeviceHook {
         stage: Arc::new(Pass),
         principal: 3,
