@@ -1,6 +1,5 @@
 //! What can go wrong, in words that say where and what to do.
 
-use crate::NAME_BYTES_MAX;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -96,11 +95,13 @@ pub enum EngineError {
         /// The tenant.
         tenant: String,
     },
-    /// A key, or a name in a collection, is longer than [`NAME_BYTES_MAX`].
-    #[error("a key, field or member of {bytes} bytes is too long: at most {NAME_BYTES_MAX}. Nothing was changed: store it as a value instead, under a shorter name")]
+    /// A key, or a name in a collection, is longer than it may be.
+    #[error("a key, field or member of {bytes} bytes is too long: at most {bytes_max}. Nothing was changed: store it as a value instead, under a shorter name")]
     Long {
         /// Its length.
         bytes: usize,
+        /// What it may have.
+        bytes_max: usize,
     },
     /// A command would hold more of what it reads in memory than it may.
     #[error("the reply is too large to be held in memory")]

@@ -1,9 +1,9 @@
 //! Fronts that stand before one cluster: who they are, by what each says of itself, and which of
 //! them is the home of what.
 //!
-//! Each front writes an entry several times a second, with a number that grows. Who reads the entries takes
-//! a front to be gone when its number has not changed for [`LEASE_NS`], by the reader's own clock:
-//! no two clocks need agree.
+//! Each front writes an entry several times a second, with a number that grows. Who reads the
+//! entries takes a front to be gone when its number has not changed for [`LEASE_NS`], by the
+//! reader's own clock: no two clocks need agree.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

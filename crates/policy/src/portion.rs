@@ -9,8 +9,8 @@
 //!   is divided evenly.
 //! * A front keeps to the least of its claim, of what it is due, and of what the claims of the
 //!   others leave ([`Portion::keep`]). It claims *before* it looks at the others' claims, so of two
-//!   that take the same at once at least one sees it. All portions together are therefore never more
-//!   than the whole, in whatever order fronts read and write.
+//!   that take the same at once at least one sees it. All portions together are therefore never
+//!   more than the whole, in whatever order fronts read and write.
 //! * A hundredth is divided evenly beforehand: where a tenant has used nothing, its next request is
 //!   served, and is seen to want more.
 //!

@@ -425,8 +425,11 @@ impl<'a> Access<'a> {
 /// one of those would read it. What is there is still found; only new ones are refused.
 fn check_length(name: &[u8]) -> Result<(), Stop> {
     match name.len() > NAME_BYTES_MAX + NAME_EXTRA_BYTES {
-        true => Err(EngineError::Long { bytes: name.len() }.into()),
         false => Ok(()),
+        true => Err(Stop::Error(EngineError::Long {
+            bytes: name.len(),
+            bytes_max: NAME_BYTES_MAX,
+        })),
     }
 }
 

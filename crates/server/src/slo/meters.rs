@@ -83,7 +83,8 @@ impl Meters {
     }
 
     /// What each lane is entitled to at a stage: weights, and with a portion of the `contracts` how
-    /// many requests a second may have due times. None: the tenant has no workloads and no promises.
+    /// many requests a second may have due times. None: the tenant has no workloads and no
+    /// promises.
     pub fn lanes(&self, contracts: Option<f64>) -> Vec<LaneAllocation> {
         if self.meters.is_empty() && self.workloads.lanes() == 1 {
             return Vec::new();
