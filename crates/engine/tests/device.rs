@@ -59,6 +59,8 @@ fn open(engine: &Arc<Engine>, stage: Arc<dyn DeviceStage>, sync: Sync) -> Arc<Ke
     // Reads go to the database.
     options.allotments.object_cache_bytes = 0;
     options.allotments.block_cache_bytes = 1 << 20;
+    // And compactions move the values.
+    options.large_value_bytes = 1 << 20;
     options.device = Some(DeviceHook {
         stage,
         principal: PRINCIPAL,

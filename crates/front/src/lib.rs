@@ -16,6 +16,7 @@
 //! Nothing here has a socket or a clock. Where it is not certain which words are keys, a request is
 //! refused: a word that is taken for something else would be a key without a mark.
 
+mod draft;
 mod elsewhere;
 mod find;
 mod fronts;
@@ -30,6 +31,7 @@ mod value;
 mod walk;
 mod way;
 
+pub use draft::{Draft, Pieces};
 pub use elsewhere::{bracketed, Elsewhere, Topology};
 pub use find::{Find, KeySpec, Search};
 pub use fronts::{Fronts, Homes, Peer, Shard, AGREED_NS, LEASE_NS};

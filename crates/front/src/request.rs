@@ -2,11 +2,11 @@
 
 use resp::{is, Args};
 
+use crate::draft::Draft;
 use crate::find::Places;
 use crate::slot::slot;
 use crate::space::Space;
 use crate::table::Command;
-use crate::value::{bulk, head};
 use crate::way::Way;
 
 const FOREIGN: &str = "ERR keys that begin with '{@' are those of other tenants";
@@ -50,7 +50,7 @@ impl Command {
         &self,
         args: &Args,
         space: &Space,
-        out: &mut Vec<u8>,
+        out: &mut Draft,
     ) -> Result<Written, &'static str> {
         let mut keys = Places::new();
         match self.way {
@@ -72,16 +72,12 @@ impl Command {
             written = written.and(Written { keys: 0, part })?;
         }
         let mark = space.mark(written.part.unwrap_or_default());
-        head(b'*', args.len(), out);
+        out.begin(args.len());
         let mut keys = keys.iter().copied().peekable();
-        for (at, word) in args.iter().enumerate() {
-            if keys.next_if_eq(&at).is_some() {
-                head(b'$', mark.len() + word.len(), out);
-                out.extend_from_slice(mark);
-                out.extend_from_slice(word);
-                out.extend_from_slice(b"\r\n");
-            } else {
-                bulk(word, out);
+        for at in 0..args.len() {
+            match keys.next_if_eq(&at) {
+                Some(_) => out.marked(mark, args, at),
+                None => out.word(args, at),
             }
         }
         Ok(written)

@@ -1,12 +1,14 @@
 //! A request whose keys lie in several partitions: one for each of them, and one reply of theirs.
 
-use resp::{parse_i64, Args, Output};
+use bytes::Bytes;
+use resp::{parse_i64, Args, Output, BY_REFERENCE_BYTES};
 
+use crate::draft::{Draft, Pieces};
 use crate::find::Places;
 use crate::scan::Scanner;
 use crate::space::Space;
 use crate::table::Command;
-use crate::value::{bulk, head};
+use crate::value::head;
 
 /// How the replies of the parts come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub struct Part {
     /// Which.
     pub part: u16,
     /// The request.
-    pub bytes: Vec<u8>,
+    pub pieces: Pieces,
     /// Which of the keys of the whole, in order.
     pub keys: Box<[u32]>,
 }
@@ -71,24 +73,24 @@ impl Command {
             joins,
             left: by_part.len(),
             values: match joins {
-                Joins::Values => vec![Box::default(); keys.len()],
+                Joins::Values => vec![Bytes::new(); keys.len()],
                 _ => Vec::new(),
             },
             sum: 0,
             error: None,
         };
         let parts = by_part.into_iter().map(|(part, its)| {
-            let mut bytes = Vec::new();
-            head(b'*', 1 + its.len() * words, &mut bytes);
-            bulk(args.get(0), &mut bytes);
+            let mut draft = Draft::default();
+            draft.begin(1 + its.len() * words);
+            draft.word(args, 0);
             for number in &its {
                 let at = keys[*number as usize];
-                bulk(&[space.mark(part), args.get(at)].concat(), &mut bytes);
-                (1..words).for_each(|behind| bulk(args.get(at + behind), &mut bytes));
+                draft.marked(space.mark(part), args, at);
+                (1..words).for_each(|behind| draft.word(args, at + behind));
             }
             Part {
                 part,
-                bytes,
+                pieces: draft.pieces(),
                 keys: its.into(),
             }
         });
@@ -101,29 +103,29 @@ impl Command {
 pub struct Gather {
     joins: Joins,
     left: usize,
-    values: Vec<Box<[u8]>>,
+    values: Vec<Bytes>,
     sum: i64,
     /// The first error: it is the reply.
-    error: Option<Box<[u8]>>,
+    error: Option<Bytes>,
 }
 
 impl Gather {
     /// The reply of the part with these `keys`. True: it was the last.
-    pub fn take(&mut self, keys: &[u32], reply: &[u8]) -> bool {
+    pub fn take(&mut self, keys: &[u32], reply: &Bytes) -> bool {
         self.left -= 1;
         let taken = match (reply.first(), self.joins) {
             (Some(b':'), Joins::Sum) => self.add(reply),
             (Some(b'*'), Joins::Values) => self.place(keys, reply),
             (Some(b'+'), Joins::Done) => Some(()),
             (Some(b'-'), _) => {
-                self.error.get_or_insert_with(|| reply.into());
+                self.error.get_or_insert_with(|| reply.clone());
                 Some(())
             }
             _ => None,
         };
         if taken.is_none() {
             let text = b"-ERR the engine's answer is not understood\r\n";
-            self.error.get_or_insert_with(|| text[..].into());
+            self.error.get_or_insert(Bytes::from_static(text));
         }
         self.left == 0
     }
@@ -133,16 +135,14 @@ impl Gather {
         Some(())
     }
 
-    fn place(&mut self, keys: &[u32], reply: &[u8]) -> Option<()> {
-        let line = reply.iter().position(|byte| *byte == b'\n')? + 1;
-        let mut rest = &reply[line..];
+    fn place(&mut self, keys: &[u32], reply: &Bytes) -> Option<()> {
+        let mut at = reply.iter().position(|byte| *byte == b'\n')? + 1;
         for key in keys {
-            let end = Scanner::default().end(rest).ok()??;
-            let (value, behind) = rest.split_at(end);
-            *self.values.get_mut(*key as usize)? = value.into();
-            rest = behind;
+            let end = at + Scanner::default().end(&reply[at..]).ok()??;
+            *self.values.get_mut(*key as usize)? = reply.slice(at..end);
+            at = end;
         }
-        rest.is_empty().then_some(())
+        (at == reply.len()).then_some(())
     }
 
     /// Appends the one reply to `out`, once all have come.
@@ -150,17 +150,23 @@ impl Gather {
         if let Some(error) = self.error {
             return out.write(&space.without_mark(&error));
         }
-        let mut reply = Vec::new();
+        let mut line = Vec::new();
         match self.joins {
             Joins::Values => {
-                head(b'*', self.values.len(), &mut reply);
-                self.values
-                    .iter()
-                    .for_each(|value| reply.extend_from_slice(value));
+                head(b'*', self.values.len(), &mut line);
+                out.write(&line);
+                for value in self.values {
+                    match value.len() < BY_REFERENCE_BYTES {
+                        true => out.write(&value),
+                        false => out.write_bytes(value),
+                    }
+                }
             }
-            Joins::Sum => head(b':', self.sum.max(0) as usize, &mut reply),
-            Joins::Done => reply.extend_from_slice(b"+OK\r\n"),
+            Joins::Sum => {
+                head(b':', self.sum.max(0) as usize, &mut line);
+                out.write(&line);
+            }
+            Joins::Done => out.write(b"+OK\r\n"),
         }
-        out.write(&reply);
     }
 }

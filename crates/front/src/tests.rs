@@ -2,7 +2,7 @@
 
 use resp::{Limits, Output, Parsed, Parser};
 
-use crate::{frame, Scanner, Shows, Space, Table, Value, Way};
+use crate::{frame, Draft, Scanner, Shows, Space, Table, Value, Way};
 
 const COMMANDS: &[u8] = include_bytes!("tests/redis-7.0.15.resp");
 
@@ -25,9 +25,9 @@ fn sent(table: &Table, request: &str, space: &Space) -> Result<String, String> {
         Way::Engine | Way::Waits | Way::Sort => {}
         way => return Err(format!("{way:?}")),
     }
-    let mut out = Vec::new();
+    let mut out = Draft::default();
     command.write(&args, space, &mut out)?;
-    let sent = Value::read(&out).expect("a request");
+    let sent = Value::read(&out.pieces().concat()).expect("a request");
     let words = sent.items().iter().map(|word| word.text().expect("text"));
     Ok(words.collect::<Vec<_>>().join(" "))
 }
@@ -249,7 +249,7 @@ fn keys_of_several_partitions_are_asked_for_apart_and_answered_together() {
     let (mut gather, asked) = parts(&table, "MGET a b c d a", &space).expect("parts");
     assert!(asked.len() > 1);
     for (number, part) in asked.iter().enumerate() {
-        let request = Value::read(&part.bytes).expect("a request");
+        let request = Value::read(&part.pieces.concat()).expect("a request");
         let keys = request.items()[1..]
             .iter()
             .map(|key| key.text().expect("text"));
@@ -268,7 +268,10 @@ fn keys_of_several_partitions_are_asked_for_apart_and_answered_together() {
         // Each is answered with its own name.
         let mut reply = Vec::new();
         frame(own.iter().map(|key| key.as_bytes()), &mut reply);
-        assert_eq!(gather.take(&part.keys, &reply), number + 1 == asked.len());
+        assert_eq!(
+            gather.take(&part.keys, &reply.into()),
+            number + 1 == asked.len()
+        );
     }
     let mut out = Output::new();
     gather.write(&space, &mut out);
@@ -279,7 +282,7 @@ fn keys_of_several_partitions_are_asked_for_apart_and_answered_together() {
 
     let (mut gather, asked) = parts(&table, "DEL a b c d a", &space).expect("parts");
     for part in &asked {
-        gather.take(&part.keys, format!(":{}\r\n", part.keys.len()).as_bytes());
+        gather.take(&part.keys, &format!(":{}\r\n", part.keys.len()).into());
     }
     let mut out = Output::new();
     gather.write(&space, &mut out);
@@ -288,14 +291,17 @@ fn keys_of_several_partitions_are_asked_for_apart_and_answered_together() {
     let (mut gather, asked) = parts(&table, "MSET a 1 b 2 c 3", &space).expect("parts");
     let sent: Vec<String> = asked
         .iter()
-        .map(|part| String::from_utf8_lossy(&part.bytes).into())
+        .map(|part| String::from_utf8_lossy(&part.pieces.concat()).into())
         .collect();
     assert!(
         sent.iter().any(|sent| sent.contains("}b\r\n$1\r\n2")),
         "{sent:?}"
     );
     for (number, part) in asked.iter().enumerate() {
-        gather.take(&part.keys, [&b"+OK\r\n"[..], b"-ERR no\r\n"][number.min(1)]);
+        gather.take(
+            &part.keys,
+            &["+OK\r\n", "-ERR no\r\n"][number.min(1)].into(),
+        );
     }
     let mut out = Output::new();
     gather.write(&space, &mut out);

@@ -116,6 +116,11 @@ impl Output {
         self.len() == 0
     }
 
+    /// Of how many parts it is made: what it takes to free them.
+    pub fn parts(&self) -> usize {
+        self.segments.len()
+    }
+
     /// Bytes of memory reserved, for accounting of idle connections.
     pub fn capacity(&self) -> usize {
         self.segment_bytes + self.tail.capacity() + self.segments.capacity() * size_of::<Bytes>()

@@ -12,9 +12,9 @@ use policy::words::Words;
 use policy::{Nanos, PrincipalId};
 use settings::tenant::{Setting, SETTINGS};
 use telemetry::{
-    Capacities, Connections, Explanation, LargestTurn, Logins, Memory, PrincipalSnapshot,
-    ProcessUsage, ServerSnapshot, StageKind, StageSnapshot, State, Storage, TenantDevice,
-    TenantSetting, TenantSnapshot, TenantStage,
+    Capacities, Connections, EngineLinks, Explanation, LargestTurn, Logins, Memory,
+    PrincipalSnapshot, ProcessUsage, ServerSnapshot, StageKind, StageSnapshot, State, Storage,
+    TenantDevice, TenantSetting, TenantSnapshot, TenantStage,
 };
 
 use crate::shared::{Phase, Posted, Seen, Shared};
@@ -103,6 +103,16 @@ impl Source {
             late: counted(&shared.counters.late),
             moved: counted(&shared.counters.moved),
         }
+    }
+
+    fn listen(&self) -> Vec<String> {
+        let addresses = self.shared.addresses.get().into_iter().flatten();
+        addresses.map(ToString::to_string).collect()
+    }
+
+    fn engine_links(&self) -> Option<EngineLinks> {
+        let engine = self.shared.upstream.as_ref()?;
+        Some(engine.links.read())
     }
 }
 
@@ -201,13 +211,7 @@ impl telemetry::AdminSource for Source {
             cores: shared.options.cores as u32,
             scheduler: shared.tuning().discipline.word().to_string(),
             capacities: self.capacities(),
-            listen: shared
-                .addresses
-                .get()
-                .into_iter()
-                .flatten()
-                .map(ToString::to_string)
-                .collect(),
+            listen: self.listen(),
             connections: self.connections(),
             certificates: shared.certificates.read().clone(),
             logins: Logins {
@@ -239,6 +243,7 @@ impl telemetry::AdminSource for Source {
             log_lines_lost: (shared.options.log_lines_lost)(),
             device: device::server(shared),
             device_doubt: device::doubt(shared),
+            engine_links: self.engine_links(),
             control: promise::control(shared),
         }
     }

@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod fronts;
+mod links;
 mod rates;
 mod talk;
 
@@ -24,6 +25,7 @@ use stage::Clock;
 
 use catalogue::Catalogue;
 use fronts::Round;
+use links::LinkCounts;
 pub use rates::{House, Seen};
 use talk::{About, Talk};
 
@@ -102,6 +104,8 @@ pub struct Upstream {
     /// As configured.
     pub options: UpstreamOptions,
     found: RwLock<Found>,
+    /// Connections to it.
+    pub links: LinkCounts,
     /// Of a cluster: how many partitions each tenant has.
     catalogue: Catalogue,
     /// Which front is the home of what; none: this one shows itself only.
@@ -134,6 +138,7 @@ impl Upstream {
         Ok(Self {
             options,
             found: RwLock::new(found),
+            links: LinkCounts::default(),
             catalogue: Catalogue::default(),
             homes: RwLock::default(),
             fronts_read_at: AtomicU64::new(0),

@@ -37,9 +37,9 @@ pub use histogram::{Histogram, BUCKETS};
 pub use late::Lates;
 pub use live::view::PartSpent;
 pub use model::{
-    AdminSource, CertificateSnapshot, Connections, ControlSnapshot, LargestTurn, Logins, Memory,
-    PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage, TenantSetting,
-    TenantSnapshot, TenantStage,
+    AdminSource, CertificateSnapshot, Connections, ControlSnapshot, EngineLinks, LargestTurn,
+    Logins, Memory, PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage,
+    TenantSetting, TenantSnapshot, TenantStage,
 };
 pub use parts::{Part, PartWords, TimeParts, PARTS};
 pub use process::ProcessUsage;

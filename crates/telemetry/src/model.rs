@@ -63,6 +63,18 @@ impl State {
     }
 }
 
+/// Connections to the engine behind this server, of all cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineLinks {
+    /// Open ones.
+    pub open: u64,
+    /// Those of them that one tenant has for itself at present, because it moves large values.
+    pub apart: u64,
+    /// Large replies so far that nobody foresaw. The connection on which one begins is its tenant's
+    /// own from then on, and the others use another.
+    pub turned: u64,
+}
+
 /// The server as a whole. `_total`-like fields only grow; the rest are gauges. Bytes are bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerSnapshot {
@@ -114,6 +126,9 @@ pub struct ServerSnapshot {
     /// Why the device is not scheduled, or may be at wrong prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_doubt: Option<String>,
+    /// Connections to the engine behind this server, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_links: Option<EngineLinks>,
     /// What keeps promises.
     #[serde(default)]
     pub control: ControlSnapshot,

@@ -1,6 +1,7 @@
 //! One client's connection, as the core that owns it keeps it.
 
 mod apart;
+mod encoded;
 mod inbound;
 mod input;
 mod outstanding;
@@ -21,6 +22,7 @@ use crate::session::Session;
 use crate::tenants::{Client, Ending, Hold, Tenant};
 use crate::unit::{Told, Unit};
 pub use apart::{Apart, Piece, Then, Until};
+pub use encoded::{Encoded, EncodedPart};
 pub use inbound::Inbound;
 pub use input::Input;
 pub use outstanding::{Early, Outstanding};
@@ -305,7 +307,9 @@ impl Connection {
     /// Of how many parts what it holds is made: what it takes to free them.
     pub fn parts(&self) -> usize {
         let transaction = self.session.transaction.as_ref();
-        transaction.map_or(0, |transaction| transaction.calls.len()) + self.session.watches.len()
+        transaction.map_or(0, |transaction| transaction.calls.len())
+            + self.session.watches.len()
+            + self.output.parts()
     }
 
     /// True when nothing of it is under way anywhere, so that another core can take it over.

@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use front::Gather;
 use resp::Output;
+use smallvec::SmallVec;
 
 use super::Away;
 use crate::tenants::Ending;
@@ -13,6 +15,10 @@ use crate::tenants::Ending;
 pub struct Outstanding {
     /// All of them together.
     pub away: Away,
+    /// They go by links of their own.
+    pub own: bool,
+    /// The link by which they go to a node, by that node's place.
+    links: SmallVec<[(usize, usize); 1]>,
     /// Numbers given to requests.
     begun: u32,
     /// Those whose replies lie in the connection's output: all before this one.
@@ -39,6 +45,8 @@ impl Outstanding {
                 bytes: 0,
                 told: false,
             },
+            own: false,
+            links: SmallVec::new(),
             begun: 0,
             done: 0,
             early: VecDeque::new(),
@@ -51,6 +59,16 @@ impl Outstanding {
         self.begun - self.done
     }
 
+    /// The link by which they go to the node at this place; the first of them chooses it.
+    pub fn goes_by(&mut self, place: usize, choose: impl FnOnce() -> usize) -> usize {
+        if let Some((_, link)) = self.links.iter().find(|(known, _)| *known == place) {
+            return *link;
+        }
+        let link = choose();
+        self.links.push((place, link));
+        link
+    }
+
     /// One more request, which may be in parts. Returns its number.
     pub fn begin(&mut self, gather: Option<Gather>) -> u32 {
         let number = self.begun;
@@ -61,7 +79,7 @@ impl Outstanding {
 
     /// A part of the request of this number was answered. Returns all that was gathered, if it was
     /// the last.
-    pub fn gather(&mut self, number: u32, keys: &[u32], reply: &[u8]) -> Option<Gather> {
+    pub fn gather(&mut self, number: u32, keys: &[u32], reply: &Bytes) -> Option<Gather> {
         let mut gathers = self.gathers.iter();
         let place = gathers.position(|(known, _)| *known == number)?;
         let whole = self.gathers[place].1.take(keys, reply);

@@ -1,12 +1,15 @@
 //! What a connection waits for, when it has come.
 
+use std::borrow::Cow;
+
 use bytes::BytesMut;
+use commands::Spec;
 use engine::{EngineError, Seq};
 use policy::Nanos;
 use resp::Output;
 use telemetry::Class;
 
-use super::Piece;
+use super::{Encoded, Piece};
 use crate::device::Waits;
 use crate::tenants::{Checked, Ending, Pass};
 use crate::unit::{Told, Unit};
@@ -17,6 +20,8 @@ pub enum Ready {
     Look,
     /// A handler has ended its work.
     Finished(Box<Finished>),
+    /// A handler has written its request for the engine, or found that it cannot be sent.
+    Encoded(Box<(&'static Spec, Result<Encoded, Cow<'static, str>>)>),
     /// A piece of its reply, which is too large to be made as a whole.
     Piece(Box<Piece>),
     /// A handler could not begin its work; the connection is told when it can.

@@ -302,12 +302,10 @@ impl Core {
     fn read_mail(&mut self) {
         self.mailbox().open();
         let now = self.shared.options.clock.now();
-        if self.front.is_some() {
-            self.listen_on(now);
-        }
+        let unread = self.front.is_some() && self.listen_on(now);
         for _ in 0..MAIL_MAX {
             let Some(message) = self.mailbox().take() else {
-                self.agenda.mail_waits = self.tell_committed(now);
+                self.agenda.mail_waits = self.tell_committed(now) || unread;
                 return;
             };
             self.read(message, now);

@@ -121,6 +121,10 @@ impl Core {
                 self.begin_again(key, connection, used);
             }
             Ready::Finished(finished) => self.finish(connection, *finished),
+            Ready::Encoded(encoded) => {
+                let (spec, encoded) = *encoded;
+                self.encoded_elsewhere(key, connection, spec, encoded, used);
+            }
             Ready::Piece(piece) => {
                 if !self.piece(connection, *piece) {
                     return After::Close;

@@ -59,6 +59,7 @@ impl AdminSource for Said {
             log_lines_lost: 0,
             device: None,
             device_doubt: None,
+            engine_links: None,
             control: crate::model::ControlSnapshot::default(),
         }
     }

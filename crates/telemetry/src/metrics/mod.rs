@@ -11,7 +11,7 @@ mod reference;
 
 use std::collections::BTreeMap;
 
-use crate::model::{ServerSnapshot, StageSnapshot, State, TenantSnapshot};
+use crate::model::{EngineLinks, ServerSnapshot, StageSnapshot, State, TenantSnapshot};
 use crate::shares::{Recent, Share};
 use crate::totals::{TenantTotals, Usage};
 
@@ -50,6 +50,11 @@ impl Scrape {
     /// A number of newcomers.
     fn newcomers(&self, of: impl Fn(&TenantScrape) -> f64) -> f64 {
         self.newcomers.as_ref().map_or(0.0, of)
+    }
+
+    /// Connections to the engine behind this server.
+    fn engine_links(&self) -> EngineLinks {
+        self.server.engine_links.unwrap_or_default()
     }
 
     /// A sum over tenants.

@@ -68,6 +68,7 @@ impl AdminSource for Fake {
             log_lines_lost: 0,
             device: Some(device()),
             device_doubt: Some("the profile was made elsewhere".into()),
+            engine_links: None,
             control: ControlSnapshot::default(),
         }
     }

@@ -8,10 +8,10 @@
 
 use std::net::SocketAddr;
 
-use commands::Flags;
-use front::{Command, Space, Walk};
+use commands::{Flags, Spec};
+use front::{Space, Walk};
 use policy::Nanos;
-use resp::{Args, Reply};
+use resp::Reply;
 
 use super::Front;
 use crate::connection::Connection;
@@ -22,20 +22,21 @@ fn is_aware(local: SocketAddr, listen: SocketAddr) -> bool {
 }
 
 impl Front {
-    fn knows(&self, connection: &Connection) -> bool {
+    pub(super) fn knows(&self, connection: &Connection) -> bool {
         let listen = self.aware_at;
         listen.is_some_and(|listen| is_aware(connection.client.local_addr, listen))
     }
 
-    /// Whether a request, whose keys are of the partition `part`, is served here.
+    /// Whether a request, whose keys are of the partition `part`, is served here; its client takes
+    /// it to be for `slot`.
     ///
     /// # Errors
     /// The text of the error that sends its client on to their home.
     pub(super) fn stays(
         &self,
         connection: &Connection,
-        command: &Command,
-        args: &Args<'_>,
+        spec: &Spec,
+        slot: impl FnOnce() -> Option<u16>,
         (space, part): (&Space, Option<u16>),
         now: Nanos,
     ) -> Result<(), String> {
@@ -47,11 +48,11 @@ impl Front {
         let Some(home) = home else {
             return Ok(());
         };
-        let only_reads = command.spec.flags.has(Flags::READONLY);
+        let only_reads = spec.flags.has(Flags::READONLY);
         if connection.session.state.reads_anywhere && only_reads {
             return Ok(());
         }
-        match command.slot(args) {
+        match slot() {
             Some(slot) => Err(format!("MOVED {slot} {}:{}", home.host, home.port)),
             None => Ok(()),
         }

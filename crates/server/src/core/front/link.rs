@@ -1,11 +1,10 @@
-//! A core's connection to the engine. All requests of the core share it, each is answered in its
-//! turn.
+//! A core's connection to the engine. Requests of many share it, each is answered in its turn.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use front::{frame, Scanner};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -13,16 +12,23 @@ use policy::Nanos;
 use resp::{Output, Protocol};
 
 use super::claim::Claim;
-use super::{Forward, Sent};
+use super::sizes::Whose;
+use super::{Forward, Sent, LINK_TOKENS};
 use crate::upstream::UpstreamOptions;
 
 /// After it was lost a connection is not tried again for so long: requests that come meanwhile are
 /// told so at once.
 const PAUSE_NS: Nanos = 100_000_000;
 
-/// Parts handed to one `writev`, and bytes.
+/// Parts handed to one `writev`.
 const SLICES: usize = 32;
-const BYTES_AT_ONCE: usize = 1 << 20;
+
+/// Bytes that are written to a link, or read from it, between two looks at everything else: what a
+/// client's turn moves.
+pub(super) const BYTES_AT_ONCE: usize = 64 << 10;
+
+/// A long reply is kept in pieces of so many bytes.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// A request of more bytes is not copied once more.
 const OWN_PART_BYTES: usize = 16 << 10;
@@ -58,16 +64,28 @@ pub struct Link {
     writable: bool,
     /// Bytes of requests so far, and those of them that the kernel has.
     begun: u64,
-    gone: u64,
+    pub(super) gone: u64,
     /// Requests that are out, in order.
     pub(super) sent: VecDeque<Sent>,
-    /// The beginning of a reply.
+    /// Who has it for himself, while something is out.
+    pub(super) whose: Option<Whose>,
+    /// The beginning of a reply that is long, and how many bytes that is.
+    pieces: Vec<Bytes>,
+    in_pieces: usize,
+    /// What has come of a reply behind that.
     pub(super) input: BytesMut,
     pub(super) scanner: Scanner,
     /// When it last said something.
     pub(super) heard: Nanos,
-    /// There may be more to read.
-    pub(super) unread: bool,
+    /// It is known that something waits to be sent, or read.
+    pub(super) noted: Noted,
+}
+
+/// Whether a link stands in the lists of those that have something to do.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Noted {
+    pub(super) flush: bool,
+    pub(super) read: bool,
 }
 
 /// What was read.
@@ -81,7 +99,11 @@ pub(super) enum Heard {
 }
 
 impl Link {
-    pub(super) fn new(protocol: Protocol, token: Token) -> Self {
+    pub(super) fn new(protocol: Protocol, number: usize) -> Self {
+        Self::at(protocol, Token(LINK_TOKENS + number))
+    }
+
+    fn at(protocol: Protocol, token: Token) -> Self {
         Self {
             protocol,
             token,
@@ -94,10 +116,13 @@ impl Link {
             begun: 0,
             gone: 0,
             sent: VecDeque::new(),
+            whose: None,
+            pieces: Vec::new(),
+            in_pieces: 0,
             input: BytesMut::new(),
             scanner: Scanner::default(),
             heard: 0,
-            unread: false,
+            noted: Noted::default(),
         }
     }
 
@@ -109,6 +134,21 @@ impl Link {
             _ => return 0,
         };
         now.saturating_sub(since)
+    }
+
+    /// Whether it carries requests.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open)
+    }
+
+    /// Whether nobody has used it for so long.
+    pub(super) fn is_idle(&self, now: Nanos, ns: Nanos) -> bool {
+        self.is_open() && self.sent.is_empty() && now.saturating_sub(self.heard) > ns
+    }
+
+    /// Ends it. REQUIRES: nothing is out.
+    pub(super) fn close(&mut self) {
+        *self = Self::at(self.protocol, self.token);
     }
 
     /// Whether the engine answers for the greeting still.
@@ -195,21 +235,23 @@ impl Link {
         permit: stage::Permit,
         now: Nanos,
     ) {
-        let bytes = match keeps {
-            true => forward.bytes.clone(),
-            false => std::mem::take(&mut forward.bytes),
+        let pieces = match keeps {
+            true => forward.pieces.clone(),
+            false => std::mem::take(&mut forward.pieces),
         };
         let mut before = forward.before;
-        let (start, mut len) = (self.begun, bytes.len());
+        let (start, mut len) = (self.begun, pieces.iter().map(Bytes::len).sum());
         if forward.asking {
             self.out.write(ASKING);
             before += 1;
             len += ASKING.len();
         }
         self.begun += len as u64;
-        match len < OWN_PART_BYTES {
-            true => self.out.write(&bytes),
-            false => self.out.write_bytes(bytes),
+        for piece in pieces {
+            match piece.len() < OWN_PART_BYTES {
+                true => self.out.write(&piece),
+                false => self.out.write_bytes(piece),
+            }
         }
         self.sent.push_back(Sent {
             forward,
@@ -219,6 +261,8 @@ impl Link {
             start,
             at: now,
             len,
+            large: false,
+            took: 0,
             claim: Claim::default(),
         });
     }
@@ -229,27 +273,29 @@ impl Link {
     }
 
     /// Sends what waits, as far as the socket takes it; requests only behind the greeting's
-    /// answers, so that none is sent where it would not be understood.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    /// answers, so that none is sent where it would not be understood. True: it takes more.
+    pub(super) fn flush(&mut self) -> io::Result<bool> {
         let Some(stream) = &mut self.stream else {
-            return Ok(());
+            return Ok(false);
         };
+        let mut left = BYTES_AT_ONCE;
         while self.writable {
             let greets = !self.greeting.is_empty();
             let out = match self.state {
                 _ if greets => &mut self.greeting,
                 State::Open => &mut self.out,
-                _ => return Ok(()),
+                _ => return Ok(false),
             };
-            if out.is_empty() {
-                return Ok(());
+            if out.is_empty() || left == 0 {
+                return Ok(!out.is_empty());
             }
             let mut slices = [IoSlice::new(&[]); SLICES];
-            let count = out.io_slices(&mut slices, BYTES_AT_ONCE);
+            let count = out.io_slices(&mut slices, left);
             match stream.write_vectored(&slices[..count]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     out.advance(count);
+                    left -= count;
                     if !greets {
                         self.gone += count as u64;
                     }
@@ -261,7 +307,7 @@ impl Link {
                 },
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Reads what is there.
@@ -282,14 +328,41 @@ impl Link {
         }
     }
 
-    /// Forgets what has come of a reply that is let go.
-    pub(super) fn let_go(&mut self) {
-        let gone = self.scanner.forget(self.input.len());
-        // A copy: the buffer may have become large before.
-        self.input = BytesMut::from(&self.input[gone..]);
-        if let Some(sent) = self.sent.front_mut() {
-            sent.claim.lets_go(gone);
+    /// What the reply at hand needs at least, as far as it has come.
+    pub(super) fn needs(&self) -> usize {
+        self.in_pieces + self.scanner.needs().max(self.input.len())
+    }
+
+    /// Keeps what has come of a reply. What is long is not gathered in one buffer, which would have
+    /// to be copied as it grows, and freed at once.
+    pub(super) fn keep(&mut self) {
+        if self.input.len() >= PIECE_BYTES {
+            let understood = self.scanner.forget(self.input.len());
+            if understood > 0 {
+                self.in_pieces += understood;
+                self.pieces.push(self.input.split_to(understood).freeze());
+            }
         }
+        let more = self.scanner.needs().saturating_sub(self.input.len());
+        self.input.reserve(more.min(PIECE_BYTES));
+    }
+
+    /// Forgets what has come of a reply that is let go; returns what takes long to free.
+    pub(super) fn let_go(&mut self) -> Vec<Bytes> {
+        let gone = self.scanner.forget(self.input.len());
+        // A copy: the buffer may be a long one.
+        self.input = BytesMut::from(&self.input[gone..]);
+        let (pieces, in_pieces) = self.take_pieces();
+        if let Some(sent) = self.sent.front_mut() {
+            sent.claim.lets_go(gone + in_pieces);
+        }
+        pieces
+    }
+
+    /// The beginning of the reply at hand, and how many bytes that is.
+    pub(super) fn take_pieces(&mut self) -> (Vec<Bytes>, usize) {
+        let bytes = std::mem::take(&mut self.in_pieces);
+        (std::mem::take(&mut self.pieces), bytes)
     }
 
     /// Whether a request had begun to leave.
@@ -301,7 +374,7 @@ impl Link {
     pub(super) fn lost(&mut self, now: Nanos, why: String) -> VecDeque<Sent> {
         let sent = std::mem::take(&mut self.sent);
         let (protocol, token, gone) = (self.protocol, self.token, self.gone);
-        *self = Self::new(protocol, token);
+        *self = Self::at(protocol, token);
         self.state = State::Down {
             from: now + PAUSE_NS,
         };

@@ -2,18 +2,14 @@
 
 use mio::event::Event;
 use policy::Nanos;
-use resp::Protocol;
 
-use super::link::Heard;
+use super::come::Come;
+use super::link::{Heard, BYTES_AT_ONCE};
+use super::links::LinkId;
 use super::reply::Answered;
+use super::sizes::LARGE_BYTES;
 use super::{Front, LINK_TOKENS};
 use crate::core::Core;
-
-/// Reads of one link between two looks at the others: a MiB.
-const READS_MAX: usize = 16;
-
-/// Room that is made ahead for a large reply.
-const AHEAD_BYTES_MAX: usize = 1 << 30;
 
 impl Core {
     /// The poll says something of what is no connection.
@@ -21,69 +17,56 @@ impl Core {
         let Some(mut front) = self.front.take() else {
             return;
         };
-        let number = event.token().0.checked_sub(LINK_TOKENS);
-        let number = number.filter(|number| number / 2 < front.nodes.count());
-        if let Some(number) = number {
-            let (place, now) = (number / 2, self.now);
-            let protocol = [Protocol::Resp2, Protocol::Resp3][number % 2];
-            let link = front.nodes.link(place, protocol);
+        let id = event.token().0.checked_sub(LINK_TOKENS).map(LinkId::of);
+        if let Some(id) = id.filter(|id| front.nodes.has(*id)) {
+            let now = self.now;
             if event.is_writable() {
-                link.takes();
+                front.nodes.link(id).takes();
+                front.flush_later(id);
             }
             let ends = event.is_read_closed() || event.is_error();
             if event.is_readable() || ends {
-                self.listen(&mut front, place, protocol, ends, now);
+                self.listen(&mut front, id, ends, now);
             }
         }
         self.front = Some(front);
     }
 
-    /// Reads on where there was more than was read.
-    pub(in crate::core) fn listen_on(&mut self, now: Nanos) {
+    /// Reads on where there was more than was read. True: there is more still.
+    pub(in crate::core) fn listen_on(&mut self, now: Nanos) -> bool {
         let Some(mut front) = self.front.take() else {
-            return;
+            return false;
         };
-        for place in 0..front.nodes.count() {
-            for protocol in [Protocol::Resp2, Protocol::Resp3] {
-                if front.nodes.link(place, protocol).unread {
-                    self.listen(&mut front, place, protocol, true, now);
-                }
+        for id in std::mem::take(&mut front.reads) {
+            if std::mem::take(&mut front.nodes.link(id).noted.read) {
+                self.listen(&mut front, id, true, now);
             }
         }
+        let more = !front.reads.is_empty();
         self.front = Some(front);
+        more
     }
 
     /// Reads what has come; `to_end`, until there is nothing more.
-    fn listen(
-        &mut self,
-        front: &mut Front,
-        place: usize,
-        protocol: Protocol,
-        to_end: bool,
-        now: Nanos,
-    ) {
+    fn listen(&mut self, front: &mut Front, id: LinkId, to_end: bool, now: Nanos) {
         let mut scratch = std::mem::take(&mut self.wire.scratch);
         let mut answered = Vec::new();
-        let link = front.nodes.link(place, protocol);
-        let since = link
-            .sent
-            .front()
-            .map_or(now, |first| first.at.max(link.heard));
-        link.unread = false;
-        let mut lost = None;
-        for read in 0.. {
-            let link = front.nodes.link(place, protocol);
-            if read == READS_MAX {
-                link.unread = true;
-                self.agenda.mail_waits = true;
+        let heard = front.nodes.get(id.place).heard;
+        let first = front.nodes.link(id).sent.front();
+        let since = first.map_or(now, |first| first.at.max(heard));
+        let (mut lost, mut left) = (None, BYTES_AT_ONCE);
+        loop {
+            if left == 0 {
+                front.read_later(id);
                 break;
             }
-            match link.read(&mut scratch) {
+            match front.nodes.link(id).read(&mut scratch) {
                 Heard::Bytes(count) => {
-                    link.heard = now;
+                    front.nodes.link(id).heard = now;
+                    front.nodes.get_mut(id.place).heard = now;
+                    left = left.saturating_sub(count);
                     let bytes = &scratch[..count];
-                    let heard = self.hear_replies(front, place, protocol, bytes, &mut answered);
-                    if let Err(why) = heard {
+                    if let Err(why) = self.hear_replies(front, id, bytes, &mut answered) {
                         lost = Some(why);
                         break;
                     }
@@ -99,9 +82,16 @@ impl Core {
             }
         }
         self.wire.scratch = scratch;
-        self.settle_answered(front, place, answered, since, now);
+        let read = BYTES_AT_ONCE.saturating_sub(left) as u64;
+        self.shared.turns[self.id].note([0, read, 0, 0]);
+        if answered.is_empty() {
+            if let Some(first) = front.nodes.link(id).sent.front_mut() {
+                first.took += now.saturating_sub(since);
+            }
+        }
+        self.settle_answered(front, id.place, answered, since, now);
         if let Some(why) = lost {
-            self.lose(front, place, protocol, &why, now);
+            self.lose(front, id, &why, now);
         }
     }
 
@@ -109,21 +99,17 @@ impl Core {
     fn hear_replies(
         &mut self,
         front: &mut Front,
-        place: usize,
-        protocol: Protocol,
+        id: LinkId,
         mut bytes: &[u8],
         answered: &mut Vec<Answered>,
     ) -> Result<(), String> {
-        let gathered = !front.nodes.link(place, protocol).input.is_empty();
+        let link = front.nodes.link(id);
+        let gathered = !link.input.is_empty();
         if gathered {
-            front
-                .nodes
-                .link(place, protocol)
-                .input
-                .extend_from_slice(bytes);
+            link.input.extend_from_slice(bytes);
         }
         loop {
-            let link = front.nodes.link(place, protocol);
+            let link = front.nodes.link(id);
             let there = if gathered { &link.input[..] } else { bytes };
             if there.is_empty() {
                 return Ok(());
@@ -132,23 +118,52 @@ impl Core {
                 if !gathered {
                     link.input.extend_from_slice(bytes);
                 }
-                let needs = link.scanner.needs().max(link.input.len());
-                match self.may_hold(link, needs) {
-                    true => {
-                        let more = needs - link.input.len();
-                        link.input.reserve(more.min(AHEAD_BYTES_MAX));
-                    }
-                    false => link.let_go(),
-                }
+                self.wait_for_more(front, id);
                 return Ok(());
             };
+            let (mut pieces, _) = link.take_pieces();
             if gathered {
                 let reply = link.input.split_to(end).freeze();
-                self.hear_reply(front, place, protocol, &reply, Some(&reply), answered)?;
+                let is_error = pieces.is_empty() && reply.first() == Some(&b'-');
+                let come = match reply.len() >= LARGE_BYTES && !is_error {
+                    true => {
+                        pieces.push(reply);
+                        Come { pieces, rest: b"" }
+                    }
+                    false => Come {
+                        pieces,
+                        rest: &reply,
+                    },
+                };
+                self.hear_reply(front, id, come, answered)?;
             } else {
-                let (reply, rest) = bytes.split_at(end);
-                self.hear_reply(front, place, protocol, reply, None, answered)?;
-                bytes = rest;
+                let (rest, behind) = bytes.split_at(end);
+                self.hear_reply(front, id, Come { pieces, rest }, answered)?;
+                bytes = behind;
+            }
+        }
+    }
+
+    /// The beginning of a reply has come.
+    fn wait_for_more(&mut self, front: &mut Front, id: LinkId) {
+        let link = front.nodes.link(id);
+        let needs = link.needs();
+        match self.may_hold(link, needs) {
+            true => link.keep(),
+            false => {
+                let pieces = link.let_go();
+                self.free_pieces(pieces);
+            }
+        }
+        let Some(first) = link.sent.front_mut().filter(|first| !first.large) else {
+            return;
+        };
+        let whose = first.forward.whose;
+        if front.sizes.note(whose, needs, self.now) {
+            first.large = true;
+            let links = front.nodes.links(id.place, id.protocol);
+            if links.set_apart(id.index, whose, self.now) {
+                front.upstream.links.turned();
             }
         }
     }

@@ -16,35 +16,45 @@
 
 mod aware;
 mod claim;
+mod come;
+mod encode;
 mod link;
+mod links;
 mod listen;
 mod nodes;
 mod redirect;
 mod reply;
 mod request;
+mod sizes;
+mod transaction;
 mod walk;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use front::{Elsewhere, Gather, Homes, Shows, Space, Table, Walker};
-use policy::{Nanos, PrincipalId};
+use front::{Elsewhere, Gather, Homes, Pieces, Shows, Space, Table, Walker};
+use policy::Nanos;
 use resp::Protocol;
 use smallvec::SmallVec;
 use stage::{DispatchOptions, Meter, Permit};
 
 use super::Core;
-use crate::connection::Connection;
+use crate::connection::{Connection, Parked};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::upstream::Upstream;
 use claim::Claim;
+use links::LinkId;
 use nodes::Nodes;
+use sizes::{Sizes, Whose, LARGE_BYTES};
 
-/// Connections have smaller tokens: their place. Each node has two; there are as many nodes as a
-/// cluster may have in the time that a process lives, some thousands.
-const LINK_TOKENS: usize = u32::MAX as usize - (1 << 16);
+/// Connections have smaller tokens: their place. Each node has sixteen; there are as many nodes as
+/// a cluster may have in the time that a process lives, some thousands.
+const LINK_TOKENS: usize = u32::MAX as usize - (1 << 20);
+
+/// Requests of a connection that are out together at most. What comes behind them waits in its
+/// buffer.
+const OUT_TOGETHER: u32 = 128;
 
 /// Requests that may be out at the engine, of each core, at the start.
 const OUT_AT_START: u32 = 32;
@@ -65,12 +75,15 @@ pub struct Forward {
     key: ConnectionKey,
     /// Which of its connection's requests that are out.
     number: u32,
-    tenant: PrincipalId,
+    /// Whose it is.
+    whose: Whose,
+    /// It goes by a link of its own.
+    own: bool,
     space: Arc<Space>,
     spec: &'static commands::Spec,
     protocol: Protocol,
     /// Kept until the reply has come where another node may be asked again.
-    bytes: Bytes,
+    pieces: Pieces,
     /// Replies before the one that counts: of a transaction.
     before: u32,
     shows: Shows,
@@ -97,17 +110,18 @@ impl Forward {
         connection: &Connection,
         space: Arc<Space>,
         spec: &'static commands::Spec,
-        bytes: Vec<u8>,
+        pieces: Pieces,
         node: usize,
     ) -> Self {
         Self {
             key,
             number: 0,
-            tenant: connection.tenant.id,
+            whose: (connection.tenant.id, connection.lane),
+            own: false,
             space,
             spec,
             protocol: connection.session.state.protocol,
-            bytes: bytes.into(),
+            pieces,
             before: 0,
             shows: Shows::None,
             walk: None,
@@ -120,7 +134,7 @@ impl Forward {
         }
     }
 
-    /// Whose it is.
+    /// Which connection's.
     pub(super) fn key(&self) -> ConnectionKey {
         self.key
     }
@@ -142,6 +156,10 @@ struct Sent {
     at: Nanos,
     /// Bytes of the request.
     len: usize,
+    /// Its reply is known to be large.
+    large: bool,
+    /// Time of the engine in which nothing but the beginning of its reply came.
+    took: Nanos,
     /// Memory for its reply.
     claim: Claim,
 }
@@ -162,6 +180,14 @@ pub struct Front {
     homes: Option<Arc<Homes>>,
     /// Requests that are to be tried again, and when.
     later: Vec<(Nanos, Forward)>,
+    /// Who has moved something large of late.
+    sizes: Sizes,
+    /// Links that have something to send.
+    flushes: Vec<LinkId>,
+    /// Links of which there may be more to read.
+    reads: Vec<LinkId>,
+    /// What all were told of its links.
+    told: [u64; 2],
 }
 
 impl Front {
@@ -179,8 +205,41 @@ impl Front {
             aware_at: shared.aware_at.get().copied(),
             homes: upstream.homes(),
             later: Vec::new(),
+            sizes: Sizes::default(),
+            flushes: Vec::new(),
+            reads: Vec::new(),
+            told: [0; 2],
             upstream,
         }))
+    }
+
+    /// Whether a request of so many bytes goes out together with those of its connection that are
+    /// out. They all go by one link, so one that needs its own waits until the others are back.
+    fn joins(&self, connection: &Connection, bytes: usize) -> bool {
+        let whose = (connection.tenant.id, connection.lane);
+        let Some(Parked::Engine(outstanding)) = &connection.parked else {
+            return true;
+        };
+        let most = match bytes >= LARGE_BYTES || self.sizes.knows(whose) {
+            false => OUT_TOGETHER,
+            true if !outstanding.own => return false,
+            true => self.sizes.together(whose, OUT_TOGETHER),
+        };
+        outstanding.replies() < most
+    }
+
+    /// A link may have something to send.
+    fn flush_later(&mut self, id: LinkId) {
+        if !std::mem::replace(&mut self.nodes.link(id).noted.flush, true) {
+            self.flushes.push(id);
+        }
+    }
+
+    /// There may be more to read on a link.
+    fn read_later(&mut self, id: LinkId) {
+        if !std::mem::replace(&mut self.nodes.link(id).noted.read, true) {
+            self.reads.push(id);
+        }
     }
 
     /// How many nodes are known.
@@ -234,25 +293,34 @@ impl Core {
     }
 
     /// Once a second: an engine that says nothing is not waited for for ever, and a node whose
-    /// slots others have not even so long.
+    /// slots others have not even so long. What is not used any more is closed.
     pub(super) fn look_at_links(&mut self, now: Nanos) {
         let Some(mut front) = self.front.take() else {
             return;
         };
         let all = front.upstream.options.patience;
+        let mut open = [0; 2];
         for place in 0..front.nodes.count() {
             let patience = match front.nodes.get(place).serves {
                 true => all,
                 false => all.min(GONE_PATIENCE),
             };
             let patience_ns = patience.as_nanos() as Nanos;
-            for protocol in [Protocol::Resp2, Protocol::Resp3] {
-                if front.nodes.link(place, protocol).waited_ns(now) > patience_ns {
+            for id in front.nodes.links_of(place) {
+                if front.nodes.link(id).waited_ns(now) > patience_ns {
                     let why = format!("it has said nothing for {} s", patience.as_secs());
-                    self.lose(&mut front, place, protocol, &why, now);
+                    self.lose(&mut front, id, &why, now);
                 }
             }
+            for protocol in [Protocol::Resp2, Protocol::Resp3] {
+                let links = front.nodes.links(place, protocol);
+                links.close_idle(now);
+                let [some, apart] = links.open();
+                open = [open[0] + some, open[1] + apart];
+            }
         }
+        front.sizes.forget(now);
+        front.upstream.links.count(&mut front.told, open);
         self.front = Some(front);
     }
 }

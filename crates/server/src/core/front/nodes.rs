@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use front::{Space, SLOTS};
-use mio::Token;
 use policy::cost::device::Vop;
 use policy::depth::{Depth, Slice};
 use policy::Nanos;
@@ -11,7 +10,8 @@ use resp::Protocol;
 use stage::Stage;
 
 use super::link::Link;
-use super::{Front, LINK_TOKENS, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
+use super::links::{LinkId, Links};
+use super::{Front, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
 use crate::core::handler::Task;
 use crate::core::stages::handler_stage;
 use crate::core::Core;
@@ -26,8 +26,10 @@ pub(super) struct Node {
     name: String,
     /// Where it is.
     pub(super) at: SocketAddr,
-    /// One for each protocol: replies are passed on as they are.
-    links: [Link; 2],
+    /// For each protocol: replies are passed on as they are.
+    links: [Links; 2],
+    /// When it last said something.
+    pub(super) heard: Nanos,
     /// It has slots, as far as is known.
     pub(super) serves: bool,
     depth: Depth,
@@ -62,14 +64,13 @@ impl Work {
 
 impl Node {
     fn new(place: usize, name: &str, at: SocketAddr, now: Nanos) -> Self {
-        let links = [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
-            let number = usize::from(protocol == Protocol::Resp3);
-            Link::new(protocol, Token(LINK_TOKENS + 2 * place + number))
-        });
+        let protocols = [Protocol::Resp2, Protocol::Resp3];
+        let links = protocols.map(|protocol| Links::new(place, protocol));
         Self {
             name: name.to_owned(),
             at,
             links,
+            heard: 0,
             serves: true,
             depth: Depth::new(OUT_AT_START, OUT_LEAST),
             slice: Work::from(now),
@@ -180,8 +181,37 @@ impl Nodes {
         &self.nodes[place]
     }
 
-    pub(super) fn link(&mut self, place: usize, protocol: Protocol) -> &mut Link {
+    pub(super) fn get_mut(&mut self, place: usize) -> &mut Node {
+        &mut self.nodes[place]
+    }
+
+    /// The links to a node, for one protocol.
+    pub(super) fn links(&mut self, place: usize, protocol: Protocol) -> &mut Links {
         &mut self.nodes[place].links[usize::from(protocol == Protocol::Resp3)]
+    }
+
+    pub(super) fn link(&mut self, id: LinkId) -> &mut Link {
+        self.links(id.place, id.protocol).get(id.index)
+    }
+
+    /// Whether there is such a link.
+    pub(super) fn has(&self, id: LinkId) -> bool {
+        let node = self.nodes.get(id.place);
+        let links = node.map(|node| &node.links[usize::from(id.protocol == Protocol::Resp3)]);
+        links.is_some_and(|links| id.index < links.count())
+    }
+
+    /// All links to a node.
+    pub(super) fn links_of(&self, place: usize) -> Vec<LinkId> {
+        let of = |protocol: Protocol| {
+            let links = &self.nodes[place].links[usize::from(protocol == Protocol::Resp3)];
+            (0..links.count()).map(move |index| LinkId {
+                place,
+                protocol,
+                index,
+            })
+        };
+        of(Protocol::Resp2).chain(of(Protocol::Resp3)).collect()
     }
 
     /// What an error calls a node.

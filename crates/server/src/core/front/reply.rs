@@ -6,10 +6,12 @@ use bytes::Bytes;
 use commands::Flags;
 use front::{Elsewhere, Shows};
 use policy::{Cost, Nanos, PrincipalId};
-use resp::{Output, Protocol};
+use resp::Output;
 use stage::{Next, Permit};
 
 use super::claim::Claim;
+use super::come::Come;
+use super::links::LinkId;
 use super::walk::part;
 use super::{Forward, Front, Sent};
 use crate::connection::{Connection, Early, Parked};
@@ -22,13 +24,15 @@ const WEIGHT_BYTES: usize = 4 << 10;
 /// A command that may take more than constant time weighs so much more.
 const SLOW_WEIGHT: u64 = 4;
 
-/// A larger reply is passed on with the buffer that it came in.
-const OWN_BUFFER_BYTES: usize = 64 << 10;
+/// So many pieces of a reply a core frees itself.
+const PIECES_FREED: usize = 4;
 
 /// What is to be settled of a reply that came with others.
 pub(super) struct Answered {
     permit: Permit,
     tenant: PrincipalId,
+    /// Time of the engine before that in which the others came.
+    took: Nanos,
     weight: u64,
 }
 
@@ -65,9 +69,13 @@ impl Core {
         };
         let (place, keeps) = (forward.node, front.cluster);
         let (at, upstream) = (front.nodes.get(place).at, Arc::clone(&front.upstream));
-        let link = front.nodes.link(place, forward.protocol);
+        let id = self.link_for(&mut front, &forward);
+        let link = front.nodes.link(id);
         match link.ready(now, at, &upstream.options, self.poll.registry()) {
-            Ok(()) => link.push(forward, keeps, permit, now),
+            Ok(()) => {
+                link.push(forward, keeps, permit, now);
+                front.flush_later(id);
+            }
             Err(why) => {
                 let says = front.nodes.says(place);
                 let text = format!("ERR {says}: it is away ({why}); nothing was done");
@@ -78,16 +86,48 @@ impl Core {
         self.front = Some(front);
     }
 
+    /// The link by which a request goes: that by which its connection's others go that are out.
+    fn link_for(&mut self, front: &mut Front, forward: &Forward) -> LinkId {
+        let (place, protocol) = (forward.node, forward.protocol);
+        let links = front.nodes.links(place, protocol);
+        let own = forward.own.then_some(forward.whose);
+        let connection = self.places.get(forward.key);
+        let parked = connection.and_then(|connection| connection.parked.as_mut());
+        let index = match parked {
+            Some(Parked::Engine(outstanding)) => {
+                outstanding.goes_by(place, || links.choose(own, self.now))
+            }
+            // Its client has gone.
+            _ => match links.with(forward.key) {
+                Some(index) => index,
+                None => links.choose(own, self.now),
+            },
+        };
+        LinkId {
+            place,
+            protocol,
+            index,
+        }
+    }
+
     /// Sends what the links have gathered.
     fn flush_links(&mut self, now: Nanos) {
         let Some(mut front) = self.front.take() else {
             return;
         };
-        for place in 0..front.nodes.count() {
-            for protocol in [Protocol::Resp2, Protocol::Resp3] {
-                if let Err(error) = front.nodes.link(place, protocol).flush() {
-                    self.lose(&mut front, place, protocol, &error.to_string(), now);
+        for id in std::mem::take(&mut front.flushes) {
+            let link = front.nodes.link(id);
+            link.noted.flush = false;
+            let (before, flushed) = (link.gone, link.flush());
+            let written = link.gone - before;
+            self.shared.turns[self.id].note([0, written, 0, 0]);
+            match flushed {
+                Ok(false) => {}
+                Ok(true) => {
+                    front.flush_later(id);
+                    self.agenda.mail_waits = true;
                 }
+                Err(error) => self.lose(&mut front, id, &error.to_string(), now),
             }
         }
         self.front = Some(front);
@@ -97,27 +137,28 @@ impl Core {
     pub(super) fn hear_reply(
         &mut self,
         front: &mut Front,
-        place: usize,
-        protocol: Protocol,
-        reply: &[u8],
-        whole: Option<&Bytes>,
+        id: LinkId,
+        come: Come<'_>,
         answered: &mut Vec<Answered>,
     ) -> Result<(), String> {
-        let link = front.nodes.link(place, protocol);
+        let link = front.nodes.link(id);
         if link.greets() {
-            return link.greeted(reply);
+            let greeted = link.greeted(come.rest);
+            front.flush_later(id);
+            return greeted;
         }
-        self.may_hold(link, reply.len());
+        let len = come.len();
+        self.may_hold(link, len);
         let Some(first) = link.sent.front_mut() else {
             return Err("it has answered what nobody asked".into());
         };
         let (instead, let_go) = first.claim.refused().unzip();
-        let (reply, whole) = match &instead {
-            Some(text) => (text.as_bytes(), None),
-            None => (reply, whole),
+        let come = match &instead {
+            Some(text) => Come::short(text.as_bytes()),
+            None => come,
         };
         let elsewhere = match front.cluster {
-            true => Elsewhere::read(reply),
+            true => Elsewhere::read(come.rest),
             false => None,
         };
         if first.before > 0 {
@@ -131,47 +172,43 @@ impl Core {
         let Sent {
             forward,
             permit,
-            len,
+            len: asked,
             at,
+            took,
             claim,
             ..
         } = sent;
+        front.sizes.replied(forward.whose, len);
         let slow = !forward.spec.flags.has(Flags::FAST);
-        let bytes = len + reply.len() + let_go.unwrap_or_default();
+        let bytes = asked + len + let_go.unwrap_or_default();
         answered.push(Answered {
             permit,
-            tenant: forward.tenant,
+            tenant: forward.whose.0,
+            took,
             weight: 1 + SLOW_WEIGHT * u64::from(slow) + (bytes / WEIGHT_BYTES) as u64,
         });
         // A transaction of which one command was refused was not done.
         let elsewhere = sent.elsewhere.or(elsewhere);
-        match elsewhere.filter(|_| reply.first() == Some(&b'-')) {
+        match elsewhere.filter(|_| come.rest.first() == Some(&b'-')) {
             // A walk has another way.
             Some(Elsewhere::TryAgain) if forward.walk.is_some() => {
-                self.deliver(forward, reply, whole, 0, claim);
+                self.deliver(forward, come, 0, claim);
             }
             Some(elsewhere) => self.redirect(front, forward, elsewhere, self.now),
-            None => self.deliver(forward, reply, whole, self.now.saturating_sub(at), claim),
+            None => self.deliver(forward, come, self.now.saturating_sub(at), claim),
         }
         Ok(())
     }
 
     /// Gives a reply to the connection that waits for it.
-    fn deliver(
-        &mut self,
-        forward: Forward,
-        reply: &[u8],
-        whole: Option<&Bytes>,
-        service_ns: Nanos,
-        claim: Claim,
-    ) {
+    fn deliver(&mut self, forward: Forward, come: Come<'_>, service_ns: Nanos, claim: Claim) {
         let key = forward.key;
         let Some(mut connection) = self.places.lift(key) else {
             return;
         };
         // Until its turn, when it is seen what the connection holds.
         connection.memory.charged += claim.hand_over();
-        self.reply_on(&mut connection, forward, reply, whole, service_ns);
+        self.reply_on(&mut connection, forward, come, service_ns);
         self.places.back(key, connection);
     }
 
@@ -179,15 +216,14 @@ impl Core {
         &mut self,
         connection: &mut Connection,
         forward: Forward,
-        reply: &[u8],
-        whole: Option<&Bytes>,
+        come: Come<'_>,
         service_ns: Nanos,
     ) {
         let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
             return;
         };
         let gathered = match &forward.keys {
-            Some(keys) => match outstanding.gather(forward.number, keys, reply) {
+            Some(keys) => match outstanding.gather(forward.number, keys, &come.shared()) {
                 None => return,
                 whole => whole,
             },
@@ -202,16 +238,15 @@ impl Core {
         output.borrow(&mut self.wire.rooms);
         let mark = output.mark();
         let forward = match (&forward.walk, gathered) {
-            (Some(_), _) => self.walk_on(connection, forward, reply, &mut output),
+            (Some(_), _) => self.walk_on(connection, forward, &come.joined(), &mut output),
             (_, Some(gathered)) => {
                 gathered.write(&forward.space, &mut output);
                 Some(forward)
             }
             _ => {
-                let plain = forward.shows == Shows::None;
-                match whole.filter(|whole| plain && whole.len() >= OWN_BUFFER_BYTES) {
-                    Some(whole) => output.write_bytes(whole.clone()),
-                    None => forward.shows.write(reply, &forward.space, &mut output),
+                match come.pieces.is_empty() {
+                    false if forward.shows == Shows::None => come.write(&mut output),
+                    _ => (forward.shows).write(&come.joined(), &forward.space, &mut output),
                 }
                 Some(forward)
             }
@@ -275,7 +310,8 @@ impl Core {
     /// Answers a request with an error of the front's.
     pub(super) fn fail_forward(&mut self, forward: Forward, text: &str) {
         let text = format!("-{text}\r\n");
-        self.deliver(forward, text.as_bytes(), None, 0, Claim::default());
+        let come = Come::short(text.as_bytes());
+        self.deliver(forward, come, 0, Claim::default());
     }
 
     /// Ends the turns of requests at the engine whose replies came between `since` and `now`.
@@ -290,7 +326,7 @@ impl Core {
         let (span, count) = (now.saturating_sub(since), answered.len() as u32);
         let all = answered.iter().map(|one| one.weight).sum();
         for one in answered {
-            let took = part(span, one.weight, all);
+            let took = one.took + part(span, one.weight, all);
             self.stage_before(place)
                 .settle(now, one.permit, Cost([took]));
             self.trails.handlers.note(one.tenant.0, since, now);
@@ -304,25 +340,26 @@ impl Core {
     }
 
     /// A link is gone: whoever waits for it is told.
-    pub(super) fn lose(
-        &mut self,
-        front: &mut Front,
-        place: usize,
-        protocol: Protocol,
-        why: &str,
-        now: Nanos,
-    ) {
+    pub(super) fn lose(&mut self, front: &mut Front, id: LinkId, why: &str, now: Nanos) {
+        let place = id.place;
         let says = front.nodes.says(place);
         if front.cluster {
             front.upstream.look_soon();
         }
-        let link = front.nodes.link(place, protocol);
+        let link = front.nodes.link(id);
         let (opened, out) = (!link.greets(), link.sent.len());
         tracing::warn!(core = self.id, out, "{says}: the connection is gone: {why}");
+        let (pieces, _) = link.take_pieces();
+        self.free_pieces(pieces);
+        let link = front.nodes.link(id);
         let sent = link.lost(now, why.to_owned());
+        if !opened {
+            let links = front.nodes.links(place, id.protocol);
+            links.refused(id.index, now);
+        }
         for sent in sent {
             let walks = sent.forward.walk.is_some();
-            let link = front.nodes.link(place, protocol);
+            let link = front.nodes.link(id);
             let left = opened && (walks || link.has_left(&sent));
             let text = match left {
                 false => format!("ERR {says}: it is away ({why}); nothing was done"),
@@ -332,6 +369,14 @@ impl Core {
             };
             self.stage_before(place).settle(now, sent.permit, Cost([0]));
             self.fail_forward(sent.forward, &text);
+        }
+    }
+
+    /// Frees the beginning of a reply; elsewhere if that takes long.
+    pub(super) fn free_pieces(&self, pieces: Vec<Bytes>) {
+        if pieces.len() > PIECES_FREED {
+            let handlers = self.shared.engine.handlers();
+            handlers.submit(Box::new(move || drop(pieces)));
         }
     }
 }

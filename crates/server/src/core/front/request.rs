@@ -1,26 +1,19 @@
 //! From a parsed request to the stage before the engine.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
+use bytes::Bytes;
 use commands::{Action, SessionCommand, Spec};
-use front::{frame, Command, Gather, Shows, Way, Written};
+use front::{Command, Gather, Way};
 use resp::Args;
-use smallvec::{smallvec, SmallVec};
+use smallvec::SmallVec;
 
-use super::{Forward, Forwards, Front};
+use super::{Forward, Front};
 use crate::connection::{Connection, Outstanding, Parked};
-use crate::core::answer::{refuse, reject, turn_away};
+use crate::core::answer::{reject, turn_away};
 use crate::core::command::{queue, Flow};
 use crate::core::handler::Task;
 use crate::core::{Core, Used};
-use crate::session::Transaction;
 use crate::tenants::ConnectionKey;
-use crate::unit::requests_of;
-
-/// Requests of a connection that are out together at most. What comes behind them waits in its
-/// buffer.
-const OUT_TOGETHER: u32 = 128;
+use crate::unit::TURN_WORDS_MAX;
 
 /// Nobody serves the keys of a request, while a node is down and none has taken its place.
 pub(super) const NO_NODE: &str =
@@ -78,18 +71,20 @@ impl Core {
         front: &mut Front,
         key: ConnectionKey,
         connection: &mut Connection,
-        command: &Command,
+        command: &'static Command,
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
-        // What is answered here comes behind all that is out, and so does what is too much.
+        // What is answered here comes behind all that is out, and so does what is too much, or must
+        // be written elsewhere first.
         let out = connection.outstanding();
         let goes_out = matches!(command.way, Way::Engine | Way::Sort | Way::Waits)
             && command.spec.takes(args.len())
+            && args.len() <= TURN_WORDS_MAX
             && self.refusal.is_none()
             && connection.tenant.pause.holds(self.now, true).is_none()
             && !command.may_wait(&args);
-        if out > 0 && !goes_out || out >= OUT_TOGETHER {
+        if out > 0 && !(goes_out && front.joins(connection, args.len_bytes())) {
             return Flow::Again;
         }
         if command.way == Way::Here {
@@ -116,67 +111,7 @@ impl Core {
                 used,
             );
         }
-        match self.forwards(front, key, connection, command, args, used) {
-            Ok((gather, forwards)) => self.forward(connection, gather, forwards),
-            Err(text) if out == 0 => self.told(connection, spec, |connection| {
-                refuse(connection, spec.class, &text, used)
-            }),
-            Err(_) => Flow::Again,
-        }
-    }
-
-    /// A request as the engine is sent it, in parts if its keys have several nodes.
-    fn forwards(
-        &mut self,
-        front: &mut Front,
-        key: ConnectionKey,
-        connection: &Connection,
-        command: &Command,
-        args: Args<'_>,
-        used: &mut Used,
-    ) -> Result<Forwards, Cow<'static, str>> {
-        let space = front.space(&connection.tenant).ok_or(NO_SPACE)?;
-        let nodes = &front.nodes;
-        let new = |bytes, part: Option<u16>| -> Result<Forward, &'static str> {
-            let node = match part {
-                Some(part) => nodes.of(&space, part),
-                None => nodes.serving().first().copied(),
-            };
-            let node = node.ok_or(NO_NODE)?;
-            let forward = Forward::new(
-                key,
-                connection,
-                Arc::clone(&space),
-                command.spec,
-                bytes,
-                node,
-            );
-            Ok(Forward {
-                slot: part.map(|part| space.slot(part)),
-                ..forward
-            })
-        };
-        if let Some((gather, parts)) = command.split(&args, &space)? {
-            let mut forwards = SmallVec::new();
-            for part in parts {
-                used.requests += requests_of(part.keys.len());
-                forwards.push(Forward {
-                    keys: Some(part.keys),
-                    ..new(part.bytes, Some(part.part))?
-                });
-            }
-            return Ok((Some(gather), forwards));
-        }
-        let mut bytes = Vec::with_capacity(args.len_bytes() + 64);
-        let written = command.write(&args, &space, &mut bytes)?;
-        let at = (&*space, written.part);
-        front.stays(connection, command, &args, at, self.now)?;
-        used.requests += requests_of(written.keys);
-        let forward = Forward {
-            shows: command.shows.clone(),
-            ..new(bytes, written.part)?
-        };
-        Ok((None, smallvec![forward]))
+        self.encode_request(front, key, connection, command, args, used)
     }
 
     /// What comes before any command: its answer, if the command is not to be run.
@@ -229,7 +164,7 @@ impl Core {
         flow
     }
 
-    fn turned_down(
+    pub(super) fn turned_down(
         &self,
         connection: &mut Connection,
         spec: &'static Spec,
@@ -287,82 +222,36 @@ impl Core {
         }
     }
 
-    /// Queues a command between `MULTI` and `EXEC`, if the engine can be sent it.
-    fn queue_for_engine(
-        &mut self,
-        front: &mut Front,
-        connection: &mut Connection,
-        command: &Command,
-        args: Args<'_>,
-        used: &mut Used,
-    ) -> Flow {
-        let spec = command.spec;
-        if matches!(command.way, Way::Walk(_)) {
-            return self.turned_down(connection, spec, "it cannot be part of a transaction", used);
-        }
-        let space = front.space(&connection.tenant);
-        let stays = space.ok_or(Cow::from(NO_SPACE)).and_then(|space| {
-            let part = command.write(&args, &space, &mut Vec::new())?.part;
-            let at = (&*space, part);
-            Ok(front.stays(connection, command, &args, at, self.now)?)
-        });
-        self.told(connection, spec, |connection| match stays {
-            Ok(()) => queue(connection, spec, args, used),
-            Err(text) => reject(connection, spec.class, &text, used),
-        })
-    }
-
-    /// `EXEC`: the engine is sent the transaction as a whole, so that nothing of others comes
-    /// between.
-    fn exec_at_engine(
-        &mut self,
-        front: &mut Front,
-        key: ConnectionKey,
-        connection: &mut Connection,
-        spec: &'static Spec,
-        args: Args<'_>,
-        used: &mut Used,
-    ) -> Flow {
-        let whole = |transaction: &crate::session::Transaction| {
-            !transaction.spoiled && !transaction.calls.is_empty()
-        };
-        if !connection.session.transaction.as_deref().is_some_and(whole) {
-            return self.command(key, connection, args, used);
-        }
-        let Some(transaction) = connection.session.transaction.take() else {
-            unreachable!("it was there above")
-        };
-        connection.client.queued(None);
-        match write_transaction(front, key, connection, spec, &transaction) {
-            Ok((forward, requests)) => {
-                used.requests += requests;
-                self.forward(connection, None, smallvec![forward])
-            }
-            Err(text) => self.told(connection, spec, |connection| {
-                refuse(connection, spec.class, &text, used)
-            }),
-        }
-    }
-
     /// Queues a request before the engine, perhaps in parts; its connection waits for one more
     /// reply.
     pub(super) fn forward(
         &mut self,
+        front: &mut Front,
         connection: &mut Connection,
         gather: Option<Gather>,
         forwards: SmallVec<[Forward; 1]>,
     ) -> Flow {
-        let bytes: usize = forwards.iter().map(|forward| forward.bytes.len()).sum();
+        let pieces = forwards.iter().flat_map(|forward| &forward.pieces);
+        let bytes: usize = pieces.map(Bytes::len).sum();
+        let whose = (connection.tenant.id, connection.lane);
+        let large = front.sizes.note(whose, bytes, self.now);
         if connection.outstanding() == 0 {
-            connection.parked = Some(Parked::Engine(Box::new(Outstanding::none())));
+            let mut outstanding = Outstanding::none();
+            outstanding.own = large || front.sizes.knows(whose);
+            connection.parked = Some(Parked::Engine(Box::new(outstanding)));
         }
         let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
             unreachable!("made above")
         };
         outstanding.away.bytes += bytes as u64;
         let number = outstanding.begin(gather);
+        let own = outstanding.own;
         for forward in forwards {
-            let forward = Forward { number, ..forward };
+            let forward = Forward {
+                number,
+                own,
+                ..forward
+            };
             if self.line_up(connection, forward).is_some() {
                 // The queue holds more than all connections may have out.
                 tracing::error!(
@@ -382,7 +271,7 @@ impl Core {
     pub(super) fn line_up(&mut self, connection: &Connection, forward: Forward) -> Option<Forward> {
         let (now, class) = (self.now, forward.spec.class);
         let [terms, _] = self.principals.terms_of(connection, class);
-        let (tenant, place, task) = (forward.tenant, forward.node, Task::Forward(forward));
+        let (tenant, place, task) = (forward.whose.0, forward.node, Task::Forward(forward));
         let queued =
             self.stage_before(place)
                 .enqueue_on(now, tenant, class.index() as u8, terms, task);
@@ -391,59 +280,4 @@ impl Core {
             _ => None,
         }
     }
-}
-
-/// A transaction as the engine is sent it, and how many requests it counts as.
-///
-/// # Errors
-/// The text of an error: it cannot be sent.
-fn write_transaction(
-    front: &mut Front,
-    key: ConnectionKey,
-    connection: &Connection,
-    spec: &'static Spec,
-    transaction: &Transaction,
-) -> Result<(Forward, u64), String> {
-    let space = front.space(&connection.tenant).ok_or(NO_SPACE)?;
-    let mut bytes = Vec::with_capacity(transaction.extent.bytes + 64);
-    let mut shows = Vec::new();
-    let mut all = Written {
-        keys: 0,
-        part: None,
-    };
-    frame([&b"MULTI"[..]].into_iter(), &mut bytes);
-    for (_, call) in transaction.calls.iter() {
-        let call = call.args();
-        let found = front.table.find(&call);
-        match found.filter(|found| found.way != Way::Here) {
-            Some(command) => {
-                shows.push(command.shows.clone());
-                // The engine may have been exchanged since it was queued.
-                let written = command.write(&call, &space, &mut bytes);
-                let written = written
-                    .map_err(|why| format!("EXECABORT Transaction discarded because of: {why}"))?;
-                all = all.and(written)?;
-            }
-            None => {
-                shows.push(Shows::None);
-                let words: SmallVec<[&[u8]; 4]> = call.iter().collect();
-                frame(words.into_iter(), &mut bytes);
-            }
-        }
-    }
-    frame([&b"EXEC"[..]].into_iter(), &mut bytes);
-    let requests = requests_of(all.keys.max(shows.len()));
-    let part = all.part.unwrap_or_default();
-    let node = front.nodes.of(&space, part).ok_or(NO_NODE)?;
-    let slot = space.slot(part);
-    let forward = Forward {
-        before: 1 + shows.len() as u32,
-        shows: match shows.iter().all(|shows| *shows == Shows::None) {
-            true => Shows::None,
-            false => Shows::Several(shows),
-        },
-        slot: Some(slot),
-        ..Forward::new(key, connection, space, spec, bytes, node)
-    };
-    Ok((forward, requests))
 }

@@ -52,7 +52,8 @@ impl Core {
                     (Shows::None, Some(Box::new(walker)), node, bytes)
                 }
             };
-            let forward = Forward::new(key, connection, space, spec, bytes, node);
+            let pieces = smallvec![bytes.into()];
+            let forward = Forward::new(key, connection, space, spec, pieces, node);
             Ok(Forward {
                 shows,
                 walk,
@@ -62,7 +63,7 @@ impl Core {
         match begun {
             Ok(forward) => {
                 used.requests += 1;
-                self.forward(connection, None, smallvec![forward])
+                self.forward(front, connection, None, smallvec![forward])
             }
             Err(text) => self.told(connection, spec, |connection| {
                 refuse(connection, spec.class, text, used)
@@ -83,7 +84,7 @@ impl Core {
             Step::Ask(node, bytes) => {
                 let again = Forward {
                     node,
-                    bytes: bytes.into(),
+                    pieces: smallvec![bytes.into()],
                     asking: false,
                     hops: 0,
                     walk: Some(walk),

@@ -1,0 +1,47 @@
+//! A request as an engine behind this server is sent it.
+
+use std::sync::Arc;
+
+use commands::Spec;
+use front::{Gather, Pieces, Shows, Space};
+use smallvec::SmallVec;
+
+/// A request that was written for the engine.
+pub struct Encoded {
+    /// Its command.
+    pub spec: &'static Spec,
+    /// Whose keys it names.
+    pub space: Arc<Space>,
+    /// One for each partition that has keys of it.
+    pub parts: SmallVec<[EncodedPart; 1]>,
+    /// How the replies of several come together.
+    pub gather: Option<Gather>,
+    /// Replies before the one that counts: of a transaction.
+    pub before: u32,
+    /// Where its reply shows keys.
+    pub shows: Shows,
+    /// What it is charged as.
+    pub requests: u64,
+    /// The hash slot that its client takes it to be for; none: it need not be known.
+    pub slot: Option<u16>,
+}
+
+impl Encoded {
+    /// The partition of its keys; none: it has none, or several.
+    pub fn part(&self) -> Option<u16> {
+        match &self.parts[..] {
+            [one] => one.part,
+            _ => None,
+        }
+    }
+}
+
+/// What one partition is asked.
+pub struct EncodedPart {
+    /// Which; none: the request has no keys.
+    pub part: Option<u16>,
+    /// The request.
+    pub pieces: Pieces,
+    /// Which keys of the whole it is about, if that was split.
+    pub keys: Option<Box<[u32]>>,
+}

@@ -1,0 +1,188 @@
+//! A core's links to one node: one that all tenants share, and some more, each of which one tenant
+//! has for itself while it moves something large.
+//!
+//! Replies come in the order of requests, so what is behind a large value on a link waits for all
+//! of it. Who has moved something large of late ([`super::sizes`]) goes by a link of its own. A
+//! large reply that nobody foresaw keeps the link on which it begins, and from then on another one
+//! is shared. All requests of a connection that are out at a node go by the same link: so they are
+//! done in their order.
+
+use policy::Nanos;
+use resp::Protocol;
+
+use super::link::Link;
+use super::sizes::Whose;
+use crate::tenants::ConnectionKey;
+
+/// Links of one core to one node, for one protocol: so many less one tenants do not wait for each
+/// other's large values.
+pub(super) const LINKS_MAX: usize = 8;
+
+/// A link that nobody has used for so long is closed.
+const IDLE_NS: Nanos = 60_000_000_000;
+
+/// After a link was refused while others are open, none is opened for so long: the engine has as
+/// many clients as it may have.
+const REFUSED_NS: Nanos = 10_000_000_000;
+
+/// One of a core's links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LinkId {
+    /// The place of its node.
+    pub(super) place: usize,
+    pub(super) protocol: Protocol,
+    /// Which of those to this node.
+    pub(super) index: usize,
+}
+
+impl LinkId {
+    /// All links have numbers.
+    fn number(self) -> usize {
+        let protocol = usize::from(self.protocol == Protocol::Resp3);
+        (2 * self.place + protocol) * LINKS_MAX + self.index
+    }
+
+    pub(super) fn of(number: usize) -> Self {
+        let (links, index) = (number / LINKS_MAX, number % LINKS_MAX);
+        Self {
+            place: links / 2,
+            protocol: [Protocol::Resp2, Protocol::Resp3][links % 2],
+            index,
+        }
+    }
+}
+
+/// Those to one node, for one protocol.
+pub(super) struct Links {
+    place: usize,
+    protocol: Protocol,
+    links: Vec<Link>,
+    /// The one that all share.
+    shared: usize,
+    /// None is opened before, but the one that is shared.
+    opens_from: Nanos,
+}
+
+impl Links {
+    pub(super) fn new(place: usize, protocol: Protocol) -> Self {
+        let mut links = Self {
+            place,
+            protocol,
+            links: Vec::new(),
+            shared: 0,
+            opens_from: 0,
+        };
+        links.add();
+        links
+    }
+
+    fn add(&mut self) -> usize {
+        let index = self.links.len();
+        let id = LinkId {
+            place: self.place,
+            protocol: self.protocol,
+            index,
+        };
+        self.links.push(Link::new(self.protocol, id.number()));
+        index
+    }
+
+    /// How many there are, open or not.
+    pub(super) fn count(&self) -> usize {
+        self.links.len()
+    }
+
+    pub(super) fn get(&mut self, index: usize) -> &mut Link {
+        &mut self.links[index]
+    }
+
+    /// The link by which a connection begins to send, of which nothing is out: one that is its own,
+    /// if it says whose.
+    pub(super) fn choose(&mut self, own: Option<Whose>, now: Nanos) -> usize {
+        let Some(whose) = own else {
+            return self.shared;
+        };
+        let has = |index: &usize| {
+            let link = &self.links[*index];
+            link.whose == Some(whose) && !link.sent.is_empty()
+        };
+        let index = self.apart().find(has);
+        if let Some(index) = index.or_else(|| self.free(now)) {
+            self.links[index].whose = Some(whose);
+            return index;
+        }
+        // As many as may be have large values: two of them share.
+        let open = self.apart().filter(|index| self.links[*index].is_open());
+        let least = open.min_by_key(|index| self.links[*index].sent.len());
+        least.unwrap_or(self.shared)
+    }
+
+    /// All but the one that is shared.
+    fn apart(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.links.len()).filter(|index| *index != self.shared)
+    }
+
+    /// A link that nobody uses, and that is not shared; none: there are as many as may be.
+    fn free(&mut self, now: Nanos) -> Option<usize> {
+        let opens = now >= self.opens_from;
+        let unused = self.apart().filter(|index| {
+            let link = &self.links[*index];
+            link.sent.is_empty() && (opens || link.is_open())
+        });
+        // One that need not be opened first.
+        let found = unused.max_by_key(|index| self.links[*index].is_open());
+        found.or_else(|| (opens && self.links.len() < LINKS_MAX).then(|| self.add()))
+    }
+
+    /// A large reply of `whose` begins on a link. True: it was shared, and another is from now on.
+    pub(super) fn set_apart(&mut self, index: usize, whose: Whose, now: Nanos) -> bool {
+        if index != self.shared {
+            return false;
+        }
+        let Some(other) = self.free(now) else {
+            return false;
+        };
+        self.links[other].whose = None;
+        self.links[index].whose = Some(whose);
+        self.shared = other;
+        true
+    }
+
+    /// A link could not be opened. If others are open, what is to come goes by them.
+    pub(super) fn refused(&mut self, index: usize, now: Nanos) {
+        let open = (0..self.links.len()).filter(|index| self.links[*index].is_open());
+        let least = open.min_by_key(|index| self.links[*index].sent.len());
+        if let Some(least) = least {
+            self.opens_from = now + REFUSED_NS;
+            if index == self.shared {
+                self.links[least].whose = None;
+                self.shared = least;
+            }
+        }
+    }
+
+    /// The link on which something of a connection is out.
+    pub(super) fn with(&self, key: ConnectionKey) -> Option<usize> {
+        let is = |link: &Link| link.sent.iter().any(|sent| sent.forward.key == key);
+        self.links.iter().position(is)
+    }
+
+    /// Closes those that nobody uses any more.
+    pub(super) fn close_idle(&mut self, now: Nanos) {
+        for (index, link) in self.links.iter_mut().enumerate() {
+            if index != self.shared && link.is_idle(now, IDLE_NS) {
+                link.close();
+            }
+        }
+    }
+
+    /// How many are open, and how many of those have somebody's large values.
+    pub(super) fn open(&self) -> [u64; 2] {
+        let (mut open, mut apart) = (0, 0);
+        for (index, link) in self.links.iter().enumerate() {
+            open += u64::from(link.is_open());
+            apart += u64::from(index != self.shared && !link.sent.is_empty());
+        }
+        [open, apart]
+    }
+}
