@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use engine::device::AHEAD_BYTES_MAX;
 use policy::slo::control::{
-    Auto, AutoOptions, Controller, Given, Held, Policy, PromiseSeen, Seen, ShareGiven, DEVICE,
-    HANDLERS, STAGES,
+    Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Policy, PromiseSeen, Seen,
+    ShareGiven, DEVICE, HANDLERS, STAGES,
 };
 use policy::words::Words;
 use policy::{Nanos, PrincipalId};
@@ -228,20 +228,29 @@ fn promises(shared: &Shared) -> Vec<Promise> {
 
 /// A controller, told what the device is like.
 fn controller(policy: Policy, shared: &Shared) -> Controller {
-    let Some(device) = shared
-        .options
-        .disk
-        .stage()
-        .filter(|_| policy == Policy::Auto)
-    else {
+    let Some(device) = shared.options.disk.stage() else {
         return Controller::new(policy);
     };
     let options = device.options();
-    Controller::Auto(Box::new(Auto::new(AutoOptions {
-        seeks: options.seeks,
-        depth: options.depth,
-        stream_bytes_per_s: options.stream_bytes_per_s,
-        piece_bytes_max: AHEAD_BYTES_MAX as u64,
-        ..AutoOptions::default()
-    })))
+    match policy {
+        Policy::Cake => {
+            let usual = CakeOptions::default();
+            Controller::Cake(Box::new(Cake::new(CakeOptions {
+                drives: device.drives() as u32,
+                drive_permits: match options.seeks {
+                    true => usual.drive_permits,
+                    false => options.depth,
+                },
+                ..usual
+            })))
+        }
+        Policy::Auto => Controller::Auto(Box::new(Auto::new(AutoOptions {
+            seeks: options.seeks,
+            depth: options.depth,
+            stream_bytes_per_s: options.stream_bytes_per_s,
+            piece_bytes_max: AHEAD_BYTES_MAX as u64,
+            ..AutoOptions::default()
+        }))),
+        Policy::Static | Policy::Frosting => Controller::new(policy),
+    }
 }
