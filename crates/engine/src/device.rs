@@ -5,10 +5,13 @@
 //! it wait. What the I/O is for is told in two ways: RocksDB says which of its activities it
 //! belongs to ([`Activity`]), and whoever works for a request says so for its thread ([`tagged`]).
 //! A job for another thread takes the [`Tag`] of whoever queued it along, and a batch of the log
-//! that of whoever wrote most of it.
+//! that of whoever wrote most of it. On what terms the I/O of a thread waits is said likewise
+//! ([`on_terms`]); an opening has those of whoever first asked for the database.
 
 pub use policy::cost::device::Op;
+pub use policy::dispatch::Terms;
 
+use policy::dispatch::LaneId;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -129,6 +132,42 @@ pub fn tag() -> Tag {
 impl Drop for Tagged {
     fn drop(&mut self) {
         TAG.set(self.0);
+    }
+}
+
+thread_local! {
+    static TERMS: Cell<Terms> = const { Cell::new(Terms { lane: LaneId::REST, due_at: None, stream: 0 }) };
+}
+
+/// Until it is dropped, I/O of this thread waits on some terms; then on those of before.
+#[derive(Debug)]
+#[must_use = "the terms are taken back when this is dropped"]
+pub struct OnTerms(Terms);
+
+/// This thread's I/O waits on these terms: in the lane of the workload that it works for, with the
+/// time by which that work is due.
+pub fn on_terms(terms: Terms) -> OnTerms {
+    OnTerms(TERMS.replace(terms))
+}
+
+/// On what terms I/O of this thread waits.
+#[must_use]
+pub fn terms() -> Terms {
+    TERMS.get()
+}
+
+impl Drop for OnTerms {
+    fn drop(&mut self) {
+        TERMS.set(self.0);
+    }
+}
+
+/// Work for another thread whose I/O waits on the terms of this one.
+pub(crate) fn on_these_terms(work: impl FnOnce() + Send) -> impl FnOnce() + Send {
+    let terms = terms();
+    move || {
+        let _on_terms = on_terms(terms);
+        work();
     }
 }
 

@@ -4,7 +4,9 @@
 mod common;
 
 use common::{engine, get, set, small};
-use engine::device::{Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault};
+use engine::device::{
+    on_terms, terms, Activity, DeviceHook, DeviceIo, DeviceStage, Ended, Fault, Terms,
+};
 use engine::{Database, EngineError, Keys, KeyspaceOptions, Sync};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,6 +24,8 @@ struct Openings {
     state: Mutex<(bool, usize)>,
     changed: Condvar,
     fail: Mutex<bool>,
+    /// When each was due.
+    due: Mutex<Vec<Option<u64>>>,
 }
 
 impl Openings {
@@ -44,6 +48,7 @@ impl DeviceStage for Openings {
 
     fn begin(&self, io: &DeviceIo) -> u64 {
         if io.activity == Activity::Open {
+            self.due.lock().push(terms().due_at);
             let mut state = self.state.lock();
             state.1 += 1;
             self.changed.notify_all();
@@ -196,5 +201,44 @@ fn writes_to_closed_databases_keep_no_committer() {
         assert_eq!(get(tenant, b"k").unwrap().unwrap(), "v");
     }
     writer.join().unwrap().unwrap();
+    engine.shutdown();
+}
+
+#[test]
+fn a_database_is_opened_on_the_terms_of_whoever_asked_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let openings = Arc::new(Openings::default());
+    let due = |due_at| {
+        on_terms(Terms {
+            due_at,
+            ..Terms::default()
+        })
+    };
+    let (tell, told) = channel();
+    let by_name = due(Some(7));
+    let for_it = Arc::clone(&openings);
+    engine.open_keyspace(
+        "t",
+        move || options(&for_it),
+        move |opened| tell.send(opened).unwrap(),
+    );
+    drop(by_name);
+    let keyspace = told.recv_timeout(NEVER).expect("told").unwrap();
+    // And when it was closed meanwhile.
+    assert!((0..100).any(|_| keyspace.close()));
+    let (tell, told) = channel();
+    let by_key = due(Some(9));
+    let waiter = Box::new(move || tell.send(()).unwrap());
+    assert!(
+        keyspace.latch(&Keys::None, waiter).is_none(),
+        "it is not open"
+    );
+    drop(by_key);
+    told.recv_timeout(NEVER).expect("told");
+    let mut seen = openings.due.lock().clone();
+    seen.dedup();
+    assert_eq!(seen, [Some(7), Some(9)]);
+    assert_eq!(terms(), Terms::default());
     engine.shutdown();
 }

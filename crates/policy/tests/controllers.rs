@@ -80,7 +80,11 @@ fn cake_step(cake: &mut Controller, wanted_ms: u64, ms: u64, occupied: [f64; 2])
 }
 
 fn cake() -> Controller {
-    Controller::Cake(Box::new(Cake::new(CakeOptions::default())))
+    let drive_permits = 6;
+    Controller::Cake(Box::new(Cake::new(CakeOptions {
+        drive_permits,
+        ..CakeOptions::default()
+    })))
 }
 
 #[test]
@@ -97,10 +101,8 @@ fn cake_moves_a_share_by_a_tenth_of_itself_towards_the_target() {
     // A small miss moves to the target and no further.
     let [share, ..] = cake_step(&mut cake, 100, 102, same);
     let measured_ns = latency(1, 0, 102).latencies.quantile(0.99).expect("one");
-    assert!(
-        (share - 0.495 * measured_ns as f64 / 1e8).abs() < 1e-9,
-        "{share}"
-    );
+    let target = 0.495 * measured_ns as f64 / 1e8;
+    assert!((share - target).abs() < 1e-9, "{share}");
 }
 
 #[test]

@@ -403,3 +403,22 @@ fn a_file_waits_for_its_own_drive_only() {
     let state = stage.state();
     assert_eq!((state.permits, state.in_flight, state.queued), (2, 0, 0));
 }
+
+#[test]
+fn a_controller_s_permits_are_those_of_all_drives_together() {
+    let clock = Real(Instant::now());
+    let ssds = Drives::new(&Model::Ssd(SsdParameters::default()), 2, None, 7, &clock);
+    let stage = DeviceScheduler::new(options(8), clock, Some(ssds));
+    stage.configure(0, 1.0);
+    stage.steer(Some(4), Others::default(), None);
+    let io = DeviceIo { number: 1, ..get() };
+    let begun = [0, 1].map(|_| stage.begin(&io));
+    std::thread::scope(|scope| {
+        scope.spawn(|| stage.end(&io, stage.begin(&io), DONE));
+        until(|| stage.parked() == 1);
+        begun
+            .into_iter()
+            .for_each(|token| stage.end(&io, token, DONE));
+    });
+    assert_eq!(stage.state().in_flight, 0);
+}

@@ -10,7 +10,7 @@
 //! neither parks nor wakes anybody. While permits are free this is every caller; when others wait
 //! it is a principal in credit. The rest park. The thread that gives a permit back grants it to
 //! whoever the policy names, and wakes that one thread. Where the policy names a time instead, one
-//! of the parked threads asks again then.
+//! of the parked threads asks again then; the others sleep until they are told.
 
 use crate::stage::{Next, Stage};
 use crate::{
@@ -18,12 +18,8 @@ use crate::{
     Observation, Others, Permit, PrincipalId, Terms, Verdict,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LockResult, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// A parked thread asks again after this time at the latest: what changes in longer than that may
-/// be a moment late.
-const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Why a thread was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +94,12 @@ thread_local! {
 
 /// Nothing that is held under these locks can be left half done by a panic elsewhere.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    woken(mutex.lock())
+}
+
+/// The same of what was waited for.
+fn woken<T>(guard: LockResult<T>) -> T {
+    guard.unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A stage that many threads share.
@@ -108,7 +109,6 @@ pub struct Blocking<const R: usize, C> {
     clock: C,
     parked: AtomicU64,
     waiting: Mutex<Waiting>,
-    patience: Duration,
 }
 
 /// Threads that are parked, and when one of them asks again for all.
@@ -128,15 +128,6 @@ where
     /// As [`Stage::new`] does.
     #[must_use]
     pub fn new(options: DispatchOptions<R>, clock: C) -> Arc<Self> {
-        Self::with_patience(options, clock, PATIENCE)
-    }
-
-    /// The same with another time after which parked threads ask again whatever they were told.
-    ///
-    /// # Panics
-    /// As [`Stage::new`] does.
-    #[must_use]
-    pub fn with_patience(options: DispatchOptions<R>, clock: C, patience: Duration) -> Arc<Self> {
         Arc::new_cyclic(|me: &std::sync::Weak<Self>| {
             let me = me.clone();
             // A permit that was dropped may be what somebody waits for. Never under the lock:
@@ -151,7 +142,6 @@ where
                 clock,
                 parked: AtomicU64::new(0),
                 waiting: Mutex::default(),
-                patience,
             }
         })
     }
@@ -224,26 +214,22 @@ where
                 Seated::Removed => return Err(Rejected::Removed),
                 Seated::Waiting => {}
             }
-            let waited = seat.changed.wait_timeout(state, self.patience(seat));
-            let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = again;
-            if timeout.timed_out() {
-                if seat.ask_at.load(Ordering::Relaxed) <= self.clock.now() {
-                    seat.ask_at.store(0, Ordering::Relaxed);
+            state = match seat.ask_at.load(Ordering::Relaxed) {
+                0 => woken(seat.changed.wait(state)),
+                at => {
+                    let left_ns = at.saturating_sub(self.clock.now());
+                    if left_ns > 0 {
+                        let left = Duration::from_nanos(left_ns);
+                        woken(seat.changed.wait_timeout(state, left)).0
+                    } else {
+                        seat.ask_at.store(0, Ordering::Relaxed);
+                        // The stage's lock is never taken inside a seat's.
+                        drop(state);
+                        self.pump();
+                        lock(&seat.state)
+                    }
                 }
-                // The stage's lock is never taken inside a seat's.
-                drop(state);
-                self.pump();
-                state = lock(&seat.state);
-            }
-        }
-    }
-
-    /// How long to wait before asking again.
-    fn patience(&self, seat: &Seat) -> Duration {
-        match seat.ask_at.load(Ordering::Relaxed) {
-            0 => self.patience,
-            at => Duration::from_nanos(at.saturating_sub(self.clock.now())).min(self.patience),
+            };
         }
     }
 
@@ -252,8 +238,7 @@ where
         for (seat, entry) in granted.others {
             seat.answer(Seated::Granted(entry));
         }
-        let soon = now.saturating_add(self.patience.as_nanos() as Nanos);
-        if let Some(at) = granted.ask_at.filter(|at| *at < soon) {
+        if let Some(at) = granted.ask_at {
             let mut waiting = lock(&self.waiting);
             if waiting.ask_at <= now || at < waiting.ask_at {
                 waiting.remind(at);

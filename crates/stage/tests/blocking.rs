@@ -2,11 +2,11 @@
 
 use stage::blocking::{Blocking, Rejected};
 use stage::{
-    Allocation, Cost, DispatchOptions, LaneAllocation, LaneId, ManualClock, Meter, Others,
-    PrincipalId, Terms,
+    Allocation, Clock, Cost, DispatchOptions, LaneAllocation, LaneId, ManualClock, Meter, Nanos,
+    Others, PrincipalId, Terms,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -14,21 +14,17 @@ use std::time::Duration;
 const A: PrincipalId = PrincipalId(0);
 const B: PrincipalId = PrincipalId(1);
 
-type Device = Blocking<1, ManualClock>;
+type Device<C = ManualClock> = Blocking<1, C>;
 
 /// A resource that does a billion units a second, so that a unit takes a nanosecond.
-fn device(permits: u32, clock: &ManualClock) -> Arc<Device> {
-    patient_device(permits, clock, Duration::from_millis(10))
-}
-
-fn patient_device(permits: u32, clock: &ManualClock, patience: Duration) -> Arc<Device> {
+fn device<C: Clock + Clone + Send + Sync + 'static>(permits: u32, clock: &C) -> Arc<Device<C>> {
     let meter = Meter {
         requests: 0,
         bytes: [false],
     };
     let mut options = DispatchOptions::new([1_000_000_000], meter);
     options.permits = permits;
-    let device = Blocking::with_patience(options, clock.clone(), patience);
+    let device = Blocking::new(options, clock.clone());
     device.configure(A, &Allocation::share(1.0));
     device.configure(B, &Allocation::share(1.0));
     device
@@ -218,8 +214,7 @@ fn shares_hold_between_threads_and_depth_is_bounded() {
 #[test]
 fn somebody_asks_when_a_stream_is_given_up() {
     let clock = ManualClock::new(1);
-    // Nobody looks by himself.
-    let device = patient_device(1, &clock, Duration::from_secs(3_600));
+    let device = device(1, &clock);
     let scans = Others {
         linger_ns: 1_000,
         run_ns: 1_000_000_000,
@@ -239,4 +234,31 @@ fn somebody_asks_when_a_stream_is_given_up() {
     clock.advance(2_000);
     let granted = waiting.join().expect("ended").expect("a turn");
     assert_eq!(granted, 2_001);
+}
+
+/// Says whenever somebody looks at it.
+#[derive(Clone)]
+struct Watched(ManualClock, Sender<()>);
+
+impl Clock for Watched {
+    fn now(&self) -> Nanos {
+        let _ = self.1.send(());
+        self.0.now()
+    }
+}
+
+#[test]
+fn who_waits_for_a_turn_sleeps_until_it_is_given() {
+    let (told, looks) = channel();
+    let clock = Watched(ManualClock::new(1), told);
+    let device = device(1, &clock);
+    let held = device.admit(A, 0).expect("a turn");
+    let other = Arc::clone(&device);
+    let waiting = thread::spawn(move || other.admit(B, 0).map(|entry| drop(entry.permit)));
+    until(|| device.parked() == 1);
+    // It looks once more before it falls asleep.
+    let mut quiet = (0..10).map(|_| looks.recv_timeout(Duration::from_millis(50)).is_err());
+    assert!(quiet.any(|quiet| quiet), "it looks by itself");
+    device.settle(held.permit, Cost([1]));
+    waiting.join().expect("ended").expect("a turn");
 }

@@ -6,6 +6,7 @@
 //! If it does not open, the error is kept and answered at once until it is tried again
 //! ([`crate::tries`]).
 
+use crate::device::on_these_terms;
 use crate::keyspace::shared::Shared;
 use crate::keyspace::Keyspace;
 use crate::tries::Tries;
@@ -75,9 +76,9 @@ impl Slots {
                 names.slots.insert(name.to_owned(), Slot::Busy(Vec::new()));
                 drop(names);
                 let (me, name, for_it) = (Arc::clone(self), name.to_owned(), Arc::clone(shared));
-                shared.openers.submit(Box::new(move || {
+                shared.openers.submit(Box::new(on_these_terms(move || {
                     me.open_now(&for_it, &name, options, opened);
-                }));
+                })));
             }
         }
     }

@@ -12,6 +12,7 @@ pub(crate) mod stats;
 mod upkeep;
 pub(crate) mod walks;
 
+use crate::device::on_these_terms;
 use crate::files::directory::create_directory;
 use crate::files::rocks::Db;
 use crate::keyspace::gate::{Gate, Ready};
@@ -269,7 +270,7 @@ impl Keyspace {
                     tell(me.gate.opened());
                 };
                 if first {
-                    self.shared.openers.submit(Box::new(open));
+                    self.shared.openers.submit(Box::new(on_these_terms(open)));
                 }
                 None
             }

@@ -103,9 +103,12 @@ impl Runs {
     }
 
     /// When the first of them is given up.
-    pub(super) fn given_up_at(&self, linger_ns: Nanos) -> Option<Nanos> {
-        let ends = self.waiting().filter_map(|run| run.ended_at);
-        ends.map(|at| at + linger_ns + 1).min()
+    pub(super) fn given_up_at(&self, linger_ns: Nanos, run_ns: Nanos) -> Option<Nanos> {
+        let given_up = self.waiting().filter_map(|run| {
+            let lingers_until = run.ended_at? + linger_ns + 1;
+            Some(lingers_until.min(run.began_at + run_ns))
+        });
+        given_up.min()
     }
 }
 

@@ -287,6 +287,18 @@ impl<T, const R: usize> Dispatch<T, R> {
         self.timed.due.members().find(own)
     }
 
+    /// When the next item becomes due. What is due already waits for a permit; behind it may be
+    /// something of a principal that has a permit of its own.
+    fn due_after(&self, now: Nanos) -> Option<Nanos> {
+        let (due_at, _) = self.timed.due.first()?;
+        if due_at > now {
+            return Some(due_at);
+        }
+        let due_at = |index: usize| self.slots[index].lanes.as_ref()?.due_at(now);
+        let all = self.timed.due.members().filter_map(due_at);
+        all.filter(|due_at| *due_at > now).min()
+    }
+
     /// Nobody may go now: when that can change with time alone.
     fn ask_again(&self, now: Nanos, threshold_ns: i64) -> Next<T, R> {
         let Timed { floor, others, .. } = &self.timed;
@@ -294,8 +306,9 @@ impl<T, const R: usize> Dispatch<T, R> {
             let missing_ns = threshold_ns.saturating_sub(floor.owed_ns).max(0) as f64;
             now.saturating_add((missing_ns / others.floor).ceil() as Nanos)
         });
-        let due_at = self.timed.due.first().map(|(due_at, _)| due_at);
-        let given_up_at = self.timed.runs.given_up_at(others.linger_ns);
+        let due_at = self.due_after(now);
+        let runs = &self.timed.runs;
+        let given_up_at = runs.given_up_at(others.linger_ns, others.run_ns);
         let times = [self.ready.next_wake(), due_at, owed_at, given_up_at];
         let next = times.into_iter().flatten().filter(|at| *at > now).min();
         next.map_or(Next::Idle, Next::At)

@@ -191,6 +191,7 @@ mod tests {
     use super::*;
     use crate::shared::tests::shared;
     use crate::slo::Took;
+    use policy::slo::control::HANDLERS;
     use settings::tenant::{Slo, SloClass};
 
     const S: Nanos = 1_000_000_000;
@@ -251,5 +252,19 @@ mod tests {
         promise(&second, 30_000_000);
         assert_eq!(known(&second, directory.path()), (0, 0), "another promise");
         second.engine.shutdown();
+    }
+
+    #[test]
+    fn a_new_promise_has_due_times_before_an_interval_is_over() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let shared = shared(directory.path(), &["web"]);
+        let mut steering = Steering::new(&shared);
+        steering.look(&shared);
+        promise(&shared, 20_000_000);
+        steering.look(&shared);
+        let meters = shared.tenants.get("web").expect("there").meters();
+        let due_at = meters.all()[0].due_at(HANDLERS, S);
+        assert!(due_at.is_some_and(|at| (S..S + 20_000_000).contains(&at)));
+        shared.engine.shutdown();
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use engine::device::AHEAD_BYTES_MAX;
 use policy::slo::control::{
-    Auto, AutoOptions, Controller, Given, Held, Policy, PromiseSeen, Seen, ShareGiven, DEVICE,
-    HANDLERS, STAGES,
+    Auto, AutoOptions, Cake, CakeOptions, Controller, Given, Held, Policy, PromiseSeen, Seen,
+    ShareGiven, DEVICE, HANDLERS, STAGES,
 };
 use policy::words::Words;
 use policy::{Nanos, PrincipalId};
@@ -26,6 +26,8 @@ pub struct Steering {
     policy: Policy,
     controller: Controller,
     since: Nanos,
+    /// The promises that it was asked about last.
+    held: Vec<Held>,
     /// Of work without due times at the device, as it was read last.
     others: OthersDid,
     /// What the promises were charged at the device, as it was read last, by tenant and lane.
@@ -50,16 +52,19 @@ impl Steering {
             policy,
             controller: controller(policy, shared),
             since: shared.options.clock.now(),
+            held: Vec::new(),
             others: OthersDid::default(),
             charged: BTreeMap::new(),
             steered: Arc::default(),
         }
     }
 
-    /// Decides, if an interval is over or another controller is wanted.
+    /// Decides, if an interval is over or another controller is wanted, or if promises are others:
+    /// requests of a new one have due times at once, though nothing is known of it.
     pub fn look(&mut self, shared: &Shared) {
         let (now, tuning) = (shared.options.clock.now(), shared.tuning());
         let elapsed_ns = now.saturating_sub(self.since);
+        let mut due = elapsed_ns >= tuning.control_interval_ns;
         if tuning.control != self.policy {
             tracing::info!(
                 before = self.policy.word(),
@@ -69,17 +74,25 @@ impl Steering {
             self.policy = tuning.control;
             self.controller = controller(self.policy, shared);
             shared.controlled(self.policy, Vec::new());
-        } else if elapsed_ns < tuning.control_interval_ns {
+            due = true;
+        }
+        let promises = promises(shared);
+        let held: Vec<Held> = promises.iter().map(Promise::held).collect();
+        if !due && held == self.held {
             return;
         }
-        self.since = now;
-        let promises = promises(shared);
+        self.held = held;
+        if due {
+            self.since = now;
+        }
         if promises.is_empty() && *self.steered == Steered::default() {
             return;
         }
-        let held: Vec<Held> = promises.iter().map(Promise::held).collect();
-        let seen = self.see(shared, &promises, elapsed_ns);
-        let given = self.controller.step(&held, &seen);
+        let seen = match due {
+            true => self.see(shared, &promises, elapsed_ns),
+            false => Seen::default(),
+        };
+        let given = self.controller.step(&self.held, &seen);
         self.apply(shared, &promises, given);
     }
 
@@ -228,20 +241,29 @@ fn promises(shared: &Shared) -> Vec<Promise> {
 
 /// A controller, told what the device is like.
 fn controller(policy: Policy, shared: &Shared) -> Controller {
-    let Some(device) = shared
-        .options
-        .disk
-        .stage()
-        .filter(|_| policy == Policy::Auto)
-    else {
+    let Some(device) = shared.options.disk.stage() else {
         return Controller::new(policy);
     };
     let options = device.options();
-    Controller::Auto(Box::new(Auto::new(AutoOptions {
-        seeks: options.seeks,
-        depth: options.depth,
-        stream_bytes_per_s: options.stream_bytes_per_s,
-        piece_bytes_max: AHEAD_BYTES_MAX as u64,
-        ..AutoOptions::default()
-    })))
+    match policy {
+        Policy::Cake => {
+            let usual = CakeOptions::default();
+            Controller::Cake(Box::new(Cake::new(CakeOptions {
+                drives: device.drives() as u32,
+                drive_permits: match options.seeks {
+                    true => usual.drive_permits,
+                    false => options.depth,
+                },
+                ..usual
+            })))
+        }
+        Policy::Auto => Controller::Auto(Box::new(Auto::new(AutoOptions {
+            seeks: options.seeks,
+            depth: options.depth,
+            stream_bytes_per_s: options.stream_bytes_per_s,
+            piece_bytes_max: AHEAD_BYTES_MAX as u64,
+            ..AutoOptions::default()
+        }))),
+        Policy::Static | Policy::Frosting => Controller::new(policy),
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::device::on_terms;
 use engine::Handlers;
 use policy::{Cost, Nanos};
 use stage::{Admitted, Next};
@@ -201,6 +202,7 @@ impl Core {
         }
         let mut latch = None;
         if let (true, Some(keyspace)) = (work.unit.fits_turn(), &work.keyspace) {
+            let _on_terms = on_terms(work.terms);
             latch = (work.unit).with_keys(|keys| keyspace.latch(keys, self.look_again(work.key)));
             if latch.is_none() {
                 // Somebody else has the key on a handler; when it comes back this may need no disk

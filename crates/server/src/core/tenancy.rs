@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use commands::Spec;
+use engine::device::on_terms;
 use engine::EngineError;
 use policy::lend::Need;
 use policy::slo::control::HANDLERS;
@@ -138,6 +139,8 @@ impl Core {
         connection.parked = Some(Parked::Opening);
         let mailbox = self.mailbox().clone();
         let tenant = Arc::clone(&connection.tenant);
+        let [_, at_device] = self.principals.terms_of(connection, spec.class);
+        let _on_terms = on_terms(at_device);
         self.shared.open_keyspace(
             &tenant,
             Box::new(move |error| mailbox.send(Message::Ready(key, Ready::Opened(error)))),

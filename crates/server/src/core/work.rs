@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::device::tagged;
+use engine::device::{on_terms, tagged};
 use engine::{EngineError, Keyspace, Latch, Seq, Site};
 use policy::Nanos;
 use resp::{Output, Protocol, Reply};
@@ -103,6 +103,7 @@ impl Work {
         let _ = device::waits();
         // A snapshot needs none, but that the database is open.
         if let (None, Some(keyspace)) = (&latch, &self.keyspace) {
+            let _on_terms = on_terms(self.terms);
             latch = (self.unit).with_keys(|keys| keyspace.latch(keys, look_again()));
             if latch.is_none() {
                 return Attempt::Waits(self.unit);

@@ -317,7 +317,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         let (whom, activity) = (principal(io), io.activity as u8);
         let (terms, over) = match self.streams.load(Ordering::Relaxed) {
             true => thread::terms((owner(io), whom), at_drive, io),
-            false => (thread::plain_terms(), None),
+            false => (engine::device::terms(), None),
         };
         if let Some(over) = &over {
             self.end_stream(over);

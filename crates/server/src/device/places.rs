@@ -1,6 +1,7 @@
 //! What tenants and their lanes are entitled to at the device, put to the queue of each drive.
 
 use policy::provision::VopRate;
+use policy::slo::control::reserved_at;
 use stage::{Allocation, Clock, LaneAllocation, LaneId, PrincipalId};
 
 use super::DeviceScheduler;
@@ -88,10 +89,8 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         };
         let drives = self.drives.len() as u32;
         for (number, drive) in (0..).zip(&self.drives) {
-            // Those that are over go to the first ones, beginning elsewhere for each tenant.
-            let over = (number + tenant) % drives < place.permits % drives;
             let requests = Allocation {
-                reserved_permits: place.permits / drives + u32::from(over),
+                reserved_permits: reserved_at(number, drives, place.permits, tenant),
                 ..requests
             };
             drive.queue.configure(foreground(tenant), &requests);

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use policy::dispatch::Others;
+use policy::slo::control::permits_each;
 use stage::{Clock, LaneId, Nanos};
 
 use super::drive::Drive;
@@ -69,7 +70,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         self.streams.store(others.run_ns > 0, Ordering::Relaxed);
         let drives = self.drives.len() as u32;
         for drive in &self.drives {
-            drive.hold(permits.map(|permits| permits.div_ceil(drives)));
+            drive.hold(permits.map(|permits| permits_each(permits, drives)));
             if drive.queue.others() != others {
                 drive.queue.set_others(others);
             }

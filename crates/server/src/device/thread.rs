@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use engine::device::DeviceIo;
 use smallvec::SmallVec;
-use stage::{LaneId, Nanos, Permit, PrincipalId, Terms};
+use stage::{Nanos, Permit, PrincipalId, Terms};
 
 use super::Device;
 use policy::slo::control::Turn;
@@ -39,15 +39,10 @@ thread_local! {
     static WAITS: RefCell<Waits> = RefCell::default();
 }
 
-thread_local! {
-    /// On what terms this thread's I/O waits.
-    static TERMS: Cell<Terms> = const { Cell::new(Terms { lane: LaneId::REST, due_at: None, stream: 0 }) };
-}
-
 /// Until it is dropped, I/O of this thread waits on some terms; then on those of before.
 #[must_use = "the terms are taken back when this is dropped"]
 pub struct OnTerms<'d> {
-    before: Terms,
+    _terms: engine::device::OnTerms,
     device: Option<&'d Device>,
 }
 
@@ -55,14 +50,13 @@ pub struct OnTerms<'d> {
 /// time by which that work is due. What it reads of this device is over with them.
 pub fn on_terms(terms: Terms, device: Option<&Arc<Device>>) -> OnTerms<'_> {
     OnTerms {
-        before: TERMS.replace(terms),
+        _terms: engine::device::on_terms(terms),
         device: device.map(Arc::as_ref),
     }
 }
 
 impl Drop for OnTerms<'_> {
     fn drop(&mut self) {
-        TERMS.set(self.before);
         if let (Some(device), Some(over)) = (self.device, STREAM.take()) {
             device.end_stream(&over);
         }
@@ -91,11 +85,6 @@ thread_local! {
 /// 0 is no stream.
 static NEXT_STREAM: AtomicU32 = AtomicU32::new(1);
 
-/// On what terms this thread's I/O waits where streams are nothing special.
-pub(super) fn plain_terms() -> Terms {
-    TERMS.get()
-}
-
 /// On what terms an I/O waits that begins now on a drive, of the file of that `owner`, and the
 /// stream that is over with it. What has a due time is no stream.
 pub(super) fn terms(
@@ -103,7 +92,7 @@ pub(super) fn terms(
     drive: usize,
     io: &DeviceIo,
 ) -> (Terms, Option<Stream>) {
-    let (terms, file) = (TERMS.get(), (owner, io.number));
+    let (terms, file) = (engine::device::terms(), (owner, io.number));
     let last = STREAM.take();
     if terms.due_at.is_some() || io.number == 0 {
         return (terms, last);

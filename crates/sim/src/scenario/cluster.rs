@@ -9,7 +9,7 @@ use policy::device::{HddParameters, Model, SsdParameters};
 use policy::dispatch::Discipline;
 use policy::multiget::{Levels, Order, Rates, Strategy};
 use policy::replica::Rule;
-use policy::slo::control::Policy;
+use policy::slo::control::{CakeOptions, Policy};
 use settings::units::{ByteRate, Bytes, Rate, Time};
 use settings::Section;
 
@@ -23,6 +23,7 @@ pub(super) struct Read {
     pub(super) faults: Vec<Fault>,
     pub(super) pauses: Vec<Pause>,
     pub(super) keeper: Option<Policy>,
+    pub(super) cake: CakeOptions,
 }
 
 pub(super) fn read(root: &Section) -> Read {
@@ -77,6 +78,7 @@ pub(super) fn read(root: &Section) -> Read {
         faults: faults(root, nodes),
         pauses: pauses(root, &cluster),
         keeper: section.get("control"),
+        cake: cake(&section, &cluster),
         cluster,
     }
 }
@@ -162,6 +164,30 @@ fn device(section: &Section) -> Option<Disk> {
         span_bytes: span.unwrap_or(crate::prices::SPAN_BYTES),
         chunk_bytes: chunk.unwrap_or(u64::MAX),
     })
+}
+
+/// Cake as it ships, but for what is said.
+fn cake(section: &Section, cluster: &Cluster) -> CakeOptions {
+    let usual = CakeOptions::default();
+    let (permits, handled) = (section.get("cake_permits"), section.get("cake_handled"));
+    let keeper: Option<Policy> = section.get("control");
+    for key in ["cake_permits", "cake_handled"] {
+        if section.gives(key) && keeper != Some(Policy::Cake) {
+            let advice = "set cluster.control to \"cake\", or leave it out";
+            section.error(key, "is of the controller \"cake\"", advice);
+        }
+    }
+    let device = cluster.device.as_ref();
+    let at_a_disk = device.map_or(usual.drive_permits, |device| match device.model {
+        Model::Hdd(_) => usual.drive_permits,
+        Model::Ssd(_) => device.depth,
+    });
+    CakeOptions {
+        drives: device.map_or(1, |device| device.disks),
+        drive_permits: permits.unwrap_or(at_a_disk),
+        handled_ns: handled.map_or(usual.handled_ns, |low: Time| [low.ns(), low.ns() * 4 / 3]),
+        ..usual
+    }
 }
 
 fn control(section: &Section) -> Control {

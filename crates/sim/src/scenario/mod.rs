@@ -9,7 +9,7 @@ mod tenants;
 use crate::error::SimError;
 use crate::spec::{Fault, Keeper, Spec};
 use policy::device::Model;
-use policy::slo::control::{Auto, AutoOptions, Controller, Policy};
+use policy::slo::control::{Auto, AutoOptions, Cake, Controller, Policy};
 use settings::{Reader, Report};
 use std::path::Path;
 use std::time::Duration;
@@ -126,6 +126,7 @@ fn keeper(cluster: &cluster::Read) -> Option<Keeper> {
             };
             Controller::Auto(Box::new(Auto::new(options)))
         }
+        Policy::Cake => Controller::Cake(Box::new(Cake::new(cluster.cake))),
         policy => Controller::new(policy),
     };
     Some(Keeper {

@@ -61,6 +61,8 @@ const CLUSTER: &[Key] = &[
     key("cluster.span", Bytes("64MiB", "64TiB"), Unset("64GiB"), "Data lies within so many bytes of each disk, from its outer edge on."),
     key("cluster.chunk", Bytes("4KiB", "1GiB"), Unset("operations are read whole"), "Larger operations are read and written in pieces of so many bytes. A controller may choose others."),
     key("cluster.control", choices::<Policy>(), Unset("nobody, and promises are not judged"), "Who keeps the promises of `tenant.slo`, asked every second: one node, one promise a tenant, for all of its requests."),
+    key("cluster.cake_permits", Integer(1, 1_024), Unset("as a server has it"), "`control = \"cake\"`: I/Os outstanding at each disk. A server has one where an arm moves. Published: a pool of 6 for four disks."),
+    key("cluster.cake_handled", Time("1ms", "10s"), Unset("12ms, as a server has it"), "`control = \"cake\"`: there are more handlers as long as requests have one for less than this in the mean, and fewer if for more than a third longer. Published: 6ms."),
     key("cluster.handlers", Integer(1, 1_024), Unset("any number"), "Operations that may wait for a device at a time, as a server's `engine.handlers`: tenants that have had less than their share may have as many again, and `reserved_permits` are taken from these."),
     key("cluster.probe", Flag, Value("false"), "Large multigets ask how the servers stand before they are sent."),
     key("cluster.probe_work", Time("0s", "1s"), Value("\"0s\""), "What being asked takes of a node's processors."),

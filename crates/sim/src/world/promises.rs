@@ -7,7 +7,8 @@ use crate::outcome::Window;
 use crate::spec::Spec;
 use policy::dispatch::{Allocation, LaneId};
 use policy::slo::control::{
-    after, Controller, Given, Held, PromiseSeen, Seen, ShareGiven, Turn, DEVICE, HANDLERS, STAGES,
+    after, permits_each, reserved_at, Controller, Given, Held, PromiseSeen, Seen, ShareGiven, Turn,
+    DEVICE, HANDLERS, STAGES,
 };
 use policy::slo::{Contract, Counts};
 use policy::{Nanos, PrincipalId, Promise};
@@ -310,9 +311,10 @@ impl World<'_> {
                 // A controller sets them from now on.
                 disk.followed.clear();
             }
+            let drives = disk.stages.len() as u32;
             for stage in &mut disk.stages {
                 if let Some(permits) = given.permits[DEVICE] {
-                    stage.set_permits(permits);
+                    stage.set_permits(permits_each(permits, drives));
                 }
                 stage.set_others(now, given.others[DEVICE]);
             }
@@ -333,12 +335,16 @@ impl World<'_> {
                     reservation_per_s: (reserved > 0.0).then_some(reserved),
                     ..allocation(DEVICE)
                 };
+                let kept = |number: u32| Allocation {
+                    reserved_permits: reserved_at(number, drives, device.reserved_permits, *tenant),
+                    ..device
+                };
                 if !given.shares.is_empty() {
                     disk.handlers
                         .configure(now, *principal, &allocation(HANDLERS));
                 }
-                for stage in &mut disk.stages {
-                    stage.configure(now, *principal, &device);
+                for (number, stage) in (0..).zip(&mut disk.stages) {
+                    stage.configure(now, *principal, &kept(number));
                 }
             }
         }
@@ -351,5 +357,37 @@ impl Promised {
         window.latency_ns = percentile(&mut self.window_latencies_ns, part);
         self.window_latencies_ns.clear();
         window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::Plan;
+    use crate::World;
+
+    #[test]
+    fn a_controller_s_permits_of_the_device_are_those_of_all_disks() {
+        let text = "
+duration = \"1s\"
+[cluster]
+device = \"hdd\"
+disks = 4
+control = \"cake\"
+cake_permits = 2
+[[tenant]]
+name = \"front\"
+[[tenant.slo]]
+class = \"get\"
+latency = { p = 99, at_most = \"150ms\" }
+[[tenant.load]]
+loop = \"closed\"
+connections = 1
+mix = { get = 1 }
+";
+        let plan = Plan::from_text(text, "cake").expect("good");
+        let world = World::new(&plan.spec);
+        let disk = world.nodes[0].disk.as_ref().expect("disks");
+        let each: Vec<u32> = disk.stages.iter().map(|stage| stage.permits()).collect();
+        assert_eq!(each, [2; 4]);
     }
 }

@@ -2,22 +2,27 @@
 //!
 //! Cake knows two clients: one that is latency-sensitive, *l*, and a batch client, *b*. Here l is
 //! the tenant with the most important promise of latency, and b is everybody else. Its HDFS is the
-//! device stage, its HBase the handler stage.
+//! device stage, its HBase the handler stage. One pool of HDFS handlers is before all disks of a
+//! machine; here each drive has its part of the pool.
 
 use super::{Given, Held, PromiseGiven, PromiseSeen, Seen, ShareGiven, DEVICE, HANDLERS};
 use crate::cost::Nanos;
 use crate::dispatch::Others;
 use crate::slo::Objective;
 
-/// Cake's settings by hand, as published.
+/// Cake's settings by hand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CakeOptions {
-    /// HDFS handlers: "a soft-limit of 6, approximately equal to the number of disks" (5.2).
-    pub device_permits: u32,
+    /// Drives behind the device stage.
+    pub drives: u32,
+    /// HDFS handlers for each of them. Cake has a pool of six, "approximately equal to the number
+    /// of disks" (5.2), which were four. Here it is one for each disk with an arm: of two scans at
+    /// a disk the arm goes from one to the other after every piece (`cake-tuning-simulated`).
+    pub drive_permits: u32,
     /// Pieces of 64 KiB at HDFS (5.1).
     pub chunk_bytes: u64,
     /// The HBase pool grows by 1 below the first latency and shrinks by a quarter above the second
-    /// (5.2: 6 and 8 ms).
+    /// (5.2: 6 and 8 ms, "will potentially have to be readjusted"; `cake-tuning-simulated`).
     pub handled_ns: [Nanos; 2],
     /// Bounds of the pool (5.2: 4 and 72).
     pub handlers: [u32; 2],
@@ -30,9 +35,10 @@ pub struct CakeOptions {
 impl Default for CakeOptions {
     fn default() -> Self {
         CakeOptions {
-            device_permits: 6,
+            drives: 1,
+            drive_permits: 1,
             chunk_bytes: 64 << 10,
-            handled_ns: [6_000_000, 8_000_000],
+            handled_ns: [12_000_000, 16_000_000],
             handlers: [4, 72],
             handlers_first: 16,
             interval_ns: 10_000_000_000,
@@ -111,11 +117,16 @@ impl Cake {
             promises: vec![PromiseGiven::default(); held.len()],
             shares: sensitive.map(own).into_iter().collect(),
             rest: self.parts.map(|part| 1.0 - part.share),
-            permits: [Some(self.handlers), Some(self.options.device_permits)],
+            permits: [Some(self.handlers), Some(self.pool())],
             chunk_bytes: Some(self.options.chunk_bytes),
             others: [Others::default(), scans],
             why: self.why.clone(),
         }
+    }
+
+    /// HDFS handlers of all drives together.
+    fn pool(&self) -> u32 {
+        self.options.drive_permits.max(1) * self.options.drives.max(1)
     }
 
     /// 5.2: additive increase, multiplicative decrease of the pool of HBase.
@@ -146,13 +157,14 @@ impl Cake {
         };
         let at_most_ns = wanted.at_most_ns;
         let perf = at_most_ns as f64 / latency_ns as f64;
-        let pool = self.options.device_permits;
+        let (pool, drives) = (self.pool(), self.options.drives.max(1));
         let part = &mut self.parts[DEVICE];
         let shared = pool.saturating_sub(part.reserved).max(1);
         let (share, reserved) = (part.share, part.reserved);
         if perf < 1.0 {
             // Line 4: SLO not met. Lines 5 to 7.
-            if share > 0.99 && shared > 1 {
+            // The last shared one is never reserved (5.3.1), at any drive.
+            if share > 0.99 && shared > drives {
                 part.share = (share - 1.0 / f64::from(shared)).max(0.0);
                 part.reserved += 1;
             } else {
@@ -217,4 +229,36 @@ fn sensitive(held: &[Held]) -> Option<(usize, &Held)> {
     let all = held.iter().enumerate().rev();
     let with_latency = all.filter(|(_, held)| held.objective.latency.is_some());
     with_latency.max_by_key(|(_, held)| held.objective.importance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slo::Latency;
+
+    #[test]
+    fn of_the_permits_of_four_drives_one_of_each_stays_shared() {
+        let mut cake = Cake::new(CakeOptions {
+            drives: 4,
+            drive_permits: 2,
+            ..CakeOptions::default()
+        });
+        assert_eq!(cake.step(&[], &Seen::default()).permits[DEVICE], Some(8));
+        let objective = Objective {
+            latency: Some(Latency {
+                percentile: 99.0,
+                at_most_ns: 100_000_000,
+            }),
+            throughput_per_s: None,
+            contract_per_s: None,
+            importance: 1,
+            window_ns: 10_000_000_000,
+        };
+        let mut late = PromiseSeen::default();
+        late.latencies.record(1_000_000_000);
+        for _ in 0..200 {
+            cake.schedule_slo(&late, &objective);
+        }
+        assert_eq!(cake.parts[DEVICE].reserved, 4);
+    }
 }

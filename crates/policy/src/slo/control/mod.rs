@@ -15,6 +15,7 @@
 
 mod auto;
 mod cake;
+mod drives;
 mod fixed;
 mod frosting;
 mod gear;
@@ -24,6 +25,7 @@ mod turn;
 
 pub use auto::{Auto, AutoOptions};
 pub use cake::{Cake, CakeOptions};
+pub use drives::{permits_each, reserved_at};
 pub use fixed::Fixed;
 pub use frosting::{Frosting, FrostingOptions};
 pub use learnt::MarginOptions;
@@ -215,7 +217,7 @@ pub struct ShareGiven {
     pub principal: PrincipalId,
     /// By stage: its part of all shares, 0 to 1.
     pub share: [f64; STAGES],
-    /// By stage: its reserved permits.
+    /// By stage: its reserved permits, of all drives together at the device ([`reserved_at`]).
     pub reserved: [u32; STAGES],
 }
 
@@ -230,7 +232,8 @@ pub struct Given {
     /// By stage: what all tenants that are not among these share, 0 to 1; it means nothing if there
     /// are none.
     pub rest: [f64; STAGES],
-    /// By stage: permits. `None`: as the stage has them.
+    /// By stage: permits, of all drives together at the device ([`permits_each`]). `None`: as the
+    /// stage has them.
     pub permits: [Option<u32>; STAGES],
     /// By stage: work without due times.
     pub others: [Others; STAGES],
