@@ -6,6 +6,7 @@ mod common;
 use bytes::Bytes;
 use common::{commit, engine, engine_options, get, set, small};
 use engine::{Engine, EngineError, Entry, Kind, Object, Sync};
+use policy::generator::Generator;
 use std::fs;
 use std::path::Path;
 
@@ -116,33 +117,50 @@ fn a_damaged_tenant_harms_no_other() {
 
 #[test]
 fn damage_found_by_a_read_is_an_error_reply() {
-    let dir = tempfile::tempdir().unwrap();
-    let first = engine(dir.path());
-    let keyspace = first.keyspace("t", small(Sync::Always)).unwrap();
-    set(&keyspace, b"k", &[b'v'; 5000]).unwrap();
-    set(&keyspace, b"z", &[b'w'; 5000]).unwrap();
-    // The log becomes a data file when the database opens again.
-    assert!(keyspace.close());
-    assert_eq!(get(&keyspace, b"other").unwrap(), None);
-    drop(keyspace);
-    // A new engine, because the block cache outlives a database.
-    first.shutdown();
-    drop(first);
-    for table in files(&dir.path().join("tenants/t")) {
-        if table.extension().is_some_and(|e| e == "sst") {
-            let mut bytes = fs::read(&table).unwrap();
-            // In the second block: the first holds the properties too.
-            bytes[7000] ^= 0xff;
-            fs::write(&table, bytes).unwrap();
+    // Values in their block, and values apart.
+    for (extension, large_value_bytes, says) in [
+        ("sst", u64::MAX, ".sst"),
+        ("blob", 1_000, "tenants/t failed: Corruption: Blob"),
+    ] {
+        let mut options = small(Sync::Always);
+        options.large_value_bytes = large_value_bytes;
+        // They cannot be compressed.
+        let value = |seed: u64| -> Vec<u8> {
+            let mut generator = Generator::new(seed);
+            (0..5_000).map(|_| generator.bits() as u8).collect()
+        };
+        let (k, z) = (value(1), value(2));
+        let dir = tempfile::tempdir().unwrap();
+        let first = engine(dir.path());
+        let keyspace = first.keyspace("t", options.clone()).unwrap();
+        set(&keyspace, b"k", &k).unwrap();
+        set(&keyspace, b"z", &z).unwrap();
+        // The log becomes a data file when the database opens again.
+        assert!(keyspace.close());
+        assert_eq!(get(&keyspace, b"other").unwrap(), None);
+        drop(keyspace);
+        // A new engine, because the block cache outlives a database.
+        first.shutdown();
+        drop(first);
+        let mut damaged = 0;
+        for file in files(&dir.path().join("tenants/t")) {
+            if file.extension().is_some_and(|e| e == extension) {
+                let mut bytes = fs::read(&file).unwrap();
+                // In the second value: the first may be beside the properties.
+                bytes[7000] ^= 0xff;
+                fs::write(&file, bytes).unwrap();
+                damaged += 1;
+            }
         }
+        assert_eq!(damaged, 1, "{extension}");
+        let engine = engine(dir.path());
+        let keyspace = engine.keyspace("t", options).unwrap();
+        let error = get(&keyspace, b"z").unwrap_err();
+        assert!(matches!(error, EngineError::Read { .. }), "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+        assert_eq!(get(&keyspace, b"k").unwrap().unwrap(), k);
+        engine.shutdown();
     }
-    let engine = engine(dir.path());
-    let keyspace = engine.keyspace("t", small(Sync::Always)).unwrap();
-    let error = get(&keyspace, b"z").unwrap_err();
-    assert!(matches!(error, EngineError::Read { .. }), "{error}");
-    assert!(error.to_string().contains(".sst"), "{error}");
-    assert_eq!(get(&keyspace, b"k").unwrap().unwrap(), vec![b'v'; 5000]);
-    engine.shutdown();
 }
 
 /// What a kill leaves is what the files hold at that moment: copied while the engine runs.
