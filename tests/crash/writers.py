@@ -17,6 +17,8 @@ GAP_BYTES_MAX = 40_000
 # Words of one write: a core's, a handler's, and so many that it is applied in pieces on a thread of
 # its own.
 PAIRS = (3, 100, 700)
+# Where they are few, their values may be so long that they lie apart from their block.
+APART_BYTES = 150_000
 STEPS_MAX = 5
 
 
@@ -115,7 +117,8 @@ class Writer:
 
     def many(self, state):
         """A write of many values, of a hash or of keys, or the removal of the hash."""
-        count, value, key = self.random.choice(PAIRS), self.value(20), self.key("hash", self.random.randrange(HASHES))
+        count, key = self.random.choice(PAIRS), self.key("hash", self.random.randrange(HASHES))
+        value = self.value(APART_BYTES if count == PAIRS[0] and self.random.random() < 0.3 else 20)
         if self.random.random() < 0.3:
             state.pop(key, None)
             return ("UNLINK", key)

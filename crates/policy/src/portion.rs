@@ -46,7 +46,7 @@ pub struct Told {
 pub struct Portions {
     /// The part of its limits.
     pub limit: f64,
-    /// The part of what it was promised: reservations and contracts.
+    /// The part of what it was promised: contracts, and reservations where a front keeps them.
     pub promised: f64,
 }
 

@@ -284,7 +284,7 @@ pub struct TenantSnapshot {
     /// The part of its limits that it may use here: 1, unless several fronts keep them together.
     #[serde(default)]
     pub limit_portion: f64,
-    /// The part of its reservations and contracts that it may use here.
+    /// The part of its contracts that it may use here.
     #[serde(default)]
     pub promised_portion: f64,
     /// `always`, `every 1s` or `never`.

@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(put.due_at, Some(12));
         let lanes = meters.lanes(Some(0.5));
         let contracts: Vec<_> = lanes.iter().map(|lane| lane.contract_per_s).collect();
-        assert_eq!(contracts, [Some(150.0), None]);
+        assert_eq!(contracts, [Some(75.0), None]);
         assert!(Meters::default().lanes(None).is_empty());
     }
 }

@@ -107,7 +107,7 @@ pub(super) const TENANT: &[Metric<TenantScrape>] = &[
     metric("entremet_tenant_share_entitled_percent", Gauge, "percent", "What its weight entitles it to: its part of the weights of those active in the last 5 to 10 s.", |t| t.share.entitled_percent),
     metric("entremet_tenant_share_got_percent", Gauge, "percent", "Its part of what was served in the last 5 to 10 s, by dominant resource.", |t| t.share.got_percent),
     metric("entremet_tenant_limit_portion", Gauge, "part", "The part of its limits that it may use here: 1, unless several fronts keep them together.", |t| t.gauges.limit_portion),
-    metric("entremet_tenant_promised_portion", Gauge, "part", "The part of its reservations and contracts that it may use here.", |t| t.gauges.promised_portion),
+    metric("entremet_tenant_promised_portion", Gauge, "part", "The part of its contracts that it may use here.", |t| t.gauges.promised_portion),
     metric("entremet_tenant_connections", Gauge, "connections", "Connections that speak for it.", |t| t.gauges.connections as f64),
     metric("entremet_tenant_connections_max", Gauge, "connections", "Connections that it may have while the others have no more than is kept for them.", |t| t.gauges.connections_max as f64),
     metric("entremet_tenant_connections_refused_total", Counter, "connections", "Log-ins refused because it, or all together, had as many connections as they may have.", |t| t.gauges.connections_refused as f64),

@@ -92,7 +92,7 @@ fn portions_line(portions: Portions) -> Option<String> {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     (portions != Portions::default()).then(|| {
         format!(
-            "several fronts keep its rates together: here {} of its limits, {} of its reservations and contracts",
+            "several fronts keep its rates together: here {} of its limits, {} of its contracts",
             percent(portions.limit),
             percent(portions.promised)
         )
