@@ -62,6 +62,11 @@ impl Meter {
         }
     }
 
+    /// Where the command runs.
+    pub(crate) fn site(&self) -> Site {
+        self.site
+    }
+
     /// Steps so far.
     pub(crate) fn steps(&self) -> u64 {
         self.steps

@@ -58,6 +58,11 @@ const TYPE_SORTED_SET: u8 = 2;
 const TYPE_PIECES: u8 = 3;
 const FLAG_EXPIRES: u8 = 0b1000_0000;
 
+/// Whether a record's value may be large: that of a field. Objects and pieces are cut.
+pub(crate) fn may_be_large(raw: &[u8]) -> bool {
+    raw.first() == Some(&Table::Field.prefix())
+}
+
 impl Table {
     fn prefix(self) -> u8 {
         match self {

@@ -3,10 +3,10 @@
 mod common;
 
 use bytes::Bytes;
-use common::{commit, engine, engine_options, get, run, small, string};
+use common::{commit, engine, engine_options, run, small, string};
 use engine::{
-    Access, Allotments, Database, Engine, EngineError, Entry, Keys, Keyspace, KeyspaceOptions,
-    Kind, Object, Outcome, Stop, Sync, Table, Text, NAME_BYTES_MAX, PIECE_BYTES, WHOLE_BYTES_MAX,
+    Access, Allotments, Database, Engine, Entry, Keys, Keyspace, KeyspaceOptions, Object, Outcome,
+    Stop, Sync, Text, PIECE_BYTES, WHOLE_BYTES_MAX,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -325,50 +325,5 @@ fn a_format_of_a_later_version_is_refused() {
         error.contains("format 4, this version reads only up to 3"),
         "{error}"
     );
-    engine.shutdown();
-}
-
-/// Who looks for one of its neighbours would read it, for it is in the index of the file.
-#[test]
-fn a_long_name_is_refused_and_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let (engine, keyspace) = open(folder.path());
-    let long = vec![b'k'; NAME_BYTES_MAX + 100];
-    let value = || Entry::string(Bytes::from_static(b"v"));
-    let refused = |ended: Result<(), EngineError>| {
-        let said = ended.expect_err("it is too long").reply(false);
-        assert!(
-            said.starts_with(
-                "ERR a key, field or member of 65636 bytes is too long: at most 65536"
-            ),
-            "{said}"
-        );
-    };
-    refused(commit(&keyspace, &[K, &long], |access| {
-        access.put(K, value())?;
-        access.put(&long, value())
-    }));
-    refused(commit(&keyspace, &[K], |access| {
-        let mut header = access.new_collection(Kind::Hash)?;
-        access.put_record(Table::Field, header.id, &long, Bytes::new())?;
-        header.len = 1;
-        let (object, expire_at_ms) = (Object::Collection(header), None);
-        access.put(
-            K,
-            Entry {
-                object,
-                expire_at_ms,
-            },
-        )
-    }));
-    assert_eq!(get(&keyspace, K).unwrap(), None);
-    let fits = &long[..NAME_BYTES_MAX];
-    commit(&keyspace, &[fits], |access| access.put(fits, value())).unwrap();
-    assert_eq!(
-        get(&keyspace, fits).unwrap(),
-        Some(Bytes::from_static(b"v"))
-    );
-    // Who asks is told that there is none.
-    assert_eq!(get(&keyspace, &long).unwrap(), None);
     engine.shutdown();
 }

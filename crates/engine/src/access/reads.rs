@@ -1,14 +1,15 @@
 //! How an [`Access`] finds the state of a key: its own writes, memory, the database.
 
 use crate::access::{misuse, undeclared, Access, View};
-use crate::files::rocks::InMemory;
+use crate::files::rocks::{Db, InMemory};
 use crate::keyspace::{shard_mut, Keyspace};
 use crate::memory::shard::{Cached, Shard};
-use crate::meter::DEVICE_STEPS;
+use crate::meter::{Site, DEVICE_STEPS};
 use crate::naming;
 use crate::record::{self, RawKey};
 use crate::{Entry, Lookups, Object, Stop};
 use bytes::Bytes;
+use parking_lot::MutexGuard;
 use rocksdb::ReadOptions;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -200,6 +201,7 @@ impl Access<'_> {
             keyspace.buffers.missed();
             meter.count(DEVICE_STEPS)?;
         }
+        let site = meter.site();
         let read = |value: Option<&[u8]>| {
             meter.copied(value.map_or(0, <[u8]>::len))?;
             Ok(read(value))
@@ -218,6 +220,7 @@ impl Access<'_> {
             }
             View::Latched(_) => {
                 let db = keyspace.db()?;
+                let _alone = keyspace.alone(&db, raw, site)?;
                 let value = db.rocks.get_pinned(raw);
                 value.map(|value| read(value.as_deref()))
             }
@@ -226,6 +229,7 @@ impl Access<'_> {
                 options.set_snapshot(snapshot);
                 // What reads a snapshot reads much, once: it must not drive out what is read often.
                 options.fill_cache(false);
+                let _alone = keyspace.alone(db, raw, site)?;
                 let value = db.rocks.get_pinned_opt(raw, &options);
                 value.map(|value| read(value.as_deref()))
             }
@@ -258,6 +262,28 @@ impl Access<'_> {
 }
 
 impl Keyspace {
+    /// For who reads a record at `raw` or behind it from the database. RocksDB has a large value in
+    /// memory, once or twice, before anybody knows its size and can count it: so one at a time
+    /// reads what may be one. On a handler nobody waits for that: the command goes on on a thread
+    /// of its own.
+    pub(crate) fn alone(
+        &self,
+        db: &Db,
+        raw: &[u8],
+        site: Site,
+    ) -> Result<Option<MutexGuard<'_, ()>>, Stop> {
+        if !record::may_be_large(raw) || !db.has_large_values() {
+            return Ok(None);
+        }
+        match site {
+            Site::Apart => Ok(Some(self.large.lock())),
+            Site::Turn | Site::Handler => match self.large.try_lock() {
+                Some(alone) => Ok(Some(alone)),
+                None => Err(Stop::Large),
+            },
+        }
+    }
+
     /// Caches what the database says of a key. REQUIRES: see [`crate::memory::shard`].
     fn fill(&self, index: u32, shard: &mut Shard, key: &[u8], entry: &Option<Entry>) {
         let decided = self.log.decided();

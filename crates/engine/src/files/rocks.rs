@@ -281,6 +281,11 @@ impl Db {
         self.property("rocksdb.total-sst-files-size") + blobs
     }
 
+    /// Whether some value is in no block, because it is large.
+    pub(crate) fn has_large_values(&self) -> bool {
+        self.property("rocksdb.num-blob-files") > 0
+    }
+
     /// Bytes of memtables that are not in files yet.
     pub(crate) fn memtable_bytes(&self) -> u64 {
         self.property("rocksdb.cur-size-all-mem-tables")

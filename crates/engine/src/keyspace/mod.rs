@@ -80,6 +80,8 @@ pub struct Keyspace {
     /// A key with an expiry was written since the start: overwrites look for old index entries.
     pub(crate) expiring: AtomicBool,
     pub(crate) walks: Mutex<Walks>,
+    /// Held by whoever reads what may be a large value.
+    pub(crate) large: Mutex<()>,
     pub(crate) counters: crate::keyspace::stats::Counters,
 }
 
@@ -155,6 +157,7 @@ impl Keyspace {
             names: Names::of(naming),
             expiring: AtomicBool::new(false),
             walks: Mutex::default(),
+            large: Mutex::default(),
             counters: crate::keyspace::stats::Counters::default(),
             options,
         });
