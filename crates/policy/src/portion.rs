@@ -103,7 +103,9 @@ impl Portion {
     pub fn tell(&mut self, used: f64, waited: f64) -> Told {
         // Where its part has just grown, what it used is still of the old one.
         let had = self.had.min(self.part());
-        let more = waited >= MOSTLY && used >= NEARLY * had;
+        // Of a small rate the spare part is less than a request a round.
+        let nearly = used >= NEARLY * had || used == 0.0;
+        let more = waited >= MOSTLY && nearly;
         // Less is believed slowly, for it may be chance; more at once.
         self.mean += (used - self.mean) * NEWEST;
         self.told = Told {
@@ -229,6 +231,21 @@ mod tests {
             fronts.step(0, 9.0);
         }
         assert_eq!(fronts.parts()[0], 1.0);
+    }
+
+    #[test]
+    fn who_waits_for_his_next_request_wants_more() {
+        let mut portion = Portion::new(2);
+        let greedy = Told {
+            used: 1.0,
+            more: true,
+            claim: 1.0,
+        };
+        portion.tell(0.0, 0.0);
+        portion.keep(&[greedy]);
+        assert!(portion.part() < 0.01);
+        // Not one was served since it was last asked.
+        assert!(portion.tell(0.0, 1.0).more && !portion.tell(0.0, 0.0).more);
     }
 
     #[test]
