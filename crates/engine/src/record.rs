@@ -23,8 +23,6 @@ pub(crate) type RawKey = SmallVec<[u8; 96]>;
 
 /// A key, and a name in a collection, has at most so many bytes.
 pub const NAME_BYTES_MAX: usize = 64 << 10;
-/// What the engine itself adds to it: a database's number, a score.
-pub(crate) const NAME_EXTRA_BYTES: usize = 32;
 
 /// Prefix of object records.
 pub(crate) const OBJECT: u8 = b'o';

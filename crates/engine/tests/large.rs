@@ -7,7 +7,7 @@ use common::{commit, engine, engine_options, get, run, small};
 use engine::device::{DeviceHook, DeviceIo, DeviceStage, Ended, FileKind, Op};
 use engine::{
     Access, Allotments, Database, Engine, EngineError, Entry, Keys, KeyspaceOptions, Kind, Object,
-    Sync, Table, NAME_BYTES_MAX,
+    Stop, Sync, Table, NAME_BYTES_MAX,
 };
 use policy::generator::Generator;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,19 +16,35 @@ use std::sync::Arc;
 const MIB: usize = 1 << 20;
 const K: &[u8] = b"k";
 
+/// Makes `K` a hash of one field, and says under which id.
+fn hash(access: &mut Access, field: &[u8], value: Bytes) -> Result<u64, Stop> {
+    let mut header = access.new_collection(Kind::Hash)?;
+    access.put_record(Table::Field, header.id, field, value)?;
+    header.len = 1;
+    let (object, expire_at_ms) = (Object::Collection(header), None);
+    access.put(
+        K,
+        Entry {
+            object,
+            expire_at_ms,
+        },
+    )?;
+    Ok(header.id)
+}
+
 /// Who looks for one of its neighbours would read it, for it is in the index of the file.
 #[test]
 fn a_long_name_is_refused_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path());
     let keyspace = engine.keyspace("t", small(Sync::EverySecond)).unwrap();
-    let long = vec![b'k'; NAME_BYTES_MAX + 100];
+    let long = vec![b'k'; NAME_BYTES_MAX + 1];
     let value = || Entry::string(Bytes::from_static(b"v"));
     let refused = |ended: Result<(), EngineError>| {
         let said = ended.expect_err("it is too long").reply(false);
         assert!(
             said.starts_with(
-                "ERR a key, field or member of 65636 bytes is too long: at most 65536"
+                "ERR a key, field or member of 65537 bytes is too long: at most 65536"
             ),
             "{said}"
         );
@@ -38,17 +54,7 @@ fn a_long_name_is_refused_and_changes_nothing() {
         access.put(&long, value())
     }));
     refused(commit(&keyspace, &[K], |access| {
-        let mut header = access.new_collection(Kind::Hash)?;
-        access.put_record(Table::Field, header.id, &long, Bytes::new())?;
-        header.len = 1;
-        let (object, expire_at_ms) = (Object::Collection(header), None);
-        access.put(
-            K,
-            Entry {
-                object,
-                expire_at_ms,
-            },
-        )
+        hash(access, &long, Bytes::new()).map(|_| ())
     }));
     assert_eq!(get(&keyspace, K).unwrap(), None);
     let fits = &long[..NAME_BYTES_MAX];
@@ -76,21 +82,10 @@ fn a_large_field_is_read_by_one_at_a_time() {
     let engine = Engine::open(engine_options(folder.path())).expect("an engine");
     let keyspace = engine.keyspace("t", options).expect("a keyspace");
     let id = commit(&keyspace, &[K], |access| {
-        let mut header = access.new_collection(Kind::Hash)?;
         // It cannot be compressed.
         let mut generator = Generator::new(1);
         let large: Bytes = (0..4 * MIB).map(|_| generator.bits() as u8).collect();
-        access.put_record(Table::Field, header.id, b"f", large)?;
-        header.len = 1;
-        let (object, expire_at_ms) = (Object::Collection(header), None);
-        access.put(
-            K,
-            Entry {
-                object,
-                expire_at_ms,
-            },
-        )?;
-        Ok(header.id)
+        hash(access, b"f", large)
     })
     .unwrap();
     // The log becomes a file when the database opens again.

@@ -237,6 +237,9 @@ impl upstream::House for Told {
         let Some(tenant) = self.0.tenants.get(tenant) else {
             return; // It was removed just now.
         };
+        if tenant.portions() == portions {
+            return;
+        }
         tenant.set_portions(portions);
         self.0.tell_all(|| News::Configure(Arc::clone(&tenant)));
     }

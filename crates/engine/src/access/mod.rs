@@ -16,7 +16,7 @@ use crate::memory::shard::Key;
 use crate::meter::{GoOn, Meter};
 use crate::naming::{self, Moment, Slot};
 use crate::record;
-use crate::record::{NAME_BYTES_MAX, NAME_EXTRA_BYTES};
+use crate::record::NAME_BYTES_MAX;
 use crate::work::Work;
 use crate::{Database, EngineError, Entry, Header, Kind, Lookups, Object, Seq, Stop, Table};
 use bytes::Bytes;
@@ -203,12 +203,12 @@ impl<'a> Access<'a> {
     /// # Errors
     /// See [`Access`].
     pub fn put(&mut self, key: &[u8], entry: Entry) -> Result<(), Stop> {
+        check_length(key)?;
         self.put_named(&self.name(key), entry)
     }
 
     fn put_named(&mut self, name: &[u8], entry: Entry) -> Result<(), Stop> {
         self.meter.count(1)?;
-        check_length(name)?;
         let shard = self.writable(name)?;
         let entry = Entry {
             object: self.cut(entry.object)?,
@@ -354,8 +354,14 @@ impl<'a> Access<'a> {
     ) -> Result<(), Stop> {
         self.check_writable()?;
         self.meter.count(1)?;
-        if value.is_some() {
-            check_length(name)?;
+        if let Some(value) = &value {
+            // The order of scores has the member, too.
+            if table != Table::Score {
+                check_length(name)?;
+            }
+            if value.len() as u64 >= self.keyspace.options.large_value_bytes {
+                self.keyspace.large.store(true, Ordering::Relaxed);
+            }
         }
         let raw = record::record_key(table, id, name);
         let work = |value: &Option<Bytes>| {
@@ -424,7 +430,7 @@ impl<'a> Access<'a> {
 /// A long name is in the index of its file, too, and in the block of its neighbours: who looks for
 /// one of those would read it. What is there is still found; only new ones are refused.
 fn check_length(name: &[u8]) -> Result<(), Stop> {
-    match name.len() > NAME_BYTES_MAX + NAME_EXTRA_BYTES {
+    match name.len() > NAME_BYTES_MAX {
         false => Ok(()),
         true => Err(Stop::Error(EngineError::Long {
             bytes: name.len(),

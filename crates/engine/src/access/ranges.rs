@@ -255,7 +255,7 @@ impl Access<'_> {
         };
         let _alone = match &self.view {
             View::Memory { .. } => None,
-            _ => self.keyspace.alone(db, &span.from, self.meter.site())?,
+            _ => self.keyspace.alone(&span.from, self.meter.site())?,
         };
         // After a clear of this command the database counts for nothing.
         let mut iterator = (!self.buffer.cleared()).then(|| db.rocks.raw_iterator_opt(options));

@@ -1,7 +1,7 @@
 //! How an [`Access`] finds the state of a key: its own writes, memory, the database.
 
 use crate::access::{misuse, undeclared, Access, View};
-use crate::files::rocks::{Db, InMemory};
+use crate::files::rocks::InMemory;
 use crate::keyspace::{shard_mut, Keyspace};
 use crate::memory::shard::{Cached, Shard};
 use crate::meter::{Site, DEVICE_STEPS};
@@ -220,7 +220,7 @@ impl Access<'_> {
             }
             View::Latched(_) => {
                 let db = keyspace.db()?;
-                let _alone = keyspace.alone(&db, raw, site)?;
+                let _alone = keyspace.alone(raw, site)?;
                 let value = db.rocks.get_pinned(raw);
                 value.map(|value| read(value.as_deref()))
             }
@@ -229,7 +229,7 @@ impl Access<'_> {
                 options.set_snapshot(snapshot);
                 // What reads a snapshot reads much, once: it must not drive out what is read often.
                 options.fill_cache(false);
-                let _alone = keyspace.alone(db, raw, site)?;
+                let _alone = keyspace.alone(raw, site)?;
                 let value = db.rocks.get_pinned_opt(raw, &options);
                 value.map(|value| read(value.as_deref()))
             }
@@ -266,18 +266,13 @@ impl Keyspace {
     /// memory, once or twice, before anybody knows its size and can count it: so one at a time
     /// reads what may be one. On a handler nobody waits for that: the command goes on on a thread
     /// of its own.
-    pub(crate) fn alone(
-        &self,
-        db: &Db,
-        raw: &[u8],
-        site: Site,
-    ) -> Result<Option<MutexGuard<'_, ()>>, Stop> {
-        if !record::may_be_large(raw) || !db.has_large_values() {
+    pub(crate) fn alone(&self, raw: &[u8], site: Site) -> Result<Option<MutexGuard<'_, ()>>, Stop> {
+        if !record::may_be_large(raw) || !self.large.load(Ordering::Relaxed) {
             return Ok(None);
         }
         match site {
-            Site::Apart => Ok(Some(self.large.lock())),
-            Site::Turn | Site::Handler => match self.large.try_lock() {
+            Site::Apart => Ok(Some(self.large_reader.lock())),
+            Site::Turn | Site::Handler => match self.large_reader.try_lock() {
                 Some(alone) => Ok(Some(alone)),
                 None => Err(Stop::Large),
             },

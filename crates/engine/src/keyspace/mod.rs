@@ -80,8 +80,10 @@ pub struct Keyspace {
     /// A key with an expiry was written since the start: overwrites look for old index entries.
     pub(crate) expiring: AtomicBool,
     pub(crate) walks: Mutex<Walks>,
-    /// Held by whoever reads what may be a large value.
-    pub(crate) large: Mutex<()>,
+    /// A large value may exist: see [`KeyspaceOptions::large_value_bytes`].
+    pub(crate) large: AtomicBool,
+    /// Held by whoever reads what may be one.
+    pub(crate) large_reader: Mutex<()>,
     pub(crate) counters: crate::keyspace::stats::Counters,
 }
 
@@ -124,6 +126,8 @@ impl Keyspace {
         let ids = read(record::NEXT_ID)?;
         let ids = ids.as_deref().and_then(record::decode_u64).unwrap_or(1);
         let collections = read(record::COLLECTIONS)?.is_some();
+        // What was in the log is in files by now.
+        let large = db.has_large_values();
         let named = read(record::FORMAT)?.as_deref() == Some(record::FORMAT_NAMED);
         let naming = naming::read(&db.rocks, &ReadOptions::default());
         let naming = naming.map_err(|message| EngineError::Open {
@@ -157,7 +161,8 @@ impl Keyspace {
             names: Names::of(naming),
             expiring: AtomicBool::new(false),
             walks: Mutex::default(),
-            large: Mutex::default(),
+            large: AtomicBool::new(large),
+            large_reader: Mutex::default(),
             counters: crate::keyspace::stats::Counters::default(),
             options,
         });

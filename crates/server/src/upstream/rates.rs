@@ -26,7 +26,7 @@ pub struct Seen {
 pub trait House: Send {
     /// Tenants whose rates are limited or promised, as they are now.
     fn with_rates(&self) -> Vec<Seen>;
-    /// From now on a tenant has these portions of its rates here.
+    /// A tenant has these portions of its rates here, as it may have had before.
     fn keep(&self, tenant: &str, portions: Portions);
     /// The engine may have other commands, or be in other places, or fronts be the homes of other
     /// things.
@@ -49,7 +49,6 @@ struct Tenant {
     waited: VecDeque<(Nanos, u64)>,
     limit: Portion,
     promised: Portion,
-    kept: Portions,
 }
 
 /// What one front tells of one tenant: of its limits, and of what it was promised.
@@ -69,7 +68,6 @@ impl Rates {
                 waited: VecDeque::new(),
                 limit: Portion::new(fronts),
                 promised: Portion::new(fronts),
-                kept: Portions::default(),
             };
             let tenant = self.tenants.entry(seen.tenant.clone()).or_insert_with(new);
             let used = seen.usage.since(&tenant.usage);
@@ -102,10 +100,7 @@ impl Rates {
                 limit: tenant.limit.part(),
                 promised: tenant.promised.part(),
             };
-            if portions != tenant.kept {
-                tenant.kept = portions;
-                house.keep(name, portions);
-            }
+            house.keep(name, portions);
         }
     }
 }
