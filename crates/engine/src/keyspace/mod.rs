@@ -80,7 +80,8 @@ pub struct Keyspace {
     /// A key with an expiry was written since the start: overwrites look for old index entries.
     pub(crate) expiring: AtomicBool,
     pub(crate) walks: Mutex<Walks>,
-    /// A large value may exist: see [`KeyspaceOptions::large_value_bytes`].
+    /// A large value may exist: see [`KeyspaceOptions::large_value_bytes`]. What was in the log is
+    /// in files when a database has been opened, so they say at first.
     pub(crate) large: AtomicBool,
     /// Held by whoever reads what may be one.
     pub(crate) large_reader: Mutex<()>,
@@ -126,8 +127,6 @@ impl Keyspace {
         let ids = read(record::NEXT_ID)?;
         let ids = ids.as_deref().and_then(record::decode_u64).unwrap_or(1);
         let collections = read(record::COLLECTIONS)?.is_some();
-        // What was in the log is in files by now.
-        let large = db.has_large_values();
         let named = read(record::FORMAT)?.as_deref() == Some(record::FORMAT_NAMED);
         let naming = naming::read(&db.rocks, &ReadOptions::default());
         let naming = naming.map_err(|message| EngineError::Open {
@@ -147,6 +146,7 @@ impl Keyspace {
             shared: Arc::clone(shared),
             buffers,
             pace: Pace::default(),
+            large: AtomicBool::new(db.has_large_values()),
             gate: Gate::new(db),
             shards,
             hasher: RandomState::default(),
@@ -161,7 +161,6 @@ impl Keyspace {
             names: Names::of(naming),
             expiring: AtomicBool::new(false),
             walks: Mutex::default(),
-            large: AtomicBool::new(large),
             large_reader: Mutex::default(),
             counters: crate::keyspace::stats::Counters::default(),
             options,
