@@ -37,7 +37,7 @@ scenario.server.scheduler.request = "fifo"
 name = "fair"
 scenario.server.scheduler.request = "fair"
 [quick]
-scenario.duration = "100ms"
+scenario.duration = "1s"
 [[verdict]]
 target = "no request fails"
 variant = "fair"
@@ -242,7 +242,7 @@ fn a_request_that_fails_is_a_miss_where_none_may() {
     let behaved = "loop = \"closed\"\nconnections = 16\ndepth = 2\nkeys = { count = 100 }";
     assert!(read.contains(behaved));
     // Sends nothing but commands that fail.
-    let failing = read.replace(behaved, "misbehave = \"error-storm\"");
+    let failing = read.replace(behaved, "misbehave = \"error-storm\"\ndepth = 1");
     fs::write(&path, failing).expect("file");
     let output = folder.run(&["tiny", "--quick"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));

@@ -294,6 +294,9 @@ pub fn value(run: &Observed, choice: &Choice) -> Measured {
             "the figure",
         );
     }
+    if choice.figure == Figure::Failed && nothing_asked(run, choice)? {
+        return Err("nothing was asked for in the measured time, so nothing can have failed".into());
+    }
     let each = choice.each(run)?;
     let values = each.iter().map(|(value, _)| *value);
     let usual = if choice.figure.adds() {
@@ -308,6 +311,17 @@ pub fn value(run: &Observed, choice: &Choice) -> Measured {
         Combine::Lowest => values.fold(f64::INFINITY, f64::min),
     };
     finite(combined, "the figure")
+}
+
+/// Whether the chosen tenants offered no request at all: a closed loop that a busy machine kept
+/// waiting for what it had sent before.
+fn nothing_asked(run: &Observed, choice: &Choice) -> Result<bool, String> {
+    let offered = Choice {
+        figure: Figure::Offered,
+        ..choice.clone()
+    };
+    let each = offered.each(run)?;
+    Ok(each.iter().all(|(rate, _)| *rate == 0.0))
 }
 
 #[cfg(test)]
@@ -367,6 +381,13 @@ mod tests {
         };
         assert_eq!(value(&run, &of("range")), Ok(9.0));
         assert!(value(&run, &of("put")).is_err());
+    }
+
+    #[test]
+    fn where_nothing_was_asked_nothing_was_without_failure() {
+        let run = made::rates(&[("idle", 1.0, 0.0), ("web", 1.0, 100.0)]);
+        assert_eq!(value(&run, &choice(&[], Figure::Failed)), Ok(0.0));
+        assert!(value(&run, &choice(&["idle"], Figure::Failed)).is_err());
     }
 
     #[test]
