@@ -72,7 +72,7 @@ fn published_results_stand_beside_their_baselines() {
             | "libra-reservations"
             | "libra-writer"
             | "pisces-dynamic" => 3,
-            "cake-convergence" | "cake-spike" => 3,
+            "cake-convergence" | "cake-spike" | "promise-flash" => 3,
             "cake-diurnal-simulated" | "cake-spike-simulated" | "many-slos-simulated" => 3,
             "pisces-dynamic-simulated" | "pisces-isolation-simulated" => 3,
             "pisces-scale-simulated" | "pisces-weighted-simulated" => 3,

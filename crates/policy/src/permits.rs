@@ -60,16 +60,18 @@ impl Permits {
         self.share();
     }
 
-    /// What could be used of permits that are lent and borrowed, with so much work queued. Who has
-    /// reserved permits may not be who has work, so both are counted.
-    pub(crate) fn need(&self, queued: u64) -> Need {
+    /// What could be used of permits that are lent and borrowed, with so much work queued and so many
+    /// permits kept from most of it. Who has reserved permits may not be who has work, so both are
+    /// counted.
+    pub(crate) fn need(&self, queued: u64, kept: u32) -> Need {
+        let reserved = self.reserved.saturating_add(u64::from(kept));
         let count = |permits: u64| u32::try_from(permits).unwrap_or(u32::MAX);
         let useful = u64::from(self.in_flight).saturating_add(queued);
         Need {
             part: self.own,
             in_use: self.in_flight,
-            useful: count(useful.saturating_add(self.reserved)),
-            keeps: count(self.reserved.saturating_add(1)),
+            useful: count(useful.saturating_add(reserved)),
+            keeps: count(reserved.saturating_add(1)),
         }
     }
 
@@ -86,6 +88,11 @@ impl Permits {
     /// The same without extra ones.
     pub(crate) fn usual_in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// How many are nobody's own.
+    pub(crate) fn all_shared(&self) -> u32 {
+        self.shared
     }
 
     /// How many anybody may have now.

@@ -283,6 +283,65 @@ fn auto_takes_one_step_for_a_moment_in_which_requests_were_late_and_none_if_no_s
     assert!(chunks.last() >= Some(&(2 << 20)), "forgotten: {chunks:?}");
 }
 
+#[test]
+fn auto_keeps_handlers_free_when_others_hold_them_all() {
+    let all = [held(0, Some(5), None, 80)];
+    let options = AutoOptions {
+        seeks: false,
+        ..AutoOptions::default()
+    };
+    let mut auto = Controller::Auto(Box::new(Auto::new(options)));
+    let mut step = |late, unhandled| {
+        let promise = PromiseSeen {
+            unhandled,
+            ..latency(1_000, late, 1)
+        };
+        let mut seen = seen(S, vec![promise]);
+        // A quarter of a handler is at work for them.
+        (seen.handled, seen.handled_ns) = (1_000, 250 * MS);
+        let given = auto.step(&all, &seen);
+        let [handlers, device] = [HANDLERS, DEVICE].map(|stage| given.others[stage]);
+        (handlers.kept, device.permits, given.why)
+    };
+    let (first, out, _) = step(0, 0);
+    // One, one to begin with, and a quarter and three times its root.
+    assert_eq!(first, 4);
+    let (more, same, why) = step(200, 200);
+    assert_eq!(
+        (more, same),
+        (5, out),
+        "slower scans would hold them longer"
+    );
+    assert!(
+        why.iter().any(|why| why.contains("5 are kept free")),
+        "{why:?}"
+    );
+    // What else is late asks for less at the device, and no more than half of all are kept.
+    let (_, less, _) = (0..4).map(|_| step(200, 0)).last().expect("steps");
+    assert!(less < out, "{less} {out}");
+    let (most, ..) = (0..40).map(|_| step(200, 200)).last().expect("steps");
+    assert_eq!(most, 8);
+}
+
+#[test]
+fn auto_moves_what_is_out_by_parts_of_it_where_nothing_seeks() {
+    let all = [held(0, Some(500), None, 80)];
+    let options = AutoOptions {
+        seeks: false,
+        ..AutoOptions::default()
+    };
+    let mut auto = Controller::Auto(Box::new(Auto::new(options)));
+    let mut out = |late| {
+        let given = auto_step(&mut auto, &all, (1_000, late), 1);
+        given.others[DEVICE].permits
+    };
+    let fewest = (0..12).map(|_| out(500)).last().expect("steps");
+    assert!(fewest < 8, "{fewest}");
+    let intervals = (0..2_000).position(|_| out(0) == 32);
+    // One by one it would take a step of 17 intervals for each permit.
+    assert!(intervals.is_some_and(|after| after < 200), "{intervals:?}");
+}
+
 fn chunk(given: Given) -> u64 {
     given.chunk_bytes.expect("pieces")
 }

@@ -75,6 +75,7 @@ fn others(kind: u8) -> Others {
     Others {
         permits: number(kind),
         beside: number(kind >> 2),
+        kept: u32::from(kind >> 1 & 3),
         floor: f64::from(kind >> 4 & 3) / 10.0,
         first: kind & 128 != 0,
         between: kind & 64 != 0,

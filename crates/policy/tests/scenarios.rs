@@ -171,6 +171,7 @@ impl World {
         let others = Others {
             permits: words.number("permits").unwrap_or(usual.permits),
             beside: words.number("beside").unwrap_or(usual.beside),
+            kept: words.number("kept").unwrap_or(usual.kept),
             floor: words.number("floor").unwrap_or(usual.floor),
             first: words.0.contains_key("first"),
             between: words.0.contains_key("between"),

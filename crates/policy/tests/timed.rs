@@ -129,6 +129,30 @@ proptest! {
         }
     }
 
+    /// Other work leaves free what is kept, though it is there first and wants all; whoever has a
+    /// due time finds it at once. It has one permit, whatever is kept.
+    #[test]
+    fn what_is_kept_is_free_for_what_is_due(permits in 1u32..9, kept in 0u32..12) {
+        let others = Others { kept, ..Others::default() };
+        let options = DispatchOptions { permits, ..options() };
+        let mut dispatch = dispatch(options, others);
+        for item in 0..20 {
+            dispatch.enqueue(0, BATCH, item).expect("room");
+        }
+        let most = permits.saturating_sub(kept).max(1);
+        prop_assert_eq!(all(&mut dispatch, 0).len() as u32, most);
+        for item in 0..20 {
+            dispatch.enqueue_on(0, FRONT, due(0, 0), item).expect("room");
+        }
+        let due = all(&mut dispatch, 0);
+        prop_assert!(due.iter().all(|grant| grant.principal == FRONT));
+        prop_assert_eq!(due.len() as u32, permits - most);
+        // What is kept is not lent either, and what is needed for that is asked for.
+        let need = dispatch.need();
+        prop_assert_eq!(need.keeps, kept + 1);
+        prop_assert!(need.useful >= permits.saturating_add(kept));
+    }
+
     /// However much comes, due times are kept for the contract's rate and no more; what is beyond
     /// it has its tenant's share, and the others have theirs.
     #[test]

@@ -43,15 +43,16 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 fn others() -> impl Strategy<Value = Others> {
-    let numbers = (1u32..4, 0u32..3, 0.01f64..0.3);
+    let numbers = (1u32..4, 0u32..3, 0u32..3, 0.01f64..0.3);
     let times = (
         prop_oneof![Just(0), 1u64..3_000],
         prop_oneof![Just(0), 1u64..9_000],
     );
     (numbers, any::<[bool; 2]>(), times).prop_map(
-        |((permits, beside, floor), [first, between], (linger_us, run_us))| Others {
+        |((permits, beside, kept, floor), [first, between], (linger_us, run_us))| Others {
             permits,
             beside,
+            kept,
             floor,
             first,
             between,

@@ -295,7 +295,9 @@ pub fn value(run: &Observed, choice: &Choice) -> Measured {
         );
     }
     if choice.figure == Figure::Failed && nothing_asked(run, choice)? {
-        return Err("nothing was asked for in the measured time, so nothing can have failed".into());
+        return Err(
+            "nothing was asked for in the measured time, so nothing can have failed".into(),
+        );
     }
     let each = choice.each(run)?;
     let values = each.iter().map(|(value, _)| *value);

@@ -247,6 +247,7 @@ impl Mix {
             seeks: drives.seeks,
             depth: drives.depth,
             stream_bytes_per_s: drives.stream_bytes_per_s,
+            handlers: HANDLERS,
             ..AutoOptions::default()
         });
         Spec {

@@ -293,7 +293,7 @@ impl<T, const R: usize> Dispatch<T, R> {
     /// What this core could use of permits that cores lend each other.
     #[must_use]
     pub fn need(&self) -> Need {
-        self.permits.need(self.queued)
+        self.permits.need(self.queued, self.timed.others.kept)
     }
 
     /// So many permits may be used until [`Dispatch::need`] is asked for again: some of its own are

@@ -22,6 +22,8 @@ pub struct Others {
     pub permits: u32,
     /// The same while work with a due time is outstanding; may be 0.
     pub beside: u32,
+    /// Of the permits that there are so many stay free of such work, as long as it can have one.
+    pub kept: u32,
     /// Part of the time, [`Others::FLOOR_MIN`] to 1, in which such work has a permit at least, as
     /// long as it wants one and work with due times would have them all: so much of the time turns
     /// go by shares, whatever is due. So it never starves.
@@ -50,6 +52,7 @@ impl Default for Others {
         Others {
             permits: u32::MAX,
             beside: u32::MAX,
+            kept: 0,
             floor: 0.05,
             first: false,
             between: false,
@@ -112,6 +115,7 @@ impl Timed {
     fn note(&mut self) {
         self.active = self.in_flight > 0
             || self.others.permits < u32::MAX
+            || self.others.kept > 0
             || self.others.run_ns > 0
             || self.due.first().is_some()
             || self.floor.deprived;
@@ -183,13 +187,17 @@ impl<T, const R: usize> Dispatch<T, R> {
     /// Permits that may still go to work without a due time.
     fn free_for_others(&self) -> u32 {
         let Others {
-            permits, beside, ..
+            permits,
+            beside,
+            kept,
+            ..
         } = self.timed.others;
+        let there_are = self.permits.all_shared().saturating_sub(kept).max(1);
         let most = match self.timed.in_flight {
             0 => permits,
             _ => permits.min(beside),
         };
-        most.saturating_sub(self.others_in_flight())
+        most.min(there_are).saturating_sub(self.others_in_flight())
     }
 
     /// The next item where due times matter. REQUIRES: one of `any` (permit) and `extra` is free.

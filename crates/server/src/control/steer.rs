@@ -24,6 +24,8 @@ use crate::tenants::Tenant;
 /// The controller at work.
 pub struct Steering {
     policy: Policy,
+    /// Whether the device was known when the controller was made.
+    measured: bool,
     controller: Controller,
     since: Nanos,
     /// The promises that it was asked about last.
@@ -50,6 +52,7 @@ impl Steering {
         shared.controlled(policy, Vec::new());
         Self {
             policy,
+            measured: measured(shared),
             controller: controller(policy, shared),
             since: shared.options.clock.now(),
             held: Vec::new(),
@@ -60,18 +63,23 @@ impl Steering {
     }
 
     /// Decides, if an interval is over or another controller is wanted, or if promises are others:
-    /// requests of a new one have due times at once, though nothing is known of it.
+    /// requests of a new one have due times at once, though nothing is known of it. A disk that is
+    /// measured while the server runs wants another, too: the one at work took it for a usual one.
     pub fn look(&mut self, shared: &Shared) {
         let (now, tuning) = (shared.options.clock.now(), shared.tuning());
         let elapsed_ns = now.saturating_sub(self.since);
         let mut due = elapsed_ns >= tuning.control_interval_ns;
+        let measured = measured(shared);
+        let renew = (tuning.control, measured) != (self.policy, self.measured);
         if tuning.control != self.policy {
             tracing::info!(
                 before = self.policy.word(),
                 now = tuning.control.word(),
                 "another controller keeps the promises"
             );
-            self.policy = tuning.control;
+        }
+        if renew {
+            (self.policy, self.measured) = (tuning.control, measured);
             self.controller = controller(self.policy, shared);
             shared.controlled(self.policy, Vec::new());
             due = true;
@@ -195,6 +203,7 @@ impl Promise {
         PromiseSeen {
             counts,
             held: at_stages.held,
+            unhandled: at_stages.unhandled,
             latencies: at_stages.latencies,
             after: at_stages.after,
             occupied: at_stages.waited_ns.map(|ns| (ns as f64 / elapsed).min(1.0)),
@@ -239,6 +248,10 @@ fn promises(shared: &Shared) -> Vec<Promise> {
     promises
 }
 
+fn measured(shared: &Shared) -> bool {
+    shared.options.disk.stage().is_some()
+}
+
 /// A controller, told what the device is like.
 fn controller(policy: Policy, shared: &Shared) -> Controller {
     let Some(device) = shared.options.disk.stage() else {
@@ -262,8 +275,33 @@ fn controller(policy: Policy, shared: &Shared) -> Controller {
             depth: options.depth,
             stream_bytes_per_s: options.stream_bytes_per_s,
             piece_bytes_max: AHEAD_BYTES_MAX as u64,
+            handlers: shared.options.engine.handlers as u32,
             ..AutoOptions::default()
         }))),
         Policy::Static | Policy::Frosting => Controller::new(policy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::tests::options;
+    use crate::shared::tests::shared;
+
+    #[test]
+    fn a_disk_that_is_measured_later_is_not_taken_for_a_usual_one_for_ever() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let shared = shared(directory.path(), &["web"]);
+        let mut steering = Steering::new(&shared);
+        let believes = |steering: &Steering, what: &str| {
+            let controller = format!("{:?}", steering.controller);
+            assert!(controller.contains(what), "{what}: {controller}");
+        };
+        believes(&steering, "seeks: true");
+        let clock = Arc::clone(&shared.options.clock);
+        let device = Device::new(options(), clock, None);
+        shared.options.disk.schedule(device);
+        steering.look(&shared);
+        believes(&steering, "seeks: false");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use commands::Spec;
 use engine::device::on_terms;
 use engine::EngineError;
+use policy::dispatch::Others;
 use policy::lend::Need;
 use policy::slo::control::HANDLERS;
 use policy::{Nanos, Promise};
@@ -84,14 +85,19 @@ impl Core {
     /// Work for handlers is treated as a controller says.
     pub(super) fn steered(&mut self, now: Nanos) {
         let steered = self.shared.steered();
+        let cores = self.shared.options.cores as u32;
+        // Those of all cores.
+        let others = Others {
+            kept: steered.others.kept.div_ceil(cores),
+            ..steered.others
+        };
         for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
-            stage.set_others(now, steered.others);
+            stage.set_others(now, others);
         }
         if self.shared.upstream.is_some() {
             return; // What may be out at the engine follows from its replies.
         }
-        let options = &self.shared.options;
-        let (cores, own) = (options.cores as u32, options.handlers_each());
+        let own = self.shared.options.handlers_each();
         let permits = steered.handlers.map(|all| all.div_ceil(cores).min(own));
         self.handlers.set_permits(permits.unwrap_or(own));
         // What is lent and borrowed is asked for anew.

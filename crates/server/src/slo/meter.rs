@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use policy::slo::control::{after, PromiseGiven, Turn, DEVICE, HANDLERS, STAGES};
+use policy::slo::control::{after, LateBy, PromiseGiven, Turn, DEVICE, HANDLERS, STAGES};
 use policy::slo::{Contract, Counts, Objective, Tail};
 use policy::Nanos;
 use settings::tenant::Slo;
@@ -46,6 +46,8 @@ struct Sides {
 pub struct AtStages {
     /// Late by what was before the handlers ([`policy::slo::control::PromiseSeen::held`]).
     pub held: u64,
+    /// Late by waiting for a handler ([`policy::slo::control::PromiseSeen::unhandled`]).
+    pub unhandled: u64,
     /// How long they took.
     pub latencies: Tail,
     /// What margins must allow for ([`policy::slo::control::PromiseSeen::after`]).
@@ -60,6 +62,7 @@ pub struct AtStages {
 impl AtStages {
     fn add(&mut self, other: &Self) {
         self.held += other.held;
+        self.unhandled += other.unhandled;
         self.latencies.add(&other.latencies);
         for stage in 0..STAGES {
             self.after[stage].add(&other.after[stage]);
@@ -160,9 +163,12 @@ impl Meter {
     fn at_stages(&self, took: &Took, count: u64, stages: &mut AtStages) {
         let end = took.came + took.latency_ns;
         if let (Some(latency), Some(turn)) = (self.objective.latency, took.turns[HANDLERS]) {
-            let held_ns = turn.queued.saturating_sub(took.came);
-            if took.latency_ns > latency.at_most_ns && held_ns > latency.at_most_ns / 2 {
-                stages.held += count;
+            if took.latency_ns > latency.at_most_ns {
+                match LateBy::of(turn, took.came, latency.at_most_ns) {
+                    LateBy::Entry => stages.held += count,
+                    LateBy::Handler => stages.unhandled += count,
+                    LateBy::Rest => (),
+                }
             }
         }
         stages.latencies.record_many(took.latency_ns, count);
@@ -284,21 +290,23 @@ mod tests {
     #[test]
     fn what_was_late_before_it_came_to_a_stage_is_told_apart() {
         let meter = of_20_ms();
-        let late = |queued_ms| Took {
+        let late = |queued_ms, granted_ms| Took {
             came: S,
             latency_ns: 30 * MS,
             turns: [
                 Some(Turn {
                     queued: S + queued_ms * MS,
-                    granted: S + queued_ms * MS,
+                    granted: S + granted_ms * MS,
                 }),
                 None,
             ],
             ..Took::default()
         };
-        assert_eq!(meter.answered(0, &late(11), 2), 2, "late all the same");
-        assert_eq!(meter.answered(0, &late(9), 1), 1);
-        assert_eq!(meter.take_stages().held, 2);
+        assert_eq!(meter.answered(0, &late(11, 12), 2), 2, "late all the same");
+        assert_eq!(meter.answered(0, &late(9, 9), 1), 1);
+        assert_eq!(meter.answered(0, &late(9, 11), 4), 4);
+        let stages = meter.take_stages();
+        assert_eq!((stages.held, stages.unhandled), (2, 4));
     }
 
     #[test]

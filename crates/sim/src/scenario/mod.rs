@@ -113,14 +113,18 @@ fn keeper(cluster: &cluster::Read) -> Option<Keeper> {
     let controller = match cluster.keeper? {
         Policy::Auto => {
             let device = cluster.cluster.device.as_ref()?;
+            // Where there is one for each request, none need be kept free.
+            let handlers = device.handlers.unwrap_or(0);
             let options = match &device.model {
                 Model::Hdd(disk) => AutoOptions {
+                    handlers,
                     stream_bytes_per_s: disk.outer_bytes_per_s,
                     ..AutoOptions::default()
                 },
                 Model::Ssd(_) => AutoOptions {
                     seeks: false,
                     depth: device.depth,
+                    handlers,
                     ..AutoOptions::default()
                 },
             };

@@ -7,8 +7,8 @@ use crate::outcome::Window;
 use crate::spec::Spec;
 use policy::dispatch::{Allocation, LaneId};
 use policy::slo::control::{
-    after, permits_each, reserved_at, Controller, Given, Held, PromiseSeen, Seen, ShareGiven, Turn,
-    DEVICE, HANDLERS, STAGES,
+    after, permits_each, reserved_at, Controller, Given, Held, LateBy, PromiseSeen, Seen,
+    ShareGiven, Turn, DEVICE, HANDLERS, STAGES,
 };
 use policy::slo::{Contract, Counts};
 use policy::{Nanos, PrincipalId, Promise};
@@ -145,19 +145,22 @@ impl World<'_> {
             return;
         };
         let seen = &mut keeper.promised[*place].seen;
-        let turn = |stage: usize| {
-            Some(Turn {
-                queued: work.queued_at[stage],
-                granted: work.granted_at[stage],
-            })
-        };
+        let turns = [HANDLERS, DEVICE].map(|stage| Turn {
+            queued: work.queued_at[stage],
+            granted: work.granted_at[stage],
+        });
         let due_at = [HANDLERS, DEVICE].map(|stage| Some(work.due_at?[stage]));
-        let after = after(&[HANDLERS, DEVICE].map(turn), &due_at, now);
+        let after = after(&turns.map(Some), &due_at, now);
         for (tail, after) in seen.after.iter_mut().zip(after) {
             if let Some(after) = after {
                 tail.record(after);
             }
         }
+        let (turn, latency) = (turns[HANDLERS], keeper.held[*place].objective.latency);
+        let late_by = latency
+            .filter(|wanted| now - turn.queued > wanted.at_most_ns)
+            .map(|wanted| LateBy::of(turn, turn.queued, wanted.at_most_ns));
+        seen.unhandled += u64::from(late_by == Some(LateBy::Handler));
         let waited_ns = work.granted_at[DEVICE] - work.queued_at[DEVICE];
         keeper.handled.0 += 1;
         keeper.handled.1 += now - work.granted_at[HANDLERS] - waited_ns;

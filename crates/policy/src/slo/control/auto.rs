@@ -7,8 +7,10 @@
 //!    once, down slowly, never the whole promise;
 //! 2. how much other work may be out, and the size of its pieces: less as soon as more requests
 //!    are late than should be, more again when others gain by it;
-//! 3. one number for all promises, `badness`: each gives up `badness / importance` of itself.
+//! 3. how many handlers other work leaves free;
+//! 4. one number for all promises, `badness`: each gives up `badness / importance` of itself.
 
+use super::free::Free;
 use super::gear::Gear;
 use super::learnt::{Learnt, MarginOptions};
 use super::rates::Rates;
@@ -28,6 +30,8 @@ pub struct AutoOptions {
     pub stream_bytes_per_s: f64,
     /// No I/O of a scan has more bytes: larger pieces are the same to it.
     pub piece_bytes_max: u64,
+    /// Handlers that there are.
+    pub handlers: u32,
     /// Part of the time for work without due times, when promises would use all of it.
     pub floor: f64,
     /// How long an arm waits for the next piece of a scan, in ns: longer than a handler takes to
@@ -45,6 +49,7 @@ impl Default for AutoOptions {
             depth: 32,
             stream_bytes_per_s: 100e6,
             piece_bytes_max: 4 << 20,
+            handlers: 16,
             floor: 0.05,
             linger_ns: 2_000_000,
             margins: MarginOptions::default(),
@@ -98,9 +103,12 @@ pub struct Auto {
     options: AutoOptions,
     learnt: Vec<Learnt>,
     gear: Gear,
+    free: Free,
     pressed: u32,
     calm: u32,
     patience: u32,
+    /// Others were allowed more since requests were late last.
+    raised: bool,
     trial: Option<Trial>,
     /// Of others in this gear.
     rates: Rates,
@@ -114,10 +122,12 @@ impl Auto {
     pub fn new(options: AutoOptions) -> Self {
         Auto {
             gear: Gear::first(&options, None),
+            free: Free::first(&options),
             learnt: Vec::new(),
             pressed: 0,
             calm: 0,
             patience: PATIENCE,
+            raised: false,
             trial: None,
             rates: Rates::default(),
             badness: 0.0,
@@ -130,14 +140,17 @@ impl Auto {
         self.why.clear();
         self.meet(held);
         let elapsed_s = seen.elapsed_ns as f64 / 1e9;
-        let mut pressed = false;
+        let mut pressed = [false; STAGES];
         for (learnt, promise) in self.learnt.iter_mut().zip(&seen.promises) {
             learnt.see(promise, elapsed_s);
-            pressed |= learnt.pressed();
+            for (any, this) in pressed.iter_mut().zip(learnt.pressed()) {
+                *any |= this;
+            }
         }
         if elapsed_s > 0.0 {
+            self.free.see(seen);
             self.adjust(pressed, seen);
-            self.give_way(seen);
+            self.give_way(pressed, seen);
         }
         let (badness, contended) = (self.badness, seen.others_occupied > 0.5);
         // What goes between scans is not due yet, which says nothing of what is.
@@ -168,6 +181,7 @@ impl Auto {
             });
         }
         self.shift(Gear::first(&self.options, self.tightest_ns()));
+        self.free = Free::first(&self.options);
         (self.trial, self.calm, self.pressed) = (None, 0, 0);
     }
 
@@ -176,13 +190,16 @@ impl Auto {
     }
 
     /// Less for other work at once when requests are late; more, step by step, while it gains.
-    fn adjust(&mut self, pressed: bool, seen: &Seen) {
+    fn adjust(&mut self, pressed: [bool; STAGES], seen: &Seen) {
         self.rates.see(seen.others_bytes_per_s);
-        if pressed {
+        if pressed.contains(&true) {
             self.calm = 0;
             self.pressed += 1;
             self.trial = None;
-            self.less();
+            // What was late just after the last change was under way before it.
+            if self.pressed % 2 == 1 {
+                self.relieve(pressed);
+            }
             return;
         }
         self.pressed = 0;
@@ -213,17 +230,37 @@ impl Auto {
         self.rates = Rates::default();
     }
 
-    fn less(&mut self) {
-        // What was late just after the last change was under way before it.
-        if self.pressed % 2 == 0 {
-            return;
+    /// Where others hold all handlers, it is no use to make them slower at the device: they would
+    /// hold them longer.
+    fn relieve(&mut self, pressed: [bool; STAGES]) {
+        if pressed[HANDLERS] && self.free.more() {
+            self.answered_for(HANDLERS);
+            let what = format!(
+                "Requests are late because others have all handlers: {} are kept free.",
+                self.free.kept()
+            );
+            self.why.push(what);
         }
+        if pressed[DEVICE] {
+            self.less();
+        }
+    }
+
+    fn answered_for(&mut self, stage: usize) {
+        let all = self.learnt.iter_mut();
+        all.for_each(|learnt| learnt.answered_for(stage));
+    }
+
+    fn less(&mut self) {
         let Some(lower) = self.gear.lower(&self.options) else {
             return;
         };
         self.shift(lower);
-        self.learnt.iter_mut().for_each(Learnt::answered_for);
-        self.patience = (self.patience * 2).min(PATIENCE_MAX);
+        self.answered_for(DEVICE);
+        // Several steps down in a row say no more against the last one up than one does.
+        if std::mem::take(&mut self.raised) {
+            self.patience = (self.patience * 2).min(PATIENCE_MAX);
+        }
         let what = format!("More requests are late than should be: others have {lower}.");
         self.why.push(what);
     }
@@ -249,6 +286,7 @@ impl Auto {
             rates: self.rates,
             left: TRIAL,
         });
+        self.raised = true;
         self.shift(higher);
         for learnt in &mut self.learnt {
             learnt.allow(longer_ns, &self.options.margins);
@@ -258,7 +296,7 @@ impl Auto {
     }
 
     /// One number for all promises, so that what they lack, weighted by importance, is alike.
-    fn give_way(&mut self, seen: &Seen) {
+    fn give_way(&mut self, pressed: [bool; STAGES], seen: &Seen) {
         let lacks = self
             .learnt
             .iter()
@@ -268,7 +306,8 @@ impl Auto {
                 importance * (1.0 - learnt.performance(promise, seen.elapsed_ns))
             });
         let worst = lacks.fold(0.0, f64::max);
-        let spent = self.gear.lower(&self.options).is_none();
+        let spent = (pressed[HANDLERS] && !self.free.may_grow())
+            || (pressed[DEVICE] && self.gear.lower(&self.options).is_none());
         let short = self.learnt.iter().any(Learnt::short);
         let stuck = (self.pressed >= PRESSED_MAX && spent) || short;
         let before = self.badness;
@@ -309,11 +348,13 @@ impl Auto {
                 between: self.gear.between,
                 linger_ns: self.options.linger_ns,
                 run_ns: RUN_NS,
+                ..Others::default()
             },
         };
         let mut others = [Others::default(); STAGES];
         others[DEVICE] = device;
         others[HANDLERS].floor = self.options.floor;
+        others[HANDLERS].kept = if any { self.free.kept() } else { 0 };
         Given {
             promises: self.learnt.iter().map(Learnt::given).collect(),
             others,

@@ -54,8 +54,12 @@ impl Gear {
             true => ARM_OUT_MAX,
             false => options.depth,
         };
-        let out = self.out + 1;
-        (out <= most).then_some(Gear { out, ..*self })
+        let out = match options.seeks {
+            true => self.out + 1,
+            // In steps as large as those down: of dozens, one more is next to nothing.
+            false => (self.out + (self.out / 3).max(1)).min(most),
+        };
+        (self.out < out && out <= most).then_some(Gear { out, ..*self })
     }
 
     /// The one before, for as long as there is one.

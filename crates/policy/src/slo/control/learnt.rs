@@ -1,6 +1,6 @@
 //! What was learnt of one promise.
 
-use super::{Held, PromiseSeen, STAGES};
+use super::{Held, PromiseSeen, HANDLERS, STAGES};
 use crate::cost::Nanos;
 use crate::slo::Tail;
 
@@ -50,6 +50,8 @@ pub(super) struct Learnt {
     /// Requests in contract, and how many of them were late by the stages' doing; older ones fade.
     requests: f64,
     late: f64,
+    /// Those that were late because all handlers were at work for others.
+    unhandled: f64,
     /// Part of the device's time that a request a second takes.
     device_each: Option<f64>,
     /// Intervals in a row in which it had less than its part of the promised rate, and wanted more.
@@ -71,6 +73,7 @@ impl Learnt {
             after: std::array::from_fn(|_| Tail::default()),
             requests: 0.0,
             late: 0.0,
+            unhandled: 0.0,
             device_each: None,
             short: 0,
         }
@@ -87,7 +90,9 @@ impl Learnt {
             tail.add(new);
         }
         self.requests = self.requests * fade + seen.counts.requests as f64;
-        self.late = self.late * fade + seen.counts.late.saturating_sub(seen.held) as f64;
+        let elsewhere = seen.held.saturating_add(seen.unhandled);
+        self.late = self.late * fade + seen.counts.late.saturating_sub(elsewhere) as f64;
+        self.unhandled = self.unhandled * fade + seen.unhandled as f64;
         let per_s = (seen.counts.requests + seen.counts.beyond) as f64 / elapsed_s;
         if per_s > 0.0 && seen.device > 0.0 {
             let each = seen.device / per_s;
@@ -106,19 +111,24 @@ impl Learnt {
         };
     }
 
-    /// Whether more requests were late than half of what may be. Late by what is aimed at now: of a
-    /// promise that gives way, lateness against the promise itself says nothing.
-    pub(super) fn pressed(&self) -> bool {
+    /// By stage: whether more requests were late by it than half of what may be. Late by what is
+    /// aimed at now: of a promise that gives way, lateness against the promise itself says nothing.
+    pub(super) fn pressed(&self) -> [bool; STAGES] {
         let Some(latency) = self.held.objective.latency else {
-            return false;
+            return [false; STAGES];
         };
         let allowed = latency.late_part() * self.requests;
-        self.part >= 1.0 && self.late > (0.5 * allowed).max(0.5)
+        let late = [self.unhandled, self.late];
+        late.map(|late| self.part >= 1.0 && late > (0.5 * allowed).max(0.5))
     }
 
-    /// Something was done about what was late so far: only what is late from now on asks for more.
-    pub(super) fn answered_for(&mut self) {
-        self.late = 0.0;
+    /// Something was done about what was late by a stage so far: only what is late from now on asks
+    /// for more.
+    pub(super) fn answered_for(&mut self, stage: usize) {
+        match stage {
+            HANDLERS => self.unhandled = 0.0,
+            _ => self.late = 0.0,
+        }
     }
 
     /// Whether a promised rate is missed though its part of the device is kept.

@@ -17,6 +17,7 @@ mod auto;
 mod cake;
 mod drives;
 mod fixed;
+mod free;
 mod frosting;
 mod gear;
 mod learnt;
@@ -29,7 +30,7 @@ pub use drives::{permits_each, reserved_at};
 pub use fixed::Fixed;
 pub use frosting::{Frosting, FrostingOptions};
 pub use learnt::MarginOptions;
-pub use turn::{after, Turn};
+pub use turn::{after, LateBy, Turn};
 
 use super::{Counts, Objective, Tail};
 use crate::cost::{Nanos, PrincipalId};
@@ -83,9 +84,10 @@ pub struct Held {
 pub struct PromiseSeen {
     /// Its requests.
     pub counts: Counts,
-    /// Of the late ones, those of which half the time was over before they stood in line at the
-    /// handlers: they waited for their database to open, or for a key.
+    /// Of the late ones, those that were so by [`LateBy::Entry`].
     pub held: u64,
+    /// And those that were so by [`LateBy::Handler`].
+    pub unhandled: u64,
     /// Latencies of requests in contract.
     pub latencies: Tail,
     /// Of requests in contract that were answered, what a margin must allow for. At the handlers:

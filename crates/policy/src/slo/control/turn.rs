@@ -12,6 +12,32 @@ pub struct Turn {
     pub granted: Nanos,
 }
 
+/// What a late request waited for while the first half of its time went by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LateBy {
+    /// What is before the handlers: its database was opened, or its key was in use.
+    Entry,
+    /// A handler.
+    Handler,
+    /// What is after that, or nothing in particular.
+    Rest,
+}
+
+impl LateBy {
+    /// Of a request that came at `came`, had this turn at the handlers and was late by `at_most_ns`.
+    #[must_use]
+    pub fn of(turn: Turn, came: Nanos, at_most_ns: Nanos) -> Self {
+        let half_over = came.saturating_add(at_most_ns / 2);
+        if turn.queued > half_over {
+            LateBy::Entry
+        } else if turn.granted > half_over {
+            LateBy::Handler
+        } else {
+            LateBy::Rest
+        }
+    }
+}
+
 /// By stage, what a margin must allow for ([`super::PromiseSeen::after`]), of a request that ended
 /// at `end`. `turns` are its first at each stage, if it came there; `due_at` says when it was due
 /// there, if it was.
