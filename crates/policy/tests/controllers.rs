@@ -347,6 +347,16 @@ fn chunk(given: Given) -> u64 {
 }
 
 #[test]
+fn auto_lets_no_more_out_while_nobody_asks() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let first = chunk(auto_step(&mut auto, &all, (200, 0), 20));
+    let idle = (0..100).map(|_| chunk(auto_step(&mut auto, &all, (0, 0), 20)));
+    assert_eq!(idle.max(), Some(first));
+    let asked = (0..20).map(|_| chunk(auto_step(&mut auto, &all, (200, 0), 20)));
+    assert!(asked.max() > Some(first));
+}
+
+#[test]
 fn auto_takes_back_what_others_lost_by() {
     let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
     let mut out = Vec::new();

@@ -203,6 +203,9 @@ impl Auto {
             return;
         }
         self.pressed = 0;
+        if seen.promises.iter().all(|seen| seen.counts.requests == 0) {
+            return; // Nobody asked, so nobody was late: that says nothing for more.
+        }
         self.calm += 1;
         if let Some(trial) = &mut self.trial {
             trial.left -= 1;
