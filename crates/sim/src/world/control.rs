@@ -282,6 +282,7 @@ impl World<'_> {
                 ..promise.portions(&Portions {
                     limit: part,
                     promised: part,
+                    ..Portions::default()
                 })
             };
             self.nodes[local.node as usize].entitle(now, local.tenant, &here);
