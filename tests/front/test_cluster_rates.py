@@ -76,8 +76,8 @@ def test_a_limit_goes_where_clients_are(pair):
     come_to(pair, LIMITED, first=0.5, second=0.5)
     with first.wire(LIMITED) as wire:
         lines = [line.decode() for line in wire.ask("ENTREMET", "EXPLAIN")]
-    assert any("several fronts keep its rates together" in line for line in lines), lines
-    # Who has no rates has nothing to divide.
+    assert any("several fronts keep its rates and weight together" in line for line in lines), lines
+    # Who has no rates and no connection has nothing to divide.
     assert portion(first, FREE) == 1
 
 

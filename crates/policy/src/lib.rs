@@ -28,7 +28,7 @@
 //! * [`stall`] says how long writes pause so that a database never stalls them;
 //! * [`replica`] chooses which of a partition's replicas is asked;
 //! * [`placement`] moves tenants' shares between nodes to where they are wanted;
-//! * [`portion`] says which part of a tenant's rates each of several fronts may use;
+//! * [`portion`] says which part of a tenant's rates and weight each of several fronts has;
 //! * [`balance`] says which connections should move to another core, and [`lend`] which permits
 //!   cores lend each other;
 //! * [`words`] has the names that people write for choices;

@@ -98,13 +98,14 @@ impl Promise {
         }
     }
 
-    /// At one of several fronts that keep a promise together: these portions of its rates.
-    /// Permits are kept free, and shares are kept, at every one.
+    /// At one of several fronts that keep a promise together: these portions of its rates and of
+    /// its weight. Permits are kept free at every one.
     #[must_use]
     pub fn portions(&self, portions: &Portions) -> Self {
         let limit = |per_s: Option<f64>| per_s.map(|per_s| per_s * portions.limit);
         let promised = |per_s: f64| per_s * portions.promised;
         Promise {
+            weight: self.weight * portions.weight,
             reserved_per_s: self.reserved_per_s.map(promised),
             limit: Limit {
                 requests_per_s: limit(self.limit.requests_per_s),

@@ -8,8 +8,9 @@ use std::thread::{self, JoinHandle};
 
 use mio::Poll;
 use policy::portion::Portions;
-use policy::Promise;
+use policy::{Nanos, PrincipalId, Promise};
 use ring::rand::{SecureRandom, SystemRandom};
+use telemetry::StageKind;
 
 use crate::control::Controller;
 use crate::core::{Core, Door, Mailbox};
@@ -201,8 +202,27 @@ fn start_lookout(shared: &Arc<Shared>) -> io::Result<Option<Lookout>> {
 /// Who is told what follows from a look at the engine.
 struct Told(Arc<Shared>);
 
+impl Told {
+    /// For how long something of each tenant has waited at handlers, which before an engine stand
+    /// for its nodes.
+    fn held_ns(&self) -> HashMap<PrincipalId, Nanos> {
+        let mut held = HashMap::new();
+        for core in self.0.board.cores() {
+            let posted = core.iter();
+            for handlers in posted.filter(|one| one.kind == StageKind::Handler) {
+                for (principal, seen) in &handlers.seen {
+                    *held.entry(*principal).or_default() += seen.occupied_ns;
+                }
+            }
+        }
+        held
+    }
+}
+
 impl upstream::House for Told {
-    fn with_rates(&self) -> Vec<upstream::Seen> {
+    fn tenants(&self) -> Vec<upstream::Seen> {
+        let mut usages: HashMap<_, _> = self.0.metrics.usages().into_iter().collect();
+        let held = self.held_ns();
         let tenants = self.0.tenants.list();
         let promises = tenants.iter().map(|tenant| {
             let lanes = tenant.meters().lanes(Some(1.0));
@@ -218,18 +238,13 @@ impl upstream::House for Told {
             };
             (tenant, promise)
         });
-        let with_rates: Vec<_> = promises.filter(|(_, it)| it.has_rates()).collect();
-        if with_rates.is_empty() {
-            return Vec::new();
-        }
-        let mut usages: HashMap<_, _> = self.0.metrics.usages().into_iter().collect();
-        let seen = with_rates
-            .into_iter()
-            .map(|(tenant, promise)| upstream::Seen {
-                tenant: tenant.name.clone(),
-                promise,
-                usage: usages.remove(&tenant.name).unwrap_or_default(),
-            });
+        let seen = promises.map(|(tenant, promise)| upstream::Seen {
+            tenant: tenant.name.clone(),
+            promise,
+            usage: usages.remove(&tenant.name).unwrap_or_default(),
+            held_ns: held.get(&tenant.id).copied().unwrap_or_default(),
+            connected: tenant.connections() > 0,
+        });
         seen.collect()
     }
 

@@ -373,6 +373,7 @@ fn snapshot(
         contract_per_s: settings.contract_per_s,
         limit_portion: portions.limit,
         promised_portion: portions.promised,
+        weight_here: settings.weight * portions.weight,
         sync: settings.durability.word().to_string(),
         connections: u64::from(tenant.connections()),
         waiting: requests,

@@ -34,7 +34,7 @@ pub use outcome::{Outcome, TenantOutcome, Window};
 pub use spec::{
     AheadKnown, Arrivals, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Keeper, Machines,
     Noise, Pause, Redundancy, Requests, Resources, Routing, Scheduler, Selection, Service, Spec,
-    Stream, Tenant, Tuning,
+    Stream, Tenant, Tuning, Weighs,
 };
 pub use summary::Summary;
 pub use world::{run, World};

@@ -138,6 +138,17 @@ impl Resources {
     }
 }
 
+/// What tenants weigh at each node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weighs {
+    /// Their own weights.
+    Fixed,
+    /// What a controller has exchanged to where each wants its share.
+    Exchanged,
+    /// What nodes have divided among themselves by where they serve them.
+    Served,
+}
+
 /// Which of Pisces' mechanisms work in the background (thesis 4.3.1, 4.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
@@ -146,7 +157,7 @@ pub struct Control {
     /// Partitions are placed by demand (PP).
     pub places: bool,
     /// Tenants' weights at nodes follow their demand there (WA).
-    pub weighs: bool,
+    pub weighs: Weighs,
 }
 
 impl Default for Control {
@@ -155,7 +166,7 @@ impl Default for Control {
         Control {
             interval_ns: 1_000_000_000,
             places: false,
-            weighs: false,
+            weighs: Weighs::Fixed,
         }
     }
 }

@@ -65,6 +65,19 @@ fn each_mechanism_adds_to_fairness() {
     assert!(none < 0.8 && all > 0.98, "{none} {all}");
 }
 
+/// Nodes that divide weights by what they serve come near what a controller does that sees all.
+#[test]
+fn weights_by_what_was_served_add_to_fairness() {
+    let served = ("weights = \"fixed\"", "weights = \"served\"");
+    let often = ("one_way", "interval = \"250ms\"\none_way");
+    let placed = mmr(&play(EQUAL, &[PLACED]));
+    let by_served = mmr(&play(EQUAL, &[PLACED, served, often]));
+    assert!(
+        placed < by_served && by_served > 0.9,
+        "{placed} {by_served}"
+    );
+}
+
 /// A request that is sent to a dead node is asked for elsewhere, and none is forgotten: each client
 /// has one request outstanding, so a lost one would end it.
 #[test]

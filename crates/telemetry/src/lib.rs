@@ -49,7 +49,7 @@ pub use promise::{
 };
 pub use recorder::{Limit, Recorder, Request};
 pub use registry::Registry;
-pub use shares::{shares, Capacities, Recent, Share};
+pub use shares::{shares, Capacities, Recent, Share, Using};
 pub use snapshot::HistogramSnapshot;
 pub use stage::{StageKind, WaitColumn};
 pub use totals::{Answered, ClassTotals, TenantTotals, Usage};

@@ -287,6 +287,9 @@ pub struct TenantSnapshot {
     /// The part of its contracts that it may use here.
     #[serde(default)]
     pub promised_portion: f64,
+    /// Its weight here: as configured, unless several fronts divide it.
+    #[serde(default)]
+    pub weight_here: f64,
     /// `always`, `every 1s` or `never`.
     pub sync: String,
     /// Connections that speak for it.

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::TenantSnapshot;
 use crate::totals::Usage;
 
 /// What one second of the whole server holds, all cores together. All above 0.
@@ -75,21 +76,39 @@ pub struct Share {
     pub got_percent: f64,
 }
 
-/// The shares of tenants given as (weight, what they used lately), and of newcomers behind them, if
-/// they are asked for: these have a share while they are there, and none is kept for them.
-pub fn shares(
-    tenants: &[(f64, Option<Recent>)],
-    newcomers: Option<&(f64, Option<Recent>)>,
-    capacities: &Capacities,
-) -> Vec<Share> {
-    let all: f64 = tenants.iter().map(|(weight, _)| weight).sum();
+/// What a tenant may claim, and what it took.
+#[derive(Clone, Copy, Debug)]
+pub struct Using {
+    /// Its weight.
+    pub weight: f64,
+    /// Its weight here: the same, unless several fronts divide it.
+    pub weight_here: f64,
+    /// What it used lately; none: nothing.
+    pub used: Option<Recent>,
+}
+
+impl Using {
+    /// Of a tenant, which used this lately.
+    pub(crate) fn of(tenant: &TenantSnapshot, used: Option<Recent>) -> Self {
+        Self {
+            weight: tenant.weight,
+            weight_here: tenant.weight_here,
+            used,
+        }
+    }
+}
+
+/// The shares of tenants, and of newcomers behind them, if they are asked for: these have a share
+/// while they are there, and none is kept for them.
+pub fn shares(tenants: &[Using], newcomers: Option<&Using>, capacities: &Capacities) -> Vec<Share> {
+    let all: f64 = tenants.iter().map(|tenant| tenant.weight).sum();
     let everybody = || tenants.iter().chain(newcomers);
     let active: f64 = everybody()
-        .filter(|(_, used)| used.is_some())
-        .map(|(weight, _)| weight)
+        .filter(|tenant| tenant.used.is_some())
+        .map(|tenant| tenant.weight_here)
         .sum();
     let held = |used: &Option<Recent>| used.map_or(0.0, |used| used.dominant(capacities));
-    let served: f64 = everybody().map(|(_, used)| held(used)).sum();
+    let served: f64 = everybody().map(|tenant| held(&tenant.used)).sum();
     let percent = |part: f64, whole: f64| {
         if whole > 0.0 {
             100.0 * part / whole
@@ -97,17 +116,17 @@ pub fn shares(
             0.0
         }
     };
-    let share = |(weight, used): &(f64, Option<Recent>)| Share {
-        configured_percent: percent(*weight, all),
+    let share = |tenant: &Using| Share {
+        configured_percent: percent(tenant.weight, all),
         entitled_percent: percent(
-            *weight,
-            if used.is_some() {
+            tenant.weight_here,
+            if tenant.used.is_some() {
                 active
             } else {
-                active + weight
+                active + tenant.weight_here
             },
         ),
-        got_percent: percent(held(used), served),
+        got_percent: percent(held(&tenant.used), served),
     };
     everybody().map(share).collect()
 }
@@ -123,6 +142,14 @@ mod tests {
         cpu_per_s: 2.0,
     };
 
+    fn using(weight: f64, used: Option<Recent>) -> Using {
+        Using {
+            weight,
+            weight_here: weight,
+            used,
+        }
+    }
+
     #[test]
     fn shares_follow_the_dominant_resource() {
         let small = Recent {
@@ -135,7 +162,11 @@ mod tests {
             ..Recent::default()
         };
         let shares = shares(
-            &[(1.0, Some(small)), (2.0, Some(large)), (1.0, None)],
+            &[
+                using(1.0, Some(small)),
+                using(2.0, Some(large)),
+                using(1.0, None),
+            ],
             None,
             &SERVER,
         );
@@ -160,7 +191,7 @@ mod tests {
     fn nobody_there_divides_nothing() {
         assert!(shares(&[], None, &SERVER).is_empty());
         assert_eq!(
-            shares(&[(3.0, None)], None, &SERVER)[0].entitled_percent,
+            shares(&[using(3.0, None)], None, &SERVER)[0].entitled_percent,
             100.0
         );
     }
@@ -171,13 +202,25 @@ mod tests {
             requests_per_s: 100.0,
             ..Recent::default()
         });
-        let tenants = [(1.0, used), (1.0, None)];
-        let shares = shares(&tenants, Some(&(1.0, used)), &SERVER);
+        let tenants = [using(1.0, used), using(1.0, None)];
+        let shares = shares(&tenants, Some(&using(1.0, used)), &SERVER);
         let percents = shares
             .iter()
             .map(|one| (one.configured_percent, one.entitled_percent));
         let percents: Vec<_> = percents.map(|(a, b)| (a.round(), b.round())).collect();
         assert_eq!(percents[..2], [(50.0, 50.0), (50.0, 33.0)]);
         assert_eq!((shares.len(), percents[2].1), (3, 50.0));
+    }
+
+    #[test]
+    fn what_a_tenant_is_entitled_to_follows_its_weight_here() {
+        let used = Some(Recent::default());
+        let most_is_here = Using {
+            weight_here: 3.0,
+            ..using(1.0, used)
+        };
+        let shares = shares(&[most_is_here, using(1.0, used)], None, &SERVER);
+        let percents = (shares[0].configured_percent, shares[0].entitled_percent);
+        assert_eq!(percents, (50.0, 75.0));
     }
 }

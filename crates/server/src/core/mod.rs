@@ -66,7 +66,7 @@ use arrival::Look;
 use balance::Balance;
 use blame::Trails;
 use committers::Committers;
-use front::Front;
+use front::{Front, NodeWeights};
 use handler::Task;
 use lines::Lines;
 use paused::Paused;
@@ -130,6 +130,8 @@ pub struct Core {
     /// The stages before the further nodes of an engine that is a cluster; the handler stage stands
     /// before its first.
     beyond: Vec<Stage<Task, 1>>,
+    /// What tenants weigh before each of those nodes.
+    node_weights: NodeWeights,
     /// What was asked last of the handlers' permits that cores share, and how many it may use.
     permits: (Need, u32),
     trails: Trails,
@@ -191,6 +193,7 @@ impl Core {
             lines: Lines::new(|| request_stage(&shared), now),
             handlers: Stage::new(handler_stage(&shared)),
             beyond: beyond.map(|_| Stage::new(handler_stage(&shared))).collect(),
+            node_weights: NodeWeights::default(),
             permits: (Need::default(), 0),
             trails: Trails::default(),
             waiting: Waiting::default(),

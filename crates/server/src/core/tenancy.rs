@@ -10,6 +10,7 @@ use policy::dispatch::Others;
 use policy::lend::Need;
 use policy::slo::control::HANDLERS;
 use policy::{Nanos, Promise};
+use stage::Allocation;
 use telemetry::Class;
 
 use super::answer::refuse;
@@ -54,7 +55,7 @@ impl Core {
         let at_handlers = match self.shared.steered().of(tenant.id).0 {
             None => promise,
             Some(given) => Promise {
-                weight: given.share[HANDLERS] * total,
+                weight: given.share[HANDLERS] * total * portions.weight,
                 reserved_permits: given.reserved[HANDLERS],
                 ..promise
             },
@@ -66,8 +67,13 @@ impl Core {
         let at_handlers = at_handlers.at_handlers(seat as u32, cores as u32);
         let [requests, work] = self.principals.lanes(tenant, portions.promised);
         self.lines.set_lanes(now, tenant.id, &requests);
-        for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
-            stage.configure(now, tenant.id, &at_handlers);
+        let stages = [&mut self.handlers].into_iter().chain(&mut self.beyond);
+        for (place, stage) in stages.enumerate() {
+            let at_node = Allocation {
+                weight: at_handlers.weight * self.node_weights.times(tenant.id, place),
+                ..at_handlers
+            };
+            stage.configure(now, tenant.id, &at_node);
             set_lanes(stage, now, tenant.id, &work);
         }
     }
@@ -125,6 +131,7 @@ impl Core {
             for stage in [&mut self.handlers].into_iter().chain(&mut self.beyond) {
                 stage.remove(now, tenant.id);
             }
+            self.node_weights.forget(tenant.id);
             self.waiting.forget(tenant.id);
             self.principals.leave(&tenant);
         }
@@ -191,6 +198,7 @@ impl Core {
         self.shared.beats.beat(self.id);
         let now = self.shared.options.clock.now();
         self.post(now);
+        self.weigh_nodes(now);
         self.look_at_links(now);
         self.close_late(now);
         self.close_silent();

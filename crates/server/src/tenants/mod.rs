@@ -68,7 +68,7 @@ pub struct Tenant {
     /// Keys of the configuration file that it gives otherwise.
     set_at_run_time: RwLock<Vec<&'static str>>,
     meters: RwLock<Arc<Meters>>,
-    /// What of its rates it may use here, where several fronts keep them together.
+    /// What of its rates and weight it has here, where several fronts keep them together.
     portions: RwLock<Portions>,
     removed: AtomicBool,
     /// Its connections, as they show themselves.
@@ -153,12 +153,12 @@ impl Tenant {
         Arc::clone(&self.meters.read())
     }
 
-    /// What of its rates it may use here: all, unless several fronts keep them together.
+    /// What of its rates and weight it has here: all, unless several fronts keep them together.
     pub fn portions(&self) -> Portions {
         *self.portions.read()
     }
 
-    /// From now on it may use these of its rates here. The cores are to be told.
+    /// From now on it has these here. The cores are to be told.
     pub fn set_portions(&self, portions: Portions) {
         *self.portions.write() = portions;
     }

@@ -1,12 +1,12 @@
 //! This front among the others that stand before the same cluster. It writes its entry at the
-//! cluster, beside the catalogue of tenants, and reads those of the others. Rates of tenants are
-//! divided in the same round.
+//! cluster, beside the catalogue of tenants, and reads those of the others. Rates and weights of
+//! tenants are divided in the same round.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use front::{Fronts, Homes, Peer, Topology};
+use front::{Fronts, Homes, Peer, Topology, LEASE_NS};
 use policy::Nanos;
 use ring::digest;
 
@@ -30,6 +30,8 @@ pub struct Round<'u> {
     topology: Option<Arc<Topology>>,
     /// It could not be written the last time.
     failed: bool,
+    /// When rates and weights were last divided.
+    divided_at: Nanos,
 }
 
 impl<'u> Round<'u> {
@@ -55,6 +57,7 @@ impl<'u> Round<'u> {
             book: None,
             topology: None,
             failed: false,
+            divided_at: 0,
         }
     }
 
@@ -74,16 +77,18 @@ impl<'u> Round<'u> {
             }
         }
         self.failed = entries.is_err();
+        let now = now();
         let Ok(entries) = entries else {
+            self.by_itself(house, now);
             return false;
         };
-        let now = now();
         self.fronts.hear(&entries, now);
         let there = self.fronts.there();
         if let Err(why) = self.divide(&there, house, now) {
             // The last portions stay. What keeps the entries from being read is said above.
             tracing::debug!("rates of tenants are as they were: {why}");
             self.book = None;
+            self.by_itself(house, now);
         }
         let homes = Homes::new(there, Arc::clone(&found.topology), &self.me.id, now);
         let mut known = self.upstream.homes.write();
@@ -117,18 +122,26 @@ impl<'u> Round<'u> {
         book.ask(&[b"HGETALL", KEY])
     }
 
-    /// Divides the rates of tenants among the fronts that are there.
+    /// Others take a front that has been silent for so long to be gone, as this one does others.
+    fn by_itself(&mut self, house: &dyn House, now: Nanos) {
+        if now.saturating_sub(self.divided_at) >= LEASE_NS {
+            self.rates.alone(house);
+        }
+    }
+
+    /// Divides the rates and weights of tenants among the fronts that are there.
     fn divide(&mut self, there: &[Peer], house: &dyn House, now: Nanos) -> Result<(), String> {
-        let (seen, me) = (house.with_rates(), self.me.id.as_str());
-        let Some(book) = self.book.as_mut().filter(|_| !seen.is_empty()) else {
+        let me = self.me.id.as_str();
+        let Some(book) = self.book.as_mut() else {
             return Ok(());
         };
-        let mine = self.rates.tell(&seen, there.len(), now);
+        let mine = self.rates.tell(&house.tenants(), there.len(), now);
         // First what is claimed here: see `policy::portion`.
         book.ask(&[b"HSET", rates::KEY, me.as_bytes(), mine.as_bytes()])?;
         let told = book.ask(&[b"HGETALL", rates::KEY])?;
         let other = |id: &str| id != me && there.iter().any(|peer| peer.id == id);
         self.rates.hear(&told, other, house);
+        self.divided_at = now;
         Ok(())
     }
 

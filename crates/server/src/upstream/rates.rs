@@ -1,11 +1,11 @@
-//! Rates of tenants, which all fronts before one cluster keep together: each tells the others what
-//! a tenant used here and what of its rates it claims, and keeps to a portion.
+//! Rates and weights of tenants, which all fronts before one cluster keep together: each tells the
+//! others what a tenant used here and what it claims, and keeps to a portion.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::str::FromStr;
 
 use front::Value;
-use policy::portion::{Portion, Portions, Told};
+use policy::portion::{Divided, Portion, Portions, Told};
 use policy::{Nanos, Promise};
 use telemetry::Usage;
 
@@ -20,13 +20,17 @@ pub struct Seen {
     pub promise: Promise,
     /// What it has used here since the start.
     pub usage: Usage,
+    /// For how long something of it has waited before nodes of the engine since the start, ns.
+    pub held_ns: Nanos,
+    /// It has connections here.
+    pub connected: bool,
 }
 
 /// Those who are told what tenants have.
 pub trait House: Send {
-    /// Tenants whose rates are limited or promised, as they are now.
-    fn with_rates(&self) -> Vec<Seen>;
-    /// A tenant has these portions of its rates here, as it may have had before.
+    /// All tenants, as they are now.
+    fn tenants(&self) -> Vec<Seen>;
+    /// A tenant has these portions here, as it may have had before.
     fn keep(&self, tenant: &str, portions: Portions);
     /// The engine may have other commands, or be in other places, or fronts be the homes of other
     /// things.
@@ -36,48 +40,54 @@ pub trait House: Send {
 /// Cores say once a second for how long something of a tenant has waited.
 const WAITED_OVER_NS: Nanos = 1_100_000_000;
 
-/// The rates of all tenants that have any.
+/// Of who has no connection here and is served less than this anywhere, requests a second, nothing
+/// is told.
+const QUIET_PER_S: f64 = 0.01;
+
+/// What is divided of tenants.
 #[derive(Default)]
 pub struct Rates {
     tenants: BTreeMap<String, Tenant>,
+    /// Of these nothing is divided any more, and they have not heard of it.
+    gone: Vec<String>,
+    /// These are served elsewhere.
+    elsewhere: BTreeSet<String>,
     at: Nanos,
+    fronts: usize,
 }
 
 struct Tenant {
     usage: Usage,
-    /// For how long something of it had waited, and by when, the oldest first.
-    waited: VecDeque<(Nanos, u64)>,
-    limit: Portion,
-    promised: Portion,
+    /// For how long it had waited for what its rates allow, and for nodes.
+    waited: [Waited; 2],
+    parts: [Portion; PARTS.len()],
 }
 
-/// What one front tells of one tenant: of its limits, and of what it was promised.
-type Line = (Told, Told);
+/// What is divided of a tenant: its limits, what it was promised, its weight.
+const PARTS: [Divided; 3] = [Divided::Rate, Divided::Rate, Divided::Weight];
+const WEIGHT: usize = 2;
+
+/// What one front tells of one tenant.
+type Line = [Told; PARTS.len()];
 
 impl Rates {
     /// What to tell the other fronts, of which there are `fronts` with this one.
     pub fn tell(&mut self, seen: &[Seen], fronts: usize, now: Nanos) -> String {
         let elapsed_s = now.saturating_sub(self.at) as f64 / 1e9;
-        self.at = now;
-        self.tenants
-            .retain(|name, _| seen.iter().any(|seen| seen.tenant == *name));
+        (self.at, self.fronts) = (now, fronts);
+        let divided = seen.iter().filter(|seen| self.divides(seen));
+        let divided: BTreeMap<&str, &Seen> =
+            divided.map(|seen| (seen.tenant.as_str(), seen)).collect();
+        let stays = |name: &str| divided.contains_key(name);
+        let gone = self.tenants.keys().filter(|name| !stays(name)).cloned();
+        self.gone.extend(gone);
+        self.tenants.retain(|name, _| stays(name));
         let mut text = String::new();
-        for seen in seen {
-            let new = || Tenant {
-                usage: seen.usage,
-                waited: VecDeque::new(),
-                limit: Portion::new(fronts),
-                promised: Portion::new(fronts),
-            };
+        for seen in divided.into_values() {
+            let new = || Tenant::new(seen.usage, fronts);
             let tenant = self.tenants.entry(seen.tenant.clone()).or_insert_with(new);
-            let used = seen.usage.since(&tenant.usage);
-            tenant.usage = seen.usage;
-            let (limit, promised) = used_of(&seen.promise, &used, elapsed_s);
-            let waited = tenant.waited(seen.usage.occupied_ns, now);
-            let limit = tenant.limit.tell(limit, waited);
-            // Nothing waits for more of what is promised: beyond it there is the share.
-            let promised = tenant.promised.tell(promised.min(1.0), 0.0);
-            text.push_str(&line(&seen.tenant, &(limit, promised)));
+            let told = tenant.tell(seen, elapsed_s, now);
+            text.push_str(&line(&seen.tenant, &told));
         }
         text
     }
@@ -91,40 +101,98 @@ impl Rates {
         for (tenant, line) in texts.flat_map(str::lines).filter_map(read) {
             told.entry(tenant).or_default().push(line);
         }
+        let served = |line: &Line| line[WEIGHT].used > QUIET_PER_S;
+        let elsewhere = told.iter().filter(|(_, lines)| lines.iter().any(served));
+        self.elsewhere = elsewhere.map(|(name, _)| (*name).to_owned()).collect();
+        for name in self.gone.drain(..) {
+            house.keep(&name, Portions::default());
+        }
         for (name, tenant) in &mut self.tenants {
             let others = told.remove(name.as_str()).unwrap_or_default();
-            let (limits, promised): (Vec<_>, Vec<_>) = others.into_iter().unzip();
-            tenant.limit.keep(&limits);
-            tenant.promised.keep(&promised);
-            let portions = Portions {
-                limit: tenant.limit.part(),
-                promised: tenant.promised.part(),
-            };
-            house.keep(name, portions);
+            for (part, portion) in tenant.parts.iter_mut().enumerate() {
+                let others: Vec<Told> = others.iter().map(|line| line[part]).collect();
+                portion.keep(&others, self.fronts);
+            }
+            house.keep(name, tenant.portions());
         }
+    }
+
+    /// It has heard of nobody for long. Its rates stay as they are, for the others may use the rest
+    /// of them. Weights are as configured again: what the others have done with theirs is nothing
+    /// to go by, and no harm comes of it.
+    pub fn alone(&mut self, house: &dyn House) {
+        self.elsewhere.clear();
+        for (name, tenant) in &mut self.tenants {
+            tenant.parts[WEIGHT] = Portion::new(Divided::Weight, self.fronts);
+            house.keep(name, tenant.portions());
+        }
+    }
+
+    /// Whether something of a tenant is divided: it has rates, or is here, or is served elsewhere:
+    /// then its weight here is what is left.
+    fn divides(&self, seen: &Seen) -> bool {
+        let known = self.tenants.get(&seen.tenant);
+        let served = || known.is_some_and(|tenant| tenant.parts[WEIGHT].used() > QUIET_PER_S);
+        let elsewhere = || self.elsewhere.contains(&seen.tenant);
+        seen.promise.has_rates() || seen.connected || served() || elsewhere()
     }
 }
 
 impl Tenant {
-    /// The part of the last time for which something of it waited, where that was `occupied_ns`
-    /// since the start.
-    fn waited(&mut self, occupied_ns: u64, now: Nanos) -> f64 {
-        self.waited.push_back((now, occupied_ns));
-        let long_ago = |at: Nanos| now.saturating_sub(at) >= WAITED_OVER_NS;
-        while self.waited.get(1).is_some_and(|(at, _)| long_ago(*at)) {
-            self.waited.pop_front();
+    fn new(usage: Usage, fronts: usize) -> Self {
+        Tenant {
+            usage,
+            waited: Default::default(),
+            parts: PARTS.map(|divided| Portion::new(divided, fronts)),
         }
-        let (at, before) = self.waited[0];
+    }
+
+    fn tell(&mut self, seen: &Seen, elapsed_s: f64, now: Nanos) -> Line {
+        let used = seen.usage.since(&self.usage);
+        self.usage = seen.usage;
+        let used = used_of(&seen.promise, &used, elapsed_s);
+        let [asked, held] = &mut self.waited;
+        let asked = asked.part(seen.usage.occupied_ns, now);
+        let held = held.part(seen.held_ns, now);
+        // Nothing waits for more of what is promised: beyond it there is the share.
+        let waited = [asked, 0.0, asked.max(held)];
+        std::array::from_fn(|part| self.parts[part].tell(used[part], waited[part]))
+    }
+
+    fn portions(&self) -> Portions {
+        let [limit, promised, weight] = &self.parts;
+        Portions {
+            limit: limit.part(),
+            promised: promised.part(),
+            weight: weight.times_even(),
+        }
+    }
+}
+
+/// For how long something had waited, and by when, the oldest first.
+#[derive(Default)]
+struct Waited(VecDeque<(Nanos, Nanos)>);
+
+impl Waited {
+    /// The part of the last time for which something waited, where that was `waited_ns` since the
+    /// start.
+    fn part(&mut self, waited_ns: Nanos, now: Nanos) -> f64 {
+        self.0.push_back((now, waited_ns));
+        let long_ago = |at: Nanos| now.saturating_sub(at) >= WAITED_OVER_NS;
+        while self.0.get(1).is_some_and(|(at, _)| long_ago(*at)) {
+            self.0.pop_front();
+        }
+        let (at, before) = self.0[0];
         match now.saturating_sub(at) {
             0 => 0.0,
-            passed => occupied_ns.saturating_sub(before) as f64 / passed as f64,
+            passed => waited_ns.saturating_sub(before) as f64 / passed as f64,
         }
     }
 }
 
 /// What was used of a tenant's limits and of what it was promised, each of whichever rate most was
-/// used of.
-fn used_of(promise: &Promise, used: &Usage, elapsed_s: f64) -> (f64, f64) {
+/// used of; and what it was served, requests of 1 KiB a second.
+fn used_of(promise: &Promise, used: &Usage, elapsed_s: f64) -> [f64; PARTS.len()] {
     let bytes = used.bytes_in.saturating_add(used.bytes_out) as f64;
     let requests = used.requests as f64;
     let normalised = requests.max(bytes / 1024.0);
@@ -136,31 +204,33 @@ fn used_of(promise: &Promise, used: &Usage, elapsed_s: f64) -> (f64, f64) {
         part(requests, promise.limit.requests_per_s).max(part(bytes, promise.limit.bytes_per_s));
     let promised = part(normalised, Some(promise.requests_per_s()))
         .max(part(normalised, promise.contract_per_s));
-    (limit, promised)
+    [limit, promised.min(1.0), part(normalised, Some(1.0))]
 }
 
 /// No tenant's name has a space.
-fn line(tenant: &str, (limit, promised): &Line) -> String {
+fn line(tenant: &str, line: &Line) -> String {
     let of = |told: &Told| {
         let more = u8::from(told.more);
-        format!("{:.6} {more} {:.6}", told.used, told.claim)
+        format!(" {:.6} {more} {:.6}", told.used, told.claim)
     };
-    format!("{tenant} {} {}\n", of(limit), of(promised))
+    let parts: String = line.iter().map(of).collect();
+    format!("{tenant}{parts}\n")
 }
 
 fn read(line: &str) -> Option<(&str, Line)> {
     let mut words = line.split(' ');
     let tenant = words.next()?;
-    let mut told = || {
+    let mut told = Line::default();
+    for part in &mut told {
         let mut number = || f64::from_str(words.next()?).ok().filter(|n| n.is_finite());
         let (used, more, claim) = (number()?, number()?, number()?);
-        Some(Told {
+        *part = Told {
             used: used.max(0.0),
             more: more > 0.0,
             claim: claim.clamp(0.0, 1.0),
-        })
-    };
-    Some((tenant, (told()?, told()?)))
+        };
+    }
+    Some((tenant, told))
 }
 
 #[cfg(test)]
@@ -172,7 +242,7 @@ mod tests {
     struct Kept(Mutex<BTreeMap<String, Portions>>);
 
     impl House for Kept {
-        fn with_rates(&self) -> Vec<Seen> {
+        fn tenants(&self) -> Vec<Seen> {
             Vec::new()
         }
 
@@ -195,6 +265,8 @@ mod tests {
                 occupied_ns,
                 ..Usage::default()
             },
+            held_ns: 0,
+            connected: false,
         }
     }
 
@@ -207,9 +279,19 @@ mod tests {
     #[test]
     fn what_is_told_is_read() {
         let told = |used, more, claim| Told { used, more, claim };
-        let one = (told(0.25, true, 0.5), told(1.5, false, 0.0));
+        let one = [
+            told(0.25, true, 0.5),
+            told(1.5, false, 0.0),
+            told(2_000.0, true, 1.0),
+        ];
         assert_eq!(read(line("web", &one).trim_end()), Some(("web", one)));
-        for bad in ["", "web", "web 1 2", "web 1 0 nan 1 0 1", "web 1 0 x 1 0 1"] {
+        for bad in [
+            "",
+            "web",
+            "web 1 2",
+            "web 1 0 nan 1 0 1 1 0 1",
+            "web 1 0 1 1 0 1",
+        ] {
             assert_eq!(read(bad), None, "{bad}");
         }
     }
@@ -219,19 +301,85 @@ mod tests {
         let (mut rates, house) = (Rates::default(), Kept::default());
         let other = |front: &str| front == "b";
         // This front has 500 requests a second and more would come; the other has none.
-        let idle = "web 0 0 0 0 0 0\n";
+        let idle = "web 0 0 0 0 0 0 0 0 0\n";
         for second in 1..=4 {
             let seen = [seen(500 * second, 1_000_000_000 * second)];
             let mine = rates.tell(&seen, 2, 1_000_000_000 * second);
-            let all = entries(&[("a", &mine), ("b", idle), ("gone", "web 9 1 1 9 1 1\n")]);
+            let all = entries(&[
+                ("a", &mine),
+                ("b", idle),
+                ("gone", "web 9 1 1 9 1 1 9 1 1\n"),
+            ]);
             rates.hear(&all, other, &house);
         }
         let kept = house.0.lock()["web"];
         assert!(kept.limit > 0.98 && kept.promised > 0.98, "{kept:?}");
         // The other is given up to as soon as it says so, and has been given nothing before.
-        let wants = "web 0.005 1 0.005 0.5 0 0.5\n";
+        let wants = "web 0.005 1 0.005 0.5 0 0.5 0 0 0\n";
         rates.hear(&entries(&[("b", wants)]), other, &house);
         let kept = house.0.lock()["web"];
         assert!(kept.limit < 0.51 && kept.promised < 0.51, "{kept:?}");
+    }
+
+    /// A tenant that is served as much here as at `b`, and waits there.
+    fn shared(rates: &mut Rates, house: &Kept, seconds: std::ops::RangeInclusive<u64>) -> f64 {
+        for second in seconds {
+            let mut seen = seen(500 * second, 0);
+            seen.held_ns = 1_000_000_000 * second;
+            rates.tell(&[seen], 2, 1_000_000_000 * second);
+            let there = "web 0 0 0 0 0 0 1500 1 0.75\n";
+            rates.hear(&entries(&[("b", there)]), |front| front == "b", house);
+        }
+        house.0.lock()["web"].weight
+    }
+
+    #[test]
+    fn a_weight_is_where_its_tenant_is_served() {
+        let (mut rates, house) = (Rates::default(), Kept::default());
+        // A quarter of it, twice that for two fronts, and a little that is even.
+        let weight = shared(&mut rates, &house, 1..=20);
+        assert!((weight - 0.525).abs() < 0.03, "{weight}");
+    }
+
+    #[test]
+    fn who_hears_of_nobody_keeps_rates_and_has_its_weight_again() {
+        let (mut rates, house) = (Rates::default(), Kept::default());
+        shared(&mut rates, &house, 1..=20);
+        let before = house.0.lock()["web"];
+        rates.alone(&house);
+        let after = house.0.lock()["web"];
+        let expected = Portions {
+            weight: 1.0,
+            ..before
+        };
+        assert_eq!(after, expected);
+        // When it hears of them again, it begins as it is.
+        let weight = shared(&mut rates, &house, 21..=21);
+        assert!(weight < 1.0, "{weight}");
+        // Who has nothing divided any more has all of it.
+        rates.tell(&[], 2, 22_000_000_000);
+        rates.hear(&entries(&[]), |_| true, &house);
+        assert_eq!(house.0.lock()["web"], Portions::default());
+    }
+
+    #[test]
+    fn who_is_served_elsewhere_weighs_less_here() {
+        let (mut rates, house) = (Rates::default(), Kept::default());
+        let idle = |tenant: &str| Seen {
+            tenant: tenant.into(),
+            promise: Promise::share(1.0),
+            usage: Usage::default(),
+            held_ns: 0,
+            connected: false,
+        };
+        let there = "web 0 0 0 0 0 0 1500 1 1\nquiet 0 0 0 0 0 0 0 0 0.5\n";
+        for second in 1..=10 {
+            let seen = [idle("web"), idle("quiet")];
+            rates.tell(&seen, 2, 1_000_000_000 * second);
+            rates.hear(&entries(&[("b", there)]), |front| front == "b", &house);
+        }
+        let kept = house.0.lock();
+        assert!(kept["web"].weight < 0.06, "{kept:?}");
+        assert!(!kept.contains_key("quiet"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::friction::{Copying, Friction};
 use crate::spec::{
     AheadKnown, Cluster, Control, CostKnown, Disk, Fault, FaultKind, Machines, Noise, Pause,
-    Redundancy, Resources, Routing, Scheduler, Selection, Service, Tuning,
+    Redundancy, Resources, Routing, Scheduler, Selection, Service, Tuning, Weighs,
 };
 use policy::device::{HddParameters, Model, SsdParameters};
 use policy::dispatch::Discipline;
@@ -192,13 +192,17 @@ fn cake(section: &Section, cluster: &Cluster) -> CakeOptions {
 
 fn control(section: &Section) -> Control {
     let placements = [("ring", false), ("demand", true)];
-    let weights = [("fixed", false), ("exchange", true)];
+    let weights = [
+        ("fixed", Weighs::Fixed),
+        ("exchange", Weighs::Exchanged),
+        ("served", Weighs::Served),
+    ];
     let control = Control {
         interval_ns: section.get_or_default::<Time>("interval").ns(),
         places: section.word("placement", &placements).unwrap_or(false),
-        weighs: section.word("weights", &weights).unwrap_or(false),
+        weighs: section.word("weights", &weights).unwrap_or(Weighs::Fixed),
     };
-    if control.weighs
+    if control.weighs != Weighs::Fixed
         && !section
             .get_or_default::<Discipline>("scheduler")
             .keeps_shares()

@@ -38,8 +38,8 @@ name = "web"
 * Keys, popularity, sizes, phases, weights, reservations, limits and contracts are those of the scenario. `connections` times `depth`
   of a closed loop are as many clients with one request outstanding each.
 * Each node keeps a tenant's reservation, limit and contract whole, as a server does: four nodes let four times the limit through.
-  With `weights = "exchange"` these rates are those of the whole cluster. From the controller's first step on, each node has a part
-  of them, as of the tenant's share.
+  With `weights = "exchange"` or `"served"` these rates are those of the whole cluster. From the controller's first step on, each node
+  has a part of them, as of the tenant's share.
 * `get`, `put` and `multiget` only; a `put` goes to a partition's first replica, and copying it to the others costs nothing; `poisson` and
   `constant` arrivals and closed loops only; no traces, no spikes. A scenario that asks for more is refused, with everything that it
   asks for.

@@ -42,7 +42,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.guard", Time("1us", "1h"), Unset("none"), "An operation that has waited longer is boosted."),
     key("cluster.replica", Word(&["least-finish", "least-outstanding", "hot-cold", "c3", "in-turn", "random", "windows"]), Value("\"least-finish\""), "Which replica is asked. `windows`: the one with the emptiest window for this tenant (Pisces RS); what finds none open waits with its sender."),
     key("cluster.placement", Word(&["ring", "demand"]), Value("\"ring\""), "Where partitions are: in order around a ring of nodes, each tenant's turned by its number, or moved to where shares fit the demand measured (Pisces PP)."),
-    key("cluster.weights", Word(&["fixed", "exchange"]), Value("\"fixed\""), "Tenants' weights at each node: their own everywhere, or exchanged to where each wants its share (Pisces WA)."),
+    key("cluster.weights", Word(&["fixed", "exchange", "served"]), Value("\"fixed\""), "Tenants' weights at each node: their own everywhere; exchanged to where each wants its share (Pisces WA); or divided by where they are served, as fronts before a cluster do."),
     key("cluster.interval", Time("1ms", "1h"), Value("\"1s\""), "From one step of `placement` and `weights` to the next."),
     key("cluster.late", Time("0s", "1h"), Value("\"0s\""), "The controller decides so long after a step began, from reports that nodes have sent meanwhile, each at its own moment; and its decision reaches them so much later again. At most half of `interval`."),
     key("cluster.copy", ByteRate("1kB/s", "1TB/s"), Unset("moves take no time"), "A replica that moves is copied at this rate, and serves when it is there; until then the old ones do. A node takes part in one copy at a time."),

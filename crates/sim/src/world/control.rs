@@ -2,14 +2,14 @@
 //! 1 and 2).
 
 use super::account::{Account, R};
+use super::portions::Portions;
 use super::{Event, Group, World};
-use crate::spec::Spec;
+use crate::spec::{Spec, Weighs};
 use policy::generator::mix64;
 use policy::placement::{
     self, Asked, Control, ControlOptions, Decided, Partition, Seen, Served, TenantSeen,
 };
-use policy::portion::Portions;
-use policy::Promise;
+use policy::{portion, Promise};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a node can serve of each resource: nanoseconds of its time a second.
@@ -22,6 +22,8 @@ const WHOLE: f64 = 1_000.0;
 #[derive(Debug)]
 pub(super) struct Controller {
     control: Control<R>,
+    /// Where nodes divide weights among themselves.
+    portions: Option<Portions>,
     /// Like the groups.
     pub(super) partitions: Vec<Partition<R>>,
     /// By tenant: its nodes, in the order in which it came to them.
@@ -62,14 +64,15 @@ pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
     let wanted = &spec.cluster.control;
     let options = ControlOptions {
         places: wanted.places,
-        weighs: wanted.weighs,
+        weighs: wanted.weighs == Weighs::Exchanged,
         ..ControlOptions::default()
     };
     let controller = Controller {
         control: Control::new(options),
+        portions: (wanted.weighs == Weighs::Served).then(Portions::default),
         partitions,
         homes: vec![BTreeMap::new(); spec.tenants.len()],
-        works: wanted.places || wanted.weighs,
+        works: wanted.places || wanted.weighs != Weighs::Fixed,
         reports: Vec::new(),
         decided: VecDeque::new(),
         moves: 0,
@@ -193,6 +196,7 @@ impl World<'_> {
     /// What was reported, and what follows from it.
     pub(super) fn decide(&mut self) {
         let interval_s = self.spec.cluster.control.interval_ns as f64 / 1e9;
+        let by_served = self.weigh_by_served(interval_s);
         let (served, takers) = self.served_since(interval_s);
         let spec = self.spec;
         let operation_ns = spec.cluster.service.operation_ns / f64::from(spec.cluster.parallel());
@@ -228,12 +232,25 @@ impl World<'_> {
             partitions,
             ..
         } = &mut self.controller;
-        let decided = control.step(&seen, partitions);
+        let mut decided = control.step(&seen, partitions);
+        decided.shares.extend(by_served);
         self.controller.decided.push_back(decided);
         match self.spec.cluster.friction.late_ns {
             0 => self.decided(),
             late_ns => self.agenda.after(late_ns, Event::Decided),
         }
+    }
+
+    /// What tenants may have where, if nodes divide their weights among themselves.
+    fn weigh_by_served(&mut self, interval_s: f64) -> Vec<placement::Local> {
+        let tenants = self.spec.tenants.iter();
+        let weights: Vec<f64> = tenants.map(|tenant| tenant.promise.weight).collect();
+        let Controller {
+            portions, reports, ..
+        } = &mut self.controller;
+        portions.as_mut().map_or(Vec::new(), |portions| {
+            portions.step(reports, interval_s, self.nodes.len(), &weights)
+        })
     }
 
     /// What was decided is done.
@@ -279,9 +296,10 @@ impl World<'_> {
             let part = local.share / sums[local.tenant as usize].max(f64::MIN_POSITIVE);
             let here = Promise {
                 weight: local.share * WHOLE,
-                ..promise.portions(&Portions {
+                ..promise.portions(&portion::Portions {
                     limit: part,
                     promised: part,
+                    ..portion::Portions::default()
                 })
             };
             self.nodes[local.node as usize].entitle(now, local.tenant, &here);

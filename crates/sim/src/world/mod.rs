@@ -12,6 +12,7 @@ mod moves;
 mod network;
 mod node;
 mod pauses;
+mod portions;
 mod probe;
 mod processors;
 mod promised;

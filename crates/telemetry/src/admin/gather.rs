@@ -3,7 +3,7 @@
 use crate::metrics::{Scrape, TenantScrape};
 use crate::model::{AdminSource, TenantSnapshot};
 use crate::registry::Registry;
-use crate::shares::{shares, Recent, Share};
+use crate::shares::{shares, Share, Using};
 
 /// One scrape. `now_ns` is on the clock of [`Registry::turn`].
 pub fn gather(source: &dyn AdminSource, registry: &Registry, now_ns: u64) -> Scrape {
@@ -11,21 +11,20 @@ pub fn gather(source: &dyn AdminSource, registry: &Registry, now_ns: u64) -> Scr
     let recent = registry.recent(now_ns);
     let gauges = source.tenants();
     let newcomers = source.newcomers();
-    let used = |tenant: &TenantSnapshot| (tenant.weight, recent.get(&tenant.name).copied());
+    let used = |tenant: &TenantSnapshot| Using::of(tenant, recent.get(&tenant.name).copied());
     let by_tenants: Vec<_> = gauges.iter().map(used).collect();
     let by_newcomers = used(&newcomers);
     let shares = shares(&by_tenants, Some(&by_newcomers), &server.capacities);
     let used = by_tenants.into_iter().chain([by_newcomers]);
-    let scrape =
-        |((gauges, share), (_, recent)): ((TenantSnapshot, Share), (f64, Option<Recent>))| {
-            let totals = registry.totals(&gauges.name).unwrap_or_default();
-            TenantScrape {
-                gauges,
-                share,
-                recent: recent.unwrap_or_default(),
-                totals,
-            }
-        };
+    let scrape = |((gauges, share), using): ((TenantSnapshot, Share), Using)| {
+        let totals = registry.totals(&gauges.name).unwrap_or_default();
+        TenantScrape {
+            gauges,
+            share,
+            recent: using.used.unwrap_or_default(),
+            totals,
+        }
+    };
     let everybody = gauges.into_iter().chain([newcomers]);
     let mut everybody: Vec<TenantScrape> = everybody.zip(shares).zip(used).map(scrape).collect();
     let newcomers = everybody.pop();

@@ -13,7 +13,7 @@ use crate::api::TimesView;
 use crate::class::Class;
 use crate::model::{ServerSnapshot, StageSnapshot, State, TenantSnapshot, TenantStage};
 use crate::parts::TimeParts;
-use crate::shares::{shares, Recent, Share};
+use crate::shares::{shares, Recent, Share, Using};
 use crate::stage::StageKind;
 use crate::totals::{ClassTotals, Usage};
 
@@ -159,12 +159,12 @@ fn everybody(
     spent: &BTreeMap<&str, Spent>,
     spans: &Spans,
 ) -> (Vec<TenantLive>, TenantLive) {
-    let used: Vec<(f64, Option<Recent>)> = gauges
+    let used: Vec<Using> = gauges
         .everybody()
         .map(|tenant| {
             let spent = &spent[tenant.name.as_str()];
             let recent = Recent::over(&spent.usage, (spans.span_s * 1e9) as u64);
-            (tenant.weight, (!spent.is_idle()).then_some(recent))
+            Using::of(tenant, (!spent.is_idle()).then_some(recent))
         })
         .collect();
     let (by_newcomers, by_tenants) = used

@@ -10,7 +10,7 @@ use super::reading::{Kept, Spent};
 use super::view::{PastStep, PastTenant, PastView};
 use crate::admin::TURN;
 use crate::registry::Registry;
-use crate::shares::{shares, Capacities, Recent};
+use crate::shares::{shares, Capacities, Recent, Using};
 
 /// Steps that are kept as they are, of [`crate::admin::TURN`] each: five minutes.
 const STEPS_MAX: usize = 60;
@@ -49,7 +49,11 @@ impl Past {
         // What a tenant got does not depend on weights, and what it was entitled to is not kept.
         let used: Vec<_> = recent
             .iter()
-            .map(|(_, recent)| (1.0, Some(*recent)))
+            .map(|(_, recent)| Using {
+                weight: 1.0,
+                weight_here: 1.0,
+                used: Some(*recent),
+            })
             .collect();
         let got = shares(&used, None, capacities);
         let mut busiest: Vec<(String, Recent, f64)> = recent

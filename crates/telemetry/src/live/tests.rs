@@ -80,6 +80,7 @@ impl AdminSource for Said {
         TenantSnapshot {
             name: "(newcomers)".into(),
             weight: 1.0,
+            weight_here: 1.0,
             ..TenantSnapshot::default()
         }
     }
@@ -120,6 +121,7 @@ impl Bench {
             bench.said.tenants.lock().push(TenantSnapshot {
                 name: name.into(),
                 weight,
+                weight_here: weight,
                 ..TenantSnapshot::default()
             });
         }

@@ -103,6 +103,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
 #[rustfmt::skip]
 pub(super) const TENANT: &[Metric<TenantScrape>] = &[
     metric("entremet_tenant_weight", Gauge, "weight", "Its weight.", |t| t.gauges.weight),
+    metric("entremet_tenant_weight_here", Gauge, "weight", "Its weight here: the same, unless several fronts divide it by where they serve it.", |t| t.gauges.weight_here),
     metric("entremet_tenant_share_configured_percent", Gauge, "percent", "Its weight's part of all weights: the least it gets when everybody wants everything.", |t| t.share.configured_percent),
     metric("entremet_tenant_share_entitled_percent", Gauge, "percent", "What its weight entitles it to: its part of the weights of those active in the last 5 to 10 s.", |t| t.share.entitled_percent),
     metric("entremet_tenant_share_got_percent", Gauge, "percent", "Its part of what was served in the last 5 to 10 s, by dominant resource.", |t| t.share.got_percent),

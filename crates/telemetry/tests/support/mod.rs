@@ -77,6 +77,7 @@ impl AdminSource for Fake {
         let tenant = |name: &str, weight| TenantSnapshot {
             name: name.into(),
             weight,
+            weight_here: weight,
             stages: vec![TenantStage {
                 stage: "request".into(),
                 ..Default::default()

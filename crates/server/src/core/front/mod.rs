@@ -28,6 +28,7 @@ mod request;
 mod sizes;
 mod transaction;
 mod walk;
+mod weigh;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ use claim::Claim;
 use links::LinkId;
 use nodes::Nodes;
 use sizes::{Sizes, Whose, LARGE_BYTES};
+pub use weigh::NodeWeights;
 
 /// Connections have smaller tokens: their place. Each node has sixteen; there are as many nodes as
 /// a cluster may have in the time that a process lives, some thousands.

@@ -27,7 +27,7 @@ pub fn explained(shared: &Shared, tenant: &Tenant) -> Vec<String> {
         &settings,
         shared.tenants.totals().weight,
     )];
-    text.extend(portions_line(tenant.portions()));
+    text.extend(portions_line(tenant.portions(), settings.weight));
     let totals = shared.metrics.totals(&tenant.name);
     let classes = totals.iter().flat_map(|totals| totals.active());
     let classes: Vec<_> = classes
@@ -87,14 +87,15 @@ fn share_line(name: &str, settings: &Settings, weights: f64) -> String {
     )
 }
 
-/// What of its rates it may use at this front.
-fn portions_line(portions: Portions) -> Option<String> {
+/// What of its rates and of its weight it has at this front.
+fn portions_line(portions: Portions, weight: f64) -> Option<String> {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     (portions != Portions::default()).then(|| {
         format!(
-            "several fronts keep its rates together: here {} of its limits, {} of its contracts",
+            "several fronts keep its rates and weight together: here {} of its limits, {} of its contracts, a weight of {:.3}",
             percent(portions.limit),
-            percent(portions.promised)
+            percent(portions.promised),
+            weight * portions.weight
         )
     })
 }

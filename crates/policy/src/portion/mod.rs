@@ -1,0 +1,157 @@
+//! Rates and weights of a tenant that several fronts keep together, where each front decides alone.
+//!
+//! A limit of 10,000 requests a second is one of all fronts, wherever clients connect, and so is a
+//! weight. Each front keeps to a portion of it, and tells the others two things: what it used, and
+//! what it claims. To be exact it takes no leader:
+//!
+//! * What a front is due follows from what all used, by a rule for rates and one for weights
+//!   ([`Divided`]).
+//! * A front keeps to the least of its claim, of what it is due, and of what the claims of the
+//!   others leave ([`Portion::keep`]). It claims *before* it looks at the others' claims, so of two
+//!   that take the same at once at least one sees it. All portions together are therefore never
+//!   more than the whole, in whatever order fronts read and write.
+//! * A part is divided evenly beforehand: where a tenant has used nothing, its next request is
+//!   served, and is seen.
+//!
+//! This is distributed rate limiting by max-min shares instead of by flows (Raghavan et al.,
+//! SIGCOMM 2007, has gossip and both parts); Pisces leaves limits to each node. Of weights Pisces
+//! has a controller that exchanges them ([`crate::placement`]).
+
+mod divided;
+#[cfg(test)]
+mod tests;
+
+pub use divided::Divided;
+
+/// A front was held back if it used this much of its portion, and something of the tenant waited
+/// for most of the time.
+const NEARLY: f64 = 0.8;
+const MOSTLY: f64 = 0.5;
+/// What the newest round counts in the mean of what was used.
+const NEWEST: f64 = 0.5;
+
+/// What a front says of something of a tenant's that is divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Told {
+    /// What it used of late. Of a rate, as a part of the whole; of several rates the one used most.
+    /// Of a weight, what the tenant was served, in any unit that all fronts use.
+    pub used: f64,
+    /// It was held back: it could use more.
+    pub more: bool,
+    /// What it claims of what is divided.
+    pub claim: f64,
+}
+
+/// What a front keeps to of what a tenant has at all fronts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Portions {
+    /// The part of its limits.
+    pub limit: f64,
+    /// The part of what it was promised: contracts, and reservations where a front keeps them.
+    pub promised: f64,
+    /// What its weight is multiplied by: over all fronts that is 1 in the mean.
+    pub weight: f64,
+}
+
+impl Default for Portions {
+    /// All of it: there is one front.
+    fn default() -> Self {
+        Portions {
+            limit: 1.0,
+            promised: 1.0,
+            weight: 1.0,
+        }
+    }
+}
+
+/// One front's portion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Portion {
+    divided: Divided,
+    told: Told,
+    /// What it used in the mean of some rounds.
+    mean: f64,
+    /// The part that it might use before the last change.
+    had: f64,
+    /// What it keeps to, of what is divided: never more than it claims.
+    kept: f64,
+    fronts: usize,
+}
+
+impl Portion {
+    /// Of one among `fronts`, before it has heard of any.
+    #[must_use]
+    pub fn new(divided: Divided, fronts: usize) -> Self {
+        let fronts = fronts.max(1);
+        let even = 1.0 / fronts as f64;
+        Portion {
+            divided,
+            told: Told {
+                claim: even,
+                ..Told::default()
+            },
+            mean: 0.0,
+            had: even,
+            kept: even,
+            fronts,
+        }
+    }
+
+    /// The part that this front may use, above 0, at most 1.
+    #[must_use]
+    pub fn part(&self) -> f64 {
+        self.times_even() / self.fronts as f64
+    }
+
+    /// How many times an even part that is.
+    #[must_use]
+    pub fn times_even(&self) -> f64 {
+        let spare = self.divided.spare();
+        spare + (1.0 - spare) * self.kept * self.fronts as f64
+    }
+
+    /// What it used of late, as it has told.
+    #[must_use]
+    pub fn used(&self) -> f64 {
+        self.told.used
+    }
+
+    /// Takes in what the tenant did here since the last time: what it used, and the part of the
+    /// time for which something of it waited for its turn. Returns what to tell the others *before*
+    /// [`Portion::keep`] is given what they tell.
+    pub fn tell(&mut self, used: f64, waited: f64) -> Told {
+        let nearly = match self.divided {
+            // Where its part has just grown, what it used is still of the old one. Of a small rate
+            // the spare part is less than a request a round.
+            Divided::Rate => used >= NEARLY * self.had.min(self.part()) || used == 0.0,
+            Divided::Weight => true,
+        };
+        let more = waited >= MOSTLY && nearly;
+        // Less is believed slowly, for it may be chance; more at once.
+        self.mean += (used - self.mean) * NEWEST;
+        self.told = Told {
+            used: used.max(self.mean),
+            more,
+            ..self.told
+        };
+        self.kept = self.kept.min(self.told.claim);
+        self.told
+    }
+
+    /// Hears what the other fronts tell, after it has told them, where there are `fronts` with this
+    /// one. From now on [`Portion::part`] is another, and so is its claim the next time.
+    pub fn keep(&mut self, others: &[Told], fronts: usize) {
+        self.had = self.part();
+        self.fronts = fronts.max(others.len() + 1);
+        let due = self.divided.due(&self.told, others, self.fronts);
+        let silent = self.fronts - 1 - others.len();
+        let told: f64 = others.iter().map(|other| other.claim).sum();
+        let claimed = told + self.divided.claimed(silent, self.fronts);
+        let left = (1.0 - claimed).max(0.0);
+        let may = self.told.claim.min(due).min(left);
+        if !self.divided.is_near(self.kept, may) {
+            self.kept = may;
+        }
+        self.told.claim = due;
+    }
+}

@@ -1,0 +1,178 @@
+use super::*;
+use proptest::prelude::*;
+
+/// Fronts that meet at a board, each in steps of its own: it writes, or it reads.
+struct Fronts {
+    portions: Vec<Portion>,
+    board: Vec<Option<Told>>,
+    wrote: Vec<bool>,
+}
+
+impl Fronts {
+    fn new(divided: Divided, count: usize) -> Self {
+        let portion = Portion::new(divided, count);
+        Fronts {
+            portions: vec![portion; count],
+            board: vec![Some(portion.told); count],
+            wrote: vec![false; count],
+        }
+    }
+
+    fn parts(&self) -> Vec<f64> {
+        self.portions.iter().map(Portion::part).collect()
+    }
+
+    /// One step of a front at which the tenant asks for `asks` of the whole.
+    fn step(&mut self, front: usize, asks: f64) {
+        let portion = &mut self.portions[front];
+        if self.wrote[front] {
+            let others = self.board.iter().enumerate();
+            let others = others.filter(|(other, _)| *other != front);
+            let others: Vec<Told> = others.filter_map(|(_, told)| *told).collect();
+            let fronts = others.len() + 1;
+            portion.keep(&others, fronts);
+        } else {
+            let part = portion.part();
+            let waited = if asks > part { 1.0 } else { 0.0 };
+            self.board[front] = Some(portion.tell(asks.min(part), waited));
+        }
+        self.wrote[front] = !self.wrote[front];
+    }
+
+    fn rounds(&mut self, count: usize, asks: &[f64]) {
+        for _ in 0..2 * count {
+            for (front, asks) in asks.iter().enumerate() {
+                self.step(front, *asks);
+            }
+        }
+    }
+
+    fn served(&self, asks: &[f64]) -> f64 {
+        let parts = self.parts();
+        let served = parts.iter().zip(asks).map(|(part, asks)| part.min(*asks));
+        served.sum()
+    }
+}
+
+#[test]
+fn who_asks_alone_has_nearly_all_and_gives_it_back() {
+    let mut fronts = Fronts::new(Divided::Rate, 4);
+    fronts.rounds(4, &[9.0, 0.0, 0.0, 0.0]);
+    assert!(fronts.parts()[0] > 0.99, "{:?}", fronts.parts());
+    // Three rounds of each, whoever comes first: it is seen, it is given up, it is taken.
+    fronts.rounds(3, &[9.0, 9.0, 0.0, 0.0]);
+    let parts = fronts.parts();
+    assert!(parts[0] < 0.5 && parts[1] > 0.49, "{parts:?}");
+    fronts.rounds(3, &[9.0; 4]);
+    assert!(fronts.parts().iter().all(|part| *part > 0.249));
+}
+
+#[test]
+fn what_one_leaves_another_uses() {
+    let mut fronts = Fronts::new(Divided::Rate, 3);
+    let asks = [0.4, 9.0, 0.1];
+    fronts.rounds(8, &asks);
+    // 10,000 a second are 10,000 a second within 2 % (the growth of those that ask for less).
+    assert!(fronts.served(&asks) > 0.975, "{:?}", fronts.parts());
+    assert!(fronts.parts()[0] > 0.4 && fronts.parts()[2] > 0.1);
+}
+
+#[test]
+fn a_front_that_is_gone_leaves_its_portion() {
+    let mut fronts = Fronts::new(Divided::Rate, 2);
+    fronts.rounds(4, &[9.0, 9.0]);
+    fronts.board[1] = None;
+    for _ in 0..4 {
+        fronts.step(0, 9.0);
+    }
+    assert_eq!(fronts.parts()[0], 1.0);
+}
+
+#[test]
+fn who_waits_for_his_next_request_wants_more() {
+    let mut portion = Portion::new(Divided::Rate, 2);
+    let greedy = Told {
+        used: 1.0,
+        more: true,
+        claim: 1.0,
+    };
+    portion.tell(0.0, 0.0);
+    portion.keep(&[greedy], 2);
+    assert!(portion.part() < 0.01);
+    // Not one was served since it was last asked.
+    assert!(portion.tell(0.0, 1.0).more && !portion.tell(0.0, 0.0).more);
+}
+
+#[test]
+fn alone_it_is_all() {
+    for divided in [Divided::Rate, Divided::Weight] {
+        let mut portion = Portion::new(divided, 1);
+        portion.tell(0.0, 0.0);
+        portion.keep(&[], 1);
+        assert_eq!((portion.part(), portion.times_even()), (1.0, 1.0));
+    }
+}
+
+#[test]
+fn a_weight_is_where_its_tenant_is_served() {
+    let mut fronts = Fronts::new(Divided::Weight, 4);
+    fronts.rounds(4, &[0.0; 4]);
+    assert!(fronts.portions.iter().all(|one| one.times_even() == 1.0));
+    // It has all that it asks for: half of the weight stays where it might ask next.
+    fronts.rounds(12, &[0.02, 0.0, 0.0, 0.0]);
+    let parts = fronts.parts();
+    assert!(
+        parts[0] > 0.57 && parts[0] < 0.63 && parts[1] > 0.12,
+        "{parts:?}"
+    );
+    // It would take more: nearly all of the weight is where it does.
+    fronts.rounds(12, &[9.0, 0.0, 0.0, 0.0]);
+    let parts = fronts.parts();
+    assert!(parts[0] > 0.91 && parts[1] > 0.012, "{parts:?}");
+}
+
+#[test]
+fn alone_again_it_has_the_whole_weight() {
+    let mut fronts = Fronts::new(Divided::Weight, 2);
+    fronts.rounds(8, &[9.0, 2.0]);
+    fronts.board[1] = None;
+    for _ in 0..30 {
+        fronts.step(0, 9.0);
+    }
+    assert_eq!(fronts.portions[0].times_even(), 1.0);
+}
+
+#[test]
+fn a_front_that_tells_nothing_has_an_even_part_of_a_weight() {
+    let mut portion = Portion::new(Divided::Weight, 2);
+    for _ in 0..9 {
+        portion.tell(5.0, 1.0);
+        portion.keep(&[], 2);
+    }
+    assert_eq!(portion.times_even(), 1.0);
+}
+
+proptest! {
+    #[test]
+    fn never_more_than_the_whole(
+        divided in prop_oneof![Just(Divided::Rate), Just(Divided::Weight)],
+        steps in prop::collection::vec((0..4usize, prop_oneof![Just(0.0), 0.0..0.5, Just(9.0)]), 1..300),
+    ) {
+        let mut fronts = Fronts::new(divided, 4);
+        for (front, asks) in steps {
+            fronts.step(front, asks);
+            let all: f64 = fronts.parts().iter().sum();
+            prop_assert!(all <= 1.0 + 1e-9, "{:?}", fronts.parts());
+        }
+    }
+
+    #[test]
+    fn all_of_it_is_used_wherever_it_is_asked_for(
+        asks in prop::collection::vec(prop_oneof![Just(0.0), 0.0..0.5, Just(9.0)], 2..6),
+    ) {
+        let mut fronts = Fronts::new(Divided::Rate, asks.len());
+        fronts.rounds(12, &asks);
+        let wanted = asks.iter().sum::<f64>().min(1.0);
+        prop_assert!(fronts.served(&asks) >= 0.96 * wanted, "{:?} of {asks:?}", fronts.parts());
+    }
+}

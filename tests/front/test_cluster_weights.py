@@ -1,0 +1,164 @@
+"""A tenant's weight is one of all fronts and nodes, and is where the tenant is served: who can be served at one node only has it there, and the others are made up for it."""
+
+import contextlib
+import threading
+import urllib.request
+
+import pytest
+
+from harness.resp import encode
+from harness.server import Tenant, free_port
+from harness.waiting import eventually
+
+# All that the first has is at one node.
+ONE, WIDE = Tenant("one"), Tenant("wide", extra="partitions = 12")
+OPERATOR = Tenant("operator", extra="admin = true")
+# Long for a node of the engine, and short for everybody else: so nodes are what is short.
+WORDS = 50_000
+NAMES = [f"k{number}" for number in range(100)]
+# So many that something always waits at the front.
+CONNECTIONS, DEPTH = 4, 100
+
+
+@pytest.fixture
+def trio(make_cluster, before):
+    """Three engines, and a front before each: by node."""
+    cluster = make_cluster()
+    fronts = {}
+    for node in cluster.masters:
+        options = f'cores = 1\ncluster = {{ listen = "127.0.0.1:{free_port()}", node = "127.0.0.1:{node.port}" }}'
+        fronts[node] = before(cluster, tenants=(ONE, WIDE, OPERATOR), server_options=options)
+    with fronts[node].wire(WIDE) as wire:
+        eventually(lambda: len(wire.ask("CLUSTER", "NODES").splitlines()) == len(fronts), 30, "fronts know each other")
+    return cluster, fronts
+
+
+def fill(fronts, tenant):
+    """A long list at each node where the tenant has anything: by node, its front and what it is called."""
+    lists = {}
+    for node, front in fronts.items():
+        with front.wire(tenant) as wire:
+            for name in NAMES:
+                wire.ask("SET", name, "x")
+            mine = [key for key in node.keys() if key.startswith(b"{@" + tenant.name.encode())]
+            if mine:
+                lists[node] = front, min(mine).rpartition(b"}")[2].decode()
+    for front, name in lists.values():
+        with front.wire(tenant) as wire:
+            wire.ask("DEL", name)
+            for _ in range(10):
+                wire.ask("RPUSH", name, *range(WORDS // 10))
+    return lists
+
+
+def weight(front, tenant):
+    """What the tenant weighs at this front."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{front.admin_port}/metrics", timeout=20) as answer:
+        page = answer.read().decode()
+    begin = f'entremet_tenant_weight_here{{tenant="{tenant.name}"}} '
+    return float(next(line for line in page.splitlines() if line.startswith(begin)).removeprefix(begin))
+
+
+@contextlib.contextmanager
+def flood(lists, tenant, served):
+    """As much as each node gives of the tenant's list there, until the end; counts what was served of whom, and where."""
+    ended = threading.Event()
+
+    def ask(client, front, name):
+        request = encode("LPOS", name, "none")
+        with contextlib.suppress(OSError, EOFError), front.wire(tenant, timeout=60) as wire:
+            wire.raw(request * (DEPTH // 2))
+            while not ended.is_set():
+                wire.raw(request * (DEPTH // 2))
+                for _ in range(DEPTH // 2):
+                    wire.read()
+                    served[client] += 1
+
+    clients = {(tenant, node, number): place for node, place in lists.items() for number in range(CONNECTIONS)}
+    served.update(dict.fromkeys(clients, 0))
+    threads = [threading.Thread(target=ask, args=(client, *place)) for client, place in clients.items()]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def served_in(served, count):
+    """What was served from now on, until that was so much."""
+    before = dict(served)
+    eventually(lambda: sum(served.values()) - sum(before.values()) >= count, 120, f"{count} are served")
+    got = {}
+    for client, count in before.items():
+        place = client[:2]
+        got[place] = got.get(place, 0) + served[client] - count
+    return got
+
+
+def part_of_first(got, node):
+    """What the first had of the node where all that it has is."""
+    return got[ONE, node] / (got[ONE, node] + got[WIDE, node])
+
+
+def is_made_up_for(got, node):
+    """The other had something everywhere, and in all about twice as much as the first, for there is more that it can use. Nodes may be unlike."""
+    return sum(got.values()) - got[ONE, node] > 0.7 * got[ONE, node] and got[WIDE, node] > 0
+
+
+def test_weight_goes_to_the_front_that_serves(trio):
+    _, fronts = trio
+    ones, wides = fill(fronts, ONE), fill(fronts, WIDE)
+    (node,) = ones
+    home, served = fronts[node], {}
+    assert len(wides) == 3
+    with flood(ones, ONE, served), flood(wides, WIDE, served):
+        eventually(lambda: weight(home, ONE) > 2.5 and weight(home, WIDE) < 0.5, 60, "weights are where tenants are served")
+        got = served_in(served, 6_000)
+        # By its weight at this front alone it had half.
+        assert part_of_first(got, node) > 0.75 and is_made_up_for(got, node), got
+        for tenant in (ONE, WIDE):
+            assert sum(weight(front, tenant) for front in fronts.values()) < 3.2
+        with home.wire(ONE) as wire:
+            lines = [line.decode() for line in wire.ask("ENTREMET", "EXPLAIN")]
+        assert any("a weight of 2." in line for line in lines), lines
+        # What is set is had at once.
+        with home.wire(OPERATOR) as wire:
+            assert wire.ask("ENTREMET", "TENANT", "SET", "one", "WEIGHT", "2") == b"OK"
+        assert weight(home, ONE) > 4
+    # Who has no connection weighs what is set.
+    eventually(lambda: weight(home, ONE) == 2 and weight(home, WIDE) == 1, 60, "nothing is divided any more")
+
+
+def test_a_front_that_hears_of_nobody_goes_by_the_weight_that_is_set(trio):
+    cluster, fronts = trio
+    (node,) = ones = fill(fronts, ONE)
+    home, others = fronts[node], [front for other, front in fronts.items() if other is not node]
+    with flood(ones, ONE, {}):
+        eventually(lambda: weight(home, ONE) > 1.5, 60, "its weight is here")
+        for front in others:
+            front.kill()
+        eventually(lambda: weight(home, ONE) == 1, 60, "it is alone")
+        for front in others:
+            front.start()
+        eventually(lambda: weight(home, ONE) > 1.5, 60, "its weight is here again")
+        # Nobody can tell anybody anything.
+        cluster.kill()
+        eventually(lambda: weight(home, ONE) == 1, 60, "it is by itself")
+
+
+def test_one_front_divides_weights_over_nodes(make_cluster, before):
+    """Clients that know of no cluster send everything to one front."""
+    cluster = make_cluster()
+    front = before(cluster, tenants=(ONE, WIDE), server_options="cores = 1")
+    fronts, served = dict.fromkeys(cluster.masters, front), {}
+    ones, wides = fill(fronts, ONE), fill(fronts, WIDE)
+    (node,) = ones
+    assert len(wides) == 3
+    with flood(ones, ONE, served), flood(wides, WIDE, served):
+        most = lambda: part_of_first(served_in(served, 2_000), node) > 0.75
+        eventually(most, 120, "it has most of the node where all that it has is")
+        got = served_in(served, 6_000)
+        assert part_of_first(got, node) > 0.75 and is_made_up_for(got, node), got
