@@ -395,6 +395,26 @@ def test_two_movers_are_not_at_work_on_one_slot_or_node(make_cluster, before):
         assert cluster.entremet("move", "--resume") == (0, "no move was begun and not brought to its end\n")
 
 
+def test_a_target_that_hangs_ends_the_move_and_loses_nothing(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    book = cluster.owner(slot_of(cluster, "{@}"))
+    target = next(node for node in others(cluster, source) if node is not book)
+    with server.wire(ALPHA, timeout=60) as alpha:
+        fill(alpha, 30_000, "y" * 1_000)
+        with subprocess.Popen(cluster.command("move", slot, "--to", place(target)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            eventually(lambda: target.ask("CLUSTER", "COUNTKEYSINSLOT", slot) > 0, what="some keys have gone")
+            target.hold()
+            said, _ = process.communicate(timeout=60)
+        assert process.returncode == 1 and "IOERR" in said and "to go on: entremet cluster move --resume" in said, said
+        target.release()
+        eventually(lambda: cluster.entremet("move", "--resume")[0] == 0, 60, "it goes on")
+        eventually(lambda: cluster.owner(slot) is target and all_there(alpha, 30_000, "y" * 1_000), 30, "all keys are there")
+        assert clean(cluster)
+
+
 def test_what_cannot_be_moved_is_said(make_cluster, before):
     cluster = make_cluster(replicas=1)
     before(cluster, tenants=BOTH)

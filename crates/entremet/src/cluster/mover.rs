@@ -10,7 +10,7 @@ use super::nodes::{Open, Views};
 use super::pace::{takes, Pace};
 use super::plan::{next, plan, Plan, Step, Way};
 use super::reach::Nodes;
-use super::survey::{keys_of, sizes_of};
+use super::survey::{keys_of, sizes_of, too_late};
 use super::Failure;
 use crate::client::{ClientError, Reply};
 
@@ -117,7 +117,7 @@ impl<'m> Mover<'m> {
             Err(why) => {
                 // If that cannot be said either, another waits until it misses this process.
                 let _ = self.book.release(self.nodes, &self.lease);
-                Err(why)
+                Err(format!("{why}; to go on: entremet cluster move --resume").into())
             }
         }
     }
@@ -170,12 +170,7 @@ impl<'m> Mover<'m> {
                 (0, true) => self.close(from_at, to_at)?,
                 // While it goes, its owner takes in no key that it has not: it sends whoever brings
                 // one to the other node.
-                (keys, true) => {
-                    return Err(format!(
-                        "{keys} keys are at {from_at} already: first let all arrive there (--to {from_at}), and move them back then"
-                    )
-                    .into());
-                }
+                (keys, true) => return Err(too_late(keys, from_at).into()),
                 (0, false) if views.open_at(&from, slot).is_some() => {
                     self.set(from_at, &[b"STABLE"])?;
                 }
@@ -260,7 +255,7 @@ impl<'m> Mover<'m> {
                 Err(why) => match why.downcast_ref() {
                     Some(ClientError::Refused { reply, .. }) if reply.contains("OOM ") => {
                         return Err(format!(
-                            "{to} has no memory left, and refuses new keys of the slot until it has: raise its maxmemory, then: entremet cluster move --resume"
+                            "{to} has no memory left, and refuses new keys of the slot until it has: raise its maxmemory"
                         )
                         .into());
                     }
@@ -285,11 +280,7 @@ impl<'m> Mover<'m> {
     /// Says how far it is when it is time to, and that it is at it.
     fn pause_or_stop(&mut self) -> Result<(), Failure> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(format!(
-                "stopped after {} keys; to go on: entremet cluster move --resume",
-                self.moved.keys
-            )
-            .into());
+            return Err(format!("stopped after {} keys", self.moved.keys).into());
         }
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();

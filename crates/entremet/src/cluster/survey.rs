@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::nodes::Views;
+use super::nodes::{Open, Views};
 use super::pace::{takes, Pace, KEY_BYTES};
 use super::plan::{Plan, Way};
 use super::reach::{field, strange, Nodes};
@@ -102,7 +102,11 @@ pub fn refuse(
         }
     }
     if plan.way == Way::Back {
-        return Ok(());
+        let goes = matches!(views.open_at(&plan.to, plan.slot), Some(Open::Out(_)));
+        return match goes && survey.keys > 0 {
+            true => Err(too_late(survey.keys, from).into()),
+            false => Ok(()),
+        };
     }
     let takes = takes(survey.largest);
     let timeout = nodes.ask(from, &[b"CONFIG", b"GET", b"cluster-node-timeout"])?;
@@ -142,6 +146,13 @@ pub fn refuse(
         .into());
     }
     Ok(())
+}
+
+/// Why a slot does not go back any more: keys of it have gone to the node `at`.
+pub fn too_late(keys: u64, at: &str) -> String {
+    format!(
+        "{keys} keys are at {at} already: first let all arrive there (--to {at}), and move them back then"
+    )
 }
 
 /// Some keys of a slot.
