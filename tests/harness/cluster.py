@@ -1,8 +1,10 @@
 """Redis Clusters of real processes, and an Entremet that stands before one."""
 
 import signal
+import subprocess
 
 from harness.engine import Engine, Front
+from harness.paths import SERVER
 from harness.server import free_port
 from harness.waiting import eventually
 
@@ -94,6 +96,20 @@ class Cluster:
         """The slot is the target's, and all masters know it."""
         for node in [target] + [node for node in self.masters if node is not target]:
             node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+
+    def command(self, name, *words, url=None):
+        """The words of `entremet cluster NAME` about this cluster."""
+        return [SERVER, "cluster", name, "--at", url or self.url, *map(str, words)]
+
+    def entremet(self, name, *words, **options):
+        """Runs `entremet cluster NAME`, and returns its status and all that it said."""
+        done = subprocess.run(self.command(name, *words, **options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        return done.returncode, done.stdout
+
+    def faults(self):
+        """What redis-cli finds wrong."""
+        checked = subprocess.run(["redis-cli", "--cluster", "check", f"127.0.0.1:{self.living()[0].port}"], capture_output=True, text=True, timeout=60)
+        return [line for line in checked.stdout.splitlines() if "[ERR]" in line or "[WARNING]" in line] + ([] if checked.returncode == 0 else [checked.stderr])
 
     def kill(self):
         for node in self.nodes:

@@ -26,7 +26,7 @@ ALLOWED = {
     # process.
     "experiment": {"sim", "device", "stage", "workload", "settings", "telemetry", "policy"},
     "sim": {"settings", "policy", "workload"},
-    "entremet": {"server", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry", "threads", "policy"},
+    "entremet": {"server", "front", "cluster", "sim", "experiment", "workload", "device", "engine", "settings", "stage", "telemetry", "threads", "policy"},
 }
 # The rooms of a crate: each imports those before it. A room that is missing here is an error, as an
 # edge back is.

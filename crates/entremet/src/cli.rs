@@ -63,7 +63,7 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Ask a running server what would come of a change
     Plan(PlanArgs),
-    /// Run a Redis Cluster with fronts, to try one out
+    /// Look after a Redis Cluster behind fronts, or run a small one to try it out
     Cluster(ClusterArgs),
     /// Simulate a cluster under a scenario
     Sim(sim::cli::SimArgs),

@@ -12,7 +12,7 @@ use settings::address;
 
 use crate::admin::{Stream, Tls};
 
-/// A server that says nothing for so long is not there any more.
+/// Of a server that may be busy with what it was asked.
 const SILENT_MAX: Duration = Duration::from_secs(120);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Before a command that was refused for a limit is tried again.
@@ -86,6 +86,8 @@ pub struct Target {
     pub tls: Option<Tls>,
     /// What connections call themselves.
     pub client: String,
+    /// A server that says nothing for so long is not there any more.
+    pub patience: Duration,
 }
 
 impl Target {
@@ -102,6 +104,7 @@ impl Target {
             address: args.target,
             tls: tls.transpose()?,
             client: client.into(),
+            patience: SILENT_MAX,
         })
     }
 }
@@ -178,13 +181,7 @@ impl Client {
     /// The connection breaks, or one of them is refused.
     pub fn ask_all(&mut self, commands: &[Words<'_>]) -> Result<Vec<Reply>, ClientError> {
         loop {
-            let replies = self
-                .exchange(commands)
-                .map_err(|source| ClientError::Connection {
-                    address: self.address,
-                    what: "broke off",
-                    source,
-                })?;
+            let replies = self.try_all(commands)?;
             let refused = commands
                 .iter()
                 .zip(&replies)
@@ -204,6 +201,19 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Asks several things at once, any of which may be refused.
+    ///
+    /// # Errors
+    /// The connection breaks.
+    pub fn try_all(&mut self, commands: &[Words<'_>]) -> Result<Vec<Reply>, ClientError> {
+        self.exchange(commands)
+            .map_err(|source| ClientError::Connection {
+                address: self.address,
+                what: "broke off",
+                source,
+            })
     }
 
     fn exchange(&mut self, commands: &[Words<'_>]) -> io::Result<Vec<Reply>> {
@@ -279,8 +289,8 @@ impl Client {
 fn connected(target: &Target) -> io::Result<Stream> {
     let stream = TcpStream::connect_timeout(&target.address, CONNECT_MAX)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(SILENT_MAX))?;
-    stream.set_write_timeout(Some(SILENT_MAX))?;
+    stream.set_read_timeout(Some(target.patience))?;
+    stream.set_write_timeout(Some(target.patience))?;
     Ok(match &target.tls {
         None => Stream::Plain(stream),
         Some(tls) => Stream::Tls(Box::new(tls.over(stream)?)),

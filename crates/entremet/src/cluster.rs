@@ -1,12 +1,40 @@
-//! `entremet cluster`: a Redis Cluster with fronts, to try one out.
+//! `entremet cluster`: a Redis Cluster behind fronts: what is where, what is wrong, and moving
+//! partitions from node to node; or a small one of one's own, to try it out.
+//!
+//! A move does what is left to be done, and knows that from what nodes ([`nodes`]) and the
+//! catalogue ([`intent`], [`book`]) show: [`plan`] says what is next, [`mover`] does it, a batch of
+//! keys after the other ([`pace`]), after [`survey`] has looked whether it may.
 
+mod book;
+mod check;
 mod dev;
 mod engines;
+mod intent;
+mod mover;
+mod moving;
+mod nodes;
+mod pace;
+mod plan;
+mod reach;
+mod status;
+mod survey;
+mod what;
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use server::UpstreamOptions;
+use settings::units::Time;
+
+use crate::config::of_url;
+use what::What;
+
+/// A node that is silent for so long while it is asked is away.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+type Failure = Box<dyn Error>;
 
 /// `entremet cluster`.
 #[derive(Args, Clone, Debug)]
@@ -19,10 +47,53 @@ pub struct ClusterArgs {
 /// Its subcommands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterCommand {
+    /// Move partitions to another node, while their tenants use them
+    #[command(after_help = MOVE)]
+    Move(MoveArgs),
+    /// Show nodes, fronts, and where tenants' partitions are
+    #[command(after_help = STATUS)]
+    Status(AtArgs),
+    /// Say what is wrong: slots that nobody has or that were left in the middle of a move, nodes
+    /// that do not agree
+    #[command(after_help = CHECK)]
+    Check(AtArgs),
     /// Run a small cluster on this machine, engines and fronts, until it is told to stop
     #[command(after_help = DEV)]
     Dev(DevArgs),
 }
+
+const MOVE: &str = "\
+Moves the hash slot of each partition, with all keys in it, a batch after the other. Clients that come through fronts see
+no error and wait for a batch at most; but a request with several keys of the partition, or a transaction, waits while
+its keys are at both nodes. Partitions that have the same slot move together; it says which.
+
+What is to be done is written down at the cluster first. If a move is ended in the middle, by whatever, --resume goes on
+with it; so does the same command. To undo one of which no key has gone yet, name the node where the slot is with --to.
+
+It is refused if a node is away or nodes do not agree; if the target has no room (maxmemory); if another move at one of
+the two nodes is not at its end; and if a key is so large that both nodes would answer nobody for longer than
+--allow-stall.
+
+Each second it says on standard error how far it is, and for each slot one line on standard output at its end.
+
+Exit status: 0 all is where it is to be; 1 something is not, and it says what to do; 2 wrong usage.
+
+Examples:
+  entremet cluster move --at redis-cluster://10.0.0.1:6379 web:3 --to 10.0.0.4:6379
+  entremet cluster move --at redis-cluster://:SECRET@10.0.0.1:6379 web:3 web:4 --to 10.0.0.4:6379 --dry-run
+  entremet cluster move --at redis-cluster://10.0.0.1:6379 --resume";
+
+const STATUS: &str = "\
+Example:
+  entremet cluster status --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379";
+
+const CHECK: &str = "\
+Prints a line for each thing that is wrong, with what to do.
+
+Exit status: 0 nothing is wrong; 1 something is, or the cluster cannot be asked; 2 wrong usage.
+
+Example:
+  entremet cluster check --at redis-cluster://10.0.0.1:6379 || echo look after it";
 
 const DEV: &str = "\
 Starts redis-server or valkey-server processes that are a cluster, and before it one front for each master. To clients
@@ -35,6 +106,47 @@ An engine that is killed stays away: with --replicas 1 another takes its place a
 Examples:
   entremet cluster dev --nodes 4 --replicas 1
   entremet cluster dev --config tenants.toml       with these tenants; [engine] is left out there";
+
+/// Which cluster.
+#[derive(Args, Clone, Debug)]
+pub struct AtArgs {
+    /// The cluster, as fronts are told of it (engine.url): redis-cluster://HOST:PORT,HOST:PORT,
+    /// with USER:PASSWORD@ before the first host if its nodes ask for it
+    #[arg(long, value_name = "URL", value_parser = cluster)]
+    pub at: UpstreamOptions,
+}
+
+/// `entremet cluster move`.
+#[derive(Args, Clone, Debug)]
+pub struct MoveArgs {
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: AtArgs,
+
+    /// Partitions, as TENANT:NUMBER (from 0), or TENANT if it has one only; or hash slots of the
+    /// engine
+    #[arg(
+        value_name = "TENANT[:PARTITION]|SLOT",
+        required_unless_present = "resume"
+    )]
+    pub what: Vec<What>,
+
+    /// The node that is to have them: HOST:PORT, or the first digits of its name
+    #[arg(long, value_name = "NODE", required_unless_present = "resume")]
+    pub to: Option<String>,
+
+    /// Go on with all moves that were begun and not brought to their end
+    #[arg(long, conflicts_with_all = ["what", "to"])]
+    pub resume: bool,
+
+    /// Say what would be moved, and whether it may, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// One key may hold both nodes up for so long; 50 MB are taken to need one second
+    #[arg(long, value_name = "TIME", default_value = "20ms")]
+    pub allow_stall: Time,
+}
 
 /// `entremet cluster dev`.
 #[derive(Args, Clone, Debug)]
@@ -57,12 +169,23 @@ pub struct DevArgs {
     pub config: Option<PathBuf>,
 }
 
+/// A cluster, as its URL says.
+fn cluster(url: &str) -> Result<UpstreamOptions, String> {
+    match of_url(url, PATIENCE, None)? {
+        options if options.cluster => Ok(options),
+        _ => Err("a cluster is meant: redis-cluster://HOST:PORT".into()),
+    }
+}
+
 /// Does what was asked.
 ///
 /// # Errors
 /// What kept it from that.
-pub fn run(args: &ClusterArgs) -> Result<(), Box<dyn Error>> {
+pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     match &args.command {
+        ClusterCommand::Move(args) => moving::run(args),
+        ClusterCommand::Status(args) => status::run(&args.at),
+        ClusterCommand::Check(args) => check::run(&args.at),
         ClusterCommand::Dev(args) => dev::run(args),
     }
 }

@@ -51,7 +51,7 @@ impl Peer {
     }
 
     /// The front of this name whose entry says `text`, and its number. None: it is no entry.
-    fn read(id: &str, text: &str) -> Option<(Self, String)> {
+    pub fn read(id: &str, text: &str) -> Option<(Self, String)> {
         let mut words = text.split(' ');
         let (beat, host, port, node) = (words.next()?, words.next()?, words.next()?, words.next()?);
         let named = id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());

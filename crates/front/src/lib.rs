@@ -30,6 +30,7 @@ mod table;
 mod value;
 mod walk;
 mod way;
+mod written;
 
 pub use draft::{Draft, Pieces};
 pub use elsewhere::{bracketed, Elsewhere, Topology};
@@ -45,6 +46,7 @@ pub use table::{Command, Table, TableError};
 pub use value::{frame, Value};
 pub use walk::{scan, Step, Walker};
 pub use way::{Walk, Way};
+pub use written::{CATALOGUE, FRONTS, MOVES, RATES, TENANT};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,6 @@
 //! `entremet cluster dev`: engines and fronts on this machine, all of which end with it.
 
 use std::env;
-use std::error::Error;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use rustix::process::{kill_process, Pid, Signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::engines::{cluster, command};
-use super::DevArgs;
+use super::{DevArgs, Failure};
 
 /// Engines that are looked for.
 const PROGRAMS: [&str; 2] = ["valkey-server", "redis-server"];
@@ -27,8 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const CONFIG: &str = "[server]\ncores = 1\n";
 /// What a front says when it is ready.
 const READY: &str = "entremet is ready: ";
-
-type Failure = Box<dyn Error>;
 
 /// Processes that are ended, and a folder that is removed.
 struct Dev {

@@ -1,6 +1,5 @@
 //! Engines that are a cluster: started, introduced to each other, given their slots.
 
-use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,18 +7,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use front::SLOTS;
+
+use super::Failure;
 use crate::client::{Client, Reply, Target};
 
-/// Hash slots of a cluster.
-const SLOTS: u32 = 16_384;
 /// After a node has been silent for so long, its replica takes its place.
 const NODE_TIMEOUT_MS: &str = "2000";
 /// Between two looks whether something has happened.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What takes longer does not happen.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-type Failure = Box<dyn Error>;
 
 /// A process that ends with this one, whatever ends it.
 pub fn command(program: &Path) -> Command {
@@ -73,6 +71,7 @@ impl Engine {
             address: self.at,
             tls: None,
             client: "entremet-cluster".into(),
+            patience: PATIENCE,
         };
         let mut client = Client::connect(&target, "", None)?;
         let words = words.iter().map(|word| word.as_bytes()).collect();
@@ -123,7 +122,7 @@ pub fn cluster(
         engines[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus])?;
     }
     for (number, engine) in engines[..masters].iter().enumerate() {
-        let first = |number: usize| SLOTS as usize * number / masters;
+        let first = |number: usize| usize::from(SLOTS) * number / masters;
         let (from, to) = (first(number), first(number + 1) - 1);
         engine.ask(&[
             "CLUSTER",

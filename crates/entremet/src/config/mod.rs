@@ -37,6 +37,7 @@ use settings::units::{ByteRate, Bytes, Rate, Time};
 use settings::{Reader, Report};
 
 pub use footprint::Footprint;
+pub use upstream::of_url;
 pub use words::words;
 
 /// Cores that one process uses at most: the server keeps sets of cores in 64 bits.

@@ -3,14 +3,11 @@
 
 use std::collections::HashMap;
 
-use front::{Topology, Value};
+use front::{Topology, Value, CATALOGUE, TENANT};
 use parking_lot::RwLock;
 
 use super::talk::Talk;
 use super::UpstreamOptions;
-
-/// A hash. Every tenant's keys have a mark that is longer.
-const KEY: &[u8] = b"{@}catalogue";
 
 /// What this version writes, and all that it reads.
 const VERSION: &str = "1";
@@ -48,26 +45,25 @@ impl Catalogue {
             return Ok(());
         }
         let mut book = Book::open(topology, options)?;
-        book.ask(&[b"HSETNX", KEY, b"version", VERSION.as_bytes()])?;
-        let entries = book.ask(&[b"HGETALL", KEY])?;
+        book.ask(&[b"HSETNX", CATALOGUE, b"version", VERSION.as_bytes()])?;
+        let entries = book.ask(&[b"HGETALL", CATALOGUE])?;
         let entry = |name: &str| entries.get(name).and_then(Value::text).map(str::to_owned);
         let version = entry("version").unwrap_or_default();
         if version != VERSION {
             return Err(format!(
                 "the catalogue {} at the cluster is of version {version:?}, and this is a version of Entremet that reads {VERSION} only",
-                String::from_utf8_lossy(KEY)
+                String::from_utf8_lossy(CATALOGUE)
             ));
         }
         for (name, wanted) in tenants {
-            // No name has a colon, so no tenant is taken for the version.
-            let field = format!("tenant:{name}");
+            let field = format!("{TENANT}{name}");
             let said = match entry(&field) {
                 Some(said) => said,
                 None => {
                     let wanted = wanted.to_string();
-                    book.ask(&[b"HSETNX", KEY, field.as_bytes(), wanted.as_bytes()])?;
+                    book.ask(&[b"HSETNX", CATALOGUE, field.as_bytes(), wanted.as_bytes()])?;
                     // Another front may have been first.
-                    let said = book.ask(&[b"HGET", KEY, field.as_bytes()])?;
+                    let said = book.ask(&[b"HGET", CATALOGUE, field.as_bytes()])?;
                     said.text().unwrap_or_default().to_owned()
                 }
             };
@@ -101,7 +97,7 @@ impl<'o> Book<'o> {
     /// # Errors
     /// Why it cannot.
     pub fn open(topology: &Topology, options: &'o UpstreamOptions) -> Result<Self, String> {
-        let node = topology.owner_of(KEY);
+        let node = topology.owner_of(CATALOGUE);
         let node = node.ok_or("no node of the cluster serves the catalogue of tenants")?;
         let talk = Talk::begin(node, options)?;
         Ok(Self { talk, options })

@@ -6,16 +6,13 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use front::{Fronts, Homes, Peer, Topology, LEASE_NS};
+use front::{Fronts, Homes, Peer, Topology, FRONTS, LEASE_NS, RATES};
 use policy::Nanos;
 use ring::digest;
 
 use super::catalogue::Book;
 use super::rates::{House, Rates};
-use super::{rates, Found, FrontsOptions, Upstream};
-
-/// A hash: an entry for each front, by its name. It lies where the catalogue does.
-const KEY: &[u8] = b"{@}fronts";
+use super::{Found, FrontsOptions, Upstream};
 
 /// What keeps the entry of this front.
 pub struct Round<'u> {
@@ -113,13 +110,13 @@ impl<'u> Round<'u> {
         };
         self.beat += 1;
         let entry = self.me.entry(self.beat);
-        book.ask(&[b"HSET", KEY, self.me.id.as_bytes(), entry.as_bytes()])?;
+        book.ask(&[b"HSET", FRONTS, self.me.id.as_bytes(), entry.as_bytes()])?;
         for gone in self.fronts.gone() {
-            for key in [KEY, rates::KEY] {
+            for key in [FRONTS, RATES] {
                 book.ask(&[b"HDEL", key, gone.as_bytes()])?;
             }
         }
-        book.ask(&[b"HGETALL", KEY])
+        book.ask(&[b"HGETALL", FRONTS])
     }
 
     /// Others take a front that has been silent for so long to be gone, as this one does others.
@@ -137,8 +134,8 @@ impl<'u> Round<'u> {
         };
         let mine = self.rates.tell(&house.tenants(), there.len(), now);
         // First what is claimed here: see `policy::portion`.
-        book.ask(&[b"HSET", rates::KEY, me.as_bytes(), mine.as_bytes()])?;
-        let told = book.ask(&[b"HGETALL", rates::KEY])?;
+        book.ask(&[b"HSET", RATES, me.as_bytes(), mine.as_bytes()])?;
+        let told = book.ask(&[b"HGETALL", RATES])?;
         let other = |id: &str| id != me && there.iter().any(|peer| peer.id == id);
         self.rates.hear(&told, other, house);
         self.divided_at = now;
@@ -148,7 +145,7 @@ impl<'u> Round<'u> {
     /// Takes its entries away: others need not wait until they miss it.
     pub fn leave(mut self) {
         if let Some(book) = &mut self.book {
-            for key in [KEY, rates::KEY] {
+            for key in [FRONTS, RATES] {
                 // They do without it soon.
                 let _ = book.ask(&[b"HDEL", key, self.me.id.as_bytes()]);
             }

@@ -9,9 +9,6 @@ use policy::portion::{Divided, Portion, Portions, Told};
 use policy::{Nanos, Promise};
 use telemetry::Usage;
 
-/// A hash: what each front tells, by its name. It lies where the catalogue does.
-pub const KEY: &[u8] = b"{@}rates";
-
 /// A tenant as it is now.
 pub struct Seen {
     /// Its name.

@@ -1,0 +1,286 @@
+//! What is written down at the cluster: how many partitions tenants have, which fronts there are,
+//! and moves that were begun.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use front::{slot, Elsewhere, Space, CATALOGUE, FRONTS, MOVES};
+
+use super::intent::{Intent, LEASE_NS};
+use super::nodes::Views;
+use super::reach::{strange, Nodes};
+use super::Failure;
+use crate::client::{ClientError, Reply};
+
+/// An entry is as it was expected: it becomes another. Empty: there is none, or is to be none.
+const SWAP: &[u8] = b"\
+if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end \
+if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) \
+else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end return 1";
+/// Redirections that are followed: the slot of all this may be what moves.
+const HOPS: usize = 5;
+/// A mover says so often that it is at work.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// Between two looks whether another still says so.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// A move that this process is at.
+pub struct Lease {
+    /// As it is written down.
+    pub intent: Intent,
+    /// It was begun before.
+    again: bool,
+    kept: Instant,
+}
+
+/// What is written down.
+pub struct Book {
+    /// The node that has it.
+    at: String,
+}
+
+impl Book {
+    /// Where the cluster has it.
+    ///
+    /// # Errors
+    /// No node has it.
+    pub fn find(views: &Views) -> Result<Self, Failure> {
+        let node = views.owner(slot(CATALOGUE));
+        let node = node.ok_or("no node of the cluster serves the catalogue of tenants")?;
+        Ok(Self {
+            at: node.at.clone(),
+        })
+    }
+
+    fn ask(&mut self, nodes: &mut Nodes, words: &[&[u8]]) -> Result<Reply, Failure> {
+        for _ in 0..HOPS {
+            let failed = match nodes.ask(&self.at, words) {
+                Ok(reply) => return Ok(reply),
+                Err(failed) => failed,
+            };
+            let elsewhere = match failed.downcast_ref() {
+                Some(ClientError::Refused { reply, .. }) => {
+                    Elsewhere::read(format!("-{reply}").as_bytes())
+                }
+                _ => None,
+            };
+            match elsewhere {
+                Some(Elsewhere::Moved { node, .. }) => self.at = node,
+                Some(Elsewhere::Ask { node }) => {
+                    // For this once: the node that was asked still has the slot.
+                    let replies = nodes.ask_all(&node, &[vec![b"ASKING"], words.to_vec()])?;
+                    return Ok(replies.into_iter().last().unwrap_or(Reply::Nothing));
+                }
+                _ => return Err(failed),
+            }
+        }
+        Err("the catalogue at the cluster moves from node to node all the time".into())
+    }
+
+    fn entries(&mut self, nodes: &mut Nodes, key: &[u8]) -> Result<Vec<(String, String)>, Failure> {
+        let words = [b"HGETALL", key];
+        let Reply::List(items) = self.ask(nodes, &words)? else {
+            return Err(strange(&self.at, &words));
+        };
+        let pairs = items.chunks_exact(2).filter_map(|pair| match pair {
+            [Reply::Bulk(name), Reply::Bulk(text)] => Some((
+                String::from_utf8_lossy(name).into_owned(),
+                String::from_utf8_lossy(text).into_owned(),
+            )),
+            _ => None,
+        });
+        Ok(pairs.collect())
+    }
+
+    /// All tenants, and where their partitions are at the engine.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn tenants(&mut self, nodes: &mut Nodes) -> Result<Vec<(String, Space)>, Failure> {
+        let entries = self.entries(nodes, CATALOGUE)?;
+        let tenants = entries.iter().filter_map(|(field, parts)| {
+            let name = field.strip_prefix(front::TENANT)?;
+            let parts = parts
+                .parse()
+                .ok()
+                .filter(|parts| (1..=front::PARTS_MAX).contains(parts))?;
+            Some((name.to_owned(), Space::in_parts(name, parts)))
+        });
+        let mut tenants: Vec<_> = tenants.collect();
+        tenants.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(tenants)
+    }
+
+    /// What fronts have written down of themselves, by their names.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn fronts(&mut self, nodes: &mut Nodes) -> Result<Vec<(String, String)>, Failure> {
+        self.entries(nodes, FRONTS)
+    }
+
+    /// Moves that were begun and are not at their end.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn moves(&mut self, nodes: &mut Nodes) -> Result<Vec<Intent>, Failure> {
+        let entries = self.entries(nodes, MOVES)?;
+        let mut moves: Vec<Intent> = (entries.iter())
+            .filter_map(|(slot, text)| Intent::read(slot, text))
+            .collect();
+        moves.sort_by_key(|intent| intent.slot);
+        Ok(moves)
+    }
+
+    /// Writes another entry for a slot if it is as `old` says. False: it is not.
+    fn swap(
+        &mut self,
+        nodes: &mut Nodes,
+        slot: u16,
+        old: Option<&Intent>,
+        new: Option<&Intent>,
+    ) -> Result<bool, Failure> {
+        let (slot, old, new) = (
+            slot.to_string(),
+            old.map(Intent::text).unwrap_or_default(),
+            new.map(Intent::text).unwrap_or_default(),
+        );
+        let words = [
+            b"EVAL",
+            SWAP,
+            b"1",
+            MOVES,
+            slot.as_bytes(),
+            old.as_bytes(),
+            new.as_bytes(),
+        ];
+        Ok(self.ask(nodes, &words)? == Reply::Integer(1))
+    }
+
+    /// Writes a move down, and that this process is at it. One that was begun and that nobody is
+    /// at any more is gone on with.
+    ///
+    /// # Errors
+    /// Somebody is at it, or at another move of one of these nodes.
+    pub fn claim(
+        &mut self,
+        nodes: &mut Nodes,
+        views: &Views,
+        mut intent: Intent,
+    ) -> Result<Lease, Failure> {
+        intent.mover = Some(name());
+        let slot = intent.slot;
+        let mut seen: Option<(String, Instant)> = None;
+        loop {
+            let moves = self.moves(nodes)?;
+            refuse_beside(&moves, &intent, views)?;
+            let old = moves.iter().find(|one| one.slot == slot);
+            if let Some(old) = old.filter(|old| old.mover.is_some()) {
+                let (text, since) = seen.get_or_insert_with(|| (old.text(), Instant::now()));
+                if *text != old.text() {
+                    return Err(format!("another process is moving slot {slot} at present").into());
+                }
+                if since.elapsed() < Duration::from_nanos(LEASE_NS) {
+                    thread::sleep(LOOK_EVERY);
+                    continue;
+                }
+            }
+            intent.began_s = old.map_or(intent.began_s, |old| old.began_s);
+            if !self.swap(nodes, slot, old, Some(&intent))? {
+                continue;
+            }
+            // Of two that begin at once at one node, at least one sees the other.
+            let now = self.moves(nodes)?;
+            if let Err(why) = refuse_beside(&now, &intent, views) {
+                self.swap(nodes, slot, Some(&intent), old)?;
+                return Err(why);
+            }
+            return Ok(Lease {
+                intent,
+                again: old.is_some(),
+                kept: Instant::now(),
+            });
+        }
+    }
+
+    /// Says that this process is at it, when it is time to.
+    ///
+    /// # Errors
+    /// It cannot be said, or another has taken the move over.
+    pub fn keep(&mut self, nodes: &mut Nodes, lease: &mut Lease) -> Result<(), Failure> {
+        if lease.kept.elapsed() < BEAT_EVERY {
+            return Ok(());
+        }
+        let mut next = lease.intent.clone();
+        next.beat += 1;
+        self.replace(nodes, lease, Some(&next))?;
+        (lease.intent, lease.kept) = (next, Instant::now());
+        Ok(())
+    }
+
+    /// This process is not at it any more, and it is not at its end: another need not wait.
+    ///
+    /// # Errors
+    /// It cannot be said: another waits until it misses this one.
+    pub fn release(&mut self, nodes: &mut Nodes, lease: &Lease) -> Result<(), Failure> {
+        let mut next = lease.intent.clone();
+        next.mover = None;
+        self.replace(nodes, lease, Some(&next))
+    }
+
+    /// Nothing was done: it is as it was before, or not written down at all.
+    ///
+    /// # Errors
+    /// It cannot be said.
+    pub fn give_up(&mut self, nodes: &mut Nodes, lease: &Lease) -> Result<(), Failure> {
+        match lease.again {
+            true => self.release(nodes, lease),
+            false => self.end(nodes, lease),
+        }
+    }
+
+    /// It is at its end.
+    ///
+    /// # Errors
+    /// It cannot be said.
+    pub fn end(&mut self, nodes: &mut Nodes, lease: &Lease) -> Result<(), Failure> {
+        self.replace(nodes, lease, None)
+    }
+
+    fn replace(
+        &mut self,
+        nodes: &mut Nodes,
+        lease: &Lease,
+        next: Option<&Intent>,
+    ) -> Result<(), Failure> {
+        let slot = lease.intent.slot;
+        match self.swap(nodes, slot, Some(&lease.intent), next)? {
+            true => Ok(()),
+            false => Err(format!("another process has taken over the move of slot {slot}").into()),
+        }
+    }
+}
+
+/// A move of another slot is about one of the nodes: one at a time holds up a node's requests.
+fn refuse_beside(moves: &[Intent], intent: &Intent, views: &Views) -> Result<(), Failure> {
+    let mut others = moves.iter().filter(|other| other.slot != intent.slot);
+    match others.find(|other| other.meets(intent)) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "slot {} is on its way from {} to {}: wait until it is there, or go on with it: entremet cluster move --resume",
+            other.slot,
+            views.at(&other.from),
+            views.at(&other.to)
+        )
+        .into()),
+    }
+}
+
+/// Of this process: another does not take it for its own.
+fn name() -> String {
+    // The keys of the standard library's hash tables are random in each process.
+    let random = RandomState::new().build_hasher().finish();
+    format!("{random:016x}")
+}

@@ -1,0 +1,155 @@
+//! `entremet cluster check`.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use front::{Space, SLOTS};
+use server::UpstreamOptions;
+
+use super::book::Book;
+use super::intent::{Intent, LEASE_NS};
+use super::nodes::{Open, Views};
+use super::reach::Nodes;
+use super::what::slot_with;
+use super::Failure;
+
+/// What does not agree for a moment need not be wrong.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Says what is wrong.
+///
+/// # Errors
+/// Something is, or the cluster cannot be asked.
+pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
+    let mut nodes = Nodes::new(at);
+    let mut views = nodes.views()?;
+    let mut book = Book::find(&views)?;
+    let tenants = book.tenants(&mut nodes)?;
+    let before = book.moves(&mut nodes)?;
+    // Whoever is at a move says so within this time; and news has gone round.
+    let until = Instant::now() + Duration::from_nanos(LEASE_NS);
+    let mut moves = before.clone();
+    while (!moves.is_empty() || views.dispute(None).is_some()) && Instant::now() < until {
+        thread::sleep(LOOK_EVERY);
+        views = nodes.views()?;
+        moves = book.moves(&mut nodes)?;
+    }
+    let at_work = |begun: &Intent| {
+        let old = before.iter().find(|old| old.slot == begun.slot);
+        begun.mover.is_some() && old != Some(begun)
+    };
+    let (going, left): (Vec<Intent>, Vec<Intent>) = moves.into_iter().partition(at_work);
+    let wrong = wrong(&views, &going, &left, &tenants);
+    let mut out = io::stdout().lock();
+    for begun in &going {
+        writeln!(out, "{} is being moved", slot_with(begun.slot, &tenants))?;
+    }
+    for line in &wrong {
+        writeln!(out, "{line}")?;
+    }
+    match wrong.len() {
+        0 => Ok(writeln!(out, "nothing is wrong")?),
+        1 => Err("one thing is wrong".into()),
+        many => Err(format!("{many} things are wrong").into()),
+    }
+}
+
+/// A line for each thing; of the slots of `going` nothing: they are being moved.
+fn wrong(
+    views: &Views,
+    going: &[Intent],
+    left: &[Intent],
+    tenants: &[(String, Space)],
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    wrong.extend(views.dispute(going.first().map(|begun| begun.slot)));
+    for node in views.first.nodes.values() {
+        if node.gone {
+            wrong.push(format!("{} is away", node.at));
+        }
+    }
+    let nobodys = (0..SLOTS).filter(|slot| views.owner(*slot).is_none());
+    let nobodys: Vec<u16> = nobodys.collect();
+    if let Some(first) = nobodys.first() {
+        wrong.push(format!(
+            "{} slots are at no node, the first is {first}: redis-cli --cluster fix gives them to some",
+            nobodys.len()
+        ));
+    }
+    let away = (0..SLOTS).filter_map(|slot| views.owner(slot).filter(|node| node.gone));
+    let away: BTreeSet<&str> = away.map(|node| node.at.as_str()).collect();
+    wrong.extend(
+        away.into_iter()
+            .map(|at| format!("the slots of {at} are served by nobody")),
+    );
+    for begun in left {
+        wrong.push(format!(
+            "{} was on its way from {} to {}, and nobody is at it: entremet cluster move --resume",
+            slot_with(begun.slot, tenants),
+            views.at(&begun.from),
+            views.at(&begun.to)
+        ));
+    }
+    let written = |slot: u16| going.iter().chain(left).any(|begun| begun.slot == slot);
+    for (slot, id, open) in views.open().filter(|(slot, ..)| !written(*slot)) {
+        let to = match open {
+            Open::Out(to) => to,
+            Open::In(_) => id,
+        };
+        wrong.push(format!(
+            "{} is in the middle of a move at {}, and nothing is written down of it: if no other tool is at it, entremet cluster move {slot} --to {}",
+            slot_with(slot, tenants),
+            views.at(id),
+            views.at(to)
+        ));
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::nodes::View;
+    use super::*;
+
+    #[test]
+    fn each_thing_that_is_wrong_has_a_line() {
+        let (a, b) = ("a".repeat(40), "b".repeat(40));
+        let view = |me: &str, slots_of_b: &str, open: &str| {
+            let own = |id: &str| if id == me { "myself,master" } else { "master" };
+            let text = format!(
+                "{a} h:1@2 {} - 0 0 1 connected 0-8191 {open}\n{b} h:2@3 {} - 0 0 2 connected {slots_of_b}\n",
+                own(&a),
+                own(&b)
+            );
+            View::read(&text, "h").expect("nodes")
+        };
+        let views = |slots: &str, open: &str| Views {
+            first: view(&a, slots, open),
+            by_master: [
+                (a.clone(), view(&a, slots, open)),
+                (b.clone(), view(&b, slots, "")),
+            ]
+            .into(),
+        };
+        let good = views("8192-16383", "");
+        assert!(wrong(&good, &[], &[], &[]).is_empty());
+        let open = views("8192-16383", &format!("[7->-{b}]"));
+        let said = wrong(&open, &[], &[], &[]);
+        assert_eq!(said.len(), 1);
+        assert!(
+            said[0].ends_with("entremet cluster move 7 --to h:2"),
+            "{said:?}"
+        );
+        let begun = Intent::read("7", &format!("{a} {b} 1 - 0")).expect("an intent");
+        assert!(wrong(&open, std::slice::from_ref(&begun), &[], &[]).is_empty());
+        let said = wrong(&open, &[], &[begun], &[]);
+        assert!(said.len() == 1 && said[0].contains("--resume"), "{said:?}");
+        let said = wrong(&views("8193-16383", ""), &[], &[], &[]);
+        assert!(
+            said[0].starts_with("1 slots are at no node, the first is 8192"),
+            "{said:?}"
+        );
+    }
+}

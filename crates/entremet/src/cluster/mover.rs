@@ -1,0 +1,343 @@
+//! One move, from what nodes show to all of them knowing where the slot is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::book::{Book, Lease};
+use super::intent::Intent;
+use super::nodes::{Open, Views};
+use super::pace::{takes, Pace};
+use super::plan::{next, plan, Plan, Step, Way};
+use super::reach::Nodes;
+use super::survey::{keys_of, sizes_of, too_late};
+use super::Failure;
+use crate::client::{ClientError, Reply};
+
+/// Steps of a move are seven at most; what goes on after so many goes in a circle.
+const STEPS_MAX: usize = 40;
+/// A target that fails so often in a row to take keys in is given up.
+const TRIES: u32 = 3;
+/// Before it is tried again.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// How far a move is, is said so often.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+/// Writes at a node stand still for about two round trips while it is made sure that no key is left
+/// there; if the mover dies meanwhile, for so long.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A source waits at least so long for its target, and answers nobody meanwhile.
+const TARGET_WAIT_MIN: Duration = Duration::from_millis(200);
+
+/// What has gone over so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moved {
+    /// Keys.
+    pub keys: u64,
+    /// As `MEMORY USAGE` has them.
+    pub bytes: u64,
+    /// The longest time that both nodes answered nobody else.
+    pub longest: Duration,
+}
+
+/// A move under way.
+pub struct Mover<'m> {
+    /// How the nodes are reached.
+    pub nodes: &'m mut Nodes,
+    /// Where it is written down.
+    pub book: Book,
+    /// That this process is at it.
+    pub lease: Lease,
+    /// What is to be done.
+    pub plan: Plan,
+    /// What has gone over.
+    pub moved: Moved,
+    /// Keys that there were at the start.
+    pub expected: u64,
+    pace: Pace,
+    stop: &'m AtomicBool,
+    told: Instant,
+}
+
+impl<'m> Mover<'m> {
+    /// Writes a plan down, and is at it from then on.
+    ///
+    /// # Errors
+    /// Somebody is at it, or at another move of one of its nodes.
+    pub fn begin(
+        nodes: &'m mut Nodes,
+        views: &Views,
+        mut plan: Plan,
+        stall: Duration,
+        stop: &'m AtomicBool,
+    ) -> Result<Self, Failure> {
+        let mut book = Book::find(views)?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let intent = Intent {
+            slot: plan.slot,
+            from: plan.from.clone(),
+            to: plan.to.clone(),
+            began_s: since.map_or(0, |since| since.as_secs()),
+            mover: None,
+            beat: 0,
+        };
+        let lease = book.claim(nodes, views, intent)?;
+        // Whoever was at it may have come further meanwhile.
+        let moves = book.moves(nodes)?;
+        let views = nodes.agreed(Some(plan.slot))?;
+        match self::plan(plan.slot, &plan.to, &views, &moves) {
+            Ok(now) => plan = now,
+            Err(why) => {
+                book.give_up(nodes, &lease)?;
+                return Err(why.into());
+            }
+        }
+        Ok(Self {
+            nodes,
+            book,
+            lease,
+            plan,
+            moved: Moved::default(),
+            expected: 0,
+            pace: Pace::new(stall),
+            stop,
+            told: Instant::now(),
+        })
+    }
+
+    /// Brings it to its end.
+    ///
+    /// # Errors
+    /// What it was stopped by: it is written down still.
+    pub fn run(mut self) -> Result<Moved, Failure> {
+        match self.go() {
+            Ok(()) => {
+                self.book.end(self.nodes, &self.lease)?;
+                Ok(self.moved)
+            }
+            Err(why) => {
+                // If that cannot be said either, another waits until it misses this process.
+                let _ = self.book.release(self.nodes, &self.lease);
+                Err(format!("{why}; to go on: entremet cluster move --resume").into())
+            }
+        }
+    }
+
+    fn go(&mut self) -> Result<(), Failure> {
+        match self.plan.way {
+            Way::On => self.go_on()?,
+            Way::Back => self.go_back()?,
+        }
+        self.nodes.agreed(None)?;
+        Ok(())
+    }
+
+    fn go_on(&mut self) -> Result<(), Failure> {
+        for _ in 0..STEPS_MAX {
+            self.book.keep(self.nodes, &mut self.lease)?;
+            let views = self.nodes.views()?;
+            let (from, to) = (self.plan.from.clone(), self.plan.to.clone());
+            match next(&self.plan, &views) {
+                Step::Import => self.set(views.at(&to), &[b"IMPORTING", from.as_bytes()])?,
+                Step::Migrate => self.set(views.at(&from), &[b"MIGRATING", to.as_bytes()])?,
+                Step::Carry => {
+                    if from != to && views.master(&from).is_some() {
+                        self.carry(views.at(&from), views.at(&to))?;
+                    }
+                    self.set(views.at(&to), &[b"NODE", to.as_bytes()])?;
+                }
+                Step::Tell(id) => self.set(views.at(&id), &[b"NODE", to.as_bytes()])?,
+                Step::Clear(id) => self.set(views.at(&id), &[b"STABLE"])?,
+                Step::Done => return Ok(()),
+            }
+        }
+        Err("the nodes do not come to agree where the slot is".into())
+    }
+
+    /// Nothing is left of the move at the other node.
+    fn go_back(&mut self) -> Result<(), Failure> {
+        let slot = self.plan.slot;
+        for _ in 0..STEPS_MAX {
+            self.book.keep(self.nodes, &mut self.lease)?;
+            let views = self.nodes.views()?;
+            let (from, to) = (self.plan.from.clone(), self.plan.to.clone());
+            let (from_at, to_at) = (views.at(&from), views.at(&to));
+            let goes = matches!(views.open_at(&to, slot), Some(Open::Out(_)));
+            if views.master(&from).is_none() {
+                // Whatever was there has gone with it.
+                return self.set(to_at, &[b"STABLE"]);
+            }
+            match (self.count(from_at)?, goes) {
+                (0, true) => self.close(from_at, to_at)?,
+                // While it goes, its owner takes in no key that it has not: it sends whoever brings
+                // one to the other node.
+                (keys, true) => return Err(too_late(keys, from_at).into()),
+                (0, false) if views.open_at(&from, slot).is_some() => {
+                    self.set(from_at, &[b"STABLE"])?;
+                }
+                (0, false) => return Ok(()),
+                // The owner has forgotten that it goes, as at a failover: they are missing there.
+                (_, false) => {
+                    let says = views.by_master.get(&to).and_then(|view| view.owner(slot));
+                    if says.is_none_or(|owner| owner.id != to) {
+                        // It gave the slot away, and nobody took it.
+                        self.set(to_at, &[b"NODE", to.as_bytes()])?;
+                    }
+                    self.carry(from_at, to_at)?;
+                }
+            }
+        }
+        Err("new keys come faster than they go back".into())
+    }
+
+    /// Ends the way back if no key is left at `from`. New ones are made there until the other is
+    /// told to keep them; so nothing is written there for that moment.
+    fn close(&mut self, from: &str, to: &str) -> Result<(), Failure> {
+        let slot = self.plan.slot.to_string();
+        let pause_ms = PAUSE.as_millis().to_string();
+        let paused = Instant::now();
+        let replies = self.nodes.ask_all(
+            from,
+            &[
+                vec![b"CLIENT", b"PAUSE", pause_ms.as_bytes(), b"WRITE"],
+                vec![b"CLUSTER", b"COUNTKEYSINSLOT", slot.as_bytes()],
+            ],
+        )?;
+        if replies.get(1) == Some(&Reply::Integer(0)) && paused.elapsed() < PAUSE / 2 {
+            self.set(to, &[b"STABLE"])?;
+            // Before writes go on: those that wait are sent to the other then.
+            self.set(from, &[b"STABLE"])?;
+        }
+        // If this was slow, and a key came all the same, the next round finds it.
+        self.nodes.ask(from, &[b"CLIENT", b"UNPAUSE"])?;
+        Ok(())
+    }
+
+    fn set(&mut self, at: &str, what: &[&[u8]]) -> Result<(), Failure> {
+        let slot = self.plan.slot.to_string();
+        let words = [&[&b"CLUSTER"[..], b"SETSLOT", slot.as_bytes()], what].concat();
+        self.nodes.ask(at, &words)?;
+        Ok(())
+    }
+
+    fn count(&mut self, at: &str) -> Result<u64, Failure> {
+        let slot = self.plan.slot.to_string();
+        self.nodes
+            .number(at, &[b"CLUSTER", b"COUNTKEYSINSLOT", slot.as_bytes()])
+    }
+
+    /// All keys of the slot go from one node to the other, a batch after the other.
+    fn carry(&mut self, from: &str, to: &str) -> Result<(), Failure> {
+        self.expected = self.expected.max(self.moved.keys + self.count(from)?);
+        let mut failed = 0;
+        loop {
+            self.pause_or_stop()?;
+            let keys = keys_of(self.nodes, from, self.plan.slot, self.pace.look_at())?;
+            if keys.is_empty() {
+                return Ok(());
+            }
+            let sizes = sizes_of(self.nodes, from, &keys)?;
+            let count = self.pace.take(&sizes);
+            let (keys, sizes) = (&keys[..count], &sizes[..count]);
+            let bytes = sizes.iter().sum();
+            let began = Instant::now();
+            let result = self.hand_over(from, to, keys, takes(bytes));
+            let took = began.elapsed();
+            self.moved.longest = self.moved.longest.max(took);
+            match result {
+                Ok(()) => {
+                    failed = 0;
+                    self.moved.keys += keys.len() as u64;
+                    self.moved.bytes += bytes;
+                    self.pace.took(sizes, took);
+                    // Others have the nodes for at least as long.
+                    thread::sleep(took);
+                }
+                Err(why) => match why.downcast_ref() {
+                    Some(ClientError::Refused { reply, .. }) if reply.contains("OOM ") => {
+                        return Err(format!(
+                            "{to} has no memory left, and refuses new keys of the slot until it has: raise its maxmemory"
+                        )
+                        .into());
+                    }
+                    Some(ClientError::Refused { reply, .. })
+                        if reply.contains("BUSYKEY") && self.plan.way == Way::Back =>
+                    {
+                        self.drop_stale(from, to, keys)?;
+                    }
+                    Some(ClientError::Refused { reply, .. })
+                        if reply.starts_with("IOERR") && failed < TRIES =>
+                    {
+                        failed += 1;
+                        self.pace.took(sizes, Duration::MAX);
+                        thread::sleep(AGAIN_AFTER);
+                    }
+                    _ => return Err(why),
+                },
+            }
+        }
+    }
+
+    /// Says how far it is when it is time to, and that it is at it.
+    fn pause_or_stop(&mut self) -> Result<(), Failure> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(format!("stopped after {} keys", self.moved.keys).into());
+        }
+        if self.told.elapsed() >= TELL_EVERY {
+            self.told = Instant::now();
+            eprintln!(
+                "slot {}: {} keys of about {}, {:.1} MB, the longest batch took {:.1} ms",
+                self.plan.slot,
+                self.moved.keys,
+                self.expected.max(self.moved.keys),
+                self.moved.bytes as f64 / 1e6,
+                self.moved.longest.as_secs_f64() * 1e3
+            );
+        }
+        self.book.keep(self.nodes, &mut self.lease)
+    }
+
+    /// One batch. A key that both nodes have, because an answer of the target's was lost, was
+    /// served by the node that has the slot: its value is the one that counts.
+    fn hand_over(
+        &mut self,
+        from: &str,
+        to: &str,
+        keys: &[Vec<u8>],
+        expected: Duration,
+    ) -> Result<(), Failure> {
+        let (host, port) = to.rsplit_once(':').ok_or("a node without a port")?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let wait = TARGET_WAIT_MIN.max(expected.saturating_mul(10));
+        let wait_ms = wait.as_millis().to_string();
+        let login = self.nodes.login();
+        let mut words: Vec<&[u8]> = vec![b"MIGRATE", host.as_bytes(), port.as_bytes()];
+        words.extend([&b""[..], b"0", wait_ms.as_bytes()]);
+        if self.plan.way == Way::On {
+            words.push(b"REPLACE");
+        }
+        words.extend(login.iter().map(Vec::as_slice));
+        words.push(b"KEYS");
+        words.extend(keys.iter().map(Vec::as_slice));
+        self.nodes.ask(from, &words)?;
+        Ok(())
+    }
+
+    /// On the way back: of keys that both nodes have, those at `from` are not served, and are old.
+    fn drop_stale(&mut self, from: &str, to: &str, keys: &[Vec<u8>]) -> Result<(), Failure> {
+        let asked: Vec<_> = keys
+            .iter()
+            .map(|key| vec![&b"EXISTS"[..], key.as_slice()])
+            .collect();
+        // Who does not have a key says who may have it: that is an error.
+        let there = self.nodes.try_all(to, &asked)?;
+        for (key, _) in keys
+            .iter()
+            .zip(there)
+            .filter(|(_, there)| *there == Reply::Integer(1))
+        {
+            let commands = [vec![&b"ASKING"[..]], vec![b"UNLINK", key.as_slice()]];
+            self.nodes.ask_all(from, &commands)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! `entremet cluster status`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use front::{Peer, Space};
+use server::UpstreamOptions;
+
+use super::book::Book;
+use super::intent::Intent;
+use super::nodes::Views;
+use super::reach::{field, Nodes};
+use super::what::slot_with;
+use super::Failure;
+
+/// Shows what is where.
+///
+/// # Errors
+/// The cluster cannot be asked.
+pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
+    let mut nodes = Nodes::new(at);
+    let views = nodes.views()?;
+    let mut book = Book::find(&views)?;
+    let tenants = book.tenants(&mut nodes)?;
+    let fronts = book.fronts(&mut nodes)?;
+    let moves = book.moves(&mut nodes)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "Nodes")?;
+    for node in views.first.masters() {
+        let keys = nodes.number(&node.at, &[b"DBSIZE"])?;
+        let info = nodes.text(&node.at, &[b"INFO", b"memory"])?;
+        let all = views.first.nodes.values();
+        let replicas =
+            all.filter(|other| other.replica_of.as_ref() == Some(&node.id) && !other.gone);
+        writeln!(
+            out,
+            "  {}  {}  {} slots, {keys} keys, {:.1} MB used, {} replicas, epoch {}",
+            node.at,
+            &node.id[..8.min(node.id.len())],
+            node.slots(),
+            field(&info, "used_memory") as f64 / 1e6,
+            replicas.count(),
+            node.epoch
+        )?;
+    }
+    for node in views.first.nodes.values().filter(|node| node.gone) {
+        writeln!(
+            out,
+            "  {}  {}  away",
+            node.at,
+            &node.id[..8.min(node.id.len())]
+        )?;
+    }
+    writeln!(out, "\nFronts")?;
+    for peer in fronts.iter().filter_map(|(id, text)| Peer::read(id, text)) {
+        let (peer, _) = peer;
+        let node = peer
+            .node
+            .map_or_else(String::new, |node| format!(", before {node}"));
+        writeln!(out, "  {}:{}{node}", peer.host, peer.port)?;
+    }
+    writeln!(out, "\nPartitions")?;
+    for (name, space) in &tenants {
+        let parts = space.parts();
+        writeln!(out, "  {name}: {parts}")?;
+        for (at, list) in by_node(space, &views) {
+            writeln!(out, "    {at}  {}", list.join(" "))?;
+        }
+    }
+    if !moves.is_empty() {
+        writeln!(out, "\nMoves that were begun")?;
+        for begun in &moves {
+            writeln!(out, "  {}", told(begun, &views, &tenants))?;
+        }
+    }
+    Ok(())
+}
+
+/// Which partitions are at which node.
+fn by_node(space: &Space, views: &Views) -> BTreeMap<String, Vec<String>> {
+    let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for part in 0..space.parts() {
+        let owner = views.owner(space.slot(part));
+        let at = owner.map_or("nobody", |node| node.at.as_str());
+        by_node
+            .entry(at.to_owned())
+            .or_default()
+            .push(part.to_string());
+    }
+    by_node
+}
+
+/// A move that was begun, in words.
+pub fn told(begun: &Intent, views: &Views, tenants: &[(String, Space)]) -> String {
+    let by = match begun.mover {
+        Some(_) => "a process is at it, or was when it ended",
+        None => "nobody is at it",
+    };
+    format!(
+        "{} from {} to {}; {by}",
+        slot_with(begun.slot, tenants),
+        views.at(&begun.from),
+        views.at(&begun.to)
+    )
+}

@@ -1,0 +1,18 @@
+//! What is written down at a cluster beside tenants' keys. All of it has the same hash tag, which
+//! is no tenant's mark, and so lies in one slot.
+
+/// A hash: tenants, as [`TENANT`] and their names, with how many partitions each has; and its
+/// version.
+pub const CATALOGUE: &[u8] = b"{@}catalogue";
+
+/// What a tenant's name stands behind in the catalogue. No name has a colon.
+pub const TENANT: &str = "tenant:";
+
+/// A hash: an entry for each front, by its name.
+pub const FRONTS: &[u8] = b"{@}fronts";
+
+/// A hash: what each front tells of tenants' rates, by its name.
+pub const RATES: &[u8] = b"{@}rates";
+
+/// A hash: slots that are being moved, with from where and to where.
+pub const MOVES: &[u8] = b"{@}moves";

@@ -1,0 +1,503 @@
+"""`entremet cluster move`: partitions go from node to node while their tenants use them, and whatever ends it in the middle, nothing is lost."""
+
+import asyncio
+import random
+import signal
+import subprocess
+import threading
+
+import pytest
+import redis
+import redis.asyncio
+
+from harness.server import ALPHA, Tenant, free_port
+from harness.waiting import eventually
+
+WIDE = Tenant("wide", extra="partitions = 8")
+BOTH = (ALPHA, WIDE)
+
+
+@pytest.fixture
+def duo(make_cluster, before):
+    """Three nodes, and two fronts that are one cluster."""
+    cluster = make_cluster()
+    fronts = []
+    for node in cluster.masters[:2]:
+        options = f'cluster = {{ listen = "127.0.0.1:{free_port()}", node = "127.0.0.1:{node.port}" }}'
+        fronts.append(before(cluster, tenants=BOTH, server_options=options))
+    for front in fronts:
+        with front.wire(ALPHA) as wire:
+            eventually(lambda: len(wire.ask("CLUSTER", "NODES").decode().splitlines()) == 2, 30, "fronts know each other")
+    return cluster, fronts
+
+
+def slot_of(cluster, mark):
+    return cluster.nodes[0].ask("CLUSTER", "KEYSLOT", mark)
+
+
+def others(cluster, node):
+    return [other for other in cluster.masters if other is not node]
+
+
+def place(node):
+    return f"127.0.0.1:{node.port}"
+
+
+def fill(wire, count, value="x"):
+    for number in range(count):
+        wire.send("SET", f"key:{number}", f"{number}:{value}")
+    assert all(wire.read() == b"OK" for _ in range(count))
+
+
+def all_there(wire, count, value="x"):
+    names = [f"key:{number}" for number in range(count)]
+    return wire.attempt("MGET", *names) == [f"{number}:{value}".encode() for number in range(count)]
+
+
+def clean(cluster):
+    """Nothing is left of a move, and nothing is wrong."""
+    eventually(lambda: not cluster.faults(), 20, "the cluster is well")
+    assert b"{@}moves" not in cluster.keys()
+    status, said = cluster.entremet("check")
+    assert (status, said) == (0, "nothing is wrong\n")
+    return True
+
+
+class Client(threading.Thread):
+    """A client that writes and reads its own keys until it is stopped. It keeps what is wrong."""
+
+    def __init__(self, name):
+        super().__init__(daemon=True)
+        self.mine, self.stop, self.wrong, self.rounds = name, threading.Event(), [], 0
+
+    def run(self):
+        try:
+            self.work()
+        except Exception as error:  # noqa: BLE001 (whatever ends it is what the test must see)
+            self.wrong.append(error)
+
+    def expect(self, what, got, right):
+        if got != right:
+            self.wrong.append((what, got, right))
+
+    def work(self):
+        with self.connected() as client:
+            while not self.stop.is_set():
+                self.rounds += 1
+                key, text = f"{self.mine}:{self.rounds % 50}", f"{self.rounds}"
+                self.expect("set", client.set(key, text), True)
+                self.expect("get", client.get(key), text.encode())
+                self.expect("incr", client.incr(f"{self.mine}:count"), self.rounds)
+                self.expect("list", client.rpush(f"{self.mine}:list", text), self.rounds)
+                self.expect("new", client.set(f"{self.mine}:new:{text}", text), True)
+                self.expect("delete", client.delete(f"{self.mine}:new:{text}"), 1)
+
+    def kept(self, client):
+        """All that was answered is there."""
+        assert client.get(f"{self.mine}:count") == b"%d" % self.rounds
+        assert client.lrange(f"{self.mine}:list", 0, -1) == [b"%d" % number for number in range(1, self.rounds + 1)]
+
+
+def credentials(front, tenant):
+    return dict(host="127.0.0.1", port=front.port, username=tenant.name, password=tenant.password, socket_timeout=60)
+
+
+class Plain(Client):
+    def __init__(self, name, front, tenant):
+        super().__init__(name)
+        self.connected = lambda: redis.Redis(**credentials(front, tenant))
+
+
+class Aware(Client):
+    def __init__(self, name, front, tenant):
+        super().__init__(name)
+        self.connected = lambda: redis.RedisCluster(**credentials(front, tenant))
+
+
+class Transactions(Client):
+    """Several keys at once, in one transaction and in one request."""
+
+    def __init__(self, name, front, tenant):
+        super().__init__(name)
+        self.connected = lambda: redis.Redis(**credentials(front, tenant))
+
+    def work(self):
+        with self.connected() as client:
+            count, items = f"{{{self.mine}}}:count", f"{{{self.mine}}}:list"
+            while not self.stop.is_set():
+                self.rounds += 1
+                with client.pipeline(transaction=True) as pipeline:
+                    pipeline.incr(count).rpush(items, self.rounds)
+                    self.expect("exec", pipeline.execute(), [self.rounds, self.rounds])
+                self.expect("mget", client.mget(count, f"{{{self.mine}}}:none"), [b"%d" % self.rounds, None])
+
+    def kept(self, client):
+        self.mine = f"{{{self.mine}}}"
+        super().kept(client)
+
+
+class Asynchronous(Client):
+    def __init__(self, name, front, tenant):
+        super().__init__(name)
+        self.options = credentials(front, tenant)
+
+    def work(self):
+        asyncio.run(self.works())
+
+    async def works(self):
+        async with redis.asyncio.Redis(**self.options) as client:
+            while not self.stop.is_set():
+                self.rounds += 1
+                count = await client.incr(f"{self.mine}:count")
+                size = await client.rpush(f"{self.mine}:list", self.rounds)
+                self.expect("both", [count, size], [self.rounds] * 2)
+
+
+def test_partitions_move_while_four_clients_write(duo):
+    cluster, fronts = duo
+    with fronts[0].wire(ALPHA) as alpha, fronts[1].wire(WIDE) as wide:
+        for wire in (alpha, wide):
+            fill(wire, 3_000, "y" * 200)
+        kinds = (Plain, Aware, Transactions, Asynchronous)
+        clients = {tenant: [kind(f"{kind.__name__}", fronts[place % 2], tenant) for place, kind in enumerate(kinds)] for tenant in BOTH}
+        for client in sum(clients.values(), []):
+            client.start()
+        for name, mark in (("alpha", "{@alpha}"), ("wide:3", None), ("wide:5", None), ("alpha", "{@alpha}")):
+            marks = {key.split(b"}")[0] + b"}" for key in cluster.keys() if key.startswith(b"{@wide/")}
+            by_part = {slot_of(cluster, mark) * 8 // 16384: mark for mark in marks}
+            slot = slot_of(cluster, mark or by_part[int(name[-1])])
+            source = cluster.owner(slot)
+            target = others(cluster, source)[0]
+            status, said = cluster.entremet("move", name, "--to", place(target))
+            assert status == 0 and f"slot {slot} ({name}) has gone from {place(source)} to {place(target)}" in said, said
+            assert cluster.owner(slot) is target
+            # Each of them goes on where it is now.
+            rounds = [client.rounds for client in sum(clients.values(), [])]
+            eventually(lambda: all(client.rounds > so_far + 3 for client, so_far in zip(sum(clients.values(), []), rounds)), 60, "everybody is served")
+        for tenant, those in clients.items():
+            for client in those:
+                client.stop.set()
+            for client in those:
+                client.join(60)
+                assert not client.wrong, (client.mine, client.wrong[:3])
+            with redis.Redis(**credentials(fronts[0], tenant)) as after:
+                for client in those:
+                    client.kept(after)
+        assert all_there(alpha, 3_000, "y" * 200) and all_there(wide, 3_000, "y" * 200)
+    assert clean(cluster)
+
+
+def test_a_move_that_is_killed_anywhere_is_gone_on_with(duo):
+    cluster, fronts = duo
+    chance = random.Random(38)
+    slot = slot_of(cluster, "{@alpha}")
+    with fronts[0].wire(ALPHA, timeout=60) as alpha:
+        fill(alpha, 4_000, "y" * 500)
+        client = Plain("client", fronts[1], ALPHA)
+        client.start()
+        ends = {"killed": 0, "done": 0}
+        for number in range(20):
+            source = cluster.owner(slot)
+            target = chance.choice(others(cluster, source))
+            words = ("move", slot, "--to", place(target))
+            with subprocess.Popen(cluster.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                try:
+                    process.wait(chance.uniform(0.0, 0.5))
+                    ends["done"] += 1
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    ends["killed"] += 1
+            again = [("move", slot, "--to", place(target))]
+            if number % 3 == 1:
+                again.insert(0, ("move", "--resume"))
+            if number % 3 == 2:
+                again.append(("move", slot, "--to", place(source)))
+                status, said = cluster.entremet("move", slot, "--to", place(source))
+                assert status == 0 or "already" in said or "first let all arrive" in said, (number, said)
+            for words in again:
+                status, said = cluster.entremet(*words)
+                assert status == 0 or f"slot {slot} is at {words[-1]} already" in said, (number, words, said)
+            target = source if number % 3 == 2 else target
+            eventually(lambda: cluster.owner(slot) is target, what=f"all know it, round {number}")
+            assert all_there(alpha, 4_000, "y" * 500), number
+            assert not client.wrong, (number, client.wrong[:3])
+            assert clean(cluster), number
+        assert ends["killed"] >= 5, ends
+        client.stop.set()
+        client.join(60)
+        assert not client.wrong, client.wrong[:3]
+        with redis.Redis(**credentials(fronts[0], ALPHA)) as after:
+            client.kept(after)
+
+
+# What a mover may leave behind, and what tools and hands may: what each node was told.
+HALVES = {
+    "the target knows": ["import"],
+    "the source knows": ["migrate"],
+    "both know": ["import", "migrate"],
+    "some keys have gone": ["import", "migrate", "some"],
+    "all keys have gone": ["import", "migrate", "all"],
+    "the target has it": ["import", "migrate", "all", "take"],
+    "the source gave it away first": ["import", "migrate", "all", "give"],
+    "others do not know": ["import", "migrate", "all", "take", "give"],
+}
+
+
+@pytest.mark.parametrize("back", (False, True), ids=("on", "back"))
+@pytest.mark.parametrize("half", HALVES)
+def test_half_a_move_is_brought_to_its_end(half, back, make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    target = others(cluster, source)[0]
+    with server.wire(ALPHA) as alpha:
+        fill(alpha, 300)
+        for step in HALVES[half]:
+            match step:
+                case "import":
+                    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+                case "migrate":
+                    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+                case "take" | "give":
+                    {"take": target, "give": source}[step].ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+                case _:
+                    keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100 if step == "some" else 1_000)
+                    source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
+        end = source if back else target
+        status, said = cluster.entremet("move", "alpha", "--to", place(end))
+        if back and HALVES[half][-1] in ("some", "all"):
+            assert status == 1 and f"first let all arrive there (--to {place(target)})" in said, said
+            for end in (target, source):
+                status, said = cluster.entremet("move", "alpha", "--to", place(end))
+                assert status == 0, said
+        assert status == 0 or "already" in said, said
+        eventually(lambda: cluster.owner(slot) is end, what="all know it")
+        assert all_there(alpha, 300)
+        assert clean(cluster)
+
+
+def test_a_key_that_both_nodes_have_is_as_it_was_served(make_cluster, before):
+    """The answer of a target was lost, or came late: it has the key, and so does the source, which goes on with it."""
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    target = others(cluster, source)[0]
+    with server.wire(ALPHA) as alpha:
+        for back in (False, True):
+            end = source if back else target
+            alpha.ask("MSET", "k", "old", "other", "1", "last", "2")
+            # The source has forgotten that the slot goes: what is at the target is missing there.
+            target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+            source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+            source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "COPY", "KEYS", "{@alpha}k")
+            source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", "{@alpha}last")
+            if back:
+                source.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+            alpha.ask("SET", "k", "new")
+            status, said = cluster.entremet("move", slot, "--to", place(end))
+            assert status == 0, said
+            assert alpha.ask("MGET", "k", "other", "last") == [b"new", b"1", b"2"]
+            assert clean(cluster)
+            source, target = cluster.owner(slot), others(cluster, cluster.owner(slot))[0]
+
+
+def test_a_target_without_room_gets_nothing(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    target = others(cluster, source)[0]
+    with server.wire(ALPHA, timeout=60) as alpha:
+        fill(alpha, 30_000, "y" * 1_000)
+        target.ask("CONFIG", "SET", "maxmemory", "20mb")
+        status, said = cluster.entremet("move", slot, "--to", place(target))
+        assert status == 1 and "has no room" in said, said
+        assert clean(cluster)
+        # It is full in the middle: it says so, and goes on when it is told that there is room.
+        target.ask("CONFIG", "SET", "maxmemory", 0)
+        with subprocess.Popen(cluster.command("move", slot, "--to", place(target)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            eventually(lambda: target.ask("CLUSTER", "COUNTKEYSINSLOT", slot) > 0, what="some keys have gone")
+            target.ask("CONFIG", "SET", "maxmemory", 1)
+            said, _ = process.communicate(timeout=60)
+        assert process.returncode == 1 and f"{place(target)} has no memory left" in said and "--resume" in said, said
+        assert cluster.owner(slot) is source
+        # One by one: those of several nodes wait until they are together.
+        assert all(alpha.ask("GET", f"key:{number}").startswith(b"%d:" % number) for number in range(100))
+        target.ask("CONFIG", "SET", "maxmemory", 0)
+        status, said = cluster.entremet("move", "--resume")
+        assert status == 0 and cluster.owner(slot) is target, said
+        assert all_there(alpha, 30_000, "y" * 1_000)
+        assert clean(cluster)
+
+
+def test_a_large_key_moves_only_if_that_may_be(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    target = others(cluster, source)[0]
+    with server.wire(ALPHA, timeout=60) as alpha:
+        fill(alpha, 100)
+        large = bytes(64 << 20)
+        alpha.ask("SET", "large", large)
+        move = ("move", "alpha", "--to", place(target))
+        status, said = cluster.entremet(*move)
+        assert status == 1 and "the key {@alpha}large has" in said and "take them to be lost" in said, said
+        for node in cluster.nodes:
+            node.ask("CONFIG", "SET", "cluster-node-timeout", 30_000)
+        for words in (move, (*move, "--dry-run")):
+            status, said = cluster.entremet(*words)
+            assert status == 1 and "say --allow-stall" in said, said
+        assert clean(cluster)
+        stall = said.split("--allow-stall ")[1].split()[0]
+        status, said = cluster.entremet(*move, "--allow-stall", stall, "--dry-run")
+        assert status == 0 and "would go from" in said and "101 keys" in said, said
+        assert cluster.owner(slot) is source
+        status, said = cluster.entremet(*move, "--allow-stall", stall)
+        assert status == 0, said
+        assert cluster.owner(slot) is target
+        assert alpha.ask("GET", "large") == large and all_there(alpha, 100)
+        assert clean(cluster)
+
+
+def test_two_movers_are_not_at_work_on_one_slot_or_node(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    target, other = others(cluster, source)
+    with server.wire(ALPHA, timeout=60) as alpha:
+        # Some seconds' work.
+        fill(alpha, 60_000, "y" * 1_500)
+        with subprocess.Popen(cluster.command("move", slot, "--to", place(target)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            eventually(lambda: target.ask("CLUSTER", "COUNTKEYSINSLOT", slot) > 0, what="some keys have gone")
+            status, said = cluster.entremet("move", slot, "--to", place(other))
+            assert status == 1 and f"is on its way from {place(source)} to {place(target)}" in said, said
+            own = int(next(begin for begin, end, node, *_ in target.ask("CLUSTER", "SLOTS") if node[1] == target.port))
+            status, said = cluster.entremet("move", own, "--to", place(other))
+            assert status == 1 and f"slot {slot} is in the middle of a move" in said, said
+            status, said = cluster.entremet("move", slot, "--to", place(target))
+            assert status == 1 and "another process is moving" in said, said
+            # It is told to stop: it says how to go on, and nobody must wait for it then.
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=60)
+            assert process.returncode == 1 and "to go on: entremet cluster move --resume" in said, said
+        status, said = cluster.entremet("status")
+        assert status == 0 and f"slot {slot} (alpha) from {place(source)} to {place(target)}; nobody is at it" in said, said
+        status, said = cluster.entremet("check")
+        assert status == 1 and "nobody is at it: entremet cluster move --resume" in said, said
+        status, said = cluster.entremet("move", "--resume")
+        assert status == 0 and "has gone from" in said, said
+        assert cluster.owner(slot) is target and alpha.ask("DBSIZE") == 60_000
+        assert clean(cluster)
+        assert cluster.entremet("move", "--resume") == (0, "no move was begun and not brought to its end\n")
+
+
+def test_a_target_that_hangs_ends_the_move_and_loses_nothing(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    book = cluster.owner(slot_of(cluster, "{@}"))
+    target = next(node for node in others(cluster, source) if node is not book)
+    with server.wire(ALPHA, timeout=60) as alpha:
+        fill(alpha, 30_000, "y" * 1_000)
+        with subprocess.Popen(cluster.command("move", slot, "--to", place(target)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            eventually(lambda: target.ask("CLUSTER", "COUNTKEYSINSLOT", slot) > 0, what="some keys have gone")
+            target.hold()
+            said, _ = process.communicate(timeout=60)
+        assert process.returncode == 1 and "IOERR" in said and "to go on: entremet cluster move --resume" in said, said
+        target.release()
+        eventually(lambda: cluster.entremet("move", "--resume")[0] == 0, 60, "it goes on")
+        eventually(lambda: cluster.owner(slot) is target and all_there(alpha, 30_000, "y" * 1_000), 30, "all keys are there")
+        assert clean(cluster)
+
+
+def test_what_cannot_be_moved_is_said(make_cluster, before):
+    cluster = make_cluster(replicas=1)
+    before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    target = others(cluster, source)[0]
+    for words, why in (
+        (("alpha", "--to", place(source)), "already"),
+        (("alpha", "--to", "127.0.0.1:1"), "is no node of the cluster"),
+        (("alpha", "--to", place(cluster.replicas[0])), "is a replica"),
+        (("wide", "--to", place(target)), "wide:0 to wide:7"),
+        (("nobody", "--to", place(target)), "no tenant nobody"),
+    ):
+        status, said = cluster.entremet("move", *words)
+        assert status == 1 and why in said, (words, said)
+    for words in ((), ("alpha",), ("16384", "--to", "x"), ("alpha", "--resume", "--to", "x")):
+        assert cluster.entremet("move", *words)[0] == 2, words
+    assert cluster.entremet("status", url="redis://127.0.0.1")[0] == 2
+    target.kill()
+    status, said = cluster.entremet("move", "alpha", "--to", place(target))
+    assert status == 1 and ("cannot be reached" in said or "is away" in said), said
+
+
+def test_nodes_that_ask_for_a_password_ask_each_other_for_it(make_cluster, before):
+    cluster = make_cluster()
+    server = before(cluster, tenants=BOTH)
+    for node in cluster.nodes:
+        node.ask("ACL", "SETUSER", "mover", "on", ">se:cret", "~*", "&*", "+@all")
+        node.ask("ACL", "SETUSER", "default", "-restore", "-restore-asking", "-migrate")
+    slot = slot_of(cluster, "{@alpha}")
+    target = others(cluster, cluster.owner(slot))[0]
+    with server.wire(ALPHA) as alpha:
+        fill(alpha, 100)
+        url = cluster.url.replace("://", "://mover:se%3Acret@")
+        status, said = cluster.entremet("move", "alpha", "--to", target.id[:8], url=url)
+        assert status == 0, said
+        assert cluster.owner(slot) is target and all_there(alpha, 100)
+
+
+def test_a_source_that_fails_over_in_the_middle_is_followed(make_cluster, before):
+    cluster = make_cluster(replicas=1)
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    target = others(cluster, source)[0]
+    with server.wire(ALPHA, timeout=60) as alpha:
+        fill(alpha, 300)
+        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+        keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
+        source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *keys)
+        synced = lambda: source.ask("INFO", "replication").decode().count("state=online") == 1
+        eventually(synced, 30, "the replica is in sync")
+        offset = lambda node: int(node.ask("INFO", "replication").decode().split("master_repl_offset:")[1].split()[0])
+        replica = cluster.replicas[cluster.masters.index(source)]
+        eventually(lambda: offset(replica) >= offset(source), 30, "the replica has all of it")
+        source.kill()
+        # A node that the slot comes to does not hear that another has it now.
+        eventually(lambda: b"role:master" in replica.ask("INFO", "replication"), 60, "the replica takes over")
+        done = lambda: cluster.entremet("move", "alpha", "--to", place(target))
+        eventually(lambda: done()[0] == 0, 60, "it is moved")
+        assert cluster.owner(slot) is target
+        eventually(lambda: all_there(alpha, 300), 30, "all keys are there")
+
+
+def test_status_and_check_say_what_is_where_and_what_is_wrong(make_cluster, before):
+    cluster = make_cluster()
+    before(cluster, tenants=BOTH)
+    status, said = cluster.entremet("status")
+    assert status == 0, said
+    for node in cluster.masters:
+        assert f"  {place(node)}  {node.id[:8]}  546" in said, said
+    assert "  alpha: 1\n" in said and "  wide: 8\n" in said
+    assert clean(cluster)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    target = others(cluster, source)[0]
+    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+    status, said = cluster.entremet("check")
+    assert status == 1 and f"entremet cluster move {slot} --to {place(target)}" in said, said
+    target.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+    assert clean(cluster)
+    for node in cluster.nodes:
+        node.ask("CLUSTER", "DELSLOTS", slot)
+    status, said = cluster.entremet("check")
+    assert status == 1 and f"1 slots are at no node, the first is {slot}" in said, said
