@@ -35,6 +35,15 @@ def slot_of(cluster, mark):
     return cluster.nodes[0].ask("CLUSTER", "KEYSLOT", mark)
 
 
+def alpha_at(make_cluster, before, **options):
+    """A cluster with a front; the slot of a tenant with one partition, who has it, and who may get it."""
+    cluster = make_cluster(**options)
+    server = before(cluster, tenants=BOTH)
+    slot = slot_of(cluster, "{@alpha}")
+    source = cluster.owner(slot)
+    return cluster, server, slot, source, others(cluster, source)[0]
+
+
 def others(cluster, node):
     return [other for other in cluster.masters if other is not node]
 
@@ -246,11 +255,7 @@ HALVES = {
 @pytest.mark.parametrize("back", (False, True), ids=("on", "back"))
 @pytest.mark.parametrize("half", HALVES)
 def test_half_a_move_is_brought_to_its_end(half, back, make_cluster, before):
-    cluster = make_cluster()
-    server = before(cluster, tenants=BOTH)
-    slot = slot_of(cluster, "{@alpha}")
-    source = cluster.owner(slot)
-    target = others(cluster, source)[0]
+    cluster, server, slot, source, target = alpha_at(make_cluster, before)
     with server.wire(ALPHA) as alpha:
         fill(alpha, 300)
         for step in HALVES[half]:
@@ -279,11 +284,7 @@ def test_half_a_move_is_brought_to_its_end(half, back, make_cluster, before):
 
 def test_a_key_that_both_nodes_have_is_as_it_was_served(make_cluster, before):
     """The answer of a target was lost, or came late: it has the key, and so does the source, which goes on with it."""
-    cluster = make_cluster()
-    server = before(cluster, tenants=BOTH)
-    slot = slot_of(cluster, "{@alpha}")
-    source = cluster.owner(slot)
-    target = others(cluster, source)[0]
+    cluster, server, slot, source, target = alpha_at(make_cluster, before)
     with server.wire(ALPHA) as alpha:
         for back in (False, True):
             end = source if back else target
@@ -304,11 +305,7 @@ def test_a_key_that_both_nodes_have_is_as_it_was_served(make_cluster, before):
 
 
 def test_a_target_without_room_gets_nothing(make_cluster, before):
-    cluster = make_cluster()
-    server = before(cluster, tenants=BOTH)
-    slot = slot_of(cluster, "{@alpha}")
-    source = cluster.owner(slot)
-    target = others(cluster, source)[0]
+    cluster, server, slot, source, target = alpha_at(make_cluster, before)
     with server.wire(ALPHA, timeout=60) as alpha:
         fill(alpha, 30_000, "y" * 1_000)
         target.ask("CONFIG", "SET", "maxmemory", "20mb")
@@ -333,11 +330,7 @@ def test_a_target_without_room_gets_nothing(make_cluster, before):
 
 
 def test_a_large_key_moves_only_if_that_may_be(make_cluster, before):
-    cluster = make_cluster()
-    server = before(cluster, tenants=BOTH)
-    slot = slot_of(cluster, "{@alpha}")
-    source = cluster.owner(slot)
-    target = others(cluster, source)[0]
+    cluster, server, slot, source, target = alpha_at(make_cluster, before)
     with server.wire(ALPHA, timeout=60) as alpha:
         fill(alpha, 100)
         large = bytes(64 << 20)
@@ -416,11 +409,7 @@ def test_a_target_that_hangs_ends_the_move_and_loses_nothing(make_cluster, befor
 
 
 def test_what_cannot_be_moved_is_said(make_cluster, before):
-    cluster = make_cluster(replicas=1)
-    before(cluster, tenants=BOTH)
-    slot = slot_of(cluster, "{@alpha}")
-    source = cluster.owner(slot)
-    target = others(cluster, source)[0]
+    cluster, _, slot, source, target = alpha_at(make_cluster, before, replicas=1)
     for words, why in (
         (("alpha", "--to", place(source)), "already"),
         (("alpha", "--to", "127.0.0.1:1"), "is no node of the cluster"),
@@ -455,11 +444,7 @@ def test_nodes_that_ask_for_a_password_ask_each_other_for_it(make_cluster, befor
 
 
 def test_a_source_that_fails_over_in_the_middle_is_followed(make_cluster, before):
-    cluster = make_cluster(replicas=1)
-    server = before(cluster, tenants=BOTH)
-    slot = slot_of(cluster, "{@alpha}")
-    source = cluster.owner(slot)
-    target = others(cluster, source)[0]
+    cluster, server, slot, source, target = alpha_at(make_cluster, before, replicas=1)
     with server.wire(ALPHA, timeout=60) as alpha:
         fill(alpha, 300)
         target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)

@@ -8,7 +8,7 @@ import pytest
 
 from harness.resp import encode
 from harness.server import Tenant, free_port
-from harness.waiting import eventually
+from harness.waiting import at_work, eventually
 
 LIMITED = Tenant("limited", extra='limit = { requests = "2000/s", max_wait = "10s" }')
 PROMISED = Tenant("promised", extra='contract = "1000/s"')
@@ -46,14 +46,8 @@ def flood(front, tenant):
                     wire.read()
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
+    with at_work(ended, threads):
         yield
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
 
 
 def come_to(fronts, tenant, of="limit", **expected):

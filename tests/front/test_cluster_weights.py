@@ -8,7 +8,7 @@ import pytest
 
 from harness.resp import encode
 from harness.server import Tenant, free_port
-from harness.waiting import eventually
+from harness.waiting import at_work, eventually
 
 # All that the first has is at one node.
 ONE, WIDE = Tenant("one"), Tenant("wide", extra="partitions = 12")
@@ -77,14 +77,8 @@ def flood(lists, tenant, served):
     clients = {(tenant, node, number): place for node, place in lists.items() for number in range(CONNECTIONS)}
     served.update(dict.fromkeys(clients, 0))
     threads = [threading.Thread(target=ask, args=(client, *place)) for client, place in clients.items()]
-    for thread in threads:
-        thread.start()
-    try:
+    with at_work(ended, threads):
         yield
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
 
 
 def served_in(served, count):

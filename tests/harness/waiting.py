@@ -1,5 +1,6 @@
-"""Waiting for something to become true, without guessing how long it takes."""
+"""Waiting for something to become true, without guessing how long it takes, and threads that run meanwhile."""
 
+import contextlib
 import threading
 import time
 
@@ -20,3 +21,16 @@ def eventually(check, timeout_s=20.0, what=""):
             problem = error
         pause.wait(LOOK_EVERY_S)
     raise AssertionError(f"not within {timeout_s} s: {what or check.__name__}; the last try: {problem!r}") from problem
+
+
+@contextlib.contextmanager
+def at_work(ended, threads):
+    """These threads run until the end, and end when `ended` is set."""
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
