@@ -60,9 +60,9 @@ impl Permits {
         self.share();
     }
 
-    /// What could be used of permits that are lent and borrowed, with so much work queued and so many
-    /// permits kept from most of it. Who has reserved permits may not be who has work, so both are
-    /// counted.
+    /// What could be used of permits that are lent and borrowed, with so much work queued and so
+    /// many permits kept from most of it. Who has reserved permits may not be who has work, so both
+    /// are counted.
     pub(crate) fn need(&self, queued: u64, kept: u32) -> Need {
         let reserved = self.reserved.saturating_add(u64::from(kept));
         let count = |permits: u64| u32::try_from(permits).unwrap_or(u32::MAX);

@@ -2,6 +2,8 @@
 //! principals that always have work.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod promised;
+
 use policy::dispatch::{Allocation, Dispatch, DispatchOptions, Grant, Meter, Next};
 use policy::{Cost, Nanos, PrincipalId};
 

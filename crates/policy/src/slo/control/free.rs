@@ -1,9 +1,9 @@
 //! How many handlers stay free for requests with due times.
 //!
 //! Who has a handler keeps it until it has read all it wants: a scan for many times what a get may
-//! take where the device is fast. Going first is then no use to a request that finds all handlers at
-//! work for scans. So some are kept free: about as many as promised requests have at work, and what
-//! chance adds to that.
+//! take where the device is fast. Going first is then no use to a request that finds all handlers
+//! at work for scans. So some are kept free: about as many as promised requests have at work, and
+//! what chance adds to that.
 
 use super::auto::AutoOptions;
 use super::Seen;
@@ -41,8 +41,8 @@ impl Free {
         self.busy = busy.max(busy + MEMORY * (self.busy - busy));
     }
 
-    /// Of arrivals at random as many as `busy` are there at a time, with a spread of its root: three
-    /// of these are exceeded once in a thousand times.
+    /// Of arrivals at random as many as `busy` are there at a time, with a spread of its root:
+    /// three of these are exceeded once in a thousand times.
     pub(super) fn kept(&self) -> u32 {
         let reckoned = match self.needed {
             true => (self.busy + 3.0 * self.busy.sqrt()).ceil() as u32,

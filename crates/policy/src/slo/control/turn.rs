@@ -24,7 +24,8 @@ pub enum LateBy {
 }
 
 impl LateBy {
-    /// Of a request that came at `came`, had this turn at the handlers and was late by `at_most_ns`.
+    /// Of a request that came at `came`, had this turn at the handlers and was promised an end
+    /// within `at_most_ns`.
     #[must_use]
     pub fn of(turn: Turn, came: Nanos, at_most_ns: Nanos) -> Self {
         let half_over = came.saturating_add(at_most_ns / 2);

@@ -1,0 +1,242 @@
+//! Our controller as a pure step: what it learns, and what follows.
+
+mod common;
+
+use common::promised::{held, latency, seen};
+use common::{MS, S};
+use policy::dispatch::Others;
+use policy::slo::control::{
+    Auto, AutoOptions, Controller, Given, Held, PromiseSeen, DEVICE, HANDLERS,
+};
+use policy::slo::Tail;
+
+/// What the step says, with requests that need so long after they are due.
+fn auto_step(auto: &mut Controller, all: &[Held], requests: (u64, u64), ms: u64) -> Given {
+    auto_beside(auto, all, requests, ms, 1e8)
+}
+
+/// The same beside others that get so many bytes a second.
+fn auto_beside(
+    auto: &mut Controller,
+    all: &[Held],
+    (requests, late): (u64, u64),
+    ms: u64,
+    others_per_s: f64,
+) -> Given {
+    let mut promise = latency(requests, late, ms);
+    let mut tail = Tail::default();
+    (0..requests).for_each(|_| tail.record(ms * MS));
+    promise.after = [tail.clone(), tail];
+    let mut seen = seen(S, vec![promise; all.len()]);
+    (seen.others_occupied, seen.others_bytes_per_s) = (1.0, others_per_s);
+    seen.others_piece_ns = Some(40 * MS);
+    auto.step(all, &seen)
+}
+
+fn auto() -> Controller {
+    Controller::Auto(Box::new(Auto::new(AutoOptions::default())))
+}
+
+#[test]
+fn auto_has_a_margin_before_anything_is_learnt_and_then_what_it_measured() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let margin = |given: &Given| given.promises[0].margin_ns.expect("due times")[DEVICE];
+    let first = auto.step(&all, &seen(0, vec![PromiseSeen::default()]));
+    assert_eq!(margin(&first), 100 * MS);
+    let Others {
+        permits,
+        beside,
+        first: yields,
+        ..
+    } = first.others[DEVICE];
+    assert_eq!((permits, beside, yields), (1, 0, true));
+    // Up at once, to what is seen, an eighth too much at most.
+    let up = margin(&auto_step(&mut auto, &all, (200, 0), 120));
+    assert!((120 * MS..135 * MS).contains(&up), "{up}");
+    // Down when that is forgotten and something was learnt of it, slowly.
+    let mut settled = up;
+    for _ in 0..300 {
+        let next = margin(&auto_step(&mut auto, &all, (200, 0), 20));
+        assert!(next > settled * 8 / 10, "{next} {settled}");
+        settled = next;
+    }
+    assert!((20 * MS..26 * MS).contains(&settled), "{settled}");
+    // And never so much that what is promised goes before others from the start.
+    let capped = margin(&auto_step(&mut auto, &all, (200, 0), 190));
+    assert_eq!(capped, 170 * MS);
+}
+
+#[test]
+fn auto_lets_more_out_while_requests_are_in_time_and_less_as_soon_as_they_are_late() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let first = auto_step(&mut auto, &all, (200, 0), 20);
+    assert_eq!(
+        (first.others[DEVICE].permits, first.chunk_bytes),
+        (1, Some(2 << 20))
+    );
+    let mut most = first;
+    for _ in 0..100 {
+        most = auto_step(&mut auto, &all, (200, 0), 20);
+    }
+    assert_eq!(
+        (most.others[DEVICE].permits, most.chunk_bytes),
+        (3, Some(4 << 20))
+    );
+    let permits = |given: &Given| given.others[DEVICE].permits;
+    let mut late = || auto_step(&mut auto, &all, (200, 50), 20);
+    assert_eq!(permits(&late()), 2, "at once");
+    assert_eq!(
+        permits(&late()),
+        2,
+        "what was late before the change says nothing of it"
+    );
+    assert_eq!(permits(&late()), 1);
+    let chunks: Vec<_> = (0..8).map(|_| late().chunk_bytes).collect();
+    assert!(chunks.last() < chunks.first(), "{chunks:?}");
+}
+
+#[test]
+fn auto_takes_one_step_for_a_moment_in_which_requests_were_late_and_none_if_no_stage_did_it() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    assert_eq!(chunk(auto_step(&mut auto, &all, (100, 0), 20)), 2 << 20);
+    let opening = PromiseSeen {
+        held: 20,
+        ..latency(100, 20, 20)
+    };
+    let opened = auto.step(&all, &seen(S, vec![opening]));
+    assert_eq!(chunk(opened), 2 << 20, "no stage's doing");
+    let mut step = |late| chunk(auto_step(&mut auto, &all, (100, late), 20));
+    let chunks: Vec<_> = [20].into_iter().chain([0; 30]).map(&mut step).collect();
+    assert_eq!(chunks.iter().min(), Some(&(1 << 20)), "{chunks:?}");
+    assert!(chunks.last() >= Some(&(2 << 20)), "forgotten: {chunks:?}");
+}
+
+#[test]
+fn auto_keeps_handlers_free_when_others_hold_them_all() {
+    let all = [held(0, Some(5), None, 80)];
+    let options = AutoOptions {
+        seeks: false,
+        ..AutoOptions::default()
+    };
+    let mut auto = Controller::Auto(Box::new(Auto::new(options)));
+    let mut step = |late, unhandled| {
+        let promise = PromiseSeen {
+            unhandled,
+            ..latency(1_000, late, 1)
+        };
+        let mut seen = seen(S, vec![promise]);
+        // A quarter of a handler is at work for them.
+        (seen.handled, seen.handled_ns) = (1_000, 250 * MS);
+        let given = auto.step(&all, &seen);
+        let [handlers, device] = [HANDLERS, DEVICE].map(|stage| given.others[stage]);
+        (handlers.kept, device.permits, given.why)
+    };
+    let (first, out, _) = step(0, 0);
+    // One, one to begin with, and a quarter and three times its root.
+    assert_eq!(first, 4);
+    let (more, same, why) = step(200, 200);
+    assert_eq!(
+        (more, same),
+        (5, out),
+        "slower scans would hold them longer"
+    );
+    assert!(
+        why.iter().any(|why| why.contains("5 are kept free")),
+        "{why:?}"
+    );
+    // What else is late asks for less at the device, and no more than half of all are kept.
+    let (_, less, _) = (0..4).map(|_| step(200, 0)).last().expect("steps");
+    assert!(less < out, "{less} {out}");
+    let (most, ..) = (0..40).map(|_| step(200, 200)).last().expect("steps");
+    assert_eq!(most, 8);
+}
+
+#[test]
+fn auto_moves_what_is_out_by_parts_of_it_where_nothing_seeks() {
+    let all = [held(0, Some(500), None, 80)];
+    let options = AutoOptions {
+        seeks: false,
+        ..AutoOptions::default()
+    };
+    let mut auto = Controller::Auto(Box::new(Auto::new(options)));
+    let mut out = |late| {
+        let given = auto_step(&mut auto, &all, (1_000, late), 1);
+        given.others[DEVICE].permits
+    };
+    let fewest = (0..12).map(|_| out(500)).last().expect("steps");
+    assert!(fewest < 8, "{fewest}");
+    let intervals = (0..2_000).position(|_| out(0) == 32);
+    // One by one it would take a step of 17 intervals for each permit.
+    assert!(intervals.is_some_and(|after| after < 200), "{intervals:?}");
+}
+
+fn chunk(given: Given) -> u64 {
+    given.chunk_bytes.expect("pieces")
+}
+
+#[test]
+fn auto_lets_no_more_out_while_nobody_asks() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let first = chunk(auto_step(&mut auto, &all, (200, 0), 20));
+    let idle = (0..100).map(|_| chunk(auto_step(&mut auto, &all, (0, 0), 20)));
+    assert_eq!(idle.max(), Some(first));
+    let asked = (0..20).map(|_| chunk(auto_step(&mut auto, &all, (200, 0), 20)));
+    assert!(asked.max() > Some(first));
+}
+
+#[test]
+fn auto_takes_back_what_others_lost_by() {
+    let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
+    let mut out = Vec::new();
+    let mut permits = 1;
+    for _ in 0..100 {
+        // Two pieces at a time are a seek for each.
+        let per_s = if permits > 1 { 5e7 } else { 1e8 };
+        permits = auto_beside(&mut auto, &all, (200, 0), 20, per_s).others[DEVICE].permits;
+        out.push(permits);
+    }
+    assert_eq!(out.iter().max(), Some(&2), "tried: {out:?}");
+    assert_eq!(out.last(), Some(&1), "taken back: {out:?}");
+    assert!(
+        out.iter().filter(|out| **out == 2).count() <= 12,
+        "and not tried again: {out:?}"
+    );
+}
+
+#[test]
+fn auto_never_lets_so_much_out_that_a_request_may_wait_for_it_too_long() {
+    let (mut auto, all) = (auto(), [held(0, Some(50), None, 80)]);
+    let mut given = Given::default();
+    for _ in 0..200 {
+        given = auto_step(&mut auto, &all, (200, 0), 20);
+    }
+    // A piece twice as large would take 40 ms more.
+    assert_eq!(
+        (given.others[DEVICE].permits, given.chunk_bytes),
+        (1, Some(512 << 10))
+    );
+}
+
+#[test]
+fn promises_give_way_by_importance_when_not_all_can_be_kept() {
+    let all = [held(0, Some(100), None, 80), held(1, Some(100), None, 20)];
+    let mut auto = auto();
+    let mut given = Given::default();
+    for _ in 0..60 {
+        given = auto_step(&mut auto, &all, (200, 100), 200);
+    }
+    let parts: Vec<f64> = given.promises.iter().map(|given| given.part).collect();
+    let badness = |at: usize, importance: f64| importance * (1.0 - parts[at]);
+    assert!(parts[0] > parts[1], "{parts:?}");
+    assert!(
+        parts[1] == 0.0 || (badness(0, 80.0) - badness(1, 20.0)).abs() < 1e-6,
+        "{parts:?}"
+    );
+    for _ in 0..200 {
+        given = auto_step(&mut auto, &all, (200, 0), 20);
+    }
+    assert!(
+        given.promises.iter().all(|given| given.part == 1.0),
+        "{given:?}"
+    );
+}
