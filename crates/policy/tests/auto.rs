@@ -37,6 +37,13 @@ fn auto() -> Controller {
     Controller::Auto(Box::new(Auto::new(AutoOptions::default())))
 }
 
+fn flash() -> Controller {
+    Controller::Auto(Box::new(Auto::new(AutoOptions {
+        seeks: false,
+        ..AutoOptions::default()
+    })))
+}
+
 #[test]
 fn auto_has_a_margin_before_anything_is_learnt_and_then_what_it_measured() {
     let (mut auto, all) = (auto(), [held(0, Some(200), None, 80)]);
@@ -114,11 +121,7 @@ fn auto_takes_one_step_for_a_moment_in_which_requests_were_late_and_none_if_no_s
 #[test]
 fn auto_keeps_handlers_free_when_others_hold_them_all() {
     let all = [held(0, Some(5), None, 80)];
-    let options = AutoOptions {
-        seeks: false,
-        ..AutoOptions::default()
-    };
-    let mut auto = Controller::Auto(Box::new(Auto::new(options)));
+    let mut auto = flash();
     let mut step = |late, unhandled| {
         let promise = PromiseSeen {
             unhandled,
@@ -154,11 +157,7 @@ fn auto_keeps_handlers_free_when_others_hold_them_all() {
 #[test]
 fn auto_moves_what_is_out_by_parts_of_it_where_nothing_seeks() {
     let all = [held(0, Some(500), None, 80)];
-    let options = AutoOptions {
-        seeks: false,
-        ..AutoOptions::default()
-    };
-    let mut auto = Controller::Auto(Box::new(Auto::new(options)));
+    let mut auto = flash();
     let mut out = |late| {
         let given = auto_step(&mut auto, &all, (1_000, late), 1);
         given.others[DEVICE].permits

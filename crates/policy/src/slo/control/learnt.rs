@@ -1,6 +1,6 @@
 //! What was learnt of one promise.
 
-use super::{Held, PromiseSeen, HANDLERS, STAGES};
+use super::{Held, PromiseSeen, STAGES};
 use crate::cost::Nanos;
 use crate::slo::Tail;
 
@@ -47,11 +47,9 @@ pub(super) struct Learnt {
     pub(super) part: f64,
     memory_s: f64,
     after: [Tail; STAGES],
-    /// Requests in contract, and how many of them were late by the stages' doing; older ones fade.
+    /// Requests in contract, and by stage how many of them were late by its doing; older ones fade.
     requests: f64,
-    late: f64,
-    /// Those that were late because all handlers were at work for others.
-    unhandled: f64,
+    late: [f64; STAGES],
     /// Part of the device's time that a request a second takes.
     device_each: Option<f64>,
     /// Intervals in a row in which it had less than its part of the promised rate, and wanted more.
@@ -72,8 +70,7 @@ impl Learnt {
             memory_s: options.memory_s,
             after: std::array::from_fn(|_| Tail::default()),
             requests: 0.0,
-            late: 0.0,
-            unhandled: 0.0,
+            late: [0.0; STAGES],
             device_each: None,
             short: 0,
         }
@@ -91,8 +88,10 @@ impl Learnt {
         }
         self.requests = self.requests * fade + seen.counts.requests as f64;
         let elsewhere = seen.held.saturating_add(seen.unhandled);
-        self.late = self.late * fade + seen.counts.late.saturating_sub(elsewhere) as f64;
-        self.unhandled = self.unhandled * fade + seen.unhandled as f64;
+        let late = [seen.unhandled, seen.counts.late.saturating_sub(elsewhere)];
+        for (all, new) in self.late.iter_mut().zip(late) {
+            *all = *all * fade + new as f64;
+        }
         let per_s = (seen.counts.requests + seen.counts.beyond) as f64 / elapsed_s;
         if per_s > 0.0 && seen.device > 0.0 {
             let each = seen.device / per_s;
@@ -118,17 +117,14 @@ impl Learnt {
             return [false; STAGES];
         };
         let allowed = latency.late_part() * self.requests;
-        let late = [self.unhandled, self.late];
-        late.map(|late| self.part >= 1.0 && late > (0.5 * allowed).max(0.5))
+        let many = (0.5 * allowed).max(0.5);
+        self.late.map(|late| self.part >= 1.0 && late > many)
     }
 
     /// Something was done about what was late by a stage so far: only what is late from now on asks
     /// for more.
     pub(super) fn answered_for(&mut self, stage: usize) {
-        match stage {
-            HANDLERS => self.unhandled = 0.0,
-            _ => self.late = 0.0,
-        }
+        self.late[stage] = 0.0;
     }
 
     /// Whether a promised rate is missed though its part of the device is kept.
