@@ -6,6 +6,7 @@ import pytest
 
 from harness.cluster import Cluster, ClusterFront
 from harness.engine import Engine, Front, engines
+from harness.server import free_port
 
 pytestmark = pytest.mark.ours
 
@@ -62,3 +63,17 @@ def before(tmp_path):
     yield launch
     for one in started:
         one.kill()
+
+
+@pytest.fixture
+def before_node(before):
+    """A function that starts a server that cluster-aware clients see, at its port `aware`, before one node of a cluster."""
+
+    def launch(cluster, node, server_options="", **options):
+        aware = free_port()
+        place = f'cluster = {{ listen = "127.0.0.1:{aware}", node = "127.0.0.1:{node.port}" }}'
+        front = before(cluster, server_options=f"{server_options}\n{place}", **options)
+        front.aware, front.node = aware, node
+        return front
+
+    return launch

@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from harness.resp import ServerError
-from harness.server import ALPHA, Tenant, free_port
+from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
 
 WIDE = Tenant("wide", extra="partitions = 8")
@@ -15,16 +15,10 @@ NAMES = [f"k{number}" for number in range(200)]
 
 
 @pytest.fixture
-def trio(make_cluster, before):
+def trio(make_cluster, before_node):
     """Three engines, and a front before each, which all know of each other."""
     cluster = make_cluster()
-    fronts = []
-    for node in cluster.masters:
-        aware = free_port()
-        options = f'cluster = {{ listen = "127.0.0.1:{aware}", node = "127.0.0.1:{node.port}" }}'
-        front = before(cluster, tenants=BOTH, server_options=options)
-        front.aware, front.node = aware, node
-        fronts.append(front)
+    fronts = [before_node(cluster, node, tenants=BOTH) for node in cluster.masters]
     know_each_other(fronts)
     return cluster, fronts
 

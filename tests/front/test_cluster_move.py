@@ -10,7 +10,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from harness.server import ALPHA, Tenant, free_port
+from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
 
 WIDE = Tenant("wide", extra="partitions = 8")
@@ -18,13 +18,10 @@ BOTH = (ALPHA, WIDE)
 
 
 @pytest.fixture
-def duo(make_cluster, before):
+def duo(make_cluster, before_node):
     """Three nodes, and two fronts that are one cluster."""
     cluster = make_cluster()
-    fronts = []
-    for node in cluster.masters[:2]:
-        options = f'cluster = {{ listen = "127.0.0.1:{free_port()}", node = "127.0.0.1:{node.port}" }}'
-        fronts.append(before(cluster, tenants=BOTH, server_options=options))
+    fronts = [before_node(cluster, node, tenants=BOTH) for node in cluster.masters[:2]]
     for front in fronts:
         with front.wire(ALPHA) as wire:
             eventually(lambda: len(wire.ask("CLUSTER", "NODES").decode().splitlines()) == 2, 30, "fronts know each other")

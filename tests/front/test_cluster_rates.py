@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 
 from harness.resp import encode
-from harness.server import Tenant, free_port
+from harness.server import Tenant
 from harness.waiting import at_work, eventually
 
 LIMITED = Tenant("limited", extra='limit = { requests = "2000/s", max_wait = "10s" }')
@@ -17,13 +17,9 @@ DEPTH = 50
 
 
 @pytest.fixture
-def pair(make_cluster, before):
+def pair(make_cluster, before_node):
     cluster = make_cluster()
-    fronts = []
-    for node in cluster.masters[:2]:
-        options = f'cluster = {{ listen = "127.0.0.1:{free_port()}", node = "127.0.0.1:{node.port}" }}'
-        fronts.append(before(cluster, tenants=(LIMITED, PROMISED, FREE), server_options=options))
-    return fronts
+    return [before_node(cluster, node, tenants=(LIMITED, PROMISED, FREE)) for node in cluster.masters[:2]]
 
 
 def portion(front, tenant, of="limit"):

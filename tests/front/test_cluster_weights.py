@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 
 from harness.resp import encode
-from harness.server import Tenant, free_port
+from harness.server import Tenant
 from harness.waiting import at_work, eventually
 
 # All that the first has is at one node.
@@ -21,14 +21,11 @@ CONNECTIONS, DEPTH = 4, 100
 
 
 @pytest.fixture
-def trio(make_cluster, before):
+def trio(make_cluster, before_node):
     """Three engines, and a front before each: by node."""
     cluster = make_cluster()
-    fronts = {}
-    for node in cluster.masters:
-        options = f'cores = 1\ncluster = {{ listen = "127.0.0.1:{free_port()}", node = "127.0.0.1:{node.port}" }}'
-        fronts[node] = before(cluster, tenants=(ONE, WIDE, OPERATOR), server_options=options)
-    with fronts[node].wire(WIDE) as wire:
+    fronts = {node: before_node(cluster, node, tenants=(ONE, WIDE, OPERATOR), server_options="cores = 1") for node in cluster.masters}
+    with fronts[cluster.masters[0]].wire(WIDE) as wire:
         eventually(lambda: len(wire.ask("CLUSTER", "NODES").splitlines()) == len(fronts), 30, "fronts know each other")
     return cluster, fronts
 
