@@ -155,6 +155,43 @@ fn auto_keeps_handlers_free_when_others_hold_them_all() {
 }
 
 #[test]
+fn compactions_give_way_before_the_reads_of_others_where_nothing_seeks() {
+    let all = [held(0, Some(500), None, 80)];
+    let mut auto = flash();
+    // They take all that they may have.
+    let mut part = None;
+    let mut step = |asked, late| {
+        let mut promise = latency(asked, late, 1);
+        promise.after = std::array::from_fn(|_| promise.latencies.clone());
+        let mut seen = seen(S, vec![promise]);
+        (seen.others_occupied, seen.others_bytes_per_s) = (1.0, 1e8);
+        seen.compaction = part.unwrap_or(1.0);
+        let given = auto.step(&all, &seen);
+        part = given.compaction;
+        (part, given.others[DEVICE].permits)
+    };
+    assert_eq!(step(0, 0).0, None, "nobody is harmed");
+    let (first, out) = step(1_000, 0);
+    assert_eq!(first, Some(0.05));
+    assert_eq!(step(1_000, 0).0, Some(0.1), "no harm so far");
+    assert_eq!(step(1_000, 500), (Some(0.025), out));
+    // A little is always left to them; then others read less.
+    let (least, fewer) = (0..20).map(|_| step(1_000, 500)).last().expect("steps");
+    assert_eq!(least, Some(0.005));
+    assert!(fewer < out, "{fewer} {out}");
+    let free = (0..2_000).position(|_| step(1_000, 0).0.is_none());
+    assert!(free.is_some_and(|after| after > 20), "{free:?}");
+}
+
+#[test]
+fn compactions_go_as_ever_where_an_arm_seeks() {
+    let (mut auto, all) = (auto(), [held(0, Some(500), None, 80)]);
+    let mut seen = seen(S, vec![latency(1_000, 500, 1)]);
+    seen.compaction = 0.5;
+    assert_eq!(auto.step(&all, &seen).compaction, None);
+}
+
+#[test]
 fn auto_moves_what_is_out_by_parts_of_it_where_nothing_seeks() {
     let all = [held(0, Some(500), None, 80)];
     let mut auto = flash();
@@ -238,4 +275,31 @@ fn promises_give_way_by_importance_when_not_all_can_be_kept() {
         given.promises.iter().all(|given| given.part == 1.0),
         "{given:?}"
     );
+}
+
+#[test]
+fn others_have_no_more_while_promises_give_way_and_these_are_soon_back() {
+    let (mut auto, all) = (auto(), [held(0, Some(100), None, 80)]);
+    let mut step = |late, ms| {
+        let given = auto_step(&mut auto, &all, (200, late), ms);
+        let out = (given.chunk_bytes, given.others[DEVICE].permits);
+        (given.promises[0].part, out)
+    };
+    // Four times as slow as promised, whatever others have.
+    let slow = (0..40).map(|_| step(100, 400));
+    let (part, least) = slow
+        .skip(10)
+        .find(|(part, _)| *part < 0.9)
+        .expect("it gives way");
+    let (half, same) = step(0, 20);
+    assert!(
+        1.0 - half < 0.6 * (1.0 - part) && same == least,
+        "{part} {half}"
+    );
+    let back = (0..20)
+        .map(|_| step(0, 20))
+        .position(|(part, _)| part == 1.0);
+    assert!(back.is_some(), "it is back");
+    let more = (0..300).map(|_| step(0, 20).1).max();
+    assert!(more > Some(least), "{more:?} {least:?}");
 }

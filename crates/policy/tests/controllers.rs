@@ -180,6 +180,7 @@ proptest! {
                 others_bytes_per_s: 1e8,
                 others_occupied: 1.0,
                 others_piece_ns: Some(10 * MS),
+                compaction: (elapsed_ns % 11) as f64 / 10.0,
             };
             let given = controller.step(&held, &seen);
             prop_assert_eq!(given.promises.len(), held.len());

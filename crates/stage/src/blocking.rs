@@ -348,6 +348,12 @@ where
         lock(&self.stage).queued()
     }
 
+    /// Permits that there are.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        lock(&self.stage).permits()
+    }
+
     /// Permits out, of all principals.
     #[must_use]
     pub fn in_flight(&self) -> u32 {

@@ -130,6 +130,10 @@ impl Steering {
             others_bytes_per_s: others.bytes as f64 * 1e9 / elapsed,
             others_occupied: (others.waited_ns as f64 / elapsed).min(1.0),
             others_piece_ns: others.out_ns.checked_div(others.pieces),
+            compaction: device.map_or(0.0, |device| {
+                let all = device.state().capacity_per_s * elapsed / 1e9;
+                (others.compaction as f64 / 1e6 / all.max(1.0)).min(1.0)
+            }),
         }
     }
 
@@ -166,6 +170,7 @@ impl Steering {
         if let Some(device) = shared.options.disk.stage() {
             let others = given.others[DEVICE];
             device.steer(given.permits[DEVICE], others, given.chunk_bytes);
+            device.bound_compaction(given.compaction);
         }
         if next == *self.steered {
             return;

@@ -114,7 +114,9 @@ impl<C: Clock + Clone + Send + Sync + 'static> Drive<C> {
         }
         let mut live = self.live.lock();
         let (done, parked) = (Vop(self.done.load(Ordering::Relaxed)), self.queue.parked());
-        let limited = parked > live.parked && self.queue.queued() > 0;
+        // Who waits for a rate, or because others' work is bounded, does not wait for the drive.
+        let full = self.queue.in_flight() >= self.queue.permits();
+        let limited = full && parked > live.parked && self.queue.queued() > 0;
         let cpu_ns = threads::process_cpu_ns();
         let used_ns = cpu_ns - std::mem::replace(&mut live.cpu_ns, cpu_ns);
         let since = std::mem::replace(&mut live.since, now);

@@ -30,7 +30,7 @@ pub use policy::provision::Pricing;
 pub use promises::{Booked, Promised, Served};
 pub use thread::{on_terms, waits, OnTerms, Waits};
 
-use engine::device::{DeviceIo, DeviceStage, Ended, Op};
+use engine::device::{Activity, DeviceIo, DeviceStage, Ended, Op};
 use ledger::Ledger;
 use parking_lot::Mutex;
 use places::{background, foreground, Place};
@@ -93,6 +93,9 @@ pub struct DeviceScheduler<C> {
     streams: AtomicBool,
     /// Larger I/Os are cut into pieces of this many bytes.
     chunk_bytes: AtomicU64,
+    /// What compactions of a tenant may cost a second, in millionths of a VOP; the largest number:
+    /// anything.
+    compaction_per_s: AtomicU64,
     clock: C,
 }
 
@@ -118,15 +121,6 @@ impl<C> std::fmt::Debug for DeviceScheduler<C> {
         f.debug_struct("DeviceScheduler")
             .field("options", &self.options)
             .finish_non_exhaustive()
-    }
-}
-
-/// For whom an I/O waits.
-fn principal(io: &DeviceIo) -> PrincipalId {
-    if io.activity.background() && !io.urgent {
-        background(io.principal)
-    } else {
-        foreground(io.principal)
     }
 }
 
@@ -158,6 +152,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             others: OfOthers::default(),
             streams: AtomicBool::new(false),
             chunk_bytes: AtomicU64::new(options.chunk_bytes),
+            compaction_per_s: AtomicU64::new(u64::MAX),
             clock,
             options,
         })
@@ -289,6 +284,20 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         each.map(|(who, ns)| (who / 2, who % 2 == 1, ns)).collect()
     }
 
+    /// For whom an I/O waits. Where compactions are bounded, flushes are not with them: they free
+    /// the memory that requests filled, and go as these do.
+    fn principal(&self, io: &DeviceIo) -> PrincipalId {
+        let bounded = self.compaction_per_s.load(Ordering::Relaxed) < u64::MAX;
+        let later = match io.activity {
+            Activity::Flush => !bounded,
+            activity => activity.background(),
+        };
+        match later && !io.urgent {
+            true => background(io.principal),
+            false => foreground(io.principal),
+        }
+    }
+
     /// The drive that an I/O is on, and where on it.
     fn spot(&self, io: &DeviceIo) -> (usize, u64) {
         let Some(layout) = &self.layout else {
@@ -314,7 +323,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         let (at_drive, offset) = self.spot(io);
         let drive = &self.drives[at_drive];
         // Refused means that the tenant is gone or unknown: its last I/Os must not be lost with it.
-        let (whom, activity) = (principal(io), io.activity as u8);
+        let (whom, activity) = (self.principal(io), io.activity as u8);
         let (terms, over) = match self.streams.load(Ordering::Relaxed) {
             true => thread::terms((owner(io), whom), at_drive, io),
             false => (engine::device::terms(), None),
@@ -358,11 +367,14 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceStage for DeviceScheduler<C
         let timed = permit.as_ref().is_some_and(Permit::timed);
         let now = match permit {
             Some(permit) => drive.queue.settle(permit, cost),
-            None => drive.queue.charge(principal(io), cost),
+            None => drive.queue.charge(self.principal(io), cost),
         };
         let took_ns = at.map_or(0, |at| now.saturating_sub(at));
         self.ledger.add(io, price, took_ns);
-        drive.done(principal(io), at.unwrap_or(now), now, price);
+        drive.done(self.principal(io), at.unwrap_or(now), now, price);
+        if io.activity == Activity::Compaction && !io.urgent {
+            self.others.compacted(price);
+        }
         if !timed {
             self.others.ended(ended.bytes, took_ns);
         }

@@ -2,13 +2,19 @@
 
 use policy::provision::VopRate;
 use policy::slo::control::reserved_at;
-use stage::{Allocation, Clock, LaneAllocation, LaneId, PrincipalId};
+use stage::{Allocation, Clock, LaneAllocation, LaneId, Limit, Nanos, PrincipalId};
+use std::sync::atomic::Ordering;
 
 use super::DeviceScheduler;
 use crate::slo::lanes_beyond;
 
 /// The least part of its tenant's weight for background work (thesis 6.4: 10 %).
 const BACKGROUND: f64 = 0.1;
+/// Where their rate is bounded, compactions save up so much while there are none, ns: a piece or
+/// two.
+const COMPACTION_BURST_NS: Nanos = 10_000_000;
+/// A piece of one that has waited so long goes on, whatever the rate, ns.
+const COMPACTION_WAIT_MAX_NS: Nanos = 10_000_000_000;
 
 /// A tenant's place at the device: both parts of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -83,8 +89,17 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             reservation_per_s: rate(place.reserved.foreground.max(held_per_s)),
             ..Allocation::share(weight * (1.0 - later_part))
         };
+        let most = self.compaction_per_s.load(Ordering::Relaxed);
+        let most = (most < u64::MAX).then_some(most as f64 / 1e6);
+        let limit = Limit {
+            requests_per_s: most.and_then(|most| rate(most.max(place.reserved.background))),
+            burst_ns: COMPACTION_BURST_NS,
+            max_wait_ns: COMPACTION_WAIT_MAX_NS,
+            ..Limit::default()
+        };
         let later = Allocation {
             reservation_per_s: rate(place.reserved.background),
+            limit,
             ..Allocation::share(weight * later_part)
         };
         let drives = self.drives.len() as u32;

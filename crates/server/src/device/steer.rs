@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use policy::cost::device::Vop;
 use policy::dispatch::Others;
 use policy::slo::control::permits_each;
 use stage::{Clock, LaneId, Nanos};
@@ -17,6 +18,7 @@ pub(super) struct OfOthers {
     pub waited_ns: AtomicU64,
     pub pieces: AtomicU64,
     pub out_ns: AtomicU64,
+    pub compaction: AtomicU64,
 }
 
 /// The same as it is at one time.
@@ -30,6 +32,8 @@ pub struct OthersDid {
     pub pieces: u64,
     /// Time that they were out at the device, summed, ns.
     pub out_ns: u64,
+    /// What compactions cost, in millionths of a VOP, without those that writers wait for.
+    pub compaction: u64,
 }
 
 impl OfOthers {
@@ -38,6 +42,11 @@ impl OfOthers {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.pieces.fetch_add(1, Ordering::Relaxed);
         self.out_ns.fetch_add(out_ns, Ordering::Relaxed);
+    }
+
+    /// A compaction had this done.
+    pub(super) fn compacted(&self, price: Vop) {
+        self.compaction.fetch_add(price.0, Ordering::Relaxed);
     }
 }
 
@@ -50,6 +59,7 @@ impl OthersDid {
             waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns),
             pieces: self.pieces.saturating_sub(earlier.pieces),
             out_ns: self.out_ns.saturating_sub(earlier.out_ns),
+            compaction: self.compaction.saturating_sub(earlier.compaction),
         }
     }
 }
@@ -77,6 +87,23 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
         }
     }
 
+    /// Compactions of each tenant may have this part of the device's time from now on, or what was
+    /// reserved for them, if that is more; `None`: any. Those that writers wait for are not
+    /// bounded, nor is a piece that has waited for 10 s.
+    pub fn bound_compaction(&self, part: Option<f64>) {
+        let capacity = self.state().capacity_per_s * 1e6;
+        let per_s = part.map_or(u64::MAX, |part| (part * capacity) as u64);
+        let places = self.places.lock();
+        let before = self.compaction_per_s.load(Ordering::Relaxed);
+        // The capacity is estimated anew all the time.
+        if before.abs_diff(per_s) > before / 20 {
+            self.compaction_per_s.store(per_s, Ordering::Relaxed);
+            for (tenant, place) in places.iter() {
+                self.place(*tenant, *place);
+            }
+        }
+    }
+
     /// What work without due times did; totals.
     #[must_use]
     pub fn of_others(&self) -> OthersDid {
@@ -86,6 +113,7 @@ impl<C: Clock + Clone + Send + Sync + 'static> DeviceScheduler<C> {
             waited_ns: of(&self.others.waited_ns),
             pieces: of(&self.others.pieces),
             out_ns: of(&self.others.out_ns),
+            compaction: of(&self.others.compaction),
         }
     }
 

@@ -262,6 +262,8 @@ impl World<'_> {
                 / elapsed_ns as f64,
             others_occupied: others_occupied.min(1.0),
             others_piece_ns: pieces_ns.checked_div(pieces),
+            // Nothing is compacted here.
+            compaction: 0.0,
         }
     }
 

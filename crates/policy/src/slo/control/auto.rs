@@ -7,9 +7,11 @@
 //!    once, down slowly, never the whole promise;
 //! 2. how much other work may be out, and the size of its pieces: less as soon as more requests
 //!    are late than should be, more again when others gain by it;
-//! 3. how many handlers other work leaves free;
-//! 4. one number for all promises, `badness`: each gives up `badness / importance` of itself.
+//! 3. where no arm seeks, how much of the device compactions may have;
+//! 4. how many handlers other work leaves free;
+//! 5. one number for all promises, `badness`: each gives up `badness / importance` of itself.
 
+use super::compaction::Compaction;
 use super::free::Free;
 use super::gear::Gear;
 use super::learnt::{Learnt, MarginOptions};
@@ -104,6 +106,9 @@ pub struct Auto {
     learnt: Vec<Learnt>,
     gear: Gear,
     free: Free,
+    compaction: Compaction,
+    /// Whether promised requests came in the last interval.
+    asked: bool,
     pressed: u32,
     calm: u32,
     patience: u32,
@@ -123,6 +128,8 @@ impl Auto {
         Auto {
             gear: Gear::first(&options, None),
             free: Free::first(&options),
+            compaction: Compaction::first(&options),
+            asked: false,
             learnt: Vec::new(),
             pressed: 0,
             calm: 0,
@@ -182,6 +189,7 @@ impl Auto {
         }
         self.shift(Gear::first(&self.options, self.tightest_ns()));
         self.free = Free::first(&self.options);
+        self.compaction = Compaction::first(&self.options);
         (self.trial, self.calm, self.pressed) = (None, 0, 0);
     }
 
@@ -192,19 +200,27 @@ impl Auto {
     /// Less for other work at once when requests are late; more, step by step, while it gains.
     fn adjust(&mut self, pressed: [bool; STAGES], seen: &Seen) {
         self.rates.see(seen.others_bytes_per_s);
+        let asked = seen.promises.iter().any(|seen| seen.counts.requests > 0);
+        let bounded = std::mem::replace(&mut self.asked, asked);
         if pressed.contains(&true) {
             self.calm = 0;
             self.pressed += 1;
             self.trial = None;
             // What was late just after the last change was under way before it.
             if self.pressed % 2 == 1 {
-                self.relieve(pressed);
+                self.relieve(pressed, seen);
             }
             return;
         }
         self.pressed = 0;
-        if seen.promises.iter().all(|seen| seen.counts.requests == 0) {
-            return; // Nobody asked, so nobody was late: that says nothing for more.
+        // Nobody asked, so nobody was late: that says nothing for more. Nor is there more while
+        // promises give way.
+        let give_way = |learnt: &Learnt| learnt.part > 0.0 && learnt.part < 1.0;
+        if !self.asked || self.learnt.iter().any(give_way) {
+            return;
+        }
+        if bounded && self.compaction.more(seen) {
+            self.say_compactions("All is in time");
         }
         self.calm += 1;
         if let Some(trial) = &mut self.trial {
@@ -235,7 +251,7 @@ impl Auto {
 
     /// Where others hold all handlers, it is no use to make them slower at the device: they would
     /// hold them longer.
-    fn relieve(&mut self, pressed: [bool; STAGES]) {
+    fn relieve(&mut self, pressed: [bool; STAGES], seen: &Seen) {
         if pressed[HANDLERS] && self.free.more() {
             self.answered_for(HANDLERS);
             let what = format!(
@@ -245,8 +261,20 @@ impl Auto {
             self.why.push(what);
         }
         if pressed[DEVICE] {
-            self.less();
+            if self.compaction.less(seen) {
+                self.answered_for(DEVICE);
+                self.say_compactions("More requests are late than should be");
+            } else {
+                self.less();
+            }
         }
+    }
+
+    fn say_compactions(&mut self, why: &str) {
+        let percent = 100.0 * self.compaction.part().unwrap_or(1.0);
+        self.why.push(format!(
+            "{why}: compactions have {percent:.1} % of the device for each tenant."
+        ));
     }
 
     fn answered_for(&mut self, stage: usize) {
@@ -310,14 +338,18 @@ impl Auto {
             });
         let worst = lacks.fold(0.0, f64::max);
         let spent = (pressed[HANDLERS] && !self.free.may_grow())
-            || (pressed[DEVICE] && self.gear.lower(&self.options).is_none());
+            || (pressed[DEVICE]
+                && self.gear.lower(&self.options).is_none()
+                && !self.compaction.may_fall(seen));
         let short = self.learnt.iter().any(Learnt::short);
         let stuck = (self.pressed >= PRESSED_MAX && spent) || short;
         let before = self.badness;
         if stuck && worst > self.badness {
             self.badness += 0.3 * (worst - self.badness);
         } else if !stuck {
-            self.badness *= 0.95;
+            // What yields is served as late as it may be, so what is measured follows this. Where
+            // it is less by far, what was short is there again.
+            self.badness = (0.95 * self.badness).min(worst.max(0.5 * self.badness));
             if self.badness < 0.01 {
                 self.badness = 0.0;
             }
@@ -362,6 +394,7 @@ impl Auto {
             promises: self.learnt.iter().map(Learnt::given).collect(),
             others,
             chunk_bytes: any.then_some(self.gear.chunk_bytes),
+            compaction: self.compaction.part().filter(|_| any && self.asked),
             why: self.why.clone(),
             ..Given::default()
         }

@@ -119,6 +119,7 @@ impl Cake {
             rest: self.parts.map(|part| 1.0 - part.share),
             permits: [Some(self.handlers), Some(self.pool())],
             chunk_bytes: Some(self.options.chunk_bytes),
+            compaction: None,
             others: [Others::default(), scans],
             why: self.why.clone(),
         }

@@ -15,6 +15,7 @@
 
 mod auto;
 mod cake;
+mod compaction;
 mod drives;
 mod fixed;
 mod free;
@@ -118,6 +119,8 @@ pub struct Seen {
     pub others_occupied: f64,
     /// Mean time that a piece of other work was out at the device. `None`: there was none.
     pub others_piece_ns: Option<Nanos>,
+    /// What compactions took of the device's time, 0 to 1, without those that writers wait for.
+    pub compaction: f64,
 }
 
 impl PromiseSeen {
@@ -241,6 +244,9 @@ pub struct Given {
     pub others: [Others; STAGES],
     /// Larger I/Os are cut into pieces of this many bytes. `None`: as the device has it.
     pub chunk_bytes: Option<u64>,
+    /// The part of the device's time that compactions of each tenant may have, 0 to 1, unless
+    /// writers wait for them. `None`: any.
+    pub compaction: Option<f64>,
     /// What was done and why, a sentence each.
     pub why: Vec<String>,
 }
