@@ -213,13 +213,13 @@ impl Auto {
             return;
         }
         self.pressed = 0;
-        // Nobody asked, so nobody was late: that says nothing for more. Nor is there more while
-        // promises give way.
-        let give_way = |learnt: &Learnt| learnt.part > 0.0 && learnt.part < 1.0;
-        if !self.asked || self.learnt.iter().any(give_way) {
-            return;
+        if !self.asked {
+            return; // Nobody asked, so nobody was late: that says nothing for more.
         }
-        if bounded && self.compaction.more(seen) {
+        // There is no more while promises give way.
+        let gives_way = |learnt: &Learnt| learnt.part > 0.0 && learnt.part < 1.0;
+        let kept = !self.learnt.iter().any(gives_way);
+        if kept && bounded && self.compaction.more(seen) {
             self.say_compactions("All is in time");
         }
         self.calm += 1;
@@ -239,7 +239,7 @@ impl Auto {
             } else {
                 self.patience = PATIENCE;
             }
-        } else if self.calm >= self.patience && seen.others_occupied > 0.5 {
+        } else if kept && self.calm >= self.patience && seen.others_occupied > 0.5 {
             self.more(seen);
         }
     }
