@@ -204,3 +204,33 @@ fn a_get_waits_for_what_is_served_and_for_nothing_else() {
     }
     assert_eq!(multigets, 100, "each round one: they do not starve");
 }
+
+/// What a level has out counts, also while nothing of it waits: both gets that have come meanwhile
+/// go before the next multiget of a tenant that sends them one after the other.
+#[test]
+fn what_is_out_counts_when_nothing_waits() {
+    let mut dispatch = handlers(1, 1, Discipline::Fair);
+    let (mut now, mut order) = (1, Vec::new());
+    let ask = |dispatch: &mut Dispatch<u64, 1>, now: Nanos, size: u64| {
+        let queued = dispatch.enqueue_on(now, PrincipalId(0), sized(size), size);
+        assert!(queued.is_ok());
+    };
+    ask(&mut dispatch, now, 1_000);
+    for _ in 0..30 {
+        let Next::Grant(grant) = dispatch.next(now) else {
+            panic!("work")
+        };
+        let size = grant.item;
+        order.push(size);
+        if size > 1 {
+            [1_000, 1, 1].map(|size| ask(&mut dispatch, now, size));
+        }
+        now += size * KEY_NS;
+        dispatch.settle(now, grant.ticket, Cost([size * KEY_NS]));
+    }
+    let rounds: Vec<&[u64]> = order.chunks(3).collect();
+    assert!(
+        rounds.iter().all(|round| *round == [1_000, 1, 1]),
+        "{order:?}"
+    );
+}
