@@ -8,7 +8,7 @@ use super::{Unit, HANDLER_WORDS_MAX};
 /// Words that are worth a key: fields of one collection lie together on the disk.
 const WORDS_OF_KEY: usize = 4;
 /// Bytes that are: requests are normalised by so many everywhere.
-const BYTES_OF_KEY: usize = 1 << 10;
+pub const BYTES_OF_KEY: usize = 1 << 10;
 
 /// The level of a unit that runs apart, at least: it takes as long as one that is known from the
 /// start to be too long for a handler.
