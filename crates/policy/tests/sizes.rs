@@ -223,7 +223,9 @@ fn what_is_out_counts_when_nothing_waits() {
         let size = grant.item;
         order.push(size);
         if size > 1 {
-            [1_000, 1, 1].map(|size| ask(&mut dispatch, now, size));
+            for size in [1_000, 1, 1] {
+                ask(&mut dispatch, now, size);
+            }
         }
         now += size * KEY_NS;
         dispatch.settle(now, grant.ticket, Cost([size * KEY_NS]));
