@@ -13,15 +13,22 @@ pytestmark = pytest.mark.ours
 
 OPERATOR = Tenant("boss", extra="admin = true")
 CLIENTS, KEYS = 400, 20_000
-# It needs a handler, of which there is one.
+# These need a handler, of which there is one.
 LONG = ("SCAN", "0", "COUNT", "1000")
+SHORT = ("SCAN", "0", "COUNT", "1")
+LARGE = ("MGET", *(f"key{key}" for key in range(1000)))
 
 
-def ahead(wires, wire):
+def store(wire):
+    for number in range(0, KEYS, 1000):
+        wire.ask("MSET", *(word for key in range(number, number + 1000) for word in (f"key{key}", "v")))
+
+
+def ahead(wires, wire, before=LONG, after=LONG):
     """How many of `wires` have their answer when `wire`, which asks after them, has its own."""
     for other in wires:
-        other.send(*LONG)
-    wire.ask(*LONG)
+        other.send(*before)
+    wire.ask(*after)
     poll = select.poll()
     for other in wires:
         poll.register(other.sock, select.POLLIN)
@@ -38,8 +45,7 @@ def test_handlers_go_by_a_scheduler_that_is_set_at_run_time(start, first, then):
     )
     for tenant in (ALPHA, BETA):
         with server.wire(tenant) as wire:
-            for number in range(0, KEYS, 1000):
-                wire.ask("MSET", *(word for key in range(number, number + 1000) for word in (f"key{key}", "v")))
+            store(wire)
     wires = [server.wire(ALPHA) for _ in range(CLIENTS)]
     with server.wire(BETA) as wire, server.wire(OPERATOR) as operator:
         answered = {}
@@ -47,6 +53,22 @@ def test_handlers_go_by_a_scheduler_that_is_set_at_run_time(start, first, then):
             operator.ask("CONFIG", "SET", "entremet-scheduler", scheduler)
             answered[scheduler] = ahead(wires, wire)
     assert answered["fifo"] > CLIENTS * 3 // 4 and answered["fair"] < CLIENTS // 2, answered
+
+
+def test_a_small_command_passes_large_ones_of_its_own_tenant(start):
+    server = start(tenants=(ALPHA, OPERATOR), server_options="cores = 1", engine_options="handlers = 1")
+    wires = [server.wire(ALPHA) for _ in range(CLIENTS)]
+    with server.wire(ALPHA) as wire, server.wire(OPERATOR) as operator:
+        store(wire)
+        answered = {}
+        for scheduler in ("fair", "lottery", "fifo"):
+            operator.ask("CONFIG", "SET", "entremet-scheduler", scheduler)
+            answered[scheduler] = ahead(wires, wire, LARGE, SHORT)
+            # Those of one size go in the order in which they came.
+            answered[f"{scheduler}, alike"] = ahead(wires, wire, LARGE, LARGE)
+    small, alike = CLIENTS // 2, CLIENTS * 3 // 4
+    assert answered["fair"] < small and answered["lottery"] < small, answered
+    assert answered["fifo"] > alike and all(answered[f"{word}, alike"] > alike for word in ("fair", "lottery", "fifo")), answered
 
 
 def test_every_stage_shows_the_scheduler_that_it_goes_by(start):

@@ -136,7 +136,9 @@ impl Drop for Tagged {
 }
 
 thread_local! {
-    static TERMS: Cell<Terms> = const { Cell::new(Terms { lane: LaneId::REST, due_at: None, stream: 0 }) };
+    static TERMS: Cell<Terms> = const {
+        Cell::new(Terms { lane: LaneId::REST, due_at: None, stream: 0, level: 0 })
+    };
 }
 
 /// Until it is dropped, I/O of this thread waits on some terms; then on those of before.

@@ -223,7 +223,7 @@ fn what_is_fixed_stays() {
         permits: [Some(3), None],
         ..Given::default()
     };
-    let mut controller = Controller::Static(Fixed { given });
+    let mut controller = Controller::Static(Box::new(Fixed { given }));
     let given = controller.step(&[held(0, Some(10), None, 1)], &Seen::default());
     assert_eq!((given.permits, given.promises.len()), ([Some(3), None], 1));
     assert_eq!(given.promises[0].margin_ns, None);

@@ -197,6 +197,7 @@ impl World {
                     lane: LaneId(lane),
                     due_at: due_in.map(|ns| now + ns),
                     stream: due_in.map_or(self.item as u32 % 4, |_| 0),
+                    level: self.item as u8 % 3,
                 };
                 let taken = self.d.enqueue_on(now, PrincipalId(p), terms, self.item);
                 if taken.is_ok() {

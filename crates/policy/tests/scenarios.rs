@@ -6,6 +6,7 @@ use policy::dispatch::{
     Allocation, Discipline, Dispatch, DispatchOptions, Grant, LaneAllocation, LaneId, Meter, Next,
     Others, Terms, Ticket, Verdict,
 };
+use policy::multiget::level_of;
 use policy::words::Words as _;
 use policy::{Cost, Nanos, PrincipalId};
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ struct World {
     tickets: BTreeMap<u64, (usize, Ticket)>,
     granted: u64,
     arrived: u64,
+    /// By item, as it was queued.
+    sizes: BTreeMap<u64, u64>,
 }
 
 /// `name=value` words of a command line.
@@ -136,6 +139,7 @@ impl World {
                 String::new()
             }
             "serve" => self.serve(&words),
+            "drain" => self.drain(&words),
             "exchange" => self.exchange(),
             "discipline" => {
                 let rule = words.0.keys().next().copied().unwrap_or("fair");
@@ -205,7 +209,10 @@ impl World {
                 lane: words.lane(),
                 due_at: words.ns("due").map(|ns| self.now + ns),
                 stream: words.number("stream").unwrap_or(0),
+                level: level_of(words.number("size").unwrap_or(1)),
             };
+            self.sizes
+                .insert(self.arrived, words.number("size").unwrap_or(1));
             let (core, principal) = (words.core(), words.principal());
             let full = self.cores[core].enqueue_on(self.now, principal, terms, self.arrived);
             if full.is_err() {
@@ -275,6 +282,28 @@ impl World {
             let _ = self.cores[core].enqueue_on(self.now, grant.principal, terms, self.arrived);
         }
         order.join(" ") + "\n"
+    }
+
+    /// Turns that cost as many requests as their items are large, one after the other until nothing
+    /// waits; prints who was served with which items.
+    fn drain(&mut self, words: &Words) -> String {
+        let core = words.core();
+        let mut order: Vec<(String, u64, u64)> = Vec::new();
+        while let Next::Grant(grant) = self.cores[core].next(self.now) {
+            let (item, size) = (grant.item, self.sizes[&grant.item]);
+            let whose = format!("p{}{}", grant.principal.0, lane_of(grant.ticket.lane()));
+            self.now += size * 1000;
+            self.cores[core].settle(self.now, grant.ticket, Cost([size, 0, 0]));
+            match order.last_mut() {
+                Some((last, _, to)) if *last == whose && *to + 1 == item => *to = item,
+                _ => order.push((whose, item, item)),
+            }
+        }
+        let runs = order.into_iter().map(|(whose, from, to)| match from == to {
+            true => format!("{whose}:{from}"),
+            false => format!("{whose}:{from}-{to}"),
+        });
+        runs.collect::<Vec<_>>().join(" ") + "\n"
     }
 
     fn exchange(&mut self) -> String {

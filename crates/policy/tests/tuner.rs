@@ -1,7 +1,7 @@
 //! Levels that tune themselves.
 
-use policy::multiget::{Levels, Rates, Strategy, Tuner};
-use proptest::prelude::{prop, prop_assert, proptest};
+use policy::multiget::{Levels, Rates, Strategy, Tuner, LEVELS_MAX};
+use proptest::prelude::{prop, prop_assert, prop_oneof, proptest, Just};
 
 fn tuner(seen: &[(u64, u64)]) -> Tuner {
     let mut tuner = Tuner::default();
@@ -41,6 +41,24 @@ proptest! {
         let single = tuner.mean_wait(&Levels::exponential(1, 2.0, 1, Rates::Linear), load);
         prop_assert!((single - 1.0).abs() < 1e-9);
         prop_assert!(tuner.choose(load).expect("something was seen").wait <= 1.0 + 1e-9);
+    }
+}
+
+proptest! {
+    /// What a lane's queue gives away that goes by levels which are always the same (`level_of`),
+    /// in place of those that are best for what was seen: some of the mean wait, where all sizes
+    /// lie close together.
+    #[test]
+    fn levels_that_need_no_tuning_are_nearly_as_good(
+        seen in prop::collection::vec(prop_oneof![Just(1u64), 1u64..20, 1u64..2_000], 1..300),
+        load in 0.1f64..0.95,
+    ) {
+        let seen: Vec<_> = seen.into_iter().map(|size| (size, size)).collect();
+        let tuner = tuner(&seen);
+        let tuned = tuner.choose(load).expect("something was seen");
+        let fixed = Levels::exponential(LEVELS_MAX, 2.0, 1, Rates::Linear);
+        let wait = tuner.mean_wait(&fixed, load);
+        prop_assert!(wait <= tuned.wait * 1.25, "{wait}, tuned {}", tuned.wait);
     }
 }
 

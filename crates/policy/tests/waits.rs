@@ -119,6 +119,7 @@ proptest! {
                         lane: LaneId(lane),
                         due_at: due_in_us.map(|us| now + us * US),
                         stream,
+                        level: stream as u8,
                     };
                     let _ = dispatch.enqueue_on(now, PrincipalId(principal), terms, ());
                 }

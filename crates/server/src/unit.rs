@@ -1,5 +1,6 @@
 //! What is run as one: a command, or the commands between `MULTI` and `EXEC`.
 
+mod level;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::session::{self, Calls, Extent, State, Transaction, Visit, Watches};
 use crate::shared::Shared;
 use crate::tenants::{Client, Ending, Passes, Tenant};
 
+pub use level::{level_apart, BYTES_OF_KEY};
 pub use trace::Trace;
 
 /// Words of a request that a core looks at in a turn: others wait for it meanwhile.

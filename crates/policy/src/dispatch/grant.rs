@@ -6,6 +6,7 @@ use super::rates::{Limited, RatesAside};
 use super::slot::Tier;
 use super::{Dispatch, LaneId};
 use crate::cost::{Charge, Cost, Nanos, PrincipalId};
+use crate::multiget::LevelTurn;
 
 /// What to do with a granted item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Ticket {
     pub(super) extra: bool,
     pub(super) timed: bool,
     pub(super) lane: LaneId,
+    /// Its lane's level's, if its item was taken by levels.
+    pub(super) turn: Option<LevelTurn>,
     /// See [`super::runs`].
     pub(super) run: u8,
 }
@@ -284,16 +287,12 @@ impl<T, const R: usize> Dispatch<T, R> {
         pick: Pick,
     ) -> Grant<T, R> {
         let in_credit = self.in_credit(index);
-        let Taken {
-            queued,
-            lane,
-            timed,
-            stream,
-        } = self.take(now, index, pick);
+        let taken = self.take(now, index, pick);
+        let (queued, lane, timed) = (taken.queued, taken.lane, taken.timed);
         if timed && !extra {
             self.timed.begin();
         }
-        let run = self.timed.run(now, index, lane, stream);
+        let run = self.timed.run(now, index, lane, taken.stream);
         let slot = &mut self.slots[index];
         slot.queued -= 1;
         slot.tally.held(now, slot.permits());
@@ -328,6 +327,7 @@ impl<T, const R: usize> Dispatch<T, R> {
             extra,
             timed,
             lane,
+            turn: taken.turn,
             run,
         };
         // One that is ordered by service or arrival and nothing else has a larger key now, and is

@@ -2,10 +2,12 @@
 
 use super::contract::Contract;
 use super::slot::Queued;
+use super::Discipline;
 use crate::cost::{Charge, Nanos};
 use crate::fairness::sfq::{Account, Rounds, Weight};
+use crate::multiget::{LevelTurn, Leveled};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// Which of its tenant's workloads a piece of work belongs to, 0..[`LaneId::END`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +31,9 @@ pub struct Terms {
     /// Items of one stream are pieces of one large piece of work, best done one after the other;
     /// 0: it is none. Of an item with a due time it means nothing.
     pub stream: u32,
+    /// Its level by its size ([`crate::multiget::level_of`]): small items of a lane pass its large
+    /// ones. Of an item with a due time it means nothing, either.
+    pub level: u8,
 }
 
 /// What a lane is entitled to.
@@ -126,12 +131,15 @@ pub(super) struct Got<T> {
     /// When it was due, if that is kept to.
     pub(super) due_at: Option<Nanos>,
     pub(super) stream: u32,
+    /// Its level's turn, if it was taken by levels.
+    pub(super) turn: Option<LevelTurn>,
 }
 
-/// An item without a due time, and its stream.
+/// An item without a due time, with its stream and its level.
 #[derive(Clone, Debug)]
 pub(super) struct Piece<T> {
     pub(super) stream: u32,
+    pub(super) level: u8,
     pub(super) queued: Queued<T>,
 }
 
@@ -142,9 +150,9 @@ pub(super) struct Lane<T> {
     pub(super) open: bool,
     pub(super) account: Account,
     pub(super) contract: Contract,
-    /// Items with a due time, earliest first, and the others, oldest first.
+    /// Items with a due time, earliest first, and the others, by their levels.
     pub(super) timed: BinaryHeap<Reverse<Timed<T>>>,
-    pub(super) others: VecDeque<Piece<T>>,
+    pub(super) others: Leveled<Piece<T>>,
     /// Items of the group that is going, and since when it was due. What is due drags along all
     /// that waits behind it: a disk serves a group in less time than its parts one by one.
     pub(super) group: usize,
@@ -163,7 +171,7 @@ impl<T> Lane<T> {
             account: Account::new(0, Weight::new(1.0), Charge::ZERO, rounds),
             contract: Contract::default(),
             timed: BinaryHeap::new(),
-            others: VecDeque::new(),
+            others: Leveled::new(),
             group: 0,
             group_due_at: 0,
             reported: Charge::ZERO,
@@ -171,6 +179,17 @@ impl<T> Lane<T> {
             seen: LaneObservation::default(),
             charged: Charge::ZERO,
         }
+    }
+
+    /// Queues an item without a due time.
+    pub(super) fn queue(&mut self, terms: Terms, queued: Queued<T>) {
+        let Terms { stream, level, .. } = terms;
+        let piece = Piece {
+            stream,
+            level,
+            queued,
+        };
+        self.others.push(level, piece);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -198,12 +217,13 @@ impl<T> Lane<T> {
         !self.others.is_empty() || (!self.timed.is_empty() && !self.contract.holds(now))
     }
 
-    /// The item that goes next by shares: the oldest, with or without (`yields`: what has a due
-    /// time that is kept to waits) due time.
+    /// The oldest item that may go by shares, and whether it has a due time (`yields`: what has one
+    /// that is kept to waits). It says which of these sorts goes next.
     pub(super) fn oldest(&self, now: Nanos, yields: bool) -> Option<(u64, bool)> {
         let timed = self.timed.peek().map(|Reverse(first)| first.queued.arrival);
         let timed = timed.filter(|_| !yields || !self.contract.holds(now));
-        let other = self.others.front().map(|piece| piece.queued.arrival);
+        let others = self.others.heads().map(|piece| piece.queued.arrival);
+        let other = others.min();
         match (timed, other) {
             (Some(timed), Some(other)) if other < timed => Some((other, false)),
             (Some(timed), _) => Some((timed, true)),
@@ -214,28 +234,45 @@ impl<T> Lane<T> {
     pub(super) fn since(&self) -> Option<Nanos> {
         // Not the oldest of all with a due time, but the most urgent: near enough for a wait.
         let timed = self.timed.peek().map(|Reverse(first)| first.queued.since);
-        let other = self.others.front().map(|piece| piece.queued.since);
-        timed.into_iter().chain(other).min()
+        let others = self.others.heads().map(|piece| piece.queued.since);
+        timed.into_iter().chain(others).min()
     }
 
-    /// Where the next piece of a stream is in the queue.
-    pub(super) fn find(&self, stream: u32) -> Option<usize> {
-        self.others.iter().position(|piece| piece.stream == stream)
+    /// Whether a piece of a stream is queued.
+    pub(super) fn has_stream(&self, stream: u32) -> bool {
+        self.others.entries().any(|piece| piece.stream == stream)
     }
 
-    /// Takes an item.
-    pub(super) fn take(&mut self, now: Nanos, pick: Pick) -> Option<Got<T>> {
+    /// Takes an item. Those without a due time go by their levels, except in order of arrival where
+    /// that is the rule.
+    pub(super) fn take(
+        &mut self,
+        now: Nanos,
+        pick: Pick,
+        discipline: Discipline,
+    ) -> Option<Got<T>> {
         let piece = match pick {
             Pick::Timed => None,
             Pick::Share { yields } if self.oldest(now, yields)?.1 => None,
-            Pick::Share { .. } => Some(self.others.pop_front()?),
-            Pick::Stream(_, stream) => Some(self.others.remove(self.find(stream)?)?),
+            Pick::Share { .. } if discipline == Discipline::Fifo => {
+                let oldest = self.others.pop_least(|piece| piece.queued.arrival)?;
+                Some((oldest, None))
+            }
+            Pick::Share { .. } => {
+                let (piece, turn) = self.others.pop()?;
+                Some((piece, Some(turn)))
+            }
+            Pick::Stream(_, stream) => {
+                let (piece, turn) = self.others.pop_where(|piece| piece.stream == stream)?;
+                Some((piece, Some(turn)))
+            }
         };
-        if let Some(Piece { stream, queued }) = piece {
+        if let Some((Piece { stream, queued, .. }, turn)) = piece {
             return Some(Got {
                 queued,
                 due_at: None,
                 stream,
+                turn,
             });
         }
         if pick == Pick::Timed && self.group == 0 {
@@ -250,6 +287,7 @@ impl<T> Lane<T> {
             queued: first.queued,
             due_at: Some(first.due_at).filter(|_| kept),
             stream: 0,
+            turn: None,
         })
     }
 

@@ -5,11 +5,12 @@
 //! a tenant's batch connections are not one queue with its interactive ones. Most tenants have no
 //! lanes, and then none of this costs anything.
 
-use super::lane::{Lane, LaneAllocation, LaneId, LaneObservation, Pick, Piece, Terms, Timed};
+use super::lane::{Lane, LaneAllocation, LaneId, LaneObservation, Pick, Terms, Timed};
 use super::slot::Queued;
-use super::Discipline;
+use super::{Discipline, Ticket};
 use crate::cost::{Charge, Nanos};
 use crate::fairness::sfq::{Account, DebtBounds, Rounds, Weight};
+use crate::multiget::LevelTurn;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -21,6 +22,8 @@ pub(super) struct Taken<T> {
     /// It has a due time, in contract.
     pub(super) timed: bool,
     pub(super) stream: u32,
+    /// Its level's turn, if it was taken by levels.
+    pub(super) turn: Option<LevelTurn>,
 }
 
 impl<T> Taken<T> {
@@ -32,6 +35,7 @@ impl<T> Taken<T> {
             lane: LaneId::REST,
             timed: false,
             stream: 0,
+            turn: None,
         }
     }
 }
@@ -60,8 +64,9 @@ impl<T> Lanes<T> {
             estimate_max,
         };
         lanes.configure(now, LaneId::REST, &LaneAllocation::default());
-        let pieces = queued.into_iter().map(|queued| Piece { stream: 0, queued });
-        lanes.lanes[0].others = pieces.collect();
+        for queued in queued {
+            lanes.lanes[0].queue(Terms::default(), queued);
+        }
         lanes.lanes[0].occupied_since = now;
         lanes
     }
@@ -92,9 +97,11 @@ impl<T> Lanes<T> {
         let mut gone = std::mem::replace(&mut self.lanes[index], Lane::vacant(&self.rounds));
         let rest = &mut self.lanes[0];
         rest.timed.append(&mut gone.timed);
-        rest.others.append(&mut gone.others);
-        let by_arrival = |piece: &Piece<T>| piece.queued.arrival;
-        rest.others.make_contiguous().sort_by_key(by_arrival);
+        let mut others: Vec<_> = rest.others.drain().chain(gone.others.drain()).collect();
+        others.sort_by_key(|piece| piece.queued.arrival);
+        for piece in others {
+            rest.others.push(piece.level, piece);
+        }
     }
 
     /// Everything that is queued, oldest first.
@@ -102,7 +109,7 @@ impl<T> Lanes<T> {
         let mut all: Vec<Queued<T>> = Vec::with_capacity(self.queued);
         for lane in &mut self.lanes {
             all.extend(lane.timed.drain().map(|Reverse(timed)| timed.queued));
-            all.extend(lane.others.drain(..).map(|piece| piece.queued));
+            all.extend(lane.others.drain().map(|piece| piece.queued));
             lane.group = 0;
         }
         self.queued = 0;
@@ -134,10 +141,7 @@ impl<T> Lanes<T> {
         }
         match terms.due_at {
             Some(due_at) => lane.timed.push(Reverse(Timed { due_at, queued })),
-            None => lane.others.push_back(Piece {
-                stream: terms.stream,
-                queued,
-            }),
+            None => lane.queue(terms, queued),
         }
         self.queued += 1;
     }
@@ -173,7 +177,7 @@ impl<T> Lanes<T> {
 
     /// Whether a piece of a stream is queued.
     pub(super) fn has_stream(&self, id: LaneId, stream: u32) -> bool {
-        self.lanes[self.index(id)].find(stream).is_some()
+        self.lanes[self.index(id)].has_stream(stream)
     }
 
     fn choose(&self, now: Nanos, pick: Pick, discipline: Discipline) -> Option<usize> {
@@ -218,7 +222,7 @@ impl<T> Lanes<T> {
             None => (self.choose(now, any, discipline)?, any),
         };
         let lane = &mut self.lanes[index];
-        let got = lane.take(now, pick)?;
+        let got = lane.take(now, pick, discipline)?;
         let (queued, due_at) = (got.queued, got.due_at);
         lane.note(now, queued.since, due_at);
         self.queued -= 1;
@@ -237,27 +241,31 @@ impl<T> Lanes<T> {
             lane: LaneId(index as u8),
             timed: due_at.is_some(),
             stream: got.stream,
+            turn: got.turn,
         })
     }
 
-    /// A turn is over for which `expected` was set aside. `used`: what it was charged and how many
-    /// requests it was; unknown, what was set aside stays.
+    /// A turn is over. `used`: what it was charged and how many requests it was; unknown, what was
+    /// set aside stays.
     pub(super) fn settle(
         &mut self,
         now: Nanos,
-        (id, timed): (LaneId, bool),
-        expected: Charge,
+        ticket: &Ticket,
         used: Option<(Charge, u64)>,
         bounds: &DebtBounds,
     ) {
-        let index = self.index(id);
+        let index = self.index(ticket.lane);
         let lane = &mut self.lanes[index];
         lane.seen.in_flight = lane.seen.in_flight.saturating_sub(1);
-        let (charge, requests) = used.unwrap_or((expected, 1));
+        let (charge, requests) = used.unwrap_or((ticket.aside, 1));
         if used.is_some() {
-            lane.account.settle(expected, charge, &self.rounds, bounds);
+            let account = &mut lane.account;
+            account.settle(ticket.aside, charge, &self.rounds, bounds);
         }
-        if timed {
+        if let Some(turn) = ticket.turn {
+            lane.others.settle(turn, charge.ns());
+        }
+        if ticket.timed {
             lane.contract.settle(now, requests);
         }
         lane.charged = lane.charged.plus(charge);

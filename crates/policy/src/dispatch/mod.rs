@@ -9,7 +9,8 @@
 //! 4. principals within their contracts, by the discipline;
 //! 5. those beyond their contracts, by the discipline.
 //!
-//! A tenant's turn is then divided among its lanes (`lanes`).
+//! A tenant's turn is then divided among its lanes (`lanes`), and in a lane small work without a
+//! due time passes large work ([`crate::multiget::level_of`]).
 //!
 //! A principal above its limit is in none of these until its tag is reached or its item has waited
 //! too long.

@@ -42,8 +42,7 @@ impl<T, const R: usize> Dispatch<T, R> {
                 Some(actual) => self.book(now, &ticket, actual),
                 None => {
                     if let Some(lanes) = &mut slot.lanes {
-                        let turn = (ticket.lane, ticket.timed);
-                        lanes.settle(now, turn, ticket.aside, None, &self.bounds);
+                        lanes.settle(now, &ticket, None, &self.bounds);
                     }
                     if let Some(rates) = slot.rates.as_mut().filter(|_| !ticket.refused) {
                         rates.abandon(ticket.rates);
@@ -75,8 +74,7 @@ impl<T, const R: usize> Dispatch<T, R> {
         if let Some(lanes) = slot.lanes.as_mut().filter(|_| !slot.plain) {
             let requests = Units::of(actual, &self.options.meter).requests;
             let used = Some((charge, requests));
-            let turn = (ticket.lane, ticket.timed);
-            lanes.settle(now, turn, ticket.aside, used, &self.bounds);
+            lanes.settle(now, ticket, used, &self.bounds);
         }
         self.note_charge(index, charge);
     }

@@ -12,13 +12,15 @@
 //! * `tag`: shortest bottleneck first, slack-driven, both together (Rein algorithm 1), and ours;
 //! * `queue`: arrival order, exact order, or levels served by deficit round robin, with a guard
 //!   against starvation;
-//! * `tuner`: chooses K and R from the bottlenecks that were seen (Rein leaves that open).
+//! * `tuner`: chooses K and R from the bottlenecks that were seen (Rein leaves that open);
+//! * `leveled`: the queue of a lane of a [`crate::dispatch`], by levels that are always the same.
 //!
 //! Nothing here knows of tenants: fairness between tenants comes first and is decided elsewhere
 //! ([`crate::dispatch`]).
 
 mod costs;
 mod deficit;
+mod leveled;
 mod levels;
 mod opset;
 mod queue;
@@ -27,6 +29,8 @@ mod tag;
 mod tuner;
 
 pub use costs::Costs;
+pub use leveled::level_of;
+pub(crate) use leveled::{LevelTurn, Leveled};
 pub use levels::{Levels, Rates, LEVELS_MAX};
 pub use opset::{bottleneck, split, Opset};
 pub use queue::{Options, Order, Queue, Taken};

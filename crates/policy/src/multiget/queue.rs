@@ -100,12 +100,15 @@ impl<T> Queue<T> {
             cost,
             level: level as u8,
         };
+        if let (0, Inner::Levels(deficit)) = (self.len, &mut self.inner) {
+            deficit.forget();
+        }
         self.len += 1;
         self.backlog[level] += cost;
         match &mut self.inner {
             Inner::Arrival(queue) => queue.push_back(entry),
             Inner::Exact(ranked) => ranked.push(tag.priority, entry),
-            Inner::Levels(deficit) => deficit.push(level, cost, entry),
+            Inner::Levels(deficit) => deficit.push(level, entry),
         }
     }
 
@@ -116,12 +119,18 @@ impl<T> Queue<T> {
             (Inner::Arrival(queue), _) => queue.pop_front(),
             (Inner::Exact(ranked), true) => ranked.pop_oldest(),
             (Inner::Exact(ranked), false) => ranked.pop(),
-            (Inner::Levels(deficit), true) => {
-                let oldest = deficit.heads().min_by_key(|(_, entry)| entry.since);
-                let level = oldest.map(|(level, _)| level)?;
-                deficit.take(level)
+            (Inner::Levels(deficit), boosted) => {
+                let (level, entry) = match boosted {
+                    true => {
+                        let oldest = deficit.heads().min_by_key(|(_, entry)| entry.since);
+                        let (level, _) = oldest?;
+                        (level, deficit.take(level)?)
+                    }
+                    false => deficit.pop()?,
+                };
+                deficit.charge(level, entry.cost);
+                Some(entry)
             }
-            (Inner::Levels(deficit), false) => deficit.pop(),
         }?;
         self.boosted_last = boosted;
         self.len -= 1;

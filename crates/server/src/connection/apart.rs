@@ -28,6 +28,8 @@ pub struct Apart {
     pub go: Sender<Permit>,
     /// Of its work in the handler stage.
     pub class: u8,
+    /// By its size.
+    pub level: u8,
     /// It only reads.
     pub reads: bool,
     /// It waits in the stage, or runs.
@@ -53,6 +55,8 @@ pub struct Piece {
     pub go: Option<Sender<Permit>>,
     /// Of its work in the handler stage.
     pub class: u8,
+    /// By its size.
+    pub level: u8,
     /// It only reads.
     pub reads: bool,
     /// How it goes on.

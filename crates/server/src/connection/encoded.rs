@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use commands::Spec;
 use front::{Gather, Pieces, Shows, Space};
+use policy::multiget::level_of;
 use smallvec::SmallVec;
+
+use crate::unit::BYTES_OF_KEY;
 
 /// A request that was written for the engine.
 pub struct Encoded {
@@ -33,6 +37,17 @@ impl Encoded {
             [one] => one.part,
             _ => None,
         }
+    }
+
+    /// Its level by its largest part, which will be answered last: the bottleneck (Rein 3.2.1).
+    pub fn level(&self) -> u8 {
+        let size = |part: &EncodedPart| {
+            let bytes: usize = part.pieces.iter().map(Bytes::len).sum();
+            let keys = part.keys.as_ref().map(|keys| keys.len() as u64);
+            let keys = keys.unwrap_or(self.requests);
+            keys.max((bytes / BYTES_OF_KEY) as u64)
+        };
+        level_of(self.parts.iter().map(size).max().unwrap_or(1))
     }
 }
 

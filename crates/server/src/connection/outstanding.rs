@@ -7,6 +7,7 @@ use bytes::Bytes;
 use front::Gather;
 use resp::Output;
 use smallvec::SmallVec;
+use stage::Terms;
 
 use super::Away;
 use crate::tenants::Ending;
@@ -15,6 +16,9 @@ use crate::tenants::Ending;
 pub struct Outstanding {
     /// All of them together.
     pub away: Away,
+    /// On what terms they wait before each node, all of them: those of the first. So none passes
+    /// another, and the engine does them in their order.
+    pub terms: Terms,
     /// They go by links of their own.
     pub own: bool,
     /// The link by which they go to a node, by that node's place.
@@ -38,9 +42,10 @@ pub struct Early {
 }
 
 impl Outstanding {
-    /// None yet.
-    pub fn none() -> Self {
+    /// None yet; they will wait on these terms.
+    pub fn none(terms: Terms) -> Self {
         Self {
+            terms,
             away: Away {
                 bytes: 0,
                 told: false,
@@ -131,7 +136,7 @@ mod tests {
                 left.remove(place)
             });
             let come: Vec<u32> = come.collect();
-            let (mut outstanding, mut out) = (Outstanding::none(), Vec::new());
+            let (mut outstanding, mut out) = (Outstanding::none(Terms::default()), Vec::new());
             for number in 0..4 {
                 assert_eq!(outstanding.begin(None), number);
             }

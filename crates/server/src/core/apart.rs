@@ -21,7 +21,7 @@
 mod maker;
 
 use policy::{Cost, Nanos};
-use stage::Permit;
+use stage::{Permit, Terms};
 
 pub use maker::begin;
 
@@ -55,6 +55,7 @@ impl Core {
                         away,
                         go,
                         class: piece.class,
+                        level: piece.level,
                         reads: piece.reads,
                         asked: false,
                         until,
@@ -75,9 +76,9 @@ impl Core {
     }
 
     /// What the command waits for, if it does, is the case: it goes on, behind what else its tenant
-    /// has in line.
+    /// has in line, and behind all that is smaller.
     pub(super) fn ask_on(&mut self, key: ConnectionKey, connection: &mut Connection) {
-        let terms = in_lane(connection.lane);
+        let lane = in_lane(connection.lane);
         let awaits = &mut connection.uncommitted.awaits;
         let (settled, taken) = (awaits.is_none(), connection.output.is_empty());
         let apart = match &mut connection.parked {
@@ -106,7 +107,8 @@ impl Core {
             connection.tenant.id,
             apart.class,
         );
-        let task = Task::GoOn(key);
+        let level = apart.level;
+        let (terms, task) = (Terms { level, ..lane }, Task::GoOn(key));
         let handlers = &mut self.handlers;
         if handlers
             .enqueue_on(now, tenant, class, terms, task)
@@ -220,6 +222,7 @@ mod tests {
             away,
             go,
             class: 0,
+            level: 0,
             reads: true,
             asked: false,
             until: Until::Taken,

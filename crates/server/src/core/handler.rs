@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::device::on_terms;
 use engine::Handlers;
 use policy::{Cost, Nanos};
-use stage::{Admitted, Next};
+use stage::{Admitted, Next, Terms};
 use telemetry::Class;
 
 use super::apart;
@@ -71,8 +71,9 @@ impl Core {
                 return Flow::Stop;
             }
         }
-        let class = unit.class.index() as u8;
-        let [at_handlers, at_device] = self.principals.terms_of(connection, unit.class);
+        let (class, level) = (unit.class.index() as u8, unit.level());
+        let terms = self.principals.terms_of(connection, unit.class);
+        let [at_handlers, at_device] = terms.map(|terms| Terms { level, ..terms });
         let work = Work {
             key,
             core: self.id,

@@ -280,7 +280,7 @@ impl Given {
 #[derive(Clone, Debug)]
 pub enum Controller {
     /// See [`Fixed`].
-    Static(Fixed),
+    Static(Box<Fixed>),
     /// See [`Cake`].
     Cake(Box<Cake>),
     /// See [`Frosting`].
@@ -297,7 +297,7 @@ impl Controller {
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         match policy {
-            Policy::Static => Controller::Static(Fixed::default()),
+            Policy::Static => Controller::Static(Box::default()),
             Policy::Cake => Controller::Cake(Box::new(Cake::new(CakeOptions::default()))),
             Policy::Frosting => {
                 Controller::Frosting(Box::new(Frosting::new(FrostingOptions::default())))

@@ -19,7 +19,7 @@ use crate::core::{
 use crate::device::{on_terms, tag_of, waits};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Ending, Passes};
-use crate::unit::{Told, Trace};
+use crate::unit::{level_apart, Told, Trace};
 
 /// Work after which a command gives its permit back, for others to get in between: about what a
 /// piece takes, and a hundred times what going round the stage costs.
@@ -38,6 +38,7 @@ pub fn begin(
     let reads = work.unit.only_reads();
     let (own, common) = (work.tenant.apart.of(reads), shared.apart.of(reads));
     let principal = work.tenant.id;
+    work.terms.level = level_apart(work.terms.level);
     if !work.unit.passes.enter(own, common) {
         drop(latch);
         let worked = Worked {
@@ -62,6 +63,7 @@ pub fn begin(
         first: Some(go),
         gone_on,
         class: permit.class(),
+        level: work.terms.level,
         permit: Some(permit),
         watch: Stopwatch::of_another(began),
     };
@@ -79,6 +81,7 @@ struct Maker {
     first: Option<Sender<Permit>>,
     gone_on: Receiver<Permit>,
     class: u8,
+    level: u8,
     /// None: nobody waits for the reply any more.
     permit: Option<Permit>,
     watch: Stopwatch,
@@ -209,6 +212,7 @@ impl Maker {
             output,
             go: self.first.take(),
             class: self.class,
+            level: self.level,
             reads: self.reads,
             then,
         };

@@ -248,14 +248,14 @@ impl Core {
     ) -> Flow {
         let out = connection.outstanding();
         let sent = encoded.and_then(|encoded| {
-            let requests = encoded.requests;
+            let (requests, level) = (encoded.requests, encoded.level());
             let forwards = front.forwards(key, connection, encoded)?;
-            Ok((requests, forwards))
+            Ok((requests, level, forwards))
         });
         match sent {
-            Ok((requests, (gather, forwards))) => {
+            Ok((requests, level, forwards)) => {
                 used.requests += requests;
-                self.forward(front, connection, gather, forwards)
+                self.forward(front, connection, forwards, level)
             }
             Err(text) if out == 0 => self.told(connection, spec, |connection| {
                 refuse(connection, spec.class, &text, used)

@@ -2,16 +2,17 @@
 
 use bytes::Bytes;
 use commands::{Action, SessionCommand, Spec};
-use front::{Command, Gather, Way};
+use front::{Command, Way};
 use resp::Args;
-use smallvec::SmallVec;
+use stage::Terms;
 
-use super::{Forward, Front};
+use super::{Forward, Forwards, Front};
 use crate::connection::{Connection, Outstanding, Parked};
 use crate::core::answer::{reject, turn_away};
 use crate::core::command::{queue, Flow};
 use crate::core::handler::Task;
 use crate::core::{Core, Used};
+use crate::slo::in_lane;
 use crate::tenants::ConnectionKey;
 use crate::unit::TURN_WORDS_MAX;
 
@@ -222,21 +223,22 @@ impl Core {
         }
     }
 
-    /// Queues a request before the engine, perhaps in parts; its connection waits for one more
-    /// reply.
+    /// Queues a request before the engine, perhaps in parts, the largest of which is of this level;
+    /// its connection waits for one more reply.
     pub(super) fn forward(
         &mut self,
         front: &mut Front,
         connection: &mut Connection,
-        gather: Option<Gather>,
-        forwards: SmallVec<[Forward; 1]>,
+        (gather, forwards): Forwards,
+        level: u8,
     ) -> Flow {
         let pieces = forwards.iter().flat_map(|forward| &forward.pieces);
         let bytes: usize = pieces.map(Bytes::len).sum();
         let whose = (connection.tenant.id, connection.lane);
         let large = front.sizes.note(whose, bytes, self.now);
-        if connection.outstanding() == 0 {
-            let mut outstanding = Outstanding::none();
+        if let (0, Some(first)) = (connection.outstanding(), forwards.first()) {
+            let [terms, _] = self.principals.terms_of(connection, first.spec.class);
+            let mut outstanding = Outstanding::none(Terms { level, ..terms });
             outstanding.own = large || front.sizes.knows(whose);
             connection.parked = Some(Parked::Engine(Box::new(outstanding)));
         }
@@ -270,7 +272,10 @@ impl Core {
     /// full.
     pub(super) fn line_up(&mut self, connection: &Connection, forward: Forward) -> Option<Forward> {
         let (now, class) = (self.now, forward.spec.class);
-        let [terms, _] = self.principals.terms_of(connection, class);
+        let terms = match &connection.parked {
+            Some(Parked::Engine(outstanding)) => outstanding.terms,
+            _ => in_lane(connection.lane),
+        };
         let (tenant, place, task) = (forward.whose.0, forward.node, Task::Forward(forward));
         let queued =
             self.stage_before(place)

@@ -63,7 +63,8 @@ impl Core {
         match begun {
             Ok(forward) => {
                 used.requests += 1;
-                self.forward(front, connection, None, smallvec![forward])
+                // A walk is long, its steps are not.
+                self.forward(front, connection, (None, smallvec![forward]), 0)
             }
             Err(text) => self.told(connection, spec, |connection| {
                 refuse(connection, spec.class, text, used)
