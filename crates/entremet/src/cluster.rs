@@ -4,18 +4,26 @@
 //! A move does what is left to be done, and knows that from what nodes ([`nodes`]) and the
 //! catalogue ([`intent`], [`book`]) show: [`plan`] says what is next, [`mover`] does it, a batch of
 //! keys after the other ([`pace`]), after [`survey`] has looked whether it may.
+//!
+//! [`control`] moves by itself: one process at a time ([`lead`]) reads what is asked for
+//! ([`figures`]), has the policy decide ([`decide`]), and moves as the command does.
 
 mod book;
 mod check;
+mod control;
+mod decide;
 mod dev;
 mod engines;
+mod figures;
 mod intent;
+mod lead;
 mod mover;
 mod moving;
 mod nodes;
 mod pace;
 mod plan;
 mod reach;
+mod say;
 mod status;
 mod survey;
 mod what;
@@ -50,6 +58,9 @@ pub enum ClusterCommand {
     /// Move partitions to another node, while their tenants use them
     #[command(after_help = MOVE)]
     Move(MoveArgs),
+    /// Move partitions by itself, to where what they are asked for can be served
+    #[command(after_help = CONTROL)]
+    Control(ControlArgs),
     /// Show nodes, fronts, and where tenants' partitions are
     #[command(after_help = STATUS)]
     Status(AtArgs),
@@ -82,6 +93,27 @@ Examples:
   entremet cluster move --at redis-cluster://10.0.0.1:6379 web:3 --to 10.0.0.4:6379
   entremet cluster move --at redis-cluster://:SECRET@10.0.0.1:6379 web:3 web:4 --to 10.0.0.4:6379 --dry-run
   entremet cluster move --at redis-cluster://10.0.0.1:6379 --resume";
+
+const CONTROL: &str = "\
+Runs until it is told to stop. Fronts with [server.cluster] tell what each partition takes of the time of its node, and
+nodes how busy they are. While the most used node is asked for much more than the mean, three times in a row, partitions
+go from it to others, one at a time, as `entremet cluster move` moves them. A move must give the node more of its time than
+it takes, counted over --horizon; and what has moved stays for so long.
+
+Nothing moves, and it says why, while a front or a node is away, nodes or fronts do not agree, or a slot is in the middle
+of a move by another tool. A move that was begun and that nobody is at any more is brought to its end first.
+
+One process at a time does this for a cluster; others wait until it is gone. On standard output there is a line for each
+decision and for each move at its end, on standard error why nothing moves. SIGTERM or SIGINT ends it; a move that is under
+way stops between two batches of keys, and whoever comes next goes on with it.
+
+Exit status: 0 it was told to stop, or has decided --once; 1 another has taken its place, or --once nothing could be
+decided; 2 wrong usage.
+
+Examples:
+  entremet cluster control --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379
+  entremet cluster control --at redis-cluster://10.0.0.1:6379 --dry-run --once --every 10s
+  entremet cluster control --at redis-cluster://10.0.0.1:6379 --except billing --horizon 30min";
 
 const STATUS: &str = "\
 Example:
@@ -148,6 +180,45 @@ pub struct MoveArgs {
     pub allow_stall: Time,
 }
 
+/// `entremet cluster control`.
+#[derive(Args, Clone, Debug)]
+pub struct ControlArgs {
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: AtArgs,
+
+    /// See what is asked for during this time, and decide
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = long_enough)]
+    pub every: Time,
+
+    /// Decide once, do it, and end; what is uneven need not be so three times in a row
+    #[arg(long)]
+    pub once: bool,
+
+    /// Say what would move, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Even out only if the most used node is asked for so much more than the mean, in percent of
+    /// what it can serve
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub uneven: u8,
+
+    /// What a move gains counts for so long against what it takes, and its partition stays for so
+    /// long
+    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = long_enough)]
+    pub horizon: Time,
+
+    /// Partitions of this tenant stay where they are; may be said again
+    #[arg(long, value_name = "TENANT")]
+    pub except: Vec<String>,
+
+    /// A partition with a key that would hold both nodes up for longer stays; 50 MB are taken to
+    /// need one second
+    #[arg(long, value_name = "TIME", default_value = "20ms")]
+    pub allow_stall: Time,
+}
+
 /// `entremet cluster dev`.
 #[derive(Args, Clone, Debug)]
 pub struct DevArgs {
@@ -169,6 +240,15 @@ pub struct DevArgs {
     pub config: Option<PathBuf>,
 }
 
+/// A time that is not too short to see anything in.
+fn long_enough(text: &str) -> Result<Time, String> {
+    let time: Time = text.parse()?;
+    match time.duration() < Duration::from_secs(3) {
+        true => Err("3s at least: fronts tell once a second".into()),
+        false => Ok(time),
+    }
+}
+
 /// A cluster, as its URL says.
 fn cluster(url: &str) -> Result<UpstreamOptions, String> {
     match of_url(url, PATIENCE, None)? {
@@ -184,6 +264,7 @@ fn cluster(url: &str) -> Result<UpstreamOptions, String> {
 pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     match &args.command {
         ClusterCommand::Move(args) => moving::run(args),
+        ClusterCommand::Control(args) => control::run(args),
         ClusterCommand::Status(args) => status::run(&args.at),
         ClusterCommand::Check(args) => check::run(&args.at),
         ClusterCommand::Dev(args) => dev::run(args),

@@ -16,6 +16,7 @@
 //! Nothing here has a socket or a clock. Where it is not certain which words are keys, a request is
 //! refused: a word that is taken for something else would be a key without a mark.
 
+mod demand;
 mod draft;
 mod elsewhere;
 mod find;
@@ -32,6 +33,7 @@ mod walk;
 mod way;
 mod written;
 
+pub use demand::{Demand, TenantDemand};
 pub use draft::{Draft, Pieces};
 pub use elsewhere::{bracketed, Elsewhere, Topology};
 pub use find::{Find, KeySpec, Search};
@@ -46,7 +48,7 @@ pub use table::{Command, Table, TableError};
 pub use value::{frame, Value};
 pub use walk::{scan, Step, Walker};
 pub use way::{Walk, Way};
-pub use written::{CATALOGUE, FRONTS, MOVES, RATES, TENANT};
+pub use written::{CATALOGUE, CONTROL, DEMAND, FRONTS, MOVES, RATES, TENANT};
 
 #[cfg(test)]
 mod tests;

@@ -16,3 +16,9 @@ pub const RATES: &[u8] = b"{@}rates";
 
 /// A hash: slots that are being moved, with from where and to where.
 pub const MOVES: &[u8] = b"{@}moves";
+
+/// A hash: what each front tells of what partitions are asked for, by its name.
+pub const DEMAND: &[u8] = b"{@}demand";
+
+/// A hash: who places partitions, and what was decided last.
+pub const CONTROL: &[u8] = b"{@}control";

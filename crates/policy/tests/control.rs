@@ -1,7 +1,7 @@
 //! The controller: what its steps keep, whatever was seen.
 
 use policy::placement::{
-    Asked, Control, ControlOptions, Node, Partition, Seen, Served, TenantSeen,
+    plan, Asked, Control, ControlOptions, Moves, Node, Partition, Seen, Served, TenantSeen,
 };
 use proptest::prelude::*;
 
@@ -14,6 +14,19 @@ fn nodes(count: u32) -> Vec<Node<1>> {
             domain,
         })
         .collect()
+}
+
+/// Of somebody who sees nothing; moves are free.
+fn nothing() -> Seen<'static, 1> {
+    Seen {
+        now: 0,
+        nodes: &[],
+        tenants: &[],
+        served: &[],
+        partitions: &[],
+        bytes: &[],
+        busy: &[],
+    }
 }
 
 fn tenant(weight: f64, wants_more: bool) -> TenantSeen {
@@ -72,6 +85,7 @@ fn equal_tenants_get_shares_where_their_demand_is() {
             tenants: &tenants,
             served: &served,
             partitions: &rates,
+            ..nothing()
         };
         decided = Some(control.step(&seen, &mut partitions));
     }
@@ -113,6 +127,7 @@ fn a_lost_node_is_left_and_its_partitions_are_placed() {
         tenants: &[tenant(1.0, true); 2],
         served: &served,
         partitions: &rates,
+        ..nothing()
     };
     let decided = control.step(&seen, &mut partitions);
     assert!(decided
@@ -141,6 +156,7 @@ fn what_a_tenant_lags_outlives_a_move() {
             tenants: &tenants,
             served: &served,
             partitions: &rates,
+            ..nothing()
         };
         let decided = control.step(&seen, partitions);
         let share = |tenant: u32| {
@@ -192,6 +208,7 @@ fn writes_count_where_they_go() {
             tenants: &[tenant(1.0, true)],
             served: &served,
             partitions: &rates,
+            ..nothing()
         };
         let decided = control.step(&seen, &mut partitions);
         let by_other = partitions
@@ -226,7 +243,7 @@ fn a_replica_that_moves_keeps_its_part() {
             ..Partition::new([CAPACITY / 10], 2, vec![1, 0])
         };
         let mut partitions = vec![one(), one(), one(), one()];
-        let planned = policy::placement::plan(&nodes, &mut partitions, 1);
+        let planned = plan(&nodes, &mut partitions, &Moves::free(1));
         assert_eq!((planned.moves, planned.promoted), (1, 0));
         let of_moved = partitions
             .iter()
@@ -254,7 +271,7 @@ proptest! {
         let mut control = Control::new(ControlOptions::default());
         for _ in 0..steps {
             let served = served(&partitions, &seen_rates);
-            let seen = Seen { nodes: &nodes, tenants: &tenants, served: &served, partitions: &seen_rates };
+            let seen = Seen { nodes: &nodes, tenants: &tenants, served: &served, partitions: &seen_rates, ..nothing() };
             let decided = control.step(&seen, &mut partitions);
             let wants = |tenant: u32| tenants[tenant as usize].wants_more;
             for node in 0..4 {

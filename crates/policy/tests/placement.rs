@@ -1,6 +1,6 @@
 //! Fair shares across nodes: what every exchange keeps.
 
-use policy::placement::{fair_demand, plan, Entry, Node, Partition, Shares};
+use policy::placement::{fair_demand, plan, Entry, Moves, Node, Partition, Shares};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -173,9 +173,9 @@ proptest! {
             .map(|(demand, replicas, nodes)| Partition::new(parts(demand), replicas, nodes))
             .collect();
         let mut greedy = partitions.clone();
-        let first = plan(&nodes, &mut greedy, 0);
+        let first = plan(&nodes, &mut greedy, &Moves::free(0));
         let mut better = partitions.clone();
-        let planned = plan(&nodes, &mut better, moves_max);
+        let planned = plan(&nodes, &mut better, &Moves::free(moves_max));
         prop_assert!(planned.use_max <= first.use_max && planned.moves <= first.moves + moves_max);
         let able: BTreeSet<u32> = nodes.iter().filter(|n| is_able(n)).map(|n| n.domain).collect();
         let mut unplaced = 0;
@@ -214,7 +214,7 @@ proptest! {
         // Two replicas: one node may be closed to the second.
         let capacity = [0, 1].map(|r| sums[r] * R as u64 / (count as u64 - 1) + largest[r] + 1);
         let nodes: Vec<Node<R>> = (0..count as u32).map(|domain| Node { capacity, domain }).collect();
-        let planned = plan(&nodes, &mut partitions, 0);
+        let planned = plan(&nodes, &mut partitions, &Moves::free(0));
         prop_assert!(planned.use_max <= 1.0 && planned.unplaced == 0, "{planned:?}");
         for used in used(&nodes, &partitions) {
             prop_assert!(used[0] <= capacity[0] && used[1] <= capacity[1], "{used:?} of {capacity:?}");
@@ -234,7 +234,7 @@ proptest! {
         let mut partitions: Vec<Partition<R>> = demands.into_iter()
             .map(|(demand, replicas, nodes)| Partition::new(parts(demand), replicas, nodes))
             .collect();
-        let planned = plan(&nodes, &mut partitions, usize::MAX);
+        let planned = plan(&nodes, &mut partitions, &Moves::free(usize::MAX));
         if planned.use_max <= 1.0 {
             return Ok(());
         }
@@ -285,9 +285,9 @@ fn what_lies_well_stays_and_a_lost_node_is_emptied() {
         .map(|n| Partition::new([10, 1], 2, vec![n % 4, (n + 1) % 4]))
         .collect();
     let mut nodes: Vec<Node<R>> = (0..4).map(|n| node(100, n)).collect();
-    assert_eq!(plan(&nodes, &mut partitions, 100).moves, 0);
+    assert_eq!(plan(&nodes, &mut partitions, &Moves::free(100)).moves, 0);
     nodes[2].capacity = [0, 0];
-    let planned = plan(&nodes, &mut partitions, 100);
+    let planned = plan(&nodes, &mut partitions, &Moves::free(100));
     let first: Vec<u64> = used(&nodes, &partitions)
         .iter()
         .map(|used| used[0])
@@ -308,6 +308,6 @@ fn those_that_lean_on_different_resources_share_a_node() {
         .map(|n| Partition::new(if n < 8 { [45, 4] } else { [4, 45] }, 1, Vec::new()))
         .collect();
     // As one number for each, 45, four on a node would be too many.
-    let planned = plan(&nodes, &mut partitions, usize::MAX);
+    let planned = plan(&nodes, &mut partitions, &Moves::free(usize::MAX));
     assert!((planned.use_max - 0.98).abs() < 1e-9, "{planned:?}");
 }

@@ -240,6 +240,7 @@ impl upstream::House for Told {
         });
         let seen = promises.map(|(tenant, promise)| upstream::Seen {
             tenant: tenant.name.clone(),
+            principal: tenant.id,
             promise,
             usage: usages.remove(&tenant.name).unwrap_or_default(),
             held_ns: held.get(&tenant.id).copied().unwrap_or_default(),

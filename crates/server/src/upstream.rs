@@ -5,6 +5,7 @@
 //! once at the start, and then on a thread that looks once a second.
 
 mod catalogue;
+mod demand;
 mod fronts;
 mod links;
 mod rates;
@@ -24,6 +25,8 @@ use policy::Nanos;
 use stage::Clock;
 
 use catalogue::Catalogue;
+use demand::Counted;
+pub use demand::Took;
 use fronts::Round;
 use links::LinkCounts;
 pub use rates::{House, Seen};
@@ -108,6 +111,8 @@ pub struct Upstream {
     pub links: LinkCounts,
     /// Of a cluster: how many partitions each tenant has.
     catalogue: Catalogue,
+    /// What partitions took of the time of nodes here, until it is told.
+    pub took: Counted,
     /// Which front is the home of what; none: this one shows itself only.
     homes: RwLock<Option<Arc<Homes>>>,
     /// When the entries of all fronts were last read.
@@ -140,6 +145,7 @@ impl Upstream {
             found: RwLock::new(found),
             links: LinkCounts::default(),
             catalogue: Catalogue::default(),
+            took: Counted::default(),
             homes: RwLock::default(),
             fronts_read_at: AtomicU64::new(0),
             lookout: OnceLock::new(),

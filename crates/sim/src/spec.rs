@@ -156,6 +156,9 @@ pub struct Control {
     pub interval_ns: Nanos,
     /// Partitions are placed by demand (PP).
     pub places: bool,
+    /// What a move gains counts for so long, against the copy that it takes; `None`: partitions
+    /// move whenever it helps.
+    pub horizon_ns: Option<Nanos>,
     /// Tenants' weights at nodes follow their demand there (WA).
     pub weighs: Weighs,
 }
@@ -166,6 +169,7 @@ impl Default for Control {
         Control {
             interval_ns: 1_000_000_000,
             places: false,
+            horizon_ns: None,
             weighs: Weighs::Fixed,
         }
     }

@@ -7,8 +7,12 @@ use sim::{run, Outcome};
 const MS: u64 = 1_000_000;
 
 fn play(cluster: &str, rest: &str) -> Outcome {
+    play_with("none", cluster, rest)
+}
+
+fn play_with(noise: &str, cluster: &str, rest: &str) -> Outcome {
     let text = format!(
-        "seed = 5\nduration = \"20s\"\nwarm_up = \"1s\"\n[cluster]\nnoise = \"none\"\n{cluster}\n{rest}"
+        "seed = 5\nduration = \"20s\"\nwarm_up = \"1s\"\n[cluster]\nnoise = {noise:?}\n{cluster}\n{rest}"
     );
     run(&Plan::from_text(&text, "friction.toml").expect("good").spec)
 }
@@ -90,6 +94,30 @@ fn a_partition_that_moves_is_copied_first() {
         "{never} {copied} {at_once}"
     );
     assert!(costly < 0.8 * never, "{costly} {never}");
+}
+
+/// What a partition is asked for differs from second to second. Whoever counts what its copy takes
+/// leaves more of them where they are; shares are as even, and a little less is served at first.
+#[test]
+fn moves_that_are_weighed_are_fewer_and_shares_as_even() {
+    let keys = "keys = { count = 4_000 }\nvalues = { size = \"64KiB\" }";
+    let zipf = format!("{keys}\npopularity = {{ kind = \"zipf\", alpha = 0.99 }}");
+    let load = closed("one", 64, &zipf) + &closed("two", 64, &zipf);
+    let moved = |more: &str| {
+        let cluster = format!(
+            "nodes = 4\npartitions = 64\noperation = \"2ms\"\nplacement = \"demand\"\nweights = \"exchange\"\ncopy = \"50MB/s\"\ncopy_load = 0.5\n{more}"
+        );
+        let outcome = play_with("exponential", &cluster, &load);
+        let rates = [0, 1].map(|tenant: usize| outcome.tenants[tenant].answered as f64);
+        (outcome.moves, rates)
+    };
+    let (free, at_once) = moved("");
+    let (weighed, rates) = moved("horizon = \"60s\"\n");
+    assert!(0 < weighed && 2 * weighed <= free, "{weighed} of {free}");
+    let mmr = rates[0].min(rates[1]) / rates[0].max(rates[1]);
+    assert!(mmr > 0.97, "{rates:?}");
+    let sum = |rates: [f64; 2]| rates.iter().sum::<f64>();
+    assert!(sum(rates) > 0.97 * sum(at_once), "{rates:?} {at_once:?}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! What is written down at the cluster: how many partitions tenants have, which fronts there are,
-//! and moves that were begun.
+//! What is written down at the cluster: how many partitions tenants have, which fronts there are
+//! and what they are asked for, moves that were begun, and who places partitions.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use front::{slot, Elsewhere, Space, CATALOGUE, FRONTS, MOVES};
+use front::{slot, Demand, Elsewhere, Space, CATALOGUE, CONTROL, DEMAND, FRONTS, MOVES};
 
 use super::intent::{Intent, LEASE_NS};
 use super::nodes::Views;
@@ -22,9 +22,9 @@ else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end return 1";
 /// Redirections that are followed: the slot of all this may be what moves.
 const HOPS: usize = 5;
 /// A mover says so often that it is at work.
-const BEAT_EVERY: Duration = Duration::from_secs(1);
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// Between two looks whether another still says so.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+pub const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A move that this process is at.
 pub struct Lease {
@@ -121,6 +121,43 @@ impl Book {
         self.entries(nodes, FRONTS)
     }
 
+    /// What fronts tell of what partitions are asked for, by their names.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn demands(&mut self, nodes: &mut Nodes) -> Result<Vec<(String, Demand)>, Failure> {
+        let entries = self.entries(nodes, DEMAND)?;
+        let read = |(name, text): (String, String)| Some((name, Demand::read(&text)?));
+        Ok(entries.into_iter().filter_map(read).collect())
+    }
+
+    /// What is written down of whoever places partitions, under this name. Empty: nothing.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn control(&mut self, nodes: &mut Nodes, name: &str) -> Result<String, Failure> {
+        let words: [&[u8]; 3] = [b"HGET", CONTROL, name.as_bytes()];
+        match self.ask(nodes, &words)? {
+            Reply::Bulk(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+            Reply::Nothing => Ok(String::new()),
+            _ => Err(strange(&self.at, &words)),
+        }
+    }
+
+    /// Writes that down.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn set_control(
+        &mut self,
+        nodes: &mut Nodes,
+        name: &str,
+        text: &str,
+    ) -> Result<(), Failure> {
+        let words = [b"HSET", CONTROL, name.as_bytes(), text.as_bytes()];
+        self.ask(nodes, &words).map(|_| ())
+    }
+
     /// Moves that were begun and are not at their end.
     ///
     /// # Errors
@@ -142,20 +179,36 @@ impl Book {
         old: Option<&Intent>,
         new: Option<&Intent>,
     ) -> Result<bool, Failure> {
-        let (slot, old, new) = (
-            slot.to_string(),
-            old.map(Intent::text).unwrap_or_default(),
-            new.map(Intent::text).unwrap_or_default(),
-        );
-        let words = [
-            b"EVAL",
-            SWAP,
-            b"1",
-            MOVES,
-            slot.as_bytes(),
-            old.as_bytes(),
-            new.as_bytes(),
-        ];
+        let text = |intent: Option<&Intent>| intent.map(Intent::text).unwrap_or_default();
+        let slot = slot.to_string();
+        self.swap_entry(nodes, MOVES, &slot, &text(old), &text(new))
+    }
+
+    /// The same of who places partitions.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn swap_control(
+        &mut self,
+        nodes: &mut Nodes,
+        name: &str,
+        old: &str,
+        new: &str,
+    ) -> Result<bool, Failure> {
+        self.swap_entry(nodes, CONTROL, name, old, new)
+    }
+
+    /// An entry is as `old` says, and becomes `new`; empty: there is none. False: it is not.
+    fn swap_entry(
+        &mut self,
+        nodes: &mut Nodes,
+        key: &[u8],
+        field: &str,
+        old: &str,
+        new: &str,
+    ) -> Result<bool, Failure> {
+        let [field, old, new] = [field, old, new].map(str::as_bytes);
+        let words = [b"EVAL", SWAP, b"1", key, field, old, new];
         Ok(self.ask(nodes, &words)? == Reply::Integer(1))
     }
 
@@ -279,7 +332,7 @@ fn refuse_beside(moves: &[Intent], intent: &Intent, views: &Views) -> Result<(),
 }
 
 /// Of this process: another does not take it for its own.
-fn name() -> String {
+pub fn name() -> String {
     // The keys of the standard library's hash tables are random in each process.
     let random = RandomState::new().build_hasher().finish();
     format!("{random:016x}")

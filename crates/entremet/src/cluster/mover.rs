@@ -9,7 +9,7 @@ use super::intent::Intent;
 use super::nodes::{Open, Views};
 use super::pace::{takes, Pace};
 use super::plan::{next, plan, Plan, Step, Way};
-use super::reach::Nodes;
+use super::reach::{strange, Nodes};
 use super::survey::{keys_of, sizes_of, too_late};
 use super::Failure;
 use crate::client::{ClientError, Reply};
@@ -241,10 +241,10 @@ impl<'m> Mover<'m> {
             let bytes = sizes.iter().sum();
             let began = Instant::now();
             let result = self.hand_over(from, to, keys, takes(bytes));
-            let took = began.elapsed();
+            let took = result.as_ref().map_or(began.elapsed(), |took| *took);
             self.moved.longest = self.moved.longest.max(took);
             match result {
-                Ok(()) => {
+                Ok(took) => {
                     failed = 0;
                     self.moved.keys += keys.len() as u64;
                     self.moved.bytes += bytes;
@@ -297,14 +297,16 @@ impl<'m> Mover<'m> {
     }
 
     /// One batch. A key that both nodes have, because an answer of the target's was lost, was
-    /// served by the node that has the slot: its value is the one that counts.
+    /// served by the node that has the slot: its value is the one that counts. Returns how long
+    /// both nodes answered nobody else, by the clock of the source: a node that has much to do lets
+    /// a batch wait first.
     fn hand_over(
         &mut self,
         from: &str,
         to: &str,
         keys: &[Vec<u8>],
         expected: Duration,
-    ) -> Result<(), Failure> {
+    ) -> Result<Duration, Failure> {
         let (host, port) = to.rsplit_once(':').ok_or("a node without a port")?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let wait = TARGET_WAIT_MIN.max(expected.saturating_mul(10));
@@ -318,8 +320,22 @@ impl<'m> Mover<'m> {
         words.extend(login.iter().map(Vec::as_slice));
         words.push(b"KEYS");
         words.extend(keys.iter().map(Vec::as_slice));
-        self.nodes.ask(from, &words)?;
-        Ok(())
+        // Served one after the other, and nobody's in between.
+        let asked = [vec![&b"TIME"[..]], words, vec![b"TIME"]];
+        let replies = self.nodes.try_all(from, &asked)?;
+        match &replies[..] {
+            [_, Reply::Error(reply), _] => Err(ClientError::Refused {
+                command: "MIGRATE".into(),
+                reply: reply.clone(),
+            }
+            .into()),
+            [before, _, after] => {
+                let times = time_of(before).zip(time_of(after));
+                let took = times.map(|(before, after)| after.saturating_sub(before));
+                took.ok_or_else(|| strange(from, &[b"TIME"]))
+            }
+            _ => Err(strange(from, &[b"MIGRATE"])),
+        }
     }
 
     /// On the way back: of keys that both nodes have, those at `from` are not served, and are old.
@@ -340,4 +356,19 @@ impl<'m> Mover<'m> {
         }
         Ok(())
     }
+}
+
+/// What a node says to `TIME`: seconds and microseconds.
+fn time_of(reply: &Reply) -> Option<Duration> {
+    let Reply::List(items) = reply else {
+        return None;
+    };
+    let number = |item: &Reply| match item {
+        Reply::Bulk(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    };
+    let [seconds, micros] = &items[..] else {
+        return None;
+    };
+    Some(Duration::from_secs(number(seconds)?) + Duration::from_micros(number(micros)?))
 }

@@ -10,7 +10,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::book::Book;
 use super::mover::Mover;
-use super::plan::{named, plan, Way};
+use super::nodes::Views;
+use super::plan::{named, plan, Plan, Way};
 use super::reach::Nodes;
 use super::survey::{refuse, Survey};
 use super::what::slot_with;
@@ -21,10 +22,7 @@ use super::{Failure, MoveArgs};
 /// # Errors
 /// What cannot be moved, and why.
 pub fn run(args: &MoveArgs) -> Result<(), Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = told_to_stop()?;
     let mut nodes = Nodes::new(&args.cluster.at);
     let views = nodes.views()?;
     let mut book = Book::find(&views)?;
@@ -54,31 +52,58 @@ pub fn run(args: &MoveArgs) -> Result<(), Failure> {
             slot,
             to,
             stall: args.allow_stall.duration(),
-            only_say: args.dry_run,
         };
-        let line = order.carry_out(&mut nodes, &tenants, &stop)?;
+        let looked = order.look(&mut nodes, &tenants)?;
+        let line = match args.dry_run {
+            true => looked.would(),
+            false => looked.carry_out(&mut nodes, &stop)?,
+        };
         writeln!(io::stdout(), "{line}")?;
     }
     Ok(())
 }
 
+/// Becomes true when the process is told to end.
+///
+/// # Errors
+/// Signals cannot be heard.
+pub fn told_to_stop() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
 /// One slot that is to be elsewhere.
-struct Order {
-    slot: u16,
+pub struct Order {
+    /// Of the engine.
+    pub slot: u16,
     /// The name of the node.
-    to: String,
+    pub to: String,
+    /// One key may hold both nodes up for so long.
+    pub stall: Duration,
+}
+
+/// An order that may be carried out, as it was looked at.
+pub struct Looked {
+    views: Views,
+    plan: Plan,
+    /// What is in the slot.
+    pub survey: Survey,
+    /// The slot, with what lies in it.
+    name: String,
+    /// Where it goes.
+    way: String,
     stall: Duration,
-    only_say: bool,
 }
 
 impl Order {
-    /// What there is to say at its end.
-    fn carry_out(
-        &self,
-        nodes: &mut Nodes,
-        tenants: &[(String, Space)],
-        stop: &AtomicBool,
-    ) -> Result<String, Failure> {
+    /// Looks whether it may be.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn look(&self, nodes: &mut Nodes, tenants: &[(String, Space)]) -> Result<Looked, Failure> {
         let slot = self.slot;
         let views = nodes.agreed(Some(slot))?;
         let moves = Book::find(&views)?.moves(nodes)?;
@@ -98,27 +123,54 @@ impl Order {
         if source.is_some() {
             refuse(nodes, &views, &plan, &survey, self.stall)?;
         }
-        let name = slot_with(slot, tenants);
-        let (from, to) = (
-            views.at(&plan.from).to_owned(),
-            views.at(&plan.to).to_owned(),
-        );
+        let (from, to) = (views.at(&plan.from), views.at(&plan.to));
         let way = match plan.way {
             Way::On => format!("from {from} to {to}"),
             Way::Back => format!("from {from} back to {to}"),
         };
-        if self.only_say {
-            return Ok(format!(
-                "{name} would go {way}: {} keys, {:.1} MB, the largest {:.1} kB, in about {:.1} s",
-                survey.keys,
-                survey.bytes as f64 / 1e6,
-                survey.largest as f64 / 1e3,
-                survey.takes().as_secs_f64()
-            ));
-        }
+        Ok(Looked {
+            plan,
+            survey,
+            name: slot_with(slot, tenants),
+            way,
+            stall: self.stall,
+            views,
+        })
+    }
+}
+
+impl Looked {
+    /// What would be done.
+    fn would(&self) -> String {
+        format!(
+            "{} would go {}: {} keys, {:.1} MB, the largest {:.1} kB, in about {:.1} s",
+            self.name,
+            self.way,
+            self.survey.keys,
+            self.survey.bytes as f64 / 1e6,
+            self.survey.largest as f64 / 1e3,
+            self.survey.takes().as_secs_f64()
+        )
+    }
+
+    /// Does it. What there is to say at its end.
+    ///
+    /// # Errors
+    /// What kept it from its end.
+    pub fn carry_out(self, nodes: &mut Nodes, stop: &AtomicBool) -> Result<String, Failure> {
+        let Self {
+            views,
+            plan,
+            name,
+            way,
+            ..
+        } = self;
+        let source = views.master(&plan.from);
         if plan.way == Way::On && source.is_some_and(|source| source.slots() == 1) {
             eprintln!(
-                "it is the last slot of {from}: with cluster-allow-replica-migration, which is the default, that node becomes a replica of {to}"
+                "it is the last slot of {}: with cluster-allow-replica-migration, which is the default, that node becomes a replica of {}",
+                views.at(&plan.from),
+                views.at(&plan.to)
             );
         }
         let began = Instant::now();

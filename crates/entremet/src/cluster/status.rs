@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use front::{Peer, Space};
 use server::UpstreamOptions;
 
 use super::book::Book;
+use super::control::LAST;
 use super::intent::Intent;
+use super::lead::{is_led, LEAD};
 use super::nodes::Views;
 use super::reach::{field, Nodes};
 use super::what::slot_with;
@@ -24,6 +27,8 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
     let tenants = book.tenants(&mut nodes)?;
     let fronts = book.fronts(&mut nodes)?;
     let moves = book.moves(&mut nodes)?;
+    let [lead, last] = [LEAD, LAST].map(|name| book.control(&mut nodes, name));
+    let (lead, last) = (lead?, last?);
     let mut out = io::stdout().lock();
     writeln!(out, "Nodes")?;
     for node in views.first.masters() {
@@ -67,6 +72,9 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
             writeln!(out, "    {at}  {}", list.join(" "))?;
         }
     }
+    if !lead.is_empty() {
+        write!(out, "\nControl\n{}", controlled(&lead, &last))?;
+    }
     if !moves.is_empty() {
         writeln!(out, "\nMoves that were begun")?;
         for begun in &moves {
@@ -74,6 +82,21 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Who places partitions, and what was decided last.
+fn controlled(lead: &str, last: &str) -> String {
+    let mut text = match is_led(lead) {
+        true => "  a process places partitions, or did when it ended\n".to_owned(),
+        false => "  nobody places partitions\n".to_owned(),
+    };
+    if let Some((at_s, what)) = last.split_once(' ') {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_s = now.map_or(0, |now| now.as_secs());
+        let ago_s = now_s.saturating_sub(at_s.parse().unwrap_or(now_s));
+        text.push_str(&format!("  last, {ago_s} s ago: {what}\n"));
+    }
+    text
 }
 
 /// Which partitions are at which node.

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use policy::generator::mix64;
-use policy::placement::{fair_demand, plan, Entry, Node, Partition, Shares};
+use policy::placement::{fair_demand, plan, Entry, Moves, Node, Partition, Shares};
 use workload::client::process::thread_cpu_s;
 
 use settings::table::Fields;
@@ -159,7 +159,7 @@ impl Size {
             .collect();
         let mut partitions = self.partitions();
         let began_s = thread_cpu_s();
-        let planned = plan(&nodes, &mut partitions, self.moves_max);
+        let planned = plan(&nodes, &mut partitions, &Moves::free(self.moves_max));
         let placed_s = thread_cpu_s() - began_s;
 
         let mut shares = self.shares(&partitions);

@@ -15,7 +15,8 @@
 use super::fair::{fair_shares, fit, Cell, Claim};
 use super::lag::Lags;
 use super::learnt::{Learnt, Rates};
-use super::plan::{fair_demand, imbalance, plan, Node, Partition, Planned};
+use super::placer::{Looked, Placer, PlacerOptions};
+use super::plan::{fair_demand, Node, Partition, Planned};
 use super::seen::Seen;
 use super::spread::Spreads;
 use super::weights::{Entry, Exchanged, Shares};
@@ -27,10 +28,8 @@ pub struct ControlOptions {
     pub places: bool,
     /// Whether it gives tenants other weights at nodes.
     pub weighs: bool,
-    /// Partitions move when the most used node is this much above the mean, as a part of it.
-    pub imbalance_max: f64,
-    /// Moves of one step.
-    pub moves_max: usize,
+    /// When partitions move.
+    pub placer: PlacerOptions,
     /// Weight of the newest rates in the averages, above 0, at most 1.
     pub newest: f64,
     /// Exchanges below this part of a mean local share are not worth it (Pisces' epsilon).
@@ -38,13 +37,12 @@ pub struct ControlOptions {
 }
 
 impl Default for ControlOptions {
-    /// Everything on: 5 % imbalance, any number of moves, a third, a thousandth.
+    /// Everything on: moves that cost nothing, a third, a thousandth.
     fn default() -> Self {
         ControlOptions {
             places: true,
             weighs: true,
-            imbalance_max: 0.05,
-            moves_max: usize::MAX,
+            placer: PlacerOptions::default(),
             newest: 1.0 / 3.0,
             epsilon: 0.001,
         }
@@ -80,6 +78,7 @@ pub struct Decided {
 pub struct Control<const R: usize> {
     options: ControlOptions,
     learnt: Learnt<R>,
+    placer: Placer,
     lags: Lags,
     spreads: Spreads,
 }
@@ -120,6 +119,7 @@ impl<const R: usize> Control<R> {
         Control {
             options,
             learnt: Learnt::default(),
+            placer: Placer::new(options.placer),
             lags: Lags::default(),
             spreads: Spreads::default(),
         }
@@ -145,7 +145,7 @@ impl<const R: usize> Control<R> {
 
     /// Partitions' demands follow entitled shares and measured rates; moves where something is
     /// missing or uneven.
-    fn place(&self, seen: &Seen<'_, R>, partitions: &mut [Partition<R>]) -> Option<Planned> {
+    fn place(&mut self, seen: &Seen<'_, R>, partitions: &mut [Partition<R>]) -> Option<Planned> {
         // Dominant shares of the whole: what charges come to is what the places make of them.
         let claims = seen.tenants.iter().map(|tenant| Claim {
             weight: tenant.weight,
@@ -170,17 +170,14 @@ impl<const R: usize> Control<R> {
                 divide(*demand, rates, partition);
             }
         }
-        let missing = partitions.iter().any(|partition| {
-            let alive = |node: &&u32| seen.nodes[**node as usize].is_able();
-            partition.nodes.iter().filter(alive).count() < partition.replicas
-        });
-        let uneven =
-            self.options.places && imbalance(seen.nodes, partitions) > self.options.imbalance_max;
-        if !missing && !uneven {
-            return None;
-        }
-        let moves_max = if uneven { self.options.moves_max } else { 0 };
-        Some(plan(seen.nodes, partitions, moves_max))
+        let looked = Looked {
+            now: seen.now,
+            nodes: seen.nodes,
+            bytes: seen.bytes,
+            stays: &[],
+            busy: seen.busy,
+        };
+        self.placer.step(&looked, partitions, self.options.places)
     }
 
     /// What each tenant may have of the whole, counted in charges.

@@ -5,9 +5,11 @@
 //! placement that fits is one in which every tenant can have its share at once. A node is as full
 //! as the resource that it has least left of. Two steps: what has no place yet goes, largest first,
 //! to the node that is least full with it (greedy); then the fullest node hands over what best
-//! lowers the higher of the two nodes' use, until nothing does (better). Partitions that lie well
-//! stay where they are.
+//! lowers the higher of the two nodes' use, until nothing does (better). Where moves have a price,
+//! what lowers it by less stays, and a node takes part in one move. Partitions that lie well stay
+//! where they are.
 
+use super::price::{Move, Moves};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -81,7 +83,7 @@ impl<const R: usize> Partition<R> {
 }
 
 /// What a plan came to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// Replicas that were given a node, or another one.
     pub moves: usize,
@@ -91,6 +93,8 @@ pub struct Planned {
     pub unplaced: usize,
     /// Highest use of any resource of any node, 1 is its capacity (the objective, Pisces eq. 4.7).
     pub use_max: f64,
+    /// Replicas that had a node and were given another.
+    pub moved: Vec<Move>,
 }
 
 /// Part of a tenant's fair share for each of its partitions: `share` over all their replicas of the
@@ -115,35 +119,42 @@ pub fn fair_demand<const R: usize>(share: u64, rates: &[[u64; R]]) -> Vec<[u64; 
     rates.iter().map(|rate| rate.map(part)).collect()
 }
 
-/// Places what has no place and evens out the rest, with at most `moves_max` moves and promotions
-/// of what had one. Replicas on nodes that do not exist, cannot hold anything, or share a domain
+/// Places what has no place and evens out the rest, as far as what had a place may move. Replicas
+/// on nodes that do not exist, cannot hold anything, or share a domain
 /// with another are placed anew.
 pub fn plan<const R: usize>(
     nodes: &[Node<R>],
     partitions: &mut [Partition<R>],
-    moves_max: usize,
+    moves: &Moves<'_>,
 ) -> Planned {
     let mut state = State::new(nodes, partitions);
-    let (mut moves, unplaced) = state.place_missing(partitions);
-    let mut promoted = 0;
-    for _ in 0..moves_max {
-        match state.hand_over(partitions) {
-            Some(Handed::Replica) => moves += 1,
+    let (placed, unplaced) = state.place_missing(partitions);
+    let (mut moved, mut promoted) = (Vec::new(), 0);
+    state.close((0..nodes.len() as u32).filter(|node| moves.is_busy(*node)));
+    for _ in 0..moves.most {
+        match state.hand_over(partitions, moves) {
+            Some(Handed::Replica(one)) => {
+                if moves.price.is_some() {
+                    state.close([one.from, one.to]);
+                }
+                moved.push(one);
+            }
             Some(Handed::Lead) => promoted += 1,
             None => break,
         }
     }
     Planned {
-        moves,
+        moves: placed + moved.len(),
         promoted,
         unplaced,
         use_max: state.use_max(),
+        moved,
     }
 }
 
-/// How far the fullest node is above the mean of the resource that is used most, as a part of it:
-/// no placement has less than that mean.
-pub(super) fn imbalance<const R: usize>(nodes: &[Node<R>], partitions: &[Partition<R>]) -> f64 {
+/// How far the fullest node is above the mean of the resource that is used most, and that mean, as
+/// parts of a node: no placement has less than the mean.
+pub(super) fn excess<const R: usize>(nodes: &[Node<R>], partitions: &[Partition<R>]) -> (f64, f64) {
     let mut used = vec![[0; R]; nodes.len()];
     for partition in partitions {
         for (place, node) in partition.nodes.iter().enumerate() {
@@ -158,11 +169,7 @@ pub(super) fn imbalance<const R: usize>(nodes: &[Node<R>], partitions: &[Partiti
     });
     let mean = mean.fold(0.0, f64::max);
     let most = able().map(|(node, used)| node.use_of(used));
-    if mean > 0.0 {
-        most.fold(0.0, f64::max) / mean - 1.0
-    } else {
-        0.0
-    }
+    (most.fold(0.0, f64::max) - mean, mean)
 }
 
 fn add<const R: usize>(used: &mut [u64; R], demand: &[u64; R]) {
@@ -183,7 +190,7 @@ type Key = u64;
 /// What the fullest node handed to another.
 enum Handed {
     /// A replica, with its place in the order.
-    Replica,
+    Replica(Move),
     /// Being the primary of a partition that both have.
     Lead,
 }
@@ -193,6 +200,8 @@ struct State<'n, const R: usize> {
     used: Vec<[u64; R]>,
     /// Nodes that can hold something, by use.
     order: BTreeSet<(Key, u32)>,
+    /// Nodes that take part in no further move.
+    closed: BTreeSet<u32>,
     /// The partitions with a replica on each node.
     held: Vec<BTreeSet<u32>>,
 }
@@ -206,6 +215,7 @@ impl<'n, const R: usize> State<'n, R> {
             nodes,
             used: vec![[0; R]; nodes.len()],
             order: BTreeSet::new(),
+            closed: BTreeSet::new(),
             held: vec![BTreeSet::new(); nodes.len()],
         };
         for (number, partition) in partitions.iter_mut().enumerate() {
@@ -227,6 +237,15 @@ impl<'n, const R: usize> State<'n, R> {
 
     fn key(&self, node: usize) -> Key {
         self.nodes[node].use_of(&self.used[node]).to_bits()
+    }
+
+    /// These take part in no further move.
+    fn close(&mut self, nodes: impl IntoIterator<Item = u32>) {
+        self.closed.extend(nodes);
+    }
+
+    fn use_of(&self, node: u32) -> f64 {
+        f64::from_bits(self.key(node as usize))
     }
 
     fn use_max(&self) -> f64 {
@@ -259,6 +278,9 @@ impl<'n, const R: usize> State<'n, R> {
     /// Whether a partition may have a replica there; `leaving`: one of its nodes that it leaves for
     /// it.
     fn allows(&self, partition: &Partition<R>, node: u32, leaving: Option<u32>) -> bool {
+        if leaving.is_some() && self.closed.contains(&node) {
+            return false;
+        }
         let domain = self.nodes[node as usize].domain;
         let mut others = partition.nodes.iter().filter(|n| Some(**n) != leaving);
         others.all(|other| self.nodes[*other as usize].domain != domain)
@@ -326,10 +348,12 @@ impl<'n, const R: usize> State<'n, R> {
         (placed, unplaced)
     }
 
-    /// The fullest node hands one replica to another, or lets another lead a partition that both
-    /// have: what leaves the higher of the two lowest. `None` if nothing lowers it.
-    fn hand_over(&mut self, partitions: &mut [Partition<R>]) -> Option<Handed> {
-        let &(high, from) = self.order.last()?;
+    /// The fullest node that may hands one replica to another, or lets another lead a partition
+    /// that both have: what leaves the higher of the two lowest, its cost counted. `None` if
+    /// nothing lowers it.
+    fn hand_over(&mut self, partitions: &mut [Partition<R>], moves: &Moves<'_>) -> Option<Handed> {
+        let mut open = self.order.iter().rev();
+        let &(high, from) = open.find(|(_, node)| !self.closed.contains(node))?;
         let mut best: Option<(f64, u32, u32)> = None;
         for &number in &self.held[from as usize] {
             let partition = &partitions[number as usize];
@@ -345,13 +369,14 @@ impl<'n, const R: usize> State<'n, R> {
                     }
                 }
             }
+            let cost = moves.cost(number);
             let left = self.without(from, &partition.demand_at(place));
-            if left >= lowest {
+            if left + cost >= lowest || !moves.may(number) {
                 continue;
             }
             let receiver = self.receiver(partition, Some(from));
-            if let Some((got, to)) = receiver.filter(|(got, _)| *got < lowest) {
-                best = Some((left.max(got), to, number));
+            if let Some((got, to)) = receiver.filter(|(got, _)| *got + cost < lowest) {
+                best = Some((left.max(got) + cost, to, number));
             }
         }
         let (_, to, number) = best?;
@@ -364,12 +389,19 @@ impl<'n, const R: usize> State<'n, R> {
             return Some(Handed::Lead);
         }
         let demand = partition.demand_at(place);
+        let before = [from, to].map(|node| self.use_of(node));
         self.change(from, |used| take(used, &demand));
         self.change(to, |used| add(used, &demand));
         self.held[from as usize].remove(&number);
         self.held[to as usize].insert(number);
         // It keeps its place: who leads a partition does not change because another replica moves.
         partition.nodes[place] = to;
-        Some(Handed::Replica)
+        Some(Handed::Replica(Move {
+            partition: number,
+            from,
+            to,
+            before,
+            after: [from, to].map(|node| self.use_of(node)),
+        }))
     }
 }

@@ -1,6 +1,7 @@
 //! What a controller sees.
 
 use super::plan::Node;
+use crate::Nanos;
 
 /// A tenant as the controller sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +30,8 @@ pub struct Served {
 /// What was seen since the last step, of nodes with `R` resources.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a, const R: usize> {
+    /// When.
+    pub now: Nanos,
     /// Nodes, with what each can serve of each resource in ns/s; 0: it is lost.
     pub nodes: &'a [Node<R>],
     /// Tenants.
@@ -37,6 +40,10 @@ pub struct Seen<'a, const R: usize> {
     pub served: &'a [Served],
     /// Every partition's, a tenant's one after the other.
     pub partitions: &'a [Asked<R>],
+    /// Of each partition; what is missing has none.
+    pub bytes: &'a [u64],
+    /// Nodes that take part in a move that is not at its end; what is missing does not.
+    pub busy: &'a [bool],
 }
 
 /// What was asked of a partition since the last step.

@@ -1,18 +1,22 @@
 //! This front among the others that stand before the same cluster. It writes its entry at the
 //! cluster, beside the catalogue of tenants, and reads those of the others. Rates and weights of
-//! tenants are divided in the same round.
+//! tenants are divided in the same round, and what partitions are asked for is told.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use front::{Fronts, Homes, Peer, Topology, FRONTS, LEASE_NS, RATES};
+use front::{Fronts, Homes, Peer, Topology, DEMAND, FRONTS, LEASE_NS, RATES};
 use policy::Nanos;
 use ring::digest;
 
 use super::catalogue::Book;
+use super::demand::Asked;
 use super::rates::{House, Rates};
 use super::{Found, FrontsOptions, Upstream};
+
+/// Where a front has an entry under its name.
+const ENTRIES: [&[u8]; 3] = [FRONTS, RATES, DEMAND];
 
 /// What keeps the entry of this front.
 pub struct Round<'u> {
@@ -22,6 +26,7 @@ pub struct Round<'u> {
     beat: u64,
     fronts: Fronts,
     rates: Rates,
+    asked: Asked,
     book: Option<Book<'u>>,
     /// That by which the own node was last found.
     topology: Option<Arc<Topology>>,
@@ -51,6 +56,7 @@ impl<'u> Round<'u> {
             beat: 0,
             fronts: Fronts::default(),
             rates: Rates::default(),
+            asked: Asked::default(),
             book: None,
             topology: None,
             failed: false,
@@ -112,7 +118,7 @@ impl<'u> Round<'u> {
         let entry = self.me.entry(self.beat);
         book.ask(&[b"HSET", FRONTS, self.me.id.as_bytes(), entry.as_bytes()])?;
         for gone in self.fronts.gone() {
-            for key in [FRONTS, RATES] {
+            for key in ENTRIES {
                 book.ask(&[b"HDEL", key, gone.as_bytes()])?;
             }
         }
@@ -132,20 +138,25 @@ impl<'u> Round<'u> {
         let Some(book) = self.book.as_mut() else {
             return Ok(());
         };
-        let mine = self.rates.tell(&house.tenants(), there.len(), now);
+        let seen = house.tenants();
+        let mine = self.rates.tell(&seen, there.len(), now);
         // First what is claimed here: see `policy::portion`.
         book.ask(&[b"HSET", RATES, me.as_bytes(), mine.as_bytes()])?;
         let told = book.ask(&[b"HGETALL", RATES])?;
         let other = |id: &str| id != me && there.iter().any(|peer| peer.id == id);
         self.rates.hear(&told, other, house);
         self.divided_at = now;
+        if self.asked.is_due(now) {
+            let asked = self.asked.tell(&seen, self.upstream.took.take(), now);
+            book.ask(&[b"HSET", DEMAND, me.as_bytes(), asked.as_bytes()])?;
+        }
         Ok(())
     }
 
     /// Takes its entries away: others need not wait until they miss it.
     pub fn leave(mut self) {
         if let Some(book) = &mut self.book {
-            for key in [FRONTS, RATES] {
+            for key in ENTRIES {
                 // They do without it soon.
                 let _ = book.ask(&[b"HDEL", key, self.me.id.as_bytes()]);
             }

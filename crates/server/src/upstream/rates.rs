@@ -6,13 +6,15 @@ use std::str::FromStr;
 
 use front::Value;
 use policy::portion::{Divided, Portion, Portions, Told};
-use policy::{Nanos, Promise};
+use policy::{Nanos, PrincipalId, Promise};
 use telemetry::Usage;
 
 /// A tenant as it is now.
 pub struct Seen {
     /// Its name.
     pub tenant: String,
+    /// What cores call it.
+    pub principal: PrincipalId,
     /// What it is promised and held to at all fronts together.
     pub promise: Promise,
     /// What it has used here since the start.
@@ -256,6 +258,7 @@ mod tests {
         promise.contract_per_s = Some(100.0);
         Seen {
             tenant: "web".into(),
+            principal: PrincipalId(0),
             promise,
             usage: Usage {
                 requests,
@@ -364,6 +367,7 @@ mod tests {
         let (mut rates, house) = (Rates::default(), Kept::default());
         let idle = |tenant: &str| Seen {
             tenant: tenant.into(),
+            principal: PrincipalId(0),
             promise: Promise::share(1.0),
             usage: Usage::default(),
             held_ns: 0,

@@ -200,6 +200,7 @@ fn control(section: &Section) -> Control {
     let control = Control {
         interval_ns: section.get_or_default::<Time>("interval").ns(),
         places: section.word("placement", &placements).unwrap_or(false),
+        horizon_ns: section.get::<Time>("horizon").map(Time::ns),
         weighs: section.word("weights", &weights).unwrap_or(Weighs::Fixed),
     };
     if control.weighs != Weighs::Fixed
@@ -209,6 +210,10 @@ fn control(section: &Section) -> Control {
     {
         let advice = "set cluster.scheduler to \"fair\", or leave `weights` out";
         section.error("weights", "needs a scheduler that follows weights", advice);
+    }
+    if control.horizon_ns.is_some() && !section.gives("copy") {
+        let advice = "set cluster.copy to a rate, or leave it out";
+        section.error("horizon", "weighs copies, and moves take no time", advice);
     }
     control
 }

@@ -47,6 +47,7 @@ const CLUSTER: &[Key] = &[
     key("cluster.late", Time("0s", "1h"), Value("\"0s\""), "The controller decides so long after a step began, from reports that nodes have sent meanwhile, each at its own moment; and its decision reaches them so much later again. At most half of `interval`."),
     key("cluster.copy", ByteRate("1kB/s", "1TB/s"), Unset("moves take no time"), "A replica that moves is copied at this rate, and serves when it is there; until then the old ones do. A node takes part in one copy at a time."),
     key("cluster.copy_load", Number(0.0, 0.99), Unset("0"), "The part of its speed that a copy takes of either node."),
+    key("cluster.horizon", Time("1s", "7d"), Unset("partitions move whenever it helps"), "What a move of a partition gains counts for so long against what its copy takes, and it stays for so long then; nodes must be uneven in three steps in a row, and are at one move at a time. What `entremet cluster control` does. Needs `copy`."),
     key("cluster.notice", Time("0s", "1h"), Value("\"0s\""), "How long until a sender gives up an operation, and until all know that a node is dead; with 0s connections break at once."),
     key("cluster.skew", Time("0s", "1s"), Value("\"0s\""), "Standard deviation of senders' clocks, which the order inside a tenant compares."),
     key("cluster.bandwidth_in", ByteRate("1kB/s", "1TB/s"), Unset("any"), "Bytes of values that a node can be sent; on top of `operation`."),

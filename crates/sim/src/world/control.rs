@@ -7,7 +7,8 @@ use super::{Event, Group, World};
 use crate::spec::{Spec, Weighs};
 use policy::generator::mix64;
 use policy::placement::{
-    self, Asked, Control, ControlOptions, Decided, Partition, Seen, Served, TenantSeen,
+    self, Asked, Control, ControlOptions, Decided, Partition, PlacerOptions, Price, Seen, Served,
+    TenantSeen,
 };
 use policy::{portion, Promise};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -62,7 +63,17 @@ pub(super) fn ring(spec: &Spec) -> (Vec<u32>, Vec<Group>, Controller) {
         }
     }
     let wanted = &spec.cluster.control;
+    let priced = wanted.horizon_ns.zip(spec.cluster.friction.copy);
+    let priced = priced.map(|(horizon_ns, copy)| {
+        PlacerOptions::priced(Price {
+            bytes_per_s: copy.bytes_per_s,
+            load: copy.load,
+            least_s: 0.0,
+            horizon_s: horizon_ns as f64 / 1e9,
+        })
+    });
     let options = ControlOptions {
+        placer: priced.unwrap_or_default(),
         places: wanted.places,
         weighs: wanted.weighs == Weighs::Exchanged,
         ..ControlOptions::default()
@@ -216,12 +227,16 @@ impl World<'_> {
                 domain,
             })
             .collect();
+        let (bytes, busy) = self.weight_of_moves();
         let partitions = &self.controller.partitions;
         let asked = self.groups.iter_mut().zip(partitions);
         let asked: Vec<Asked<R>> = asked
             .map(|(group, partition)| group.asked_since(partition, interval_s))
             .collect();
         let seen = Seen {
+            now: self.agenda.now(),
+            bytes: &bytes,
+            busy: &busy,
             nodes: &nodes,
             tenants: &tenants,
             served: &served,
@@ -239,6 +254,15 @@ impl World<'_> {
             0 => self.decided(),
             late_ns => self.agenda.after(late_ns, Event::Decided),
         }
+    }
+
+    /// The bytes of each partition, and which nodes copy one.
+    fn weight_of_moves(&self) -> (Vec<u64>, Vec<bool>) {
+        let now = self.agenda.now();
+        let of = |group: &Group| self.partition_bytes[group.tenant as usize] as u64;
+        let bytes = self.groups.iter().map(of);
+        let busy = self.nodes.iter().map(|node| now < node.copying_until);
+        (bytes.collect(), busy.collect())
     }
 
     /// What tenants may have where, if nodes divide their weights among themselves.

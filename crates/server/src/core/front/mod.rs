@@ -43,7 +43,7 @@ use super::Core;
 use crate::connection::{Connection, Parked};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
-use crate::upstream::Upstream;
+use crate::upstream::{Took, Upstream};
 use claim::Claim;
 use links::LinkId;
 use nodes::Nodes;
@@ -190,6 +190,8 @@ pub struct Front {
     reads: Vec<LinkId>,
     /// What all were told of its links.
     told: [u64; 2],
+    /// What partitions took of the time of nodes, until it is told; none: nobody would read it.
+    took: Option<Took>,
 }
 
 impl Front {
@@ -211,6 +213,7 @@ impl Front {
             flushes: Vec::new(),
             reads: Vec::new(),
             told: [0; 2],
+            took: upstream.options.fronts.as_ref().map(|_| Took::default()),
             upstream,
         }))
     }
@@ -320,6 +323,9 @@ impl Core {
                 let [some, apart] = links.open();
                 open = [open[0] + some, open[1] + apart];
             }
+        }
+        if let Some(took) = &mut front.took {
+            front.upstream.took.add(took);
         }
         front.sizes.forget(now);
         front.upstream.links.count(&mut front.told, open);

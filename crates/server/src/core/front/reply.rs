@@ -31,6 +31,8 @@ const PIECES_FREED: usize = 4;
 pub(super) struct Answered {
     permit: Permit,
     tenant: PrincipalId,
+    /// Its hash slot.
+    slot: Option<u16>,
     /// Time of the engine before that in which the others came.
     took: Nanos,
     weight: u64,
@@ -184,6 +186,7 @@ impl Core {
         answered.push(Answered {
             permit,
             tenant: forward.whose.0,
+            slot: forward.slot,
             took,
             weight: 1 + SLOW_WEIGHT * u64::from(slow) + (bytes / WEIGHT_BYTES) as u64,
         });
@@ -329,6 +332,9 @@ impl Core {
             let took = one.took + part(span, one.weight, all);
             self.stage_before(place)
                 .settle(now, one.permit, Cost([took]));
+            if let (Some(all), Some(slot)) = (&mut front.took, one.slot) {
+                *all.entry((one.tenant, slot)).or_default() += took;
+            }
             self.trails.handlers.note(one.tenant.0, since, now);
             // Other cores hear of it where requests come in.
             let cost = Used::default().cost(took);

@@ -1,0 +1,385 @@
+//! `entremet cluster control`: moves partitions to where what they are asked for can be served.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use front::Space;
+use policy::placement::PlacerOptions;
+use policy::Nanos;
+
+use super::book::{Book, LOOK_EVERY};
+use super::decide::{price, Decider, Decision, Scene};
+use super::figures::Figures;
+use super::intent::Intent;
+use super::lead::Lead;
+use super::moving::{told_to_stop, Order};
+use super::nodes::Views;
+use super::reach::{field, Nodes};
+use super::say::Say;
+use super::{ControlArgs, Failure};
+use crate::client::{Reply, Words};
+
+/// Under which name it is written down what was decided last: when, in seconds since 1970, and
+/// what.
+pub const LAST: &str = "last";
+/// Under which name it is written down which slots have moved, and when.
+const RESTS: &str = "rests";
+/// Figures are read so often.
+const READ_EVERY: Duration = Duration::from_secs(1);
+
+/// Moves partitions until it is told to stop.
+///
+/// # Errors
+/// It lost its place to another; or nothing can be decided, and it is not to wait.
+pub fn run(args: &ControlArgs) -> Result<(), Failure> {
+    let (stop, mut say) = (told_to_stop()?, Say::default());
+    let lead = match args.dry_run {
+        true => None,
+        false => match Lead::take(&args.cluster.at, args.once, &stop, &mut say)? {
+            None => return Ok(()),
+            lead => lead,
+        },
+    };
+    let mut control = Control::new(args, lead, stop, say);
+    while !control.stops() {
+        match control.round() {
+            Ok(()) if args.once => break,
+            Ok(()) => {}
+            Err(why) if args.once => return Err(why),
+            Err(why) => {
+                control.say.why(&format!("nothing moves: {why}"));
+                control.decider.placer.forget();
+                thread::sleep(LOOK_EVERY);
+            }
+        }
+    }
+    match control.lead.as_ref().is_some_and(Lead::is_lost) {
+        true => Err("this process was silent for long, and another places partitions now".into()),
+        false => Ok(()),
+    }
+}
+
+struct Control<'a> {
+    args: &'a ControlArgs,
+    nodes: Nodes,
+    figures: Figures,
+    decider: Decider,
+    /// None: nothing is to be changed.
+    lead: Option<Lead>,
+    /// What has moved lately was read.
+    knows_rests: bool,
+    stop: Arc<AtomicBool>,
+    say: Say,
+}
+
+impl<'a> Control<'a> {
+    fn new(args: &'a ControlArgs, lead: Option<Lead>, stop: Arc<AtomicBool>, say: Say) -> Self {
+        let options = PlacerOptions::priced(price(args.horizon.duration().as_secs_f64()));
+        let options = PlacerOptions {
+            excess_min: f64::from(args.uneven) / 100.0,
+            steps: if args.once { 1 } else { options.steps },
+            ..options
+        };
+        Self {
+            args,
+            nodes: Nodes::new(&args.cluster.at),
+            figures: Figures::default(),
+            decider: Decider::new(options, &args.except),
+            lead,
+            knows_rests: false,
+            stop,
+            say,
+        }
+    }
+
+    fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Brings to its end what was begun, sees for a while what is asked for, decides, and does it.
+    fn round(&mut self) -> Result<(), Failure> {
+        let views = self.nodes.views()?;
+        let mut book = Book::find(&views)?;
+        let tenants = book.tenants(&mut self.nodes)?;
+        let begun = self.finish(&mut book, &tenants)?;
+        if !self.knows_rests {
+            let rests = book.control(&mut self.nodes, RESTS)?;
+            for (slot, at_s) in read_rests(&rests) {
+                self.decider
+                    .placer
+                    .rest(slot, at_s.saturating_mul(1_000_000_000));
+            }
+            self.knows_rests = true;
+        }
+        if !self.watch(&mut book)? {
+            return Ok(());
+        }
+        let views = self.nodes.views()?;
+        settled(&views, &begun)?;
+        let told = self.figures.told()?;
+        let uses = self.figures.uses(&mut self.nodes, &views)?;
+        let slots: BTreeSet<u16> = told
+            .values()
+            .flat_map(|told| told.slots.keys().copied())
+            .collect();
+        let bytes = sizes(&mut self.nodes, &views, &slots)?;
+        let busy = begun
+            .iter()
+            .flat_map(|begun| [begun.from.clone(), begun.to.clone()]);
+        let scene = Scene {
+            now: wall_ns(),
+            views: &views,
+            told: &told,
+            uses: &uses,
+            bytes: &bytes,
+            busy: &busy.collect(),
+        };
+        match self.decider.decide(&scene, &tenants) {
+            Ok(decided) => self.carry_out(&mut book, &decided, &tenants),
+            Err(why) => {
+                self.say.why(&why);
+                Ok(())
+            }
+        }
+    }
+
+    /// Goes on with moves that were begun and that nobody is at. Returns those that are not at
+    /// their end.
+    fn finish(
+        &mut self,
+        book: &mut Book,
+        tenants: &[(String, Space)],
+    ) -> Result<Vec<Intent>, Failure> {
+        let begun = book.moves(&mut self.nodes)?;
+        if begun.is_empty() || self.lead.is_none() {
+            return Ok(begun);
+        }
+        for one in begun {
+            if self.stops() {
+                break;
+            }
+            let order = self.order(one.slot, one.to);
+            let looked = order.look(&mut self.nodes, tenants);
+            match looked.and_then(|looked| looked.carry_out(&mut self.nodes, &self.stop)) {
+                Ok(line) => self.tell(book, &format!("{line}; it was begun before"))?,
+                Err(why) => self
+                    .say
+                    .why(&format!("slot {} is on its way: {why}", one.slot)),
+            }
+        }
+        book.moves(&mut self.nodes)
+    }
+
+    /// Reads figures until it is time to decide. False: it is to stop.
+    fn watch(&mut self, book: &mut Book) -> Result<bool, Failure> {
+        let views = self.nodes.views()?;
+        // From now on; what nodes did for a move is not what they are asked for.
+        let _ = self.figures.uses(&mut self.nodes, &views);
+        let began = Instant::now();
+        let mut read_at: Option<Instant> = None;
+        while began.elapsed() < self.args.every.duration() || read_at.is_none() {
+            if self.stops() {
+                return Ok(false);
+            }
+            if read_at.is_none_or(|at| at.elapsed() >= READ_EVERY) {
+                self.figures.look(&mut self.nodes, book)?;
+                read_at = Some(Instant::now());
+            }
+            thread::sleep(LOOK_EVERY.min(self.args.every.duration()));
+        }
+        self.figures.look(&mut self.nodes, book)?;
+        Ok(true)
+    }
+
+    fn order(&self, slot: u16, to: String) -> Order {
+        Order {
+            slot,
+            to,
+            stall: self.args.allow_stall.duration(),
+        }
+    }
+
+    /// Does what was decided, one move after the other.
+    fn carry_out(
+        &mut self,
+        book: &mut Book,
+        decided: &[Decision],
+        tenants: &[(String, Space)],
+    ) -> Result<(), Failure> {
+        let price = price(self.args.horizon.duration().as_secs_f64());
+        for one in decided {
+            if self.stops() {
+                break;
+            }
+            if self.lead.as_ref().is_some_and(|lead| !lead.is_sure()) {
+                return Err("it cannot be written down that this process is at work".into());
+            }
+            let looked = self
+                .order(one.slot, one.to.clone())
+                .look(&mut self.nodes, tenants);
+            let looked = match looked {
+                Ok(looked) => looked,
+                Err(why) => {
+                    self.tell(book, &format!("{} stays: {why}", one.why))?;
+                    continue;
+                }
+            };
+            let bytes = looked.survey.bytes;
+            let what = format!(
+                "{}; {:.1} MB, about {:.1} s",
+                one.why,
+                bytes as f64 / 1e6,
+                price.takes_s(bytes)
+            );
+            if price.of(bytes) >= one.gain {
+                self.tell(
+                    book,
+                    &format!("{what}: it stays, for that costs more than it gains"),
+                )?;
+                continue;
+            }
+            if self.lead.is_none() {
+                writeln!(io::stdout(), "would move {what}")?;
+                self.decider.placer.wake(u32::from(one.slot));
+                continue;
+            }
+            self.tell(book, &format!("moves {what}"))?;
+            match looked.carry_out(&mut self.nodes, &self.stop) {
+                Ok(line) => self.tell(book, &line)?,
+                Err(why) => self.tell(book, &format!("slot {}: {why}", one.slot))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what was decided, and writes it down; what has moved stays for a while, whoever places
+    /// partitions then.
+    fn tell(&mut self, book: &mut Book, line: &str) -> Result<(), Failure> {
+        self.say.did();
+        writeln!(io::stdout(), "{line}")?;
+        if self.lead.is_some() {
+            let last = format!("{} {line}", wall_ns() / 1_000_000_000);
+            book.set_control(&mut self.nodes, LAST, &last)?;
+            let rests = self.decider.placer.resting();
+            let rests = rests.map(|(slot, at)| format!("{slot}:{}", at / 1_000_000_000));
+            let rests: Vec<String> = rests.collect();
+            book.set_control(&mut self.nodes, RESTS, &rests.join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Nodes agree where slots are, all are there, and no slot is half at another node but those that
+/// were `begun`.
+fn settled(views: &Views, begun: &[Intent]) -> Result<(), String> {
+    if let Some(gone) = views.first.nodes.values().find(|node| node.gone) {
+        return Err(format!("{} is away", gone.at));
+    }
+    if let Some(what) = views.dispute(begun.first().map(|begun| begun.slot)) {
+        return Err(format!("nodes do not agree: {what}"));
+    }
+    let mut open = views.open();
+    let by_hand = open.find(|(slot, ..)| begun.iter().all(|begun| begun.slot != *slot));
+    match by_hand {
+        None => Ok(()),
+        Some((slot, id, _)) => Err(format!(
+            "slot {slot} is in the middle of a move at {} that another tool began: see `entremet cluster check`",
+            views.at(id)
+        )),
+    }
+}
+
+/// What is in slots, about: their part of the keys of their node.
+fn sizes(
+    nodes: &mut Nodes,
+    views: &Views,
+    slots: &BTreeSet<u16>,
+) -> Result<BTreeMap<u16, u64>, Failure> {
+    let mut sizes = BTreeMap::new();
+    for node in views.first.masters() {
+        let mine: Vec<u16> = slots
+            .iter()
+            .copied()
+            .filter(|slot| node.has(*slot))
+            .collect();
+        if mine.is_empty() {
+            continue;
+        }
+        let info = nodes.text(&node.at, &[b"INFO", b"memory"])?;
+        let keys = nodes.number(&node.at, &[b"DBSIZE"])?;
+        let each = field(&info, "used_memory_dataset") / keys.max(1);
+        let names: Vec<String> = mine.iter().map(u16::to_string).collect();
+        let names = names.iter().map(String::as_bytes);
+        let commands: Vec<Words<'_>> = names
+            .map(|name| vec![&b"CLUSTER"[..], b"COUNTKEYSINSLOT", name])
+            .collect();
+        for (slot, reply) in mine.iter().zip(nodes.ask_all(&node.at, &commands)?) {
+            if let Reply::Integer(count) = reply {
+                sizes.insert(*slot, each * u64::try_from(count).unwrap_or(0));
+            }
+        }
+    }
+    Ok(sizes)
+}
+
+/// Slots, and when they moved, in seconds.
+fn read_rests(text: &str) -> Vec<(u32, u64)> {
+    let pairs = text.split(' ').filter_map(|word| word.split_once(':'));
+    let read = pairs.map(|(slot, at)| Some((slot.parse().ok()?, at.parse().ok()?)));
+    read.flatten().collect()
+}
+
+/// By the clock on the wall, ns since 1970: processes that follow each other have no other.
+fn wall_ns() -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::nodes::View;
+    use super::*;
+
+    /// Two nodes; `second` is what each says of the other, `open` what the first has open.
+    fn views(second: &str, open: &str) -> Views {
+        let [a, b] = ["a", "b"].map(|digit| digit.repeat(40));
+        let view = |me: &str, open: &str| {
+            let own = |id: &str| if id == me { "myself," } else { "" };
+            let text = format!(
+                "{a} h:1@9 {}master - 0 0 1 connected 0-8191 {open}\n{b} h:2@9 {}{second} - 0 0 2 connected 8192-16383\n",
+                own(&a),
+                own(&b)
+            );
+            View::read(&text, "h").expect("nodes")
+        };
+        Views {
+            first: view(&a, open),
+            by_master: [(a.clone(), view(&a, open)), (b.clone(), view(&b, ""))].into(),
+        }
+    }
+
+    #[test]
+    fn nothing_is_decided_while_nodes_are_not_settled() {
+        let b = "b".repeat(40);
+        let open = format!("[7->-{b}]");
+        let begun = Intent::read("7", &format!("{} {b} 1 - 0", "a".repeat(40)));
+        let begun: Vec<Intent> = begun.into_iter().collect();
+        assert_eq!(settled(&views("master", ""), &[]), Ok(()));
+        assert_eq!(settled(&views("master", &open), &begun), Ok(()));
+        let by_hand = settled(&views("master", &open), &[]).expect_err("open");
+        assert!(by_hand.contains("that another tool began"), "{by_hand}");
+        let gone = settled(&views("master,fail", ""), &[]).expect_err("gone");
+        assert_eq!(gone, "h:2 is away");
+    }
+
+    #[test]
+    fn what_has_moved_is_read() {
+        assert_eq!(read_rests("3:100 16000:7"), [(3, 100), (16_000, 7)]);
+        assert_eq!(read_rests(""), []);
+        assert_eq!(read_rests("x:1 2 4:y 5:6"), [(5, 6)]);
+    }
+}

@@ -1,0 +1,350 @@
+//! Which slots move, from what tenants and nodes were seen to do: the policy is
+//! `policy::placement`, and what it is given and what it says is put in words here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use front::{Space, SLOTS};
+use policy::placement::{
+    demands, Asking, Looked, Move, Node, Partition, Placer, PlacerOptions, Price,
+};
+use policy::Nanos;
+
+use super::figures::Told;
+use super::nodes::Views;
+use super::pace::BYTES_PER_S;
+use super::what::slot_with;
+
+/// What a node can serve in a second: one thread serves its requests, ns.
+const OF_NODE: u64 = 1_000_000_000;
+/// A move takes both nodes for half of the time while it lasts.
+const LOAD: f64 = 0.5;
+/// Steps that take a moment, whatever is in the slot, s.
+const LEAST_S: f64 = 1.0;
+
+/// What a move costs where what it gains counts for so long.
+pub fn price(horizon_s: f64) -> Price {
+    Price {
+        bytes_per_s: BYTES_PER_S as f64 * LOAD,
+        load: LOAD,
+        least_s: LEAST_S,
+        horizon_s,
+    }
+}
+
+/// What was seen.
+pub struct Scene<'s> {
+    /// By the clock on the wall, ns.
+    pub now: Nanos,
+    /// Where slots are; nodes agree.
+    pub views: &'s Views,
+    /// By the names of tenants.
+    pub told: &'s BTreeMap<String, Told>,
+    /// The part of its processor that each master used, by its name.
+    pub uses: &'s BTreeMap<String, f64>,
+    /// What is in slots, about.
+    pub bytes: &'s BTreeMap<u16, u64>,
+    /// Names of nodes that take part in a move.
+    pub busy: &'s BTreeSet<String>,
+}
+
+/// A slot that is to move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The slot.
+    pub slot: u16,
+    /// The name of the node.
+    pub to: String,
+    /// What the fuller of both nodes wins.
+    pub gain: f64,
+    /// In words.
+    pub why: String,
+}
+
+/// What decides.
+pub struct Decider {
+    /// Its memory.
+    pub placer: Placer,
+    steps: u32,
+    /// Tenants whose partitions stay.
+    except: BTreeSet<String>,
+}
+
+impl Decider {
+    /// One that has seen nothing.
+    pub fn new(options: PlacerOptions, except: &[String]) -> Self {
+        Self {
+            placer: Placer::new(options),
+            steps: options.steps,
+            except: except.iter().cloned().collect(),
+        }
+    }
+
+    /// What is to move.
+    ///
+    /// # Errors
+    /// Why nothing is: in words.
+    pub fn decide(
+        &mut self,
+        scene: &Scene<'_>,
+        tenants: &[(String, Space)],
+    ) -> Result<Vec<Decision>, String> {
+        let ids: Vec<&str> = scene
+            .views
+            .first
+            .masters()
+            .map(|node| node.id.as_str())
+            .collect();
+        let mut partitions = partitions(scene, &ids)?;
+        let nodes: Vec<Node<1>> = (0..ids.len() as u32)
+            .map(|domain| Node {
+                capacity: [OF_NODE],
+                domain,
+            })
+            .collect();
+        let mut bytes = vec![0; SLOTS.into()];
+        for (slot, size) in scene.bytes {
+            bytes[usize::from(*slot)] = *size;
+        }
+        let busy: Vec<bool> = ids.iter().map(|id| scene.busy.contains(*id)).collect();
+        let even = evenness(&partitions, ids.len());
+        let looked = Looked {
+            now: scene.now,
+            nodes: &nodes,
+            bytes: &bytes,
+            stays: &self.stays(scene),
+            busy: &busy,
+        };
+        let planned = self.placer.step(&looked, &mut partitions, true);
+        let moved = planned.map(|planned| planned.moved);
+        match moved {
+            Some(moved) if !moved.is_empty() => {
+                let decide = |one: &Move| decision(one, scene, &ids, tenants);
+                Ok(moved.iter().map(decide).collect())
+            }
+            Some(_) => Err(format!("{even}; no move would gain more than it costs")),
+            None if self.placer.uneven() > 0 => Err(format!(
+                "{even}; that may pass: seen {} of {} times",
+                self.placer.uneven(),
+                self.steps
+            )),
+            None => Err(format!("{even}: that is even enough")),
+        }
+    }
+
+    /// By slot, whether it must stay.
+    fn stays(&self, scene: &Scene<'_>) -> Vec<bool> {
+        let mut stays = vec![false; SLOTS.into()];
+        for (name, told) in scene.told {
+            if self.except.contains(name) {
+                for slot in told.slots.keys() {
+                    stays[usize::from(*slot)] = true;
+                }
+            }
+        }
+        stays
+    }
+}
+
+/// How full the fullest node is, and the mean, in words.
+fn evenness(partitions: &[Partition<1>], nodes: usize) -> String {
+    let mut used = vec![0.0; nodes];
+    for partition in partitions {
+        if let Some(node) = partition.nodes.first() {
+            used[*node as usize] += partition.demand[0] as f64 / OF_NODE as f64;
+        }
+    }
+    let most = used.iter().copied().fold(0.0, f64::max);
+    let mean = used.iter().sum::<f64>() / nodes.max(1) as f64;
+    format!(
+        "nothing moves: the most used node is asked for {:.0} % of what it can serve, and the mean is {:.0} %",
+        most * 100.0,
+        mean * 100.0
+    )
+}
+
+/// All slots, each at the place of its node, with what they are asked for.
+fn partitions(scene: &Scene<'_>, ids: &[&str]) -> Result<Vec<Partition<1>>, String> {
+    let owner = |slot: u16| {
+        let owner = scene.views.owner(slot)?;
+        ids.iter().position(|id| *id == owner.id)
+    };
+    let owners: Option<Vec<usize>> = (0..SLOTS).map(owner).collect();
+    let owners = owners.ok_or("nothing moves: some slots are at no node that is there")?;
+    let mut took = vec![0.0; ids.len()];
+    for (slot, ns) in scene.told.values().flat_map(|told| &told.slots) {
+        took[owners[usize::from(*slot)]] += *ns as f64;
+    }
+    // Fronts see how long their requests took, the way there and back counted. How they share a
+    // node's time follows from that; how much of it there was, the node knows.
+    let rate = |slot: &u16, ns: &u64| {
+        let node = owners[usize::from(*slot)];
+        let used = scene.uses.get(ids[node]).copied().unwrap_or(0.0);
+        (
+            u32::from(*slot),
+            used * OF_NODE as f64 * *ns as f64 / took[node].max(1.0),
+        )
+    };
+    let asking = scene.told.values().map(|told| Asking {
+        weight: told.weight,
+        wants_more: told.waits,
+        rates: told.slots.iter().map(|(slot, ns)| rate(slot, ns)).collect(),
+    });
+    let asking: Vec<Asking> = asking.collect();
+    let (of_node, count) = (OF_NODE as f64, usize::from(SLOTS));
+    let demands = demands(of_node * ids.len() as f64, of_node, &asking, count);
+    let one = |(demand, owner): (u64, usize)| Partition::new([demand], 1, vec![owner as u32]);
+    Ok(demands.into_iter().zip(owners).map(one).collect())
+}
+
+fn decision(one: &Move, scene: &Scene<'_>, ids: &[&str], tenants: &[(String, Space)]) -> Decision {
+    let (from, to) = (ids[one.from as usize], ids[one.to as usize]);
+    let slot = one.partition as u16;
+    let percent = |part: f64| part * 100.0;
+    let served = |used: f64| percent((1.0 / used.max(1e-9)).min(1.0));
+    let why = format!(
+        "{} from {} to {}: they are asked for {:.0} % and {:.0} % of what they can serve, then {:.0} % and {:.0} %; it gets {:.0} % of what it is due, then {:.0} %",
+        slot_with(slot, tenants),
+        scene.views.at(from),
+        scene.views.at(to),
+        percent(one.before[0]),
+        percent(one.before[1]),
+        percent(one.after[0]),
+        percent(one.after[1]),
+        served(one.before[0]),
+        served(one.after[1])
+    );
+    Decision {
+        slot,
+        to: to.to_owned(),
+        gain: one.gain(),
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::nodes::View;
+    use super::*;
+
+    /// Three nodes with a third of the slots each, from 0, 5462 and 10923 on.
+    fn views() -> Views {
+        let [a, b, c] = ["a", "b", "c"].map(|digit| digit.repeat(40));
+        let view = |me: &str| {
+            let own = |id: &str| if id == me { "myself,master" } else { "master" };
+            let text = format!(
+                "{a} h:1@9 {} - 0 0 1 connected 0-5461\n{b} h:2@9 {} - 0 0 2 connected 5462-10922\n{c} h:3@9 {} - 0 0 3 connected 10923-16383\n",
+                own(&a),
+                own(&b),
+                own(&c)
+            );
+            View::read(&text, "h").expect("nodes")
+        };
+        Views {
+            first: view(&a),
+            by_master: [&a, &b, &c].map(|id| (id.clone(), view(id))).into(),
+        }
+    }
+
+    fn told(weight: f64, waits: bool, slots: &[(u16, u64)]) -> Told {
+        Told {
+            weight,
+            waits,
+            slots: slots.iter().copied().collect(),
+        }
+    }
+
+    fn decide(
+        decider: &mut Decider,
+        told: &BTreeMap<String, Told>,
+        used: [f64; 3],
+        bytes: &[(u16, u64)],
+    ) -> Result<Vec<Decision>, String> {
+        let uses = ["a", "b", "c"]
+            .map(|digit| digit.repeat(40))
+            .into_iter()
+            .zip(used);
+        let scene = Scene {
+            now: 1_000_000_000_000,
+            views: &views(),
+            told,
+            uses: &uses.collect(),
+            bytes: &bytes.iter().copied().collect(),
+            busy: &BTreeSet::new(),
+        };
+        decider.decide(&scene, &[])
+    }
+
+    fn at_once() -> PlacerOptions {
+        PlacerOptions {
+            steps: 1,
+            ..PlacerOptions::priced(price(300.0))
+        }
+    }
+
+    fn both_at_one(waits: bool) -> BTreeMap<String, Told> {
+        let one = ("one".to_owned(), told(1.0, waits, &[(3, 600)]));
+        let two = ("two".to_owned(), told(1.0, waits, &[(7, 300), (9, 100)]));
+        [one, two].into()
+    }
+
+    #[test]
+    fn one_of_two_that_wait_at_a_node_goes_and_it_is_said_why() {
+        let mut decider = Decider::new(at_once(), &[]);
+        let all = decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]);
+        let [one] = &all.expect("a move")[..] else {
+            panic!("one move")
+        };
+        assert_eq!((one.slot, &*one.to), (3, &*"b".repeat(40)));
+        assert!(
+            one.why
+                .starts_with("slot 3 from h:1 to h:2: they are asked for 250 % and 0 %"),
+            "{}",
+            one.why
+        );
+        assert!(
+            one.why
+                .ends_with("it gets 40 % of what it is due, then 100 %"),
+            "{}",
+            one.why
+        );
+        // It has gone, as far as is known: it stays for a while.
+        let again =
+            decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]).expect("another");
+        assert_eq!(again[0].slot, 7);
+    }
+
+    #[test]
+    fn what_stays_and_what_costs_too_much_does_not_go() {
+        let mut except = Decider::new(at_once(), &["one".into()]);
+        let all = decide(&mut except, &both_at_one(true), [0.9, 0.0, 0.0], &[]).expect("a move");
+        assert_eq!(all[0].slot, 7);
+        // A terabyte each.
+        let heavy = [(3, 1 << 40), (7, 1 << 40), (9, 1 << 40)];
+        let mut decider = Decider::new(at_once(), &[]);
+        let why = decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &heavy);
+        assert!(why
+            .expect_err("too much")
+            .contains("no move would gain more than it costs"));
+    }
+
+    #[test]
+    fn nodes_that_have_little_to_do_are_even_enough() {
+        let mut decider = Decider::new(at_once(), &[]);
+        let why = decide(&mut decider, &both_at_one(false), [0.04, 0.0, 0.0], &[]);
+        assert!(why.expect_err("nothing").contains("even enough"));
+        // With as much to do as this it goes, although nobody waits.
+        assert!(decide(&mut decider, &both_at_one(false), [0.6, 0.0, 0.0], &[]).is_ok());
+    }
+
+    #[test]
+    fn what_may_pass_is_waited_for() {
+        let mut decider = Decider::new(PlacerOptions::priced(price(300.0)), &[]);
+        for seen in 1..3 {
+            let why = decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]);
+            assert!(why
+                .expect_err("not yet")
+                .contains(&format!("seen {seen} of 3 times")));
+        }
+        assert!(decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]).is_ok());
+    }
+}

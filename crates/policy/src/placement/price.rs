@@ -1,0 +1,95 @@
+//! What it costs that a partition moves, and which may move at all.
+
+/// What a move costs, and for how long what it gains counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Price {
+    /// Bytes that go over in a second.
+    pub bytes_per_s: f64,
+    /// The part of the time of either node that a move takes while it lasts.
+    pub load: f64,
+    /// A move of nothing takes so long, s.
+    pub least_s: f64,
+    /// What a move gains counts for so long, s: by then tenants may do something else.
+    pub horizon_s: f64,
+}
+
+impl Price {
+    /// How long a move of so many bytes takes, s.
+    #[must_use]
+    pub fn takes_s(&self, bytes: u64) -> f64 {
+        self.least_s + bytes as f64 / self.bytes_per_s
+    }
+
+    /// What the fuller of both nodes must win, as a part of it, for a move of so many bytes to give
+    /// it more of its time than it takes.
+    #[must_use]
+    pub fn of(&self, bytes: u64) -> f64 {
+        self.takes_s(bytes) * self.load / self.horizon_s
+    }
+}
+
+/// What may move in one plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moves<'m> {
+    /// Moves and promotions at most.
+    pub most: usize,
+    /// What a move costs; none: nothing, and a node takes part in any number of moves.
+    pub price: Option<Price>,
+    /// Of each partition; what is missing has none.
+    pub bytes: &'m [u64],
+    /// Partitions that stay where they are; what is missing may move.
+    pub stays: &'m [bool],
+    /// Nodes that take part in no move; what is missing may. With a price a node takes part in one.
+    pub busy: &'m [bool],
+}
+
+impl Moves<'_> {
+    /// So many, which cost nothing.
+    #[must_use]
+    pub fn free(most: usize) -> Self {
+        Moves {
+            most,
+            ..Moves::default()
+        }
+    }
+
+    /// Whether this partition may move.
+    pub(super) fn may(&self, partition: u32) -> bool {
+        !self.stays.get(partition as usize).copied().unwrap_or(false)
+    }
+
+    /// Whether this node may not take part in a move.
+    pub(super) fn is_busy(&self, node: u32) -> bool {
+        self.busy.get(node as usize).copied().unwrap_or(false)
+    }
+
+    /// What a move of this partition must gain.
+    pub(super) fn cost(&self, partition: u32) -> f64 {
+        let bytes = self.bytes.get(partition as usize).copied().unwrap_or(0);
+        self.price.map_or(0.0, |price| price.of(bytes))
+    }
+}
+
+/// A replica that a plan gave another node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// The place of its partition.
+    pub partition: u32,
+    /// The node that had it.
+    pub from: u32,
+    /// The node that has it.
+    pub to: u32,
+    /// The use of both nodes before, 1 is all of what they can serve.
+    pub before: [f64; 2],
+    /// And after.
+    pub after: [f64; 2],
+}
+
+impl Move {
+    /// By how much the fuller of both nodes is less full.
+    #[must_use]
+    pub fn gain(&self) -> f64 {
+        let most = |uses: [f64; 2]| uses[0].max(uses[1]);
+        most(self.before) - most(self.after)
+    }
+}

@@ -1,0 +1,205 @@
+//! What partitions are asked for here: cores count it, and this front tells it to whoever places
+//! partitions.
+
+use std::collections::{BTreeMap, HashMap};
+
+use front::{Demand, TenantDemand};
+use parking_lot::Mutex;
+use policy::{Nanos, PrincipalId};
+
+use super::rates::Seen;
+
+/// Slots that are told of at most: those that take most.
+const SLOTS_MAX: usize = 2_000;
+/// One that takes less of a second of its node, ns, is not.
+const LEAST_NS: f64 = 10_000.0;
+/// What the newest second counts in the means: they go back over about ten.
+const NEWEST: f64 = 0.2;
+/// A tenant wants more if something of it waited for this part of the time.
+const MOSTLY: f64 = 0.5;
+
+/// Time of nodes by tenant and slot.
+pub type Took = HashMap<(PrincipalId, u16), Nanos>;
+
+/// What all cores have counted since it was last told.
+#[derive(Default)]
+pub struct Counted(Mutex<Took>);
+
+impl Counted {
+    /// A core has counted so much.
+    pub fn add(&self, took: &mut Took) {
+        let mut all = self.0.lock();
+        for (key, ns) in took.drain() {
+            *all.entry(key).or_default() += ns;
+        }
+    }
+
+    /// Takes it away.
+    pub fn take(&self) -> Took {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// What is told of it.
+#[derive(Default)]
+pub struct Asked {
+    beat: u64,
+    at: Nanos,
+    tenants: BTreeMap<String, Tenant>,
+}
+
+#[derive(Default)]
+struct Tenant {
+    /// Mean rate of each slot, ns/s.
+    slots: BTreeMap<u16, f64>,
+    held_ns: Nanos,
+    /// For which part of the time it waited, in the mean.
+    waited: f64,
+}
+
+impl Asked {
+    /// Whether it is time to tell again.
+    pub fn is_due(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.at) >= super::LOOK_EVERY_NS
+    }
+
+    /// What to tell of these tenants, whose requests took so much since the last time.
+    pub fn tell(&mut self, seen: &[Seen], mut took: Took, now: Nanos) -> String {
+        let passed_ns = now.saturating_sub(self.at).max(1) as f64;
+        let first = self.beat == 0;
+        self.at = now;
+        self.beat += 1;
+        let mut by_tenant: HashMap<PrincipalId, Vec<(u16, Nanos)>> = HashMap::new();
+        for ((principal, slot), ns) in took.drain() {
+            by_tenant.entry(principal).or_default().push((slot, ns));
+        }
+        let mut before = std::mem::take(&mut self.tenants);
+        for one in seen {
+            let mut tenant = before.remove(&one.tenant).unwrap_or(Tenant {
+                held_ns: one.held_ns,
+                ..Tenant::default()
+            });
+            let held_ns = one.held_ns.saturating_sub(tenant.held_ns) as f64;
+            tenant.held_ns = one.held_ns;
+            if !first {
+                tenant.waited += ((held_ns / passed_ns).min(1.0) - tenant.waited) * NEWEST;
+                let took = by_tenant.remove(&one.principal).unwrap_or_default();
+                tenant.learn(&took, passed_ns);
+            }
+            self.tenants.insert(one.tenant.clone(), tenant);
+        }
+        self.demand(seen).text()
+    }
+
+    fn demand(&self, seen: &[Seen]) -> Demand {
+        let rates = |tenant: &Tenant| tenant.slots.values().copied().collect::<Vec<_>>();
+        let mut all: Vec<f64> = self.tenants.values().flat_map(rates).collect();
+        all.sort_unstable_by(|one, other| other.total_cmp(one));
+        let least = all
+            .get(SLOTS_MAX)
+            .map_or(LEAST_NS, |rate| rate.max(LEAST_NS));
+        let tenants = seen.iter().filter_map(|one| {
+            let tenant = self.tenants.get(&one.tenant)?;
+            let told = tenant.slots.iter().filter(|(_, rate)| **rate > least);
+            let told = TenantDemand {
+                name: one.tenant.clone(),
+                weight: one.promise.weight,
+                waits: tenant.waited >= MOSTLY,
+                slots: told.map(|(slot, rate)| (*slot, *rate as u64)).collect(),
+            };
+            (told.waits || !told.slots.is_empty()).then_some(told)
+        });
+        Demand {
+            beat: self.beat,
+            tenants: tenants.collect(),
+        }
+    }
+}
+
+impl Tenant {
+    fn learn(&mut self, took: &[(u16, Nanos)], passed_ns: f64) {
+        for rate in self.slots.values_mut() {
+            *rate *= 1.0 - NEWEST;
+        }
+        for (slot, ns) in took {
+            let rate = *ns as f64 * 1e9 / passed_ns;
+            *self.slots.entry(*slot).or_default() += rate * NEWEST;
+        }
+        // What is not told is forgotten soon.
+        self.slots.retain(|_, rate| *rate > LEAST_NS / 10.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::Promise;
+    use telemetry::Usage;
+
+    const SECOND_NS: Nanos = 1_000_000_000;
+
+    fn seen(number: u32, held_ns: Nanos) -> Seen {
+        Seen {
+            tenant: format!("t{number}"),
+            principal: PrincipalId(number),
+            promise: Promise::share(2.0),
+            usage: Usage::default(),
+            held_ns,
+            connected: true,
+        }
+    }
+
+    fn told(asked: &mut Asked, second: u64, took: &[(u32, u16, Nanos)]) -> Demand {
+        let of = |(tenant, slot, ns): &(u32, u16, Nanos)| ((PrincipalId(*tenant), *slot), *ns);
+        let seen = [seen(0, second * SECOND_NS), seen(1, 0)];
+        let took = took.iter().map(of).collect();
+        let text = asked.tell(&seen, took, second * SECOND_NS);
+        Demand::read(&text).expect("a demand")
+    }
+
+    #[test]
+    fn what_partitions_take_is_told_in_the_mean() {
+        let mut asked = Asked::default();
+        let mut last = Demand::default();
+        for second in 1..=40 {
+            assert!(asked.is_due(second * SECOND_NS));
+            last = told(&mut asked, second, &[(0, 3, 400_000_000), (1, 9, 2_000)]);
+            assert_eq!(last.beat, second);
+            assert!(!asked.is_due(second * SECOND_NS + 1));
+        }
+        // The second takes too little to be told of, and does not wait.
+        let [first] = &last.tenants[..] else {
+            panic!("{last:?}")
+        };
+        assert!(first.name == "t0" && first.waits && first.weight == 2.0);
+        let [(3, rate)] = first.slots[..] else {
+            panic!("{first:?}")
+        };
+        assert!(rate.abs_diff(400_000_000) < 1_000_000, "{rate}");
+        // What is asked no more is forgotten.
+        for second in 41..=120 {
+            last = told(&mut asked, second, &[]);
+        }
+        assert!(last.tenants[0].slots.is_empty(), "{last:?}");
+        assert!(asked.tenants["t0"].slots.is_empty());
+    }
+
+    #[test]
+    fn no_more_is_told_than_those_that_take_most() {
+        let mut asked = Asked::default();
+        let all: Vec<_> = (0..5_000)
+            .map(|slot| (0, slot, 1_000_000 + Nanos::from(slot)))
+            .collect();
+        for second in 1..=3 {
+            let last = told(&mut asked, second, &all);
+            if second > 1 {
+                let slots = &last.tenants[0].slots;
+                assert!(
+                    slots.len() <= SLOTS_MAX && slots[0].0 >= 2_990,
+                    "{}",
+                    slots.len()
+                );
+            }
+        }
+    }
+}
