@@ -173,14 +173,18 @@ fn compactions_give_way_before_the_reads_of_others_where_nothing_seeks() {
     assert_eq!(step(0, 0).0, None, "nobody is harmed");
     let (first, out) = step(1_000, 0);
     assert_eq!(first, Some(0.05));
-    assert_eq!(step(1_000, 0).0, Some(0.1), "no harm so far");
-    assert_eq!(step(1_000, 500), (Some(0.025), out));
+    assert_eq!(step(1_000, 0).0, Some(0.06), "no harm so far");
+    assert_eq!(step(1_000, 8).0, Some(0.06), "two fifths of what may be");
+    assert_eq!(step(1_000, 500), (Some(0.015), out));
     // A little is always left to them; then others read less.
     let (least, fewer) = (0..20).map(|_| step(1_000, 500)).last().expect("steps");
     assert_eq!(least, Some(0.005));
     assert!(fewer < out, "{fewer} {out}");
     let free = (0..2_000).position(|_| step(1_000, 0).0.is_none());
-    assert!(free.is_some_and(|after| after > 20), "{free:?}");
+    assert!(
+        free.is_some_and(|after| (20..100).contains(&after)),
+        "{free:?}"
+    );
 }
 
 #[test]

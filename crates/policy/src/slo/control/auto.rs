@@ -219,8 +219,8 @@ impl Auto {
         // There is no more while promises give way.
         let gives_way = |learnt: &Learnt| learnt.part > 0.0 && learnt.part < 1.0;
         let kept = !self.learnt.iter().any(gives_way);
-        if kept && bounded && self.compaction.more(seen) {
-            self.say_compactions("All is in time");
+        if kept && bounded && self.learnt.iter().all(Learnt::relaxed) {
+            self.compaction.more(seen);
         }
         self.calm += 1;
         if let Some(trial) = &mut self.trial {
@@ -263,18 +263,14 @@ impl Auto {
         if pressed[DEVICE] {
             if self.compaction.less(seen) {
                 self.answered_for(DEVICE);
-                self.say_compactions("More requests are late than should be");
+                let percent = 100.0 * self.compaction.part().unwrap_or(1.0);
+                self.why.push(format!(
+                    "More requests are late than should be: compactions have {percent:.1} % of the device for each tenant."
+                ));
             } else {
                 self.less();
             }
         }
-    }
-
-    fn say_compactions(&mut self, why: &str) {
-        let percent = 100.0 * self.compaction.part().unwrap_or(1.0);
-        self.why.push(format!(
-            "{why}: compactions have {percent:.1} % of the device for each tenant."
-        ));
     }
 
     fn answered_for(&mut self, stage: usize) {

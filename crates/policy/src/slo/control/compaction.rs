@@ -14,13 +14,9 @@ const FIRST: f64 = 0.05;
 const LEAST: f64 = 0.005;
 /// It used its part if it had more than this of it.
 const USED: f64 = 0.8;
-/// Intervals in time, and using its part, before it has more: one until requests were late by it,
-/// then so many, and twice as many each time, up to a bound.
-const PATIENCE: u32 = 20;
-const PATIENCE_MAX: u32 = 320;
-/// How much more, and how much less when requests are late: nobody waits for it, so it can be had
-/// at once.
-const MORE: f64 = 2.0;
+/// How much more it has after an interval in which hardly any request was late, and how much less
+/// when too many were: nobody waits for it, so it can be had at once.
+const MORE: f64 = 1.2;
 const LESS: f64 = 0.25;
 
 /// The part that compactions of each tenant may have.
@@ -28,19 +24,12 @@ const LESS: f64 = 0.25;
 pub(super) struct Compaction {
     /// `None`: it is not bounded, as an arm has other troubles.
     part: Option<f64>,
-    /// It had more since requests were late last.
-    raised: bool,
-    calm: u32,
-    patience: u32,
 }
 
 impl Compaction {
     pub(super) fn first(options: &AutoOptions) -> Self {
         Compaction {
             part: (!options.seeks).then_some(FIRST),
-            raised: false,
-            calm: 0,
-            patience: 1,
         }
     }
 
@@ -56,29 +45,19 @@ impl Compaction {
 
     /// Requests are late at the device: tells whether it has less now.
     pub(super) fn less(&mut self, seen: &Seen) -> bool {
-        self.calm = 0;
         let Some(part) = self.part.filter(|_| self.may_fall(seen)) else {
             return false;
         };
-        if std::mem::take(&mut self.raised) {
-            self.patience = (self.patience * 2).clamp(PATIENCE, PATIENCE_MAX);
-        }
         self.part = Some((LESS * part.min(seen.compaction)).max(LEAST));
         true
     }
 
-    /// All requests were in time: tells whether it has more now.
-    pub(super) fn more(&mut self, seen: &Seen) -> bool {
-        let used = |part: &f64| *part < 1.0 && seen.compaction > USED * part;
-        let Some(part) = self.part.filter(used) else {
-            return false;
-        };
-        self.calm += 1;
-        if self.calm < self.patience {
-            return false;
-        }
-        (self.calm, self.raised) = (0, true);
-        self.part = Some((part * MORE).min(1.0));
-        true
+    /// Next to no request was late: it has more, if it used what it had.
+    pub(super) fn more(&mut self, seen: &Seen) {
+        let used = |part: &f64| seen.compaction > USED * part;
+        self.part = self.part.map(|part| match used(&part) {
+            true => (part * MORE).min(1.0),
+            false => part,
+        });
     }
 }

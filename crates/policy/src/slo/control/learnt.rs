@@ -121,6 +121,14 @@ impl Learnt {
         self.late.map(|late| self.part >= 1.0 && late > many)
     }
 
+    /// Whether so few were late that others may have more of what makes reads late.
+    pub(super) fn relaxed(&self) -> bool {
+        let latency = self.held.objective.latency;
+        let allowed = latency.map(|latency| latency.late_part());
+        let late: f64 = self.late.iter().sum();
+        allowed.is_none_or(|part| late <= 0.25 * part * self.requests)
+    }
+
     /// Something was done about what was late by a stage so far: only what is late from now on asks
     /// for more.
     pub(super) fn answered_for(&mut self, stage: usize) {
