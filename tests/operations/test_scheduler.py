@@ -82,7 +82,7 @@ def test_every_stage_shows_the_scheduler_that_it_goes_by(start):
     def of_all(scheduler):
         return [(stage, core, scheduler) for stage in ("handler", "request") for core in (0, 1)]
 
-    assert shown() == of_all("fair")
+    eventually(lambda: shown() == of_all("fair"), 10, "all cores have told of their stages")
     with server.wire(OPERATOR) as operator:
         for scheduler in ("lottery", "fifo", "fair"):
             operator.ask("CONFIG", "SET", "entremet-scheduler", scheduler)

@@ -1,7 +1,7 @@
 //! How the rest of the process speaks to a core: a lock-free queue and a nudge to its poll.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::Arc;
 
 use crossbeam_queue::SegQueue;
@@ -30,6 +30,8 @@ struct Inner {
     nudged: AtomicBool,
     /// True while the core sleeps for a moment only: it comes without a nudge.
     dozes: AtomicBool,
+    /// True once the core has ended.
+    closed: AtomicBool,
 }
 
 impl Mailbox {
@@ -44,20 +46,21 @@ impl Mailbox {
                 waker: Waker::new(poll.registry(), NUDGE)?,
                 nudged: AtomicBool::new(false),
                 dozes: AtomicBool::new(false),
+                closed: AtomicBool::new(false),
             }),
         })
     }
 
     /// Leaves a message and makes sure that the core comes to read it.
     pub fn send(&self, message: Message) {
-        self.inner.queue.push(message);
+        self.push(message);
         self.wake();
     }
 
     /// Leaves a message that can wait for a moment: a core that dozes is nudged once for some of
     /// them.
     pub fn send_soon(&self, message: Message) {
-        self.inner.queue.push(message);
+        self.push(message);
         // Written back as it is: whoever sees that the core dozes was here before it woke, and it
         // finds the message.
         let dozes = self.inner.dozes.fetch_and(true, Ordering::AcqRel);
@@ -81,8 +84,32 @@ impl Mailbox {
         if self.inner.queue.len() >= limit {
             return Err(message);
         }
-        self.inner.queue.push(message);
+        self.push(message);
         Ok(())
+    }
+
+    fn push(&self, message: Message) {
+        self.inner.queue.push(message);
+        // Either this sees that the core has ended, or the core, which says so before it empties
+        // the queue, sees the message.
+        fence(Ordering::SeqCst);
+        if self.inner.closed.load(Ordering::Relaxed) {
+            self.empty();
+        }
+    }
+
+    /// The core has ended. Nobody reads what lies here, and what comes later: it is dropped, or a
+    /// thread whose way to hear an answer is in it would wait for ever.
+    pub(super) fn close(&self) {
+        self.inner.closed.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.empty();
+    }
+
+    fn empty(&self) {
+        while let Some(message) = self.take() {
+            drop(message);
+        }
     }
 
     /// The core is about to sleep, for a moment at most.
@@ -139,6 +166,19 @@ mod tests {
         assert!(nudged(&mut poll));
         mailbox.open();
         assert_eq!(std::iter::from_fn(|| mailbox.take()).count(), TOGETHER);
+    }
+
+    #[test]
+    fn nothing_lies_in_the_mailbox_of_a_core_that_has_ended() {
+        let poll = Poll::new().expect("a poll");
+        let mailbox = Mailbox::new(&poll).expect("a mailbox");
+        mailbox.send(news());
+        mailbox.close();
+        assert!(mailbox.take().is_none(), "from before");
+        mailbox.send(news());
+        mailbox.send_soon(news());
+        assert!(mailbox.send_lazily(news(), 4).is_ok());
+        assert!(mailbox.take().is_none(), "from after");
     }
 
     #[test]

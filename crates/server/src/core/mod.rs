@@ -241,6 +241,7 @@ impl Core {
             self.end_round();
         }
         self.close_all();
+        self.mailbox().close();
     }
 
     /// Takes note of what the poll says of a connection; it `came` then.
