@@ -247,7 +247,7 @@ class World:
             self.leave()
             self.begin()
         elif gone:
-            eventually(lambda: self.has_gone(gone), HANG_S, "who is cut off is gone")
+            self.until_gone(gone)
         for session in cut:
             self.reconcile(session)
         for session in ended:
@@ -257,15 +257,27 @@ class World:
         self.see_off(gone)
         self.wait_for_the_mortal()
 
-    def has_gone(self, sessions):
-        """They are in no list, and nothing is done for their tenants."""
-        ids = {b"id=%d " % session.id for session in sessions}
-        for look in self.looks.values():
-            listed = look.ask("CLIENT", "LIST")
-            if any(line.startswith(tuple(ids)) for line in listed.splitlines()):
-                return False
-        stages = [stage for stage in self.api("stages") if stage["stage"] == "handler"]
-        return not any(p["waiting"] or p["permits_in_use"] for stage in stages for p in stage["principals"] if p["name"] in TENANTS)
+    def until_gone(self, sessions):
+        """They are in no list, and nothing that they asked for is done any more.
+
+        What a core says of its stages may be a second old: what it said before they were gone does not count.
+        """
+        ids = tuple(b"id=%d " % session.id for session in sessions)
+        eventually(lambda: not any(self.listed(look, ids) for look in self.looks.values()), HANG_S, "who is cut off is gone")
+        before = dict.fromkeys(range(self.schedule.cores), -1) | {stage["core"]: stage["at_ns"] for stage in self.handler_stages()}
+        eventually(lambda: self.idle_since(before), HANG_S, "nothing is done for who is gone")
+
+    @staticmethod
+    def listed(look, ids):
+        return any(line.startswith(ids) for line in look.ask("CLIENT", "LIST").splitlines())
+
+    def idle_since(self, before):
+        stages = [stage for stage in self.handler_stages() if stage["at_ns"] > before[stage["core"]]]
+        busy = [p for stage in stages for p in stage["principals"] if p["name"] in TENANTS]
+        return len(stages) == len(before) and not any(p["waiting"] or p["permits_in_use"] for p in busy)
+
+    def handler_stages(self):
+        return [stage for stage in self.api("stages") if stage["stage"] == "handler"]
 
     def see_off(self, gone):
         """Those whose connection has ended get a new one."""
