@@ -23,6 +23,7 @@ fn identity(tenant: &str, password: &str) -> Identity {
     Identity {
         credentials: Some((tenant.into(), password.into())),
         tag: "test".into(),
+        ..Identity::default()
     }
 }
 

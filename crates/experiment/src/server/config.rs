@@ -53,7 +53,7 @@ pub fn of_scenario(scenario: &Table) -> Table {
 
 /// Adds where to listen, where to keep data, and a data path thread for each core. Where nothing is
 /// said of a device there is no stage before it: a server that measures its disk in the first
-/// seconds would disturb what is measured of it.
+/// seconds would disturb what is measured of it. Before an engine there is none to schedule.
 pub fn place(config: &Table, listen: &str, admin: &str, cores: usize, data: &Path) -> Table {
     let mut placed = config.clone();
     let mut set = |section: &str, key: &str, value: Value| {
@@ -68,7 +68,8 @@ pub fn place(config: &Table, listen: &str, admin: &str, cores: usize, data: &Pat
     set("server", "admin", Value::String(admin.into()));
     set("server", "cores", Value::Integer(cores as i64));
     set("engine", "path", Value::String(data.display().to_string()));
-    if !config.contains_key("device") {
+    let stands_before = |engine: &Value| engine.get("kind").is_some();
+    if !config.contains_key("device") && !config.get("engine").is_some_and(stands_before) {
         set("device", "stage", Value::Boolean(false));
     }
     placed

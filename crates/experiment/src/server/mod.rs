@@ -7,6 +7,7 @@
 pub mod check;
 pub mod config;
 pub mod pin;
+mod rivals;
 pub mod times;
 mod told;
 pub mod watch;
@@ -22,6 +23,7 @@ use toml::Table;
 use workload::client::control::Control;
 use workload::client::{process, Identity};
 
+pub use self::rivals::PlainStore;
 use crate::error::ExperimentError;
 
 /// Debian's, on the path.
@@ -57,19 +59,6 @@ pub struct Launch<'a> {
     pub config: &'a Table,
     /// The data directory of a server that has ended: it begins with a copy.
     pub data: Option<&'a Path>,
-}
-
-/// How the store of the usual design is to be started: what it is compared with.
-#[derive(Clone, Copy, Debug)]
-pub struct PlainStore<'a> {
-    /// The binary.
-    pub binary: &'a Path,
-    /// The processors that it may use.
-    pub cores: &'a [usize],
-    /// Event loops.
-    pub threads: usize,
-    /// Size of its block cache, bytes.
-    pub cache_bytes: u64,
 }
 
 /// A running server; dropping it ends it.
@@ -130,60 +119,6 @@ impl Server {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::HUP);
         }
         Ok(())
-    }
-
-    /// redis-server, or `program` in its place, with Entremet's own promise (`appendfsync
-    /// everysec`) on one processor, where these users may do everything.
-    ///
-    /// # Errors
-    /// [`ExperimentError::Server`] with its last words when it does not come up.
-    pub fn redis(program: &Path, core: usize, users: &[String]) -> Result<Self, ExperimentError> {
-        let folder = folder()?;
-        let address = free_address()?;
-        let mut command = pinned(&[core], program);
-        command
-            .args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"])
-            .args(["--appendonly", "yes", "--appendfsync", "everysec"])
-            .args(["--save", "", "--maxclients", "20000"])
-            .arg("--dir")
-            .arg(folder.path());
-        for user in users {
-            let everything = ["on", "nopass", "~*", "&*", "+@all"];
-            command.args(["--user", user]).args(everything);
-        }
-        let label = program.file_name().unwrap_or(program.as_os_str());
-        Self::start(
-            command,
-            Ready::Answer(address),
-            folder,
-            &label.to_string_lossy(),
-        )
-    }
-
-    /// A store of the usual design, with a copy of what one that has ended left at `from`.
-    ///
-    /// # Errors
-    /// [`ExperimentError::Server`] with its last words when it does not come up.
-    pub fn plain(store: &PlainStore, from: Option<&Path>) -> Result<Self, ExperimentError> {
-        let folder = folder()?;
-        let data = data_in(&folder, from)?;
-        let mut command = store.command("serve", &data);
-        command.args([store.threads.to_string(), store.cache_bytes.to_string()]);
-        Self::start(command, Ready::Line, folder, "plain store")
-    }
-
-    /// The small store with queues of this design, a worker for each processor.
-    ///
-    /// # Errors
-    /// [`ExperimentError::Server`] with its last words when it does not come up.
-    pub fn queue_store(
-        binary: &Path,
-        design: &str,
-        cores: &[usize],
-    ) -> Result<Self, ExperimentError> {
-        let mut command = pinned(cores, binary);
-        command.args([design, &cores.len().to_string()]);
-        Self::start(command, Ready::Line, folder()?, "queue store")
     }
 
     fn start(
@@ -336,15 +271,6 @@ impl Server {
     }
 }
 
-impl PlainStore<'_> {
-    /// To do this with the files at `data`, on its processors.
-    pub fn command(&self, what: &str, data: &Path) -> Command {
-        let mut command = pinned(self.cores, self.binary);
-        command.arg(what).arg(data);
-        command
-    }
-}
-
 impl Drop for Server {
     fn drop(&mut self) {
         self.end();
@@ -356,8 +282,12 @@ fn log_path(folder: &tempfile::TempDir) -> PathBuf {
 }
 
 fn answers(address: SocketAddr) -> bool {
-    let answer = Control::connect(address, &Identity::default(), READY)
-        .and_then(|mut control| control.command(&[b"PING"]));
+    let any = Identity {
+        resp2: true,
+        ..Identity::default()
+    };
+    let answer =
+        Control::connect(address, &any, READY).and_then(|mut control| control.command(&[b"PING"]));
     matches!(answer, Ok(None))
 }
 

@@ -76,6 +76,7 @@ fn provision(args: &LoadArgs, scenario: &Scenario, target: &Target) -> Result<()
     let operator = Identity {
         credentials: args.operator.clone(),
         tag: String::new(),
+        ..Identity::default()
     };
     let left = scenario::provision(scenario, target, &operator)?;
     println!("made {} tenants", scenario.tenants.len());

@@ -101,6 +101,7 @@ fn identity(args: &LoadArgs, index: usize, replay: &Replay) -> Identity {
     Identity {
         credentials,
         tag: replay.tag.clone(),
+        ..Identity::default()
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Identity {
     pub credentials: Option<(String, String)>,
     /// Workload tag for `CLIENT SETNAME` (no spaces); empty sends none.
     pub tag: String,
+    /// Says no `HELLO`, which proxies may not know.
+    pub resp2: bool,
 }
 
 impl Identity {
@@ -39,13 +41,16 @@ impl Identity {
             .map_or("default", |(user, _)| user)
     }
 
-    /// The commands that open a connection. RESP3, because most current clients speak it.
+    /// The commands that open a connection. RESP3 unless told otherwise: most current clients
+    /// speak it.
     pub(crate) fn handshake(&self) -> Vec<Vec<&[u8]>> {
         let mut commands: Vec<Vec<&[u8]>> = Vec::new();
         if let Some((user, password)) = &self.credentials {
             commands.push(vec![b"AUTH", user.as_bytes(), password.as_bytes()]);
         }
-        commands.push(vec![b"HELLO", b"3"]);
+        if !self.resp2 {
+            commands.push(vec![b"HELLO", b"3"]);
+        }
         if !self.tag.is_empty() {
             commands.push(vec![b"CLIENT", b"SETNAME", self.tag.as_bytes()]);
         }

@@ -42,6 +42,7 @@ impl Target {
             return Ok(Identity {
                 credentials: None,
                 tag,
+                ..Identity::default()
             });
         }
         let known = self
@@ -54,6 +55,7 @@ impl Target {
             Some(password) => Ok(Identity {
                 credentials: Some((tenant.name.clone(), password.clone())),
                 tag,
+                ..Identity::default()
             }),
             None => Err(WorkloadError::Usage(format!(
                 "tenant {} has no password: say one with --tenant {}:PASSWORD, with --password for all, or as `password` in the \

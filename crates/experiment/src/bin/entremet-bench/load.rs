@@ -46,6 +46,8 @@ pub struct ClosedStream {
 pub struct Shot {
     /// What the client measured.
     pub outcome: Outcome,
+    /// Requests that were completed, those of the warm-up with them.
+    pub requests: f64,
     /// Server CPU time per completed request, µs.
     pub server_us: f64,
     /// Client CPU time per completed request, µs.
@@ -53,6 +55,12 @@ pub struct Shot {
 }
 
 impl Shot {
+    /// Of the latency of the first stream, µs.
+    pub fn percentile_us(&self, percent: f64) -> f64 {
+        let latency = self.outcome.tenants[0].total().latency();
+        latency.percentile_ns(percent) as f64 / 1e3
+    }
+
     /// All streams together.
     pub fn rate(&self) -> f64 {
         self.outcome.rate_per_s()
@@ -154,12 +162,12 @@ pub fn shoot(
     let total: u64 = outcome.tenants.iter().map(|s| s.total().completed).sum();
     // The server's time covers the warm-up as well, so its requests are scaled to it.
     let whole = (setup.warm_up + setup.run).as_secs_f64() / setup.run.as_secs_f64();
-    let requests = (total as f64).max(1.0);
-    let server_us = server_cpu_s * 1e6 / (requests * whole);
-    let client_us = outcome.generator.cpu_s * 1e6 / requests;
+    let measured = (total as f64).max(1.0);
+    let requests = measured * whole;
     Ok(Shot {
+        server_us: server_cpu_s * 1e6 / requests,
+        client_us: outcome.generator.cpu_s * 1e6 / measured,
+        requests,
         outcome,
-        server_us,
-        client_us,
     })
 }

@@ -7,6 +7,7 @@
 
 mod client;
 mod device;
+mod front;
 mod load;
 mod memory;
 mod overhead;
@@ -24,12 +25,13 @@ use experiment::ExperimentError;
 use rows::Rows;
 
 /// Groups in the order in which they run, and whether they need Entremet itself.
-const GROUPS: [(&str, Group, bool); 5] = [
+const GROUPS: [(&str, Group, bool); 6] = [
     ("client", client::run, false),
     ("speed", speed::run, true),
     ("overhead", overhead::run, true),
     ("device", device::run, true),
     ("memory", memory::run, true),
+    ("front", front::run, true),
 ];
 
 type Group = fn(&Setup, &mut Rows) -> Result<(), ExperimentError>;

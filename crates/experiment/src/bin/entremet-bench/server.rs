@@ -1,6 +1,6 @@
 //! How the rows of a bench want their servers: one configuration, few differences.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use experiment::server::{pin, Launch};
 use experiment::spec::merge::lay_over;
@@ -97,6 +97,7 @@ pub fn identity(tenant: &str) -> Identity {
     Identity {
         credentials: Some((tenant.into(), "none".into())),
         tag: "bench".into(),
+        ..Identity::default()
     }
 }
 
@@ -105,4 +106,11 @@ pub fn pin_client(cores: &[usize]) {
     if let Err(error) = pin::to(cores) {
         println!("NOTE: the client is not on cores {cores:?}: {error}");
     }
+}
+
+/// Where a program is that need not be on this machine.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = std::env::split_paths(&path).map(|folder| folder.join(name));
+    found.find(|program| program.exists())
 }

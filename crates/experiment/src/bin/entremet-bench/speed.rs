@@ -10,7 +10,7 @@ use workload::report::rate;
 
 use crate::load::{fill, shoot, stream, ClosedStream, Shot, GETS, PUTS};
 use crate::rows::{median, Bound, Row, Rows};
-use crate::server::{identity, pin_client, Entremet, Server, REDIS};
+use crate::server::{identity, on_path, pin_client, Entremet, Server, REDIS};
 use crate::Setup;
 
 const KEYS: u64 = 100_000;
@@ -97,9 +97,7 @@ fn two_cores(setup: &Setup, rows: &mut Rows) -> Result<(), ExperimentError> {
 /// Where Valkey is, if it is on this machine: `$VALKEY_SERVER`, or on the path.
 fn valkey() -> Option<PathBuf> {
     let named = std::env::var_os("VALKEY_SERVER").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut found = std::env::split_paths(&path).map(|folder| folder.join("valkey-server"));
-    let there = named.or_else(|| found.find(|program| program.exists()));
+    let there = named.or_else(|| on_path("valkey-server"));
     if there.is_none() {
         println!("valkey-server is not there: not compared (say where it is in VALKEY_SERVER)");
     }
@@ -194,7 +192,7 @@ fn compare(
             "{label} {}/s, {:.2} µs CPU each, p99 {:.0} µs{}",
             rate(of(shots, Shot::rate)),
             of(shots, |shot| shot.server_us),
-            of(shots, p99_us),
+            of(shots, |shot| shot.percentile_us(99.0)),
             shots.last().map_or("", Shot::remark),
         )
     };
@@ -204,7 +202,7 @@ fn compare(
             "server_cpu_us": of(shots, |shot| shot.server_us),
             "client_cpu_us": of(shots, |shot| shot.client_us),
             "client_busy": of(shots, |shot| shot.outcome.generator.busy),
-            "p99_us": of(shots, p99_us),
+            "p99_us": of(shots, |shot| shot.percentile_us(99.0)),
         })
     };
     let sides = format!("{}; {}", side("entremet", &shots), side("redis", &baseline));
@@ -226,9 +224,4 @@ fn compare(
         );
     }
     Ok(())
-}
-
-fn p99_us(shot: &Shot) -> f64 {
-    let latency = shot.outcome.tenants[0].total().latency();
-    latency.percentile_ns(99.0) as f64 / 1e3
 }
