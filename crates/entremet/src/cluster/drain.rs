@@ -34,7 +34,8 @@ pub fn run(args: &DrainArgs) -> Result<(), Failure> {
     let views = nodes.views()?;
     let mut book = Book::find(&views)?;
     let node = meant(&views, &args.node)?.clone();
-    if node.slots() == 0 && leaving(&mut book, &mut nodes)?.contains(&node.id) {
+    let emptied = node.slots() == 0 && leaving(&mut book, &mut nodes)?.contains(&node.id);
+    if emptied && book.moves(&mut nodes)?.is_empty() {
         return farewell(&mut nodes, &node);
     }
     let node = named(&views, &args.node)?.clone();

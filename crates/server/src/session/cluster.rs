@@ -123,7 +123,7 @@ fn nodes(visit: &mut Visit<'_>) {
     let mut text = String::new();
     for shard in &map.shards {
         for (front, role) in roles(shard) {
-            let Node { id, host, port } = &map.nodes[front];
+            let Node { id, host, port, .. } = &map.nodes[front];
             let myself = if front == map.me { "myself," } else { "" };
             let (role, master, ranges) = match role {
                 "master" => ("master", "-", &shard.ranges[..]),
