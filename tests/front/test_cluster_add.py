@@ -128,12 +128,9 @@ def test_what_must_not_join_is_refused_and_why(make_cluster, before, engine):
     node.ask("CONFIG", "SET", "cluster-allow-replica-migration", "no")
     node.ask("CLUSTER", "ADDSLOTS", 5)
     says("has 1 slots, and so is a cluster of its own")
-    node.ask("SET", "{06S}k", "v") if node.ask("CLUSTER", "KEYSLOT", "{06S}k") == 5 else None
     node.ask("CLUSTER", "ADDSLOTSRANGE", 6, 16383)
-    node.ask("CLUSTER", "ADDSLOTSRANGE", 0, 4)
     eventually(lambda: node.attempt("SET", "k", "v") == b"OK", what="it serves")
-    for slot_range in ((0, 16383),):
-        node.ask("CLUSTER", "DELSLOTSRANGE", *slot_range)
+    node.ask("CLUSTER", "DELSLOTSRANGE", 5, 16383)
     says("is not empty: it has 1 keys")
     node.ask("FLUSHALL")
     other = cluster.fresh(1)
@@ -145,3 +142,19 @@ def test_what_must_not_join_is_refused_and_why(make_cluster, before, engine):
     assert status == 1 and "NOAUTH" in said, said
     for words in ((), ("--fill",), (place(node), place(other))):
         assert cluster.entremet("add", *words)[0] == 2, words
+
+
+def test_beside_a_controller_a_node_joins_and_is_not_filled(make_cluster, before):
+    cluster = make_cluster(masters=2)
+    before(cluster, tenants=BOTH)
+    node = cluster.fresh(0)
+    with subprocess.Popen(cluster.command("control"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as control:
+        eventually(lambda: b"{@}control" in cluster.keys(), what="it places partitions")
+        status, said = cluster.entremet("add", place(node), "--fill")
+        assert status == 1 and "is a master of the cluster" in said and "it is not filled: another process places partitions" in said, said
+        assert slots(cluster)[node.port] == 0 and known(node) == 3
+        control.terminate()
+        assert control.wait(30) == 0
+    status, said = cluster.entremet("add", place(node), "--fill")
+    assert status == 0 and slots(cluster)[node.port] == 16384 // 3, said
+    assert clean(cluster)

@@ -114,8 +114,9 @@ nodes how busy they are. While the most used node is asked for much more than th
 go from it to others, one at a time, as `entremet cluster move` moves them. A move must give the node more of its time than
 it takes, counted over --horizon; and what has moved stays for so long.
 
-Nothing moves, and it says why, while a front or a node is away, nodes or fronts do not agree, or a slot is in the middle
-of a move by another tool. A move that was begun and that nobody is at any more is brought to its end first.
+Nothing moves, and it says why, while a front or a node is away, nodes or fronts do not agree, a node is being emptied
+(`entremet cluster drain`), or a slot is in the middle of a move by another tool. A move that was begun and that nobody is
+at any more is brought to its end first. To a node that was emptied nothing moves until it is added again.
 
 One process at a time does this for a cluster; others wait until it is gone. On standard output there is a line for each
 decision and for each move at its end, on standard error why nothing moves. SIGTERM or SIGINT ends it; a move that is under

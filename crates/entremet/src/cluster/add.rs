@@ -219,7 +219,9 @@ fn met(nodes: &mut Nodes, views: &Views, at: &str, id: &str) -> Result<Option<No
 fn fill(args: &AddArgs, mut nodes: Nodes, id: &str) -> Result<(), Failure> {
     let stop = told_to_stop()?;
     let lead = Lead::take(&args.cluster.at, true, &stop, &mut Say::default());
-    let lead = lead.map_err(|why| format!("it is not filled: {why}, and will use it"))?;
+    let lead = lead.map_err(|why| {
+        format!("it is not filled: {why}; if that is entremet cluster control, it will use it")
+    })?;
     let lead = lead.ok_or("stopped: the same command goes on")?;
     let views = nodes.agreed(None)?;
     let mut book = Book::find(&views)?;

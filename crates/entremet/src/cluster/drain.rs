@@ -29,7 +29,6 @@ use super::{DrainArgs, Failure};
 /// # Errors
 /// What does not go, and why.
 pub fn run(args: &DrainArgs) -> Result<(), Failure> {
-    let stop = told_to_stop()?;
     let mut nodes = Nodes::new(&args.cluster.at);
     let views = nodes.views()?;
     let mut book = Book::find(&views)?;
@@ -52,7 +51,7 @@ pub fn run(args: &DrainArgs) -> Result<(), Failure> {
     if args.dry_run {
         return Ok(());
     }
-    drain.empty(work, &stop)
+    drain.empty(work, &told_to_stop()?)
 }
 
 struct Drain<'a> {
@@ -84,6 +83,7 @@ impl Drain<'_> {
         leaving.insert(self.node.id.clone());
         let targets = self.targets(&views, &leaving)?;
         let node = named(&views, &self.node.id)?.clone();
+        eprintln!("looks at all keys of {}", node.at);
         let surveys = Survey::of_all(&mut self.nodes, &node.at)?;
         if let Some(largest) = surveys.values().max_by_key(|survey| survey.largest) {
             let stall = self.args.allow_stall.duration();
