@@ -236,3 +236,29 @@ def test_without_fresh_figures_nothing_moves(trio, control):
         # All tell what they are asked for again.
         says(process, "has gone from", 120)
     assert owner(cluster, pair[0]) is not owner(cluster, pair[1])
+
+
+def test_it_makes_room_for_a_drain_and_moves_nothing_back(trio, control):
+    cluster, fronts, pair = trio
+    fill(fronts[0], pair)
+    emptied, other = cluster.masters[0], cluster.masters[1]
+    slots = lambda: sum(end - begin + 1 for begin, end, master, *_ in cluster.nodes[0].ask("CLUSTER", "SLOTS") if master[1] == emptied.port)
+    process = control(cluster, *OFTEN)
+    says(process, "nothing moves")
+    had = slots()
+    with subprocess.Popen(cluster.command("drain", place(emptied), "--to", place(other)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as drain:
+        eventually(lambda: slots() < had, 60, "some slots have gone")
+        drain.kill()
+    # What was under way is brought to its end; and nothing else moves until the node is empty, or is to stay.
+    says(process, f"{place(emptied)} is being emptied", 60)
+    eventually(lambda: b"{@}moves" not in cluster.keys(), 60, "nothing is left of a move")
+    assert 0 < slots() < had and "moves slot" not in process.said(), process.said()
+    status, said = cluster.entremet("drain", place(emptied), "--to", place(other))
+    assert status == 0 and "has nothing any more" in said, said
+    with flood(fronts[0], pair, {}):
+        says(process, "moves slot", 120)
+        eventually(lambda: owner(cluster, pair[0]) is not owner(cluster, pair[1]), 120, "they are at two nodes")
+    assert {owner(cluster, tenant).port for tenant in pair} == {other.port, cluster.masters[2].port}
+    assert emptied.ask("DBSIZE") == 0
+    assert all(all_there(fronts[1], tenant) for tenant in pair)
+    assert well(cluster)

@@ -219,3 +219,41 @@ def reshard(cluster, slot, source, target):
     subprocess.run(["redis-cli", "--cluster", "fix", f"127.0.0.1:{source.port}"], check=True, stdout=subprocess.DEVNULL, timeout=60)
     if cluster.owner(slot) is not target:
         cluster.move(slot, target)
+
+
+def health(wire):
+    """By the address of a front: its role and its health."""
+    nodes = [dict(zip(node[::2], node[1::2])) for shard in wire.ask("CLUSTER", "SHARDS") for node in shard[3]]
+    return {node[b"port"]: (node[b"role"].decode(), node[b"health"].decode()) for node in nodes}
+
+
+def test_a_front_whose_node_is_away_is_shown_to_have_failed(trio):
+    cluster, fronts = trio
+    first, second, third = fronts
+    with first.wire(WIDE) as wire:
+        all_online = {front.aware: ("master", "online") for front in fronts}
+        eventually(lambda: health(wire) == all_online, 20, "all are online")
+        second.node.kill()
+        eventually(lambda: health(wire)[second.aware] == ("master", "fail"), 30, "the cluster says that it has failed")
+        assert health(wire)[third.aware] == ("master", "online")
+        second.node.start()
+        eventually(lambda: health(wire) == all_online, 30, "it is back")
+
+
+def test_a_front_before_a_replica_without_data_is_loading_and_one_before_a_master_that_was_replaced_has_failed(make_cluster, before_node):
+    cluster = make_cluster(masters=3, replicas=1)
+    lost, replica = cluster.masters[1], cluster.replicas[1]
+    fronts = [before_node(cluster, node, tenants=BOTH) for node in (cluster.masters[0], lost, replica, cluster.masters[2])]
+    know_each_other(fronts)
+    with fronts[0].wire(WIDE) as wire:
+        eventually(lambda: health(wire)[fronts[2].aware] in (("replica", "online"), ("replica", "loading")), 20, "it is a replica")
+        lost.kill()
+        eventually(lambda: health(wire)[fronts[2].aware] == ("master", "online"), 60, "the replica has taken over")
+        eventually(lambda: health(wire)[fronts[1].aware] == ("replica", "fail"), 30, "the other is shown to have failed")
+
+
+def test_a_front_that_is_alone_says_how_its_cluster_is(make_cluster, before):
+    cluster = make_cluster(masters=3)
+    server = before(cluster, tenants=BOTH)
+    with server.wire(WIDE) as wire:
+        assert list(health(wire).values()) == [("master", "online")]

@@ -37,6 +37,7 @@ class Cluster:
     """Masters that have equal ranges of the slots, and perhaps a replica of each."""
 
     def __init__(self, folder, program, masters=3, replicas=0):
+        self.folder, self.program = folder, program
         count = masters * (1 + replicas)
         self.nodes = [Node(folder / f"node{number}", program) for number in range(count)]
         self.masters, self.replicas = self.nodes[:masters], self.nodes[masters:]
@@ -111,6 +112,12 @@ class Cluster:
         checked = subprocess.run(["redis-cli", "--cluster", "check", f"127.0.0.1:{self.living()[0].port}"], capture_output=True, text=True, timeout=60)
         return [line for line in checked.stdout.splitlines() if "[ERR]" in line or "[WARNING]" in line] + ([] if checked.returncode == 0 else [checked.stderr])
 
+    def fresh(self, number):
+        """One more node, which is not in the cluster yet."""
+        node = Node(self.folder / f"fresh{number}", self.program)
+        self.nodes.append(node)
+        return node.start()
+
     def kill(self):
         for node in self.nodes:
             if node.process and node.process.poll() is None:
@@ -122,3 +129,20 @@ class ClusterFront(Front):
     """An Entremet before a cluster."""
 
     kind = "redis-cluster"
+
+
+def others(cluster, node):
+    return [other for other in cluster.masters if other is not node]
+
+
+def place(node):
+    return f"127.0.0.1:{node.port}"
+
+
+def clean(cluster):
+    """Nothing is left of a move, and nothing is wrong."""
+    eventually(lambda: not cluster.faults(), 20, "the cluster is well")
+    assert b"{@}moves" not in cluster.keys()
+    status, said = cluster.entremet("check")
+    assert (status, said) == (0, "nothing is wrong\n")
+    return True

@@ -6,24 +6,32 @@
 //! keys after the other ([`pace`]), after [`survey`] has looked whether it may.
 //!
 //! [`control`] moves by itself: one process at a time ([`lead`]) reads what is asked for
-//! ([`figures`]), has the policy decide ([`decide`]), and moves as the command does.
+//! ([`figures`]), has the policy decide ([`decide`]), and moves as the command does. So do
+//! [`drain`], which empties a node, and [`add`], which fills one: many moves ([`series`]) of what
+//! policy says who gets ([`places`]).
 
+mod add;
 mod book;
 mod check;
 mod control;
 mod decide;
 mod dev;
+mod drain;
 mod engines;
 mod figures;
 mod intent;
 mod lead;
+mod leaving;
 mod mover;
 mod moving;
 mod nodes;
 mod pace;
+mod places;
 mod plan;
 mod reach;
 mod say;
+mod series;
+mod slots;
 mod status;
 mod survey;
 mod what;
@@ -61,6 +69,12 @@ pub enum ClusterCommand {
     /// Move partitions by itself, to where what they are asked for can be served
     #[command(after_help = CONTROL)]
     Control(ControlArgs),
+    /// Move all that a node has to the others, so that it can be taken away
+    #[command(after_help = DRAIN)]
+    Drain(DrainArgs),
+    /// Take a node in that has nothing yet, or that was emptied
+    #[command(after_help = ADD)]
+    Add(AddArgs),
     /// Show nodes, fronts, and where tenants' partitions are
     #[command(after_help = STATUS)]
     Status(AtArgs),
@@ -100,8 +114,9 @@ nodes how busy they are. While the most used node is asked for much more than th
 go from it to others, one at a time, as `entremet cluster move` moves them. A move must give the node more of its time than
 it takes, counted over --horizon; and what has moved stays for so long.
 
-Nothing moves, and it says why, while a front or a node is away, nodes or fronts do not agree, or a slot is in the middle
-of a move by another tool. A move that was begun and that nobody is at any more is brought to its end first.
+Nothing moves, and it says why, while a front or a node is away, nodes or fronts do not agree, a node is being emptied
+(`entremet cluster drain`), or a slot is in the middle of a move by another tool. A move that was begun and that nobody is
+at any more is brought to its end first. To a node that was emptied nothing moves until it is added again.
 
 One process at a time does this for a cluster; others wait until it is gone. On standard output there is a line for each
 decision and for each move at its end, on standard error why nothing moves. SIGTERM or SIGINT ends it; a move that is under
@@ -114,6 +129,44 @@ Examples:
   entremet cluster control --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379
   entremet cluster control --at redis-cluster://10.0.0.1:6379 --dry-run --once --every 10s
   entremet cluster control --at redis-cluster://10.0.0.1:6379 --except billing --horizon 30min";
+
+const DRAIN: &str = "\
+Moves everything from a master to others while tenants use it: partitions one after the other, as `entremet cluster move`
+does, each to where what it is asked for can be served, if fronts tell that, else so that all have as many bytes; and the
+slots that no partition has, many at once. It says beforehand what will go, and whether it may.
+
+From then on nothing is moved to that node, by nobody, until `entremet cluster add` takes it in again. `entremet cluster
+control` makes room for this process, and goes on when it has ended.
+
+If it is ended in the middle, by whatever, nothing is lost, and the same command goes on. It is refused, before anything
+has moved, if a key is so large that nodes would answer nobody for longer than --allow-stall, and if the others have no
+room (maxmemory).
+
+On standard output there is a line for each move at its end, and at last what is left to be done by hand; on standard
+error how far it is.
+
+Exit status: 0 the node has nothing any more, or --dry-run says what would go; 1 something has not gone, and it says why;
+2 wrong usage.
+
+Examples:
+  entremet cluster drain --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379 10.0.0.4:6379 --dry-run
+  entremet cluster drain --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379 10.0.0.4:6379
+  entremet cluster drain --at redis-cluster://10.0.0.1:6379 10.0.0.4:6379 --to 10.0.0.1:6379,10.0.0.2:6379";
+
+const ADD: &str = "\
+Introduces a node to the cluster and waits until all know it. Refused is one that cannot be reached, is not in cluster
+mode, has keys or slots, knows another cluster, is of another version than the others, or would become a replica when its
+last slot moves away (cluster-allow-replica-migration). A node that was emptied and is still in the cluster is used again.
+
+It has no slots then. `entremet cluster control` moves partitions to it as others have too much to do. With --fill it gets
+its part at once: partitions, so that what they are asked for and their bytes are even, and slots that no partition has.
+If that is ended in the middle, the same command goes on.
+
+Exit status: 0 it is a master of the cluster; 1 it is not, or has not got its part, and it says why; 2 wrong usage.
+
+Examples:
+  entremet cluster add --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379 10.0.0.4:6379
+  entremet cluster add --at redis-cluster://10.0.0.1:6379,10.0.0.2:6379 10.0.0.4:6379 --fill";
 
 const STATUS: &str = "\
 Example:
@@ -219,6 +272,50 @@ pub struct ControlArgs {
     pub allow_stall: Time,
 }
 
+/// `entremet cluster drain`.
+#[derive(Args, Clone, Debug)]
+pub struct DrainArgs {
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: AtArgs,
+
+    /// The master that is to have nothing any more: HOST:PORT, or the first digits of its name
+    #[arg(value_name = "NODE")]
+    pub node: String,
+
+    /// Masters that get what it has [default: all others]
+    #[arg(long, value_name = "NODE,NODE", value_delimiter = ',')]
+    pub to: Vec<String>,
+
+    /// Say what would be moved, and whether it may, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// One key may hold both nodes up for so long; 50 MB are taken to need one second
+    #[arg(long, value_name = "TIME", default_value = "20ms")]
+    pub allow_stall: Time,
+}
+
+/// `entremet cluster add`.
+#[derive(Args, Clone, Debug)]
+pub struct AddArgs {
+    /// Which cluster
+    #[command(flatten)]
+    pub cluster: AtArgs,
+
+    /// The node, HOST:PORT, as the other nodes reach it
+    #[arg(value_name = "NODE")]
+    pub node: String,
+
+    /// Move to it what it should have, at once
+    #[arg(long)]
+    pub fill: bool,
+
+    /// One key may hold both nodes up for so long; 50 MB are taken to need one second
+    #[arg(long, value_name = "TIME", default_value = "20ms", requires = "fill")]
+    pub allow_stall: Time,
+}
+
 /// `entremet cluster dev`.
 #[derive(Args, Clone, Debug)]
 pub struct DevArgs {
@@ -265,6 +362,8 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     match &args.command {
         ClusterCommand::Move(args) => moving::run(args),
         ClusterCommand::Control(args) => control::run(args),
+        ClusterCommand::Drain(args) => drain::run(args),
+        ClusterCommand::Add(args) => add::run(args),
         ClusterCommand::Status(args) => status::run(&args.at),
         ClusterCommand::Check(args) => check::run(&args.at),
         ClusterCommand::Dev(args) => dev::run(args),

@@ -125,6 +125,8 @@ pub struct Shard {
     pub ranges: Vec<(u16, u16)>,
     /// Places of fronts that are the home of none: they are shown as this one's replicas.
     pub others: Vec<usize>,
+    /// The nodes of the cluster that have them.
+    pub nodes: Vec<String>,
 }
 
 /// Which front is the home of each node's slots.
@@ -199,15 +201,20 @@ impl Homes {
         let mut shards: Vec<Shard> = Vec::new();
         for part in 0..parts {
             let front = self.of_slot(space.slot(part));
+            let node = self.topology.owner(space.slot(part));
             let (from, to) = (first(part, parts), first(part + 1, parts) - 1);
             let Some(shard) = shards.iter_mut().find(|shard| shard.front == front) else {
                 shards.push(Shard {
                     front,
                     ranges: vec![(from, to)],
                     others: Vec::new(),
+                    nodes: node.into_iter().map(str::to_owned).collect(),
                 });
                 continue;
             };
+            if let Some(node) = node.filter(|node| shard.nodes.iter().all(|known| known != node)) {
+                shard.nodes.push(node.to_owned());
+            }
             match shard.ranges.last_mut() {
                 Some(last) if last.1 + 1 == from => last.1 = to,
                 _ => shard.ranges.push((from, to)),

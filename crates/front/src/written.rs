@@ -20,5 +20,5 @@ pub const MOVES: &[u8] = b"{@}moves";
 /// A hash: what each front tells of what partitions are asked for, by its name.
 pub const DEMAND: &[u8] = b"{@}demand";
 
-/// A hash: who places partitions, and what was decided last.
+/// A hash: who places partitions, what was decided last, and which nodes are emptied.
 pub const CONTROL: &[u8] = b"{@}control";

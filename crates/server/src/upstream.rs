@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use front::{Homes, Table, Topology, Value};
+use front::{Health, Homes, Table, Topology, Value};
 use parking_lot::RwLock;
 use policy::Nanos;
 use stage::Clock;
@@ -91,6 +91,8 @@ pub struct Found {
     pub topology: Arc<Topology>,
     /// Where its nodes are, in the same order.
     pub nodes: Arc<[SocketAddr]>,
+    /// How the nodes of a cluster are.
+    pub health: Arc<Health>,
     /// Its commands. Lists of commands live as long as the process: they are few, since an engine
     /// that comes back usually is the one that went.
     pub table: &'static Table,
@@ -367,7 +369,14 @@ fn look(talk: &mut Talk, cluster: bool, before: Option<&Found>) -> Result<Found,
         true => look_at_slots(talk)?,
         false => (Topology::one(talk.at.to_string()), vec![talk.at], None),
     };
+    let health = match cluster {
+        // Whoever may not ask that does without it.
+        true => talk.ask(&[b"CLUSTER", b"SHARDS"]).ok(),
+        false => None,
+    };
+    let health = health.map(|shards| Health::read(&shards, &talk.at.ip().to_string()));
     Ok(Found {
+        health: Arc::new(health.unwrap_or_default()),
         topology: Arc::new(topology),
         nodes: nodes.into(),
         table,

@@ -11,6 +11,7 @@ use front::{slot, Demand, Elsewhere, Space, CATALOGUE, CONTROL, DEMAND, FRONTS, 
 use super::intent::{Intent, LEASE_NS};
 use super::nodes::Views;
 use super::reach::{strange, Nodes};
+use super::slots::Slots;
 use super::Failure;
 use crate::client::{ClientError, Reply};
 
@@ -167,21 +168,20 @@ impl Book {
         let mut moves: Vec<Intent> = (entries.iter())
             .filter_map(|(slot, text)| Intent::read(slot, text))
             .collect();
-        moves.sort_by_key(|intent| intent.slot);
+        moves.sort_by_key(|intent| intent.slots);
         Ok(moves)
     }
 
-    /// Writes another entry for a slot if it is as `old` says. False: it is not.
+    /// Writes another entry for slots if it is as `old` says. False: it is not.
     fn swap(
         &mut self,
         nodes: &mut Nodes,
-        slot: u16,
+        slots: Slots,
         old: Option<&Intent>,
         new: Option<&Intent>,
     ) -> Result<bool, Failure> {
         let text = |intent: Option<&Intent>| intent.map(Intent::text).unwrap_or_default();
-        let slot = slot.to_string();
-        self.swap_entry(nodes, MOVES, &slot, &text(old), &text(new))
+        self.swap_entry(nodes, MOVES, &slots.text(), &text(old), &text(new))
     }
 
     /// The same of who places partitions.
@@ -224,16 +224,16 @@ impl Book {
         mut intent: Intent,
     ) -> Result<Lease, Failure> {
         intent.mover = Some(name());
-        let slot = intent.slot;
+        let slots = intent.slots;
         let mut seen: Option<(String, Instant)> = None;
         loop {
             let moves = self.moves(nodes)?;
             refuse_beside(&moves, &intent, views)?;
-            let old = moves.iter().find(|one| one.slot == slot);
+            let old = moves.iter().find(|one| one.slots == slots);
             if let Some(old) = old.filter(|old| old.mover.is_some()) {
                 let (text, since) = seen.get_or_insert_with(|| (old.text(), Instant::now()));
                 if *text != old.text() {
-                    return Err(format!("another process is moving slot {slot} at present").into());
+                    return Err(format!("another process is moving {slots} at present").into());
                 }
                 if since.elapsed() < Duration::from_nanos(LEASE_NS) {
                     thread::sleep(LOOK_EVERY);
@@ -241,13 +241,13 @@ impl Book {
                 }
             }
             intent.began_s = old.map_or(intent.began_s, |old| old.began_s);
-            if !self.swap(nodes, slot, old, Some(&intent))? {
+            if !self.swap(nodes, slots, old, Some(&intent))? {
                 continue;
             }
             // Of two that begin at once at one node, at least one sees the other.
             let now = self.moves(nodes)?;
             if let Err(why) = refuse_beside(&now, &intent, views) {
-                self.swap(nodes, slot, Some(&intent), old)?;
+                self.swap(nodes, slots, Some(&intent), old)?;
                 return Err(why);
             }
             return Ok(Lease {
@@ -308,22 +308,23 @@ impl Book {
         lease: &Lease,
         next: Option<&Intent>,
     ) -> Result<(), Failure> {
-        let slot = lease.intent.slot;
-        match self.swap(nodes, slot, Some(&lease.intent), next)? {
+        let slots = lease.intent.slots;
+        match self.swap(nodes, slots, Some(&lease.intent), next)? {
             true => Ok(()),
-            false => Err(format!("another process has taken over the move of slot {slot}").into()),
+            false => Err(format!("another process has taken over the move of {slots}").into()),
         }
     }
 }
 
-/// A move of another slot is about one of the nodes: one at a time holds up a node's requests.
+/// A move of other slots is about one of the nodes: one at a time holds up a node's requests.
 fn refuse_beside(moves: &[Intent], intent: &Intent, views: &Views) -> Result<(), Failure> {
-    let mut others = moves.iter().filter(|other| other.slot != intent.slot);
+    let mut others = moves.iter().filter(|other| other.slots != intent.slots);
     match others.find(|other| other.meets(intent)) {
         None => Ok(()),
         Some(other) => Err(format!(
-            "slot {} is on its way from {} to {}: wait until it is there, or go on with it: entremet cluster move --resume",
-            other.slot,
+            "{} {} on the way from {} to {}: wait until that is done, or go on with it: entremet cluster move --resume",
+            other.slots,
+            other.slots.are(),
             views.at(&other.from),
             views.at(&other.to)
         )

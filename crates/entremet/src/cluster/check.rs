@@ -12,7 +12,7 @@ use super::book::Book;
 use super::intent::{Intent, LEASE_NS};
 use super::nodes::{Open, Views};
 use super::reach::Nodes;
-use super::what::slot_with;
+use super::what::slots_with;
 use super::Failure;
 
 /// What does not agree for a moment need not be wrong.
@@ -37,14 +37,19 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
         moves = book.moves(&mut nodes)?;
     }
     let at_work = |begun: &Intent| {
-        let old = before.iter().find(|old| old.slot == begun.slot);
+        let old = before.iter().find(|old| old.slots == begun.slots);
         begun.mover.is_some() && old != Some(begun)
     };
     let (going, left): (Vec<Intent>, Vec<Intent>) = moves.into_iter().partition(at_work);
     let wrong = wrong(&views, &going, &left, &tenants);
     let mut out = io::stdout().lock();
     for begun in &going {
-        writeln!(out, "{} is being moved", slot_with(begun.slot, &tenants))?;
+        writeln!(
+            out,
+            "{} {} being moved",
+            slots_with(begun.slots, &tenants),
+            begun.slots.are()
+        )?;
     }
     for line in &wrong {
         writeln!(out, "{line}")?;
@@ -64,7 +69,7 @@ fn wrong(
     tenants: &[(String, Space)],
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    wrong.extend(views.dispute(going.first().map(|begun| begun.slot)));
+    wrong.extend(views.dispute(going.first().map(|begun| begun.slots)));
     for node in views.first.nodes.values() {
         if node.gone {
             wrong.push(format!("{} is away", node.at));
@@ -86,13 +91,14 @@ fn wrong(
     );
     for begun in left {
         wrong.push(format!(
-            "{} was on its way from {} to {}, and nobody is at it: entremet cluster move --resume",
-            slot_with(begun.slot, tenants),
+            "{} {} on the way from {} to {}, and nobody is at it: entremet cluster move --resume",
+            slots_with(begun.slots, tenants),
+            begun.slots.are(),
             views.at(&begun.from),
             views.at(&begun.to)
         ));
     }
-    let written = |slot: u16| going.iter().chain(left).any(|begun| begun.slot == slot);
+    let written = |slot: u16| going.iter().chain(left).any(|begun| begun.slots.has(slot));
     for (slot, id, open) in views.open().filter(|(slot, ..)| !written(*slot)) {
         let to = match open {
             Open::Out(to) => to,
@@ -100,7 +106,7 @@ fn wrong(
         };
         wrong.push(format!(
             "{} is in the middle of a move at {}, and nothing is written down of it: if no other tool is at it, entremet cluster move {slot} --to {}",
-            slot_with(slot, tenants),
+            slots_with(slot.into(), tenants),
             views.at(id),
             views.at(to)
         ));

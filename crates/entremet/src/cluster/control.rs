@@ -1,6 +1,6 @@
 //! `entremet cluster control`: moves partitions to where what they are asked for can be served.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -16,18 +16,22 @@ use super::decide::{price, Decider, Decision, Scene};
 use super::figures::Figures;
 use super::intent::Intent;
 use super::lead::Lead;
+use super::leaving::{leaving, unfinished};
 use super::moving::{told_to_stop, Order};
 use super::nodes::Views;
-use super::reach::{field, Nodes};
+use super::reach::Nodes;
 use super::say::Say;
+use super::slots::Slots;
+use super::survey::sizes;
 use super::{ControlArgs, Failure};
-use crate::client::{Reply, Words};
 
 /// Under which name it is written down what was decided last: when, in seconds since 1970, and
 /// what.
 pub const LAST: &str = "last";
 /// Under which name it is written down which slots have moved, and when.
 const RESTS: &str = "rests";
+/// Who empties a node looks twice a second whether it may begin.
+const GIVE_WAY: Duration = Duration::from_secs(2);
 /// Figures are read so often.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
@@ -53,6 +57,9 @@ pub fn run(args: &ControlArgs) -> Result<(), Failure> {
             Err(why) => {
                 control.say.why(&format!("nothing moves: {why}"));
                 control.decider.placer.forget();
+                if why.is::<Drained>() {
+                    control.give_way()?;
+                }
                 thread::sleep(LOOK_EVERY);
             }
         }
@@ -62,6 +69,11 @@ pub fn run(args: &ControlArgs) -> Result<(), Failure> {
         false => Ok(()),
     }
 }
+
+/// A node is being emptied, by a process that is to place partitions meanwhile.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is being emptied: entremet cluster drain goes on with it, or entremet cluster add keeps it")]
+struct Drained(String);
 
 struct Control<'a> {
     args: &'a ControlArgs,
@@ -93,6 +105,24 @@ impl<'a> Control<'a> {
             knows_rests: false,
             stop,
             say,
+        }
+    }
+
+    /// Others may lead for a moment, and go on with what they are at as long as they need.
+    fn give_way(&mut self) -> Result<(), Failure> {
+        if self.lead.take().is_some() {
+            thread::sleep(GIVE_WAY);
+            self.lead = Lead::take(&self.args.cluster.at, false, &self.stop, &mut self.say)?;
+            self.knows_rests = false;
+        }
+        Ok(())
+    }
+
+    /// Where nothing is to move because a node is being emptied, that is the reason.
+    fn refuse_drained(&mut self, book: &mut Book) -> Result<(), Failure> {
+        match unfinished(book, &mut self.nodes)? {
+            Some(node) => Err(Drained(node.at).into()),
+            None => Ok(()),
         }
     }
 
@@ -130,6 +160,7 @@ impl<'a> Control<'a> {
         let busy = begun
             .iter()
             .flat_map(|begun| [begun.from.clone(), begun.to.clone()]);
+        let leaving = leaving(&mut book, &mut self.nodes)?;
         let scene = Scene {
             now: wall_ns(),
             views: &views,
@@ -137,6 +168,7 @@ impl<'a> Control<'a> {
             uses: &uses,
             bytes: &bytes,
             busy: &busy.collect(),
+            leaving: &leaving,
         };
         match self.decider.decide(&scene, &tenants) {
             Ok(decided) => self.carry_out(&mut book, &decided, &tenants),
@@ -162,13 +194,15 @@ impl<'a> Control<'a> {
             if self.stops() {
                 break;
             }
-            let order = self.order(one.slot, one.to);
+            let order = self.order(one.slots, one.to);
             let looked = order.look(&mut self.nodes, tenants);
             match looked.and_then(|looked| looked.carry_out(&mut self.nodes, &self.stop)) {
-                Ok(line) => self.tell(book, &format!("{line}; it was begun before"))?,
-                Err(why) => self
-                    .say
-                    .why(&format!("slot {} is on its way: {why}", one.slot)),
+                Ok(done) => self.tell(book, &format!("{}; it was begun before", done.line))?,
+                Err(why) => self.say.why(&format!(
+                    "{} {} on the way: {why}",
+                    one.slots,
+                    one.slots.are()
+                )),
             }
         }
         book.moves(&mut self.nodes)
@@ -186,6 +220,7 @@ impl<'a> Control<'a> {
                 return Ok(false);
             }
             if read_at.is_none_or(|at| at.elapsed() >= READ_EVERY) {
+                self.refuse_drained(book)?;
                 self.figures.look(&mut self.nodes, book)?;
                 read_at = Some(Instant::now());
             }
@@ -195,11 +230,12 @@ impl<'a> Control<'a> {
         Ok(true)
     }
 
-    fn order(&self, slot: u16, to: String) -> Order {
+    fn order(&self, slots: Slots, to: String) -> Order {
         Order {
-            slot,
+            slots,
             to,
             stall: self.args.allow_stall.duration(),
+            known: None,
         }
     }
 
@@ -218,8 +254,9 @@ impl<'a> Control<'a> {
             if self.lead.as_ref().is_some_and(|lead| !lead.is_sure()) {
                 return Err("it cannot be written down that this process is at work".into());
             }
+            self.refuse_drained(book)?;
             let looked = self
-                .order(one.slot, one.to.clone())
+                .order(one.slot.into(), one.to.clone())
                 .look(&mut self.nodes, tenants);
             let looked = match looked {
                 Ok(looked) => looked,
@@ -249,7 +286,7 @@ impl<'a> Control<'a> {
             }
             self.tell(book, &format!("moves {what}"))?;
             match looked.carry_out(&mut self.nodes, &self.stop) {
-                Ok(line) => self.tell(book, &line)?,
+                Ok(done) => self.tell(book, &done.line)?,
                 Err(why) => self.tell(book, &format!("slot {}: {why}", one.slot))?,
             }
         }
@@ -279,11 +316,11 @@ fn settled(views: &Views, begun: &[Intent]) -> Result<(), String> {
     if let Some(gone) = views.first.nodes.values().find(|node| node.gone) {
         return Err(format!("{} is away", gone.at));
     }
-    if let Some(what) = views.dispute(begun.first().map(|begun| begun.slot)) {
+    if let Some(what) = views.dispute(begun.first().map(|begun| begun.slots)) {
         return Err(format!("nodes do not agree: {what}"));
     }
     let mut open = views.open();
-    let by_hand = open.find(|(slot, ..)| begun.iter().all(|begun| begun.slot != *slot));
+    let by_hand = open.find(|(slot, ..)| begun.iter().all(|begun| !begun.slots.has(*slot)));
     match by_hand {
         None => Ok(()),
         Some((slot, id, _)) => Err(format!(
@@ -291,39 +328,6 @@ fn settled(views: &Views, begun: &[Intent]) -> Result<(), String> {
             views.at(id)
         )),
     }
-}
-
-/// What is in slots, about: their part of the keys of their node.
-fn sizes(
-    nodes: &mut Nodes,
-    views: &Views,
-    slots: &BTreeSet<u16>,
-) -> Result<BTreeMap<u16, u64>, Failure> {
-    let mut sizes = BTreeMap::new();
-    for node in views.first.masters() {
-        let mine: Vec<u16> = slots
-            .iter()
-            .copied()
-            .filter(|slot| node.has(*slot))
-            .collect();
-        if mine.is_empty() {
-            continue;
-        }
-        let info = nodes.text(&node.at, &[b"INFO", b"memory"])?;
-        let keys = nodes.number(&node.at, &[b"DBSIZE"])?;
-        let each = field(&info, "used_memory_dataset") / keys.max(1);
-        let names: Vec<String> = mine.iter().map(u16::to_string).collect();
-        let names = names.iter().map(String::as_bytes);
-        let commands: Vec<Words<'_>> = names
-            .map(|name| vec![&b"CLUSTER"[..], b"COUNTKEYSINSLOT", name])
-            .collect();
-        for (slot, reply) in mine.iter().zip(nodes.ask_all(&node.at, &commands)?) {
-            if let Reply::Integer(count) = reply {
-                sizes.insert(*slot, each * u64::try_from(count).unwrap_or(0));
-            }
-        }
-    }
-    Ok(sizes)
 }
 
 /// Slots, and when they moved, in seconds.

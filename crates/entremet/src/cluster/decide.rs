@@ -12,10 +12,10 @@ use policy::Nanos;
 use super::figures::Told;
 use super::nodes::Views;
 use super::pace::BYTES_PER_S;
-use super::what::slot_with;
+use super::what::slots_with;
 
 /// What a node can serve in a second: one thread serves its requests, ns.
-const OF_NODE: u64 = 1_000_000_000;
+pub const OF_NODE: u64 = 1_000_000_000;
 /// A move takes both nodes for half of the time while it lasts.
 const LOAD: f64 = 0.5;
 /// Steps that take a moment, whatever is in the slot, s.
@@ -45,6 +45,8 @@ pub struct Scene<'s> {
     pub bytes: &'s BTreeMap<u16, u64>,
     /// Names of nodes that take part in a move.
     pub busy: &'s BTreeSet<String>,
+    /// Names of nodes that were emptied: nothing goes there.
+    pub leaving: &'s BTreeSet<String>,
 }
 
 /// A slot that is to move.
@@ -94,19 +96,22 @@ impl Decider {
             .masters()
             .map(|node| node.id.as_str())
             .collect();
-        let mut partitions = partitions(scene, &ids)?;
-        let nodes: Vec<Node<1>> = (0..ids.len() as u32)
-            .map(|domain| Node {
-                capacity: [OF_NODE],
-                domain,
-            })
-            .collect();
+        let mut partitions = partitions(scene.views, scene.told, scene.uses, &ids, scene.leaving)?;
+        let node = |(domain, id): (usize, &&str)| Node {
+            capacity: [if scene.leaving.contains(*id) {
+                0
+            } else {
+                OF_NODE
+            }],
+            domain: domain as u32,
+        };
+        let nodes: Vec<Node<1>> = ids.iter().enumerate().map(node).collect();
         let mut bytes = vec![0; SLOTS.into()];
         for (slot, size) in scene.bytes {
             bytes[usize::from(*slot)] = *size;
         }
         let busy: Vec<bool> = ids.iter().map(|id| scene.busy.contains(*id)).collect();
-        let even = evenness(&partitions, ids.len());
+        let even = evenness(&partitions, &nodes);
         let looked = Looked {
             now: scene.now,
             nodes: &nodes,
@@ -121,13 +126,13 @@ impl Decider {
                 let decide = |one: &Move| decision(one, scene, &ids, tenants);
                 Ok(moved.iter().map(decide).collect())
             }
-            Some(_) => Err(format!("{even}; no move would gain more than it costs")),
-            None if self.placer.uneven() > 0 => Err(format!(
-                "{even}; that may pass: seen {} of {} times",
-                self.placer.uneven(),
-                self.steps
-            )),
-            None => Err(format!("{even}: that is even enough")),
+            _ => Err(match self.placer.uneven() {
+                0 => format!("{even}: that is even enough"),
+                seen if seen < self.steps => {
+                    format!("{even}; that may pass: seen {seen} of {} times", self.steps)
+                }
+                _ => format!("{even}; no move would gain more than it costs"),
+            }),
         }
     }
 
@@ -146,15 +151,16 @@ impl Decider {
 }
 
 /// How full the fullest node is, and the mean, in words.
-fn evenness(partitions: &[Partition<1>], nodes: usize) -> String {
-    let mut used = vec![0.0; nodes];
+fn evenness(partitions: &[Partition<1>], nodes: &[Node<1>]) -> String {
+    let mut used = vec![0.0; nodes.len()];
     for partition in partitions {
         if let Some(node) = partition.nodes.first() {
             used[*node as usize] += partition.demand[0] as f64 / OF_NODE as f64;
         }
     }
     let most = used.iter().copied().fold(0.0, f64::max);
-    let mean = used.iter().sum::<f64>() / nodes.max(1) as f64;
+    let able = nodes.iter().filter(|node| node.is_able()).count();
+    let mean = used.iter().sum::<f64>() / able.max(1) as f64;
     format!(
         "nothing moves: the most used node is asked for {:.0} % of what it can serve, and the mean is {:.0} %",
         most * 100.0,
@@ -162,36 +168,47 @@ fn evenness(partitions: &[Partition<1>], nodes: usize) -> String {
     )
 }
 
-/// All slots, each at the place of its node, with what they are asked for.
-fn partitions(scene: &Scene<'_>, ids: &[&str]) -> Result<Vec<Partition<1>>, String> {
+/// All slots, each at the place of its node, with what they are asked for: as fronts `told`, where
+/// a node `uses` so much of its time.
+///
+/// # Errors
+/// Nobody has some of them: in words.
+pub fn partitions(
+    views: &Views,
+    told: &BTreeMap<String, Told>,
+    uses: &BTreeMap<String, f64>,
+    ids: &[&str],
+    leaving: &BTreeSet<String>,
+) -> Result<Vec<Partition<1>>, String> {
     let owner = |slot: u16| {
-        let owner = scene.views.owner(slot)?;
+        let owner = views.owner(slot)?;
         ids.iter().position(|id| *id == owner.id)
     };
     let owners: Option<Vec<usize>> = (0..SLOTS).map(owner).collect();
     let owners = owners.ok_or("nothing moves: some slots are at no node that is there")?;
     let mut took = vec![0.0; ids.len()];
-    for (slot, ns) in scene.told.values().flat_map(|told| &told.slots) {
+    for (slot, ns) in told.values().flat_map(|told| &told.slots) {
         took[owners[usize::from(*slot)]] += *ns as f64;
     }
     // Fronts see how long their requests took, the way there and back counted. How they share a
     // node's time follows from that; how much of it there was, the node knows.
     let rate = |slot: &u16, ns: &u64| {
         let node = owners[usize::from(*slot)];
-        let used = scene.uses.get(ids[node]).copied().unwrap_or(0.0);
+        let used = uses.get(ids[node]).copied().unwrap_or(0.0);
         (
             u32::from(*slot),
             used * OF_NODE as f64 * *ns as f64 / took[node].max(1.0),
         )
     };
-    let asking = scene.told.values().map(|told| Asking {
+    let asking = told.values().map(|told| Asking {
         weight: told.weight,
         wants_more: told.waits,
         rates: told.slots.iter().map(|(slot, ns)| rate(slot, ns)).collect(),
     });
     let asking: Vec<Asking> = asking.collect();
     let (of_node, count) = (OF_NODE as f64, usize::from(SLOTS));
-    let demands = demands(of_node * ids.len() as f64, of_node, &asking, count);
+    let able = ids.iter().filter(|id| !leaving.contains(**id)).count();
+    let demands = demands(of_node * able as f64, of_node, &asking, count);
     let one = |(demand, owner): (u64, usize)| Partition::new([demand], 1, vec![owner as u32]);
     Ok(demands.into_iter().zip(owners).map(one).collect())
 }
@@ -203,7 +220,7 @@ fn decision(one: &Move, scene: &Scene<'_>, ids: &[&str], tenants: &[(String, Spa
     let served = |used: f64| percent((1.0 / used.max(1e-9)).min(1.0));
     let why = format!(
         "{} from {} to {}: they are asked for {:.0} % and {:.0} % of what they can serve, then {:.0} % and {:.0} %; it gets {:.0} % of what it is due, then {:.0} %",
-        slot_with(slot, tenants),
+        slots_with(slot.into(), tenants),
         scene.views.at(from),
         scene.views.at(to),
         percent(one.before[0]),
@@ -259,6 +276,17 @@ mod tests {
         used: [f64; 3],
         bytes: &[(u16, u64)],
     ) -> Result<Vec<Decision>, String> {
+        decide_without(&[], decider, told, used, bytes)
+    }
+
+    /// The same while these nodes were emptied.
+    fn decide_without(
+        leaving: &[&str],
+        decider: &mut Decider,
+        told: &BTreeMap<String, Told>,
+        used: [f64; 3],
+        bytes: &[(u16, u64)],
+    ) -> Result<Vec<Decision>, String> {
         let uses = ["a", "b", "c"]
             .map(|digit| digit.repeat(40))
             .into_iter()
@@ -270,6 +298,7 @@ mod tests {
             uses: &uses.collect(),
             bytes: &bytes.iter().copied().collect(),
             busy: &BTreeSet::new(),
+            leaving: &leaving.iter().map(|digit| digit.repeat(40)).collect(),
         };
         decider.decide(&scene, &[])
     }
@@ -311,6 +340,19 @@ mod tests {
         let again =
             decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]).expect("another");
         assert_eq!(again[0].slot, 7);
+    }
+
+    #[test]
+    fn nothing_goes_to_a_node_that_was_emptied() {
+        for (leaving, to) in [(&["b"][..], Some("c")), (&["b", "c"], None)] {
+            let mut decider = Decider::new(at_once(), &[]);
+            let (told, used) = (both_at_one(true), [0.9, 0.0, 0.0]);
+            let all = decide_without(leaving, &mut decider, &told, used, &[]);
+            match to {
+                Some(to) => assert_eq!(all.expect("a move")[0].to, to.repeat(40)),
+                None => assert!(all.expect_err("nowhere").contains("even enough")),
+            }
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! What is to be moved, written down at the cluster before anything is done: slot, from where, to
+//! What is to be moved, written down at the cluster before anything is done: slots, from where, to
 //! where, since when, and who is at it.
 //!
 //! Whoever is at it changes a number in it about once a second. Who reads the same text for
 //! [`LEASE_NS`] by his own clock takes the mover to be gone, as fronts do of each other.
 
 pub use front::LEASE_NS;
+
+use super::slots::Slots;
 
 /// Nobody is at it.
 const NOBODY: &str = "-";
@@ -13,7 +15,7 @@ const NOBODY: &str = "-";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// Of the engine.
-    pub slot: u16,
+    pub slots: Slots,
     /// The name of the node that has it, or that has keys of it still.
     pub from: String,
     /// The name of the node that is to have it.
@@ -27,7 +29,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// What is written down of it under its slot.
+    /// What is written down of it under its slots.
     pub fn text(&self) -> String {
         let mover = self.mover.as_deref().unwrap_or(NOBODY);
         format!(
@@ -36,14 +38,14 @@ impl Intent {
         )
     }
 
-    /// What is written down under `slot`. None: it is no intent.
-    pub fn read(slot: &str, text: &str) -> Option<Self> {
+    /// What is written down under `slots`. None: it is no intent.
+    pub fn read(slots: &str, text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split(' ').collect();
         let [from, to, began_s, mover, beat] = words[..] else {
             return None;
         };
         Some(Self {
-            slot: slot.parse().ok().filter(|slot| *slot < front::SLOTS)?,
+            slots: slots.parse().ok()?,
             from: from.to_owned(),
             to: to.to_owned(),
             began_s: began_s.parse().ok()?,
@@ -67,7 +69,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut intent = Intent {
-            slot: 7,
+            slots: 7.into(),
             from: "a".into(),
             to: "b".into(),
             began_s: 1_790_000_000,
@@ -77,6 +79,8 @@ mod tests {
         assert_eq!(Intent::read("7", &intent.text()), Some(intent.clone()));
         intent.mover = None;
         assert_eq!(Intent::read("7", &intent.text()), Some(intent.clone()));
+        let several = Intent::read("7-90", &intent.text()).expect("several");
+        assert_eq!(several.slots.text(), "7-90");
         for (slot, text) in [
             ("16384", &*intent.text()),
             ("x", &intent.text()),

@@ -10,12 +10,15 @@ use super::nodes::{Open, Views};
 use super::pace::{takes, Pace};
 use super::plan::{next, plan, Plan, Step, Way};
 use super::reach::{strange, Nodes};
-use super::survey::{keys_of, sizes_of, too_late};
+use super::survey::{counts, keys_of, sizes_of, too_late};
 use super::Failure;
-use crate::client::{ClientError, Reply};
+use crate::client::{ClientError, Reply, Words};
 
 /// Steps of a move are seven at most; what goes on after so many goes in a circle.
 const STEPS_MAX: usize = 40;
+/// So many slots a node is told something of at once: for each that a target takes it tells all
+/// others, and serves nobody meanwhile.
+const AT_ONCE: usize = 16;
 /// A target that fails so often in a row to take keys in is given up.
 const TRIES: u32 = 3;
 /// Before it is tried again.
@@ -73,7 +76,7 @@ impl<'m> Mover<'m> {
         let mut book = Book::find(views)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let intent = Intent {
-            slot: plan.slot,
+            slots: plan.slots,
             from: plan.from.clone(),
             to: plan.to.clone(),
             began_s: since.map_or(0, |since| since.as_secs()),
@@ -83,8 +86,8 @@ impl<'m> Mover<'m> {
         let lease = book.claim(nodes, views, intent)?;
         // Whoever was at it may have come further meanwhile.
         let moves = book.moves(nodes)?;
-        let views = nodes.agreed(Some(plan.slot))?;
-        match self::plan(plan.slot, &plan.to, &views, &moves) {
+        let views = nodes.agreed(Some(plan.slots))?;
+        match self::plan(plan.slots, &plan.to, &views, &moves) {
             Ok(now) => plan = now,
             Err(why) => {
                 book.give_up(nodes, &lease)?;
@@ -136,26 +139,32 @@ impl<'m> Mover<'m> {
             self.book.keep(self.nodes, &mut self.lease)?;
             let views = self.nodes.views()?;
             let (from, to) = (self.plan.from.clone(), self.plan.to.clone());
-            match next(&self.plan, &views) {
-                Step::Import => self.set(views.at(&to), &[b"IMPORTING", from.as_bytes()])?,
-                Step::Migrate => self.set(views.at(&from), &[b"MIGRATING", to.as_bytes()])?,
+            let (step, slots) = next(&self.plan, &views);
+            let node: [&[u8]; 2] = [b"NODE", to.as_bytes()];
+            let (at, words): (&str, [&[u8]; 2]) = match &step {
+                Step::Import => (views.at(&to), [b"IMPORTING", from.as_bytes()]),
+                Step::Migrate => (views.at(&from), [b"MIGRATING", to.as_bytes()]),
                 Step::Carry => {
                     if from != to && views.master(&from).is_some() {
-                        self.carry(views.at(&from), views.at(&to))?;
+                        self.carry_all(&slots, views.at(&from), views.at(&to))?;
                     }
-                    self.set(views.at(&to), &[b"NODE", to.as_bytes()])?;
+                    (views.at(&to), node)
                 }
-                Step::Tell(id) => self.set(views.at(&id), &[b"NODE", to.as_bytes()])?,
-                Step::Clear(id) => self.set(views.at(&id), &[b"STABLE"])?,
+                Step::Tell(id) => (views.at(id), node),
+                Step::Clear(id) => {
+                    self.set(views.at(id), &slots, &[b"STABLE"])?;
+                    continue;
+                }
                 Step::Done => return Ok(()),
-            }
+            };
+            self.set(at, &slots, &words)?;
         }
         Err("the nodes do not come to agree where the slot is".into())
     }
 
     /// Nothing is left of the move at the other node.
     fn go_back(&mut self) -> Result<(), Failure> {
-        let slot = self.plan.slot;
+        let slot = self.plan.slots.first();
         for _ in 0..STEPS_MAX {
             self.book.keep(self.nodes, &mut self.lease)?;
             let views = self.nodes.views()?;
@@ -164,15 +173,15 @@ impl<'m> Mover<'m> {
             let goes = matches!(views.open_at(&to, slot), Some(Open::Out(_)));
             if views.master(&from).is_none() {
                 // Whatever was there has gone with it.
-                return self.set(to_at, &[b"STABLE"]);
+                return self.set(to_at, &[slot], &[b"STABLE"]);
             }
-            match (self.count(from_at)?, goes) {
+            match (counts(self.nodes, from_at, &[slot])?[0], goes) {
                 (0, true) => self.close(from_at, to_at)?,
                 // While it goes, its owner takes in no key that it has not: it sends whoever brings
                 // one to the other node.
                 (keys, true) => return Err(too_late(keys, from_at).into()),
                 (0, false) if views.open_at(&from, slot).is_some() => {
-                    self.set(from_at, &[b"STABLE"])?;
+                    self.set(from_at, &[slot], &[b"STABLE"])?;
                 }
                 (0, false) => return Ok(()),
                 // The owner has forgotten that it goes, as at a failover: they are missing there.
@@ -180,9 +189,9 @@ impl<'m> Mover<'m> {
                     let says = views.by_master.get(&to).and_then(|view| view.owner(slot));
                     if says.is_none_or(|owner| owner.id != to) {
                         // It gave the slot away, and nobody took it.
-                        self.set(to_at, &[b"NODE", to.as_bytes()])?;
+                        self.set(to_at, &[slot], &[b"NODE", to.as_bytes()])?;
                     }
-                    self.carry(from_at, to_at)?;
+                    self.carry(slot, from_at, to_at)?;
                 }
             }
         }
@@ -192,46 +201,58 @@ impl<'m> Mover<'m> {
     /// Ends the way back if no key is left at `from`. New ones are made there until the other is
     /// told to keep them; so nothing is written there for that moment.
     fn close(&mut self, from: &str, to: &str) -> Result<(), Failure> {
-        let slot = self.plan.slot.to_string();
+        let slot = self.plan.slots.first();
+        let text = slot.to_string();
         let pause_ms = PAUSE.as_millis().to_string();
         let paused = Instant::now();
         let replies = self.nodes.ask_all(
             from,
             &[
                 vec![b"CLIENT", b"PAUSE", pause_ms.as_bytes(), b"WRITE"],
-                vec![b"CLUSTER", b"COUNTKEYSINSLOT", slot.as_bytes()],
+                vec![b"CLUSTER", b"COUNTKEYSINSLOT", text.as_bytes()],
             ],
         )?;
         if replies.get(1) == Some(&Reply::Integer(0)) && paused.elapsed() < PAUSE / 2 {
-            self.set(to, &[b"STABLE"])?;
+            self.set(to, &[slot], &[b"STABLE"])?;
             // Before writes go on: those that wait are sent to the other then.
-            self.set(from, &[b"STABLE"])?;
+            self.set(from, &[slot], &[b"STABLE"])?;
         }
         // If this was slow, and a key came all the same, the next round finds it.
         self.nodes.ask(from, &[b"CLIENT", b"UNPAUSE"])?;
         Ok(())
     }
 
-    fn set(&mut self, at: &str, what: &[&[u8]]) -> Result<(), Failure> {
-        let slot = self.plan.slot.to_string();
-        let words = [&[&b"CLUSTER"[..], b"SETSLOT", slot.as_bytes()], what].concat();
-        self.nodes.ask(at, &words)?;
+    /// Tells a node something of slots.
+    fn set(&mut self, at: &str, slots: &[u16], what: &[&[u8]]) -> Result<(), Failure> {
+        let names: Vec<String> = slots.iter().map(u16::to_string).collect();
+        for names in names.chunks(AT_ONCE) {
+            let commands = names.iter().map(|name| {
+                let words: Words<'_> = vec![b"CLUSTER", b"SETSLOT", name.as_bytes()];
+                [&words[..], what].concat()
+            });
+            let commands: Vec<Words<'_>> = commands.collect();
+            self.nodes.ask_all(at, &commands)?;
+        }
         Ok(())
     }
 
-    fn count(&mut self, at: &str) -> Result<u64, Failure> {
-        let slot = self.plan.slot.to_string();
-        self.nodes
-            .number(at, &[b"CLUSTER", b"COUNTKEYSINSLOT", slot.as_bytes()])
+    /// Keys of slots go over, of one slot after the other; most of several have none.
+    fn carry_all(&mut self, slots: &[u16], from: &str, to: &str) -> Result<(), Failure> {
+        let counts = counts(self.nodes, from, slots)?;
+        for (slot, _) in slots.iter().zip(counts).filter(|(_, count)| *count > 0) {
+            self.carry(*slot, from, to)?;
+        }
+        Ok(())
     }
 
-    /// All keys of the slot go from one node to the other, a batch after the other.
-    fn carry(&mut self, from: &str, to: &str) -> Result<(), Failure> {
-        self.expected = self.expected.max(self.moved.keys + self.count(from)?);
+    /// All keys of a slot go from one node to the other, a batch after the other.
+    fn carry(&mut self, slot: u16, from: &str, to: &str) -> Result<(), Failure> {
+        let count = counts(self.nodes, from, &[slot])?[0];
+        self.expected = self.expected.max(self.moved.keys + count);
         let mut failed = 0;
         loop {
             self.pause_or_stop()?;
-            let keys = keys_of(self.nodes, from, self.plan.slot, self.pace.look_at())?;
+            let keys = keys_of(self.nodes, from, slot, self.pace.look_at())?;
             if keys.is_empty() {
                 return Ok(());
             }
@@ -285,8 +306,8 @@ impl<'m> Mover<'m> {
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();
             eprintln!(
-                "slot {}: {} keys of about {}, {:.1} MB, the longest batch took {:.1} ms",
-                self.plan.slot,
+                "{}: {} keys of about {}, {:.1} MB, the longest batch took {:.1} ms",
+                self.plan.slots,
                 self.moved.keys,
                 self.expected.max(self.moved.keys),
                 self.moved.bytes as f64 / 1e6,

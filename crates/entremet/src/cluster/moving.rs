@@ -9,12 +9,13 @@ use front::Space;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::book::Book;
-use super::mover::Mover;
-use super::nodes::Views;
+use super::mover::{Moved, Mover};
+use super::nodes::{Node, Views};
 use super::plan::{named, plan, Plan, Way};
 use super::reach::Nodes;
+use super::slots::Slots;
 use super::survey::{refuse, Survey};
-use super::what::slot_with;
+use super::what::slots_with;
 use super::{Failure, MoveArgs};
 
 /// Moves what was named, one slot after the other.
@@ -33,30 +34,31 @@ pub fn run(args: &MoveArgs) -> Result<(), Failure> {
             let slots = args
                 .what
                 .iter()
-                .map(|what| Ok((what.slot(&tenants)?, to.clone())));
+                .map(|what| Ok((what.slot(&tenants)?.into(), to.clone())));
             slots.collect::<Result<Vec<_>, String>>()?
         }
         None => {
             let moves = book.moves(&mut nodes)?;
             moves
                 .into_iter()
-                .map(|begun| (begun.slot, begun.to))
+                .map(|begun| (begun.slots, begun.to))
                 .collect()
         }
     };
     if wanted.is_empty() {
         writeln!(io::stdout(), "no move was begun and not brought to its end")?;
     }
-    for (slot, to) in wanted {
+    for (slots, to) in wanted {
         let order = Order {
-            slot,
+            slots,
             to,
             stall: args.allow_stall.duration(),
+            known: None,
         };
         let looked = order.look(&mut nodes, &tenants)?;
         let line = match args.dry_run {
             true => looked.would(),
-            false => looked.carry_out(&mut nodes, &stop)?,
+            false => looked.carry_out(&mut nodes, &stop)?.line,
         };
         writeln!(io::stdout(), "{line}")?;
     }
@@ -75,25 +77,35 @@ pub fn told_to_stop() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// One slot that is to be elsewhere.
+/// Slots that are to be elsewhere.
 pub struct Order {
     /// Of the engine.
-    pub slot: u16,
+    pub slots: Slots,
     /// The name of the node.
     pub to: String,
     /// One key may hold both nodes up for so long.
     pub stall: Duration,
+    /// What is in them, if that was looked at before.
+    pub known: Option<Survey>,
+}
+
+/// What has come of an order.
+pub struct Carried {
+    /// In words.
+    pub line: String,
+    /// What has gone over.
+    pub moved: Moved,
 }
 
 /// An order that may be carried out, as it was looked at.
 pub struct Looked {
     views: Views,
     plan: Plan,
-    /// What is in the slot.
+    /// What is in the slots.
     pub survey: Survey,
-    /// The slot, with what lies in it.
+    /// The slots, with what lies in them.
     name: String,
-    /// Where it goes.
+    /// Where they go.
     way: String,
     stall: Duration,
 }
@@ -104,21 +116,23 @@ impl Order {
     /// # Errors
     /// Why it may not.
     pub fn look(&self, nodes: &mut Nodes, tenants: &[(String, Space)]) -> Result<Looked, Failure> {
-        let slot = self.slot;
-        let views = nodes.agreed(Some(slot))?;
+        let slots = self.slots;
+        let views = nodes.agreed(Some(slots))?;
         let moves = Book::find(&views)?.moves(nodes)?;
         if views.master(&self.to).is_none() {
             return Err(format!(
-                "slot {slot} was on its way to {}, which is not there any more: name another node with --to",
+                "{slots} {} on the way to {}, which is not there any more: move them to another node",
+                slots.are(),
                 views.at(&self.to)
             )
             .into());
         }
-        let plan = plan(slot, &self.to, &views, &moves)?;
+        let plan = plan(slots, &self.to, &views, &moves)?;
         let source = views.master(&plan.from);
-        let survey = match source {
-            Some(source) => Survey::of(nodes, &source.at, slot)?,
-            None => Survey::default(),
+        let survey = match (&self.known, source) {
+            (Some(known), _) => known.clone(),
+            (None, Some(source)) => Survey::of(nodes, &source.at, slots)?,
+            (None, None) => Survey::default(),
         };
         if source.is_some() {
             refuse(nodes, &views, &plan, &survey, self.stall)?;
@@ -131,7 +145,7 @@ impl Order {
         Ok(Looked {
             plan,
             survey,
-            name: slot_with(slot, tenants),
+            name: slots_with(slots, tenants),
             way,
             stall: self.stall,
             views,
@@ -157,7 +171,7 @@ impl Looked {
     ///
     /// # Errors
     /// What kept it from its end.
-    pub fn carry_out(self, nodes: &mut Nodes, stop: &AtomicBool) -> Result<String, Failure> {
+    pub fn carry_out(self, nodes: &mut Nodes, stop: &AtomicBool) -> Result<Carried, Failure> {
         let Self {
             views,
             plan,
@@ -166,21 +180,24 @@ impl Looked {
             ..
         } = self;
         let source = views.master(&plan.from);
-        if plan.way == Way::On && source.is_some_and(|source| source.slots() == 1) {
+        let all = |source: &Node| source.slots() == u32::from(plan.slots.count());
+        if plan.way == Way::On && source.is_some_and(all) {
             eprintln!(
-                "it is the last slot of {}: with cluster-allow-replica-migration, which is the default, that node becomes a replica of {}",
+                "{} has no other slots: with cluster-allow-replica-migration, which is the default, that node becomes a replica of {}",
                 views.at(&plan.from),
                 views.at(&plan.to)
             );
         }
-        let began = Instant::now();
+        let (began, slots) = (Instant::now(), plan.slots);
         let moved = Mover::begin(nodes, &views, plan, self.stall, stop)?.run()?;
-        Ok(format!(
-            "{name} has gone {way}: {} keys, {:.1} MB in {:.1} s, the longest batch took {:.1} ms",
+        let line = format!(
+            "{name} {} gone {way}: {} keys, {:.1} MB in {:.1} s, the longest batch took {:.1} ms",
+            if slots.is_one() { "has" } else { "have" },
             moved.keys,
             moved.bytes as f64 / 1e6,
             began.elapsed().as_secs_f64(),
             moved.longest.as_secs_f64() * 1e3
-        ))
+        );
+        Ok(Carried { line, moved })
     }
 }

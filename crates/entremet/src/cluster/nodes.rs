@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use front::{bracketed, SLOTS};
 
+use super::slots::Slots;
+
 /// A node, as some node knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -11,6 +13,8 @@ pub struct Node {
     pub id: String,
     /// `host:port`, where clients reach it.
     pub at: String,
+    /// The port of the cluster's bus there.
+    pub bus: u16,
     /// It has slots, or may have.
     pub master: bool,
     /// The cluster takes it to be gone, or it was never reached.
@@ -79,6 +83,7 @@ impl View {
             let mut node = Node {
                 id: (*id).to_owned(),
                 at: address(place, host)?,
+                bus: bus(place)?,
                 master: flag("master"),
                 gone: ["fail", "noaddr", "handshake"].into_iter().any(flag),
                 replica_of: (*master != "-").then(|| (*master).to_owned()),
@@ -119,6 +124,12 @@ fn address(place: &str, host: &str) -> Option<String> {
     let (its_host, port) = place.rsplit_once(':')?;
     let its_host = if its_host.is_empty() { host } else { its_host };
     Some(format!("{}:{port}", bracketed(its_host)))
+}
+
+/// The port of the bus in that.
+fn bus(place: &str) -> Option<u16> {
+    let (_, bus) = place.split_once('@')?;
+    bus.split(',').next()?.parse().ok()
 }
 
 /// `SLOT->-NODE` or `SLOT-<-NODE`.
@@ -174,9 +185,9 @@ impl Views {
         })
     }
 
-    /// In what masters do not agree; none: they agree. Of the slot `moving` they need not: it is on
-    /// its way.
-    pub fn dispute(&self, moving: Option<u16>) -> Option<String> {
+    /// In what masters do not agree; none: they agree. Of the slots `moving` they need not: they
+    /// are on their way.
+    pub fn dispute(&self, moving: Option<Slots>) -> Option<String> {
         let expected = Config::of(&self.first, moving);
         for (id, view) in &self.by_master {
             if let Some(what) = expected.differs(&Config::of(view, moving)) {
@@ -205,12 +216,12 @@ struct Config<'v> {
 }
 
 impl<'v> Config<'v> {
-    fn of(view: &'v View, moving: Option<u16>) -> Self {
+    fn of(view: &'v View, moving: Option<Slots>) -> Self {
         let mut epochs = BTreeMap::new();
         let mut owners = vec![None; SLOTS.into()];
         for node in view.nodes.values() {
             let slots = node.ranges.iter().flat_map(|(from, to)| *from..=*to);
-            for slot in slots.filter(|slot| Some(*slot) != moving) {
+            for slot in slots.filter(|slot| moving.is_none_or(|moving| !moving.has(*slot))) {
                 if let Some(owner) = owners.get_mut(usize::from(slot)) {
                     *owner = Some(node.id.as_str());
                 }
@@ -252,6 +263,7 @@ mod tests {
             (node.at.as_str(), node.epoch, node.slots()),
             ("127.0.0.1:7000", 3, 101)
         );
+        assert_eq!(node.bus, 17_000);
         assert_eq!(
             view.owner(150).map(|node| node.at.as_str()),
             Some("[::1]:7001")

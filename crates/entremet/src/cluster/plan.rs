@@ -1,8 +1,11 @@
 //! What a move comes to, as nodes and the catalogue show it: nothing is known of it that they do
 //! not show, so that whoever goes on with a move that was broken off does what is left.
 
+use std::collections::BTreeMap;
+
 use super::intent::Intent;
 use super::nodes::{Node, Open, Views};
+use super::slots::Slots;
 
 /// Which way keys go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +20,10 @@ pub enum Way {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Of the engine.
-    pub slot: u16,
-    /// The name of the node that has it; of one that goes back, that has keys of it.
+    pub slots: Slots,
+    /// The name of the node that has them; of one that goes back, that has keys of it.
     pub from: String,
-    /// The name of the node that is to have it.
+    /// The name of the node that is to have them.
     pub to: String,
     /// Which way.
     pub way: Way,
@@ -29,61 +32,52 @@ pub struct Plan {
 /// The node that was meant by an address, or by the first digits of its name.
 ///
 /// # Errors
-/// It is none, or no master that is there.
-pub fn named<'v>(views: &'v Views, text: &str) -> Result<&'v Node, String> {
+/// It is none.
+pub fn meant<'v>(views: &'v Views, text: &str) -> Result<&'v Node, String> {
     let is_meant = |node: &&Node| node.at == text || text.len() >= 4 && node.id.starts_with(text);
     let mut meant = views.first.nodes.values().filter(is_meant);
-    let known = || -> Vec<&str> { views.first.masters().map(|node| node.at.as_str()).collect() };
     match (meant.next(), meant.next()) {
         (None, _) => Err(format!(
             "{text} is no node of the cluster: its masters are {}",
-            known().join(", ")
+            masters(views)
         )),
         (Some(_), Some(_)) => Err(format!("{text} is the beginning of several nodes' names")),
-        (Some(node), None) if node.gone => Err(format!("{text} is away: the cluster says so")),
-        (Some(node), None) if !node.master => Err(format!(
-            "{text} is a replica: slots are at masters, which are {}",
-            known().join(", ")
-        )),
         (Some(node), None) => Ok(node),
     }
 }
 
-/// What it comes to that a slot is to be at the node `to`; `moves` were begun.
+/// The same, of a master that is there.
 ///
 /// # Errors
-/// Why it cannot be.
-pub fn plan(slot: u16, to: &str, views: &Views, moves: &[Intent]) -> Result<Plan, String> {
-    let owner = views.owner(slot);
-    let owner = owner.ok_or_else(|| format!("no node has slot {slot}"))?;
-    let begun = moves.iter().find(|begun| begun.slot == slot);
-    let (from, way) = match owner.id == to {
-        true => left_behind(slot, to, views, begun)
-            .ok_or_else(|| format!("slot {slot} is at {} already", views.at(to)))?,
-        false => {
-            let open = match views.open_at(&owner.id, slot) {
-                Some(Open::Out(other)) => Some(other.as_str()),
-                _ => None,
-            };
-            let meant = begun.map(|begun| [begun.from.as_str(), begun.to.as_str()]);
-            let meant = meant.into_iter().flatten().filter(|node| *node != owner.id);
-            let mut on_its_way = open.into_iter().chain(meant);
-            // What was on its way to a node that is gone may go to another.
-            if let Some(other) = on_its_way.find(|node| *node != to && views.master(node).is_some())
-            {
-                let (at, here) = (views.at(other), &owner.at);
-                return Err(format!(
-                    "slot {slot} is on its way from {here} to {at}: first let it arrive (--to {at}), or take it back (--to {here})"
-                ));
-            }
-            if views.master(&owner.id).is_none() {
-                return Err(format!("{} has slot {slot}, and is away", owner.at));
-            }
-            (owner.id.clone(), Way::On)
-        }
+/// It is none.
+pub fn named<'v>(views: &'v Views, text: &str) -> Result<&'v Node, String> {
+    match meant(views, text)? {
+        node if node.gone => Err(format!("{text} is away: the cluster says so")),
+        node if !node.master => Err(format!(
+            "{text} is a replica: slots are at masters, which are {}",
+            masters(views)
+        )),
+        node => Ok(node),
+    }
+}
+
+fn masters(views: &Views) -> String {
+    let all: Vec<&str> = views.first.masters().map(|node| node.at.as_str()).collect();
+    all.join(", ")
+}
+
+/// What it comes to that slots are to be at the node `to`; `moves` were begun.
+///
+/// # Errors
+/// Why they cannot be.
+pub fn plan(slots: Slots, to: &str, views: &Views, moves: &[Intent]) -> Result<Plan, String> {
+    let begun = moves.iter().find(|begun| begun.slots == slots);
+    let (from, way) = match slots.is_one() {
+        true => of_one(slots.first(), to, views, begun)?,
+        false => (of_several(slots, to, views, begun)?, Way::On),
     };
     for (other, id, _) in views.open() {
-        if other != slot && (id == from || id == to) {
+        if !slots.has(other) && (id == from || id == to) {
             return Err(format!(
                 "slot {other} is in the middle of a move at {}: bring that to its end first, see `entremet cluster check`",
                 views.at(id)
@@ -91,11 +85,74 @@ pub fn plan(slot: u16, to: &str, views: &Views, moves: &[Intent]) -> Result<Plan
         }
     }
     Ok(Plan {
-        slot,
+        slots,
         from,
         to: to.to_owned(),
         way,
     })
+}
+
+/// The node from which several go: who has those of them that are not at the node `to`. Those that
+/// others have stay there.
+fn of_several(
+    slots: Slots,
+    to: &str,
+    views: &Views,
+    begun: Option<&Intent>,
+) -> Result<String, String> {
+    for (slot, id, open) in views.open().filter(|(slot, ..)| slots.has(*slot)) {
+        let other = match open {
+            Open::Out(other) => other,
+            Open::In(_) => id,
+        };
+        if other != to && views.master(other).is_some() {
+            let at = views.at(other);
+            return Err(format!(
+                "slot {slot} is on its way to {at}: first let it arrive, entremet cluster move {slot} --to {at}"
+            ));
+        }
+    }
+    let owners = slots.each().filter_map(|slot| views.owner(slot));
+    let elsewhere = owners.map(|owner| owner.id.as_str()).find(|id| *id != to);
+    let from = elsewhere.or(begun.map(|begun| begun.from.as_str()));
+    let from = from.ok_or_else(|| format!("{slots} are at {} already", views.at(to)))?;
+    match elsewhere.is_none() || views.master(from).is_some() {
+        true => Ok(from.to_owned()),
+        false => Err(format!("{} has {slots}, and is away", views.at(from))),
+    }
+}
+
+/// The node from which one slot goes, and which way.
+fn of_one(
+    slot: u16,
+    to: &str,
+    views: &Views,
+    begun: Option<&Intent>,
+) -> Result<(String, Way), String> {
+    let owner = views.owner(slot);
+    let owner = owner.ok_or_else(|| format!("no node has slot {slot}"))?;
+    if owner.id == to {
+        let left = left_behind(slot, to, views, begun);
+        return left.ok_or_else(|| format!("slot {slot} is at {} already", views.at(to)));
+    }
+    let open = match views.open_at(&owner.id, slot) {
+        Some(Open::Out(other)) => Some(other.as_str()),
+        _ => None,
+    };
+    let meant = begun.map(|begun| [begun.from.as_str(), begun.to.as_str()]);
+    let meant = meant.into_iter().flatten().filter(|node| *node != owner.id);
+    let mut on_its_way = open.into_iter().chain(meant);
+    // What was on its way to a node that is gone may go to another.
+    if let Some(other) = on_its_way.find(|node| *node != to && views.master(node).is_some()) {
+        let (at, here) = (views.at(other), &owner.at);
+        return Err(format!(
+            "slot {slot} is on its way from {here} to {at}: first let it arrive (--to {at}), or take it back (--to {here})"
+        ));
+    }
+    match views.master(&owner.id) {
+        Some(_) => Ok((owner.id.clone(), Way::On)),
+        None => Err(format!("{} has slot {slot}, and is away", owner.at)),
+    }
 }
 
 /// The slot is where it is to be. What may be left of a move: at which node, and which way its keys
@@ -131,9 +188,11 @@ fn left_behind(
     Some((other.clone(), Way::On))
 }
 
-/// What is to be done next of one that goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is to be done next of one that goes on. Of several slots the first of these goes first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
+    /// A node forgets another move of this slot.
+    Clear(String),
     /// The target is told that the slot comes.
     Import,
     /// The source is told that it goes.
@@ -142,16 +201,28 @@ pub enum Step {
     Carry,
     /// A node that does not say so yet is told that the target has it.
     Tell(String),
-    /// A node forgets another move of this slot.
-    Clear(String),
     /// All know it.
     Done,
 }
 
-/// The next step of a plan that goes on. The target takes the slot first: it has all keys by then,
-/// and a source that gave it away first would have nobody to send requests to.
-pub fn next(plan: &Plan, views: &Views) -> Step {
-    let (slot, from, to) = (plan.slot, plan.from.as_str(), plan.to.as_str());
+/// The next step of a plan that goes on, and the slots that need it. Slots that neither node has
+/// are no part of it any more, unless it is about one.
+pub fn next(plan: &Plan, views: &Views) -> (Step, Vec<u16>) {
+    let mut steps: BTreeMap<Step, Vec<u16>> = BTreeMap::new();
+    let part = |slot: &u16| {
+        let owner = views.owner(*slot).map(|node| node.id.as_str());
+        plan.slots.is_one() || owner.is_some_and(|id| id == plan.from || id == plan.to)
+    };
+    for slot in plan.slots.each().filter(part) {
+        steps.entry(step(slot, plan, views)).or_default().push(slot);
+    }
+    steps.pop_first().unwrap_or((Step::Done, Vec::new()))
+}
+
+/// The next step of one slot. The target takes the slot first: it has all keys by then, and a
+/// source that gave it away first would have nobody to send requests to.
+fn step(slot: u16, plan: &Plan, views: &Views) -> Step {
+    let (from, to) = (plan.from.as_str(), plan.to.as_str());
     let says = |id: &str| {
         let view = views.by_master.get(id)?;
         view.owner(slot).map(|node| node.id.as_str())

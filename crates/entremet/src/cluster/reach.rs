@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use server::UpstreamOptions;
 
 use super::nodes::{View, Views};
+use super::slots::Slots;
 use super::Failure;
 use crate::client::{Client, ClientError, Reply, Target, Words};
 
@@ -124,7 +125,10 @@ impl Nodes {
     }
 
     /// What the node at `at` says of all.
-    fn view(&mut self, at: &str) -> Result<View, Failure> {
+    ///
+    /// # Errors
+    /// It is away, or no node of a cluster.
+    pub fn view(&mut self, at: &str) -> Result<View, Failure> {
         let text = self.text(at, &[b"CLUSTER", b"NODES"])?;
         let host = at.rsplit_once(':').map_or(at, |(host, _)| host);
         View::read(&text, host).ok_or_else(|| strange(at, &[b"CLUSTER", b"NODES"]))
@@ -153,12 +157,12 @@ impl Nodes {
         Err(why)
     }
 
-    /// What all masters say, as soon as they agree: news takes a moment. Of the slot `moving` they
+    /// What all masters say, as soon as they agree: news takes a moment. Of the slots `moving` they
     /// need not.
     ///
     /// # Errors
     /// They do not agree for long, or one does not answer.
-    pub fn agreed(&mut self, moving: Option<u16>) -> Result<Views, Failure> {
+    pub fn agreed(&mut self, moving: Option<Slots>) -> Result<Views, Failure> {
         let until = Instant::now() + AGREED;
         loop {
             let views = self.views()?;

@@ -11,9 +11,10 @@ use super::book::Book;
 use super::control::LAST;
 use super::intent::Intent;
 use super::lead::{is_led, LEAD};
+use super::leaving::leaving;
 use super::nodes::Views;
 use super::reach::{field, Nodes};
-use super::what::slot_with;
+use super::what::slots_with;
 use super::Failure;
 
 /// Shows what is where.
@@ -29,6 +30,7 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
     let moves = book.moves(&mut nodes)?;
     let [lead, last] = [LEAD, LAST].map(|name| book.control(&mut nodes, name));
     let (lead, last) = (lead?, last?);
+    let leaving = leaving(&mut book, &mut nodes)?;
     let mut out = io::stdout().lock();
     writeln!(out, "Nodes")?;
     for node in views.first.masters() {
@@ -39,13 +41,17 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
             all.filter(|other| other.replica_of.as_ref() == Some(&node.id) && !other.gone);
         writeln!(
             out,
-            "  {}  {}  {} slots, {keys} keys, {:.1} MB used, {} replicas, epoch {}",
+            "  {}  {}  {} slots, {keys} keys, {:.1} MB used, {} replicas, epoch {}{}",
             node.at,
             &node.id[..8.min(node.id.len())],
             node.slots(),
             field(&info, "used_memory") as f64 / 1e6,
             replicas.count(),
-            node.epoch
+            node.epoch,
+            match leaving.contains(&node.id) {
+                true => ", is emptied",
+                false => "",
+            }
         )?;
     }
     for node in views.first.nodes.values().filter(|node| node.gone) {
@@ -121,7 +127,7 @@ pub fn told(begun: &Intent, views: &Views, tenants: &[(String, Space)]) -> Strin
     };
     format!(
         "{} from {} to {}; {by}",
-        slot_with(begun.slot, tenants),
+        slots_with(begun.slots, tenants),
         views.at(&begun.from),
         views.at(&begun.to)
     )

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use front::{Space, SLOTS};
 
+use super::slots::Slots;
+
 /// A partition of a tenant, or a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
@@ -74,16 +76,16 @@ pub fn partition(name: &str, space: &Space, part: u16) -> String {
     }
 }
 
-/// A slot with what lies in it.
-pub fn slot_with(slot: u16, tenants: &[(String, Space)]) -> String {
+/// Slots with what lies in them.
+pub fn slots_with(slots: Slots, tenants: &[(String, Space)]) -> String {
     let mut inside = Vec::new();
     for (name, space) in tenants {
-        let parts = (0..space.parts()).filter(|part| space.slot(*part) == slot);
+        let parts = (0..space.parts()).filter(|part| slots.has(space.slot(*part)));
         inside.extend(parts.map(|part| partition(name, space, part)));
     }
     match inside.is_empty() {
-        true => format!("slot {slot}"),
-        false => format!("slot {slot} ({})", inside.join(", ")),
+        true => slots.to_string(),
+        false => format!("{slots} ({})", inside.join(", ")),
     }
 }
 
@@ -111,9 +113,12 @@ mod tests {
             assert!(slot(wrong).is_err(), "{wrong}");
         }
         let third = tenants[1].1.slot(3);
-        assert_eq!(slot_with(third, &tenants), format!("slot {third} (wide:3)"));
         assert_eq!(
-            slot_with(third + 1, &tenants),
+            slots_with(third.into(), &tenants),
+            format!("slot {third} (wide:3)")
+        );
+        assert_eq!(
+            slots_with((third + 1).into(), &tenants),
             format!("slot {}", third + 1)
         );
     }

@@ -5,7 +5,9 @@
 //! are set to cluster mode ask for the map at once, and the true one leads them on.
 
 use commands::ClusterCommand;
-use front::{Shard, Space, SLOTS};
+use std::sync::Arc;
+
+use front::{Health, Shard, Space, ONLINE, SLOTS};
 
 use super::Visit;
 
@@ -14,6 +16,8 @@ struct Node {
     id: String,
     host: String,
     port: u16,
+    /// The node of the engine's cluster that it stands before.
+    before: Option<String>,
 }
 
 /// What a tenant's clients see.
@@ -22,6 +26,8 @@ struct Map {
     /// The place of this one.
     me: usize,
     shards: Vec<Shard>,
+    /// How the nodes of the engine's cluster are.
+    health: Arc<Health>,
 }
 
 impl Map {
@@ -39,9 +45,11 @@ impl Map {
             id: front.id.clone(),
             host: front.host.clone(),
             port: front.port,
+            before: front.node.clone(),
         });
         Some(Self {
             nodes: nodes.collect(),
+            health: upstream.found().health,
             me: homes.me(),
             shards: homes.shards(&Space::in_parts(&visit.tenant.name, parts)),
         })
@@ -50,17 +58,24 @@ impl Map {
     /// This server alone: the address by which the client reached it is one that works.
     fn of_one(visit: &Visit<'_>) -> Self {
         let addr = visit.client.local_addr;
+        let found = visit.shared.upstream.as_ref().map(|engine| engine.found());
+        let (health, nodes) = found
+            .map(|found| (found.health, found.topology.nodes.clone()))
+            .unzip();
         Self {
+            health: health.unwrap_or_default(),
             nodes: vec![Node {
                 id: visit.shared.run_id.clone(),
                 host: addr.ip().to_string(),
                 port: addr.port(),
+                before: None,
             }],
             me: 0,
             shards: vec![Shard {
                 front: 0,
                 ranges: vec![(0, SLOTS - 1)],
                 others: Vec::new(),
+                nodes: nodes.unwrap_or_default(),
             }],
         }
     }
@@ -108,7 +123,7 @@ fn nodes(visit: &mut Visit<'_>) {
     let mut text = String::new();
     for shard in &map.shards {
         for (front, role) in roles(shard) {
-            let Node { id, host, port } = &map.nodes[front];
+            let Node { id, host, port, .. } = &map.nodes[front];
             let myself = if front == map.me { "myself," } else { "" };
             let (role, master, ranges) = match role {
                 "master" => ("master", "-", &shard.ranges[..]),
@@ -182,7 +197,14 @@ fn shards(visit: &mut Visit<'_>) {
             reply.bulk(b"replication-offset");
             reply.int(0);
             reply.bulk(b"health");
-            reply.bulk(b"online");
+            let health = match role {
+                "master" => map.health.of_all(&shard.nodes),
+                _ => node
+                    .before
+                    .as_ref()
+                    .map_or(ONLINE, |node| map.health.of(node)),
+            };
+            reply.bulk(health.as_bytes());
         }
     }
 }

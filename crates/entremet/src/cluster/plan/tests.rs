@@ -32,6 +32,7 @@ impl Said {
             let node = Node {
                 id: (*id).into(),
                 at: format!("host:{place}"),
+                bus: 1,
                 master: true,
                 gone: false,
                 replica_of: None,
@@ -100,7 +101,7 @@ fn a_move_that_is_ended_after_any_step_comes_to_the_same_end() {
         let mut said = Said::new(0);
         let mut begun = Vec::new();
         for steps_max in [steps_before, 8] {
-            let made = match plan(SLOT, IDS[1], &said.views(), &begun) {
+            let made = match plan(SLOT.into(), IDS[1], &said.views(), &begun) {
                 Ok(made) => made,
                 Err(why) => {
                     assert!(why.contains("is at host:1 already"), "{why}");
@@ -111,7 +112,7 @@ fn a_move_that_is_ended_after_any_step_comes_to_the_same_end() {
             let intent = format!("{} {} 1 - 0", made.from, made.to);
             begun = vec![Intent::read("7", &intent).expect("an intent")];
             for _ in 0..steps_max {
-                let step = next(&made, &said.views());
+                let (step, _) = next(&made, &said.views());
                 said.act(&made, &step);
                 if step == Step::Done {
                     begun.clear();
@@ -145,13 +146,13 @@ fn what_others_left_is_brought_to_its_end() {
         said.keys = [owners[1] == 0, owners[1] == 1, false];
         (said.owners, said.open) = (owners, open);
         let what = format!("{said:?}");
-        let Ok(made) = plan(SLOT, IDS[1], &said.views(), &[]) else {
+        let Ok(made) = plan(SLOT.into(), IDS[1], &said.views(), &[]) else {
             // News of it goes round by itself.
             assert_eq!(said.open, [None, None, None], "{what}");
             continue;
         };
         for _ in 0..8 {
-            let step = next(&made, &said.views());
+            let (step, _) = next(&made, &said.views());
             said.act(&made, &step);
         }
         assert_eq!(
@@ -168,9 +169,9 @@ fn a_source_that_gave_the_slot_away_first_is_no_reason_to_lose_keys() {
     let mut said = Said::new(0);
     (said.owners, said.keys) = ([1, 0, 0], [false, true, false]);
     said.open[1] = Some(Open::In(IDS[0].into()));
-    let made = plan(SLOT, IDS[1], &said.views(), &[]).expect("a plan");
+    let made = plan(SLOT.into(), IDS[1], &said.views(), &[]).expect("a plan");
     for _ in 0..8 {
-        let step = next(&made, &said.views());
+        let (step, _) = next(&made, &said.views());
         said.act(&made, &step);
     }
     assert_eq!((said.owners, said.keys), ([1; 3], [false, true, false]));
@@ -185,10 +186,10 @@ fn an_older_move_is_forgotten() {
         Some(Open::In(IDS[0].into())),
         None,
     ];
-    let made = plan(SLOT, IDS[0], &said.views(), &[]).expect("a plan");
+    let made = plan(SLOT.into(), IDS[0], &said.views(), &[]).expect("a plan");
     assert_eq!((made.from.as_str(), made.way), (IDS[1], Way::On));
     for _ in 0..12 {
-        let step = next(&made, &said.views());
+        let (step, _) = next(&made, &said.views());
         said.act(&made, &step);
     }
     assert_eq!((said.owners, said.open), ([0; 3], [None, None, None]));
@@ -203,7 +204,7 @@ fn it_goes_back_where_it_was() {
         None,
     ];
     let back = |said: &Said| {
-        let made = plan(SLOT, IDS[0], &said.views(), &[]).expect("a plan");
+        let made = plan(SLOT.into(), IDS[0], &said.views(), &[]).expect("a plan");
         (made.from, made.way)
     };
     assert_eq!(back(&said), (IDS[1].into(), Way::Back));
@@ -215,7 +216,7 @@ fn it_goes_back_where_it_was() {
 fn what_would_cross_another_move_is_refused() {
     let mut said = Said::new(0);
     let refused = |said: &Said, to: &str, begun: &[Intent]| {
-        plan(SLOT, to, &said.views(), begun).expect_err("refused")
+        plan(SLOT.into(), to, &said.views(), begun).expect_err("refused")
     };
     assert!(refused(&said, IDS[0], &[]).contains("is at host:0 already"));
     let begun = Intent::read("7", &format!("{} {} 1 - 0", IDS[0], IDS[1])).expect("an intent");
@@ -225,7 +226,7 @@ fn what_would_cross_another_move_is_refused() {
     let mut views = Said::new(0).views();
     let view = views.by_master.get_mut(IDS[1]).expect("a view");
     view.open.insert(9, Open::In(IDS[2].into()));
-    let why = plan(SLOT, IDS[1], &views, &[]).expect_err("refused");
+    let why = plan(SLOT.into(), IDS[1], &views, &[]).expect_err("refused");
     assert!(
         why.contains("slot 9 is in the middle of a move at host:1"),
         "{why}"
@@ -255,4 +256,40 @@ fn nodes_are_named_by_address_or_name() {
     change(&mut views, false, false);
     let why = named(&views, "host:1").expect_err("a replica");
     assert!(why.contains("is a replica"), "{why}");
+}
+
+#[test]
+fn of_slots_in_a_row_each_has_what_is_left_for_it() {
+    let row = Slots::new(SLOT, SLOT + 1).expect("a row");
+    let mut said = Said::new(0);
+    let made = plan(row, IDS[1], &said.views(), &[]).expect("a plan");
+    assert_eq!((made.from.as_str(), made.way), (IDS[0], Way::On));
+    for _ in 0..8 {
+        // Nobody has the other one of them, and so it does not move.
+        let (step, slots) = next(&made, &said.views());
+        assert!(step == Step::Done || slots == [SLOT], "{step:?} {slots:?}");
+        said.act(&made, &step);
+    }
+    assert_eq!((said.owners, &said.open), ([1; 3], &[None, None, None]));
+    let why = plan(row, IDS[1], &said.views(), &[]).expect_err("there");
+    assert!(why.contains("slots 7-8 are at host:1 already"), "{why}");
+    let begun = Intent::read("7-8", &format!("{} {} 1 - 0", IDS[0], IDS[1])).expect("an intent");
+    assert!(plan(row, IDS[1], &said.views(), &[begun]).is_ok());
+    said.open[1] = Some(Open::Out(IDS[2].into()));
+    let why = plan(row, IDS[0], &said.views(), &[]).expect_err("on its way");
+    assert!(why.contains("slot 7 is on its way to host:2"), "{why}");
+}
+
+#[test]
+fn steps_of_several_slots_are_done_in_order() {
+    let tell = |id: &str| Step::Tell(id.into());
+    let order = [
+        Step::Clear(IDS[0].into()),
+        Step::Import,
+        Step::Migrate,
+        Step::Carry,
+        tell(IDS[0]),
+        Step::Done,
+    ];
+    assert!(order.is_sorted());
 }
