@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use policy::replica::LOOKED_NS_MAX;
+
 use super::book::{Book, Lease};
 use super::intent::Intent;
 use super::nodes::{Open, Views};
@@ -25,6 +27,9 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 /// Writes at a node stand still for about two round trips while it is made sure that no key is left
 /// there; if the mover dies meanwhile, for so long.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A replica shows no key that has gone, and no client may miss it. Before the first goes, all
+/// fronts that read from replicas see that the slot moves, and do so no more.
+const SEEN_BY_READERS: Duration = Duration::from_nanos(LOOKED_NS_MAX + 200_000_000);
 /// A source waits at least so long for its target, and answers nobody meanwhile.
 const TARGET_WAIT_MIN: Duration = Duration::from_millis(200);
 
@@ -141,6 +146,9 @@ impl<'m> Mover<'m> {
                 Step::Migrate => self.set(views.at(&from), &[b"MIGRATING", to.as_bytes()])?,
                 Step::Carry => {
                     if from != to && views.master(&from).is_some() {
+                        if views.has_replicas(&from) {
+                            thread::sleep(SEEN_BY_READERS);
+                        }
                         self.carry(views.at(&from), views.at(&to))?;
                     }
                     self.set(views.at(&to), &[b"NODE", to.as_bytes()])?;
