@@ -76,11 +76,7 @@ impl Topology {
             let [from, to, master, ..] = range.items() else {
                 return None;
             };
-            let [its_host, port, ..] = master.items() else {
-                return None;
-            };
-            let its_host = its_host.text().filter(|host| !matches!(*host, "" | "?"));
-            let node = format!("{}:{}", bracketed(its_host.unwrap_or(host)), port.int()?);
+            let node = node_of(master, host)?;
             let place = match topology.nodes.iter().position(|known| *known == node) {
                 Some(place) => place,
                 None => {
@@ -117,6 +113,58 @@ impl Topology {
     pub fn unserved(&self) -> usize {
         self.owners.iter().filter(|owner| owner.is_none()).count()
     }
+}
+
+/// A node that copies what a master has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// `host:port`.
+    pub node: String,
+    /// That of its master.
+    pub master: String,
+}
+
+impl Replica {
+    /// All that the answer of a node at `host` to `CLUSTER SLOTS` names: those that are there.
+    pub fn all(value: &Value, host: &str) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for range in value.items() {
+            let nodes = range.items().get(2..).unwrap_or_default();
+            let mut nodes = nodes.iter().filter_map(|node| node_of(node, host));
+            let Some(master) = nodes.next() else { continue };
+            for node in nodes {
+                if !all.iter().any(|known| known.node == node) {
+                    let master = master.clone();
+                    all.push(Self { node, master });
+                }
+            }
+        }
+        all
+    }
+}
+
+/// `host:port` of a node, as `CLUSTER SLOTS` of a node at `host` has it.
+fn node_of(node: &Value, host: &str) -> Option<String> {
+    let [its_host, port, ..] = node.items() else {
+        return None;
+    };
+    let its_host = its_host.text().filter(|host| !matches!(*host, "" | "?"));
+    Some(format!(
+        "{}:{}",
+        bracketed(its_host.unwrap_or(host)),
+        port.int()?
+    ))
+}
+
+/// What a node says in `CLUSTER NODES` of its own slots: another text, when they change. None:
+/// some of them are on their way to it or from it, or it says nothing of that kind.
+pub fn settled_slots(nodes: &str) -> Option<&str> {
+    let own = nodes.lines().find(|line| {
+        let flags = line.split(' ').nth(2).unwrap_or_default();
+        flags.split(',').any(|flag| flag == "myself")
+    })?;
+    let slots = own.splitn(9, ' ').nth(8).unwrap_or_default();
+    (!slots.contains('[')).then_some(slots)
 }
 
 /// A host as it stands before a port.
@@ -183,5 +231,29 @@ mod tests {
         let wrong = Value::List(vec![range(0, 16_384, vec![node("a", 1)])]);
         assert_eq!(Topology::read(&wrong, "seed"), None);
         assert_eq!(Topology::read(&Value::Int(1), "seed"), None);
+        let replica = Replica {
+            node: "[::1]:9".into(),
+            master: "[::1]:1".into(),
+        };
+        assert_eq!(Replica::all(&slots, "seed"), [replica]);
+        assert_eq!(Replica::all(&Value::Int(1), "seed"), []);
+    }
+
+    #[test]
+    fn slots_that_move_are_told_from_those_that_do_not() {
+        let says = |flags: &str, slots: &str| {
+            format!(
+                "a 127.0.0.1:1@11 master - 0 1 2 connected 0-9 [5->-b]\n\
+                 b 127.0.0.1:2@12 {flags} - 0 0 1 connected{slots}\n"
+            )
+        };
+        let settled = |flags, slots| settled_slots(&says(flags, slots)).map(str::to_owned);
+        let plain = settled("myself,master", " 100-200 300");
+        assert_eq!(plain.as_deref(), Some("100-200 300"));
+        assert_eq!(settled("myself,master", "").as_deref(), Some(""));
+        assert_eq!(settled("myself,master", " 100-200 [100->-a]"), None);
+        assert_eq!(settled("myself,master", " 100-200 [9-<-a]"), None);
+        assert_eq!(settled("master", " 100-200"), None);
+        assert_eq!(settled_slots(""), None);
     }
 }

@@ -36,7 +36,7 @@ mod written;
 
 pub use demand::{Demand, TenantDemand};
 pub use draft::{Draft, Pieces};
-pub use elsewhere::{bracketed, Elsewhere, Topology};
+pub use elsewhere::{bracketed, settled_slots, Elsewhere, Replica, Topology};
 pub use find::{Find, KeySpec, Search};
 pub use fronts::{Fronts, Homes, Peer, Shard, AGREED_NS, LEASE_NS};
 pub use health::{Health, ONLINE};

@@ -64,4 +64,4 @@ mod permits;
 mod rate;
 
 pub use cost::{Charge, Cost, Nanos, PrincipalId};
-pub use promise::{Durability, Promise};
+pub use promise::{Durability, Promise, Reads};

@@ -30,6 +30,23 @@ impl Words for Durability {
     ];
 }
 
+/// Where before a cluster a tenant's reads go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// To the master of their keys: they see all that was answered.
+    Master,
+    /// To a replica that is known to be near enough, while there is one.
+    Replica,
+}
+
+impl Words for Reads {
+    #[rustfmt::skip]
+    const ALL: &'static [(Self, Choice)] = &[
+        (Self::Master, ("master", "Its reads see every write that was answered before.")),
+        (Self::Replica, ("replica", "Its reads may go to replicas, and miss what was written just before.")),
+    ];
+}
+
 /// What a tenant was promised and is held to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {

@@ -260,6 +260,11 @@ impl upstream::House for Told {
         self.0.tell_all(|| News::Configure(Arc::clone(&tenant)));
     }
 
+    fn reads_replicas(&self) -> bool {
+        let tenants = self.0.tenants.list();
+        tenants.iter().any(|tenant| tenant.may_lag_ns().is_some())
+    }
+
     fn changed(&self) {
         self.0.tell_all(|| News::Engine);
     }

@@ -12,7 +12,7 @@ use policy::words::Words;
 use policy::{Nanos, PrincipalId};
 use settings::tenant::{Setting, SETTINGS};
 use telemetry::{
-    Capacities, Connections, EngineLinks, Explanation, LargestTurn, Logins, Memory,
+    Capacities, Connections, EngineLinks, EngineReplicas, Explanation, LargestTurn, Logins, Memory,
     PrincipalSnapshot, ProcessUsage, ServerSnapshot, StageKind, StageSnapshot, State, Storage,
     TenantDevice, TenantSetting, TenantSnapshot, TenantStage,
 };
@@ -113,6 +113,12 @@ impl Source {
     fn engine_links(&self) -> Option<EngineLinks> {
         let engine = self.shared.upstream.as_ref()?;
         Some(engine.links.read())
+    }
+
+    fn engine_replicas(&self) -> Option<EngineReplicas> {
+        let engine = self.shared.upstream.as_ref()?;
+        let now = self.shared.options.clock.now();
+        (engine.options.cluster).then(|| engine.reading.read(now))
     }
 }
 
@@ -244,6 +250,7 @@ impl telemetry::AdminSource for Source {
             device: device::server(shared),
             device_doubt: device::doubt(shared),
             engine_links: self.engine_links(),
+            engine_replicas: self.engine_replicas(),
             control: promise::control(shared),
         }
     }

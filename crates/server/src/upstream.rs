@@ -4,15 +4,20 @@
 //! Cores have connections of their own to it. What is here uses one that waits for its answers:
 //! once at the start, and then on a thread that looks once a second.
 
+mod asker;
 mod catalogue;
 mod demand;
 mod fronts;
 mod links;
+mod look;
 mod rates;
+mod replicas;
+mod replication;
 mod talk;
+mod watch;
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
@@ -29,8 +34,11 @@ use demand::Counted;
 pub use demand::Took;
 use fronts::Round;
 use links::LinkCounts;
+use look::look_around;
 pub use rates::{House, Seen};
+pub use replicas::{Reading, Replica, Replicas};
 use talk::{About, Talk};
+use watch::Watch;
 
 /// Between two looks at the engine.
 const LOOK_EVERY_NS: Nanos = 1_000_000_000;
@@ -38,9 +46,6 @@ const LOOK_EVERY_NS: Nanos = 1_000_000_000;
 /// Between two rounds of fronts that tell each other: rates follow clients that move from one front
 /// to another within three.
 const ROUND_EVERY: Duration = Duration::from_millis(250);
-
-/// Nodes of a cluster at most: cursors of `SCAN` tell so many apart.
-const NODES_MAX: usize = 1_000;
 
 /// Where the engine is, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +96,8 @@ pub struct Found {
     pub topology: Arc<Topology>,
     /// Where its nodes are, in the same order.
     pub nodes: Arc<[SocketAddr]>,
+    /// Replicas of those, as far as they are there.
+    pub replicas: Replicas,
     /// How the nodes of a cluster are.
     pub health: Arc<Health>,
     /// Its commands. Lists of commands live as long as the process: they are few, since an engine
@@ -111,6 +118,8 @@ pub struct Upstream {
     found: RwLock<Found>,
     /// Connections to it.
     pub links: LinkCounts,
+    /// Reading from replicas.
+    pub reading: Reading,
     /// Of a cluster: how many partitions each tenant has.
     catalogue: Catalogue,
     /// What partitions took of the time of nodes here, until it is told.
@@ -146,6 +155,7 @@ impl Upstream {
             options,
             found: RwLock::new(found),
             links: LinkCounts::default(),
+            reading: Reading::default(),
             catalogue: Catalogue::default(),
             took: Counted::default(),
             homes: RwLock::default(),
@@ -158,6 +168,14 @@ impl Upstream {
     /// What the last look found.
     pub fn found(&self) -> Found {
         self.found.read().clone()
+    }
+
+    /// Replicas to read from: those that were found, if some tenant does.
+    pub fn readable<'f>(&self, found: &'f Found) -> &'f [Arc<Replica>] {
+        match self.reading.wanted() {
+            true => &found.replicas,
+            false => &[],
+        }
     }
 
     /// Why it is away; none: it is there.
@@ -211,7 +229,17 @@ impl Upstream {
     }
 
     /// One more look. True: its commands may be others now, or in other places.
-    fn look(&self, talk: &mut Option<Talk>) -> bool {
+    fn look(&self, talk: &mut Option<Talk>, house: &impl House) -> bool {
+        self.look_again(talk) | self.wants(house)
+    }
+
+    /// Whether replicas are to be read from may have changed. True: it has.
+    fn wants(&self, house: &impl House) -> bool {
+        let wanted = self.options.cluster && house.reads_replicas();
+        self.reading.want(wanted, &self.found().replicas)
+    }
+
+    fn look_again(&self, talk: &mut Option<Talk>) -> bool {
         let before = self.found();
         let at = || self.options.addresses.join(", ");
         match look_around(&self.options, talk.take(), Some(&before)) {
@@ -228,7 +256,8 @@ impl Upstream {
                 }
                 let other = !std::ptr::eq(found.table, before.table)
                     || found.nodes != before.nodes
-                    || found.topology != before.topology;
+                    || found.topology != before.topology
+                    || !replicas::same(&found.replicas, &before.replicas);
                 *self.found.write() = found;
                 other
             }
@@ -250,6 +279,8 @@ impl Upstream {
 pub struct Lookout {
     calls: Sender<Call>,
     thread: JoinHandle<()>,
+    /// Of a cluster: how far behind replicas are.
+    watch: Option<Watch>,
 }
 
 impl Lookout {
@@ -266,6 +297,9 @@ impl Lookout {
     ) -> io::Result<Self> {
         let (calls, called) = channel();
         let _ = upstream.lookout.set(calls.clone());
+        let watch = (upstream.options.cluster)
+            .then(|| Watch::start(Arc::clone(&upstream), Arc::clone(&clock)));
+        let watch = watch.transpose()?;
         let thread = thread::Builder::new().name("lookout".into());
         let thread = thread.spawn(move || {
             let options = upstream.options.fronts.as_ref();
@@ -278,7 +312,7 @@ impl Lookout {
                     .as_mut()
                     .is_some_and(|round| round.go(&found, &house, || clock.now()))
             };
-            if go() {
+            if upstream.wants(&house) | go() {
                 house.changed();
             }
             let every = options.map_or(Duration::from_nanos(LOOK_EVERY_NS), |_| ROUND_EVERY);
@@ -295,7 +329,7 @@ impl Lookout {
                     looked_at = clock.now();
                     upstream.called.store(false, Ordering::Release);
                 }
-                if (look && upstream.look(&mut talk)) | go() {
+                if (look && upstream.look(&mut talk, &house)) | go() {
                     house.changed();
                 }
             }
@@ -303,110 +337,22 @@ impl Lookout {
                 round.leave();
             }
         })?;
-        Ok(Self { calls, thread })
+        Ok(Self {
+            calls,
+            thread,
+            watch,
+        })
     }
 
     /// Ends it.
     pub fn stop(self) {
         let _ = self.calls.send(Call::End);
+        if let Some(watch) = self.watch {
+            watch.stop();
+        }
         // A panic would have ended the process.
         let _ = self.thread.join();
     }
-}
-
-/// Looks at the engine on `talk`, or on a new connection; of a cluster at one node after the other,
-/// until one is found that serves all keys. If none does, what the first said that answered.
-fn look_around(
-    options: &UpstreamOptions,
-    talk: Option<Talk>,
-    before: Option<&Found>,
-) -> Result<(Talk, Found), String> {
-    let known = before.filter(|_| options.cluster);
-    let known = known.into_iter().flat_map(|found| &found.topology.nodes);
-    let places = options.addresses.iter().chain(known);
-    let begun = talk.map(Ok).into_iter();
-    let talks = begun.chain(places.map(|place| Talk::begin(place, options)));
-    let (mut answered, mut failed) = (None, String::new());
-    for talk in talks {
-        let looked = talk.and_then(|mut talk| {
-            let found = look(&mut talk, options.cluster, before)?;
-            Ok((talk, found))
-        });
-        match looked {
-            Ok((talk, found)) if found.away.is_none() => return Ok((talk, found)),
-            Ok(partly) => answered = answered.or(Some(partly)),
-            Err(why) => failed = why,
-        }
-    }
-    answered.ok_or(failed)
-}
-
-fn look(talk: &mut Talk, cluster: bool, before: Option<&Found>) -> Result<Found, String> {
-    let info = talk.ask(&[b"INFO"])?;
-    let about = About::read(info.text().unwrap_or_default());
-    if about.cluster != cluster {
-        return Err(match about.cluster {
-            true => "it is a node of a cluster: say redis-cluster, not redis".into(),
-            false => "it is not in cluster mode: say redis, not redis-cluster".into(),
-        });
-    }
-    let same = |found: &&Found| found.about.run_id == about.run_id && found.away.is_none();
-    let (table, words) = match before.filter(same) {
-        Some(found) => (found.table, Arc::clone(&found.words)),
-        None => {
-            let words = talk.ask(&[b"COMMAND"])?;
-            match before.filter(|found| *found.words == words) {
-                Some(found) => (found.table, Arc::clone(&found.words)),
-                None => {
-                    let table = Table::read(&words, before.map(|found| found.table));
-                    let table = table.map_err(|why| why.to_string())?;
-                    (&*Box::leak(Box::new(table)), Arc::new(words))
-                }
-            }
-        }
-    };
-    let (topology, nodes, away) = match cluster {
-        true => look_at_slots(talk)?,
-        false => (Topology::one(talk.at.to_string()), vec![talk.at], None),
-    };
-    let health = match cluster {
-        // Whoever may not ask that does without it.
-        true => talk.ask(&[b"CLUSTER", b"SHARDS"]).ok(),
-        false => None,
-    };
-    let health = health.map(|shards| Health::read(&shards, &talk.at.ip().to_string()));
-    Ok(Found {
-        health: Arc::new(health.unwrap_or_default()),
-        topology: Arc::new(topology),
-        nodes: nodes.into(),
-        table,
-        words,
-        about,
-        away,
-    })
-}
-
-/// Which node of a cluster has which slot, where they are, and why it does not serve all keys.
-fn look_at_slots(talk: &mut Talk) -> Result<(Topology, Vec<SocketAddr>, Option<String>), String> {
-    let slots = talk.ask(&[b"CLUSTER", b"SLOTS"])?;
-    let topology = Topology::read(&slots, &talk.at.ip().to_string());
-    let topology = topology.ok_or("its answer to CLUSTER SLOTS is not understood")?;
-    if topology.nodes.len() > NODES_MAX {
-        return Err(format!("it has more than {NODES_MAX} nodes"));
-    }
-    let nodes = topology.nodes.iter().map(|node| {
-        let mut places = node.to_socket_addrs().map_err(|why| why.to_string())?;
-        places.next().ok_or(format!("{node} has no address"))
-    });
-    let nodes = nodes.collect::<Result<Vec<_>, String>>()?;
-    let info = talk.ask(&[b"CLUSTER", b"INFO"])?;
-    let ok = info.text().unwrap_or_default().contains("cluster_state:ok");
-    let away = match topology.unserved() {
-        0 if ok => None,
-        0 => Some("the cluster says that it is down".to_owned()),
-        slots => Some(format!("no node serves {slots} of the hash slots")),
-    };
-    Ok((topology, nodes, away))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use policy::dispatch::Discipline;
 use policy::slo::admission::Admission;
 use policy::slo::control::Policy;
 use policy::words::Words;
-use policy::Durability;
+use policy::{Durability, Reads};
 use toml::de::DeValue;
 
 use crate::schema::Takes;
@@ -108,6 +108,12 @@ impl Value for Discipline {
 }
 
 impl Value for Durability {
+    fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
+        chosen(value, takes)
+    }
+}
+
+impl Value for Reads {
     fn read(value: &DeValue, takes: &Takes) -> Result<Self, String> {
         chosen(value, takes)
     }

@@ -29,6 +29,7 @@ mod shares;
 mod snapshot;
 mod stage;
 mod totals;
+mod upstream;
 
 pub use class::{Class, CLASSES};
 pub use device::{DeviceOperation, DeviceSnapshot, DeviceUse, RequestCost, TenantDevice};
@@ -37,9 +38,9 @@ pub use histogram::{Histogram, BUCKETS};
 pub use late::Lates;
 pub use live::view::PartSpent;
 pub use model::{
-    AdminSource, CertificateSnapshot, Connections, ControlSnapshot, EngineLinks, LargestTurn,
-    Logins, Memory, PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage,
-    TenantSetting, TenantSnapshot, TenantStage,
+    AdminSource, CertificateSnapshot, Connections, ControlSnapshot, LargestTurn, Logins, Memory,
+    PrincipalSnapshot, ServerSnapshot, StageSnapshot, State, Storage, TenantSetting,
+    TenantSnapshot, TenantStage,
 };
 pub use parts::{Part, PartWords, TimeParts, PARTS};
 pub use process::ProcessUsage;
@@ -53,3 +54,4 @@ pub use shares::{shares, Capacities, Recent, Share, Using};
 pub use snapshot::HistogramSnapshot;
 pub use stage::{StageKind, WaitColumn};
 pub use totals::{Answered, ClassTotals, TenantTotals, Usage};
+pub use upstream::{EngineLinks, EngineReplicas};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::{DeviceSnapshot, TenantDevice};
 use crate::promise::{Explanation, PromiseSnapshot};
 use crate::shares::Capacities;
+use crate::upstream::{EngineLinks, EngineReplicas};
 
 /// The server as the admin address sees it. Called on the admin thread, at most a few times a
 /// second; must not wait for a core or the disk.
@@ -63,18 +64,6 @@ impl State {
     }
 }
 
-/// Connections to the engine behind this server, of all cores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EngineLinks {
-    /// Open ones.
-    pub open: u64,
-    /// Those of them that one tenant has for itself at present, because it moves large values.
-    pub apart: u64,
-    /// Large replies so far that nobody foresaw. The connection on which one begins is its tenant's
-    /// own from then on, and the others use another.
-    pub turned: u64,
-}
-
 /// The server as a whole. `_total`-like fields only grow; the rest are gauges. Bytes are bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerSnapshot {
@@ -129,6 +118,9 @@ pub struct ServerSnapshot {
     /// Connections to the engine behind this server, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_links: Option<EngineLinks>,
+    /// Replicas of the cluster behind this server, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_replicas: Option<EngineReplicas>,
     /// What keeps promises.
     #[serde(default)]
     pub control: ControlSnapshot,

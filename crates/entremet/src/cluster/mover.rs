@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use policy::replica::LOOKED_NS_MAX;
+
 use super::book::{Book, Lease};
 use super::intent::Intent;
 use super::nodes::{Open, Views};
@@ -28,6 +30,9 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 /// Writes at a node stand still for about two round trips while it is made sure that no key is left
 /// there; if the mover dies meanwhile, for so long.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A replica shows no key that has gone, and no client may miss it. Before the first goes, all
+/// fronts that read from replicas see that the slot moves, and do so no more.
+const SEEN_BY_READERS: Duration = Duration::from_nanos(LOOKED_NS_MAX + 200_000_000);
 /// A source waits at least so long for its target, and answers nobody meanwhile.
 const TARGET_WAIT_MIN: Duration = Duration::from_millis(200);
 
@@ -146,7 +151,8 @@ impl<'m> Mover<'m> {
                 Step::Migrate => (views.at(&from), [b"MIGRATING", to.as_bytes()]),
                 Step::Carry => {
                     if from != to && views.master(&from).is_some() {
-                        self.carry_all(&slots, views.at(&from), views.at(&to))?;
+                        let read = views.has_replicas(&from);
+                        self.carry_all(&slots, (views.at(&from), read), views.at(&to))?;
                     }
                     (views.at(&to), node)
                 }
@@ -237,10 +243,20 @@ impl<'m> Mover<'m> {
     }
 
     /// Keys of slots go over, of one slot after the other; most of several have none.
-    fn carry_all(&mut self, slots: &[u16], from: &str, to: &str) -> Result<(), Failure> {
+    fn carry_all(
+        &mut self,
+        slots: &[u16],
+        (from, has_replicas): (&str, bool),
+        to: &str,
+    ) -> Result<(), Failure> {
         let counts = counts(self.nodes, from, slots)?;
-        for (slot, _) in slots.iter().zip(counts).filter(|(_, count)| *count > 0) {
-            self.carry(*slot, from, to)?;
+        let used = slots.iter().zip(counts).filter(|(_, count)| *count > 0);
+        let used: Vec<u16> = used.map(|(slot, _)| *slot).collect();
+        if has_replicas && !used.is_empty() {
+            thread::sleep(SEEN_BY_READERS);
+        }
+        for slot in used {
+            self.carry(slot, from, to)?;
         }
         Ok(())
     }

@@ -166,6 +166,12 @@ impl Views {
         self.first.masters().find(|node| node.id == id)
     }
 
+    /// Whether a master has replicas, or may have.
+    pub fn has_replicas(&self, id: &str) -> bool {
+        let mut all = self.first.nodes.values();
+        all.any(|node| node.replica_of.as_deref() == Some(id))
+    }
+
     /// Where a node is; what is not known has its name.
     pub fn at<'v>(&'v self, id: &'v str) -> &'v str {
         self.first.nodes.get(id).map_or(id, |node| &node.at)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use front::{Peer, Space};
+use front::{bracketed, Peer, Space};
 use server::UpstreamOptions;
 
 use super::book::Book;
@@ -36,23 +36,23 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
     for node in views.first.masters() {
         let keys = nodes.number(&node.at, &[b"DBSIZE"])?;
         let info = nodes.text(&node.at, &[b"INFO", b"memory"])?;
-        let all = views.first.nodes.values();
-        let replicas =
-            all.filter(|other| other.replica_of.as_ref() == Some(&node.id) && !other.gone);
+        let replication = nodes.text(&node.at, &[b"INFO", b"replication"])?;
         writeln!(
             out,
-            "  {}  {}  {} slots, {keys} keys, {:.1} MB used, {} replicas, epoch {}{}",
+            "  {}  {}  {} slots, {keys} keys, {:.1} MB used, epoch {}{}",
             node.at,
             &node.id[..8.min(node.id.len())],
             node.slots(),
             field(&info, "used_memory") as f64 / 1e6,
-            replicas.count(),
             node.epoch,
             match leaving.contains(&node.id) {
                 true => ", is emptied",
                 false => "",
             }
         )?;
+        for replica in replicas(&replication) {
+            writeln!(out, "    {replica}")?;
+        }
     }
     for node in views.first.nodes.values().filter(|node| node.gone) {
         writeln!(
@@ -88,6 +88,26 @@ pub fn run(at: &UpstreamOptions) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The replicas of a node in words, as it says itself in `INFO replication`.
+fn replicas(info: &str) -> Vec<String> {
+    let written = field(info, "master_repl_offset");
+    let lines = info.lines().filter(|line| line.starts_with("slave"));
+    let said = lines.filter_map(|line| {
+        let of = |name: &str| {
+            let mut fields = line.split_once(':')?.1.split(',');
+            fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+        };
+        let (host, port, state) = (of("ip")?, of("port")?, of("state")?);
+        let behind = written.saturating_sub(of("offset")?.parse().ok()?);
+        let lag_s = of("lag")?;
+        Some(format!(
+            "replica {}:{port}, {state}, {behind} bytes behind as it said {lag_s} s ago",
+            bracketed(host)
+        ))
+    });
+    said.collect()
 }
 
 /// Who places partitions, and what was decided last.
@@ -131,4 +151,23 @@ pub fn told(begun: &Intent, views: &Views, tenants: &[(String, Space)]) -> Strin
         views.at(&begun.from),
         views.at(&begun.to)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_says_how_far_its_replicas_are() {
+        let info = "role:master\r\nconnected_slaves:2\r\n\
+            slave0:ip=127.0.0.1,port=7003,state=online,offset=700,lag=1\r\n\
+            slave1:ip=::1,port=7004,state=wait_bgsave,offset=0,lag=0\r\nmaster_repl_offset:812\r\n";
+        assert_eq!(
+            replicas(info),
+            [
+                "replica 127.0.0.1:7003, online, 112 bytes behind as it said 1 s ago",
+                "replica [::1]:7004, wait_bgsave, 812 bytes behind as it said 0 s ago",
+            ]
+        );
+    }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use server::tenants::Password;
-use settings::tenant::{Room, Totals, MEMORIES};
+use settings::tenant::{Room, Totals, LAG, MEMORIES};
 use settings::units::{Bytes, Rate};
 use settings::Reader;
 
@@ -244,6 +244,12 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
                 .warn(at("contract"), &key("contract"), what)
                 .advice("raise the limit or lower the contract");
         }
+    }
+    if settings.replica_lag_ns_max.is_some() && settings.may_lag_ns().is_none() {
+        let what = "has no effect: reads = \"master\"";
+        report
+            .warn(at(LAG), &key(LAG), what)
+            .advice("set reads = \"replica\", or leave it out");
     }
     if at("limit").is_some() && at("limit.requests").is_none() && at("limit.bytes").is_none() {
         let problem = report.error(at("limit"), &key("limit"), "limits nothing");

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use server::UpstreamOptions;
+use settings::tenant::{LAG, READS};
 use settings::units::{Bytes, Time};
 use settings::{Reader, Section};
 
@@ -45,6 +46,9 @@ pub const OF_STORAGE: [&str; 7] = [
     "reserve.get",
     "reserve.put",
 ];
+
+/// What of a tenant's settings is about a cluster.
+pub const OF_CLUSTERS: [&str; 3] = ["partitions", READS, LAG];
 
 /// The engine, if there is one; what contradicts that is reported.
 pub(super) fn upstream(section: &Section, overrides: &Overrides) -> Option<UpstreamOptions> {
@@ -202,12 +206,10 @@ pub(super) fn check(config: &Config, reader: &Reader) {
         let what =
             "has no effect: engine.kind is not \"redis-cluster\", and all data is in one place";
         for (place, tenant) in config.tenants.iter().enumerate() {
-            if tenant.settings.partitions > 1 {
-                let span = reader.place(&format!("tenant[{place}].partitions"));
+            for key in OF_CLUSTERS.iter().filter(|key| tenant.settings.asks(key)) {
+                let span = reader.place(&format!("tenant[{place}].{key}"));
                 let mut report = reader.report.borrow_mut();
-                report
-                    .error(span, "partitions", what)
-                    .advice("leave it out");
+                report.error(span, key, what).advice("leave it out");
             }
         }
     }

@@ -8,7 +8,7 @@ use server::tenants::Password;
 use server::{FrontsOptions, UpstreamOptions};
 
 use super::footprint::{whole, Footprint};
-use super::upstream::OF_STORAGE;
+use super::upstream::{OF_CLUSTERS, OF_STORAGE};
 use super::{Config, Memory, Server, Tenant};
 
 /// What the server would do, in words.
@@ -288,15 +288,16 @@ fn tenants(text: &mut String, config: &Config) {
         .sum();
     line(text, "When all tenants want more than there is, they get:");
     for tenant in &config.tenants {
-        let storage = match config.engine.upstream {
-            None => &[][..],
-            Some(_) => &OF_STORAGE,
+        let unsaid = match &config.engine.upstream {
+            None => OF_CLUSTERS.to_vec(),
+            Some(engine) if engine.cluster => OF_STORAGE.to_vec(),
+            Some(_) => [&OF_STORAGE[..], &OF_CLUSTERS].concat(),
         };
         one(
             text,
             tenant,
             100.0 * tenant.settings.weight / total,
-            storage,
+            &unsaid,
         );
     }
 }

@@ -4,10 +4,13 @@
 //! A sender keeps a [`Selector`] over all servers. For each operation it asks [`Selector::choose`]
 //! among the servers that hold the data, says what it sent, and passes on what each reply carried.
 //! [`Windows`] are for tenants with a share at each server: they find it from latency, and also say
-//! when to wait.
+//! when to wait. Reads from a Redis Cluster that may be stale go by how far replicas are known to
+//! be behind ([`Standing`]) and by what they have to do ([`reader`]).
 
+mod reader;
 mod window;
 
+pub use reader::{reader, Load, Standing, Written, LOOKED_NS_MAX};
 pub use window::{WindowOptions, Windows};
 
 use crate::cost::Nanos;

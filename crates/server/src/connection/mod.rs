@@ -180,6 +180,9 @@ pub struct Connection {
     pub memory: Memory,
     /// When bytes last moved between it and its client.
     pub moved_at: Nanos,
+    /// When the last of what it wrote at an engine behind this server was answered; 0: it wrote
+    /// nothing.
+    pub wrote_at: Nanos,
     /// Why it takes no turn.
     pub parked: Option<Parked>,
     /// Work to begin again when what it waits for is over.
@@ -259,6 +262,7 @@ impl Connection {
             uncommitted: Uncommitted::default(),
             memory: Memory::default(),
             moved_at: 0,
+            wrote_at: 0,
             parked: None,
             pending: None,
             ready: SmallVec::new(),

@@ -21,6 +21,10 @@ pub struct Outstanding {
     pub terms: Terms,
     /// They go by links of their own.
     pub own: bool,
+    /// One of them may write.
+    pub wrote: bool,
+    /// One of them is read from a replica.
+    pub at_replicas: bool,
     /// The link by which they go to a node, by that node's place.
     links: SmallVec<[(usize, usize); 1]>,
     /// Numbers given to requests.
@@ -51,6 +55,8 @@ impl Outstanding {
                 told: false,
             },
             own: false,
+            wrote: false,
+            at_replicas: false,
             links: SmallVec::new(),
             begun: 0,
             done: 0,

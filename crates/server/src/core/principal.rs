@@ -39,6 +39,8 @@ struct Counted {
     recorder: Recorder,
     /// What it was promised.
     meters: Arc<Meters>,
+    /// How far behind a replica may be that it reads from.
+    may_lag_ns: Option<Nanos>,
     /// Of the stage's total, what the recorder was told.
     occupied_ns: Nanos,
 }
@@ -64,6 +66,7 @@ impl Principals {
                 name: tenant.name.clone(),
                 recorder,
                 meters: tenant.meters(),
+                may_lag_ns: tenant.may_lag_ns(),
                 occupied_ns: 0,
             });
         }
@@ -74,8 +77,15 @@ impl Principals {
         let Some(Some(counted)) = self.counted.get_mut(tenant.id.index()) else {
             return false;
         };
+        counted.may_lag_ns = tenant.may_lag_ns();
         let before = std::mem::replace(&mut counted.meters, tenant.meters());
         before.workloads != counted.meters.workloads
+    }
+
+    /// How far behind a replica may be that a tenant reads from; none: it reads from masters.
+    #[inline]
+    pub fn may_lag_ns(&self, principal: PrincipalId) -> Option<Nanos> {
+        self.counted.get(principal.index())?.as_ref()?.may_lag_ns
     }
 
     /// The name of a principal's tenant.

@@ -63,9 +63,13 @@ impl Shared {
         edit: impl FnOnce(&mut TenantSpec) -> Result<(), RegistryError>,
     ) -> Result<(), RegistryError> {
         let was_operator = spec.settings.admin;
+        let read_replicas = spec.settings.may_lag_ns().is_some();
         edit(spec)?;
         if was_operator && !spec.settings.admin {
             keep_an_operator(others)?;
+        }
+        if !read_replicas && spec.settings.may_lag_ns().is_some() {
+            self.has_replicas()?;
         }
         self.feasible(&spec.settings, others)?;
         self.fits_the_device(&spec.name, &spec.settings)
@@ -80,6 +84,19 @@ impl Shared {
             None => Ok(()),
         };
         enrolled.map_err(RegistryError::Infeasible)
+    }
+
+    /// Replicas can be read from where there are some.
+    fn has_replicas(&self) -> Result<(), RegistryError> {
+        let why = match self.upstream.as_ref().filter(|it| it.options.cluster) {
+            None => "no cluster keeps the data",
+            Some(upstream) if upstream.found().replicas.is_empty() => {
+                "no node of the cluster has a replica that is there; add one first"
+            }
+            Some(_) => return Ok(()),
+        };
+        let why = format!("reads = \"replica\" has no effect: {why}");
+        Err(RegistryError::Infeasible(why))
     }
 
     /// Removes a tenant, for good; its connections are closed, its data stays on the disk.

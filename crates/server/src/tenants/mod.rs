@@ -29,7 +29,7 @@ use engine::Keyspace;
 use parking_lot::{Mutex, RwLock};
 use policy::portion::Portions;
 use policy::seats::Claim;
-use policy::{Durability, PrincipalId};
+use policy::{Durability, Nanos, PrincipalId};
 use settings::tenant::Settings;
 
 pub use budget::{Budget, Pool};
@@ -166,6 +166,11 @@ impl Tenant {
     /// A copy of what it is promised now.
     pub fn settings(&self) -> Settings {
         self.settings.read().clone()
+    }
+
+    /// How far behind a replica may be that it reads from; none: it reads from masters.
+    pub fn may_lag_ns(&self) -> Option<Nanos> {
+        self.settings.read().may_lag_ns()
     }
 
     /// True when it may administer the server.

@@ -31,6 +31,8 @@ pub trait House: Send {
     fn tenants(&self) -> Vec<Seen>;
     /// A tenant has these portions here, as it may have had before.
     fn keep(&self, tenant: &str, portions: Portions);
+    /// Whether some tenant reads from replicas.
+    fn reads_replicas(&self) -> bool;
     /// The engine may have other commands, or be in other places, or fronts be the homes of other
     /// things.
     fn changed(&self);
@@ -247,6 +249,10 @@ mod tests {
 
         fn keep(&self, tenant: &str, portions: Portions) {
             self.0.lock().insert(tenant.to_owned(), portions);
+        }
+
+        fn reads_replicas(&self) -> bool {
+            false
         }
 
         fn changed(&self) {}

@@ -1,7 +1,7 @@
 //! The types that settings have: how each is read, said and shown.
 
 use policy::words::Words;
-use policy::Durability;
+use policy::{Durability, Reads};
 use toml::de::DeValue;
 
 use super::lists;
@@ -269,29 +269,33 @@ fn redis_size(word: &str) -> Option<Bytes> {
         .map(Bytes::new)
 }
 
-impl Held for Durability {
-    fn read(&mut self, section: &Section, name: &str, _: &Takes) {
-        *self = section.get_or_default(name);
-    }
+/// Settings that are one of a few words.
+macro_rules! held_as_word {
+    ($($choice:ty),*) => {$(
+        impl Held for $choice {
+            fn read(&mut self, section: &Section, name: &str, _: &Takes) {
+                *self = section.get_or_default(name);
+            }
 
-    fn take(&mut self, word: &str, _: &Takes) -> Option<()> {
-        // As Redis's `appendfsync` has it.
-        let word = match word.to_ascii_lowercase().as_str() {
-            "everysec" => Self::EverySecond.word().to_string(),
-            word => word.to_string(),
-        };
-        *self = Self::from_word(&word)?;
-        Some(())
-    }
+            fn take(&mut self, word: &str, _: &Takes) -> Option<()> {
+                // As Redis's `appendfsync` has it.
+                let second = Durability::EverySecond.word();
+                *self = Self::from_word(&word.to_ascii_lowercase().replace("everysec", second))?;
+                Some(())
+            }
 
-    fn said(&self, _: &Takes) -> Option<String> {
-        Some(self.word().to_string())
-    }
+            fn said(&self, _: &Takes) -> Option<String> {
+                Some(self.word().to_string())
+            }
 
-    fn shown(&self, _: &Takes) -> Shown {
-        Shown::Text(self.word().to_string())
-    }
+            fn shown(&self, _: &Takes) -> Shown {
+                Shown::Text(self.word().to_string())
+            }
+        }
+    )*};
 }
+
+held_as_word!(Durability, Reads);
 
 impl Held for Option<String> {
     fn read(&mut self, section: &Section, name: &str, _: &Takes) {

@@ -1,6 +1,6 @@
 //! What a tenant is promised and held to, as the server keeps it.
 
-use policy::{Durability, Promise};
+use policy::{Durability, Nanos, Promise, Reads};
 use serde::{Deserialize, Serialize};
 
 use super::promised::{Slo, Workload};
@@ -13,6 +13,18 @@ enum Kept {
     EverySecond,
     Never,
 }
+
+/// The same of where its reads go.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Reads", rename_all = "kebab-case")]
+enum KeptReads {
+    Master,
+    Replica,
+}
+
+/// How stale reads from replicas may be where nobody says: several of the looks that tell it, so
+/// that one which is late sends nobody to the master.
+const REPLICA_LAG_NS_MAX: Nanos = 1_000_000_000;
 
 /// A rate that is not exceeded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,6 +54,11 @@ pub struct Settings {
     pub connections_max: Option<u32>,
     /// Partitions of its data before a cluster, fixed when it is made.
     pub partitions: u32,
+    /// Where its reads go before a cluster.
+    #[serde(with = "KeptReads")]
+    pub reads: Reads,
+    /// How far behind a replica may be that it reads from, in ns; none: the default.
+    pub replica_lag_ns_max: Option<u64>,
     /// Handlers kept free for this tenant (Cake's reservation).
     pub reserved_permits: u32,
     /// I/Os at the device kept free for it.
@@ -78,6 +95,8 @@ impl Default for Settings {
             weight: 1.0,
             connections_max: None,
             partitions: 1,
+            reads: Reads::Master,
+            replica_lag_ns_max: None,
             reserved_permits: 0,
             reserved_ios: 0,
             reserve_get_per_s: None,
@@ -114,6 +133,12 @@ impl Settings {
             },
             contract_per_s: self.contract_per_s,
         }
+    }
+
+    /// How far behind a replica may be that it reads from; none: its reads go to masters.
+    pub fn may_lag_ns(&self) -> Option<Nanos> {
+        let most = self.replica_lag_ns_max.unwrap_or(REPLICA_LAG_NS_MAX);
+        (self.reads == Reads::Replica).then_some(most)
     }
 }
 

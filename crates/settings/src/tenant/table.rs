@@ -1,6 +1,6 @@
 //! The table of settings: one row for each field of [`Settings`].
 
-use policy::Durability;
+use policy::{Durability, Reads};
 
 use super::held::{self, Held, Shown};
 use super::{lists, Settings};
@@ -56,6 +56,11 @@ macro_rules! at {
     };
 }
 
+/// The settings about reads from replicas: the bound is said where they are allowed.
+pub const READS: &str = "reads";
+/// How far behind replicas may be.
+pub const LAG: &str = "replica_lag_max";
+
 const RATE: Takes = Rate("1/h", "100M/s");
 const MEMORY: Takes = Bytes("0B", "64TiB");
 const BY_WEIGHT: Otherwise = Unset("by weight, of what the others leave");
@@ -73,6 +78,10 @@ pub const SETTINGS: &[Setting] = &[
         "", at!(weight)),
     row(key("tenant.partitions", Integer(1, 256), Value("1"), Start, "Before a Redis Cluster: of how many parts its data is made, each of which lies on one node. It is fixed when the tenant is made. With 1, all its commands work as at a single server; with more, what takes several keys is as in Redis Cluster ([how](../guide/cluster.md))."),
         "Its data has {} partitions.", at!(partitions)),
+    row(key("tenant.reads", choices::<Reads>(), Value("\"master\""), Reload, "Before a Redis Cluster: where commands go that only read. From replicas they may be stale ([how](../guide/cluster.md#reads-from-replicas))."),
+        "", at!(reads)),
+    row(key("tenant.replica_lag_max", Time("500ms", "1min"), Value("\"1s\""), Reload, "With reads = \"replica\": a read sees every write that was answered longer than this before it. A replica that is not known to be so near is not asked, its master is."),
+        "Reads see every write that was answered longer than {} before them.", at!(replica_lag_ns_max)),
     row(key("tenant.sync", choices::<Durability>(), Value("\"every 1s\""), Reload, "When a write is safe from a power cut."),
         "", at!(durability)),
     row(key("tenant.cache", MEMORY, BY_WEIGHT, Reload, "Its part of the object cache. What it does not use is lent to others, and comes back within about a second. With 0B it has none and is lent none."),
@@ -254,7 +263,9 @@ impl Settings {
                 return chosen.map(|(_, meaning)| (*meaning).to_string());
             }
             let table = setting.key.section().trim_start_matches("tenant.");
-            let said = !setting.is_default(self) || setting.in_table() && self.asks(table);
+            let beside = setting.name() == LAG && self.asks(READS);
+            let said =
+                !setting.is_default(self) || setting.in_table() && self.asks(table) || beside;
             let value = setting.value_or_default(self)?;
             (said && !setting.sentence.is_empty()).then(|| setting.sentence.replace("{}", &value))
         };

@@ -286,7 +286,7 @@ fn a_value_can_be_taken_back() {
 /// Data directories hold these names: a change of one loses what was set at run time.
 #[test]
 fn the_names_in_the_data_directory_stay() {
-    let kept = r#"{"admin":false,"weight":1.0,"connections_max":null,"partitions":1,"reserved_permits":0,"reserved_ios":0,"reserve_get_per_s":null,"reserve_put_per_s":null,"limit":{"requests_per_s":null,"bytes_per_s":null,"burst_ns":null,"wait_ns_max":null},"contract_per_s":null,"durability":"every-second","cache_bytes":null,"block_cache_bytes":null,"write_buffer_bytes":null,"request_bytes":null,"workloads":[],"slos":[]}"#;
+    let kept = r#"{"admin":false,"weight":1.0,"connections_max":null,"partitions":1,"reads":"master","replica_lag_ns_max":null,"reserved_permits":0,"reserved_ios":0,"reserve_get_per_s":null,"reserve_put_per_s":null,"limit":{"requests_per_s":null,"bytes_per_s":null,"burst_ns":null,"wait_ns_max":null},"contract_per_s":null,"durability":"every-second","cache_bytes":null,"block_cache_bytes":null,"write_buffer_bytes":null,"request_bytes":null,"workloads":[],"slos":[]}"#;
     let settings = Settings::default();
     assert_eq!(serde_json::to_string(&settings).expect("JSON"), kept);
     let slo = r#"{"durability":"always","slos":[{"class":"scan","latency":[99.0,20000000],"throughput_per_s":null,"contract_per_s":1500.0,"importance":80}]}"#;
@@ -313,11 +313,16 @@ fn the_names_in_the_data_directory_stay() {
     assert_eq!(serde_json::to_string(&batch).expect("JSON"), kept);
 }
 
+const READS_MASTERS: &str = "Its reads see every write that was answered before.";
+
 #[test]
 fn what_is_set_is_said_in_sentences() {
     assert_eq!(
         Settings::default().sentences(),
-        ["Writes are safe within a second; a power cut can cost the last second's."]
+        [
+            READS_MASTERS,
+            "Writes are safe within a second; a power cut can cost the last second's."
+        ]
     );
     let settings = taken(&[
         ("admin", "yes"),
@@ -328,11 +333,35 @@ fn what_is_set_is_said_in_sentences() {
         settings.sentences(),
         [
             "It may administer the server.",
+            READS_MASTERS,
             "Writes are safe within a second; a power cut can cost the last second's.",
             "Promised whatever the others want: 1/s reads of 1 KiB.",
             "Never more than 5/s requests.",
             "After a pause, 100ms of that may come at once.",
             "A request that would wait longer than 100ms for that is answered -THROTTLED.",
         ]
+    );
+}
+
+#[test]
+fn how_stale_reads_may_be_is_said_with_it() {
+    let settings = taken(&[("reads", "REPLICA")]);
+    let said = settings.sentences_but(&["sync"]);
+    assert_eq!(
+        said,
+        [
+            "Its reads may go to replicas, and miss what was written just before.",
+            "Reads see every write that was answered longer than 1s before them.",
+        ]
+    );
+    assert_eq!(settings.may_lag_ns(), Some(1_000_000_000));
+    let settings = taken(&[("reads", "replica"), ("replica_lag_max", "5s")]);
+    assert_eq!(settings.may_lag_ns(), Some(5_000_000_000));
+    assert_eq!(taken(&[("replica_lag_max", "5s")]).may_lag_ns(), None);
+    let kept = serde_json::to_string(&settings).expect("JSON");
+    assert!(kept.contains("\"reads\":\"replica\""), "{kept}");
+    assert_eq!(
+        serde_json::from_str::<Settings>(&kept).expect("the same"),
+        settings
     );
 }

@@ -60,6 +60,7 @@ impl AdminSource for Said {
             device: None,
             device_doubt: None,
             engine_links: None,
+            engine_replicas: None,
             control: crate::model::ControlSnapshot::default(),
         }
     }

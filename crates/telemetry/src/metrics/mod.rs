@@ -11,9 +11,10 @@ mod reference;
 
 use std::collections::BTreeMap;
 
-use crate::model::{EngineLinks, ServerSnapshot, StageSnapshot, State, TenantSnapshot};
+use crate::model::{ServerSnapshot, StageSnapshot, State, TenantSnapshot};
 use crate::shares::{Recent, Share};
 use crate::totals::{TenantTotals, Usage};
+use crate::upstream::{EngineLinks, EngineReplicas};
 
 pub use page::render;
 pub use reference::reference;
@@ -53,6 +54,10 @@ impl Scrape {
     }
 
     /// Connections to the engine behind this server.
+    fn engine_replicas(&self) -> EngineReplicas {
+        self.server.engine_replicas.unwrap_or_default()
+    }
+
     fn engine_links(&self) -> EngineLinks {
         self.server.engine_links.unwrap_or_default()
     }

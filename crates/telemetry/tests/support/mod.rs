@@ -69,6 +69,7 @@ impl AdminSource for Fake {
             device: Some(device()),
             device_doubt: Some("the profile was made elsewhere".into()),
             engine_links: None,
+            engine_replicas: None,
             control: ControlSnapshot::default(),
         }
     }

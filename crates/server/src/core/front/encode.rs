@@ -253,7 +253,8 @@ impl Core {
             Ok((requests, level, forwards))
         });
         match sent {
-            Ok((requests, level, forwards)) => {
+            Ok((requests, level, mut forwards)) => {
+                self.let_replicas_read(front, connection, &mut forwards.1);
                 used.requests += requests;
                 self.forward(front, connection, forwards, level)
             }

@@ -39,6 +39,9 @@ const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
 /// Replies to the greeting.
 const GREETINGS: u32 = 2;
 
+/// Lets a replica be read from.
+const READONLY: &[u8] = b"*1\r\n$8\r\nREADONLY\r\n";
+
 /// How far a link is.
 enum State {
     /// Nobody has asked for it yet, or it was lost; it may be tried from then on.
@@ -52,6 +55,8 @@ enum State {
 /// One connection.
 pub struct Link {
     protocol: Protocol,
+    /// A replica is read from.
+    reads: bool,
     token: Token,
     state: State,
     stream: Option<TcpStream>,
@@ -99,13 +104,14 @@ pub(super) enum Heard {
 }
 
 impl Link {
-    pub(super) fn new(protocol: Protocol, number: usize) -> Self {
-        Self::at(protocol, Token(LINK_TOKENS + number))
+    pub(super) fn new(protocol: Protocol, reads: bool, number: usize) -> Self {
+        Self::at(protocol, reads, Token(LINK_TOKENS + number))
     }
 
-    fn at(protocol: Protocol, token: Token) -> Self {
+    fn at(protocol: Protocol, reads: bool, token: Token) -> Self {
         Self {
             protocol,
+            reads,
             token,
             state: State::Down { from: 0 },
             stream: None,
@@ -148,7 +154,7 @@ impl Link {
 
     /// Ends it. REQUIRES: nothing is out.
     pub(super) fn close(&mut self) {
-        *self = Self::at(self.protocol, self.token);
+        *self = Self::at(self.protocol, self.reads, self.token);
     }
 
     /// Whether the engine answers for the greeting still.
@@ -222,9 +228,12 @@ impl Link {
         frame(hello.iter().copied(), &mut bytes);
         let name: [&[u8]; 3] = [b"CLIENT", b"SETNAME", b"entremet"];
         frame(name.into_iter(), &mut bytes);
+        if self.reads {
+            bytes.extend_from_slice(READONLY);
+        }
         self.greeting = Output::new();
         self.greeting.write(&bytes);
-        GREETINGS + u32::from(login.is_some())
+        GREETINGS + u32::from(login.is_some()) + u32::from(self.reads)
     }
 
     /// Takes a request to be sent; `keeps` its bytes, too. REQUIRES: [`Link::ready`].
@@ -373,8 +382,8 @@ impl Link {
     /// It is gone; what was out is given back.
     pub(super) fn lost(&mut self, now: Nanos, why: String) -> VecDeque<Sent> {
         let sent = std::mem::take(&mut self.sent);
-        let (protocol, token, gone) = (self.protocol, self.token, self.gone);
-        *self = Self::at(protocol, token);
+        let gone = self.gone;
+        *self = Self::at(self.protocol, self.reads, self.token);
         self.state = State::Down {
             from: now + PAUSE_NS,
         };

@@ -56,6 +56,8 @@ impl LinkId {
 pub(super) struct Links {
     place: usize,
     protocol: Protocol,
+    /// It is a replica that is read from.
+    reads: bool,
     links: Vec<Link>,
     /// The one that all share.
     shared: usize,
@@ -64,10 +66,11 @@ pub(super) struct Links {
 }
 
 impl Links {
-    pub(super) fn new(place: usize, protocol: Protocol) -> Self {
+    pub(super) fn new(place: usize, protocol: Protocol, reads: bool) -> Self {
         let mut links = Self {
             place,
             protocol,
+            reads,
             links: Vec::new(),
             shared: 0,
             opens_from: 0,
@@ -83,7 +86,8 @@ impl Links {
             protocol: self.protocol,
             index,
         };
-        self.links.push(Link::new(self.protocol, id.number()));
+        let link = Link::new(self.protocol, self.reads, id.number());
+        self.links.push(link);
         index
     }
 

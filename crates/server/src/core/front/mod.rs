@@ -26,6 +26,7 @@ mod redirect;
 mod reply;
 mod request;
 mod sizes;
+mod stale;
 mod transaction;
 mod walk;
 mod weigh;
@@ -33,6 +34,7 @@ mod weigh;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use commands::{Flags, Spec};
 use front::{Elsewhere, Gather, Homes, Pieces, Shows, Space, Table, Walker};
 use policy::Nanos;
 use resp::Protocol;
@@ -82,7 +84,7 @@ pub struct Forward {
     /// It goes by a link of its own.
     own: bool,
     space: Arc<Space>,
-    spec: &'static commands::Spec,
+    spec: &'static Spec,
     protocol: Protocol,
     /// Kept until the reply has come where another node may be asked again.
     pieces: Pieces,
@@ -111,7 +113,7 @@ impl Forward {
         key: ConnectionKey,
         connection: &Connection,
         space: Arc<Space>,
-        spec: &'static commands::Spec,
+        spec: &'static Spec,
         pieces: Pieces,
         node: usize,
     ) -> Self {
@@ -192,6 +194,10 @@ pub struct Front {
     told: [u64; 2],
     /// What partitions took of the time of nodes, until it is told; none: nobody would read it.
     took: Option<Took>,
+    /// Requests that were sent to replicas, until it is told.
+    stale_reads: u64,
+    /// At which of replicas that are alike to begin.
+    turn: usize,
 }
 
 impl Front {
@@ -200,7 +206,7 @@ impl Front {
         let upstream = Arc::clone(shared.upstream.as_ref()?);
         let (found, cluster) = (upstream.found(), upstream.options.cluster);
         let mut nodes = Nodes::new(cluster);
-        nodes.follow(&found, now);
+        nodes.follow(&found, upstream.readable(&found), now);
         Some(Box::new(Self {
             cluster,
             nodes,
@@ -214,17 +220,24 @@ impl Front {
             reads: Vec::new(),
             told: [0; 2],
             took: upstream.options.fronts.as_ref().map(|_| Took::default()),
+            stale_reads: 0,
+            turn: 0,
             upstream,
         }))
     }
 
     /// Whether a request of so many bytes goes out together with those of its connection that are
-    /// out. They all go by one link, so one that needs its own waits until the others are back.
-    fn joins(&self, connection: &Connection, bytes: usize) -> bool {
+    /// out. They all go by one link, so one that needs its own waits until the others are back; and
+    /// what writes waits for reads from replicas.
+    fn joins(&self, connection: &Connection, spec: &Spec, bytes: usize) -> bool {
         let whose = (connection.tenant.id, connection.lane);
         let Some(Parked::Engine(outstanding)) = &connection.parked else {
             return true;
         };
+        // A replica could read it before its turn.
+        if outstanding.at_replicas && !spec.flags.has(Flags::READONLY) {
+            return false;
+        }
         let most = match bytes >= LARGE_BYTES || self.sizes.knows(whose) {
             false => OUT_TOGETHER,
             true if !outstanding.own => return false,
@@ -291,7 +304,8 @@ impl Core {
             let found = front.upstream.found();
             front.table = found.table;
             front.homes = front.upstream.homes();
-            front.nodes.follow(&found, now);
+            let replicas = front.upstream.readable(&found);
+            front.nodes.follow(&found, replicas, now);
             self.make_stages(&front, now);
             self.front = Some(front);
         }

@@ -1,6 +1,7 @@
 //! The nodes of the engine, as one core sees them: one, or those of a cluster.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use front::{Space, SLOTS};
 use policy::cost::device::Vop;
@@ -15,7 +16,7 @@ use super::{Front, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
 use crate::core::handler::Task;
 use crate::core::stages::handler_stage;
 use crate::core::Core;
-use crate::upstream::Found;
+use crate::upstream::{Found, Replica};
 
 /// Nobody has this slot.
 const NOBODY: u16 = u16::MAX;
@@ -30,8 +31,14 @@ pub(super) struct Node {
     links: [Links; 2],
     /// When it last said something.
     pub(super) heard: Nanos,
-    /// It has slots, as far as is known.
+    /// It has slots, or copies what a master has, as far as is known.
     pub(super) serves: bool,
+    /// Its links are for what is read from a replica: what is for a master goes by others.
+    pub(super) reads: bool,
+    /// Replicas of it that may be read from.
+    pub(super) replicas: Vec<Follower>,
+    /// Slots came or went then: its replicas may know less of them than of the rest.
+    pub(super) unsettled_at: Nanos,
     depth: Depth,
     slice: Work,
 }
@@ -41,6 +48,17 @@ impl Node {
     pub(super) fn name(&self) -> &str {
         &self.name
     }
+
+    /// Whether it is called so, and read from only, or not.
+    fn is(&self, name: &str, reads: bool) -> bool {
+        self.name == name && self.reads == reads
+    }
+}
+
+/// A replica of a node.
+pub(super) struct Follower {
+    pub(super) place: usize,
+    pub(super) known: Arc<Replica>,
 }
 
 /// What a node did in the slice of time that has begun.
@@ -63,22 +81,26 @@ impl Work {
 }
 
 impl Node {
-    fn new(place: usize, name: &str, at: SocketAddr, now: Nanos) -> Self {
+    fn new(place: usize, name: &str, at: SocketAddr, reads: bool, now: Nanos) -> Self {
         let protocols = [Protocol::Resp2, Protocol::Resp3];
-        let links = protocols.map(|protocol| Links::new(place, protocol));
+        let links = protocols.map(|protocol| Links::new(place, protocol, reads));
         Self {
             name: name.to_owned(),
             at,
             links,
             heard: 0,
             serves: true,
+            reads,
+            replicas: Vec::new(),
+            unsettled_at: 0,
             depth: Depth::new(OUT_AT_START, OUT_LEAST),
             slice: Work::from(now),
         }
     }
 }
 
-/// All of them. A node keeps its place while the process lives.
+/// All of them. A node keeps its place while the process lives; as a replica it has another than as
+/// a master.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     /// By slot.
@@ -99,7 +121,7 @@ impl Nodes {
     }
 
     /// Takes over what the lookout has found.
-    pub(super) fn follow(&mut self, found: &Found, now: Nanos) {
+    pub(super) fn follow(&mut self, found: &Found, replicas: &[Arc<Replica>], now: Nanos) {
         if let (false, Some(only)) = (self.cluster, self.nodes.first_mut()) {
             // It may have another address; what it is called does not matter.
             only.at = found.nodes[0];
@@ -108,25 +130,52 @@ impl Nodes {
         self.nodes.iter_mut().for_each(|node| node.serves = false);
         let named = found.topology.nodes.iter().zip(found.nodes.iter());
         let places: Vec<u16> = named
-            .map(|(name, at)| self.enter(name, *at, now) as u16)
+            .map(|(name, at)| self.enter(name, *at, false, now) as u16)
             .collect();
-        for (slot, owner) in self.owners.iter_mut().enumerate() {
-            let place = found.topology.place(slot as u16);
-            *owner = place.map_or(NOBODY, |place| places[place]);
+        for slot in 0..SLOTS {
+            let place = found.topology.place(slot);
+            self.give(slot, place.map_or(NOBODY, |place| places[place]), now);
         }
+        self.follow_replicas(replicas, now);
         let mut serving: Vec<usize> = places.into_iter().map(usize::from).collect();
         serving.sort_by(|one, other| self.nodes[*one].name.cmp(&self.nodes[*other].name));
         self.serving = serving;
     }
 
-    fn enter(&mut self, name: &str, at: SocketAddr, now: Nanos) -> usize {
-        match self.nodes.iter().position(|node| node.name == name) {
+    fn follow_replicas(&mut self, replicas: &[Arc<Replica>], now: Nanos) {
+        self.nodes.iter_mut().for_each(|node| node.replicas.clear());
+        for known in replicas {
+            let place = self.enter(&known.node, known.at, true, now);
+            let master = self
+                .nodes
+                .iter_mut()
+                .find(|node| node.is(&known.master, false));
+            if let Some(master) = master {
+                let known = Arc::clone(known);
+                master.replicas.push(Follower { place, known });
+            }
+        }
+    }
+
+    /// A slot is at this place from now on.
+    fn give(&mut self, slot: u16, place: u16, now: Nanos) {
+        let before = std::mem::replace(&mut self.owners[usize::from(slot)], place);
+        for place in [before, place] {
+            if before != self.owners[usize::from(slot)] && place != NOBODY {
+                self.nodes[usize::from(place)].unsettled_at = now;
+            }
+        }
+    }
+
+    fn enter(&mut self, name: &str, at: SocketAddr, reads: bool, now: Nanos) -> usize {
+        match self.nodes.iter().position(|node| node.is(name, reads)) {
             Some(place) => {
                 (self.nodes[place].at, self.nodes[place].serves) = (at, true);
                 place
             }
             None => {
-                self.nodes.push(Node::new(self.nodes.len(), name, at, now));
+                let place = self.nodes.len();
+                self.nodes.push(Node::new(place, name, at, reads, now));
                 self.nodes.len() - 1
             }
         }
@@ -142,16 +191,16 @@ impl Nodes {
             ),
             None => name.to_owned(),
         };
-        if let Some(place) = self.nodes.iter().position(|node| node.name == name) {
+        if let Some(place) = self.nodes.iter().position(|node| node.is(&name, false)) {
             return Some(place);
         }
         let at = name.parse().ok()?;
-        Some(self.enter(&name, at, now))
+        Some(self.enter(&name, at, false, now))
     }
 
     /// A node has said that another has this slot.
-    pub(super) fn moved(&mut self, slot: u16, place: usize) {
-        self.owners[usize::from(slot)] = place as u16;
+    pub(super) fn moved(&mut self, slot: u16, place: usize, now: Nanos) {
+        self.give(slot, place as u16, now);
     }
 
     /// The place of the node that has a partition; none: nobody has it.
@@ -217,6 +266,9 @@ impl Nodes {
     /// What an error calls a node.
     pub(super) fn says(&self, place: usize) -> String {
         match self.cluster {
+            true if self.nodes[place].reads => {
+                format!("engine: replica {}", self.nodes[place].name)
+            }
             true => format!("engine: node {}", self.nodes[place].name),
             false => "engine".to_owned(),
         }

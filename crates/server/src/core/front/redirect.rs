@@ -45,13 +45,16 @@ impl Core {
                 forward.asking = false;
                 let to = front.nodes.named(&node, from, now);
                 if let Some(place) = to {
-                    front.nodes.moved(slot, place);
+                    front.nodes.moved(slot, place, self.clock_now());
                 }
                 to
             }
             Elsewhere::Ask { node } => {
                 let to = front.nodes.named(&node, from, now);
                 forward.asking = to.is_some();
+                for place in [Some(from), to].into_iter().flatten() {
+                    front.nodes.get_mut(place).unsettled_at = self.clock_now();
+                }
                 to
             }
         };
@@ -91,7 +94,7 @@ impl Core {
     }
 
     /// Queues a request once more.
-    fn line_up_again(&mut self, forward: Forward) {
+    pub(super) fn line_up_again(&mut self, forward: Forward) {
         let key = forward.key;
         let Some(connection) = self.places.lift(key) else {
             return;

@@ -82,7 +82,10 @@ impl Core {
                 let says = front.nodes.says(place);
                 let text = format!("ERR {says}: it is away ({why}); nothing was done");
                 self.stage_before(place).settle(now, permit, Cost([0]));
-                self.fail_forward(forward, &text);
+                match front.nodes.get(place).reads {
+                    true => self.ask_master(&mut front, forward),
+                    false => self.fail_forward(forward, &text),
+                }
             }
         }
         self.front = Some(front);
@@ -117,6 +120,10 @@ impl Core {
         let Some(mut front) = self.front.take() else {
             return;
         };
+        let stale_reads = std::mem::take(&mut front.stale_reads);
+        if stale_reads > 0 {
+            front.upstream.reading.count(stale_reads);
+        }
         for id in std::mem::take(&mut front.flushes) {
             let link = front.nodes.link(id);
             link.noted.flush = false;
@@ -159,10 +166,8 @@ impl Core {
             Some(text) => Come::short(text.as_bytes()),
             None => come,
         };
-        let elsewhere = match front.cluster {
-            true => Elsewhere::read(come.rest),
-            false => None,
-        };
+        let read = || Elsewhere::read(come.rest);
+        let elsewhere = front.cluster.then(read).flatten();
         if first.before > 0 {
             first.before -= 1;
             first.elsewhere = first.elsewhere.take().or(elsewhere);
@@ -181,18 +186,23 @@ impl Core {
             ..
         } = sent;
         front.sizes.replied(forward.whose, len);
-        let slow = !forward.spec.flags.has(Flags::FAST);
+        let slow = u64::from(!forward.spec.flags.has(Flags::FAST));
         let bytes = asked + len + let_go.unwrap_or_default();
         answered.push(Answered {
             permit,
             tenant: forward.whose.0,
             slot: forward.slot,
             took,
-            weight: 1 + SLOW_WEIGHT * u64::from(slow) + (bytes / WEIGHT_BYTES) as u64,
+            weight: 1 + SLOW_WEIGHT * slow + (bytes / WEIGHT_BYTES) as u64,
         });
         // A transaction of which one command was refused was not done.
         let elsewhere = sent.elsewhere.or(elsewhere);
-        match elsewhere.filter(|_| come.rest.first() == Some(&b'-')) {
+        let error = come.rest.first() == Some(&b'-');
+        match elsewhere.filter(|_| error) {
+            // That may be about itself: it loads, or has another master by now.
+            _ if error && instead.is_none() && front.nodes.get(id.place).reads => {
+                self.ask_master(front, forward);
+            }
             // A walk has another way.
             Some(Elsewhere::TryAgain) if forward.walk.is_some() => {
                 self.deliver(forward, come, 0, claim);
@@ -289,7 +299,7 @@ impl Core {
         key: ConnectionKey,
         mut mark: resp::Mark,
     ) {
-        loop {
+        let wrote = loop {
             if connection.session.state.reply_mode.suppresses() {
                 connection.output.rollback(mark);
             }
@@ -303,8 +313,11 @@ impl Core {
                     connection.ending = Some(early.ending);
                 }
                 None if outstanding.replies() > 0 => return,
-                None => break,
+                None => break outstanding.wrote,
             }
+        };
+        if wrote {
+            connection.wrote_at = self.clock_now();
         }
         connection.parked = None;
         self.returns_later(key, connection, self.now);
@@ -328,11 +341,14 @@ impl Core {
     ) {
         let (span, count) = (now.saturating_sub(since), answered.len() as u32);
         let all = answered.iter().map(|one| one.weight).sum();
+        // What replicas take is no reason to move anything.
+        let reads = front.nodes.get(place).reads;
         for one in answered {
             let took = one.took + part(span, one.weight, all);
             self.stage_before(place)
                 .settle(now, one.permit, Cost([took]));
-            if let (Some(all), Some(slot)) = (&mut front.took, one.slot) {
+            let slot = one.slot.filter(|_| !reads);
+            if let (Some(all), Some(slot)) = (&mut front.took, slot) {
                 *all.entry((one.tenant, slot)).or_default() += took;
             }
             self.trails.handlers.note(one.tenant.0, since, now);
@@ -362,6 +378,13 @@ impl Core {
         if !opened {
             let links = front.nodes.links(place, id.protocol);
             links.refused(id.index, now);
+        }
+        if front.nodes.get(place).reads {
+            for sent in sent {
+                self.stage_before(place).settle(now, sent.permit, Cost([0]));
+                self.ask_master(front, sent.forward);
+            }
+            return;
         }
         for sent in sent {
             let walks = sent.forward.walk.is_some();

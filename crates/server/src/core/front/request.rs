@@ -1,7 +1,7 @@
 //! From a parsed request to the stage before the engine.
 
 use bytes::Bytes;
-use commands::{Action, SessionCommand, Spec};
+use commands::{Action, Flags, SessionCommand, Spec};
 use front::{Command, Way};
 use resp::Args;
 use stage::Terms;
@@ -85,7 +85,7 @@ impl Core {
             && self.refusal.is_none()
             && connection.tenant.pause.holds(self.now, true).is_none()
             && !command.may_wait(&args);
-        if out > 0 && !(goes_out && front.joins(connection, args.len_bytes())) {
+        if out > 0 && !(goes_out && front.joins(connection, command.spec, args.len_bytes())) {
             return Flow::Again;
         }
         if command.way == Way::Here {
@@ -248,6 +248,10 @@ impl Core {
         outstanding.away.bytes += bytes as u64;
         let number = outstanding.begin(gather);
         let own = outstanding.own;
+        for forward in &forwards {
+            outstanding.wrote |= !forward.spec.flags.has(Flags::READONLY);
+            outstanding.at_replicas |= front.nodes.get(forward.node).reads;
+        }
         for forward in forwards {
             let forward = Forward {
                 number,
