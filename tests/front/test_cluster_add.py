@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import redis
 
-from harness.clients import Aware, Plain, Transactions, all_there, credentials, fill
+from harness.clients import Aware, Plain, Transactions, all_there, credentials, end, fill
 from harness.cluster import clean, place
 from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
@@ -56,10 +56,7 @@ def test_from_one_node_to_four_and_back_while_clients_read_and_write(make_cluste
             node.kill()
             eventually(lambda: known(cluster.nodes[0]) == len(cluster.nodes), what="it is forgotten")
             assert clean(cluster)
-        for client in clients:
-            client.stop.set()
-            client.join(60)
-            assert not client.wrong, (client.mine, client.wrong[:3])
+        end(clients)
         for client, tenant in zip(clients, BOTH * 2):
             with redis.Redis(**credentials(server, tenant)) as after:
                 client.kept(after)
@@ -88,9 +85,7 @@ def test_one_that_is_killed_while_it_fills_is_gone_on_with(make_cluster, before_
         status, said = cluster.entremet("add", place(node), "--fill")
         assert status == 0, said
         assert slots(cluster)[node.port] == 4096, said
-        client.stop.set()
-        client.join(60)
-        assert not client.wrong, client.wrong[:3]
+        end([client])
         assert all_there(wide, 6_000, "y" * 500) and clean(cluster)
 
 

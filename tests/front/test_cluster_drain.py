@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import redis
 
-from harness.clients import Aware, Asynchronous, Plain, Transactions, all_there, credentials, fill
+from harness.clients import Asynchronous, Aware, Plain, Transactions, all_go_on, all_there, credentials, end, fill
 from harness.cluster import clean, others, place
 from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
@@ -62,8 +62,7 @@ def test_a_node_is_emptied_while_clients_read_and_write_and_is_taken_away(duo):
         # Those that got it have as many slots as each other.
         left = [count for port, count in slots(cluster).items() if port != source.port]
         assert max(left) - min(left) <= 256, left
-        rounds = [client.rounds for client in everybody]
-        eventually(lambda: all(client.rounds > so_far + 3 for client, so_far in zip(everybody, rounds)), 60, "everybody is served")
+        all_go_on(everybody, "everybody is served")
         # Once more: there is nothing to do but what it says.
         status, said = cluster.entremet("drain", source.id[:8])
         assert status == 0 and "has gone" not in said, said
@@ -74,14 +73,9 @@ def test_a_node_is_emptied_while_clients_read_and_write_and_is_taken_away(duo):
         assert command[:3] == ["redis-cli", "--cluster", "del-node"] and command[-1] == source.id
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
         source.kill()
-        rounds = [client.rounds for client in everybody]
-        eventually(lambda: all(client.rounds > so_far + 3 for client, so_far in zip(everybody, rounds)), 60, "everybody is served without it")
-        for client in everybody:
-            client.stop.set()
+        all_go_on(everybody, "everybody is served without it")
+        end(everybody)
         for tenant, those in clients.items():
-            for client in those:
-                client.join(60)
-                assert not client.wrong, (client.mine, client.wrong[:3])
             with redis.Redis(**credentials(fronts[0], tenant)) as after:
                 for client in those:
                     client.kept(after)
@@ -114,10 +108,8 @@ def test_one_that_is_killed_anywhere_is_gone_on_with(duo):
         assert status == 0 and "has nothing any more" in said, said
         assert is_empty(cluster, source)
         assert all_there(alpha, 4_000, "y" * 500) and all_there(wide, 4_000, "y" * 500)
+        end(clients)
         for client, front, tenant in zip(clients, fronts, BOTH):
-            client.stop.set()
-            client.join(60)
-            assert not client.wrong, client.wrong[:3]
             with redis.Redis(**credentials(front, tenant)) as after:
                 client.kept(after)
         assert clean(cluster)

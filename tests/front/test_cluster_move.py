@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import redis
 
-from harness.clients import Aware, Asynchronous, Plain, Transactions, all_there, credentials, fill
+from harness.clients import Asynchronous, Aware, Plain, Transactions, all_go_on, all_there, credentials, end, fill
 from harness.cluster import clean, others, place
 from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
@@ -59,14 +59,9 @@ def test_partitions_move_while_four_clients_write(duo):
             assert status == 0 and f"slot {slot} ({name}) has gone from {place(source)} to {place(target)}" in said, said
             assert cluster.owner(slot) is target
             # Each of them goes on where it is now.
-            rounds = [client.rounds for client in sum(clients.values(), [])]
-            eventually(lambda: all(client.rounds > so_far + 3 for client, so_far in zip(sum(clients.values(), []), rounds)), 60, "everybody is served")
+            all_go_on(sum(clients.values(), []), "everybody is served")
+        end(sum(clients.values(), []))
         for tenant, those in clients.items():
-            for client in those:
-                client.stop.set()
-            for client in those:
-                client.join(60)
-                assert not client.wrong, (client.mine, client.wrong[:3])
             with redis.Redis(**credentials(fronts[0], tenant)) as after:
                 for client in those:
                     client.kept(after)
@@ -110,9 +105,7 @@ def test_a_move_that_is_killed_anywhere_is_gone_on_with(duo):
             assert not client.wrong, (number, client.wrong[:3])
             assert clean(cluster), number
         assert ends["killed"] >= 5, ends
-        client.stop.set()
-        client.join(60)
-        assert not client.wrong, client.wrong[:3]
+        end([client])
         with redis.Redis(**credentials(fronts[0], ALPHA)) as after:
             client.kept(after)
 

@@ -6,6 +6,8 @@ import threading
 import redis
 import redis.asyncio
 
+from harness.waiting import eventually
+
 
 def fill(wire, count, value="x"):
     for number in range(count):
@@ -16,6 +18,21 @@ def fill(wire, count, value="x"):
 def all_there(wire, count, value="x"):
     names = [f"key:{number}" for number in range(count)]
     return wire.attempt("MGET", *names) == [f"{number}:{value}".encode() for number in range(count)]
+
+
+def all_go_on(clients, what):
+    """Each of them is served from now on."""
+    rounds = [client.rounds for client in clients]
+    eventually(lambda: all(client.rounds > so_far + 3 for client, so_far in zip(clients, rounds)), 60, what)
+
+
+def end(clients):
+    """They end, and nothing was wrong for any."""
+    for client in clients:
+        client.stop.set()
+    for client in clients:
+        client.join(60)
+        assert not client.wrong, (client.mine, client.wrong[:3])
 
 
 class Client(threading.Thread):
