@@ -245,7 +245,7 @@ fn one_tenant(tenant: &Tenant, place: usize, server: &Server, reader: &Reader) {
                 .advice("raise the limit or lower the contract");
         }
     }
-    if settings.replica_lag_ns_max.is_some() && settings.may_lag_ns().is_none() {
+    if at(LAG).is_some() && settings.may_lag_ns().is_none() {
         let what = "has no effect: reads = \"master\"";
         report
             .warn(at(LAG), &key(LAG), what)
