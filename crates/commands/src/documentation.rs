@@ -43,6 +43,9 @@ const DEVIATIONS: &str = "\
   the log synced to the disk, whatever the tenant's `sync` is, and is answered then; neither runs in
   a transaction. `LASTSAVE` and `rdb_last_save_time` tell of the last sync, whoever asked for it,
   and `rdb_changes_since_last_save` counts the writes that a power cut could take.
+- **`CLIENT KILL`**, and connections that end: what a handler works on for such a connection may
+  still be done a moment later, whole, or not at all. Redis is done with a command before it does
+  anything else.
 - **`CLIENT PAUSE`** holds back commands of the tenant that says so, and of nobody else; `CLIENT
   UNPAUSE` always runs. Of a connection that is held back the server keeps its request and a chunk
   of what it sent behind it, counted to its tenant. When the server ends, pauses do.
