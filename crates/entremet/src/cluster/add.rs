@@ -161,8 +161,9 @@ fn refuse(nodes: &mut Nodes, views: &Views, at: &str, own: &View) -> Result<(), 
         )
         .into());
     }
+    let its = version(nodes, at)?;
     for node in views.first.masters() {
-        let (theirs, its) = (version(nodes, &node.at)?, version(nodes, at)?);
+        let theirs = version(nodes, &node.at)?;
         if family(&theirs) != family(&its) {
             return Err(format!(
                 "{at} is {its}, and {} is {theirs}: what one writes the other may not be able to read, and moves would fail",

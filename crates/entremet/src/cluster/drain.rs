@@ -155,11 +155,11 @@ impl Drain<'_> {
     ) -> Result<Vec<(Slots, String)>, Failure> {
         let asked = self.asked.clone().unwrap_or_default();
         let asked_of = |slot: u16| asked.get(usize::from(slot)).copied().unwrap_or(0);
+        let known = self::used(&self.tenants);
         let mut places = Vec::new();
         for target in targets {
             let info = memory(&mut self.nodes, target)?;
             let its = (0..front::SLOTS).filter(|slot| target.has(*slot));
-            let known = self::used(&self.tenants);
             let count = known.iter().filter(|slot| target.has(**slot)).count() as u64;
             places.push(Place {
                 asked: its.map(asked_of).sum(),

@@ -4,9 +4,9 @@
 //! `INFO` says `cluster_enabled:0`, since a plain client is served by any of them; but clients that
 //! are set to cluster mode ask for the map at once, and the true one leads them on.
 
-use commands::ClusterCommand;
 use std::sync::Arc;
 
+use commands::ClusterCommand;
 use front::{Health, Shard, Space, ONLINE, SLOTS};
 
 use super::Visit;
