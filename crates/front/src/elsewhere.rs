@@ -148,12 +148,13 @@ fn node_of(node: &Value, host: &str) -> Option<String> {
     let [its_host, port, ..] = node.items() else {
         return None;
     };
-    let its_host = its_host.text().filter(|host| !matches!(*host, "" | "?"));
-    Some(format!(
-        "{}:{}",
-        bracketed(its_host.unwrap_or(host)),
-        port.int()?
-    ))
+    Some(place(its_host.text(), host, port.int()?))
+}
+
+/// `host:port` of a node as the one at `host` says it: it may know of no host.
+pub fn place(its_host: Option<&str>, host: &str, port: i64) -> String {
+    let its_host = its_host.filter(|host| !matches!(*host, "" | "?"));
+    format!("{}:{port}", bracketed(its_host.unwrap_or(host)))
 }
 
 /// What a node says in `CLUSTER NODES` of its own slots: another text, when they change. None:

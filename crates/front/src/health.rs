@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::elsewhere::bracketed;
+use crate::elsewhere::place;
 use crate::value::Value;
 
 /// Of a node that serves its slots.
@@ -21,11 +21,9 @@ impl Health {
         let nodes = shards.flat_map(Value::items);
         let read = nodes.filter_map(|node| {
             let its_host = node.get("endpoint").and_then(Value::text);
-            let its_host = its_host.filter(|host| !matches!(*host, "" | "?"));
             let port = node.get("port").or(node.get("tls-port"))?.int()?;
             let word = node.get("health")?.text()?;
-            let at = format!("{}:{port}", bracketed(its_host.unwrap_or(host)));
-            Some((at, word.to_owned()))
+            Some((place(its_host, host, port), word.to_owned()))
         });
         Self(read.collect())
     }
