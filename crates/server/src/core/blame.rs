@@ -14,32 +14,43 @@ pub struct Trails {
     pub core: Trail,
     /// Its part of the handlers.
     pub handlers: Trail,
-    /// Explained since `since`.
-    explained: u32,
+    /// Whose requests were explained since `since`.
+    explained: Vec<PrincipalId>,
     since: Nanos,
 }
 
 /// When very many are late, so many are looked at each time: each takes some microseconds, and a
 /// tenth of a millisecond if it waited often and long, which nobody is charged for.
-const EXPLAINED_MAX: u32 = 20;
+const EXPLAINED_MAX: usize = 20;
+/// The last so many of these are for those of whose requests none has been looked at this time: who
+/// is late all the time would leave nothing to who is late now and then, because of him.
+const KEPT_FOR_OTHERS: usize = 10;
 /// Such a time.
 const EVERY_NS: Nanos = 100_000_000;
 
 impl Trails {
-    /// Whether there is time to look at one more.
-    fn may_explain(&mut self, now: Nanos) -> bool {
+    /// Whether there is time to look at one more, of this one.
+    fn may_explain(&mut self, whose: PrincipalId, now: Nanos) -> bool {
         if now.saturating_sub(self.since) >= EVERY_NS {
-            (self.explained, self.since) = (0, now);
+            self.explained.clear();
+            self.since = now;
         }
-        self.explained += 1;
-        self.explained <= EXPLAINED_MAX
+        let kept = match self.explained.contains(&whose) {
+            true => KEPT_FOR_OTHERS,
+            false => 0,
+        };
+        let may = self.explained.len() < EXPLAINED_MAX - kept;
+        if may {
+            self.explained.push(whose);
+        }
+        may
     }
 }
 
 impl Core {
     /// Finds out why requests were late, and remembers it with their promises and their tenant.
     pub(super) fn explain(&mut self, connection: &Connection, noticed: &Noticed, now: Nanos) {
-        if !self.trails.may_explain(now) {
+        if !self.trails.may_explain(connection.tenant.id, now) {
             return;
         }
         let behind = self.delays(&noticed.tally.waits);
@@ -100,5 +111,27 @@ impl Core {
         let each = behind.into_iter();
         each.filter_map(|(who, ns)| Some((name(who)?, ns)))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_whose_requests_are_all_late_leaves_some_looks_to_others() {
+        let mut trails = Trails::default();
+        let mut looks = |who: u32, now| {
+            (0..100)
+                .filter(|_| trails.may_explain(PrincipalId(who), now))
+                .count()
+        };
+        assert_eq!(looks(1, EVERY_NS), 10);
+        assert_eq!(looks(2, EVERY_NS + 1), 1);
+        assert_eq!(
+            (3..100).map(|who| looks(who, EVERY_NS + 2)).sum::<usize>(),
+            9
+        );
+        assert_eq!(looks(1, 2 * EVERY_NS), 10, "another time");
     }
 }
