@@ -32,7 +32,7 @@ def end(clients):
         client.stop.set()
     for client in clients:
         client.join(60)
-        assert not client.wrong, (client.mine, client.wrong[:3])
+        assert not client.wrong, (client.mine, [str(wrong) for wrong in client.wrong[:3]])
 
 
 class Client(threading.Thread):

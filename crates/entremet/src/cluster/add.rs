@@ -24,6 +24,9 @@ use crate::client::Reply;
 
 /// A node is known to all within less than this.
 const KNOWN: Duration = Duration::from_secs(30);
+/// A node that is known says within this that the cluster is up: it waits as long as its node
+/// timeout, and at most 5 s.
+const USED: Duration = Duration::from_secs(15);
 /// Between two looks whether it is.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -122,17 +125,30 @@ fn join(nodes: &mut Nodes, views: &Views, at: SocketAddr, own: &View) -> Result<
         bus.as_bytes(),
     ];
     nodes.ask(&first, &words)?;
+    let node = within(KNOWN, || met(nodes, views, &text, &own.me))?;
+    let node = node.ok_or_else(|| {
+        format!(
+            "not all nodes of the cluster know {text} after {} s: each must reach it at {ip}, ports {port} and {bus}, and it must reach them",
+            KNOWN.as_secs()
+        )
+    })?;
+    // A master that has just heard of a cluster takes it to be down for a while, and would be
+    // refused as the end of a move.
+    within(USED, || Ok(nodes.up(&text).ok()))?;
+    nodes.up(&text)?;
+    Ok(node)
+}
+
+/// What is looked for until it is there, or for so long.
+fn within<T>(
+    limit: Duration,
+    mut look: impl FnMut() -> Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
     let began = Instant::now();
     loop {
-        if let Some(node) = met(nodes, views, &text, &own.me)? {
-            return Ok(node);
-        }
-        if began.elapsed() > KNOWN {
-            return Err(format!(
-                "not all nodes of the cluster know {text} after {} s: each must reach it at {ip}, ports {port} and {bus}, and it must reach them",
-                KNOWN.as_secs()
-            )
-            .into());
+        let found = look()?;
+        if found.is_some() || began.elapsed() > limit {
+            return Ok(found);
         }
         thread::sleep(LOOK_EVERY);
     }
@@ -140,6 +156,7 @@ fn join(nodes: &mut Nodes, views: &Views, at: SocketAddr, own: &View) -> Result<
 
 /// Why a node must not join.
 fn refuse(nodes: &mut Nodes, views: &Views, at: &str, own: &View) -> Result<(), Failure> {
+    nodes.up(views.at(&views.first.me))?;
     let others = own.nodes.len() - 1;
     if others > 0 {
         return Err(format!(

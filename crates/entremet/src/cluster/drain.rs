@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use front::{Peer, Space};
 
@@ -23,6 +24,10 @@ use super::slots::{rows, Slots};
 use super::survey::{refuse_large, room, Survey};
 use super::what::slots_with;
 use super::{DrainArgs, Failure};
+
+/// Fronts look once a second where slots are. A request on its way to a node that is taken away
+/// sooner would be lost.
+const FOLLOWED: Duration = Duration::from_secs(3);
 
 /// Empties a node.
 ///
@@ -335,8 +340,9 @@ impl Drain<'_> {
     }
 }
 
-/// What is left to be done by hand.
+/// What is left to be done by hand, once no front sends anything to the node.
 fn farewell(nodes: &mut Nodes, node: &Node) -> Result<(), Failure> {
+    thread::sleep(FOLLOWED);
     let views = nodes.views()?;
     let mut book = Book::find(&views)?;
     let fronts = book.fronts(nodes)?;

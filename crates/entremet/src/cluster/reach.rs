@@ -108,6 +108,18 @@ impl Nodes {
         }
     }
 
+    /// That the node at `at` takes its cluster to be up.
+    ///
+    /// # Errors
+    /// It does not, or is away.
+    pub fn up(&mut self, at: &str) -> Result<(), Failure> {
+        let info = self.text(at, &[b"CLUSTER", b"INFO"])?;
+        match info.contains("cluster_state:ok") {
+            true => Ok(()),
+            false => Err(format!("{at} says that its cluster is down").into()),
+        }
+    }
+
     fn connect(&self, at: &str) -> Result<Client, Failure> {
         let address = at.to_socket_addrs().ok().and_then(|mut all| all.next());
         let target = Target {
