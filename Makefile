@@ -19,7 +19,7 @@ VENV_PY := $(BUILD)/venv/bin/python
 export ENTREMET_SERVER ?= $(ENTREMET)
 
 .PHONY: help setup setup-build setup-tests setup-package build package run fmt lint test test-unit test-tidy \
-        test-operations test-browser test-experiments test-clients test-front test-conformance test-crash test-sessions soak fuzz bench experiments clean distclean
+        test-operations test-browser test-experiments test-clients test-front test-conformance test-crash test-sessions soak fuzz bench experiments valkey clean distclean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ test-browser: ## The dashboard in a headless Chromium
 
 test-front: ## Before a redis-server, and Valkey where there is one
 	@tools/test.sh front
+
+valkey: ## Build Valkey from a SOURCE archive, for test-front
+	@SOURCE="$(SOURCE)" tools/valkey.sh
 
 test-crash: ## kill -9, full disks, hostile clients
 	@tools/test.sh crash
