@@ -16,9 +16,13 @@ ALL=(setup format lint tidy build unit debug experiments operations browser clie
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB
 # are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry entremet-resp entremet-commands entremet-front)
+# This phase waits for other processes most of the time. It runs beside Rust's tests, which take
+# processors, and is told of in its turn: a quarter of an hour less.
+BESIDE=front
 
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+beside=""
+trap '[[ -z $beside ]] || kill -- "-$beside" 2>/dev/null || true; rm -rf "$logs"' EXIT
 times=() failed=()
 
 pytest() {
@@ -60,20 +64,49 @@ run_phase() (
     esac
 )
 
+# Runs a phase in the background, in a process group of its own, so that all of it can be ended. Its
+# server is a copy: cargo may link the original anew meanwhile.
+begin_beside() {
+    local copy
+    copy=$logs/$(basename "$ENTREMET_SERVER")
+    cp -- "$ENTREMET_SERVER" "$copy"
+    set -m
+    (
+        set +e +m
+        export ENTREMET_SERVER=$copy
+        SECONDS=0
+        run_phase "$1" </dev/null >"$logs/$1" 2>&1
+        echo "$? $SECONDS" >"$logs/ended"
+    ) &
+    beside=$!
+    set +m
+}
+
 main() {
-    local phase began status phases=("$@")
+    local phase began took status phases=("$@")
     [[ ${#phases[@]} -gt 0 ]] || phases=("${ALL[@]}")
     [[ -x $VENV_PY || ${phases[0]} == setup ]] || tools/setup.sh tests
     for phase in "${phases[@]}"; do
+        if [[ $phase == unit && " ${phases[*]} " == *" $BESIDE "* ]]; then
+            begin_beside "$BESIDE"
+        fi
         say "phase $phase"
         began=$SECONDS status=0
-        # In a subshell of its own, so that `set -e` holds inside although the status is looked at
-        # here.
-        set +e
-        run_phase "$phase" </dev/null 2>&1 | tee "$logs/$phase"
-        status=${PIPESTATUS[0]}
-        set -e
-        times+=("$(printf '%6d s  %s%s' $((SECONDS - began)) "$phase" "$([[ $status -eq 0 ]] || echo '  FAILED')")")
+        if [[ $phase == "$BESIDE" && -n $beside ]]; then
+            wait "$beside" || true
+            beside=""
+            cat "$logs/$phase"
+            read -r status took <"$logs/ended"
+        else
+            # In a subshell of its own, so that `set -e` holds inside although the status is looked
+            # at here.
+            set +e
+            run_phase "$phase" </dev/null 2>&1 | tee "$logs/$phase"
+            status=${PIPESTATUS[0]}
+            set -e
+            took=$((SECONDS - began))
+        fi
+        times+=("$(printf '%6d s  %s%s' "$took" "$phase" "$([[ $status -eq 0 ]] || echo '  FAILED')")")
         if [[ $status -ne 0 ]]; then
             failed+=("$phase")
             # Without these nothing after them means anything.
