@@ -1,13 +1,16 @@
 """`entremet cluster dev`: a cluster with fronts that is there at once, and gone at once."""
 
+import os
 import re
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from harness.paths import SERVER
 from harness.resp import Wire
+from harness.spare import children
 from harness.waiting import eventually
 
 
@@ -60,3 +63,35 @@ def test_nothing_outlives_it_when_it_is_killed(dev):
     process.kill()
     process.wait()
     eventually(lambda: not any(listens(port) for port in fronts + engines), what="all are gone")
+
+
+def test_engines_may_have_a_part_of_a_processor_and_partitions_somebody_who_places_them(dev):
+    if os.geteuid() != 0 or not os.access("/sys/fs/cgroup", os.W_OK):
+        pytest.skip("control groups of the kernel take root")
+    process, _, engines = dev("--nodes", "2", "--processor", "0.05", "--control", "3s")
+    groups = [group_of(pid) for pid in children(process.pid) if comm(pid) == "redis-server"]
+    assert len(groups) == 2 and all(group.startswith(f"/entremet-cluster-{process.pid}-") for group in groups), groups
+    status = lambda: subprocess.run([SERVER, "cluster", "status", "--at", f"redis-cluster://127.0.0.1:{engines[0]}"], capture_output=True, text=True, timeout=60, check=True)
+    eventually(lambda: "a process places partitions" in status().stdout, what="the controller is there")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+    assert not [path for path in Path("/sys/fs/cgroup").glob("**/entremet-cluster-*") if str(process.pid) in path.name]
+
+
+def comm(pid):
+    return Path(f"/proc/{pid}/comm").read_text("utf-8").strip()
+
+
+def group_of(pid):
+    """The control group by which a process gets its processor time."""
+    lines = Path(f"/proc/{pid}/cgroup").read_text("utf-8").splitlines()
+    of = {controller: path for line in lines for number, controllers, path in [line.split(":", 2)] for controller in controllers.split(",")}
+    return of.get("cpu", of.get(""))
+
+
+@pytest.mark.parametrize("part", ["0", "1.5", "half"])
+def test_a_part_of_a_processor_that_is_none_is_refused(part):
+    for name in ("dev", "control"):
+        words = ["--at", "redis-cluster://127.0.0.1:1"] if name == "control" else []
+        done = subprocess.run([SERVER, "cluster", name, *words, "--processor", part], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 2 and "a number from 0.01 to 1" in done.stderr, done

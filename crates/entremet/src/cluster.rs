@@ -28,6 +28,7 @@ mod nodes;
 mod pace;
 mod places;
 mod plan;
+mod quota;
 mod reach;
 mod say;
 mod series;
@@ -270,6 +271,11 @@ pub struct ControlArgs {
     /// need one second
     #[arg(long, value_name = "TIME", default_value = "20ms")]
     pub allow_stall: Time,
+
+    /// The part of a processor that each node may use, where it has a limit, as in a container: it
+    /// has no more to do than it can while it uses less
+    #[arg(long, value_name = "PART", default_value_t = 1.0, value_parser = part)]
+    pub processor: f64,
 }
 
 /// `entremet cluster drain`.
@@ -335,6 +341,22 @@ pub struct DevArgs {
     /// "default", who need not log in
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// The part of a processor that each engine may use (takes root): so several nodes fit on few
+    /// processors, and each has its own
+    #[arg(long, value_name = "PART", default_value_t = 1.0, value_parser = part)]
+    pub processor: f64,
+
+    /// Run `entremet cluster control` as well, which decides so often
+    #[arg(long, value_name = "EVERY", value_parser = long_enough)]
+    pub control: Option<Time>,
+}
+
+/// A part of a processor.
+fn part(text: &str) -> Result<f64, String> {
+    let part = text.parse().ok();
+    let part = part.filter(|part: &f64| (0.01..=1.0).contains(part));
+    part.ok_or_else(|| "a part of a processor is a number from 0.01 to 1".into())
 }
 
 /// A time that is not too short to see anything in.

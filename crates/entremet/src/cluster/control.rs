@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use front::Space;
-use policy::placement::PlacerOptions;
+use policy::placement::{PlacerOptions, Price};
 use policy::Nanos;
 
 use super::book::{Book, LOOK_EVERY};
@@ -90,7 +90,7 @@ struct Control<'a> {
 
 impl<'a> Control<'a> {
     fn new(args: &'a ControlArgs, lead: Option<Lead>, stop: Arc<AtomicBool>, say: Say) -> Self {
-        let options = PlacerOptions::priced(price(args.horizon.duration().as_secs_f64()));
+        let options = PlacerOptions::priced(priced(args));
         let options = PlacerOptions {
             excess_min: f64::from(args.uneven) / 100.0,
             steps: if args.once { 1 } else { options.steps },
@@ -152,6 +152,8 @@ impl<'a> Control<'a> {
         settled(&views, &begun)?;
         let told = self.figures.told()?;
         let uses = self.figures.uses(&mut self.nodes, &views)?;
+        let of_its_part = |(id, used)| (id, used / self.args.processor);
+        let uses = uses.into_iter().map(of_its_part).collect();
         let slots: BTreeSet<u16> = told
             .values()
             .flat_map(|told| told.slots.keys().copied())
@@ -246,7 +248,7 @@ impl<'a> Control<'a> {
         decided: &[Decision],
         tenants: &[(String, Space)],
     ) -> Result<(), Failure> {
-        let price = price(self.args.horizon.duration().as_secs_f64());
+        let price = priced(self.args);
         for one in decided {
             if self.stops() {
                 break;
@@ -308,6 +310,11 @@ impl<'a> Control<'a> {
         }
         Ok(())
     }
+}
+
+/// What a move costs.
+fn priced(args: &ControlArgs) -> Price {
+    price(args.horizon.duration().as_secs_f64(), args.processor)
 }
 
 /// Nodes agree where slots are, all are there, and no slot is half at another node but those that

@@ -21,10 +21,11 @@ const LOAD: f64 = 0.5;
 /// Steps that take a moment, whatever is in the slot, s.
 const LEAST_S: f64 = 1.0;
 
-/// What a move costs where what it gains counts for so long.
-pub fn price(horizon_s: f64) -> Price {
+/// What a move costs where what it gains counts for so long, between nodes with this part of a
+/// processor.
+pub fn price(horizon_s: f64, processor: f64) -> Price {
     Price {
-        bytes_per_s: BYTES_PER_S as f64 * LOAD,
+        bytes_per_s: BYTES_PER_S as f64 * LOAD * processor,
         load: LOAD,
         least_s: LEAST_S,
         horizon_s,
@@ -306,7 +307,7 @@ mod tests {
     fn at_once() -> PlacerOptions {
         PlacerOptions {
             steps: 1,
-            ..PlacerOptions::priced(price(300.0))
+            ..PlacerOptions::priced(price(300.0, 1.0))
         }
     }
 
@@ -380,7 +381,7 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_waited_for() {
-        let mut decider = Decider::new(PlacerOptions::priced(price(300.0)), &[]);
+        let mut decider = Decider::new(PlacerOptions::priced(price(300.0, 1.0)), &[]);
         for seen in 1..3 {
             let why = decide(&mut decider, &both_at_one(true), [0.9, 0.0, 0.0], &[]);
             assert!(why

@@ -13,8 +13,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{kill_process, Pid, Signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::engines::{cluster, command};
+use super::book::Book;
+use super::engines::{cluster, command, Engine};
+use super::quota::Quota;
+use super::reach::Nodes;
 use super::{DevArgs, Failure};
+use crate::config::of_url;
 
 /// Engines that are looked for.
 const PROGRAMS: [&str; 2] = ["valkey-server", "redis-server"];
@@ -27,18 +31,26 @@ const CONFIG: &str = "[server]\ncores = 1\n";
 /// What a front says when it is ready.
 const READY: &str = "entremet is ready: ";
 
+/// Fronts that have said something so often since all were there have heard of each other.
+const BEATS: usize = 3;
+
 /// Processes that are ended, and a folder that is removed.
 struct Dev {
     folder: PathBuf,
-    /// What each is, and its process. Fronts come first: they end before their engines.
+    /// What each is, and its process. What was started last is ended first: fronts end before
+    /// their engines.
     processes: Vec<(String, Child)>,
+    /// What each engine may use.
+    quotas: Vec<Quota>,
 }
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        for (_, process) in &mut self.processes {
+        for (_, process) in self.processes.iter_mut().rev() {
             end(process);
         }
+        // Engines have ended, and control groups without processes can go.
+        self.quotas.clear();
         if let Err(why) = fs::remove_dir_all(&self.folder) {
             eprintln!("{} stays behind: {why}", self.folder.display());
         }
@@ -63,13 +75,16 @@ pub fn run(args: &DevArgs) -> Result<(), Failure> {
     let mut dev = Dev {
         folder,
         processes: Vec::new(),
+        quotas: Vec::new(),
     };
     let (masters, replicas) = (usize::from(args.nodes), usize::from(args.replicas));
     let engines = cluster(&program, &dev.folder, masters, replicas)?;
     let places: Vec<String> = engines.iter().map(|one| one.at.to_string()).collect();
+    let quotas = quotas(&engines, args.processor);
     let engines = engines.into_iter().zip(&places);
     let engines = engines.map(|(engine, at)| (format!("the engine at {at}"), engine.process));
     dev.processes.extend(engines);
+    dev.quotas = quotas?;
     let url = format!("redis-cluster://{}", places.join(","));
     let config = match &args.config {
         Some(file) => file.clone(),
@@ -84,8 +99,13 @@ pub fn run(args: &DevArgs) -> Result<(), Failure> {
         let folder = dev.folder.join(format!("front{number}"));
         let (process, ready) = front(&folder, &url, node, &config)?;
         dev.processes
-            .insert(number, (format!("front {}", number + 1), process));
+            .push((format!("front {}", number + 1), process));
         said.push(ready);
+    }
+    acquainted(&url, masters)?;
+    if let Some(every) = &args.control {
+        let process = control(&url, &every.to_string(), args.processor)?;
+        dev.processes.push(("control".into(), process));
     }
     let mut out = io::stdout().lock();
     writeln!(
@@ -124,6 +144,51 @@ fn found() -> Result<PathBuf, Failure> {
         "neither valkey-server nor redis-server is found: install one, or name it with --engine"
             .into()
     })
+}
+
+/// What engines may use, where that is less than all.
+fn quotas(engines: &[Engine], part: f64) -> Result<Vec<Quota>, Failure> {
+    let mut quotas = Vec::new();
+    if part < 1.0 {
+        for (number, engine) in engines.iter().enumerate() {
+            let name = format!("entremet-cluster-{}-{number}", std::process::id());
+            let quota = Quota::new(&name, part)?;
+            quota.hold(engine.process.id())?;
+            quotas.push(quota);
+        }
+    }
+    Ok(quotas)
+}
+
+/// Waits until so many fronts have heard of each other.
+fn acquainted(url: &str, count: usize) -> Result<(), Failure> {
+    let mut nodes = Nodes::new(&of_url(url, PATIENCE, None)?);
+    let mut book = Book::find(&nodes.agreed(None)?)?;
+    let patience_ends = Instant::now() + PATIENCE;
+    let (mut beats, mut before) = (0, Vec::new());
+    while beats < BEATS {
+        let fronts = book.fronts(&mut nodes)?;
+        // Every entry has a number that grows.
+        let all_said = fronts.len() == count && fronts.iter().all(|entry| !before.contains(entry));
+        if all_said {
+            (beats, before) = (beats + 1, fronts);
+        }
+        if Instant::now() > patience_ends {
+            return Err("fronts do not hear of each other".into());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Starts what places partitions.
+fn control(url: &str, every: &str, part: f64) -> io::Result<Child> {
+    command(&env::current_exe()?)
+        .args(["cluster", "control", "--at", url, "--every", every])
+        .args(["--processor", &part.to_string()])
+        .stdin(Stdio::null())
+        .stdout(io::stderr())
+        .spawn()
 }
 
 /// Starts a front before a node, and waits until it says that it is ready.
