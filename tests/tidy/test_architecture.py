@@ -16,7 +16,7 @@ ALLOWED = {
     "stage": {"policy"},
     "device": {"policy", "settings"},
     "engine": {"policy", "telemetry", "threads"},
-    "workload": {"policy", "settings", "telemetry", "threads"},
+    "workload": {"front", "policy", "settings", "telemetry", "threads"},
     "resp": set(),
     "commands": {"resp", "telemetry"},
     "front": {"commands", "resp", "telemetry"},

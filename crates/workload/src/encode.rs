@@ -10,6 +10,9 @@ use policy::generator::mix64;
 /// Key lengths outside this range are clamped into it: 16 hexadecimal digits carry the key number.
 const KEY_BYTES: std::ops::RangeInclusive<u16> = 16..=255;
 
+/// What comes behind the digits of a key.
+const PADDING: [u8; 255] = [b'.'; 255];
+
 /// How the keys of a load look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyText {
@@ -34,16 +37,35 @@ impl KeyText {
 
     /// The key without its length, and the line end.
     fn push_text(self, out: &mut Vec<u8>, key: u64) {
+        let text = self.digits(key);
+        out.extend_from_slice(&text);
+        out.extend_from_slice(&PADDING[..usize::from(self.bytes) - text.len()]);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn digits(self, key: u64) -> [u8; 16] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        const PADDING: [u8; 255] = [b'.'; 255];
         let word = mix64(self.seed ^ key);
         let mut text = [0; 16];
         for (i, digit) in text.iter_mut().enumerate() {
             *digit = HEX[(word >> (60 - 4 * i)) as usize & 15];
         }
-        out.extend_from_slice(&text);
-        out.extend_from_slice(&PADDING[..usize::from(self.bytes) - text.len()]);
-        out.extend_from_slice(b"\r\n");
+        text
+    }
+
+    /// The hash slot of a key.
+    fn slot(self, key: u64) -> u16 {
+        let mut text = PADDING;
+        text[..16].copy_from_slice(&self.digits(key));
+        front::slot(&text[..usize::from(self.bytes)])
+    }
+}
+
+/// The hash slot of a request whose one key this is ([`Class::has_home`]).
+pub(crate) fn slot(class: Class, key: u64, text: KeyText) -> u16 {
+    match class {
+        Class::Increment => text.slot(key ^ COUNTER),
+        _ => text.slot(key),
     }
 }
 
@@ -213,6 +235,20 @@ mod tests {
         let mut out = Vec::new();
         command(&mut out, &[b"HELLO", b"3"]);
         assert_eq!(out, b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
+    }
+
+    /// As the server finds it: of the key that is sent.
+    #[test]
+    fn slots_are_those_of_the_keys_that_are_sent() {
+        let text = KeyText::new(1, 20);
+        for class in Class::ALL.into_iter().filter(|class| class.has_home()) {
+            for key in [0, 5, 1 << 40] {
+                let sent = encode(class, &[key], 3, Ttl::None);
+                let at = sent.windows(5).position(|part| part == b"$20\r\n");
+                let key_sent = &sent[at.expect("a key") + 5..][..20];
+                assert_eq!(slot(class, key, text), front::slot(key_sent), "{class:?}");
+            }
+        }
     }
 
     #[test]

@@ -89,6 +89,14 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
+    /// Says at which of several servers a tenant was refused.
+    pub(crate) fn at(mut self, server: SocketAddr) -> Self {
+        if let Self::Refused { command, .. } = &mut self {
+            *command = format!("{command} at {server}");
+        }
+        self
+    }
+
     /// For `map_err` around a system call.
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what, source }

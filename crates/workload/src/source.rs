@@ -23,6 +23,9 @@ pub trait Source: Send {
 
     /// Every key that may be read, with the size of its value in bytes: what a preload stores.
     fn population(&self) -> Vec<(u64, u32)>;
+
+    /// The classes that it may ask for, some perhaps several times.
+    fn classes(&self) -> Vec<Class>;
 }
 
 /// Requests drawn from a [`Mixture`] at times of [`Arrivals`].
@@ -84,6 +87,11 @@ impl Source for CurveSource {
         (0..self.mixture.keys())
             .map(|key| (key, self.mixture.value_bytes(key)))
             .collect()
+    }
+
+    fn classes(&self) -> Vec<Class> {
+        let shares = std::iter::once(self.mixture.shares()).chain(self.shares.iter().copied());
+        shares.flat_map(Shares::classes).collect()
     }
 }
 
@@ -147,6 +155,10 @@ impl Source for TimedLists {
     fn population(&self) -> Vec<(u64, u32)> {
         population(&self.lists, &self.sizes, self.seed)
     }
+
+    fn classes(&self) -> Vec<Class> {
+        vec![Class::Get, Class::Multiget]
+    }
 }
 
 /// Key lists without times, in their order, arriving as a [`Curve`] says.
@@ -201,6 +213,10 @@ impl Source for PacedLists {
 
     fn population(&self) -> Vec<(u64, u32)> {
         population(&self.lists, &self.sizes, self.seed)
+    }
+
+    fn classes(&self) -> Vec<Class> {
+        vec![Class::Get, Class::Multiget]
     }
 }
 
@@ -278,6 +294,10 @@ impl Source for SampleSource {
         found.dedup_by_key(|(key, _)| *key);
         found
     }
+
+    fn classes(&self) -> Vec<Class> {
+        self.rows.iter().map(|row| row.class).collect()
+    }
 }
 
 /// No run is longer, seconds: nobody looks for arrivals after it.
@@ -325,6 +345,10 @@ impl Source for Delayed {
 
     fn population(&self) -> Vec<(u64, u32)> {
         self.source.population()
+    }
+
+    fn classes(&self) -> Vec<Class> {
+        self.source.classes()
     }
 }
 

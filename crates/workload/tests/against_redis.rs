@@ -43,6 +43,7 @@ fn closed_stream(identity: Identity, shares: Shares) -> Stream {
 fn closed_plan(redis: &Redis, streams: Vec<Stream>, threads: usize) -> Plan {
     Plan {
         target: redis.address,
+        cluster: false,
         streams,
         warm_up: Duration::from_millis(50),
         duration: Duration::from_millis(300),
@@ -60,7 +61,8 @@ fn a_closed_loop_of_two_tenants_over_two_threads() {
         let text = KeyText::new(7, 24);
         Keyspace::new(&identity(tenant, "secret"), text, entries.into_iter())
     });
-    let (stored, bytes) = preload::run(redis.address, keyspaces.into(), &RUNNING).expect("preload");
+    let (stored, bytes) =
+        preload::run(redis.address, false, keyspaces.into(), &RUNNING).expect("preload");
     assert_eq!(stored, 200);
     assert!(bytes > 200 * 1024);
     let mixed = Shares {
@@ -114,6 +116,7 @@ fn open_plan(redis: &Redis, rate_per_s: f64, duration: Duration) -> Plan {
     let period = Period::new(3, KeyText::new(1, 16), Pace::open(source));
     Plan {
         target: redis.address,
+        cluster: false,
         streams: vec![Stream::new(identity("web", "secret"), period)],
         warm_up: Duration::ZERO,
         duration,
@@ -242,6 +245,19 @@ fn refusals_and_errors_are_told_apart() {
     let total = outcome.tenants[0].total();
     assert_eq!(total.completed, 0);
     assert_eq!(outcome.tenants[0].errors["NOPERM"].count, total.failed);
+}
+
+#[test]
+fn a_server_without_a_cluster_says_so() {
+    let Some(redis) = Redis::start() else { return };
+    let streams = vec![closed_stream(identity("web", "secret"), Shares::GETS)];
+    let plan = Plan {
+        cluster: true,
+        ..closed_plan(&redis, streams, 1)
+    };
+    let error = drive::run(plan, &RUNNING, &mut |_| {}).expect_err("refused");
+    let expected = "tenant `web`: the server refused CLUSTER SLOTS: ERR This instance has cluster";
+    assert!(error.to_string().contains(expected), "{error}");
 }
 
 #[derive(Parser)]

@@ -32,6 +32,12 @@ pub(super) fn conclude(
         generator.busy * 100.0,
         report::duration(generator.lag.percentile_ns(99.0))
     );
+    if generator.moved > 0 {
+        println!(
+            "moved: fronts sent requests on to others {} times",
+            generator.moved
+        );
+    }
     if let Some(complaint) = generator.complaint() {
         println!("NOTE: {complaint}");
     }

@@ -36,6 +36,12 @@ as often; rate curves (twitter, kosarak) keep their height (times --rate-scale) 
 faster. Traces are read from $ENTREMET_TRACES (default ../shared/data); where one is absent, an
 equivalent is made from its published statistics and the output says so.
 
+With --cluster the server is any front of a cluster (or a node of a Redis Cluster). Each tenant is asked for its own
+map (CLUSTER SLOTS), and MOVED is followed: such a request is sent again, with its old start time, and counts as
+`moved` and not as failed. Of 16 MOVED it fails. A closed loop has `depth` requests out over all fronts; while a front
+is away its clients wait until it is back or out of the map. Only requests of one key can be sent: get, put, delete,
+increment.
+
 Latency counts from the moment a request was due, not from when it could be sent.
 
 The first Ctrl-C (or SIGTERM) ends a run: its last replies are awaited and there is a table and a result of what
@@ -93,6 +99,12 @@ pub struct LoadArgs {
     /// Server to load, host:port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6380")]
     pub target: String,
+
+    /// The server is one front of several: each connection of a load becomes a client that knows of
+    /// their cluster, with a connection to every front, and sends each request to the home of its
+    /// key
+    #[arg(long)]
+    pub cluster: bool,
 
     /// Tenant and its password, repeated. Of a scenario: for NAME, or all NAME-1, NAME-2, …. For
     /// --replay: the first one plays the first workload, and round again when there are more

@@ -66,6 +66,7 @@ fn target(args: &LoadArgs) -> Result<Target, WorkloadError> {
     let made_up = || format!("{:016x}", RandomState::new().build_hasher().finish());
     Ok(Target {
         address: resolve(&args.target)?,
+        cluster: args.cluster,
         passwords: args.tenant.iter().cloned().collect(),
         password: args.password.clone().or(args.provision.then(made_up)),
         anonymous: args.anonymous,

@@ -46,7 +46,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
     introduce(args, &replays, &identities);
     let stop = interrupt::flag()?;
     if args.preload {
-        load_data(seed, target, &replays, &identities, &stop)?;
+        load_data(args, target, &replays, &identities, &stop)?;
     }
     let connections = usize::from(args.connections);
     let streams = replays.into_iter().zip(identities).enumerate();
@@ -61,6 +61,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<(), WorkloadError> {
         .collect();
     let plan = Plan {
         target,
+        cluster: args.cluster,
         streams,
         warm_up: Duration::ZERO,
         duration,
@@ -131,12 +132,13 @@ fn introduce(args: &LoadArgs, replays: &[Replay], identities: &[Identity]) {
 }
 
 fn load_data(
-    seed: u64,
+    args: &LoadArgs,
     target: std::net::SocketAddr,
     replays: &[Replay],
     identities: &[Identity],
     stop: &AtomicBool,
 ) -> Result<(), WorkloadError> {
+    let seed = args.seed.unwrap_or(SEED);
     for identity in identities {
         crate::client::control::Control::connect(target, identity, Duration::from_secs(5))?;
     }
@@ -151,7 +153,7 @@ fn load_data(
         .map(keyspace)
         .collect();
     let started = std::time::Instant::now();
-    let (keys, bytes) = preload::run(target, keyspaces, stop)?;
+    let (keys, bytes) = preload::run(target, args.cluster, keyspaces, stop)?;
     println!(
         "loaded {} keys, {:.1} MB, in {:.1} s",
         report::rate(keys as f64),

@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 
 use mio::net::TcpStream;
 
 use super::plan::{Handshake, Manners};
 use super::reply::{Kind, Reply, ReplyParser};
 use super::Identity;
-use crate::draw::Class;
-use crate::encode;
+use crate::draw::{Class, Draw};
+use crate::encode::{self, KeyText};
 
 /// Send buffers that grew beyond this are given back once empty.
 const OUT_BYTES_KEPT: usize = 256 * 1024;
@@ -30,6 +31,26 @@ pub(crate) struct Sent {
     pub(crate) class: Option<Class>,
 }
 
+/// A request of one key as it can be sent again, to another front.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(crate) draw: Draw,
+    pub(crate) key: u64,
+    pub(crate) text: KeyText,
+    /// How often it was sent on.
+    pub(crate) moves: u32,
+}
+
+/// Whose connection it is, and where to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose {
+    /// Index of the identity (and of the load) that it carries.
+    pub(crate) stream: usize,
+    /// Which client of the load it is of.
+    pub(crate) client: usize,
+    pub(crate) address: SocketAddr,
+}
+
 /// A reply and the request that it answers.
 pub(crate) struct Completion<'a> {
     pub(crate) stream: usize,
@@ -37,6 +58,8 @@ pub(crate) struct Completion<'a> {
     pub(crate) start_ns: u64,
     pub(crate) now_ns: u64,
     pub(crate) reply: Reply<'a>,
+    /// The request, of a client that knows of a cluster.
+    pub(crate) kept: Option<Kept>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +76,7 @@ pub(crate) enum Status {
 
 pub(crate) struct Conn {
     pub(crate) socket: TcpStream,
-    /// Index of the identity (and of the load) that it carries.
-    pub(crate) stream: usize,
+    pub(crate) whose: Whose,
     pub(crate) status: Status,
     /// Connects that failed in a row.
     pub(crate) failures: u32,
@@ -62,6 +84,8 @@ pub(crate) struct Conn {
     written: usize,
     parser: ReplyParser,
     sent: VecDeque<Sent>,
+    /// The requests among them, of a client that knows of a cluster; of others none.
+    kept: VecDeque<Kept>,
     handshaken: bool,
     manners: Manners,
     /// Requests queued on this socket, and those of them that were answered.
@@ -74,19 +98,20 @@ pub(crate) struct Conn {
 impl Conn {
     pub(crate) fn new(
         socket: TcpStream,
-        stream: usize,
+        whose: Whose,
         identity: &Identity,
         manners: Manners,
     ) -> Self {
         let mut conn = Self {
             socket,
-            stream,
+            whose,
             status: Status::Up,
             failures: 0,
             out: Vec::new(),
             written: 0,
             parser: ReplyParser::default(),
             sent: VecDeque::new(),
+            kept: VecDeque::new(),
             handshaken: false,
             manners,
             asked: 0,
@@ -105,6 +130,7 @@ impl Conn {
         self.written = 0;
         self.parser = ReplyParser::default();
         self.sent.clear();
+        self.kept.clear();
         self.handshaken = false;
         (self.asked, self.answered, self.rests_until_ns) = (0, 0, 0);
         self.greet(identity);
@@ -130,6 +156,11 @@ impl Conn {
         self.sent.len()
     }
 
+    /// It can be asked at once, and nothing is waited for.
+    pub(crate) fn idle(&self) -> bool {
+        self.status == Status::Up && self.sent.is_empty()
+    }
+
     /// How it treats the server.
     pub(crate) fn manners(&self) -> Manners {
         self.manners
@@ -148,6 +179,7 @@ impl Conn {
     /// Takes the class and start (ns) of everything that will never be answered.
     pub(crate) fn abandon(&mut self) -> impl Iterator<Item = (Class, u64)> + '_ {
         let asked = |sent: Sent| Some((sent.class?, sent.start_ns));
+        self.kept.clear();
         self.sent.drain(..).filter_map(asked)
     }
 
@@ -159,6 +191,12 @@ impl Conn {
             start_ns,
             class: Some(class),
         });
+    }
+
+    /// Keeps the request that was queued last, so that it can be sent again. All of a connection
+    /// are kept, or none.
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        self.kept.push_back(kept);
     }
 
     /// Writes what the socket takes. Returns the number of bytes written.
@@ -195,7 +233,8 @@ impl Conn {
         now_ns: u64,
         on_completion: &mut impl FnMut(Completion<'_>),
     ) -> Result<(), String> {
-        let (sent, stream, mut failed) = (&mut self.sent, self.stream, None);
+        let (sent, stream, mut failed) = (&mut self.sent, self.whose.stream, None);
+        let kept = &mut self.kept;
         let (handshaken, failures) = (&mut self.handshaken, &mut self.failures);
         let answered = &mut self.answered;
         self.parser.feed(bytes, |reply| {
@@ -217,6 +256,7 @@ impl Conn {
                         start_ns,
                         now_ns,
                         reply,
+                        kept: kept.pop_front(),
                     });
                 }
                 Some(_) if reply.kind == Kind::Error => {

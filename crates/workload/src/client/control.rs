@@ -1,8 +1,10 @@
 //! One blocking connection: probing a server, waiting until it is ready, administration.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+use front::{Scanner, Value};
 
 use super::reply::{Kind, ReplyParser};
 use super::Identity;
@@ -30,10 +32,7 @@ impl Control {
         identity: &Identity,
         timeout: Duration,
     ) -> Result<Self, WorkloadError> {
-        let unreachable = |source| WorkloadError::Unreachable {
-            target: target.to_string(),
-            source,
-        };
+        let unreachable = |source| broken(target, source);
         let socket = TcpStream::connect_timeout(&target, timeout).map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
         socket
@@ -69,10 +68,8 @@ impl Control {
     /// # Errors
     /// As [`Control::command`].
     pub fn commands(&mut self, row: &[Vec<&[u8]>]) -> Result<Option<String>, WorkloadError> {
-        let broken = |source| WorkloadError::Unreachable {
-            target: self.target.to_string(),
-            source,
-        };
+        let target = self.target;
+        let broken = |source| broken(target, source);
         let mut out = Vec::new();
         row.iter()
             .for_each(|words| encode::command(&mut out, words));
@@ -85,7 +82,7 @@ impl Control {
         while left > 0 {
             let n = self.socket.read(&mut buffer).map_err(broken)?;
             if n == 0 {
-                return Err(broken(std::io::ErrorKind::ConnectionAborted.into()));
+                return Err(broken(io::ErrorKind::ConnectionAborted.into()));
             }
             let fed = parser.feed(&buffer[..n], |reply| match reply.kind {
                 Kind::Push => {}
@@ -95,10 +92,47 @@ impl Control {
                     answer = Some(String::from_utf8_lossy(reply.error).into());
                 }
             });
-            fed.map_err(|reason| {
-                broken(std::io::Error::new(std::io::ErrorKind::InvalidData, reason))
-            })?;
+            fed.map_err(|reason| broken(no_reply(reason)))?;
         }
         Ok(answer)
     }
+
+    /// Sends one command and waits for its reply, whatever that is.
+    ///
+    /// REQUIRES: an identity that speaks RESP2.
+    ///
+    /// # Errors
+    /// As [`Control::command`].
+    pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Result<Value, WorkloadError> {
+        let target = self.target;
+        let broken = |source| broken(target, source);
+        let mut out = Vec::new();
+        encode::command(&mut out, words);
+        self.socket.write_all(&out).map_err(broken)?;
+        let (mut scanner, mut reply) = (Scanner::default(), Vec::new());
+        let mut buffer = vec![0; PART_BYTES];
+        loop {
+            let n = self.socket.read(&mut buffer).map_err(broken)?;
+            if n == 0 {
+                return Err(broken(io::ErrorKind::ConnectionAborted.into()));
+            }
+            reply.extend_from_slice(&buffer[..n]);
+            let end = scanner.end(&reply);
+            if let Some(end) = end.map_err(|e| broken(no_reply(e)))? {
+                let value = Value::read(&reply[..end]);
+                return value.ok_or_else(|| broken(no_reply("a reply that is not RESP2")));
+            }
+        }
+    }
+}
+
+fn broken(target: SocketAddr, source: io::Error) -> WorkloadError {
+    WorkloadError::Unreachable {
+        target: target.to_string(),
+        source,
+    }
+}
+
+fn no_reply(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }

@@ -4,7 +4,10 @@
 //! were answered. Both share connections, clock and counting, so that tenants of either kind can
 //! meet in one run.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+mod follow;
+mod progress;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use threads::Duty;
@@ -12,13 +15,18 @@ use threads::Duty;
 use super::control::Control;
 use super::fleet::Fleet;
 use super::lane::Lane;
+use super::map::Map;
 use super::plan::{Handshake, Plan, Stream};
 use super::process::{raise_file_limit, thread_cpu_s};
 use super::schedule::Schedule;
+use super::scout::Scout;
 use super::timer::Timer;
 use super::{Clock, Identity};
 use crate::error::WorkloadError;
 use crate::stats::{Generator, Latency, Outcome, Recorder, TenantStats, UNANSWERED};
+
+use progress::Gauges;
+pub use progress::Progress;
 
 /// Progress is told, and interruption noticed, at least so often.
 const TICK: Duration = Duration::from_millis(100);
@@ -28,34 +36,6 @@ const PROBE: Duration = Duration::from_secs(5);
 const STALL_NS: u64 = 10_000_000_000;
 /// Replies that are read before it is looked whether requests are due.
 const READS: usize = 32;
-
-/// How a run is going.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// Seconds since measuring began; negative in the warm-up.
-    pub at_s: f64,
-    /// Requests sent so far.
-    pub offered: u64,
-    /// Requests answered so far.
-    pub completed: u64,
-    /// Requests failed so far.
-    pub failed: u64,
-    /// Requests sent and not answered.
-    pub outstanding: u64,
-    /// What changed since it was last told: who joined, left, or behaves otherwise.
-    pub news: Vec<String>,
-    /// Only the last replies are still waited for.
-    pub ending: bool,
-}
-
-/// What all threads count together.
-#[derive(Default)]
-struct Gauges {
-    offered: AtomicU64,
-    completed: AtomicU64,
-    failed: AtomicU64,
-    outstanding: AtomicU64,
-}
 
 /// Runs the plan, telling `progress` about ten times a second. `stop` ends it early with what there
 /// is.
@@ -80,7 +60,12 @@ pub(crate) fn play(
 ) -> Result<Outcome, WorkloadError> {
     // Thousands of connections are no reason to fail.
     raise_file_limit();
-    let (target, threads, spin) = (plan.target, plan.threads.max(1), plan.spin);
+    let threads = plan.threads.max(1);
+    let server = Server {
+        target: plan.target,
+        cluster: plan.cluster,
+    };
+    let spin = plan.spin;
     let times = Times {
         from_ns: plan.warm_up.as_nanos() as u64,
         until_ns: (plan.warm_up + plan.duration).as_nanos() as u64,
@@ -89,7 +74,7 @@ pub(crate) fn play(
     let parts = plan.split(threads);
     let mut drives = Vec::with_capacity(threads);
     for part in parts {
-        drives.push(Drive::prepare(target, part, times, spin)?);
+        drives.push(Drive::prepare(server, part, times, spin)?);
     }
     // What is due goes before what closed loops on other threads make of their replies: those only
     // wait, where this is late. The first drive runs on this thread, whose nice value counts for
@@ -119,17 +104,38 @@ pub(crate) fn play(
     })
 }
 
-/// Finds wrong passwords and missing servers before anything is measured.
+/// Finds wrong passwords, missing servers and loads that cannot be played before anything is
+/// measured.
 pub(crate) fn probe(plan: &Plan) -> Result<(), WorkloadError> {
+    plan.check()?;
     let mut known: Vec<&Identity> = Vec::new();
     for stream in &plan.streams {
         let full = |period: &super::plan::Period| period.manners.handshake == Handshake::Full;
         if stream.periods.iter().any(full) && !known.contains(&&stream.identity) {
-            Control::connect(plan.target, &stream.identity, PROBE)?;
+            greet(plan, &stream.identity)?;
             known.push(&stream.identity);
         }
     }
     Ok(())
+}
+
+/// Introduces itself as the clients of a stream will, wherever they will.
+fn greet(plan: &Plan, identity: &Identity) -> Result<(), WorkloadError> {
+    if !plan.cluster {
+        return Control::connect(plan.target, identity, PROBE).map(|_| ());
+    }
+    for front in Map::ask(plan.target, identity, PROBE)?.fronts() {
+        Control::connect(*front, identity, PROBE).map_err(|error| error.at(*front))?;
+    }
+    Ok(())
+}
+
+/// What is loaded.
+#[derive(Clone, Copy)]
+struct Server {
+    target: std::net::SocketAddr,
+    /// It is one front of several.
+    cluster: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -152,6 +158,10 @@ struct Drive {
     clock: Clock,
     times: Times,
     lag: Latency,
+    /// Of loads that know of a cluster.
+    scout: Option<Scout>,
+    /// Requests that a front sent on.
+    moved: u64,
     news: Vec<String>,
     told: (u64, u64, u64, u64),
     /// Never sleeps.
@@ -160,7 +170,7 @@ struct Drive {
 
 impl Drive {
     fn prepare(
-        target: std::net::SocketAddr,
+        server: Server,
         streams: Vec<Stream>,
         times: Times,
         spin: bool,
@@ -169,20 +179,25 @@ impl Drive {
         let names = streams
             .iter()
             .map(|s| (s.tenant.clone(), s.identity.tag.clone()));
-        let recorder = Recorder::new(names, times.from_ns, times.until_ns);
+        let mut recorder = Recorder::new(names, times.from_ns, times.until_ns);
         let clock = Clock::start();
-        let mut fleet = Fleet::new(target, identities, clock)?;
+        let mut fleet = Fleet::new(server.target, identities, clock)?;
         let timer = Timer::new(fleet.registry())?;
         let mut lanes = Vec::with_capacity(streams.len());
         let mut schedule = Schedule::default();
         for (index, stream) in streams.into_iter().enumerate() {
-            let mut lane = Lane::new(index, stream);
-            lane.advance(&mut fleet, 0, true)?;
+            let asks = server.cluster && stream.periods.iter().any(|p| p.connections > 0);
+            let map = asks.then(|| Map::ask(server.target, &stream.identity, PROBE));
+            let mut lane = Lane::new(index, stream, map.transpose()?);
+            lane.advance(&mut fleet, 0, &mut recorder, true)?;
             schedule.enter(index, lane.due_ns());
             lanes.push(lane);
         }
+        let scout = server.cluster.then(|| Scout::start(lanes.len()));
         Ok(Self {
             fleet,
+            scout: scout.transpose()?,
+            moved: 0,
             lanes,
             schedule,
             due: Vec::new(),
@@ -229,6 +244,7 @@ impl Drive {
             lag: self.lag,
             busy: cpu_s / elapsed_s.max(1e-9),
             cpu_s,
+            moved: self.moved,
             spins: self.spin,
         };
         let (tenants, pace) = self.recorder.finish();
@@ -258,6 +274,7 @@ impl Drive {
             if !counting && now_ns >= self.times.from_ns {
                 // What the warm-up did to the generator is not measured either.
                 (cpu_from_s, counting, self.lag) = (thread_cpu_s(), true, Latency::default());
+                self.moved = 0;
             }
             if now_ns >= self.times.until_ns {
                 self.catch_up();
@@ -284,13 +301,14 @@ impl Drive {
     /// All that is to be done now, and then a wait for what comes.
     fn turn(&mut self, now_ns: u64) -> Result<(), WorkloadError> {
         let next_ns = self.send_due(now_ns)?;
+        self.follow()?;
         self.greet();
         self.fleet.flush(&mut self.recorder);
         let wake_ns = next_ns.min(self.times.until_ns).min(self.fleet.rested_ns());
         self.wait(wake_ns.saturating_sub(self.clock.now_ns()))?;
         let mut reads = 0;
         while let Some(token) = self.fleet.next_read(&mut self.recorder) {
-            self.answered(token);
+            self.answered(token)?;
             reads += 1;
             if reads % READS == 0 && self.clock.now_ns() >= next_ns {
                 self.send_due(self.clock.now_ns())?;
@@ -318,7 +336,12 @@ impl Drive {
             let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
             if lane.changes_ns() <= now_ns {
                 lane.catch_up(now_ns, fleet, recorder, &mut self.lag);
-                self.news.extend(lane.advance(fleet, now_ns, false)?);
+                self.news
+                    .extend(lane.advance(fleet, now_ns, recorder, false)?);
+                if let Some(scout) = &mut self.scout {
+                    // Its map is from before the run.
+                    scout.doubt(index);
+                }
             }
             lane.send_due(now_ns, until_ns, fleet, recorder, &mut self.lag);
             self.schedule.enter(index, lane.due_ns());
@@ -330,7 +353,7 @@ impl Drive {
     fn greet(&mut self) {
         let now_ns = self.clock.now_ns();
         for token in self.fleet.opened() {
-            if let Some(stream) = self.fleet.find(token).map(|conn| conn.stream) {
+            if let Some(stream) = self.fleet.find(token).map(|conn| conn.whose.stream) {
                 let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
                 self.lanes[stream].batch(token, fleet, now_ns, recorder);
             }
@@ -338,17 +361,21 @@ impl Drive {
     }
 
     /// A connection was read.
-    fn answered(&mut self, token: usize) {
-        if self.fleet.left(token) {
-            return;
+    fn answered(&mut self, token: usize) -> Result<(), WorkloadError> {
+        if self.fleet.has_moved() {
+            self.follow()?;
         }
-        let stream = self.fleet.conn(token).stream;
+        if self.fleet.left(token) {
+            return Ok(());
+        }
+        let stream = self.fleet.conn(token).whose.stream;
         if self.lanes[stream].closed() {
             let now_ns = self.clock.now_ns();
             let (fleet, recorder) = (&mut self.fleet, &mut self.recorder);
             self.lanes[stream].batch(token, fleet, now_ns, recorder);
-            self.fleet.flush_one(token, &mut self.recorder);
+            self.fleet.flush(&mut self.recorder);
         }
+        Ok(())
     }
 
     /// Waits for something to read or write, at most `wait_ns`.
@@ -388,42 +415,11 @@ impl Drive {
             self.fleet.flush(&mut self.recorder);
             self.fleet.poll(Some(TICK), &mut self.recorder)?;
             while self.fleet.next_read(&mut self.recorder).is_some() {}
+            self.follow()?;
         }
         self.recorder.loss = UNANSWERED;
         self.fleet.abandon(&mut self.recorder);
         Ok(())
-    }
-
-    fn tell(
-        &mut self,
-        now_ns: u64,
-        ending: bool,
-        gauges: &Gauges,
-        progress: &mut dyn FnMut(&Progress),
-    ) {
-        let outstanding = self.fleet.outstanding() as u64;
-        let now = (
-            self.recorder.sent,
-            self.fleet.completed,
-            self.recorder.lost,
-            outstanding,
-        );
-        let add = |gauge: &AtomicU64, now: u64, before: u64| {
-            gauge.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
-            gauge.load(Ordering::Relaxed)
-        };
-        let at_s = (now_ns as f64 - self.times.from_ns as f64) / 1e9;
-        let told = Progress {
-            at_s,
-            offered: add(&gauges.offered, now.0, self.told.0),
-            completed: add(&gauges.completed, now.1, self.told.1),
-            failed: add(&gauges.failed, now.2, self.told.2),
-            outstanding: add(&gauges.outstanding, now.3, self.told.3),
-            news: std::mem::take(&mut self.news),
-            ending,
-        };
-        self.told = now;
-        progress(&told);
     }
 }
 

@@ -1,9 +1,10 @@
 //! All connections of one client thread on one readiness queue.
 
+mod moved;
 mod sockets;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,10 +12,12 @@ use std::time::Duration;
 use mio::{Events, Poll, Token};
 use slab::Slab;
 
-use super::conn::{Completion, Conn, Status};
+use super::conn::{Completion, Conn, Kept, Status};
 use super::{Clock, Identity};
 use crate::draw::Class;
 use crate::error::WorkloadError;
+
+pub(crate) use moved::Moved;
 
 /// One read takes at most this; large enough that a pipeline of 1 KiB values is one call.
 const READ_BYTES: usize = 128 * 1024;
@@ -56,6 +59,10 @@ pub(crate) struct Fleet {
     resting: BinaryHeap<Reverse<(u64, usize)>>,
     /// Connections that were made or made again since [`Fleet::opened`] was asked.
     opened: Vec<usize>,
+    /// Requests that are to be sent again elsewhere.
+    moved: Vec<Moved>,
+    /// Streams that have lost a connection since [`Fleet::take_lost`] was asked.
+    lost: BTreeSet<usize>,
     retired: usize,
     last_failure: String,
     pub(crate) bytes_out: u64,
@@ -81,6 +88,8 @@ impl Fleet {
             retries: Vec::new(),
             resting: BinaryHeap::new(),
             opened: Vec::new(),
+            moved: Vec::new(),
+            lost: BTreeSet::new(),
             retired: 0,
             last_failure: String::new(),
             bytes_out: 0,
@@ -95,6 +104,14 @@ impl Fleet {
 
     pub(crate) fn registry(&self) -> &mio::Registry {
         self.poll.registry()
+    }
+
+    pub(crate) fn target(&self) -> SocketAddr {
+        self.target
+    }
+
+    pub(crate) fn identity(&self, stream: usize) -> &Identity {
+        &self.identities[stream]
     }
 
     /// REQUIRES: the connection was not told to leave.
@@ -123,6 +140,27 @@ impl Fleet {
         (conn.unsent_bytes() - unsent) as u64
     }
 
+    /// Keeps the request that was queued last on a connection: it is sent again where a reply says
+    /// that it belongs.
+    pub(crate) fn keep(&mut self, token: usize, kept: Kept) {
+        self.conns[token].keep(kept);
+    }
+
+    /// The requests that are to be sent again elsewhere, and have been told to nobody yet.
+    pub(crate) fn take_moved(&mut self) -> Vec<Moved> {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// There are such requests.
+    pub(crate) fn has_moved(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    /// The streams that have lost a connection since the last time.
+    pub(crate) fn take_lost(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.lost)
+    }
+
     /// Writes everything that can be written now.
     pub(crate) fn flush(&mut self, observer: &mut impl Observer) {
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -133,7 +171,7 @@ impl Fleet {
     }
 
     /// Writes what one connection can take now.
-    pub(crate) fn flush_one(&mut self, token: usize, observer: &mut impl Observer) {
+    fn flush_one(&mut self, token: usize, observer: &mut impl Observer) {
         let Some(conn) = self.conns.get_mut(token) else {
             return;
         };
@@ -240,8 +278,12 @@ impl Fleet {
                 }
                 Ok(n) => {
                     let now_ns = self.clock.now_ns();
-                    let completed = &mut self.completed;
+                    let (completed, moved) = (&mut self.completed, &mut self.moved);
+                    let whose = conn.whose;
                     let taken = conn.take(&self.buffer[..n], now_ns, &mut |completion| {
+                        if let Some(on) = Moved::of(&completion, whose) {
+                            return moved.push(on);
+                        }
                         *completed += 1;
                         observer.completed(completion);
                     });
@@ -275,7 +317,7 @@ impl Fleet {
     pub(crate) fn abandon(&mut self, observer: &mut impl Observer) {
         let now_ns = self.clock.now_ns();
         for (_, conn) in &mut self.conns {
-            let stream = conn.stream;
+            let stream = conn.whose.stream;
             for (class, start_ns) in conn.abandon() {
                 observer.lost(stream, class, start_ns, now_ns);
             }

@@ -1,12 +1,14 @@
-//! One stream while it runs: its connections, and where it is in its plan.
+//! One stream while it runs: its clients, and where it is in its plan.
 
 use std::collections::VecDeque;
 
+use super::clients::Clients;
 use super::conn::Status;
-use super::fleet::Fleet;
+use super::fleet::{Fleet, Moved};
+use super::map::Map;
 use super::plan::{Handshake, Manners, Pace, Period, Stream};
 use crate::draw::Draw;
-use crate::encode::{self, KeyText};
+use crate::encode::KeyText;
 use crate::error::WorkloadError;
 use crate::source::Arrival;
 use crate::stats::{Latency, Recorder, UNSENT};
@@ -24,17 +26,15 @@ pub(crate) struct Lane {
     upcoming: VecDeque<Period>,
     now: Period,
     begun: usize,
-    tokens: Vec<usize>,
-    /// Whose turn it is.
-    turn: usize,
+    clients: Clients,
     /// The next request of an open loop; its keys are in `keys`.
     next: Option<Arrival>,
     keys: Vec<u64>,
 }
 
 impl Lane {
-    /// A lane whose first period has not begun.
-    pub(crate) fn new(index: usize, stream: Stream) -> Self {
+    /// A lane whose first period has not begun. With a map its clients know of a cluster.
+    pub(crate) fn new(index: usize, stream: Stream, map: Option<Map>) -> Self {
         let still = Period::still();
         Self {
             index,
@@ -42,8 +42,7 @@ impl Lane {
             upcoming: stream.periods.into(),
             now: still,
             begun: 0,
-            tokens: Vec::new(),
-            turn: 0,
+            clients: Clients::new(index, map),
             next: None,
             keys: Vec::new(),
         }
@@ -97,6 +96,7 @@ impl Lane {
         &mut self,
         fleet: &mut Fleet,
         now_ns: u64,
+        recorder: &mut Recorder,
         wait: bool,
     ) -> Result<Option<String>, WorkloadError> {
         let mut news = None;
@@ -108,7 +108,7 @@ impl Lane {
             let Some(period) = self.upcoming.pop_front() else {
                 break;
             };
-            self.enter(period, fleet, wait)?;
+            self.enter(period, fleet, recorder, wait)?;
             self.begun += 1;
             news =
                 (self.begun > 1 || now_ns > 0).then(|| format!("{} {}", self.label, self.now.what));
@@ -120,24 +120,12 @@ impl Lane {
         &mut self,
         period: Period,
         fleet: &mut Fleet,
+        recorder: &mut Recorder,
         wait: bool,
     ) -> Result<(), WorkloadError> {
-        let keep = if period.manners == self.now.manners {
-            period.connections.min(self.tokens.len())
-        } else {
-            0
-        };
-        for token in self.tokens.drain(keep..) {
-            fleet.leave(token);
-        }
-        for _ in keep..period.connections {
-            let token = match wait {
-                true => fleet.open(self.index, period.manners)?,
-                false => fleet.open_soon(self.index, period.manners)?,
-            };
-            self.tokens.push(token);
-        }
-        (self.turn, self.next, self.now) = (0, None, period);
+        let (count, manners) = (period.connections, period.manners);
+        self.clients.resize(count, manners, wait, fleet, recorder)?;
+        (self.next, self.now) = (None, period);
         if let Pace::Open { source, .. } = &mut self.now.pace {
             let from_ns = self.now.from_ns;
             // A trace begins with the run: what was due before this period is passed over.
@@ -147,10 +135,6 @@ impl Lane {
             }
             self.next = Some(next);
         }
-        // A closed loop goes on at once where the connections that it keeps are idle.
-        self.tokens[..keep]
-            .iter()
-            .for_each(|token| fleet.look_at(*token));
         Ok(())
     }
 
@@ -171,7 +155,7 @@ impl Lane {
                 return;
             }
             lag.record(now_ns.saturating_sub(at_ns));
-            match self.pick(fleet, recorder) {
+            match self.pick(draw, fleet, recorder) {
                 Some(token) => self.push(token, draw, at_ns, fleet, recorder),
                 None => {
                     recorder.offered(self.index, draw.class, at_ns, 0);
@@ -193,34 +177,27 @@ impl Lane {
         recorder: &mut Recorder,
     ) {
         let (keys, text) = (&self.keys, self.now.text);
-        let bytes = fleet.push(token, draw.class, at_ns, |out| {
-            encode::request(out, draw, keys, text);
-        });
+        let bytes = self.clients.send(token, draw, keys, text, at_ns, fleet);
         recorder.offered(self.index, draw.class, at_ns, bytes);
     }
 
-    /// The next connection in turn that can take a request.
-    fn pick(&mut self, fleet: &mut Fleet, recorder: &mut Recorder) -> Option<usize> {
+    /// The connection of the next client in turn that can take a request.
+    fn pick(&mut self, draw: Draw, fleet: &mut Fleet, recorder: &mut Recorder) -> Option<usize> {
         let Pace::Open { outstanding, .. } = self.now.pace else {
             return None;
         };
-        for _ in 0..self.tokens.len() {
-            let token = self.tokens[self.turn];
-            self.turn = (self.turn + 1) % self.tokens.len();
+        let place = self.clients.place(draw.class, &self.keys, self.now.text);
+        self.clients.next(place, |token| {
             let conn = fleet.conn(token);
-            if conn.spent() && conn.outstanding() == 0 && conn.status == Status::Up {
+            if conn.spent() && conn.idle() {
                 fleet.renew(token, recorder);
             }
             let conn = fleet.conn(token);
-            if conn.status == Status::Up
+            conn.status == Status::Up
                 && !conn.spent()
                 && conn.outstanding() < outstanding
                 && conn.unsent_bytes() < UNSENT_BYTES_MAX
-            {
-                return Some(token);
-            }
-        }
-        None
+        })
     }
 
     /// Sends the next batch of a closed loop if the last one (at first: the handshake) is answered.
@@ -234,26 +211,43 @@ impl Lane {
         let Pace::Closed { mixture, depth } = &mut self.now.pace else {
             return;
         };
-        let Some(conn) = fleet.find(token) else {
-            return;
-        };
-        if conn.status != Status::Up || conn.outstanding() > 0 {
-            return;
-        }
         if self.now.manners.handshake == Handshake::Partial {
             return;
         }
-        if conn.spent() {
-            return fleet.renew(token, recorder);
+        let Some(row) = self.clients.idle(&token, fleet) else {
+            return;
+        };
+        if self.now.manners.reconnect_after > 0 {
+            if let Some(spent) = row.iter().find(|token| fleet.conn(**token).spent()) {
+                return fleet.renew(*spent, recorder);
+            }
         }
         let (text, index): (KeyText, usize) = (self.now.text, self.index);
         for _ in 0..*depth {
             let draw = mixture.draw(recorder.since_ns(now_ns), &mut self.keys);
-            let keys = &self.keys;
-            let bytes = fleet.push(token, draw.class, now_ns, |out| {
-                encode::request(out, draw, keys, text);
-            });
+            let (clients, keys) = (&self.clients, &self.keys);
+            let token = row[clients.place(draw.class, keys, text)];
+            let bytes = clients.send(token, draw, keys, text, now_ns, fleet);
             recorder.offered(index, draw.class, now_ns, bytes);
         }
+    }
+
+    /// Sends a request again where it belongs.
+    pub(crate) fn follow(
+        &mut self,
+        moved: Moved,
+        fleet: &mut Fleet,
+        now_ns: u64,
+        recorder: &mut Recorder,
+    ) -> Result<(), WorkloadError> {
+        let (class, start_ns) = (moved.kept.draw.class, moved.start_ns);
+        if let Some(failure) = self.clients.follow(moved, fleet, recorder)? {
+            recorder.failed(self.index, class, start_ns, now_ns, failure);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn clients(&mut self) -> &mut Clients {
+        &mut self.clients
     }
 }

@@ -1,20 +1,24 @@
 //! Connections to the server under load, and the loop over them.
 
+mod clients;
 mod conn;
 pub mod control;
 pub mod drive;
 mod fleet;
 mod lane;
+mod map;
 pub mod plan;
 pub mod preload;
 pub mod process;
 mod reply;
 mod schedule;
+mod scout;
 mod target;
 mod timer;
 
 pub(crate) use conn::Completion;
 pub(crate) use fleet::Observer;
+pub(crate) use map::Map;
 pub use target::Target;
 
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,10 +1,13 @@
 //! What a run is to do: streams of requests, and how each behaves from when on.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Identity;
-use crate::draw::Mixture;
+use crate::draw::{Class, Mixture};
+use crate::error::WorkloadError;
 use crate::source::Source;
 
 pub use crate::encode::KeyText;
@@ -14,6 +17,9 @@ pub use crate::scenario::Handshake;
 pub struct Plan {
     /// The server.
     pub target: SocketAddr,
+    /// It is one front of several: each connection of a stream is a client that knows of their
+    /// cluster, with a connection to every front, and sends each request to the home of its key.
+    pub cluster: bool,
     /// All at once.
     pub streams: Vec<Stream>,
     /// Run but not counted.
@@ -43,6 +49,14 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Whose it is, for errors.
+    fn who(&self) -> String {
+        match self.label.starts_with(&self.tenant) {
+            true => self.label.clone(),
+            false => format!("{} load {}", self.tenant, self.label),
+        }
+    }
+
     /// A stream that behaves alike from the beginning to the end.
     pub fn new(identity: Identity, period: Period) -> Self {
         Self {
@@ -157,6 +171,28 @@ impl Default for Manners {
 }
 
 impl Plan {
+    /// Whether clients that know of a cluster can play all of it, if they are to.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Usage`] with each stream that they cannot play, and what of it.
+    pub(crate) fn check(&self) -> Result<(), WorkloadError> {
+        let mut wrong = String::new();
+        for stream in self.streams.iter().filter(|_| self.cluster) {
+            let reasons: BTreeSet<String> = stream.periods.iter().flat_map(homeless).collect();
+            for reason in reasons {
+                let _ = write!(wrong, "\n  {}: {reason}", stream.who());
+            }
+        }
+        match wrong.as_str() {
+            "" => Ok(()),
+            wrong => Err(WorkloadError::Usage(format!(
+                "clients that know of a cluster send each request to the front that is the home of its one key, so they cannot \
+                 play{wrong}\n    do: leave this out of the load, or play it without --cluster at the address for all clients \
+                 (server.listen) of a front, which serves all keys"
+            ))),
+        }
+    }
+
     /// The part of each of this many threads: open loops are dealt out in turn, connections of
     /// closed loops evenly. Every part knows every stream, so that results add up; what it does not
     /// play is still.
@@ -184,6 +220,32 @@ impl Plan {
         }
         parts
     }
+}
+
+/// What of a period cannot be played by clients that know of a cluster.
+fn homeless(period: &Period) -> Vec<String> {
+    let classes = match &period.pace {
+        Pace::Still => Vec::new(),
+        Pace::Open { source, .. } => source.classes(),
+        Pace::Closed { mixture, .. } => mixture.shares().classes().collect(),
+    };
+    let classes = classes.into_iter().filter(|class| !class.has_home());
+    let mut reasons: Vec<String> = classes.map(reason).collect();
+    if period.connections > 0 && period.manners.rude() {
+        let why =
+            "its connections misbehave (`handshake`, `read_rate`), and such a client has several";
+        reasons.push(why.into());
+    }
+    reasons
+}
+
+fn reason(class: Class) -> String {
+    let keys = match class {
+        Class::Multiget => "several keys",
+        Class::Range => "keys in order",
+        _ => "no key",
+    };
+    format!("`{}` asks for {keys}", class.name())
 }
 
 fn deal(period: Period, owner: usize, parts: &mut [Vec<Period>]) {

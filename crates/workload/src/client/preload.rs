@@ -5,16 +5,18 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::conn::Status;
+use super::clients::Clients;
 use super::fleet::Fleet;
+use super::map::Map;
 use super::plan::Manners;
 use super::{Clock, Completion, Identity, Observer};
 use crate::draw::{Class, Draw, Mixture, Ttl};
-use crate::encode::{self, KeyText};
+use crate::encode::KeyText;
 use crate::error::WorkloadError;
+use crate::stats::UNSENT;
 
-/// Connections per keyspace.
-const CONNECTIONS: usize = 4;
+/// Clients per keyspace.
+const CLIENTS: usize = 4;
 /// Keyspaces filled at once, so that a thousand tenants do not need thousands of connections.
 const AT_ONCE: usize = 32;
 /// A batch ends after this many requests …
@@ -68,7 +70,11 @@ impl Keyspace {
     }
 }
 
-/// Stores every entry, of some keyspaces at a time. Returns the number stored and the bytes sent.
+/// How long a front may take to say its map.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Stores every entry, of some keyspaces at a time; in a `cluster`, of which the target is one
+/// front, each at the home of its key. Returns the number stored and the bytes sent.
 ///
 /// # Errors
 /// [`WorkloadError::Unreachable`] or [`WorkloadError::ServerGone`]; [`WorkloadError::Refused`] if
@@ -76,6 +82,7 @@ impl Keyspace {
 /// refused for a tenant's limit, or lost with its connection, is sent again.
 pub fn run(
     target: SocketAddr,
+    cluster: bool,
     keyspaces: Vec<Keyspace>,
     stop: &AtomicBool,
 ) -> Result<(u64, u64), WorkloadError> {
@@ -85,24 +92,26 @@ pub fn run(
         if some.is_empty() || stop.load(Ordering::Relaxed) {
             return Ok(sum);
         }
-        let (keys, bytes) = fill(target, some, stop)?;
+        let (keys, bytes) = fill(target, cluster, some, stop)?;
         sum = (sum.0 + keys, sum.1 + bytes);
     }
 }
 
 fn fill(
     target: SocketAddr,
+    cluster: bool,
     keyspaces: Vec<Keyspace>,
     stop: &AtomicBool,
 ) -> Result<(u64, u64), WorkloadError> {
     let clock = Clock::start();
     let identities: Vec<Identity> = keyspaces.iter().map(|k| k.identity.clone()).collect();
     let mut fleet = Fleet::new(target, identities.clone(), clock)?;
-    let (mut filler, mut tokens) = (Filler::default(), Vec::new());
+    let (mut filler, mut clients) = (Filler::default(), Vec::new());
     for (index, keyspace) in keyspaces.into_iter().enumerate() {
-        for _ in 0..CONNECTIONS {
-            tokens.push(fleet.open(index, Manners::default())?);
-        }
+        let map = cluster.then(|| Map::ask(target, &keyspace.identity, PATIENCE));
+        let mut its = Clients::new(index, map.transpose()?);
+        its.resize(CLIENTS, Manners::default(), true, &mut fleet, &mut filler)?;
+        clients.push(its);
         filler.keyspaces.push(Filling::new(keyspace));
     }
     let (mut stored, mut stored_ns) = (0, 0);
@@ -112,14 +121,15 @@ fn fill(
         let patience = if paused { PAUSE } else { TICK };
         fleet.poll(Some(patience), &mut filler)?;
         while let Some(token) = fleet.next_read(&mut filler) {
-            batch(&mut fleet, &mut filler, token, clock.now_ns());
-            fleet.flush_one(token, &mut filler);
+            follow(&mut fleet, &mut filler, &mut clients, clock.now_ns())?;
+            batch(&mut fleet, &mut filler, &clients, token, clock.now_ns());
+            fleet.flush(&mut filler);
         }
         let now_ns = clock.now_ns();
         if filler.wake(now_ns) {
             // Connections that waited for nothing but the end of a pause.
-            for token in &tokens {
-                batch(&mut fleet, &mut filler, *token, now_ns);
+            for token in clients.iter().flat_map(Clients::tokens) {
+                batch(&mut fleet, &mut filler, &clients, *token, now_ns);
             }
         }
         if let Some((stream, reply)) = filler.refused.take() {
@@ -237,12 +247,37 @@ impl Observer for Filler {
     }
 }
 
-fn batch(fleet: &mut Fleet, filler: &mut Filler, token: usize, now_ns: u64) {
-    let conn = fleet.conn(token);
-    let fill = &mut filler.keyspaces[conn.stream];
-    if conn.status != Status::Up || conn.outstanding() > 0 || fill.paused_ns > now_ns {
-        return;
+/// Sends again what fronts sent on.
+fn follow(
+    fleet: &mut Fleet,
+    filler: &mut Filler,
+    clients: &mut [Clients],
+    now_ns: u64,
+) -> Result<(), WorkloadError> {
+    for moved in fleet.take_moved() {
+        let (stream, key) = (moved.whose.stream, moved.start_ns);
+        match clients[stream].follow(moved, fleet, filler)? {
+            None => {}
+            Some(UNSENT) => filler.once_more(stream, key, now_ns),
+            Some(why) => {
+                filler.refused.get_or_insert((stream, why.into()));
+            }
+        }
     }
+    Ok(())
+}
+
+fn batch(fleet: &mut Fleet, filler: &mut Filler, clients: &[Clients], token: usize, now_ns: u64) {
+    let Some(stream) = fleet.find(token).map(|conn| conn.whose.stream) else {
+        return;
+    };
+    let (fill, clients) = (&mut filler.keyspaces[stream], &clients[stream]);
+    let Some(row) = clients
+        .idle(&token, fleet)
+        .filter(|_| fill.paused_ns <= now_ns)
+    else {
+        return;
+    };
     let mut bytes = 0;
     for _ in 0..BATCH_REQUESTS {
         let Some((key, value_bytes)) = fill.next() else {
@@ -250,9 +285,8 @@ fn batch(fleet: &mut Fleet, filler: &mut Filler, token: usize, now_ns: u64) {
         };
         fill.outstanding.insert(key, value_bytes);
         let (draw, text) = (Draw::put(value_bytes, Ttl::None), fill.text);
-        fleet.push(token, Class::Put, key, |out| {
-            encode::request(out, draw, &[key], text)
-        });
+        let token = row[clients.place(Class::Put, &[key], text)];
+        clients.send(token, draw, &[key], text, key, fleet);
         bytes += u64::from(value_bytes);
         if bytes >= BATCH_BYTES {
             return;

@@ -12,6 +12,8 @@ use crate::scenario::Tenant;
 pub struct Target {
     /// Where it is.
     pub address: SocketAddr,
+    /// It is one front of several: loads are played by clients that know of their cluster.
+    pub cluster: bool,
     /// Passwords by tenant; they go before the scenario's own.
     pub passwords: BTreeMap<String, String>,
     /// The password of tenants of which nobody says one.
@@ -26,6 +28,7 @@ impl Target {
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
+            cluster: false,
             passwords: BTreeMap::new(),
             password: None,
             anonymous: false,

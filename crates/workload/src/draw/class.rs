@@ -25,6 +25,14 @@ pub enum Class {
 pub const CLASSES: usize = 8;
 
 impl Class {
+    /// It is about one key, so that one node of a cluster has all of it.
+    pub fn has_home(self) -> bool {
+        matches!(
+            self,
+            Class::Get | Class::Put | Class::Delete | Class::Increment
+        )
+    }
+
     /// Every class, in the order of reports.
     pub const ALL: [Class; CLASSES] = [
         Class::Get,
@@ -107,6 +115,12 @@ impl Shares {
             self.ping,
             self.invalid,
         ]
+    }
+
+    /// The classes that are asked.
+    pub fn classes(self) -> impl Iterator<Item = Class> {
+        let weighed = Class::ALL.into_iter().zip(self.weights());
+        weighed.filter_map(|(class, weight)| (weight > 0.0).then_some(class))
     }
 
     /// Each class's upper end on the way from 0 to 1.

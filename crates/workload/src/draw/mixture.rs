@@ -122,6 +122,11 @@ impl Mixture {
         self.cumulative = shares.cumulative();
     }
 
+    /// What is asked before anything changes the mix.
+    pub fn shares(&self) -> Shares {
+        self.asks.shares
+    }
+
     /// Number of keys drawn from.
     pub fn keys(&self) -> u64 {
         self.asks.popularity.keys()

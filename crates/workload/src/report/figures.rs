@@ -30,6 +30,9 @@ pub struct GeneratorFigures {
     pub cpu_s: f64,
     /// 1 % of the requests of open loops were sent so long after their time or later, ms.
     pub lag_p99_ms: f64,
+    /// How often a front sent a request on to another one (`MOVED`), which is no failure.
+    #[serde(default)]
+    pub moved: u64,
     /// Why the figures describe the generator rather than the server, if they do.
     pub complaint: Option<String>,
 }
@@ -102,7 +105,8 @@ pub struct LatencyFigures {
 /// Errors of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorFigures {
-    /// The first word of the server's text, or `connection-lost`, `unsent`, `unanswered`.
+    /// The first word of the server's text, or `connection-lost`, `unsent`, `unanswered`,
+    /// `moved`.
     pub kind: String,
     /// How many.
     pub count: u64,
@@ -150,6 +154,7 @@ pub fn figures(outcome: &Outcome, weight: impl Fn(&str) -> f64) -> Figures {
             busy: generator.busy,
             cpu_s: generator.cpu_s,
             lag_p99_ms: ms(generator.lag.percentile_ns(99.0) as f64),
+            moved: generator.moved,
             complaint: generator.complaint(),
         },
         tenants: tenants

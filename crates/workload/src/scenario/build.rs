@@ -61,6 +61,7 @@ pub fn build(scenario: &Scenario, target: &Target, folder: &Path) -> Result<Buil
     }
     let plan = Plan {
         target: target.address,
+        cluster: target.cluster,
         streams,
         warm_up: scenario.warm_up,
         duration: scenario.duration,

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use super::{promise, Scenario};
 use crate::client::control::Control;
-use crate::client::{Identity, Target};
+use crate::client::{Identity, Map, Target};
 use crate::error::WorkloadError;
 
 /// A password is hashed with Argon2 and the list of tenants is written to the disk before the
 /// reply.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Makes every tenant of the scenario, or changes it to what the scenario says, as `operator`.
-/// Returns the promises that the command has no option for: those are not kept.
+/// Makes every tenant of the scenario, or changes it to what the scenario says, as `operator`, at
+/// every front of a cluster. Returns the promises that the command has no option for: those are
+/// not kept.
 ///
 /// # Errors
 /// [`WorkloadError::Unreachable`]; [`WorkloadError::Refused`] if the server knows no such command
@@ -22,7 +23,16 @@ pub fn provision(
     target: &Target,
     operator: &Identity,
 ) -> Result<Vec<&'static str>, WorkloadError> {
-    let mut control = Control::connect(target.address, operator, PATIENCE)?;
+    let servers = match target.cluster {
+        true => Map::ask(target.address, operator, PATIENCE)?
+            .fronts()
+            .to_vec(),
+        false => vec![target.address],
+    };
+    let mut controls = Vec::new();
+    for server in servers {
+        controls.push(Control::connect(server, operator, PATIENCE)?);
+    }
     let mut left: Vec<&'static str> = Vec::new();
     for tenant in &scenario.tenants {
         let identity = target.identity(tenant)?;
@@ -41,12 +51,14 @@ pub fn provision(
         let mut words: Vec<&[u8]> = vec![b"ENTREMET", b"TENANT", b"SET", name.as_bytes()];
         words.extend([b"PASSWORD".as_slice(), password.as_bytes()]);
         words.extend(options.iter().map(String::as_bytes));
-        if let Some(reply) = control.command(&words)? {
-            return Err(WorkloadError::Refused {
-                tenant: operator.tenant().into(),
-                command: format!("ENTREMET TENANT SET {name}"),
-                reply,
-            });
+        for control in &mut controls {
+            if let Some(reply) = control.command(&words)? {
+                return Err(WorkloadError::Refused {
+                    tenant: operator.tenant().into(),
+                    command: format!("ENTREMET TENANT SET {name}"),
+                    reply,
+                });
+            }
         }
     }
     Ok(left)

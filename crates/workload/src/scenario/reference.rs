@@ -51,6 +51,21 @@ Each load draws from a generator of its own, fixed by the seed and the names of 
 less does not change what the others send. An open loop sends the same requests at the same times. A closed loop sends the same
 requests in the same order; how far it gets depends on the server.
 
+## Clients that know of a cluster
+
+`--cluster` says that the target is one front of a cluster ([guide](../guide/cluster.md)), or a node of a Redis Cluster. Each of
+`connections` is then a client with a connection to every front that its tenant's map names (`CLUSTER SLOTS`). It sends each
+request to the front that is the home of its key.
+
+* A closed loop has `depth` requests out over all of its client's connections; when all are answered it draws the next ones.
+  While a front that the map names is away, the client waits.
+* In an open loop clients take turns; `outstanding` and `reconnect_after` count for each connection.
+* `MOVED` is no failure: the request goes to where it says, with its old start time. What is sent on 16 times fails as `moved`.
+  `ASK` and `TRYAGAIN` are failures.
+* After `MOVED`, and when a connection is lost, the map is asked for anew.
+* Only requests of one key have a home: `get`, `put`, `delete`, `increment`. Loads that ask anything else, or misbehave on
+  single connections (`handshake`, `read_rate`), are refused before the run.
+
 ## Real traces
 
 They are read from `$ENTREMET_TRACES` (default `../shared/data`). Where one is absent, an equivalent is made from its published
@@ -65,10 +80,10 @@ At the end there is a table on standard output, and with `--out DIR` a `DIR/resu
 |---|---|
 | `elapsed_s`, `warm_up_s` | how long was measured, and what ran before |
 | `cut_short` | why the run ended before its time; `null` if it did not |
-| `generator` | `busy` (share of a core), `cpu_s`, `lag_p99_ms` (how late open loops sent), `complaint` (why the figures are about the generator rather than the server; `null` if they are not) |
+| `generator` | `busy` (share of a core), `cpu_s`, `lag_p99_ms` (how late open loops sent), `moved` (how often a front sent a request on to another one, with `--cluster`), `complaint` (why the figures are about the generator rather than the server; `null` if they are not) |
 | `tenants` | one for each tenant and tag: `name`, `tag`, `weight`, `total`, `classes`, `errors`, `series` |
 | `total`, and each of `classes` (with its `class`) | `offered_per_s`, `rate_per_s`, `completed`, `failed`, `late`, `missed`, `bytes_in_per_s`, `bytes_out_per_s`, `latency_ms` (`mean`, `p50`, `p90`, `p95`, `p99`, `p999`, `max`) |
-| `errors` | by `kind` (the first word of the server's text; `connection-lost`, `unsent`, `unanswered` are the client's): `count`, `example` |
+| `errors` | by `kind` (the first word of the server's text; `connection-lost`, `unsent`, `unanswered`, `moved` are the client's): `count`, `example` |
 | `series` | by the second: `t_s`, `offered_per_s`, `rate_per_s`, `failed_per_s`, `p50_ms`, `p95_ms`, `p99_ms` (`null` where nothing was answered) |
 
 A request belongs to the measured time by when it was due (open loop) or sent (closed loop): `offered`, `completed`, `failed`, `missed` and

@@ -12,6 +12,8 @@ pub struct Generator {
     pub busy: f64,
     /// CPU time of all client threads, seconds.
     pub cpu_s: f64,
+    /// Requests that a front sent on to another one, each time they were.
+    pub moved: u64,
     /// The threads never slept: that they were busy says nothing.
     pub spins: bool,
 }
@@ -45,6 +47,7 @@ impl Generator {
         self.lag.add(&other.lag);
         self.busy = self.busy.max(other.busy);
         self.cpu_s += other.cpu_s;
+        self.moved += other.moved;
         self.spins |= other.spins;
     }
 }

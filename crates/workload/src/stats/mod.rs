@@ -19,6 +19,8 @@ pub(crate) use recorder::Recorder;
 pub const LOST: &str = "connection-lost";
 /// The request could not even be queued: no connection, or too much outstanding.
 pub const UNSENT: &str = "unsent";
+/// One front sent it on to another again and again.
+pub const MOVED: &str = "moved";
 /// No reply when the run (and its drain time) ended.
 pub const UNANSWERED: &str = "unanswered";
 

@@ -121,6 +121,7 @@ impl Observer for Recorder {
             start_ns,
             now_ns,
             reply,
+            ..
         } = completion;
         if !reply.error.is_empty() {
             let text = String::from_utf8_lossy(reply.error);

@@ -159,6 +159,7 @@ fn open_loop(
         let period = Period::new(8, text, Pace::open(Box::new(source)));
         let plan = Plan {
             target: redis.address,
+            cluster: false,
             streams: vec![Stream::new(Identity::default(), period)],
             warm_up: Duration::ZERO,
             duration: setup.run,

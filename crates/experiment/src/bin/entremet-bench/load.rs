@@ -112,7 +112,7 @@ pub fn fill(
     };
     // One after the other, so that a thousand tenants do not need thousands of connections.
     for stream in streams {
-        preload::run(server.address, vec![keyspace(stream)], &RUNNING)?;
+        preload::run(server.address, false, vec![keyspace(stream)], &RUNNING)?;
     }
     Ok(())
 }
@@ -134,6 +134,7 @@ pub fn shoot(
     };
     let plan = Plan {
         target: server.address,
+        cluster: false,
         streams: streams.iter().enumerate().map(loop_of).collect(),
         warm_up: setup.warm_up,
         duration: setup.run,

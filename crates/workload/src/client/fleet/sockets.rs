@@ -1,13 +1,14 @@
 //! How connections are made, lost, made again and let go.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
 use super::{Fleet, Observer};
-use crate::client::conn::{Conn, Status};
+use crate::client::conn::{Conn, Status, Whose};
 use crate::client::plan::Manners;
 use crate::error::WorkloadError;
 
@@ -22,43 +23,45 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const SLOW_BUFFER_BYTES: usize = 64 * 1024;
 
 impl Fleet {
-    /// Opens a connection for `stream` (an index into the identities). Blocks until the handshake
-    /// of TCP is done, so that thousands of connects never overflow the server's backlog.
-    pub(crate) fn open(&mut self, stream: usize, manners: Manners) -> Result<usize, WorkloadError> {
+    /// Opens a connection. Blocks until the handshake of TCP is done, so that thousands of connects
+    /// never overflow the server's backlog.
+    pub(crate) fn open(&mut self, whose: Whose, manners: Manners) -> Result<usize, WorkloadError> {
         let unreachable = |source| WorkloadError::Unreachable {
-            target: self.target.to_string(),
+            target: whose.address.to_string(),
             source,
         };
-        let socket = std::net::TcpStream::connect_timeout(&self.target, CONNECT_TIMEOUT)
+        let socket = std::net::TcpStream::connect_timeout(&whose.address, CONNECT_TIMEOUT)
             .map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
         socket.set_nonblocking(true).map_err(unreachable)?;
-        self.watch(TcpStream::from_std(socket), stream, manners)
+        self.watch(TcpStream::from_std(socket), whose, manners)
     }
 
-    /// The same without blocking, for while requests are due on other connections.
+    /// The same without blocking, for while requests are due on other connections. If nobody is
+    /// there, it is made again as one that was lost.
     pub(crate) fn open_soon(
         &mut self,
-        stream: usize,
+        whose: Whose,
         manners: Manners,
+        observer: &mut impl Observer,
     ) -> Result<usize, WorkloadError> {
-        let socket =
-            TcpStream::connect(self.target).map_err(|source| WorkloadError::Unreachable {
-                target: self.target.to_string(),
-                source,
-            })?;
-        let _ = socket.set_nodelay(true);
-        self.watch(socket, stream, manners)
+        let (socket, connected) =
+            begin(whose.address).map_err(WorkloadError::system("making a socket"))?;
+        let token = self.watch(socket, whose, manners)?;
+        if let Err(e) = connected {
+            self.lose(token, e.to_string(), observer);
+        }
+        Ok(token)
     }
 
     fn watch(
         &mut self,
         socket: TcpStream,
-        stream: usize,
+        whose: Whose,
         manners: Manners,
     ) -> Result<usize, WorkloadError> {
         slow_down(&socket, manners);
-        let conn = Conn::new(socket, stream, &self.identities[stream], manners);
+        let conn = Conn::new(socket, whose, &self.identities[whose.stream], manners);
         let token = self.conns.insert(conn);
         self.register(token)
             .map_err(WorkloadError::system("watching a connection"))?;
@@ -119,12 +122,22 @@ impl Fleet {
         self.reopen(token, observer);
     }
 
+    /// Tries a connection again that was given up: its front is said to be there.
+    pub(crate) fn revive(&mut self, token: usize, observer: &mut impl Observer) {
+        let conn = &mut self.conns[token];
+        if conn.status == Status::Retired {
+            conn.failures = 0;
+            self.retired -= 1;
+            self.reopen(token, observer);
+        }
+    }
+
     pub(super) fn reopen(&mut self, token: usize, observer: &mut impl Observer) {
-        let opened = TcpStream::connect(self.target).and_then(|socket| {
+        let opened = TcpStream::connect(self.conns[token].whose.address).and_then(|socket| {
             let conn = &mut self.conns[token];
             let _ = socket.set_nodelay(true);
             slow_down(&socket, conn.manners());
-            conn.reopen(socket, &self.identities[conn.stream]);
+            conn.reopen(socket, &self.identities[conn.whose.stream]);
             self.register(token)
         });
         match opened {
@@ -158,7 +171,7 @@ impl Fleet {
         }
         conn.status = Status::Down;
         conn.failures += 1;
-        let (stream, rude) = (conn.stream, conn.manners().rude());
+        let (stream, rude) = (conn.whose.stream, conn.manners().rude());
         for (class, start_ns) in conn.abandon() {
             observer.lost(stream, class, start_ns, now_ns);
         }
@@ -168,6 +181,7 @@ impl Fleet {
         // The socket may already be closed on the other side: nothing to do if this fails.
         let _ = self.poll.registry().deregister(&mut conn.socket);
         self.last_failure = reason;
+        self.lost.insert(stream);
         let conn = &mut self.conns[token];
         // Whoever misbehaves is thrown out, and comes back.
         if rude {
@@ -205,6 +219,19 @@ impl Fleet {
         }
         Ok(())
     }
+}
+
+/// A socket that connects to `address`, and why it does not if that is known at once.
+fn begin(address: SocketAddr) -> io::Result<(TcpStream, io::Result<()>)> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let _ = socket.set_tcp_nodelay(true);
+    let connected = match socket.connect(&address.into()) {
+        Err(e) if e.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => Err(e),
+        _ => Ok(()),
+    };
+    Ok((TcpStream::from_std(socket.into()), connected))
 }
 
 /// Keeps the kernel from reading for a slow reader.
