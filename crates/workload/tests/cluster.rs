@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fronts::{Fronts, Homes};
+use workload::client::drive::{self, Progress};
 use workload::client::plan::{Handshake, KeyText, Manners, Pace, Period, Plan, Stream};
 use workload::client::preload::{self, Keyspace};
-use workload::client::{drive, Identity};
+use workload::client::Identity;
 use workload::draw::{Asks, Class, Mixture, Shares};
 use workload::rng::Rng;
 use workload::source::{Curve, CurveSource};
-use workload::stats::{Outcome, LOST, MOVED};
+use workload::stats::{Outcome, LOST, MOVED, UNSENT};
+use workload::WorkloadError;
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
@@ -77,16 +79,16 @@ fn plan(fronts: &Fronts, streams: Vec<Stream>, duration: Duration) -> Plan {
     }
 }
 
-/// Plays until `done` says so of the number of answers, or fails after a minute.
+/// Plays until `done` says so, or fails after a minute.
 fn play(
     fronts: &mut Fronts,
     stream: Stream,
-    mut done: impl FnMut(&mut Fronts, u64) -> bool,
+    mut done: impl FnMut(&mut Fronts, &Progress) -> bool,
 ) -> Outcome {
     let stop = AtomicBool::new(false);
     let plan = plan(fronts, vec![stream], Duration::from_secs(60));
     let outcome = drive::run(plan, &stop, &mut |progress| {
-        if done(fronts, progress.completed) {
+        if done(fronts, progress) {
             stop.store(true, Ordering::Relaxed);
         }
     });
@@ -111,7 +113,7 @@ fn each_request_goes_to_the_home_of_its_key() {
     let mut fronts = Fronts::start(3, THIRDS);
     for stream in [closed(MIXED), open(3_000.0)] {
         let before = fronts.served();
-        let outcome = play(&mut fronts, stream, |_, answered| answered > 500);
+        let outcome = play(&mut fronts, stream, |_, now| now.completed > 500);
         nothing_failed(&outcome);
         assert_eq!(outcome.generator.moved, 0);
         let served = fronts.served();
@@ -134,7 +136,7 @@ fn what_has_moved_is_followed_and_is_no_failure() {
         // The map names two of three fronts, and most slots are elsewhere.
         let mut fronts = Fronts::start(3, THIRDS);
         fronts.tell(HALVES);
-        let outcome = play(&mut fronts, stream, |_, answered| answered > 500);
+        let outcome = play(&mut fronts, stream, |_, now| now.completed > 500);
         nothing_failed(&outcome);
         assert!(outcome.generator.moved > 50, "{}", outcome.generator.moved);
         assert!(
@@ -150,13 +152,13 @@ fn what_has_moved_is_followed_and_is_no_failure() {
 fn a_map_is_mended_and_asked_for_anew() {
     let mut fronts = Fronts::start(3, FIRST);
     let mut moved = false;
-    let outcome = play(&mut fronts, closed(MIXED), |fronts, answered| {
-        if answered > 500 && !moved {
+    let outcome = play(&mut fronts, closed(MIXED), |fronts, now| {
+        if now.completed > 500 && !moved {
             moved = true;
             fronts.are(THIRDS);
             fronts.tell(THIRDS);
         }
-        answered > 5_000
+        now.completed > 5_000
     });
     nothing_failed(&outcome);
     // 500 keys lie in as many slots at most; requests that were out meanwhile may add to that.
@@ -186,8 +188,8 @@ fn what_is_sent_on_for_ever_fails() {
     );
     assert_eq!(outcome.generator.moved, 16 * total.failed);
     fronts.are(FIRST);
-    nothing_failed(&play(&mut fronts, closed(MIXED), |_, answered| {
-        answered > 100
+    nothing_failed(&play(&mut fronts, closed(MIXED), |_, now| {
+        now.completed > 100
     }));
 }
 
@@ -220,14 +222,23 @@ fn who_leaves_follows_too() {
     );
 }
 
+/// Only what was out there, or was due there, fails.
+fn failed_there(outcome: &Outcome) {
+    let errors = &outcome.tenants[0].errors;
+    let known = |kind: &String| [LOST, UNSENT].contains(&kind.as_str());
+    assert!(errors.keys().all(known), "{errors:?}");
+    let total = outcome.tenants[0].total();
+    assert_eq!(total.completed + total.failed, total.offered);
+}
+
 /// Where the others take over what it had, and where it comes back.
 #[test]
 fn a_front_that_goes_away_is_got_over() {
     for stream in [closed(MIXED), open(3_000.0)] {
         let mut fronts = Fronts::start(3, THIRDS);
         let (mut step, mut since) = (0, 0);
-        let outcome = play(&mut fronts, stream, |fronts, answered| {
-            if answered < since + 500 {
+        let outcome = play(&mut fronts, stream, |fronts, now| {
+            if now.completed < since + 500 {
                 return false;
             }
             match step {
@@ -241,27 +252,54 @@ fn a_front_that_goes_away_is_got_over() {
                     fronts.are(THIRDS);
                     fronts.tell(THIRDS);
                 }
-                // Gone and back, and the map names it all the time.
-                2 => {
-                    fronts.end(2);
-                    fronts.again(2);
-                }
                 _ => return true,
             }
-            (step, since) = (step + 1, answered);
+            (step, since) = (step + 1, now.completed);
             false
         });
-        let errors = &outcome.tenants[0].errors;
-        assert!(
-            errors
-                .keys()
-                .all(|kind| [LOST, "unsent"].contains(&kind.as_str())),
-            "{errors:?}"
-        );
-        let total = outcome.tenants[0].total();
-        assert_eq!(total.completed + total.failed, total.offered);
-        assert!(fronts.served()[2] > 300, "{:?}", fronts.served());
+        failed_there(&outcome);
+        let served = fronts.served()[2];
+        assert!(served > 200, "{served}");
     }
+}
+
+/// Connections that were given up are tried again as long as the map names their front.
+#[test]
+fn a_front_that_comes_back_late_is_found() {
+    let mut fronts = Fronts::start(3, THIRDS);
+    let (mut ended_s, mut back) = (None, None);
+    let outcome = play(&mut fronts, closed(MIXED), |fronts, now| {
+        match (ended_s, back) {
+            (None, _) if now.completed > 500 => {
+                fronts.end(2);
+                ended_s = Some(now.at_s);
+            }
+            // A connection is given up after 2.5 s.
+            (Some(ended_s), None) if now.at_s > ended_s + 3.5 => {
+                fronts.again(2);
+                back = Some(now.completed);
+            }
+            (_, Some(before)) => return now.completed > before + 500,
+            _ => {}
+        }
+        false
+    });
+    failed_there(&outcome);
+}
+
+#[test]
+fn a_cluster_that_goes_away_is_reported() {
+    let mut fronts = Fronts::start(2, HALVES);
+    let lost = plan(&fronts, vec![closed(MIXED)], Duration::from_secs(60));
+    let mut ended = false;
+    let error = drive::run(lost, &RUNNING, &mut |progress| {
+        if progress.completed > 100 && !ended {
+            ended = true;
+            (0..2).for_each(|front| fronts.end(front));
+        }
+    });
+    let error = error.expect_err("nobody is there");
+    assert!(matches!(error, WorkloadError::ServerGone { .. }), "{error}");
 }
 
 #[test]
