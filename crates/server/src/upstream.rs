@@ -75,6 +75,8 @@ pub struct FrontsOptions {
     pub announce: Option<(String, u16)>,
     /// The node that it stands before, `host:port`; none: the only one on its own host.
     pub node: Option<String>,
+    /// A tenant's weight is one of all fronts; else each goes by all of it.
+    pub divide_weights: bool,
 }
 
 impl UpstreamOptions {

@@ -10,6 +10,7 @@ pub(super) fn read(section: &Section, overrides: &Overrides) -> Option<FrontsOpt
     let given = section.get("listen");
     let announce: Option<String> = section.get("announce");
     let node: Option<String> = section.get("node");
+    let divide_weights = section.get_or_default("divide_weights");
     let node = overrides.node.clone().or(node);
     if let Some(why) = node.as_ref().and_then(|node| upstream::address(node).err()) {
         let what = format!("is no address of a node: {why}");
@@ -41,6 +42,7 @@ pub(super) fn read(section: &Section, overrides: &Overrides) -> Option<FrontsOpt
         listen,
         announce,
         node,
+        divide_weights,
     })
 }
 

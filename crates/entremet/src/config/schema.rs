@@ -60,6 +60,7 @@ const KEYS: &[Key] = &[
     key("server.cluster.listen", Address, Required, Start, "Where cluster-aware clients connect without TLS, after they were told to. It serves what has its home at this front, and answers `MOVED` to the rest."),
     key("server.cluster.announce", Text("HOST:PORT"), Unset("`server.cluster.listen`"), Start, "What clients are told instead, if that is not how they reach it."),
     key("server.cluster.node", Text("HOST:PORT"), Unset("the only node of the cluster on the same host"), Start, "The node of the cluster before which this front stands: it is the home of what that node has."),
+    key("server.cluster.divide_weights", Flag, Value("true"), Start, "Whether a tenant's weight is one of all fronts together, and is where the tenant is served. `false`, for comparison: each front goes by all of it."),
 
     key("engine", Table, Unset("defaults"), Start, "Where and how data is stored."),
     key("engine.kind", Word(&["rocksdb", "redis", "redis-cluster"]), Value("\"rocksdb\""), Start, "Where data is kept: by this process in RocksDB, or by a Redis or Valkey before which it stands ([how](../guide/front.md)), or by a cluster of them ([how](../guide/cluster.md)). Then what is said of storage, of the device and of `sync` is an error."),

@@ -238,6 +238,12 @@ fn one_of_several(text: &mut String, fronts: Option<&FrontsOptions>) {
             fronts.listen
         ),
     );
+    if !fronts.divide_weights {
+        line(
+            text,
+            "Each front goes by the whole weight of a tenant, wherever else that is served.",
+        );
+    }
 }
 
 /// By what I/O is scheduled.

@@ -55,7 +55,7 @@ impl<'u> Round<'u> {
             },
             beat: 0,
             fronts: Fronts::default(),
-            rates: Rates::default(),
+            rates: Rates::new(options.divide_weights),
             asked: Asked::default(),
             book: None,
             topology: None,

@@ -55,6 +55,8 @@ pub struct Rates {
     elsewhere: BTreeSet<String>,
     at: Nanos,
     fronts: usize,
+    /// Weights are not divided: each front goes by all of them.
+    whole_weights: bool,
 }
 
 struct Tenant {
@@ -72,6 +74,14 @@ const WEIGHT: usize = 2;
 type Line = [Told; PARTS.len()];
 
 impl Rates {
+    /// Those of one of several fronts, which also divide weights or do not.
+    pub fn new(divide_weights: bool) -> Self {
+        Self {
+            whole_weights: !divide_weights,
+            ..Self::default()
+        }
+    }
+
     /// What to tell the other fronts, of which there are `fronts` with this one.
     pub fn tell(&mut self, seen: &[Seen], fronts: usize, now: Nanos) -> String {
         let elapsed_s = now.saturating_sub(self.at) as f64 / 1e9;
@@ -114,7 +124,7 @@ impl Rates {
                 let others: Vec<Told> = others.iter().map(|line| line[part]).collect();
                 portion.keep(&others, self.fronts);
             }
-            house.keep(name, tenant.portions());
+            house.keep(name, tenant.portions(self.whole_weights));
         }
     }
 
@@ -125,7 +135,7 @@ impl Rates {
         self.elsewhere.clear();
         for (name, tenant) in &mut self.tenants {
             tenant.parts[WEIGHT] = Portion::new(Divided::Weight, self.fronts);
-            house.keep(name, tenant.portions());
+            house.keep(name, tenant.portions(self.whole_weights));
         }
     }
 
@@ -160,12 +170,15 @@ impl Tenant {
         std::array::from_fn(|part| self.parts[part].tell(used[part], waited[part]))
     }
 
-    fn portions(&self) -> Portions {
+    fn portions(&self, whole_weight: bool) -> Portions {
         let [limit, promised, weight] = &self.parts;
         Portions {
             limit: limit.part(),
             promised: promised.part(),
-            weight: weight.times_even(),
+            weight: match whole_weight {
+                true => 1.0,
+                false => weight.times_even(),
+            },
         }
     }
 }
@@ -345,6 +358,14 @@ mod tests {
         // A quarter of it, twice that for two fronts, and a little that is even.
         let weight = shared(&mut rates, &house, 1..=20);
         assert!((weight - 0.525).abs() < 0.03, "{weight}");
+    }
+
+    #[test]
+    fn weights_that_are_not_divided_stay_whole() {
+        let (mut rates, house) = (Rates::new(false), Kept::default());
+        assert_eq!(shared(&mut rates, &house, 1..=20), 1.0);
+        let kept = house.0.lock()["web"];
+        assert!(kept.limit < 1.0, "its limits are divided: {kept:?}");
     }
 
     #[test]
