@@ -4,7 +4,8 @@
 //! ```text
 //! experiments/NAME/experiment.toml ──▶ spec ──▶ plan (what runs, baselines and ours in turn)
 //!                                                │ for each run
-//!                        server (the real one, pinned) ◀── workload::scenario (the load)
+//!                        server (the real one, pinned), or nodes (a real cluster)
+//!                                                          ◀── workload::scenario (the load)
 //!                        or simulated ([cluster]), or program (an internal measurement)
 //!                                                │ observed
 //!                            measure (pure) ──▶ verdict ──▶ table, result.json, report.html
@@ -23,6 +24,7 @@ pub mod kept;
 mod list;
 pub mod machine;
 pub mod measure;
+pub mod nodes;
 pub mod observed;
 mod pace;
 pub mod plan;

@@ -11,6 +11,15 @@ use workload::WorkloadError;
 
 use crate::observed::Observed;
 
+/// What loads are sent to.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal {
+    /// One server.
+    Server(SocketAddr),
+    /// One front of several: loads know of all, and go to the home of each key.
+    Front(SocketAddr),
+}
+
 /// Plays scenarios against a server.
 pub trait Player {
     /// What is wrong with a scenario, if anything; `origin` is what the text calls it.
@@ -24,7 +33,7 @@ pub trait Player {
     fn play(
         &self,
         scenario: &Table,
-        target: SocketAddr,
+        goal: Goal,
         stop: &AtomicBool,
         at: &mut dyn FnMut(f64),
     ) -> Result<Observed, WorkloadError>;
@@ -47,14 +56,19 @@ impl Player for LoadClient {
     fn play(
         &self,
         scenario: &Table,
-        target: SocketAddr,
+        goal: Goal,
         stop: &AtomicBool,
         at: &mut dyn FnMut(f64),
     ) -> Result<Observed, WorkloadError> {
         let scenario = Scenario::from_table(scenario.clone(), "the scenario")?;
+        let (address, cluster) = match goal {
+            Goal::Server(address) => (address, false),
+            Goal::Front(address) => (address, true),
+        };
         let target = Target {
             password: Some(PASSWORD.into()),
-            ..Target::new(target)
+            cluster,
+            ..Target::new(address)
         };
         let mut tell = |event: scenario::Event<'_>| {
             if let scenario::Event::Running(progress) = event {

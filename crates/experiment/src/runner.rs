@@ -88,8 +88,8 @@ pub fn run(
         plan.iter().map(of)
     };
     let mut notes: Vec<String> = idle.into_iter().collect();
-    let by_a_server = |scenario: &Table| matches!(Way::of(scenario), Way::Server | Way::Rival(_));
-    if scenarios().any(|scenario| by_a_server(&scenario)) {
+    let loaded = |scenario: &Table| !matches!(Way::of(scenario), Way::Simulated | Way::Program);
+    if scenarios().any(|scenario| loaded(&scenario)) {
         pin::to(&pinned.load)?;
         notes.extend(pinned.note());
     }
@@ -153,6 +153,12 @@ fn check(
         }
         let scenario = experiment.scenario(run.variant, run.point, setup.quick);
         problems.extend(way::problem(setup.player, &scenario, &place));
+        let changes = experiment.changes_of(&run.variant.name).count();
+        if Way::of(&scenario) == Way::Nodes && changes > 0 {
+            problems.push(format!(
+                "{place}: nodes do not change while they are loaded"
+            ));
+        }
         if !way::takes_a_server(&scenario) {
             continue;
         }

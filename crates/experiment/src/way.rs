@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use crate::player::Player;
-use crate::{program, simulated};
+use crate::{nodes, program, simulated};
 
 /// A server that is not ours, in the place of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ impl Rival {
 pub enum Way {
     /// On a server of its own.
     Server,
+    /// On a cluster of real nodes.
+    Nodes,
     /// On a rival in its place.
     Rival(Rival),
     /// In the simulator.
@@ -45,6 +47,8 @@ impl Way {
             Self::Simulated
         } else if program::is(scenario) {
             Self::Program
+        } else if nodes::is(scenario) {
+            Self::Nodes
         } else {
             let word = scenario.get("server").and_then(Value::as_str);
             let rival = Rival::WORDS.iter().find(|(name, _)| Some(*name) == word);
@@ -58,6 +62,7 @@ impl Way {
 pub fn problem(player: &dyn Player, scenario: &Table, origin: &str) -> Option<String> {
     match Way::of(scenario) {
         Way::Server => player.problem(scenario, origin),
+        Way::Nodes => nodes::problem(player, scenario, origin),
         Way::Rival(_) => player.problem(&without_server(scenario), origin),
         Way::Simulated => simulated::problem(scenario, origin),
         Way::Program => program::problem(scenario, origin),
@@ -71,9 +76,9 @@ pub fn without_server(scenario: &Table) -> Table {
     played
 }
 
-/// Whether a scenario is played on a server that has a configuration.
+/// Whether a scenario is played on a server, or several, that have a configuration.
 pub fn takes_a_server(scenario: &Table) -> bool {
-    Way::of(scenario) == Way::Server
+    matches!(Way::of(scenario), Way::Server | Way::Nodes)
 }
 
 #[cfg(test)]

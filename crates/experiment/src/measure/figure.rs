@@ -57,13 +57,13 @@ pub enum Figure {
     Share,
     /// Processor time of the load generator for each request answered, ns.
     Generator,
-    /// A figure of the whole run, which no tenant has: of the simulator or of a program.
+    /// A figure of the whole run, which no tenant has: of the simulator, of nodes or of a program.
     Whole(&'static str),
 }
 
 impl Figure {
     /// Names in experiments, with the figure and its unit.
-    pub const WORDS: [(&'static str, Self, &'static str); 74] = [
+    pub const WORDS: [(&'static str, Self, &'static str); 75] = [
         ("rate", Self::Rate, "req/s"),
         ("offered", Self::Offered, "req/s"),
         ("served", Self::Served, ""),
@@ -88,6 +88,7 @@ impl Figure {
         ("share", Self::Share, "%"),
         ("generator", Self::Generator, "ns"),
         ("utilisation", Self::Whole("utilisation"), ""),
+        ("moves", Self::Whole("moves"), ""),
         ("events", Self::Whole("events"), ""),
         ("operations", Self::Whole("operations"), "op/s"),
         ("inversions", Self::Whole("inversions"), ""),

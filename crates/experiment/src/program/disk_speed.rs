@@ -15,7 +15,7 @@ use settings::table::Fields;
 use super::{Host, Program, Work};
 use crate::examples::{self, PLAIN_STORE};
 use crate::observed::Observed;
-use crate::player::{LoadClient, Player};
+use crate::player::{Goal, LoadClient, Player};
 use crate::server::{Launch, PlainStore, Server};
 
 /// `store`: `entremet`, `plain` or `threads`; `outstanding`, 16; `connections`, 96; `keys`, 150000;
@@ -170,7 +170,12 @@ impl Trial {
             self.value_bytes
         );
         let scenario: Table = scenario.parse().map_err(|error| format!("{error}"))?;
-        let played = LoadClient.play(&scenario, server.address, &AtomicBool::new(false), at);
+        let played = LoadClient.play(
+            &scenario,
+            Goal::Server(server.address),
+            &AtomicBool::new(false),
+            at,
+        );
         let observed = played.map_err(|error| error.to_string())?;
         match observed
             .tenants

@@ -12,7 +12,9 @@ use super::Runner;
 use crate::error::ExperimentError;
 use crate::examples::{self, QUEUE_STORE};
 use crate::measure::figure::Figure;
+use crate::nodes::{self, Nodes};
 use crate::observed::{Observed, ServerUse};
+use crate::player::Goal;
 use crate::server::watch::Watch;
 use crate::server::{config, Launch, Server, REDIS};
 use crate::spec::merge::lay_over;
@@ -34,6 +36,7 @@ impl Runner<'_> {
     ) -> Result<Observed, ExperimentError> {
         match Way::of(scenario) {
             Way::Rival(rival) => self.by_a_rival(rival, scenario, asked.label),
+            Way::Nodes => self.by_nodes(scenario, asked.label),
             _ => self.by_entremet(scenario, asked),
         }
     }
@@ -58,7 +61,8 @@ impl Runner<'_> {
             Rival::OwnedStore => self.queue_store("owned")?,
         };
         let (played, stop) = (way::without_server(scenario), self.setup.stop);
-        let played = (self.setup.player).play(&played, server.address, stop, &mut |_| {});
+        let played =
+            (self.setup.player).play(&played, Goal::Server(server.address), stop, &mut |_| {});
         self.observed(&mut server, played, label)
     }
 
@@ -66,6 +70,29 @@ impl Runner<'_> {
         let binary = examples::built(self.setup.binary, QUEUE_STORE);
         let binary = binary.map_err(ExperimentError::Usage)?;
         Server::queue_store(&binary, design, &self.pinned.server)
+    }
+
+    /// On nodes of a cluster, by loads that know of it.
+    fn by_nodes(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
+        let nodes = Nodes::of(scenario).map_err(ExperimentError::Usage)?;
+        let mut server = Server::nodes(
+            &Launch {
+                label,
+                binary: self.setup.binary,
+                cores: &self.pinned.server,
+                config: &config::of_scenario(scenario),
+                data: None,
+            },
+            &nodes,
+        )?;
+        let front = server.aware.map(Goal::Front);
+        let front = front.ok_or_else(|| server.failed("no front says where it is".into()))?;
+        let played = way::without_server(&nodes::without(scenario));
+        let played = (self.setup.player).play(&played, front, self.setup.stop, &mut |_| {});
+        let mut observed = self.observed(&mut server, played, label)?;
+        let moves = server.said("moves ") as f64;
+        observed.figures.insert("moves".into(), moves);
+        Ok(observed)
     }
 
     fn by_entremet(&self, scenario: &Table, run: &Asked) -> Result<Observed, ExperimentError> {
@@ -95,7 +122,8 @@ impl Runner<'_> {
                 refused = server.reconfigure(&config::of_scenario(&changed)).err();
             }
         };
-        let played = (self.setup.player).play(&scenario, server.address, self.setup.stop, at);
+        let goal = Goal::Server(server.address);
+        let played = (self.setup.player).play(&scenario, goal, self.setup.stop, at);
         if let Some(error) = refused {
             return Err(error);
         }

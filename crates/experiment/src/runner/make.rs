@@ -83,7 +83,7 @@ impl Runner<'_> {
     fn make(&self, scenario: &Table, way: Way, asked: &Asked) -> Result<Observed, ExperimentError> {
         let (stop, label) = (self.setup.stop, asked.label);
         let observed = match way {
-            Way::Server | Way::Rival(_) => {
+            Way::Server | Way::Nodes | Way::Rival(_) => {
                 let processors = self.pinned.all();
                 return self.undisturbed(scenario, processors, || self.serve(scenario, asked));
             }
@@ -120,7 +120,7 @@ impl Runner<'_> {
         let mut told = self.told.clone();
         let others: &[&str] = match way {
             Way::Simulated => &["server"],
-            Way::Server | Way::Program => &["cluster", "fault"],
+            Way::Server | Way::Nodes | Way::Program => &["cluster", "fault"],
             Way::Rival(_) => &["server", "cluster", "fault"],
         };
         told.retain(|key, _| !others.contains(&key));

@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::Runner;
 use crate::error::ExperimentError;
+use crate::player::Goal;
 use crate::server::{config, Launch, Server};
 
 impl Runner<'_> {
@@ -43,7 +44,7 @@ impl Runner<'_> {
         })?;
         let played = (self.setup.player).play(
             &crate::way::without_server(&filling),
-            server.address,
+            Goal::Server(server.address),
             self.setup.stop,
             &mut |_| {},
         );

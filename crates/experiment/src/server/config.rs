@@ -5,6 +5,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
+use crate::nodes;
 use crate::spec::merge::lay_over;
 
 /// Keys of a scenario's tenant that are the load's business and not the server's.
@@ -48,7 +49,21 @@ pub fn of_scenario(scenario: &Table) -> Table {
         Value::Table(tenant)
     });
     config.insert("tenant".into(), Value::Array(named.collect()));
+    if nodes::is(scenario) {
+        before_nodes(&mut config);
+    }
     config
+}
+
+/// That of a front. Before which node it stands it is told when there are nodes.
+fn before_nodes(config: &mut Table) {
+    let text = format!(
+        "engine = {{ kind = 'redis-cluster', url = 'redis-cluster://127.0.0.1:1' }}\n\
+         server.cluster.listen = '{ANY_PORT}'"
+    );
+    let mut front: Table = text.parse().unwrap_or_default();
+    lay_over(&mut front, config);
+    *config = front;
 }
 
 /// Adds where to listen, where to keep data, and a data path thread for each core. Where nothing is
@@ -82,6 +97,12 @@ pub fn ready_address(log: &str) -> Option<SocketAddr> {
         .find_map(|line| Some(line.split_once(" is ready: clients on ")?.1))?;
     let end = rest.find([' ', ',']).unwrap_or(rest.len());
     rest[..end].parse().ok()
+}
+
+/// The address for those that know of a cluster, in the line of the first front.
+pub fn aware_address(log: &str) -> Option<SocketAddr> {
+    let (_, rest) = log.split_once(", clients of the cluster at ")?;
+    rest[..rest.find(',')?].parse().ok()
 }
 
 /// The admin address of the same line.

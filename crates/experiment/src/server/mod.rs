@@ -25,6 +25,7 @@ use workload::client::{process, Identity};
 
 pub use self::rivals::PlainStore;
 use crate::error::ExperimentError;
+use crate::nodes::Nodes;
 
 /// Debian's, on the path.
 pub const REDIS: &str = "redis-server";
@@ -68,6 +69,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// Where it tells of itself, if it does.
     pub admin: Option<SocketAddr>,
+    /// Where those connect that know of a cluster, if it is one.
+    pub aware: Option<SocketAddr>,
     folder: tempfile::TempDir,
     label: String,
     /// Data path threads, of Entremet.
@@ -102,6 +105,31 @@ impl Server {
         let mut server = Self::start(command, Ready::Line, folder, launch.label)?;
         server.cores = launch.cores.len();
         Ok(server)
+    }
+
+    /// A cluster of nodes, each an engine and a front.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Server`] with its last words when it does not come up.
+    pub fn nodes(launch: &Launch, nodes: &Nodes) -> Result<Self, ExperimentError> {
+        let folder = folder()?;
+        let path = folder.path().join(CONFIG);
+        let any = config::ANY_PORT;
+        let config = config::place(launch.config, any, any, 1, folder.path());
+        fs::write(&path, config.to_string()).map_err(|source| ExperimentError::Output {
+            path: path.clone(),
+            source,
+        })?;
+        let mut command = pinned(launch.cores, launch.binary);
+        command.args(["cluster", "dev", "--config"]).arg(&path);
+        command.args(["--engine", REDIS]).args(nodes.words());
+        Self::start(command, Ready::Line, folder, launch.label)
+    }
+
+    /// Lines of its log that begin so.
+    pub fn said(&self, begin: &str) -> usize {
+        let log = self.log();
+        log.lines().filter(|line| line.starts_with(begin)).count()
     }
 
     /// Gives it another configuration and has it read that anew. Where it listens and keeps its
@@ -147,6 +175,7 @@ impl Server {
             child,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             admin: None,
+            aware: None,
             folder,
             label: label.into(),
             cores: 0,
@@ -165,6 +194,7 @@ impl Server {
             if let Some(address) = found {
                 self.address = address;
                 self.admin = config::admin_address(&self.log());
+                self.aware = config::aware_address(&self.log());
                 return Ok(());
             }
             if let Some(status) = self.ended() {
@@ -246,9 +276,10 @@ impl Server {
         self.child.id()
     }
 
-    /// CPU time used so far, seconds; 0 when it is gone.
+    /// CPU time used so far by it and what it has started, seconds; 0 when it is gone.
     pub fn cpu_s(&self) -> f64 {
-        process::cpu_s(self.pid()).unwrap_or(0.0)
+        let each = family(self.pid()).into_iter();
+        each.filter_map(process::cpu_s).sum()
     }
 
     /// Waits until it has had nothing to do for a second, such as compacting what was stored; for a
@@ -265,9 +296,10 @@ impl Server {
         }
     }
 
-    /// Resident memory, bytes; 0 when it is gone.
+    /// Resident memory of it and what it has started, bytes; 0 when it is gone.
     pub fn resident_bytes(&self) -> u64 {
-        process::resident_bytes(self.pid()).unwrap_or(0)
+        let each = family(self.pid()).into_iter();
+        each.filter_map(process::resident_bytes).sum()
     }
 }
 
@@ -275,6 +307,16 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// A process, and those that it has started.
+fn family(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = fs::read_to_string(path).unwrap_or_default();
+    let children = children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok());
+    std::iter::once(pid).chain(children).collect()
 }
 
 fn log_path(folder: &tempfile::TempDir) -> PathBuf {

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 use experiment::done::Done;
 use experiment::machine::Ticks;
 use experiment::observed::{Observed, Tenant};
-use experiment::player::Player;
+use experiment::player::{Goal, Player};
 use experiment::runner::{self, Setup};
 use experiment::spec::{Experiment, FILE};
 use experiment::ExperimentError;
@@ -106,7 +105,7 @@ impl Player for Made {
     fn play(
         &self,
         scenario: &Table,
-        target: SocketAddr,
+        goal: Goal,
         _: &AtomicBool,
         at: &mut dyn FnMut(f64),
     ) -> Result<Observed, WorkloadError> {
@@ -122,7 +121,9 @@ impl Player for Made {
         if self.loses {
             let reason = "reset".to_string();
             return Err(WorkloadError::ServerGone {
-                target,
+                target: match goal {
+                    Goal::Server(target) | Goal::Front(target) => target,
+                },
                 reason,
                 completed: 3,
             });
