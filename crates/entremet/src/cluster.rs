@@ -28,7 +28,6 @@ mod nodes;
 mod pace;
 mod places;
 mod plan;
-mod quota;
 mod reach;
 mod say;
 mod series;
@@ -342,8 +341,8 @@ pub struct DevArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// The part of a processor that each engine may use (takes root): so several nodes fit on few
-    /// processors, and each has its own
+    /// The part of a processor that each engine may use, of every millisecond (takes root): so
+    /// several nodes fit on few processors, and each has its own
     #[arg(long, value_name = "PART", default_value_t = 1.0, value_parser = part)]
     pub processor: f64,
 

@@ -14,8 +14,7 @@ use rustix::process::{kill_process, Pid, Signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::book::Book;
-use super::engines::{cluster, command, Engine};
-use super::quota::Quota;
+use super::engines::{cluster, command};
 use super::reach::Nodes;
 use super::{DevArgs, Failure};
 use crate::config::of_url;
@@ -40,8 +39,6 @@ struct Dev {
     /// What each is, and its process. What was started last is ended first: fronts end before
     /// their engines.
     processes: Vec<(String, Child)>,
-    /// What each engine may use.
-    quotas: Vec<Quota>,
 }
 
 impl Drop for Dev {
@@ -49,8 +46,6 @@ impl Drop for Dev {
         for (_, process) in self.processes.iter_mut().rev() {
             end(process);
         }
-        // Engines have ended, and control groups without processes can go.
-        self.quotas.clear();
         if let Err(why) = fs::remove_dir_all(&self.folder) {
             eprintln!("{} stays behind: {why}", self.folder.display());
         }
@@ -75,16 +70,15 @@ pub fn run(args: &DevArgs) -> Result<(), Failure> {
     let mut dev = Dev {
         folder,
         processes: Vec::new(),
-        quotas: Vec::new(),
     };
     let (masters, replicas) = (usize::from(args.nodes), usize::from(args.replicas));
     let engines = cluster(&program, &dev.folder, masters, replicas)?;
     let places: Vec<String> = engines.iter().map(|one| one.at.to_string()).collect();
-    let quotas = quotas(&engines, args.processor);
+    let limited = engines.iter().try_for_each(|one| one.limit(args.processor));
     let engines = engines.into_iter().zip(&places);
     let engines = engines.map(|(engine, at)| (format!("the engine at {at}"), engine.process));
     dev.processes.extend(engines);
-    dev.quotas = quotas?;
+    limited?;
     let url = format!("redis-cluster://{}", places.join(","));
     let config = match &args.config {
         Some(file) => file.clone(),
@@ -144,20 +138,6 @@ fn found() -> Result<PathBuf, Failure> {
         "neither valkey-server nor redis-server is found: install one, or name it with --engine"
             .into()
     })
-}
-
-/// What engines may use, where that is less than all.
-fn quotas(engines: &[Engine], part: f64) -> Result<Vec<Quota>, Failure> {
-    let mut quotas = Vec::new();
-    if part < 1.0 {
-        for (number, engine) in engines.iter().enumerate() {
-            let name = format!("entremet-cluster-{}-{number}", std::process::id());
-            let quota = Quota::new(&name, part)?;
-            quota.hold(engine.process.id())?;
-            quotas.push(quota);
-        }
-    }
-    Ok(quotas)
 }
 
 /// Waits until so many fronts have heard of each other.

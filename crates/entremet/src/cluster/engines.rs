@@ -16,6 +16,8 @@ use crate::client::{Client, Reply, Target};
 const NODE_TIMEOUT_MS: &str = "2000";
 /// Between two looks whether something has happened.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// In which a limited engine has its part of a processor.
+const PERIOD_NS: f64 = 1e6;
 /// What takes longer does not happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -64,6 +66,35 @@ impl Engine {
             .map_err(|why| format!("{} cannot be started: {why}", program.display()))?;
         let at = (Ipv4Addr::LOCALHOST, port).into();
         Ok(Self { process, at, bus })
+    }
+
+    /// It may use this part of a processor from now on. The kernel's scheduler of deadlines sees to
+    /// it, millisecond by millisecond: a node with a control group's quota runs and pauses for so
+    /// long that hundreds of requests wait at it meanwhile.
+    ///
+    /// # Errors
+    /// The kernel does not let this process.
+    pub fn limit(&self, part: f64) -> Result<(), Failure> {
+        if part >= 1.0 {
+            return Ok(());
+        }
+        let [period, runs] = [1.0, part].map(|part| (PERIOD_NS * part).to_string());
+        // What it starts, to write a snapshot, has no part of its own.
+        let done = Command::new("chrt")
+            .args(["--reset-on-fork", "--deadline", "--sched-runtime", &runs])
+            .args(["--sched-deadline", &period, "--sched-period", &period])
+            .args(["--pid", "0", &self.process.id().to_string()])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|why| format!("chrt of util-linux cannot be started: {why}"))?;
+        match done.status.success() {
+            true => Ok(()),
+            false => Err(format!(
+                "an engine cannot have {part} of a processor: {}; it takes root, all processors of the machine, and less for all engines than nine tenths of these",
+                String::from_utf8_lossy(&done.stderr).trim()
+            )
+            .into()),
+        }
     }
 
     fn ask(&self, words: &[&str]) -> Result<Reply, Failure> {

@@ -79,7 +79,8 @@ impl Runner<'_> {
             &Launch {
                 label,
                 binary: self.setup.binary,
-                cores: &self.pinned.server,
+                // Engines that have a part of a processor cannot be held to some.
+                cores: self.setup.processors,
                 config: &config::of_scenario(scenario),
                 data: None,
             },
