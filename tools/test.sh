@@ -12,12 +12,12 @@ source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
 
-ALL=(setup format lint tidy build unit debug experiments operations browser clients front crash sessions conformance fuzz)
+ALL=(setup format lint tidy build unit debug front experiments operations browser clients crash sessions conformance fuzz)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB
 # are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry entremet-resp entremet-commands entremet-front)
 # This phase waits for other processes most of the time. It runs beside Rust's tests, which take
-# processors, and is told of in its turn: a quarter of an hour less.
+# the processors that it leaves, and is told of in its turn: a quarter of an hour less.
 BESIDE=front
 
 logs=$(mktemp -d)
@@ -101,7 +101,10 @@ main() {
             # In a subshell of its own, so that `set -e` holds inside although the status is looked
             # at here.
             set +e
-            run_phase "$phase" </dev/null 2>&1 | tee "$logs/$phase"
+            {
+                [[ -z $beside ]] || renice -n 10 -p "$BASHPID" >/dev/null
+                run_phase "$phase"
+            } </dev/null 2>&1 | tee "$logs/$phase"
             status=${PIPESTATUS[0]}
             set -e
             took=$((SECONDS - began))
