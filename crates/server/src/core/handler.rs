@@ -110,6 +110,8 @@ impl Core {
         self.enroll(tenant, now);
         let class = Class::Other.index() as u8;
         let task = Task::Job(job);
+        // What is submitted behind a turn's handlers would wait until something else comes.
+        self.agenda.wake_by(now);
         self.handlers.enqueue(now, tenant.id, class, task).is_ok()
     }
 
