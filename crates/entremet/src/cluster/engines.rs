@@ -78,7 +78,8 @@ impl Engine {
         if part >= 1.0 {
             return Ok(());
         }
-        let [period, runs] = [1.0, part].map(|part| (PERIOD_NS * part).to_string());
+        let of_period = |part| ((PERIOD_NS * part) as u64).to_string();
+        let [period, runs] = [1.0, part].map(of_period);
         // What it starts, to write a snapshot, has no part of its own.
         let done = Command::new("chrt")
             .args(["--reset-on-fork", "--deadline", "--sched-runtime", &runs])
