@@ -326,3 +326,28 @@ def test_a_limit_answers_throttled(start):
     counted = eventually(all_counted, 10, "each is counted once")
     assert sum(one["errors"] for one in counted.values()) == 0
     assert counted["put"]["latency"]["count"] == counted["put"]["requests"]
+
+
+def test_a_tenant_over_its_limit_can_still_connect(start):
+    limited = Tenant("limited", extra='limit = { requests = "1/s", burst = "1s", max_wait = "0s" }')
+    server = start(tenants=(limited,))
+    with server.wire(limited) as wire:
+
+        def refused(*words):
+            return str(wire.attempt(*words)).startswith("THROTTLED ")
+
+        for words in (("GET", "k"), ("COMMAND",), ("INFO",), ("PING", "x" * 1024), ("CLIENT", "LIST")):
+            assert any(refused(*words) for _ in range(10)), words
+        for words in (
+            ("HELLO", "3", "AUTH", limited.name, limited.password),
+            ("CLIENT", "SETNAME", "shop"),
+            ("CLIENT", "SETINFO", "LIB-NAME", "a-library"),
+            ("SELECT", "0"),
+            ("READONLY",),
+            ("CLUSTER", "SLOTS"),
+            ("PING",),
+            ("RESET",),
+            ("AUTH", limited.name, limited.password),
+        ):
+            for _ in range(3):
+                assert not isinstance(wire.attempt(*words), ServerError), words

@@ -275,6 +275,12 @@ impl Spec {
         matches!(self.action, Action::Container)
     }
 
+    /// True for what is about the client's own connection, or about where the keys of a cluster
+    /// are, and for any client.
+    pub const fn is_about_connection(&self) -> bool {
+        matches!(self.group, Group::Connection | Group::Cluster) && !self.flags.has(Flags::ADMIN)
+    }
+
     /// The name without its command: `list` for `client|list`.
     pub fn short_name(&self) -> &'static str {
         self.name

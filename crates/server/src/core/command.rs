@@ -19,6 +19,9 @@ use crate::unit::{
     fits_turn, requests_of, Scope, Surroundings, Told, Trace, Unit, TURN_BYTES_MAX, TURN_WORDS_MAX,
 };
 
+/// The longest request of those that open connections: room for a name and a password.
+const OPENING_BYTES_MAX: usize = 1024;
+
 /// What a connection does after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -82,7 +85,8 @@ impl Core {
         if let Some(flow) = self.pause(key, connection, spec) {
             return flow;
         }
-        if let Some((limit, text)) = &self.refusal {
+        let refusal = self.refusal.as_ref();
+        if let Some((limit, text)) = refusal.filter(|_| !opens_connection(spec, &args)) {
             if let Some(recorder) = self.principals.of(&connection.tenant) {
                 recorder.throttled(spec.class, *limit);
             }
@@ -336,6 +340,13 @@ impl Core {
         let mailbox = self.mailbox().clone();
         Box::new(move || mailbox.send(Message::Ready(key, Ready::Look)))
     }
+}
+
+/// True for what client libraries send as they connect, which a limit does not refuse: a client
+/// that cannot connect does not wait and ask again, but fails. Short, so that a limit on bytes
+/// cannot be passed by.
+fn opens_connection(spec: &Spec, args: &Args<'_>) -> bool {
+    spec.is_about_connection() && args.len_bytes() <= OPENING_BYTES_MAX
 }
 
 /// Why a command on the connection cannot be run with words that are this many, or this long: a

@@ -106,7 +106,7 @@ pub const SETTINGS: &[Setting] = &[
         "Never more than {} in and out.", at!(limit.bytes_per_s)),
     row(key("tenant.limit.burst", Time("1ms", "1min"), Value("\"100ms\""), Reload, "After a pause, it may use this much time's worth of the limit at once."),
         "After a pause, {} of that may come at once.", at!(limit.burst_ns)),
-    row(key("tenant.limit.max_wait", Time("0s", "1min"), Value("\"100ms\""), Reload, "A request that would have to wait longer than this for a limit is answered -THROTTLED."),
+    row(key("tenant.limit.max_wait", Time("0s", "1min"), Value("\"100ms\""), Reload, "A request that would have to wait longer than this for a limit is answered -THROTTLED. Those of up to 1 KiB about the connection itself or the map of a cluster (`HELLO`, `AUTH`, `PING`, `CLUSTER SLOTS`, …) never are, so that clients can connect."),
         "A request that would wait longer than {} for that is answered -THROTTLED.", at!(limit.wait_ns_max)),
     row(key("tenant.workload", Tables, Unset("none"), Reload, "Connections that are used for one thing, by what they call themselves: each workload has a queue of its own, so that a batch job and interactive requests of one tenant do not wait behind each other."),
         "Its workloads: {}.", at!(workloads)),
