@@ -34,6 +34,7 @@ TYPED = (
     "typed-refused-password",
     "typed-many-connections",
 )
+CLUSTER = ("cluster-keys", "cluster-pipeline", "cluster-hash-tag", "cluster-to-the-end")
 
 
 def runs():
@@ -46,9 +47,8 @@ def case_names(client):
     return TYPED if client == "lettuce" else (*(case["name"] for case in SUITE), *TYPED)
 
 
-@cache
-def report(client, protocol, port, user, password):
-    """Runs a client program once, and returns its lines by case."""
+def start(client, protocol, port, user, password, stop=None):
+    """Starts a client program: as a client of a cluster, which ends when the file `stop` is there, or of one server."""
     environment = {
         **os.environ,
         "SUITE_FILE": str(HERE / "suite.json"),
@@ -57,10 +57,27 @@ def report(client, protocol, port, user, password):
         "SUITE_PASSWORD": password,
         "SUITE_PROTOCOL": str(protocol),
     }
-    done = subprocess.run(
-        COMMANDS[client], env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False
+    if stop:
+        environment["SUITE_STOP"] = str(stop)
+    return subprocess.Popen(
+        COMMANDS[client], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
-    return {"status": done.returncode, "stderr": done.stderr.decode("utf-8", "replace")} | {
+
+
+def report_of(program):
+    """Waits for the end of a client program, and returns its lines by case."""
+    with program:
+        try:
+            stdout, stderr = program.communicate(timeout=120)
+        finally:
+            program.kill()
+    lines = [json.loads(line) for line in stdout.splitlines() if line.startswith(b"{")]
+    return {"status": program.returncode, "stderr": stderr.decode("utf-8", "replace")} | {
         line["case"]: line for line in lines
     }
+
+
+@cache
+def report(client, protocol, port, user, password):
+    """Runs a client program once, and returns its lines by case."""
+    return report_of(start(client, protocol, port, user, password))

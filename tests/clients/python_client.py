@@ -4,10 +4,12 @@ import json
 import os
 import sys
 import zlib
+from pathlib import Path
 
 import redis
 
 PORT = int(os.environ["SUITE_PORT"])
+STOP = Path(os.environ.get("SUITE_STOP", ""))
 USER, PASSWORD = os.environ["SUITE_USER"], os.environ["SUITE_PASSWORD"]
 PROTOCOL = int(os.environ["SUITE_PROTOCOL"])
 
@@ -111,7 +113,54 @@ def typed_many_connections(_):
         client.close()
 
 
+def cluster_keys(client):
+    assert len(client.get_primaries()) == 3
+    for number in range(200):
+        assert client.set(f"k{number}", number)
+    assert [client.get(f"k{number}") for number in range(200)] == [b"%d" % number for number in range(200)]
+    assert client.mget_nonatomic([f"k{number}" for number in range(200)]) == [b"%d" % number for number in range(200)]
+
+
+def cluster_pipeline(client):
+    with client.pipeline() as pipeline:
+        for number in range(200):
+            pipeline.incr(f"p{number}")
+        assert pipeline.execute() == [1] * 200
+
+
+def cluster_hash_tag(client):
+    assert client.mset({"{t}a": 1, "{t}b": 2})
+    assert client.mget("{t}a", "{t}b") == [b"1", b"2"]
+    with client.pipeline(transaction=True) as pipeline:
+        pipeline.incr("{t}a").incr("{t}b")
+        assert pipeline.execute() == [2, 3]
+
+
+def cluster_to_the_end(client):
+    counts = [0] * 32
+    while not (STOP.exists() and all(counts)):
+        for number in range(32):
+            client.incr(f"g{number}")
+            counts[number] += 1
+    assert [int(client.get(f"g{number}")) for number in range(32)] == counts
+
+
+def run_checks(kind, client):
+    for name, check in list(globals().items()):
+        if name.startswith(kind):
+            problem = ""
+            try:
+                check(client)
+            except Exception as error:  # a check may fail in any way; the report says how
+                problem = repr(error)
+            print(json.dumps({"case": name.replace("_", "-"), "problem": problem}), flush=True)
+
+
 def main():
+    if STOP.name:
+        client = redis.RedisCluster("127.0.0.1", PORT, username=USER, password=PASSWORD, protocol=PROTOCOL)
+        run_checks("cluster_", client)
+        return
     with open(os.environ["SUITE_FILE"], encoding="utf-8") as file:
         suite = json.load(file)
     raw = connect(single_connection_client=True)
@@ -120,15 +169,7 @@ def main():
         raw.execute_command("FLUSHDB")
         replies = run_case(raw, case)
         print(json.dumps({"case": case["name"], "replies": [tell(reply) for reply in replies]}))
-    client = connect()
-    for name, check in list(globals().items()):
-        if name.startswith("typed_"):
-            problem = ""
-            try:
-                check(client)
-            except Exception as error:  # a check may fail in any way; the report says how
-                problem = repr(error)
-            print(json.dumps({"case": name.replace("_", "-"), "problem": problem}))
+    run_checks("typed_", connect())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Engines, and servers that stand before them."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from harness.cluster import Cluster, ClusterFront
+from harness.cluster import Cluster, ClusterFront, NodeFront
 from harness.engine import Engine, Front, engines
-from harness.server import free_port
 
 pytestmark = pytest.mark.ours
 
@@ -52,11 +52,11 @@ def make_cluster(request, tmp_path):
 
 @pytest.fixture
 def before(tmp_path):
-    """A function that starts a server before a cluster."""
+    """A function that starts a server before a cluster, or, as a `NodeFront`, before a node of one."""
     started = []
 
-    def launch(cluster, **options):
-        one = ClusterFront(tmp_path / f"before{len(started)}", cluster, **options)
+    def launch(cluster, *node, kind=ClusterFront, **options):
+        one = kind(tmp_path / f"before{len(started)}", cluster, *node, **options)
         started.append(one)
         return one.start()
 
@@ -68,12 +68,4 @@ def before(tmp_path):
 @pytest.fixture
 def before_node(before):
     """A function that starts a server that cluster-aware clients see, at its port `aware`, before one node of a cluster."""
-
-    def launch(cluster, node, server_options="", **options):
-        aware = free_port()
-        place = f'cluster = {{ listen = "127.0.0.1:{aware}", node = "127.0.0.1:{node.port}" }}'
-        front = before(cluster, server_options=f"{server_options}\n{place}", **options)
-        front.aware, front.node = aware, node
-        return front
-
-    return launch
+    return partial(before, kind=NodeFront)

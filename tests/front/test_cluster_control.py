@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from harness.cluster import know_each_other
 from harness.resp import encode
 from harness.server import Tenant
 from harness.waiting import at_work, eventually
@@ -40,8 +41,7 @@ def trio(make_cluster, before_node):
     at_first = (tenant for tenant in some if owner(cluster, tenant) is cluster.masters[0])
     pair = next(at_first), next(at_first)
     fronts = [before_node(cluster, node, tenants=pair, server_options="cores = 1") for node in cluster.masters]
-    with fronts[0].wire(pair[0]) as wire:
-        eventually(lambda: len(wire.ask("CLUSTER", "NODES").splitlines()) == len(fronts), 30, "fronts know each other")
+    know_each_other(fronts, pair[0])
     return cluster, fronts, pair
 
 

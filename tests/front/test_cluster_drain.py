@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from harness.clients import Asynchronous, Aware, Plain, Transactions, all_go_on, all_there, credentials, end, fill
-from harness.cluster import clean, others, place
+from harness.cluster import clean, know_each_other, others, place
 from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
 
@@ -23,9 +23,7 @@ def duo(make_cluster, before_node):
     cluster = make_cluster()
     source = cluster.owner(cluster.nodes[0].ask("CLUSTER", "KEYSLOT", "{@alpha}"))
     fronts = [before_node(cluster, node, tenants=BOTH) for node in others(cluster, source)]
-    for front in fronts:
-        with front.wire(ALPHA) as wire:
-            eventually(lambda: len(wire.ask("CLUSTER", "NODES").decode().splitlines()) == 2, 30, "fronts know each other")
+    know_each_other(fronts, ALPHA)
     return cluster, fronts, source
 
 

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 import redis
 
+from harness.cluster import know_each_other
 from harness.resp import ServerError
 from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
@@ -19,14 +20,8 @@ def trio(make_cluster, before_node):
     """Three engines, and a front before each, which all know of each other."""
     cluster = make_cluster()
     fronts = [before_node(cluster, node, tenants=BOTH) for node in cluster.masters]
-    know_each_other(fronts)
+    know_each_other(fronts, ALPHA)
     return cluster, fronts
-
-
-def know_each_other(fronts):
-    for front in fronts:
-        with front.wire(ALPHA) as wire:
-            eventually(lambda: len(lines(wire)) == len(fronts), 30, "fronts know each other")
 
 
 def lines(wire):
@@ -162,13 +157,13 @@ def test_a_front_that_is_killed_is_done_without(trio):
 
     for client in clients.values():
         eventually(lambda: works(client), 60, "clients go on")
-    know_each_other(rest)
+    know_each_other(rest, ALPHA)
     for front in rest:
         with front.wire(WIDE) as wire:
             assert set(homes(wire).values()) == {front.aware for front in rest}
             assert wire.ask("DBSIZE") == len(NAMES)
     killed.start()
-    know_each_other(fronts)
+    know_each_other(fronts, ALPHA)
     for client in clients.values():
         assert works(client)
 
@@ -244,7 +239,7 @@ def test_a_front_before_a_replica_without_data_is_loading_and_one_before_a_maste
     cluster = make_cluster(masters=3, replicas=1)
     lost, replica = cluster.masters[1], cluster.replicas[1]
     fronts = [before_node(cluster, node, tenants=BOTH) for node in (cluster.masters[0], lost, replica, cluster.masters[2])]
-    know_each_other(fronts)
+    know_each_other(fronts, ALPHA)
     with fronts[0].wire(WIDE) as wire:
         eventually(lambda: health(wire)[fronts[2].aware] in (("replica", "online"), ("replica", "loading")), 20, "it is a replica")
         lost.kill()

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness.cluster import others, place
+from harness.cluster import know_each_other, others, place
 from harness.paths import SERVER
 from harness.server import Tenant
 from harness.waiting import eventually
@@ -40,9 +40,7 @@ def trio(make_cluster, before_node):
     """Three engines, and a front before each."""
     cluster = make_cluster()
     fronts = [before_node(cluster, node, tenants=(WIDE,)) for node in cluster.masters]
-    for front in fronts:
-        with front.wire(WIDE) as wire:
-            eventually(lambda: len(wire.ask("CLUSTER", "NODES").splitlines()) == len(fronts), 30, "fronts know each other")
+    know_each_other(fronts, WIDE)
     return cluster, fronts
 
 

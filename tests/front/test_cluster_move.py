@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from harness.clients import Asynchronous, Aware, Plain, Transactions, all_go_on, all_there, credentials, end, fill
-from harness.cluster import clean, others, place
+from harness.cluster import clean, know_each_other, others, place
 from harness.server import ALPHA, Tenant
 from harness.waiting import eventually
 
@@ -21,9 +21,7 @@ def duo(make_cluster, before_node):
     """Three nodes, and two fronts that are one cluster."""
     cluster = make_cluster()
     fronts = [before_node(cluster, node, tenants=BOTH) for node in cluster.masters[:2]]
-    for front in fronts:
-        with front.wire(ALPHA) as wire:
-            eventually(lambda: len(wire.ask("CLUSTER", "NODES").decode().splitlines()) == 2, 30, "fronts know each other")
+    know_each_other(fronts, ALPHA)
     return cluster, fronts
 
 

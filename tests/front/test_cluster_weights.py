@@ -6,6 +6,7 @@ import urllib.request
 
 import pytest
 
+from harness.cluster import know_each_other
 from harness.resp import encode
 from harness.server import Tenant
 from harness.waiting import at_work, eventually
@@ -25,8 +26,7 @@ def trio(make_cluster, before_node):
     """Three engines, and a front before each: by node."""
     cluster = make_cluster()
     fronts = {node: before_node(cluster, node, tenants=(ONE, WIDE, OPERATOR), server_options="cores = 1") for node in cluster.masters}
-    with fronts[cluster.masters[0]].wire(WIDE) as wire:
-        eventually(lambda: len(wire.ask("CLUSTER", "NODES").splitlines()) == len(fronts), 30, "fronts know each other")
+    know_each_other(fronts.values(), WIDE)
     return cluster, fronts
 
 

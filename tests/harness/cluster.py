@@ -131,6 +131,23 @@ class ClusterFront(Front):
     kind = "redis-cluster"
 
 
+class NodeFront(ClusterFront):
+    """One before one node, which clients that know of clusters see at its port `aware`."""
+
+    def __init__(self, folder, cluster, node, server_options="", **options):
+        self.aware, self.node = free_port(), node
+        place = f'cluster = {{ listen = "127.0.0.1:{self.aware}", node = "127.0.0.1:{node.port}" }}'
+        super().__init__(folder, cluster, server_options=f"{server_options}\n{place}", **options)
+
+
+def know_each_other(fronts, tenant):
+    """Waits until each of them says that all are there."""
+    for front in fronts:
+        with front.wire(tenant) as wire:
+            everybody = lambda: len(wire.ask("CLUSTER", "NODES").splitlines()) == len(fronts)
+            eventually(everybody, 30, "fronts know each other")
+
+
 def others(cluster, node):
     return [other for other in cluster.masters if other is not node]
 

@@ -137,6 +137,10 @@ func runCase(conn *redis.Conn, one suiteCase) []any {
 }
 
 func main() {
+	if os.Getenv("SUITE_STOP") != "" {
+		runChecks(clusterChecks, connectCluster())
+		return
+	}
 	var suite []suiteCase
 	if err := json.Unmarshal(must(os.ReadFile(os.Getenv("SUITE_FILE"))), &suite); err != nil {
 		panic(err)
@@ -147,14 +151,18 @@ func main() {
 		must(conn.FlushDB(background).Result())
 		report(map[string]any{"case": one.Name, "replies": runCase(conn, one)})
 	}
+	runChecks(typedChecks, client)
+}
+
+func runChecks[C any](checks map[string]func(C) error, client C) {
 	names := []string{}
-	for name := range typedChecks {
+	for name := range checks {
 		names = append(names, name)
 	}
 	sort.Strings(names)
 	for _, name := range names {
 		problem := ""
-		if err := typedChecks[name](client); err != nil {
+		if err := checks[name](client); err != nil {
 			problem = err.Error()
 		}
 		report(map[string]any{"case": name, "problem": problem})

@@ -1,13 +1,16 @@
 // What both Node clients share: reading the suite, printing replies. The contract is in
 // ../README.md.
 
-import { readFileSync } from "node:fs";
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
 
 export const settings = {
   port: Number(process.env.SUITE_PORT),
   username: process.env.SUITE_USER,
   password: process.env.SUITE_PASSWORD,
   protocol: Number(process.env.SUITE_PROTOCOL),
+  // Where the checks of clients of a cluster end; without it, those of one server are run.
+  stop: process.env.SUITE_STOP,
 };
 
 function toBytes(arg) {
@@ -64,4 +67,31 @@ export async function runTyped(checks) {
     }
     console.log(JSON.stringify({ case: name, problem }));
   }
+}
+
+// The checks of a client of a cluster: incr(key) and get(key) ask for one key.
+export function clusterChecks({ set, incr, get, masters, hashTag }) {
+  const names = (prefix, count) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+  return {
+    "cluster-keys": async () => {
+      for (const [index, name] of names("k", 200).entries()) await set(name, String(index));
+      for (const [index, name] of names("k", 200).entries()) assert.equal(await get(name), String(index));
+      assert.equal(await masters(), 3);
+    },
+    // Neither client sends one pipeline to several nodes. What is not awaited travels together.
+    "cluster-pipeline": async () => {
+      assert.deepEqual(await Promise.all(names("p", 200).map(incr)), Array(200).fill(1));
+    },
+    "cluster-hash-tag": hashTag,
+    "cluster-to-the-end": async () => {
+      const counts = Array(32).fill(0);
+      while (!(existsSync(settings.stop) && counts[31] > 0)) {
+        for (const [index, name] of names("g", 32).entries()) {
+          await incr(name);
+          counts[index] += 1;
+        }
+      }
+      assert.deepEqual(await Promise.all(names("g", 32).map(get)), counts.map(String));
+    },
+  };
 }

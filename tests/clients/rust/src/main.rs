@@ -1,6 +1,7 @@
 //! The `redis` crate's part of the common suite. The contract of a client program is in
 //! ../README.md.
 
+mod cluster;
 mod typed;
 
 use redis::{
@@ -13,8 +14,8 @@ fn setting(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"))
 }
 
-/// Opens a connection as the suite's tenant, with any password.
-fn connect(password: &str) -> Result<Connection, RedisError> {
+/// Where the server is, and who asks it, with any password.
+fn address(password: &str) -> Result<ConnectionInfo, RedisError> {
     let protocol = match setting("SUITE_PROTOCOL").as_str() {
         "3" => ProtocolVersion::RESP3,
         _ => ProtocolVersion::RESP2,
@@ -25,8 +26,12 @@ fn connect(password: &str) -> Result<Connection, RedisError> {
         .set_password(password)
         .set_protocol(protocol);
     let address = ConnectionAddr::Tcp("127.0.0.1".into(), port);
-    let info: ConnectionInfo = address.into_connection_info()?.set_redis_settings(session);
-    Client::open(info)?.get_connection()
+    Ok(address.into_connection_info()?.set_redis_settings(session))
+}
+
+/// Opens a connection as the suite's tenant, with any password.
+fn connect(password: &str) -> Result<Connection, RedisError> {
+    Client::open(address(password)?)?.get_connection()
 }
 
 /// The code points of the suite, all below 256, as the bytes that they stand for.
@@ -124,6 +129,10 @@ fn run_case(connection: &mut Connection, case: &Json) -> Vec<Json> {
 }
 
 fn main() {
+    if std::env::var("SUITE_STOP").is_ok() {
+        cluster::run();
+        return;
+    }
     let text = std::fs::read_to_string(setting("SUITE_FILE")).expect("the suite");
     let suite: Json = serde_json::from_str(&text).expect("JSON");
     let password = setting("SUITE_PASSWORD");

@@ -18,7 +18,10 @@ pub const CHECKS: [(&str, Check); 7] = [
     ("typed-many-connections", many_connections),
 ];
 
-fn same<T: PartialEq + Debug>(want: T, got: Result<T, redis::RedisError>) -> Result<(), String> {
+pub fn same<T: PartialEq + Debug>(
+    want: T,
+    got: Result<T, redis::RedisError>,
+) -> Result<(), String> {
     let got = got.map_err(|error| error.to_string())?;
     if want == got {
         return Ok(());

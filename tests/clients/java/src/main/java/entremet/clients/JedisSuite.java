@@ -5,9 +5,12 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import redis.clients.jedis.ClusterPipeline;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisCluster;
 import redis.clients.jedis.Pipeline;
 import redis.clients.jedis.RedisProtocol;
 import redis.clients.jedis.Response;
@@ -21,14 +24,19 @@ import redis.clients.jedis.resps.Tuple;
 public final class JedisSuite {
   private JedisSuite() {}
 
+  private static DefaultJedisClientConfig config(String password) {
+    return DefaultJedisClientConfig.builder()
+        .user(Suite.USER)
+        .password(password)
+        .protocol(Suite.RESP3 ? RedisProtocol.RESP3 : RedisProtocol.RESP2)
+        // On a busy machine its own two seconds are short.
+        .connectionTimeoutMillis(20_000)
+        .socketTimeoutMillis(20_000)
+        .build();
+  }
+
   private static Jedis connect(String password) {
-    DefaultJedisClientConfig config =
-        DefaultJedisClientConfig.builder()
-            .user(Suite.USER)
-            .password(password)
-            .protocol(Suite.RESP3 ? RedisProtocol.RESP3 : RedisProtocol.RESP2)
-            .build();
-    return new Jedis(new HostAndPort("127.0.0.1", Suite.PORT), config);
+    return new Jedis(new HostAndPort("127.0.0.1", Suite.PORT), config(password));
   }
 
   private static ProtocolCommand name(byte[][] command) {
@@ -69,7 +77,50 @@ public final class JedisSuite {
     }
   }
 
+  private record Keys(JedisCluster cluster) implements Suite.Keys {
+    @Override
+    public void set(String key, String value) {
+      cluster.set(key, value);
+    }
+
+    @Override
+    public String get(String key) {
+      return cluster.get(key);
+    }
+
+    @Override
+    public long incr(String key) {
+      return cluster.incr(key);
+    }
+  }
+
+  private static void clusterPipeline(JedisCluster cluster) {
+    List<Response<Long>> sent = new ArrayList<>();
+    try (ClusterPipeline pipeline = cluster.pipelined()) {
+      for (int i = 0; i < 200; i++) {
+        sent.add(pipeline.incr("p" + i));
+      }
+    }
+    sent.forEach(response -> Suite.same(1L, response.get()));
+  }
+
+  private static void hashTag(JedisCluster cluster) {
+    Suite.same("OK", cluster.mset("{t}a", "1", "{t}b", "2"));
+    Suite.same(2L, cluster.incr("{t}a"));
+    Suite.same(List.of("2", "2"), cluster.mget("{t}a", "{t}b"));
+  }
+
   public static void main(String[] arguments) throws Exception {
+    if (Suite.STOP != null) {
+      Set<HostAndPort> nodes = Set.of(new HostAndPort("127.0.0.1", Suite.PORT));
+      try (JedisCluster cluster = new JedisCluster(nodes, config(Suite.PASSWORD))) {
+        Suite.same(3, cluster.getClusterNodes().size());
+        Suite.runTyped(
+            Suite.clusterChecks(
+                new Keys(cluster), () -> clusterPipeline(cluster), () -> hashTag(cluster)));
+      }
+      return;
+    }
     try (Jedis jedis = connect(Suite.PASSWORD)) {
       Suite.run(new Raw(jedis));
       Suite.runTyped(checks(jedis));

@@ -1,6 +1,7 @@
 package entremet.clients;
 
 import io.lettuce.core.ClientOptions;
+import io.lettuce.core.KeyValue;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisConnectionException;
@@ -12,6 +13,11 @@ import io.lettuce.core.TransactionResult;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.api.StatefulRedisClusterConnection;
+import io.lettuce.core.cluster.api.async.RedisAdvancedClusterAsyncCommands;
+import io.lettuce.core.cluster.api.sync.RedisAdvancedClusterCommands;
 import io.lettuce.core.protocol.ProtocolVersion;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -26,23 +32,83 @@ import java.util.concurrent.TimeUnit;
 public final class LettuceSuite {
   private LettuceSuite() {}
 
+  private static RedisURI address(String password) {
+    return RedisURI.builder()
+        .withHost("127.0.0.1")
+        .withPort(Suite.PORT)
+        .withAuthentication(Suite.USER, password.toCharArray())
+        .build();
+  }
+
+  private static ProtocolVersion protocol() {
+    return Suite.RESP3 ? ProtocolVersion.RESP3 : ProtocolVersion.RESP2;
+  }
+
   private static RedisClient client(String password) {
-    RedisURI address =
-        RedisURI.builder()
-            .withHost("127.0.0.1")
-            .withPort(Suite.PORT)
-            .withAuthentication(Suite.USER, password.toCharArray())
-            .build();
-    RedisClient client = RedisClient.create(address);
+    RedisClient client = RedisClient.create(address(password));
     client.setOptions(
-        ClientOptions.builder()
-            .protocolVersion(Suite.RESP3 ? ProtocolVersion.RESP3 : ProtocolVersion.RESP2)
-            .autoReconnect(false)
-            .build());
+        ClientOptions.builder().protocolVersion(protocol()).autoReconnect(false).build());
     return client;
   }
 
+  private record Keys(RedisAdvancedClusterCommands<String, String> cluster) implements Suite.Keys {
+    @Override
+    public void set(String key, String value) {
+      cluster.set(key, value);
+    }
+
+    @Override
+    public String get(String key) {
+      return cluster.get(key);
+    }
+
+    @Override
+    public long incr(String key) {
+      return cluster.incr(key);
+    }
+  }
+
+  private static void cluster() {
+    RedisClusterClient client = RedisClusterClient.create(address(Suite.PASSWORD));
+    client.setOptions(ClusterClientOptions.builder().protocolVersion(protocol()).build());
+    try (StatefulRedisClusterConnection<String, String> connection = client.connect()) {
+      Suite.same(3, connection.getPartitions().size());
+      Suite.runTyped(
+          Suite.clusterChecks(
+              new Keys(connection.sync()),
+              () -> clusterPipeline(connection.async()),
+              () -> severalKeys(connection.sync())));
+    }
+    client.shutdown();
+  }
+
+  private static void clusterPipeline(RedisAdvancedClusterAsyncCommands<String, String> cluster)
+      throws Exception {
+    List<RedisFuture<Long>> sent = new ArrayList<>();
+    for (int i = 0; i < 200; i++) {
+      sent.add(cluster.incr("p" + i));
+    }
+    for (RedisFuture<Long> one : sent) {
+      Suite.same(1L, one.get(10, TimeUnit.SECONDS));
+    }
+  }
+
+  /** Keys of several slots, too, for Lettuce splits what has them. */
+  private static void severalKeys(RedisAdvancedClusterCommands<String, String> cluster) {
+    Suite.same("OK", cluster.mset(Map.of("{t}a", "1", "{t}b", "2", "c", "3", "d", "4")));
+    List<KeyValue<String, String>> want = new ArrayList<>();
+    for (String[] pair : new String[][] {{"{t}a", "1"}, {"c", "3"}, {"{t}b", "2"}, {"d", "4"}}) {
+      want.add(KeyValue.just(pair[0], pair[1]));
+    }
+    Suite.same(want, cluster.mget("{t}a", "c", "{t}b", "d"));
+    Suite.same(4L, cluster.del("{t}a", "c", "{t}b", "d"));
+  }
+
   public static void main(String[] arguments) {
+    if (Suite.STOP != null) {
+      cluster();
+      return;
+    }
     RedisClient client = client(Suite.PASSWORD);
     try (StatefulRedisConnection<String, String> connection = client.connect()) {
       connection.sync().flushdb();

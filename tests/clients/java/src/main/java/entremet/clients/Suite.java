@@ -20,6 +20,9 @@ final class Suite {
   static final int PORT = Integer.parseInt(System.getenv("SUITE_PORT"));
   static final String USER = System.getenv("SUITE_USER");
   static final String PASSWORD = System.getenv("SUITE_PASSWORD");
+  /** Where the checks of clients of a cluster end; without it, those of one server are run. */
+  static final String STOP = System.getenv("SUITE_STOP");
+
   static final boolean RESP3 = "3".equals(System.getenv("SUITE_PROTOCOL"));
 
   private static final Gson JSON = new GsonBuilder().serializeNulls().create();
@@ -29,6 +32,15 @@ final class Suite {
     Object ask(byte[][] command);
 
     List<Object> askAll(List<byte[][]> commands);
+  }
+
+  /** A client of a cluster, one key at a time. */
+  interface Keys {
+    void set(String key, String value);
+
+    String get(String key);
+
+    long incr(String key);
   }
 
   /** A check in the client's own idiom. */
@@ -70,6 +82,38 @@ final class Suite {
           }
           print("case", name, "problem", problem);
         });
+  }
+
+  /** The checks of a client of a cluster; {@code pipeline} and {@code hashTag} are in its own idiom. */
+  static Map<String, Check> clusterChecks(Keys client, Check pipeline, Check hashTag) {
+    Map<String, Check> checks = new LinkedHashMap<>();
+    checks.put(
+        "cluster-keys",
+        () -> {
+          for (int i = 0; i < 200; i++) {
+            client.set("k" + i, Integer.toString(i));
+          }
+          for (int i = 0; i < 200; i++) {
+            same(Integer.toString(i), client.get("k" + i));
+          }
+        });
+    checks.put("cluster-pipeline", pipeline);
+    checks.put("cluster-hash-tag", hashTag);
+    checks.put(
+        "cluster-to-the-end",
+        () -> {
+          long[] counts = new long[32];
+          while (!(Files.exists(Path.of(STOP)) && counts[31] > 0)) {
+            for (int i = 0; i < counts.length; i++) {
+              client.incr("g" + i);
+              counts[i]++;
+            }
+          }
+          for (int i = 0; i < counts.length; i++) {
+            same(Long.toString(counts[i]), client.get("g" + i));
+          }
+        });
+    return checks;
   }
 
   static void same(Object want, Object got) {

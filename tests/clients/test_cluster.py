@@ -1,0 +1,91 @@
+"""All real clients at once as clients of a cluster: three fronts, a tenant each, and partitions that move while they ask."""
+
+import pytest
+from programs import CLUSTER, PROTOCOLS, report_of, start
+
+from harness.cluster import Cluster, NodeFront, know_each_other, others, place
+from harness.engine import engines
+from harness.resp import Wire
+from harness.server import Tenant
+from harness.waiting import eventually
+
+pytestmark = pytest.mark.ours
+TENANTS = {client: Tenant(client, extra="partitions = 8") for client in PROTOCOLS}
+LAST_COUNTER = "g31"
+
+
+@pytest.fixture(scope="module")
+def trio(tmp_path_factory):
+    """Three engines, and a front before each."""
+    folder = tmp_path_factory.mktemp("cluster")
+    cluster = Cluster(folder, engines()[0])
+    fronts = []
+    try:
+        cluster.start()
+        for node in cluster.masters:
+            fronts.append(NodeFront(folder / f"front{len(fronts)}", cluster, node, tenants=tuple(TENANTS.values())))
+            fronts[-1].start()
+        know_each_other(fronts, TENANTS["redis-py"])
+        yield cluster, fronts
+    finally:
+        for one in fronts:
+            one.kill()
+        cluster.kill()
+
+
+@pytest.fixture(scope="module")
+def reports(trio, tmp_path_factory):
+    """What each of them said."""
+    cluster, fronts = trio
+    stop = tmp_path_factory.mktemp("stop") / "stop"
+    programs = {}
+    try:
+        for client, tenant in TENANTS.items():
+            newest = PROTOCOLS[client][-1]
+            programs[client] = start(client, newest, fronts[0].port, tenant.name, tenant.password, stop=stop)
+            goes_on(fronts, tenant, programs[client], "counts")
+        moved = [(tenant, *move(cluster, slot)) for tenant in TENANTS.values() for slot in slots(cluster, tenant)[:2]]
+        tenant, source, name = moved[-1]
+        # Clients that have not read the map again by now are sent on, as this one would be.
+        with Wire(next(front.aware for front in fronts if front.node is source)) as wire:
+            wire.ask("AUTH", tenant.name, tenant.password)
+            eventually(lambda: str(wire.attempt("GET", name)).startswith("MOVED "), 60, "an old home sends on")
+        for client, program in programs.items():
+            goes_on(fronts, TENANTS[client], program, "goes on")
+        stop.touch()
+        return {client: report_of(program) for client, program in programs.items()}
+    finally:
+        for program in programs.values():
+            program.kill()
+
+
+def goes_on(fronts, tenant, program, what):
+    """Waits until a program counts on. Who has ended is not waited for."""
+    with fronts[0].wire(tenant) as wire:
+        count = lambda: int(wire.ask("GET", LAST_COUNTER) or 0)
+        before = count()
+        eventually(lambda: program.poll() is not None or count() > before, 60, f"{tenant.name} {what}")
+
+
+def slots(cluster, tenant):
+    """Those of the tenant's partitions that have something."""
+    begin = b"{@" + tenant.name.encode() + b"/"
+    marks = {key.split(b"}")[0] + b"}" for key in cluster.keys() if key.startswith(begin)}
+    return sorted(cluster.nodes[0].ask("CLUSTER", "KEYSLOT", mark) for mark in marks)
+
+
+def move(cluster, slot):
+    """Moves it to another node. Returns whose it was, and what its tenant calls a key of it."""
+    source = cluster.owner(slot)
+    name = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 1)[0].partition(b"}")[2]
+    status, said = cluster.entremet("move", slot, "--to", place(others(cluster, source)[0]))
+    assert status == 0, said
+    return source, name
+
+
+@pytest.mark.parametrize("client", PROTOCOLS)
+def test_nothing_fails_and_nothing_is_lost(reports, client):
+    said = reports[client]
+    for case in CLUSTER:
+        assert case in said, f"{client} ended with status {said['status']} before this case: {said['stderr'][-3000:]}"
+        assert said[case]["problem"] == "", case
