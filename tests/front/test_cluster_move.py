@@ -355,3 +355,16 @@ def test_status_and_check_say_what_is_where_and_what_is_wrong(make_cluster, befo
         node.ask("CLUSTER", "DELSLOTS", slot)
     status, said = cluster.entremet("check")
     assert status == 1 and f"1 slots are at no node, the first is {slot}" in said, said
+
+
+def test_it_is_said_what_becomes_of_a_node_that_gives_its_last_slot_away(make_cluster):
+    cluster = make_cluster()
+    source, target = cluster.masters[:2]
+    for node in cluster.masters:
+        node.ask("CLUSTER", "DELSLOTSRANGE", 1, 5460)
+    target.ask("CLUSTER", "ADDSLOTSRANGE", 1, 5460)
+    eventually(lambda: cluster.entremet("check") == (0, "nothing is wrong\n"), 30, "all nodes know")
+    for to, migrates, told in ((target, "no", False), (source, "no", False), (target, "yes", True)):
+        source.ask("CONFIG", "SET", "cluster-allow-replica-migration", migrates)
+        status, said = cluster.entremet("move", 0, "--to", place(to))
+        assert status == 0 and ("becomes a replica" in said) == told, said

@@ -334,6 +334,17 @@ def test_where_it_can_have_no_effect_it_is_said(make_cluster, before, tmp_path):
         assert boss.ask("ENTREMET", "TENANT", "SET", "stale", "WEIGHT", 2) == b"OK"
 
 
+def test_what_was_set_before_and_has_no_effect_without_the_cluster_is_said(trio, start):
+    _, server = trio
+    with server.wire(BOSS) as boss:
+        made = ("SET", "made", "PASSWORD", "made", "PARTITIONS", 4, "READS", "replica")
+        assert boss.ask("ENTREMET", "TENANT", *made) == b"OK"
+    assert server.stop() == 0
+    alone = start(data=server.data, tenants=(ALPHA, BOSS))
+    for what in ('reads = "replica"', "partitions"):
+        assert alone.says(f"{what}, as set before, has no effect")
+
+
 @pytest.mark.parametrize("program", engines()[:1])
 def test_it_is_refused_where_there_is_no_cluster(program, tmp_path):
     config = tmp_path / "entremet.toml"

@@ -74,6 +74,7 @@ impl Server {
             let enrolled = upstream.enroll(&parts.collect::<Vec<_>>());
             enrolled.map_err(ServerError::System)?;
         }
+        warn_of_idle_settings(&tenants, upstream.as_deref());
         let doorkeeper =
             Doorkeeper::start(Arc::clone(&options.clock)).map_err(ServerError::System)?;
         let run_id = run_id()?;
@@ -267,6 +268,26 @@ impl upstream::House for Told {
 
     fn changed(&self) {
         self.0.tell_all(|| News::Engine);
+    }
+}
+
+/// Says what tenants were given at run time, with another engine than today's, and what has no
+/// effect with this one. Of what the file says its reader has told.
+fn warn_of_idle_settings(tenants: &Registry, upstream: Option<&Upstream>) {
+    if upstream.is_some_and(|upstream| upstream.options.cluster) {
+        return;
+    }
+    for tenant in tenants.list() {
+        let idle = [
+            (tenant.may_lag_ns().is_some(), "reads = \"replica\""),
+            (tenant.settings().partitions > 1, "partitions"),
+        ];
+        for (_, what) in idle.into_iter().filter(|(is, _)| *is) {
+            tracing::warn!(
+                tenant = tenant.name,
+                "{what}, as set before, has no effect: no cluster keeps the data"
+            );
+        }
     }
 }
 

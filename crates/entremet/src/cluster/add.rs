@@ -20,7 +20,6 @@ use super::series::{asked, memory, used, Series, ROW};
 use super::slots::{rows, Slots};
 use super::survey::{room, sizes};
 use super::{AddArgs, Failure};
-use crate::client::Reply;
 
 /// A node is known to all within less than this.
 const KNOWN: Duration = Duration::from_secs(30);
@@ -189,12 +188,9 @@ fn refuse(nodes: &mut Nodes, views: &Views, at: &str, own: &View) -> Result<(), 
             .into());
         }
     }
-    let words: [&[u8]; 3] = [b"CONFIG", b"GET", b"cluster-allow-replica-migration"];
-    let said = nodes.ask(at, &words)?;
-    let no = |reply: &Reply| matches!(reply, Reply::Bulk(text) if text == b"no");
-    match said {
-        Reply::List(pair) if pair.get(1).is_some_and(no) => Ok(()),
-        _ => Err(format!(
+    match nodes.becomes_a_replica(at)? {
+        false => Ok(()),
+        true => Err(format!(
             "{at} becomes a replica when its last slot moves away: set cluster-allow-replica-migration no, in its configuration and with CONFIG SET"
         )
         .into()),

@@ -16,7 +16,8 @@ use super::survey::{counts, keys_of, sizes_of, too_late};
 use super::Failure;
 use crate::client::{ClientError, Reply, Words};
 
-/// Steps of a move are seven at most; what goes on after so many goes in a circle.
+/// Steps of a move are seven at most, and one for each node that has not heard of it; what goes on
+/// after so many more goes in a circle.
 const STEPS_MAX: usize = 40;
 /// So many slots a node is told something of at once: for each that a target takes it tells all
 /// others, and serves nobody meanwhile.
@@ -140,7 +141,8 @@ impl<'m> Mover<'m> {
     }
 
     fn go_on(&mut self) -> Result<(), Failure> {
-        for _ in 0..STEPS_MAX {
+        let most = STEPS_MAX + self.nodes.views()?.by_master.len();
+        for _ in 0..most {
             self.book.keep(self.nodes, &mut self.lease)?;
             let views = self.nodes.views()?;
             let (from, to) = (self.plan.from.clone(), self.plan.to.clone());

@@ -182,11 +182,13 @@ impl Looked {
         let source = views.master(&plan.from);
         let all = |source: &Node| source.slots() == u32::from(plan.slots.count());
         if plan.way == Way::On && source.is_some_and(all) {
-            eprintln!(
-                "{} has no other slots: with cluster-allow-replica-migration, which is the default, that node becomes a replica of {}",
-                views.at(&plan.from),
-                views.at(&plan.to)
-            );
+            let (from, to) = (views.at(&plan.from), views.at(&plan.to));
+            // It may not say: then it is as usual.
+            if nodes.becomes_a_replica(from).unwrap_or(true) {
+                eprintln!(
+                    "{from} has no other slots: with cluster-allow-replica-migration, which is the default, that node becomes a replica of {to}"
+                );
+            }
         }
         let (began, slots) = (Instant::now(), plan.slots);
         let moved = Mover::begin(nodes, &views, plan, self.stall, stop)?.run()?;

@@ -108,6 +108,18 @@ impl Nodes {
         }
     }
 
+    /// Whether the node at `at` becomes a replica when its last slot moves away.
+    ///
+    /// # Errors
+    /// It is away, or does not say.
+    pub fn becomes_a_replica(&mut self, at: &str) -> Result<bool, Failure> {
+        let words: [&[u8]; 3] = [b"CONFIG", b"GET", b"cluster-allow-replica-migration"];
+        match self.ask(at, &words)? {
+            Reply::List(pair) => Ok(pair.get(1) != Some(&Reply::Bulk(b"no".to_vec()))),
+            _ => Err(strange(at, &words)),
+        }
+    }
+
     /// That the node at `at` takes its cluster to be up.
     ///
     /// # Errors
