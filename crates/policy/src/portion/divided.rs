@@ -31,15 +31,6 @@ pub enum Divided {
 }
 
 impl Divided {
-    /// The part of the whole that is divided evenly beforehand. A limit is lost where it is not
-    /// used; a weight is what a tenant has when it comes to a front at which it was not.
-    pub(super) fn spare(self) -> f64 {
-        match self {
-            Divided::Rate => 0.01,
-            Divided::Weight => 0.05,
-        }
-    }
-
     /// What the first of `fronts` is due of what is divided.
     pub(super) fn due(self, first: &Told, others: &[Told], fronts: usize) -> f64 {
         match self {

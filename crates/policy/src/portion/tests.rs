@@ -122,13 +122,13 @@ fn a_weight_is_where_its_tenant_is_served() {
     fronts.rounds(12, &[0.02, 0.0, 0.0, 0.0]);
     let parts = fronts.parts();
     assert!(
-        parts[0] > 0.57 && parts[0] < 0.63 && parts[1] > 0.12,
+        parts[0] > 0.6 && parts[0] < 0.64 && parts[1] > 0.12,
         "{parts:?}"
     );
     // It would take more: nearly all of the weight is where it does.
     fronts.rounds(12, &[9.0, 0.0, 0.0, 0.0]);
     let parts = fronts.parts();
-    assert!(parts[0] > 0.91 && parts[1] > 0.012, "{parts:?}");
+    assert!(parts[0] > 0.98 && parts[1] > 0.0024, "{parts:?}");
 }
 
 #[test]
