@@ -110,7 +110,8 @@ impl Portion {
     /// How many times an even part that is.
     #[must_use]
     pub fn times_even(&self) -> f64 {
-        SPARE + (1.0 - SPARE) * self.kept * self.fronts as f64
+        // So written, an even part is 1 to the last digit.
+        1.0 + (1.0 - SPARE) * (self.kept * self.fronts as f64 - 1.0)
     }
 
     /// What it used of late, as it has told.

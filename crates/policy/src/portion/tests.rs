@@ -114,6 +114,14 @@ fn alone_it_is_all() {
 }
 
 #[test]
+fn an_even_part_of_a_weight_is_the_weight() {
+    for fronts in 1..=48 {
+        let portion = Portion::new(Divided::Weight, fronts);
+        assert_eq!(portion.times_even(), 1.0, "{fronts} fronts");
+    }
+}
+
+#[test]
 fn a_weight_is_where_its_tenant_is_served() {
     let mut fronts = Fronts::new(Divided::Weight, 4);
     fronts.rounds(4, &[0.0; 4]);
