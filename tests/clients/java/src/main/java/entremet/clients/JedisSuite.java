@@ -77,23 +77,6 @@ public final class JedisSuite {
     }
   }
 
-  private record Keys(JedisCluster cluster) implements Suite.Keys {
-    @Override
-    public void set(String key, String value) {
-      cluster.set(key, value);
-    }
-
-    @Override
-    public String get(String key) {
-      return cluster.get(key);
-    }
-
-    @Override
-    public long incr(String key) {
-      return cluster.incr(key);
-    }
-  }
-
   private static void clusterPipeline(JedisCluster cluster) {
     List<Response<Long>> sent = new ArrayList<>();
     try (ClusterPipeline pipeline = cluster.pipelined()) {
@@ -117,7 +100,9 @@ public final class JedisSuite {
         Suite.same(3, cluster.getClusterNodes().size());
         Suite.runTyped(
             Suite.clusterChecks(
-                new Keys(cluster), () -> clusterPipeline(cluster), () -> hashTag(cluster)));
+                new Suite.Keys(cluster::set, cluster::get, cluster::incr),
+                () -> clusterPipeline(cluster),
+                () -> hashTag(cluster)));
       }
       return;
     }

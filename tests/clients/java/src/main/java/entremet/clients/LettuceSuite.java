@@ -51,33 +51,17 @@ public final class LettuceSuite {
     return client;
   }
 
-  private record Keys(RedisAdvancedClusterCommands<String, String> cluster) implements Suite.Keys {
-    @Override
-    public void set(String key, String value) {
-      cluster.set(key, value);
-    }
-
-    @Override
-    public String get(String key) {
-      return cluster.get(key);
-    }
-
-    @Override
-    public long incr(String key) {
-      return cluster.incr(key);
-    }
-  }
-
   private static void cluster() {
     RedisClusterClient client = RedisClusterClient.create(address(Suite.PASSWORD));
     client.setOptions(ClusterClientOptions.builder().protocolVersion(protocol()).build());
     try (StatefulRedisClusterConnection<String, String> connection = client.connect()) {
+      RedisAdvancedClusterCommands<String, String> keys = connection.sync();
       Suite.same(3, connection.getPartitions().size());
       Suite.runTyped(
           Suite.clusterChecks(
-              new Keys(connection.sync()),
+              new Suite.Keys(keys::set, keys::get, keys::incr),
               () -> clusterPipeline(connection.async()),
-              () -> severalKeys(connection.sync())));
+              () -> severalKeys(keys)));
     }
     client.shutdown();
   }

@@ -13,6 +13,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiConsumer;
+import java.util.function.ToLongFunction;
+import java.util.function.UnaryOperator;
 import java.util.zip.Adler32;
 
 /** What both Java clients share: reading the suite, printing replies. The contract is in the README of the clients. */
@@ -35,13 +38,8 @@ final class Suite {
   }
 
   /** A client of a cluster, one key at a time. */
-  interface Keys {
-    void set(String key, String value);
-
-    String get(String key);
-
-    long incr(String key);
-  }
+  record Keys(
+      BiConsumer<String, String> set, UnaryOperator<String> get, ToLongFunction<String> incr) {}
 
   /** A check in the client's own idiom. */
   interface Check {
@@ -91,10 +89,10 @@ final class Suite {
         "cluster-keys",
         () -> {
           for (int i = 0; i < 200; i++) {
-            client.set("k" + i, Integer.toString(i));
+            client.set().accept("k" + i, Integer.toString(i));
           }
           for (int i = 0; i < 200; i++) {
-            same(Integer.toString(i), client.get("k" + i));
+            same(Integer.toString(i), client.get().apply("k" + i));
           }
         });
     checks.put("cluster-pipeline", pipeline);
@@ -105,12 +103,12 @@ final class Suite {
           long[] counts = new long[32];
           while (!(Files.exists(Path.of(STOP)) && counts[31] > 0)) {
             for (int i = 0; i < counts.length; i++) {
-              client.incr("g" + i);
+              client.incr().applyAsLong("g" + i);
               counts[i]++;
             }
           }
           for (int i = 0; i < counts.length; i++) {
-            same(Long.toString(counts[i]), client.get("g" + i));
+            same(Long.toString(counts[i]), client.get().apply("g" + i));
           }
         });
     return checks;
