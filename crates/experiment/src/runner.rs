@@ -1,6 +1,10 @@
-//! Makes the runs of an experiment, one after the other, and judges them.
+//! Makes the runs of an experiment and judges them: one after the other, but for those in simulated
+//! time.
 
+mod exact;
+mod keeper;
 mod life;
+mod made;
 mod make;
 mod stored;
 mod yardstick;
@@ -11,13 +15,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use serde_json::Value;
 use toml::Table;
 
 use crate::done::Done;
 use crate::error::ExperimentError;
 use crate::kept::Kept;
-use crate::machine::{Disturbance, Disturbances, Meter};
+use crate::machine::{Disturbance, Meter};
 use crate::observed::Observed;
 use crate::plan::{self, Only, Run};
 use crate::player::Player;
@@ -26,10 +29,12 @@ use crate::server::config;
 use crate::server::pin::{self, Pinned};
 use crate::server::Server;
 use crate::spec::{self, Experiment};
-use crate::verdict::{self, Extent, Runs};
+use crate::verdict::{self, Extent};
 use crate::way::{self, Way};
 
-use make::Asked;
+use keeper::Keeper;
+use made::Made;
+use make::{Asked, Ready};
 
 /// Runs whose problems are shown.
 const PROBLEMS_MAX: usize = 4;
@@ -61,18 +66,16 @@ pub struct Setup<'a> {
     pub command: String,
 }
 
-/// Runs and judges. `tell` hears of every run that is done: which, of how many, and what it
-/// observed.
+/// Hears of every run that is done: which, of how many, and what it observed.
+pub type Tell<'a> = &'a mut dyn FnMut(usize, usize, &Run, &Observed);
+
+/// Runs and judges.
 ///
 /// An error, or an interrupt, after some runs ends it with these: hours of them are worth keeping.
 ///
 /// # Errors
 /// [`ExperimentError`] before the first run is done, or in judging.
-pub fn run(
-    experiment: &Experiment,
-    setup: &Setup,
-    tell: &mut dyn FnMut(usize, usize, &Run, &Observed),
-) -> Result<Done, ExperimentError> {
+pub fn run(experiment: &Experiment, setup: &Setup, tell: Tell) -> Result<Done, ExperimentError> {
     let plan = plan::runs(experiment, setup.quick, setup.repeats, setup.only.as_ref());
     if plan.is_empty() {
         let what = "nothing to run: --only and --quick leave nothing of it";
@@ -96,6 +99,7 @@ pub fn run(
     let mut runner = Runner {
         experiment,
         setup,
+        keeper: Keeper::new(setup),
         pinned,
         told: Table::new(),
         told_in: Disturbance::default(),
@@ -122,20 +126,6 @@ pub fn run(
         command: setup.command.clone(),
         cut: made.cut,
     })
-}
-
-/// Runs that were made.
-#[derive(Default)]
-struct Made {
-    runs: Runs,
-    /// What was measured before them.
-    yardsticks: Vec<(String, Value)>,
-    notes: Vec<String>,
-    disturbances: Disturbances,
-    /// What all of them took, in whichever invocation they were made, seconds.
-    took_s: f64,
-    /// What ended them early.
-    cut: Option<ExperimentError>,
 }
 
 /// Reads every scenario and has every configuration checked before anything runs. Returns what has
@@ -194,6 +184,7 @@ fn seed(scenario: &Table) -> u64 {
 struct Runner<'a> {
     experiment: &'a Experiment,
     setup: &'a Setup<'a>,
+    keeper: Keeper<'a>,
     pinned: Pinned,
     /// What yardsticks said, to be laid over scenarios.
     told: Table,
@@ -204,13 +195,11 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Makes the runs of a plan, and tells of each. What fails after the first of them is the end
-    /// of those that were made.
-    fn all(
-        &mut self,
-        plan: &[Run],
-        tell: &mut dyn FnMut(usize, usize, &Run, &Observed),
-    ) -> Result<Made, ExperimentError> {
+    /// Makes the runs of a plan, and tells of each.
+    fn all(&mut self, plan: &[Run], tell: Tell) -> Result<Made, ExperimentError> {
+        if self.are_exact(plan) {
+            return self.side_by_side(plan, tell);
+        }
         let mut made = Made::default();
         made.yardsticks = self.yardsticks(0, &mut made.disturbances)?;
         let mut repeat = 0;
@@ -220,34 +209,41 @@ impl Runner<'_> {
                     let anew = self.yardsticks(run.repeat, &mut made.disturbances)?;
                     made.yardsticks.extend(anew);
                 }
-                self.one(&Asked {
-                    variant: run.variant,
-                    point: run.point,
-                    repeat: run.repeat,
-                    label: &run.label(),
-                })
+                self.one(&asked(run, &run.label()))
             };
-            let observed = match next() {
-                Ok(observed) => observed,
-                Err(error) if index == 0 => return Err(error),
-                Err(error) => {
-                    let note = format!("{index} of {} runs were made: {error}", plan.len());
-                    made.notes.insert(0, note);
-                    made.cut = Some(error);
-                    break;
-                }
-            };
-            if let Some(complaint) = &observed.generator.complaint {
-                made.notes.push(format!("{}: {complaint}", run.label()));
+            let became = next();
+            if !made.take(plan, index, became, self.told_in, tell)? {
+                break;
             }
-            made.disturbances
-                .add(observed.tried, observed.disturbance());
-            made.took_s += observed.took_s;
-            let observed = observed.told_in(self.told_in);
-            tell(index + 1, plan.len(), run, &observed);
-            made.runs
-                .add(run.repeat, &run.variant.name, &run.point.name, observed);
         }
         Ok(made)
+    }
+
+    /// Whether nothing on the machine disturbs any of them, so that they may disturb each other.
+    fn are_exact(&self, plan: &[Run]) -> bool {
+        let of = |run: &Run| (self.experiment).scenario(run.variant, run.point, self.setup.quick);
+        self.experiment.yardsticks.is_empty() && plan.iter().all(|run| way::is_exact(&of(run)))
+    }
+
+    /// The same, on all processors.
+    fn side_by_side(&self, plan: &[Run], tell: Tell) -> Result<Made, ExperimentError> {
+        let ready = |run: &Run| self.ready(&asked(run, &run.label()));
+        let runs: Vec<Ready> = plan.iter().map(ready).collect();
+        let (keeper, host) = (self.keeper, self.host());
+        let make = |run: &Ready| keeper.run(run, || exact::play(run, &host, &keeper));
+        let mut made = Made::default();
+        exact::each(self.setup.processors.len(), &runs, make, |index, became| {
+            made.take(plan, index, became, Disturbance::default(), tell)
+        })?;
+        Ok(made)
+    }
+}
+
+fn asked<'a>(run: &Run<'a>, label: &'a str) -> Asked<'a> {
+    Asked {
+        variant: run.variant,
+        point: run.point,
+        repeat: run.repeat,
+        label,
     }
 }

@@ -69,6 +69,15 @@ pub fn problem(player: &dyn Player, scenario: &Table, origin: &str) -> Option<St
     }
 }
 
+/// Whether a scenario is played in simulated time, whose figures nothing on the machine disturbs.
+pub fn is_exact(scenario: &Table) -> bool {
+    match Way::of(scenario) {
+        Way::Simulated => true,
+        Way::Program => !program::is_timed(scenario),
+        Way::Server | Way::Nodes | Way::Rival(_) => false,
+    }
+}
+
 /// What is played on a rival: in the place of a configuration, `server` has its name.
 pub fn without_server(scenario: &Table) -> Table {
     let mut played = scenario.clone();

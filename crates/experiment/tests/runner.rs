@@ -307,7 +307,7 @@ fn a_cluster_is_simulated_and_takes_no_server() {
     fs::write(folder.path().join(FILE), text).expect("file");
     let experiment = Experiment::read(folder.path()).expect("a good one");
     let (player, nowhere) = (Made::default(), PathBuf::from("no/such/binary"));
-    let (_, done) = run(&experiment, &setup(&nowhere, &player, &NEVER)).expect("it runs");
+    let (told, done) = run(&experiment, &setup(&nowhere, &player, &NEVER)).expect("it runs");
     assert!(player.played.borrow().is_empty());
     assert_eq!(done.notes, Vec::<String>::new());
     let measured = done.judged[0].measured.as_ref().expect("measured");
@@ -319,6 +319,14 @@ fn a_cluster_is_simulated_and_takes_no_server() {
         .map(|run| run.figures["events"])
         .collect();
     assert!(seen[0] > 3_000.0 && seen[0] != seen[1], "{seen:?}");
+    // Several at once come to the same, and are told in the same order.
+    let many = Setup {
+        processors: &[0, 1, 2],
+        ..setup(&nowhere, &player, &NEVER)
+    };
+    let (alike, beside) = run(&experiment, &many).expect("it runs");
+    assert_eq!(alike, told);
+    assert_eq!(beside.judged[0].measured, done.judged[0].measured);
     let wrong = "[[point]]\nname = \"odd\"\nscenario.cluster.nods = 3\n";
     let text = fs::read_to_string(folder.path().join(FILE)).expect("text") + wrong;
     fs::write(folder.path().join(FILE), text).expect("file");

@@ -1,20 +1,16 @@
-//! One run: found among those that were made before, or made.
-
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+//! One run: its scenario made ready, and played.
 
 use toml::Table;
 
+use super::exact;
 use super::{seed, Runner};
 use crate::error::ExperimentError;
 use crate::machine::Watched;
 use crate::observed::Observed;
-use crate::plan;
-use crate::program::{self, Host};
-use crate::simulated;
+use crate::program::Host;
 use crate::spec::merge::lay_over;
 use crate::spec::{Point, Variant};
-use crate::way::Way;
+use crate::way::{self, Way};
 
 /// Times that a run is made in the hope that the machine is left to it.
 const TRIES: usize = 3;
@@ -29,43 +25,42 @@ pub(super) struct Asked<'a> {
     pub label: &'a str,
 }
 
+/// A run that can begin.
+pub(super) struct Ready {
+    /// With all that was laid over it, and the repeat's seed.
+    pub scenario: Table,
+    /// Who plays it.
+    pub way: Way,
+    /// As messages call it.
+    pub label: String,
+    /// All that the run depends on, besides the build.
+    pub depends_on: String,
+}
+
 impl Runner<'_> {
     /// One run.
     pub(super) fn one(&self, asked: &Asked) -> Result<Observed, ExperimentError> {
-        let experiment = self.experiment;
-        let mut scenario = experiment.scenario(asked.variant, asked.point, self.setup.quick);
+        let ready = self.ready(asked);
+        self.keeper.run(&ready, || self.make(&ready, asked))
+    }
+
+    /// One run's scenario.
+    pub(super) fn ready(&self, asked: &Asked) -> Ready {
+        let mut scenario = (self.experiment).scenario(asked.variant, asked.point, self.setup.quick);
         let way = Way::of(&scenario);
         lay_over(&mut scenario, &self.told_to(way));
         let seed = seed(&scenario) + asked.repeat as u64;
         // A seed that wraps is as good as another.
         let seed = i64::try_from(seed).unwrap_or(0);
         scenario.insert("seed".into(), toml::Value::Integer(seed));
-        let what = self.depends_on(&scenario, asked);
-        let kept = self.setup.kept.as_ref();
-        if let Some(observed) = kept.and_then(|kept| kept.find(&what)) {
-            return Ok(observed);
+        Ready {
+            way,
+            label: asked.label.into(),
+            depends_on: self.depends_on(&scenario, asked),
+            scenario,
         }
-        if self.setup.stop.load(Ordering::Relaxed) {
-            return Err(ExperimentError::Interrupted);
-        }
-        if self.time_is_up(&scenario) {
-            return Err(ExperimentError::TimeIsUp);
-        }
-        let begun = Instant::now();
-        let mut observed = self.make(&scenario, way, asked)?;
-        observed.took_s = begun.elapsed().as_secs_f64();
-        kept.map_or(Ok(()), |kept| kept.keep(&what, &observed))?;
-        Ok(observed)
     }
 
-    /// Whether a run would not end in the time that there is.
-    fn time_is_up(&self, scenario: &Table) -> bool {
-        let expected = Duration::from_secs_f64(plan::seconds(scenario));
-        let up = |until: Instant| Instant::now() + expected > until;
-        self.setup.until.is_some_and(up)
-    }
-
-    /// All that a run depends on, besides the build.
     fn depends_on(&self, scenario: &Table, asked: &Asked) -> String {
         let (experiment, label) = (self.experiment, asked.label);
         let changes = experiment.changes_of(&asked.variant.name);
@@ -80,38 +75,28 @@ impl Runner<'_> {
         )
     }
 
-    fn make(&self, scenario: &Table, way: Way, asked: &Asked) -> Result<Observed, ExperimentError> {
-        let (stop, label) = (self.setup.stop, asked.label);
-        let observed = match way {
-            Way::Server | Way::Nodes | Way::Rival(_) => {
-                let processors = self.pinned.all();
-                return self.undisturbed(scenario, processors, || self.serve(scenario, asked));
-            }
-            Way::Simulated => simulated::play(scenario, stop).map_err(|source| {
-                let label = label.into();
-                ExperimentError::Simulated { label, source }
-            })?,
-            Way::Program if program::is_timed(scenario) => {
-                let processors = self.setup.processors.to_vec();
-                return self.undisturbed(scenario, processors, || self.program(scenario, label));
-            }
-            Way::Program => self.program(scenario, label)?,
-        };
-        if stop.load(Ordering::Relaxed) {
-            return Err(ExperimentError::Interrupted);
+    fn make(&self, ready: &Ready, asked: &Asked) -> Result<Observed, ExperimentError> {
+        let scenario = &ready.scenario;
+        if way::is_exact(scenario) {
+            return exact::play(ready, &self.host(), &self.keeper);
         }
-        Ok(observed)
+        let program = ready.way == Way::Program;
+        let processors = match program {
+            true => self.setup.processors.to_vec(),
+            false => self.pinned.all(),
+        };
+        self.undisturbed(scenario, processors, || match program {
+            true => exact::program(ready, &self.host()),
+            false => self.serve(scenario, asked),
+        })
     }
 
-    fn program(&self, scenario: &Table, label: &str) -> Result<Observed, ExperimentError> {
-        let host = Host {
+    /// What programs may use.
+    pub(super) fn host(&self) -> Host<'_> {
+        Host {
             binary: self.setup.binary,
             cores: &self.pinned.server,
-        };
-        program::play(scenario, &host).map_err(|problems| {
-            let label = label.into();
-            ExperimentError::Program { label, problems }
-        })
+        }
     }
 
     /// What yardsticks said, as far as it is for who plays: a `cluster` would make a server's run a
@@ -150,7 +135,7 @@ impl Runner<'_> {
             (observed.withheld, observed.others) = (found.withheld, found.others);
             observed.tried = tried;
             last = Some(observed);
-            if !found.too_much() || self.time_is_up(scenario) {
+            if !found.too_much() || self.keeper.time_is_up(scenario) {
                 break;
             }
         }
