@@ -122,7 +122,7 @@ impl Default for Tuning {
     }
 }
 
-/// A time of the calling thread since its start, ns: on a processor, or waiting for one.
+/// Processor time of the calling thread since its start, ns.
 pub type ThreadTime = fn() -> policy::Nanos;
 
 /// A peer that has vanished without a word is found out after this long (Redis's `tcp-keepalive`).
@@ -176,9 +176,9 @@ pub struct Options {
     pub wall_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Processor time of the calling thread, in ns, for what a long turn is charged.
     pub thread_time: ThreadTime,
-    /// Time for which the calling thread was awake and had no processor since its start, in ns:
-    /// what came meanwhile came before the thread saw it.
-    pub thread_waited: ThreadTime,
+    /// What the calling thread did since its start: what came while it waited for a processor came
+    /// before it saw it.
+    pub thread_times: fn() -> threads::Times,
     /// How many lines of the log were lost: shown.
     pub log_lines_lost: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Version text for `INFO`.

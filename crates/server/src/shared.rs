@@ -410,7 +410,7 @@ pub(crate) mod tests {
             clock: Arc::new(stage::ManualClock::default()),
             wall_ms: Arc::new(|| 1_700_000_000_000),
             thread_time: || 0,
-            thread_waited: || 0,
+            thread_times: threads::Times::default,
             log_lines_lost: Arc::new(|| 0),
             version: "0.0.0".into(),
             config_file: None,

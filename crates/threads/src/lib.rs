@@ -124,22 +124,19 @@ fn time_ns(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Time for which the calling thread was ready to run and had no processor since its start, ns; two
-/// system calls at first and one then, which costs about a µs. 0 where the kernel does not count
-/// it.
+/// What a thread did since its start, but for sleeping, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// It had a processor. What it ran since it got that last may be missing.
+    pub ran_ns: u64,
+    /// It was ready to run and had none.
+    pub waited_ns: u64,
+}
+
+/// Those of the calling thread; two system calls at first and one then, which costs about a µs. 0
+/// where the kernel does not count them.
 #[must_use]
-pub fn waited_ns() -> u64 {
-    let [_, waited_ns] = schedstat();
-    waited_ns
-}
-
-/// Time for which the calling thread ran or was ready to, ns; see [`waited_ns`].
-fn ready_ns() -> u64 {
-    schedstat().iter().sum()
-}
-
-/// Time for which the calling thread has run and has waited to.
-fn schedstat() -> [u64; 2] {
+pub fn times() -> Times {
     thread_local! {
         static COUNT: Option<File> = File::open("/proc/thread-self/schedstat").ok();
     }
@@ -152,10 +149,13 @@ fn schedstat() -> [u64; 2] {
 
 /// The first numbers of a `schedstat` (proc(5) and the kernel's sched-stats.rst: time on a
 /// processor and on a run queue).
-fn parse_schedstat(text: &[u8]) -> Option<[u64; 2]> {
+fn parse_schedstat(text: &[u8]) -> Option<Times> {
     let words = std::str::from_utf8(text).ok()?;
     let mut numbers = words.split_ascii_whitespace().map(str::parse);
-    Some([numbers.next()?.ok()?, numbers.next()?.ok()?])
+    Some(Times {
+        ran_ns: numbers.next()?.ok()?,
+        waited_ns: numbers.next()?.ok()?,
+    })
 }
 
 /// That of the first thread, which has no duty: threads inherit the nice value of whoever starts
@@ -208,10 +208,14 @@ mod tests {
 
     #[test]
     fn the_wait_for_a_processor_is_the_second_number() {
-        assert_eq!(parse_schedstat(b"5137 95832 12\n"), Some([5_137, 95_832]));
+        let told = Times {
+            ran_ns: 5_137,
+            waited_ns: 95_832,
+        };
+        assert_eq!(parse_schedstat(b"5137 95832 12\n"), Some(told));
         assert_eq!(parse_schedstat(b"5137"), None);
-        let first = waited_ns();
-        assert!(waited_ns() >= first, "it only grows");
+        let first = times();
+        assert!(times().waited_ns >= first.waited_ns, "it only grows");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::ready_ns;
+use crate::{times, Times};
 
 /// A turn ends after this long, if others wait for one. Whoever sleeps in the middle of its turn
 /// keeps nobody waiting for longer.
@@ -109,6 +109,12 @@ thread_local! {
         let id = IDS.fetch_add(1, Ordering::Relaxed);
         RefCell::new(Me { id, looked: Instant::now(), ready_ns: ready_ns(), placed: false })
     };
+}
+
+/// Time for which the calling thread ran or was ready to, ns.
+fn ready_ns() -> u64 {
+    let Times { ran_ns, waited_ns } = times();
+    ran_ns + waited_ns
 }
 
 /// Between two stretches of what may be a long computation, of a tenth of a millisecond or so each:

@@ -80,7 +80,7 @@ pub fn of(
         clock,
         wall_ms: Arc::new(wall_ms),
         thread_time: threads::cpu_ns,
-        thread_waited: threads::waited_ns,
+        thread_times: threads::times,
         log_lines_lost: log.lost(),
         version: crate::cli::VERSION.to_string(),
         config_file: source.file.clone(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mio::Events;
 use policy::Nanos;
+use threads::Times;
 
 use super::{accept, mailbox, Core};
 
@@ -42,6 +43,29 @@ impl Look {
     }
 }
 
+/// When a thread was woken last, and what it had done by then.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Awake {
+    at: Nanos,
+    times: Times,
+}
+
+impl Awake {
+    /// The thread went to sleep at `slept_at`, and `now` it runs again and has done so much.
+    /// Returns for how long it has had no processor since it was woken.
+    ///
+    /// The kernel counts that together with the time for which others had its processor before it
+    /// slept, which is what it was awake for and did not run. To ask before each sleep, too, would
+    /// tell them apart to the last µs, and cost as much as a small request.
+    fn woken(&mut self, slept_at: Nanos, now: Nanos, times: Times) -> Nanos {
+        let ran_ns = times.ran_ns.saturating_sub(self.times.ran_ns);
+        let waited_ns = times.waited_ns.saturating_sub(self.times.waited_ns);
+        let before_ns = slept_at.saturating_sub(self.at).saturating_sub(ran_ns);
+        *self = Self { at: now, times };
+        waited_ns.saturating_sub(before_ns).min(now - slept_at)
+    }
+}
+
 /// Whether a look that found `count` events, and could have been over soon after `since`, was kept
 /// from its processor.
 fn held(since: Nanos, now: Nanos, count: usize) -> bool {
@@ -64,13 +88,13 @@ impl Core {
         self.look(events, began, Duration::ZERO);
         let mut since = began;
         if events.is_empty() && !timeout.is_zero() {
-            let waited = self.shared.options.thread_waited;
-            let waited_ns = waited();
+            let slept_at = self.now;
             let timeout = self.doze(timeout);
             self.look(events, began, timeout);
             self.processor.slept(self.now - began);
             // It was ready to go on when it was woken; its processor may have had other work.
-            since = (self.now + waited_ns).saturating_sub(waited());
+            let times = (self.shared.options.thread_times)();
+            since = self.now - self.awake.woken(slept_at, self.now, times);
             self.look = Look {
                 from: since,
                 until: self.now,
@@ -151,6 +175,34 @@ mod tests {
             [0, 1, 2].map(|place| late.came(place, 3)),
             [200_000, 300_000, 400_000]
         );
+    }
+
+    #[test]
+    fn what_a_thread_waited_for_before_it_slept_is_not_put_down_to_being_woken() {
+        let (mut ran, mut waited, mut clock) = (7_000, 3_000, 50_000_000);
+        let mut awake = Awake::default();
+        // What it ran, waited for and slept, and how long it had no processor when it was woken.
+        for (runs, waits, sleeps, woken_late) in [
+            (9_000, 0, 100_000, 0),
+            (9_000, 0, 100_000, 3_000_000),
+            (9_000, 2_000_000, 100_000, 0),
+            (9_000, 2_000_000, 100_000, 3_000_000),
+            (700_000, 40_000, 0, 250_000),
+        ] {
+            // It runs while the kernel puts it to sleep, too.
+            ran += runs + 3_000;
+            waited += waits + woken_late;
+            let slept_at = clock + runs + waits;
+            clock = slept_at + 3_000 + sleeps + woken_late;
+            let times = Times {
+                ran_ns: ran,
+                waited_ns: waited,
+            };
+            let found = awake.woken(slept_at, clock, times);
+            assert!(found.abs_diff(woken_late) <= 3_000, "{found} {woken_late}");
+        }
+        let uncounted = awake.woken(clock + 10_000, clock + 90_000, Times::default());
+        assert_eq!(uncounted, 0);
     }
 
     #[test]

@@ -62,7 +62,7 @@ use crate::connection::Connection;
 use crate::shared::{News, Shared};
 use crate::tenants::{ConnectionKey, Tenant};
 use agenda::Agenda;
-use arrival::Look;
+use arrival::{Awake, Look};
 use balance::Balance;
 use blame::Trails;
 use committers::Committers;
@@ -153,6 +153,7 @@ pub struct Core {
     now_ms: u64,
     /// The last look at the poll.
     look: Look,
+    awake: Awake,
     /// Every request of this turn is answered so: its tenant is over a limit.
     refusal: Option<(telemetry::Limit, String)>,
     agenda: Agenda,
@@ -207,6 +208,7 @@ impl Core {
             wire: Wire::new(options),
             now,
             now_ms: (options.wall_ms)(),
+            awake: Awake::default(),
             look: Look {
                 from: now,
                 until: now,
