@@ -45,7 +45,7 @@ pub use request::Written;
 pub use scan::{Broken, Scanner};
 pub use slot::{first, slot, PARTS_MAX, SLOTS};
 pub use space::Space;
-pub use split::{Gather, Part};
+pub use split::{joined, Gather, Kept, Part};
 pub use table::{Command, Table, TableError};
 pub use value::{frame, Value};
 pub use walk::{scan, Step, Walker};

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use resp::{parse_i64, Args, Output, BY_REFERENCE_BYTES};
+use smallvec::SmallVec;
 
 use crate::draft::{Draft, Pieces};
 use crate::find::Places;
@@ -71,13 +72,9 @@ impl Command {
         }
         let gather = Gather {
             joins,
+            keys: keys.len(),
             left: by_part.len(),
-            values: match joins {
-                Joins::Values => vec![Bytes::new(); keys.len()],
-                _ => Vec::new(),
-            },
-            sum: 0,
-            error: None,
+            came: Vec::with_capacity(by_part.len()),
         };
         let parts = by_part.into_iter().map(|(part, its)| {
             let mut draft = Draft::default();
@@ -98,21 +95,78 @@ impl Command {
     }
 }
 
-/// The replies of the parts, while they come.
+/// The replies of the parts, while they come. They are looked at once all are there.
 #[derive(Debug)]
 pub struct Gather {
     joins: Joins,
+    /// Keys of the whole.
+    keys: usize,
     left: usize,
+    came: Vec<(Box<[u32]>, Kept)>,
+}
+
+/// A reply that is kept: in pieces, if it is long.
+pub type Kept = SmallVec<[Bytes; 1]>;
+
+/// All of a reply that was kept in one piece: a copy, if it is in several.
+#[must_use]
+pub fn joined(mut reply: Kept) -> Bytes {
+    match reply.len() {
+        1 => reply.remove(0),
+        _ => reply.concat().into(),
+    }
+}
+
+impl Gather {
+    /// The reply of the part with these `keys` of the whole. True: it was the last.
+    pub fn take(&mut self, keys: Box<[u32]>, reply: Kept) -> bool {
+        self.left -= 1;
+        self.came.push((keys, reply));
+        self.left == 0
+    }
+
+    /// Keys of the whole: so many values are put in their places.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// Bytes of replies that are in several pieces: they are copied.
+    #[must_use]
+    pub fn in_pieces(&self) -> usize {
+        let several = self.came.iter().filter(|(_, reply)| reply.len() > 1);
+        several.flat_map(|(_, reply)| reply).map(Bytes::len).sum()
+    }
+
+    /// Appends the one reply to `out`, once all have come.
+    pub fn write(self, space: &Space, out: &mut Output) {
+        let mut whole = Whole {
+            joins: self.joins,
+            values: match self.joins {
+                Joins::Values => vec![Bytes::new(); self.keys],
+                Joins::Sum | Joins::Done => Vec::new(),
+            },
+            sum: 0,
+            error: None,
+        };
+        for (keys, reply) in self.came {
+            whole.take(&keys, &joined(reply));
+        }
+        whole.write(space, out);
+    }
+}
+
+/// The one reply, while it is made.
+struct Whole {
+    joins: Joins,
     values: Vec<Bytes>,
     sum: i64,
     /// The first error: it is the reply.
     error: Option<Bytes>,
 }
 
-impl Gather {
-    /// The reply of the part with these `keys`. True: it was the last.
-    pub fn take(&mut self, keys: &[u32], reply: &Bytes) -> bool {
-        self.left -= 1;
+impl Whole {
+    fn take(&mut self, keys: &[u32], reply: &Bytes) {
         let taken = match (reply.first(), self.joins) {
             (Some(b':'), Joins::Sum) => self.add(reply),
             (Some(b'*'), Joins::Values) => self.place(keys, reply),
@@ -127,7 +181,6 @@ impl Gather {
             let text = b"-ERR the engine's answer is not understood\r\n";
             self.error.get_or_insert(Bytes::from_static(text));
         }
-        self.left == 0
     }
 
     fn add(&mut self, reply: &[u8]) -> Option<()> {
@@ -145,8 +198,7 @@ impl Gather {
         (at == reply.len()).then_some(())
     }
 
-    /// Appends the one reply to `out`, once all have come.
-    pub fn write(self, space: &Space, out: &mut Output) {
+    fn write(self, space: &Space, out: &mut Output) {
         if let Some(error) = self.error {
             return out.write(&space.without_mark(&error));
         }

@@ -1,6 +1,7 @@
 //! The engine's own words (some of what Redis 7.0.15 says of its commands), marked and unmarked.
 
 use resp::{Limits, Output, Parsed, Parser};
+use smallvec::smallvec;
 
 use crate::{frame, Draft, Scanner, Shows, Space, Table, Value, Way};
 
@@ -269,7 +270,7 @@ fn keys_of_several_partitions_are_asked_for_apart_and_answered_together() {
         let mut reply = Vec::new();
         frame(own.iter().map(|key| key.as_bytes()), &mut reply);
         assert_eq!(
-            gather.take(&part.keys, &reply.into()),
+            gather.take(part.keys.clone(), smallvec![reply.into()]),
             number + 1 == asked.len()
         );
     }
@@ -282,7 +283,8 @@ fn keys_of_several_partitions_are_asked_for_apart_and_answered_together() {
 
     let (mut gather, asked) = parts(&table, "DEL a b c d a", &space).expect("parts");
     for part in &asked {
-        gather.take(&part.keys, &format!(":{}\r\n", part.keys.len()).into());
+        let reply = format!(":{}\r\n", part.keys.len());
+        gather.take(part.keys.clone(), smallvec![reply.into()]);
     }
     let mut out = Output::new();
     gather.write(&space, &mut out);
@@ -298,10 +300,8 @@ fn keys_of_several_partitions_are_asked_for_apart_and_answered_together() {
         "{sent:?}"
     );
     for (number, part) in asked.iter().enumerate() {
-        gather.take(
-            &part.keys,
-            &["+OK\r\n", "-ERR no\r\n"][number.min(1)].into(),
-        );
+        let reply = ["+OK\r\n", "-ERR no\r\n"][number.min(1)];
+        gather.take(part.keys.clone(), smallvec![reply.into()]);
     }
     let mut out = Output::new();
     gather.write(&space, &mut out);
@@ -382,4 +382,40 @@ fn a_walk_goes_over_all_nodes_and_deletes_by_partition() {
     expected.sort();
     assert_eq!(deleted, expected);
     assert_eq!(walker.step(b"*2\r\n$1\r\n0\r\n*0\r\n", &space), Step::Done);
+}
+
+#[test]
+fn a_scan_has_the_engine_look_at_no_more_at_once() {
+    let space = Space::of("t");
+    let asked = |request: &str| {
+        let mut bytes = Vec::new();
+        let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+        frame(words.into_iter(), &mut bytes);
+        let mut parser = Parser::new();
+        assert!(parser.parse(&bytes, &Limits::default()).is_ok());
+        let mut out = Vec::new();
+        crate::scan(&parser.args(&bytes), &space, 1, &mut out).map(|_| {
+            let words = Value::read(&out).expect("a request");
+            let words = words.items().iter().map(|word| word.text().expect("text"));
+            words.collect::<Vec<_>>().join(" ")
+        })
+    };
+    for (request, expected) in [
+        ("SCAN 0", "SCAN 0 MATCH {@t}*"),
+        ("SCAN 7 COUNT 1000", "SCAN 7 MATCH {@t}* COUNT 1000"),
+        (
+            "SCAN 7 count 1001 TYPE set",
+            "SCAN 7 MATCH {@t}* count 1000 TYPE set",
+        ),
+        (
+            "SCAN 0 MATCH a* COUNT 9223372036854775807",
+            "SCAN 0 MATCH {@t}a* COUNT 1000",
+        ),
+        // The engine says what is wrong with them.
+        ("SCAN 0 COUNT 0", "SCAN 0 MATCH {@t}* COUNT 0"),
+        ("SCAN 0 COUNT x", "SCAN 0 MATCH {@t}* COUNT x"),
+    ] {
+        assert_eq!(asked(request).as_deref(), Ok(expected));
+    }
+    assert!(asked("SCAN 0 COUNT").is_err());
 }

@@ -10,6 +10,8 @@ use crate::value::{frame, Value};
 use crate::way::Walk;
 
 /// Keys that the engine looks at in one step, about 200 us of it.
+const STEP_KEYS: i64 = 1_000;
+/// The same, as it is told.
 const STEP: &[u8] = b"1000";
 
 /// What a walk needs next.
@@ -89,6 +91,12 @@ impl Walker {
         let words: [&[u8]; 6] = [b"SCAN", &self.cursor, b"MATCH", &self.glob, b"COUNT", STEP];
         frame(words.into_iter(), &mut request);
         request
+    }
+
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn holds(&self) -> usize {
+        self.bytes
     }
 
     /// The engine has answered.
@@ -230,8 +238,12 @@ pub fn scan(
         let (option, Some(value)) = (args.get(at), args.find(at + 1)) else {
             return Err("ERR syntax error");
         };
-        if !is(option, "MATCH") {
-            words.extend([option, value]);
+        // A count is a hint, and the engine serves nobody else during a step.
+        let most = is(option, "COUNT") && parse_i64(value).is_some_and(|count| count > STEP_KEYS);
+        match option {
+            _ if most => words.extend([option, STEP]),
+            _ if is(option, "MATCH") => {}
+            _ => words.extend([option, value]),
         }
         at += 2;
     }

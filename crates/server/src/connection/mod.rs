@@ -348,6 +348,14 @@ impl Connection {
         }
     }
 
+    /// What it has out at an engine behind this server, if it waits for that.
+    pub fn at_engine(&mut self) -> Option<&mut Outstanding> {
+        match &mut self.parked {
+            Some(Parked::Engine(outstanding)) => Some(outstanding),
+            _ => None,
+        }
+    }
+
     /// Its requests that are with an engine behind this server.
     pub fn outstanding(&self) -> u32 {
         match &self.parked {

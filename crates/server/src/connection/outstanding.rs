@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
-use front::Gather;
+use front::{Gather, Kept};
 use resp::Output;
 use smallvec::SmallVec;
 use stage::Terms;
@@ -90,7 +89,7 @@ impl Outstanding {
 
     /// A part of the request of this number was answered. Returns all that was gathered, if it was
     /// the last.
-    pub fn gather(&mut self, number: u32, keys: &[u32], reply: &Bytes) -> Option<Gather> {
+    pub fn gather(&mut self, number: u32, keys: Box<[u32]>, reply: Kept) -> Option<Gather> {
         let mut gathers = self.gathers.iter();
         let place = gathers.position(|(known, _)| *known == number)?;
         let whole = self.gathers[place].1.take(keys, reply);

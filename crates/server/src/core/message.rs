@@ -5,6 +5,7 @@ use std::sync::Arc;
 use policy::{Nanos, PrincipalId};
 use stage::{Consumed, Permit};
 
+use super::front::Rewritten;
 use crate::connection::{Connection, Ready};
 use crate::shared::News;
 use crate::tenants::{ConnectionKey, Tenant};
@@ -36,6 +37,8 @@ pub enum Message {
     Adopt(Box<Connection>),
     /// A connection has got something that it waited for.
     Ready(ConnectionKey, Ready),
+    /// A handler has made of a reply of the engine's what a connection is sent.
+    Rewritten(Box<Rewritten>),
     /// A handler has done work and gives its permit back.
     Handled(Box<Handled>),
     /// What another core's tenants have used since it last told.

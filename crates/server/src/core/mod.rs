@@ -324,6 +324,7 @@ impl Core {
         match message {
             Message::Adopt(connection) => self.adopt(connection, now),
             Message::Ready(key, ready) => self.ready(key, ready, now),
+            Message::Rewritten(made) => self.rewritten(made),
             Message::Handled(handled) => self.handled(*handled, now),
             Message::Consumed(consumption) => self.lines.requests.absorb(now, &consumption),
             Message::Spent(principal, cpu_ns) => {

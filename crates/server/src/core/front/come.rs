@@ -1,8 +1,7 @@
 //! A reply of the engine's that has come.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
+use front::{Kept, Shows, Space};
 use resp::Output;
 
 /// Its beginning in pieces, if it is long, and the rest. An error is never in pieces.
@@ -24,28 +23,20 @@ impl<'a> Come<'a> {
         self.pieces.iter().map(Bytes::len).sum::<usize>() + self.rest.len()
     }
 
-    /// All of it together: a copy, if it is in pieces.
-    pub(super) fn joined(&self) -> Cow<'a, [u8]> {
-        match self.pieces.is_empty() {
-            true => self.rest.into(),
-            false => {
-                let mut all = Vec::with_capacity(self.len());
-                let pieces = self.pieces.iter().map(|piece| &piece[..]);
-                pieces
-                    .chain([self.rest])
-                    .for_each(|piece| all.extend_from_slice(piece));
-                all.into()
-            }
+    /// As it is kept: what is in pieces, without a copy.
+    pub(super) fn kept(self) -> Kept {
+        let mut kept = Kept::from_vec(self.pieces);
+        if !self.rest.is_empty() || kept.is_empty() {
+            kept.push(Bytes::copy_from_slice(self.rest));
         }
+        kept
     }
 
-    /// The same, for what keeps parts of it.
-    pub(super) fn shared(&self) -> Bytes {
-        self.joined().into_owned().into()
-    }
-
-    /// Appends it to `out`; what is in pieces, without a copy.
-    pub(super) fn write(self, out: &mut Output) {
+    /// Appends it to `out`; what is in pieces, without a copy. An error tells no mark.
+    pub(super) fn write(self, space: &Space, out: &mut Output) {
+        if self.pieces.is_empty() {
+            return Shows::None.write(self.rest, space, out);
+        }
         self.pieces
             .into_iter()
             .for_each(|piece| out.write_bytes(piece));

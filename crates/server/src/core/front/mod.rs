@@ -25,6 +25,7 @@ mod nodes;
 mod redirect;
 mod reply;
 mod request;
+mod rewrite;
 mod sizes;
 mod stale;
 mod transaction;
@@ -49,6 +50,7 @@ use crate::upstream::{Took, Upstream};
 use claim::Claim;
 use links::LinkId;
 use nodes::Nodes;
+pub use rewrite::Rewritten;
 use sizes::{Sizes, Whose, LARGE_BYTES};
 pub use weigh::NodeWeights;
 

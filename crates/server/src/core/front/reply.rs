@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use commands::Flags;
-use front::{Elsewhere, Shows};
+use front::Elsewhere;
 use policy::{Cost, Nanos, PrincipalId};
 use resp::Output;
 use stage::{Next, Permit};
@@ -12,6 +12,7 @@ use stage::{Next, Permit};
 use super::claim::Claim;
 use super::come::Come;
 use super::links::LinkId;
+use super::rewrite::Asks;
 use super::walk::part;
 use super::{Forward, Front, Sent};
 use crate::connection::{Connection, Early, Parked};
@@ -219,28 +220,21 @@ impl Core {
         let Some(mut connection) = self.places.lift(key) else {
             return;
         };
-        // Until its turn, when it is seen what the connection holds.
-        connection.memory.charged += claim.hand_over();
-        self.reply_on(&mut connection, forward, come, service_ns);
+        self.reply_on(&mut connection, forward, come, service_ns, claim);
         self.places.back(key, connection);
     }
 
-    fn reply_on(
+    /// Has `write` append a reply to what its connection is sent; before its turn it is kept. Where
+    /// it was a step of a walk, that may go on.
+    pub(super) fn answer(
         &mut self,
         connection: &mut Connection,
-        forward: Forward,
-        come: Come<'_>,
+        mut forward: Forward,
         service_ns: Nanos,
+        write: impl FnOnce(&mut Forward, &mut Output) -> Option<Asks>,
     ) {
-        let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
+        let Some(outstanding) = connection.at_engine() else {
             return;
-        };
-        let gathered = match &forward.keys {
-            Some(keys) => match outstanding.gather(forward.number, keys, &come.shared()) {
-                None => return,
-                whole => whole,
-            },
-            None => None,
         };
         let next = outstanding.is_next(forward.number);
         // What comes before its turn is kept apart until then.
@@ -250,19 +244,9 @@ impl Core {
         };
         output.borrow(&mut self.wire.rooms);
         let mark = output.mark();
-        let forward = match (&forward.walk, gathered) {
-            (Some(_), _) => self.walk_on(connection, forward, &come.joined(), &mut output),
-            (_, Some(gathered)) => {
-                gathered.write(&forward.space, &mut output);
-                Some(forward)
-            }
-            _ => {
-                match come.pieces.is_empty() {
-                    false if forward.shows == Shows::None => come.write(&mut output),
-                    _ => (forward.shows).write(&come.joined(), &forward.space, &mut output),
-                }
-                Some(forward)
-            }
+        let forward = match write(&mut forward, &mut output) {
+            Some(asks) => self.walk_on(connection, forward, asks, &mut output),
+            None => Some(forward),
         };
         let ending = Ending::of(output.since(mark));
         if let Some(forward) = &forward {
@@ -283,7 +267,7 @@ impl Core {
             (false, Some(forward)) => {
                 connection.ending = Some(ending.clone());
                 self.count_call(connection, Some(forward.spec), service_ns);
-                if let Some(Parked::Engine(outstanding)) = &mut connection.parked {
+                if let Some(outstanding) = connection.at_engine() {
                     outstanding.keep(forward.number, Early { output, ending });
                 }
             }
@@ -303,7 +287,7 @@ impl Core {
             if connection.session.state.reply_mode.suppresses() {
                 connection.output.rollback(mark);
             }
-            let Some(Parked::Engine(outstanding)) = &mut connection.parked else {
+            let Some(outstanding) = connection.at_engine() else {
                 return;
             };
             match outstanding.advance() {

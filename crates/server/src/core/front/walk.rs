@@ -1,12 +1,13 @@
 //! Commands on all keys of a tenant, a step at a time.
 
-use front::{scan, Command, Shows, Step, Walk, Walker};
+use front::{scan, Command, Shows, Walk, Walker};
 use policy::Nanos;
 use resp::{Args, Output, Reply};
 use smallvec::smallvec;
 
 use super::aware::nothing;
 use super::request::{NO_NODE, NO_SPACE};
+use super::rewrite::Asks;
 use super::{Forward, Front};
 use crate::connection::Connection;
 use crate::core::answer::refuse;
@@ -72,36 +73,24 @@ impl Core {
         }
     }
 
-    /// A step of a walk was answered. What is the client's goes to `out`; none: the walk goes on.
+    /// A walk goes on. If it cannot, the client is told on `out`, and it is over.
     pub(super) fn walk_on(
         &mut self,
-        connection: &mut Connection,
-        mut forward: Forward,
-        reply: &[u8],
+        connection: &Connection,
+        forward: Forward,
+        (node, bytes): Asks,
         out: &mut Output,
     ) -> Option<Forward> {
-        let mut walk = forward.walk.take()?;
-        let text = match walk.step(reply, &forward.space) {
-            Step::Ask(node, bytes) => {
-                let again = Forward {
-                    node,
-                    pieces: smallvec![bytes.into()],
-                    asking: false,
-                    hops: 0,
-                    walk: Some(walk),
-                    ..forward
-                };
-                // The place that its last step had may have been taken meanwhile.
-                forward = self.line_up(connection, again)?;
-                "ERR engine: too many requests wait for it".into()
-            }
-            Step::Done => {
-                walk.reply(forward.protocol, out);
-                return Some(forward);
-            }
-            Step::Failed(text) => text,
+        let again = Forward {
+            node,
+            pieces: smallvec![bytes.into()],
+            asking: false,
+            hops: 0,
+            ..forward
         };
-        Reply::new(out, forward.protocol).error(&text);
+        // The place that its last step had may have been taken meanwhile.
+        let forward = self.line_up(connection, again)?;
+        Reply::new(out, forward.protocol).error("ERR engine: too many requests wait for it");
         Some(forward)
     }
 }
