@@ -112,7 +112,7 @@ impl Source {
 
     fn engine_links(&self) -> Option<EngineLinks> {
         let engine = self.shared.upstream.as_ref()?;
-        Some(engine.links.read())
+        Some(engine.links.read(engine.waits.count()))
     }
 
     fn engine_replicas(&self) -> Option<EngineReplicas> {

@@ -14,6 +14,7 @@ mod rates;
 mod replicas;
 mod replication;
 mod talk;
+mod waits;
 mod watch;
 
 use std::io;
@@ -38,6 +39,8 @@ use look::look_around;
 pub use rates::{House, Seen};
 pub use replicas::{Reading, Replica, Replicas};
 use talk::{About, Talk};
+pub use waits::WaitingPlace;
+use waits::Waits;
 use watch::Watch;
 
 /// Between two looks at the engine.
@@ -62,6 +65,8 @@ pub struct UpstreamOptions {
     pub patience: Duration,
     /// The tenant whose keys have no mark.
     pub unmarked: Option<String>,
+    /// Requests that may wait there until something comes, which takes a connection each.
+    pub waiting: u32,
     /// Before a cluster: this is one of several fronts, which clients that know of clusters see.
     pub fronts: Option<FrontsOptions>,
 }
@@ -120,6 +125,8 @@ pub struct Upstream {
     found: RwLock<Found>,
     /// Connections to it.
     pub links: LinkCounts,
+    /// Requests that wait there until something comes.
+    pub waits: Arc<Waits>,
     /// Reading from replicas.
     pub reading: Reading,
     /// Of a cluster: how many partitions each tenant has.
@@ -154,6 +161,7 @@ impl Upstream {
             )
         })?;
         Ok(Self {
+            waits: Waits::new(options.waiting),
             options,
             found: RwLock::new(found),
             links: LinkCounts::default(),
@@ -373,6 +381,7 @@ mod tests {
             password: None,
             patience: Duration::from_secs(1),
             unmarked: None,
+            waiting: 0,
             fronts: None,
         };
         let why = Upstream::find(options).err().expect("nobody listens");

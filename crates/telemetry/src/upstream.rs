@@ -12,6 +12,8 @@ pub struct EngineLinks {
     /// Large replies so far that nobody foresaw. The connection on which one begins is its tenant's
     /// own from then on, and the others use another.
     pub turned: u64,
+    /// Requests that wait at the engine at present until something comes for them.
+    pub waiting: u64,
 }
 
 /// Replicas of the cluster behind this server, while some tenant reads from them.

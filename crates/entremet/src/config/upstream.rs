@@ -55,6 +55,7 @@ pub(super) fn upstream(section: &Section, overrides: &Overrides) -> Option<Upstr
     let kind: Option<String> = section.get("kind");
     let timeout: Time = section.get_or_default("timeout");
     let unmarked: Option<String> = section.get("unmarked");
+    let waiting: u32 = section.get_or_default("waiting");
     let given: Option<String> = section.get("url");
     let kind = kind.filter(|kind| kind != "rocksdb");
     if overrides.engine.is_none() && kind.is_none() {
@@ -63,8 +64,11 @@ pub(super) fn upstream(section: &Section, overrides: &Overrides) -> Option<Upstr
         for key in NAMED.iter().filter(|key| section.gives(key)) {
             section.error(key, what, advice);
         }
-        if section.gives("timeout") {
-            section.warn("timeout", what, advice);
+        for key in ["timeout", "waiting"]
+            .iter()
+            .filter(|key| section.gives(key))
+        {
+            section.warn(key, what, advice);
         }
         return None;
     }
@@ -90,7 +94,7 @@ pub(super) fn upstream(section: &Section, overrides: &Overrides) -> Option<Upstr
                     "has no meaning before a cluster: which node has a key follows from its mark";
                 section.error("unmarked", what, "leave it out");
             }
-            Some(options)
+            Some(UpstreamOptions { waiting, ..options })
         }
         Err(why) => {
             let what = format!("is no address of an engine: {why}");
@@ -148,6 +152,8 @@ pub fn of_url(
         password,
         patience,
         unmarked,
+        // Who serves says how many.
+        waiting: 0,
         fronts: None,
     })
 }

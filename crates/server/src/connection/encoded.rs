@@ -26,6 +26,8 @@ pub struct Encoded {
     pub shows: Shows,
     /// What it is charged as.
     pub requests: u64,
+    /// The engine may keep its answer back until something comes.
+    pub waits: bool,
     /// The hash slot that its client takes it to be for; none: it need not be known.
     pub slot: Option<u16>,
 }

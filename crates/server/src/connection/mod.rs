@@ -327,7 +327,8 @@ impl Connection {
 
     /// True when it is parked, and nothing of what lies in its output may leave until it is back.
     pub fn is_kept(&self) -> bool {
-        !matches!(self.parked, None | Some(Parked::Apart(_) | Parked::Paused))
+        let goes_on = matches!(self.parked, None | Some(Parked::Apart(_) | Parked::Paused));
+        !goes_on && !self.waits_at_engine()
     }
 
     /// The command that runs apart.
@@ -354,6 +355,11 @@ impl Connection {
             Some(Parked::Engine(outstanding)) => Some(outstanding),
             _ => None,
         }
+    }
+
+    /// Whether it waits at the engine until something comes.
+    pub fn waits_at_engine(&self) -> bool {
+        matches!(&self.parked, Some(Parked::Engine(outstanding)) if outstanding.waits.is_some())
     }
 
     /// Its requests that are with an engine behind this server.

@@ -10,6 +10,7 @@ use stage::Terms;
 
 use super::Away;
 use crate::tenants::Ending;
+use crate::upstream::WaitingPlace;
 
 /// Requests that are out, or on their way there.
 pub struct Outstanding {
@@ -24,6 +25,8 @@ pub struct Outstanding {
     pub wrote: bool,
     /// One of them is read from a replica.
     pub at_replicas: bool,
+    /// The one that is out may wait until something comes: none joins it.
+    pub waits: Option<WaitingPlace>,
     /// The link by which they go to a node, by that node's place.
     links: SmallVec<[(usize, usize); 1]>,
     /// Numbers given to requests.
@@ -56,6 +59,7 @@ impl Outstanding {
             own: false,
             wrote: false,
             at_replicas: false,
+            waits: None,
             links: SmallVec::new(),
             begun: 0,
             done: 0,

@@ -95,6 +95,12 @@ impl Tally {
         self.until = now;
     }
 
+    /// What they waited for until now was nobody's here: their time begins.
+    pub fn begin_now(&mut self, now: Nanos) {
+        self.since = 0;
+        self.begin(now, now);
+    }
+
     /// A turn begins after a wait of `in_line_ns` in the line before `line`; until it stood there
     /// it waited for `what`.
     pub fn waited(&mut self, what: Part, line: Part, in_line_ns: Nanos, begin: Nanos) {

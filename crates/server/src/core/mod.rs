@@ -248,7 +248,8 @@ impl Core {
 
     /// Takes note of what the poll says of a connection; it `came` then.
     fn noticed(&mut self, token: Token, event: &mio::event::Event, came: Nanos) {
-        let Some(key) = self.places.key_at(token.0 as u32) else {
+        let place = u32::try_from(token.0).ok();
+        let Some(key) = place.and_then(|place| self.places.key_at(place)) else {
             return self.link_noticed(event);
         };
         let Some(mut connection) = self.places.lift(key) else {
@@ -261,6 +262,10 @@ impl Core {
         }
         if event.is_writable() {
             connection.writable = true;
+        }
+        if event.is_read_closed() && connection.waits_at_engine() {
+            // Nobody waits any more, and it may be for ever.
+            return self.close(key, connection);
         }
         let now = self.now;
         self.put_back(key, connection, now);
@@ -298,8 +303,11 @@ impl Core {
         }
         let now = self.shared.options.clock.now();
         for key in self.places.keys() {
-            if let Some(connection) = self.places.lift(key) {
-                self.put_back(key, connection, now);
+            match self.places.lift(key) {
+                // It may wait for ever.
+                Some(connection) if connection.waits_at_engine() => self.close(key, connection),
+                Some(connection) => self.put_back(key, connection, now),
+                None => {}
             }
         }
     }

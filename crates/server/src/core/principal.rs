@@ -190,12 +190,14 @@ impl Principals {
         used: &Cost<RESOURCES>,
         end: Nanos,
     ) -> Option<Noticed> {
+        // What is still to come to who waits at the engine counts from when it comes.
+        let parked = connection.parked.is_some() && !connection.waits_at_engine();
+        let waits = parked || connection.uncommitted.awaits.is_some();
         let tally = &mut connection.tally;
         let Cost([_, bytes_in, bytes_out, cpu_ns]) = *used;
         tally.bytes_in += bytes_in;
         tally.bytes_out += bytes_out;
         tally.cpu_ns += cpu_ns;
-        let waits = connection.parked.is_some() || connection.uncommitted.awaits.is_some();
         if tally.answered.is_empty() || !connection.output.is_empty() || waits {
             return None;
         }

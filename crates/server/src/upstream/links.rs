@@ -31,12 +31,13 @@ impl LinkCounts {
         self.turned.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As they are shown.
-    pub fn read(&self) -> EngineLinks {
+    /// As they are shown, where so many requests wait.
+    pub fn read(&self, waiting: u64) -> EngineLinks {
         EngineLinks {
             open: self.open.load(Ordering::Relaxed),
             apart: self.apart.load(Ordering::Relaxed),
             turned: self.turned.load(Ordering::Relaxed),
+            waiting,
         }
     }
 }
@@ -52,7 +53,8 @@ mod tests {
         links.count(&mut one, [2, 1]);
         links.count(&mut other, [3, 0]);
         links.count(&mut one, [1, 0]);
-        let shown = links.read();
+        let shown = links.read(5);
         assert_eq!((shown.open, shown.apart, shown.turned), (4, 0, 0));
+        assert_eq!(shown.waiting, 5);
     }
 }

@@ -38,6 +38,7 @@ fn encode(
         before: 0,
         shows,
         requests,
+        waits: command.may_wait(args),
         slot: None,
     };
     if let Some((gather, parts)) = command.split(args, space)? {
@@ -122,9 +123,14 @@ fn encode_transaction(
             true => Shows::None,
             false => Shows::Several(shows),
         },
+        waits: false,
         slot: None,
     })
 }
+
+/// A tenant has as many requests that wait as it may.
+const CROWDED: &str =
+    "ERR engine: as many requests wait there as may (engine.waiting); nothing was done";
 
 impl Core {
     /// Sends a request on its way.
@@ -249,14 +255,30 @@ impl Core {
         let out = connection.outstanding();
         let sent = encoded.and_then(|encoded| {
             let (requests, level) = (encoded.requests, encoded.level());
+            let place = match encoded.waits {
+                true => Some(
+                    front
+                        .upstream
+                        .waits
+                        .enter(connection.tenant.id)
+                        .ok_or(CROWDED)?,
+                ),
+                false => None,
+            };
             let forwards = front.forwards(key, connection, encoded)?;
-            Ok((requests, level, forwards))
+            Ok((requests, level, place, forwards))
         });
         match sent {
-            Ok((requests, level, mut forwards)) => {
-                self.let_replicas_read(front, connection, &mut forwards.1);
+            Ok((requests, level, place, mut forwards)) => {
+                if place.is_none() {
+                    self.let_replicas_read(front, connection, &mut forwards.1);
+                }
                 used.requests += requests;
-                self.forward(front, connection, forwards, level)
+                let flow = self.forward(front, connection, forwards, level);
+                if let Some(outstanding) = connection.at_engine() {
+                    outstanding.waits = place;
+                }
+                flow
             }
             Err(text) if out == 0 => self.told(connection, spec, |connection| {
                 refuse(connection, spec.class, &text, used)
@@ -279,6 +301,7 @@ impl Front {
             space,
             shows,
             before,
+            waits,
             ..
         } = encoded;
         let mut forwards = SmallVec::new();
@@ -291,6 +314,7 @@ impl Front {
             let its = Arc::clone(&space);
             forwards.push(Forward {
                 before,
+                waits,
                 shows: shows.clone(),
                 keys: part.keys,
                 slot: part.part.map(|part| space.slot(part)),

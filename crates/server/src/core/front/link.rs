@@ -132,10 +132,12 @@ impl Link {
         }
     }
 
-    /// For how long somebody has waited for a word.
-    pub(super) fn waited_ns(&self, now: Nanos) -> Nanos {
+    /// For how long somebody has waited for a word. Nothing need come to who waits until something
+    /// does, as long as the node `serves`.
+    pub(super) fn waited_ns(&self, now: Nanos, serves: bool) -> Nanos {
         let since = match (&self.state, self.sent.front()) {
             (State::Opening { since, .. }, _) => *since,
+            (_, Some(first)) if first.forward.waits && serves => return 0,
             (_, Some(first)) => first.at.max(self.heard),
             _ => return 0,
         };
@@ -152,7 +154,7 @@ impl Link {
         self.is_open() && self.sent.is_empty() && now.saturating_sub(self.heard) > ns
     }
 
-    /// Ends it. REQUIRES: nothing is out.
+    /// Ends it. REQUIRES: nothing is out for which anybody waits.
     pub(super) fn close(&mut self) {
         *self = Self::at(self.protocol, self.reads, self.token);
     }
@@ -241,7 +243,7 @@ impl Link {
         &mut self,
         mut forward: Forward,
         keeps: bool,
-        permit: stage::Permit,
+        permit: Option<stage::Permit>,
         now: Nanos,
     ) {
         let pieces = match keeps {

@@ -5,7 +5,8 @@
 //! of it. Who has moved something large of late ([`super::sizes`]) goes by a link of its own. A
 //! large reply that nobody foresaw keeps the link on which it begins, and from then on another one
 //! is shared. All requests of a connection that are out at a node go by the same link: so they are
-//! done in their order.
+//! done in their order. A request that waits at the node until something comes has a link to
+//! itself as long: nothing behind it would be answered.
 
 use policy::Nanos;
 use resp::Protocol;
@@ -17,6 +18,9 @@ use crate::tenants::ConnectionKey;
 /// Links of one core to one node, for one protocol: so many less one tenants do not wait for each
 /// other's large values.
 pub(super) const LINKS_MAX: usize = 8;
+
+/// So many numbers are kept for the links of one core to one node, for one protocol.
+const NUMBERS: usize = 1 << 20;
 
 /// A link that nobody has used for so long is closed.
 const IDLE_NS: Nanos = 60_000_000_000;
@@ -31,7 +35,7 @@ pub(super) struct LinkId {
     /// The place of its node.
     pub(super) place: usize,
     pub(super) protocol: Protocol,
-    /// Which of those to this node.
+    /// Which of those to this node; from [`LINKS_MAX`] on those of requests that wait.
     pub(super) index: usize,
 }
 
@@ -39,11 +43,11 @@ impl LinkId {
     /// All links have numbers.
     fn number(self) -> usize {
         let protocol = usize::from(self.protocol == Protocol::Resp3);
-        (2 * self.place + protocol) * LINKS_MAX + self.index
+        (2 * self.place + protocol) * NUMBERS + self.index
     }
 
     pub(super) fn of(number: usize) -> Self {
-        let (links, index) = (number / LINKS_MAX, number % LINKS_MAX);
+        let (links, index) = (number / NUMBERS, number % NUMBERS);
         Self {
             place: links / 2,
             protocol: [Protocol::Resp2, Protocol::Resp3][links % 2],
@@ -59,6 +63,8 @@ pub(super) struct Links {
     /// It is a replica that is read from.
     reads: bool,
     links: Vec<Link>,
+    /// Those of requests that wait.
+    waiting: Vec<Link>,
     /// The one that all share.
     shared: usize,
     /// None is opened before, but the one that is shared.
@@ -72,6 +78,7 @@ impl Links {
             protocol,
             reads,
             links: Vec::new(),
+            waiting: Vec::new(),
             shared: 0,
             opens_from: 0,
         };
@@ -81,23 +88,62 @@ impl Links {
 
     fn add(&mut self) -> usize {
         let index = self.links.len();
+        self.links.push(self.made(index));
+        index
+    }
+
+    fn made(&self, index: usize) -> Link {
         let id = LinkId {
             place: self.place,
             protocol: self.protocol,
             index,
         };
-        let link = Link::new(self.protocol, self.reads, id.number());
-        self.links.push(link);
-        index
+        Link::new(self.protocol, self.reads, id.number())
     }
 
-    /// How many there are, open or not.
-    pub(super) fn count(&self) -> usize {
-        self.links.len()
+    /// Which there are, open or not.
+    pub(super) fn all(&self) -> impl Iterator<Item = usize> {
+        let waiting = (LINKS_MAX..).take(self.waiting.len());
+        (0..self.links.len()).chain(waiting)
+    }
+
+    pub(super) fn has(&self, index: usize) -> bool {
+        match index.checked_sub(LINKS_MAX) {
+            Some(waiting) => waiting < self.waiting.len(),
+            None => index < self.links.len(),
+        }
     }
 
     pub(super) fn get(&mut self, index: usize) -> &mut Link {
-        &mut self.links[index]
+        match index.checked_sub(LINKS_MAX) {
+            Some(waiting) => &mut self.waiting[waiting],
+            None => &mut self.links[index],
+        }
+    }
+
+    /// A link for a request that waits, on which nothing is out.
+    pub(super) fn for_waiting(&mut self) -> usize {
+        let unused = |link: &&Link| link.sent.is_empty();
+        let open = |link: &Link| unused(&link) && link.is_open();
+        let found = self.waiting.iter().position(open);
+        let found = found.or_else(|| self.waiting.iter().position(|link| unused(&link)));
+        LINKS_MAX
+            + found.unwrap_or_else(|| {
+                let last = self.waiting.len();
+                self.waiting.push(self.made(LINKS_MAX + last));
+                last
+            })
+    }
+
+    /// A connection has gone whose request waits: the node hears of it.
+    pub(super) fn wait_no_more(&mut self, key: ConnectionKey) {
+        let whose = |link: &&mut Link| {
+            let first = link.sent.front();
+            first.is_some_and(|first| first.forward.key == key)
+        };
+        if let Some(link) = self.waiting.iter_mut().find(whose) {
+            link.close();
+        }
     }
 
     /// The link by which a connection begins to send, of which nothing is out: one that is its own,
@@ -173,8 +219,12 @@ impl Links {
 
     /// Closes those that nobody uses any more.
     pub(super) fn close_idle(&mut self, now: Nanos) {
-        for (index, link) in self.links.iter_mut().enumerate() {
-            if index != self.shared && link.is_idle(now, IDLE_NS) {
+        let shared = self.shared;
+        let unshared = (self.links.iter_mut().enumerate())
+            .filter(|(index, _)| *index != shared)
+            .map(|(_, link)| link);
+        for link in unshared.chain(&mut self.waiting) {
+            if link.is_idle(now, IDLE_NS) {
                 link.close();
             }
         }
@@ -187,6 +237,7 @@ impl Links {
             open += u64::from(link.is_open());
             apart += u64::from(index != self.shared && !link.sent.is_empty());
         }
+        open += self.waiting.iter().filter(|link| link.is_open()).count() as u64;
         [open, apart]
     }
 }

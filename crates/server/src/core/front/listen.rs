@@ -11,6 +11,9 @@ use super::sizes::LARGE_BYTES;
 use super::{Front, LINK_TOKENS};
 use crate::core::Core;
 
+/// What comes in the end to who has waited is taken to have cost the engine so much at most.
+const WAITED_NS: Nanos = 100_000;
+
 impl Core {
     /// The poll says something of what is no connection.
     pub(in crate::core) fn link_noticed(&mut self, event: &Event) {
@@ -54,6 +57,11 @@ impl Core {
         let heard = front.nodes.get(id.place).heard;
         let first = front.nodes.link(id).sent.front();
         let since = first.map_or(now, |first| first.at.max(heard));
+        let since = match first.is_some_and(|first| first.forward.waits) {
+            // The engine did others' work meanwhile, or none.
+            true => since.max(now.saturating_sub(WAITED_NS)),
+            false => since,
+        };
         let (mut lost, mut left) = (None, BYTES_AT_ONCE);
         loop {
             if left == 0 {

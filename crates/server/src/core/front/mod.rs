@@ -54,9 +54,8 @@ pub use rewrite::Rewritten;
 use sizes::{Sizes, Whose, LARGE_BYTES};
 pub use weigh::NodeWeights;
 
-/// Connections have smaller tokens: their place. Each node has sixteen; there are as many nodes as
-/// a cluster may have in the time that a process lives, some thousands.
-const LINK_TOKENS: usize = u32::MAX as usize - (1 << 20);
+/// Connections have smaller tokens: their place, of 32 bits. Doors have the largest.
+const LINK_TOKENS: usize = 1 << 40;
 
 /// Requests of a connection that are out together at most. What comes behind them waits in its
 /// buffer.
@@ -93,6 +92,8 @@ pub struct Forward {
     /// Replies before the one that counts: of a transaction.
     before: u32,
     shows: Shows,
+    /// The engine may keep its answer back until something comes.
+    waits: bool,
     /// The walk of which it is a step.
     walk: Option<Box<Walker>>,
     /// Which keys of its request it is about, if that was split.
@@ -130,6 +131,7 @@ impl Forward {
             pieces,
             before: 0,
             shows: Shows::None,
+            waits: false,
             walk: None,
             keys: None,
             node,
@@ -152,7 +154,8 @@ type Forwards = (Option<Gather>, SmallVec<[Forward; 1]>);
 /// A request that is out.
 struct Sent {
     forward: Forward,
-    permit: Permit,
+    /// None: it waits, and holds no place among those that the engine works for.
+    permit: Option<Permit>,
     /// Replies that are still to come before the one that counts.
     before: u32,
     /// The first of those that says that it belongs elsewhere.
@@ -236,6 +239,9 @@ impl Front {
         let Some(Parked::Engine(outstanding)) = &connection.parked else {
             return true;
         };
+        if outstanding.waits.is_some() {
+            return false;
+        }
         // A replica could read it before its turn.
         if outstanding.at_replicas && !spec.flags.has(Flags::READONLY) {
             return false;
@@ -326,9 +332,10 @@ impl Core {
                 true => all,
                 false => all.min(GONE_PATIENCE),
             };
-            let patience_ns = patience.as_nanos() as Nanos;
+            let (patience_ns, serves) =
+                (patience.as_nanos() as Nanos, front.nodes.get(place).serves);
             for id in front.nodes.links_of(place) {
-                if front.nodes.link(id).waited_ns(now) > patience_ns {
+                if front.nodes.link(id).waited_ns(now, serves) > patience_ns {
                     let why = format!("it has said nothing for {} s", patience.as_secs());
                     self.lose(&mut front, id, &why, now);
                 }

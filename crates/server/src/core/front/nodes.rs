@@ -16,6 +16,7 @@ use super::{Front, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
 use crate::core::handler::Task;
 use crate::core::stages::handler_stage;
 use crate::core::Core;
+use crate::tenants::ConnectionKey;
 use crate::upstream::{Found, Replica};
 
 /// Nobody has this slot.
@@ -247,20 +248,26 @@ impl Nodes {
     pub(super) fn has(&self, id: LinkId) -> bool {
         let node = self.nodes.get(id.place);
         let links = node.map(|node| &node.links[usize::from(id.protocol == Protocol::Resp3)]);
-        links.is_some_and(|links| id.index < links.count())
+        links.is_some_and(|links| links.has(id.index))
     }
 
     /// All links to a node.
     pub(super) fn links_of(&self, place: usize) -> Vec<LinkId> {
         let of = |protocol: Protocol| {
             let links = &self.nodes[place].links[usize::from(protocol == Protocol::Resp3)];
-            (0..links.count()).map(move |index| LinkId {
+            links.all().map(move |index| LinkId {
                 place,
                 protocol,
                 index,
             })
         };
         of(Protocol::Resp2).chain(of(Protocol::Resp3)).collect()
+    }
+
+    /// A client has gone whose request waits.
+    pub(super) fn wait_no_more(&mut self, key: ConnectionKey) {
+        let links = self.nodes.iter_mut().flat_map(|node| &mut node.links);
+        links.for_each(|links| links.wait_no_more(key));
     }
 
     /// What an error calls a node.

@@ -30,7 +30,8 @@ const PIECES_FREED: usize = 4;
 
 /// What is to be settled of a reply that came with others.
 pub(super) struct Answered {
-    permit: Permit,
+    /// None: it was settled when it was sent.
+    permit: Option<Permit>,
     tenant: PrincipalId,
     /// Its hash slot.
     slot: Option<u16>,
@@ -71,12 +72,23 @@ impl Core {
             return;
         };
         let (place, keeps) = (forward.node, front.cluster);
+        if forward.waits && self.places.get(forward.key).is_none() {
+            // Its client has gone, and nobody would wait.
+            self.stage_before(place).settle(now, permit, Cost([0]));
+            self.front = Some(front);
+            return;
+        }
         let (at, upstream) = (front.nodes.get(place).at, Arc::clone(&front.upstream));
         let id = self.link_for(&mut front, &forward);
         let link = front.nodes.link(id);
         match link.ready(now, at, &upstream.options, self.poll.registry()) {
             Ok(()) => {
-                link.push(forward, keeps, permit, now);
+                let mut permit = Some(permit);
+                if forward.waits {
+                    // It keeps nobody else from the engine meanwhile.
+                    self.settle_at(place, forward.whose.0, permit.take(), 0, now);
+                }
+                front.nodes.link(id).push(forward, keeps, permit, now);
                 front.flush_later(id);
             }
             Err(why) => {
@@ -100,6 +112,7 @@ impl Core {
         let connection = self.places.get(forward.key);
         let parked = connection.and_then(|connection| connection.parked.as_mut());
         let index = match parked {
+            Some(Parked::Engine(_)) if forward.waits => links.for_waiting(),
             Some(Parked::Engine(outstanding)) => {
                 outstanding.goes_by(place, || links.choose(own, self.now))
             }
@@ -329,8 +342,7 @@ impl Core {
         let reads = front.nodes.get(place).reads;
         for one in answered {
             let took = one.took + part(span, one.weight, all);
-            self.stage_before(place)
-                .settle(now, one.permit, Cost([took]));
+            self.settle_at(place, one.tenant, one.permit, took, now);
             let slot = one.slot.filter(|_| !reads);
             if let (Some(all), Some(slot)) = (&mut front.took, slot) {
                 *all.entry((one.tenant, slot)).or_default() += took;
@@ -342,6 +354,29 @@ impl Core {
         }
         if count > 0 {
             self.replied(front, place, count, now);
+        }
+    }
+
+    /// A tenant's request has used so much of a node's time.
+    fn settle_at(
+        &mut self,
+        place: usize,
+        tenant: PrincipalId,
+        permit: Option<Permit>,
+        took: Nanos,
+        now: Nanos,
+    ) {
+        let stage = self.stage_before(place);
+        match permit {
+            Some(permit) => stage.settle(now, permit, Cost([took])),
+            None => stage.charge(now, tenant, Cost([took])),
+        }
+    }
+
+    /// A client has gone whose request waits at a node.
+    pub(in crate::core) fn wait_no_more(&mut self, key: ConnectionKey) {
+        if let Some(front) = &mut self.front {
+            front.nodes.wait_no_more(key);
         }
     }
 
@@ -365,7 +400,7 @@ impl Core {
         }
         if front.nodes.get(place).reads {
             for sent in sent {
-                self.stage_before(place).settle(now, sent.permit, Cost([0]));
+                self.settle_at(place, sent.forward.whose.0, sent.permit, 0, now);
                 self.ask_master(front, sent.forward);
             }
             return;
@@ -380,7 +415,7 @@ impl Core {
                     "ERR {says}: the connection broke ({why}); whether the request was done is not known"
                 ),
             };
-            self.stage_before(place).settle(now, sent.permit, Cost([0]));
+            self.settle_at(place, sent.forward.whose.0, sent.permit, 0, now);
             self.fail_forward(sent.forward, &text);
         }
     }

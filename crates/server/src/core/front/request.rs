@@ -104,14 +104,6 @@ impl Core {
         if let Way::Walk(walk) = command.way {
             return self.begin_walk(front, key, connection, command, walk, args, used);
         }
-        if command.may_wait(&args) {
-            return self.turned_down(
-                connection,
-                spec,
-                "a connection that waits is not there yet",
-                used,
-            );
-        }
         self.encode_request(front, key, connection, command, args, used)
     }
 

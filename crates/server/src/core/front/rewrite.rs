@@ -95,9 +95,14 @@ impl Core {
         connection: &mut Connection,
         mut forward: Forward,
         come: Come<'_>,
-        service_ns: Nanos,
+        mut service_ns: Nanos,
         claim: Claim,
     ) {
+        if forward.waits {
+            // What it waited for was not the engine.
+            connection.tally.begin_now(self.now);
+            service_ns = 0;
+        }
         let Some(outstanding) = connection.at_engine() else {
             return;
         };
