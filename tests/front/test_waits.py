@@ -150,8 +150,8 @@ def test_one_tenant_takes_at_most_half_of_the_places(engine, front, waiters):
 
 
 def test_a_long_wait_is_no_silence_of_the_engine_s(engine, front, waiters):
-    server = front(engine_options='timeout = "300ms"')
-    wire = waiters(server, ALPHA, "BLPOP", "queue", 3)
+    server = front(engine_options='timeout = "2s"')
+    wire = waiters(server, ALPHA, "BLPOP", "queue", 5)
     with server.wire(BETA) as beta:
         assert beta.ask("PING") == b"PONG"
         assert wire.read() is None

@@ -83,6 +83,17 @@ impl Outstanding {
         link
     }
 
+    /// The one that is out, which waits, goes by this link to the node at this place.
+    pub fn goes_alone_by(&mut self, place: usize, link: usize) {
+        self.links.clear();
+        self.links.push((place, link));
+    }
+
+    /// Where that is; none: it has not left, or none waits.
+    pub fn goes_alone(&self) -> Option<(usize, usize)> {
+        self.waits.as_ref().and(self.links.last().copied())
+    }
+
     /// One more request, which may be in parts. Returns its number.
     pub fn begin(&mut self, gather: Option<Gather>) -> u32 {
         let number = self.begun;

@@ -255,16 +255,14 @@ impl Core {
         let out = connection.outstanding();
         let sent = encoded.and_then(|encoded| {
             let (requests, level) = (encoded.requests, encoded.level());
-            let place = match encoded.waits {
-                true => Some(
-                    front
-                        .upstream
-                        .waits
-                        .enter(connection.tenant.id)
-                        .ok_or(CROWDED)?,
-                ),
-                false => None,
+            let enter = || {
+                front
+                    .upstream
+                    .waits
+                    .enter(connection.tenant.id)
+                    .ok_or(CROWDED)
             };
+            let place = encoded.waits.then(enter).transpose()?;
             let forwards = front.forwards(key, connection, encoded)?;
             Ok((requests, level, place, forwards))
         });

@@ -65,6 +65,8 @@ pub(super) struct Links {
     links: Vec<Link>,
     /// Those of requests that wait.
     waiting: Vec<Link>,
+    /// Which of these nobody uses; the one that was used last comes last.
+    unused: Vec<usize>,
     /// The one that all share.
     shared: usize,
     /// None is opened before, but the one that is shared.
@@ -79,6 +81,7 @@ impl Links {
             reads,
             links: Vec::new(),
             waiting: Vec::new(),
+            unused: Vec::new(),
             shared: 0,
             opens_from: 0,
         };
@@ -121,28 +124,29 @@ impl Links {
         }
     }
 
-    /// A link for a request that waits, on which nothing is out.
+    /// A link for a request that waits. Nobody else uses it until it was given back.
     pub(super) fn for_waiting(&mut self) -> usize {
-        let unused = |link: &&Link| link.sent.is_empty();
-        let open = |link: &Link| unused(&link) && link.is_open();
-        let found = self.waiting.iter().position(open);
-        let found = found.or_else(|| self.waiting.iter().position(|link| unused(&link)));
-        LINKS_MAX
-            + found.unwrap_or_else(|| {
-                let last = self.waiting.len();
-                self.waiting.push(self.made(LINKS_MAX + last));
-                last
-            })
+        self.unused.pop().unwrap_or_else(|| {
+            let index = LINKS_MAX + self.waiting.len();
+            self.waiting.push(self.made(index));
+            index
+        })
     }
 
-    /// A connection has gone whose request waits: the node hears of it.
-    pub(super) fn wait_no_more(&mut self, key: ConnectionKey) {
-        let whose = |link: &&mut Link| {
-            let first = link.sent.front();
-            first.is_some_and(|first| first.forward.key == key)
-        };
-        if let Some(link) = self.waiting.iter_mut().find(whose) {
+    /// The request on a link waits no more, or could not be sent.
+    pub(super) fn give_back(&mut self, index: usize) {
+        if index >= LINKS_MAX {
+            self.unused.push(index);
+        }
+    }
+
+    /// A connection has gone whose request waits on a link: the node hears of it.
+    pub(super) fn wait_no_more(&mut self, index: usize, key: ConnectionKey) {
+        let link = self.get(index);
+        let first = link.sent.front();
+        if first.is_some_and(|first| first.forward.key == key) {
             link.close();
+            self.give_back(index);
         }
     }
 

@@ -26,6 +26,7 @@ mod redirect;
 mod reply;
 mod request;
 mod rewrite;
+mod send;
 mod sizes;
 mod stale;
 mod transaction;

@@ -16,7 +16,6 @@ use super::{Front, OUT_AT_START, OUT_LEAST, SLICE_REPLIES};
 use crate::core::handler::Task;
 use crate::core::stages::handler_stage;
 use crate::core::Core;
-use crate::tenants::ConnectionKey;
 use crate::upstream::{Found, Replica};
 
 /// Nobody has this slot.
@@ -262,12 +261,6 @@ impl Nodes {
             })
         };
         of(Protocol::Resp2).chain(of(Protocol::Resp3)).collect()
-    }
-
-    /// A client has gone whose request waits.
-    pub(super) fn wait_no_more(&mut self, key: ConnectionKey) {
-        let links = self.nodes.iter_mut().flat_map(|node| &mut node.links);
-        links.for_each(|links| links.wait_no_more(key));
     }
 
     /// What an error calls a node.

@@ -1,0 +1,164 @@
+//! From the stage to the engine.
+
+use std::sync::Arc;
+
+use policy::{Cost, Nanos, PrincipalId};
+use stage::{Next, Permit};
+
+use super::links::LinkId;
+use super::{Forward, Front};
+use crate::connection::{Connection, Parked};
+use crate::core::Core;
+use crate::tenants::ConnectionKey;
+
+impl Core {
+    /// Starts as many requests for nodes of a cluster as their stages allow, and sends what the
+    /// links have gathered.
+    pub(in crate::core) fn release_requests(&mut self, now: Nanos) {
+        if self
+            .front
+            .as_ref()
+            .is_some_and(|front| !front.later.is_empty())
+        {
+            self.try_again(now);
+        }
+        for place in 0..self.beyond.len() {
+            loop {
+                match self.beyond[place].next(now) {
+                    Next::Admitted(admitted) => self.dispatch(admitted, now),
+                    Next::At(at) => {
+                        self.agenda.wake_by(at);
+                        break;
+                    }
+                    Next::Idle => break,
+                }
+            }
+        }
+        self.flush_links(now);
+    }
+
+    /// Sends a request that the stage has let go.
+    pub(in crate::core) fn send_to_engine(&mut self, forward: Forward, permit: Permit, now: Nanos) {
+        let Some(mut front) = self.front.take() else {
+            return;
+        };
+        let (place, keeps) = (forward.node, front.cluster);
+        let connection = self.places.get(forward.key);
+        if forward.waits && !connection.is_some_and(|connection| connection.waits_at_engine()) {
+            // Its client has gone: nobody would wait.
+            self.stage_before(place).settle(now, permit, Cost([0]));
+            self.front = Some(front);
+            return;
+        }
+        let (at, upstream) = (front.nodes.get(place).at, Arc::clone(&front.upstream));
+        let id = self.link_for(&mut front, &forward);
+        let link = front.nodes.link(id);
+        match link.ready(now, at, &upstream.options, self.poll.registry()) {
+            Ok(()) => {
+                let mut permit = Some(permit);
+                if forward.waits {
+                    // It keeps nobody else from the engine meanwhile.
+                    self.settle_at(place, forward.whose.0, permit.take(), 0, now);
+                }
+                front.nodes.link(id).push(forward, keeps, permit, now);
+                front.flush_later(id);
+            }
+            Err(why) => {
+                front.nodes.links(place, id.protocol).give_back(id.index);
+                let says = front.nodes.says(place);
+                let text = format!("ERR {says}: it is away ({why}); nothing was done");
+                self.stage_before(place).settle(now, permit, Cost([0]));
+                match front.nodes.get(place).reads {
+                    true => self.ask_master(&mut front, forward),
+                    false => self.fail_forward(forward, &text),
+                }
+            }
+        }
+        self.front = Some(front);
+    }
+
+    /// The link by which a request goes: that by which its connection's others go that are out.
+    fn link_for(&mut self, front: &mut Front, forward: &Forward) -> LinkId {
+        let (place, protocol) = (forward.node, forward.protocol);
+        let links = front.nodes.links(place, protocol);
+        let own = forward.own.then_some(forward.whose);
+        let connection = self.places.get(forward.key);
+        let parked = connection.and_then(|connection| connection.parked.as_mut());
+        let index = match parked {
+            Some(Parked::Engine(outstanding)) if forward.waits => {
+                let index = links.for_waiting();
+                outstanding.goes_alone_by(place, index);
+                index
+            }
+            Some(Parked::Engine(outstanding)) => {
+                outstanding.goes_by(place, || links.choose(own, self.now))
+            }
+            // Its client has gone.
+            _ => match links.with(forward.key) {
+                Some(index) => index,
+                None => links.choose(own, self.now),
+            },
+        };
+        LinkId {
+            place,
+            protocol,
+            index,
+        }
+    }
+
+    /// Sends what the links have gathered.
+    fn flush_links(&mut self, now: Nanos) {
+        let Some(mut front) = self.front.take() else {
+            return;
+        };
+        let stale_reads = std::mem::take(&mut front.stale_reads);
+        if stale_reads > 0 {
+            front.upstream.reading.count(stale_reads);
+        }
+        for id in std::mem::take(&mut front.flushes) {
+            let link = front.nodes.link(id);
+            link.noted.flush = false;
+            let (before, flushed) = (link.gone, link.flush());
+            let written = link.gone - before;
+            self.shared.turns[self.id].note([0, written, 0, 0]);
+            match flushed {
+                Ok(false) => {}
+                Ok(true) => {
+                    front.flush_later(id);
+                    self.agenda.mail_waits = true;
+                }
+                Err(error) => self.lose(&mut front, id, &error.to_string(), now),
+            }
+        }
+        self.front = Some(front);
+    }
+
+    /// A tenant's request has used so much of a node's time.
+    pub(super) fn settle_at(
+        &mut self,
+        place: usize,
+        tenant: PrincipalId,
+        permit: Option<Permit>,
+        took: Nanos,
+        now: Nanos,
+    ) {
+        let stage = self.stage_before(place);
+        match permit {
+            Some(permit) => stage.settle(now, permit, Cost([took])),
+            None => stage.charge(now, tenant, Cost([took])),
+        }
+    }
+
+    /// A client has gone whose request waits at a node, or is on its way there.
+    pub(in crate::core) fn wait_no_more(&mut self, key: ConnectionKey, connection: &Connection) {
+        let (Some(front), Some(Parked::Engine(outstanding))) =
+            (&mut self.front, &connection.parked)
+        else {
+            return;
+        };
+        if let Some((place, index)) = outstanding.goes_alone() {
+            let protocol = connection.session.state.protocol;
+            front.nodes.links(place, protocol).wait_no_more(index, key);
+        }
+    }
+}
