@@ -7,6 +7,8 @@ from harness.server import ALPHA, BETA
 
 # They end the connection, stop its replies, or wait.
 NOT_ASKED = {"quit", "shutdown", "client|reply", "monitor", "sync", "psync", "reset", "auth", "hello", "client|kill", "client|pause"}
+# They wait for something that may never come, but for as long as their last or their first word says.
+WAITING = {"blpop": -1, "brpop": -1, "blmove": -1, "brpoplpush": -1, "bzpopmin": -1, "bzpopmax": -1, "blmpop": 0, "bzmpop": 0}
 KINDS = ("string", "list", "set", "zset", "hash", "stream", "geo")
 SEED = 7
 
@@ -41,7 +43,10 @@ def words_for(name, chance):
     keys = [mark + kind for kind in KINDS for mark in ("", "{@beta}", "beta")]
     others = ["0", "1", "2", "-1", "*", "{@*", "STREAMS", "STORE", "GET", "BY", "MATCH", "LEFT", "GROUP", "word", ">", "COUNT", "KEYS", "+", "-", "m", "FROMMEMBER", "return redis.call('GET','{@beta}string')"]
     count = chance.randrange(7)
-    return [*name.split("|"), *(chance.choice(keys if chance.random() < 0.6 else others) for _ in range(count))]
+    words = [chance.choice(keys if chance.random() < 0.6 else others) for _ in range(count)]
+    if words and name in WAITING:
+        words[WAITING[name]] = "0.001"
+    return [*name.split("|"), *words]
 
 
 def test_no_command_shows_or_changes_what_is_another_s(engine, front):

@@ -4,14 +4,16 @@ The stand-in proves the harness: what passes against Redis and fails against Ent
 Which one it is follows from the program's name. A server is only ever ended by its own process id.
 """
 
+import itertools
 import os
+import random
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,12 +52,29 @@ class Tenant:
 ALPHA, BETA = Tenant("alpha"), Tenant("beta")
 
 
+def port_numbers():
+    """Ports below those that the kernel gives to connections by itself, which would take one between a look at it and a server's start."""
+    highest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
+    numbers = range(max(highest - 20_000, 1_024), highest)
+    if len(numbers) < 1_000:
+        # The kernel gives them all: it is asked for one.
+        yield from itertools.repeat(0)
+    begin = random.SystemRandom().randrange(len(numbers))
+    yield from itertools.cycle([*numbers[begin:], *numbers[:begin]])
+
+
+PORT_NUMBERS = port_numbers()
+
+
 def free_ports(count):
     """Different loopback ports that nobody listens on now. Another process may take one before us; a start then fails loudly."""
     with ExitStack() as probes:
-        opened = [probes.enter_context(socket.socket()) for _ in range(count)]
-        for probe in opened:
-            probe.bind(("127.0.0.1", 0))
+        opened = []
+        while len(opened) < count:
+            probe = probes.enter_context(socket.socket())
+            with suppress(OSError):
+                probe.bind(("127.0.0.1", next(PORT_NUMBERS)))
+                opened.append(probe)
         return [probe.getsockname()[1] for probe in opened]
 
 
