@@ -1,7 +1,10 @@
 """Requests that wait at the engine until something comes: each waits for itself, holds nobody up, and is over when its client goes."""
 
+import json
 import re
 import signal
+import socket
+import urllib.request
 
 import pytest
 
@@ -16,6 +19,12 @@ def blocked(engine):
     """How many clients wait at an engine."""
     said = engine.ask("INFO", "clients").decode()
     return int(next(line for line in said.splitlines() if line.startswith("blocked_clients:")).split(":")[1])
+
+
+def waiting(server):
+    """How many wait, as the server says."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/server", timeout=20) as answer:
+        return json.load(answer)["engine_links"]["waiting"]
 
 
 def wait_for(engine, count):
@@ -129,6 +138,26 @@ def test_who_has_gone_is_given_nothing(engine, front):
             wait_for(engine, 1)
             assert alpha.ask("CLIENT", "KILL", "ID", number) == 1
             wait_for(engine, 0)
+
+
+def test_who_has_gone_before_it_could_wait_is_given_nothing(engine, front):
+    server = front(server_options="cores = 1")
+    with server.wire(ALPHA) as alpha:
+        for leaves in (lambda wire: wire.sock.shutdown(socket.SHUT_WR), lambda wire: wire.close()):
+            gone = server.wire(ALPHA)
+            assert gone.ask("GET", "key") is None
+            engine.hold()
+            gone.raw(encode("GET", "key") + encode("BLPOP", "queue", 0))
+            leaves(gone)
+            # The same core has heard of both by then.
+            assert alpha.ask("PING") == b"PONG"
+            engine.release()
+            assert alpha.ask("GET", "key") is None
+            eventually(lambda: waiting(server) == 0 and blocked(engine) == 0, 20, "nobody waits")
+            assert alpha.ask("RPUSH", "queue", "kept") == 1
+            assert alpha.ask("LRANGE", "queue", 0, -1) == [b"kept"]
+            alpha.ask("DEL", "queue")
+            gone.close()
 
 
 def test_one_tenant_takes_at_most_half_of_the_places(engine, front, waiters):

@@ -263,10 +263,6 @@ impl Core {
         if event.is_writable() {
             connection.writable = true;
         }
-        if event.is_read_closed() && connection.waits_at_engine() {
-            // Nobody waits any more, and it may be for ever.
-            return self.close(key, connection);
-        }
         let now = self.now;
         self.put_back(key, connection, now);
     }
@@ -287,7 +283,10 @@ impl Core {
                 connection.in_line.requests = false;
             }
         }
-        if self.phase == Phase::Drains && connection.idle() {
+        let drains = self.phase == Phase::Drains;
+        // It may wait for ever, for nobody or in vain.
+        let waits = (drains || connection.inbound.is_last()) && connection.waits_at_engine();
+        if waits || drains && connection.idle() {
             self.close(key, connection);
         } else {
             self.places.back(key, connection);
@@ -303,11 +302,8 @@ impl Core {
         }
         let now = self.shared.options.clock.now();
         for key in self.places.keys() {
-            match self.places.lift(key) {
-                // It may wait for ever.
-                Some(connection) if connection.waits_at_engine() => self.close(key, connection),
-                Some(connection) => self.put_back(key, connection, now),
-                None => {}
+            if let Some(connection) = self.places.lift(key) {
+                self.put_back(key, connection, now);
             }
         }
     }

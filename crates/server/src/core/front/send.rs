@@ -43,8 +43,8 @@ impl Core {
             return;
         };
         let (place, keeps) = (forward.node, front.cluster);
-        let connection = self.places.get(forward.key);
-        if forward.waits && !connection.is_some_and(|connection| connection.waits_at_engine()) {
+        let waits = |connection: &mut Connection| connection.waits_at_engine();
+        if forward.waits && !self.places.get(forward.key).is_some_and(waits) {
             // Its client has gone: nobody would wait.
             self.stage_before(place).settle(now, permit, Cost([0]));
             self.front = Some(front);
