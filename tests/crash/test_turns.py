@@ -5,11 +5,9 @@ took is counted by the server, so that the result is the same on every machine: 
 """
 
 import functools
-import json
 import os
 import threading
 import time
-import urllib.request
 
 import pytest
 from bystander import Bystander
@@ -17,14 +15,11 @@ from bystander import Bystander
 from harness.dump import compressed, length, signed, string
 from harness.resp import ServerError, encode
 from harness.server import BETA, Tenant
+from harness.turns import STEPS_MAX, is_bounded, largest_turn
 from harness.waiting import eventually
 
 pytestmark = pytest.mark.ours
 
-# A command of a turn looks at 128 words and takes 512 steps at most, a turn has ten commands, or as
-# many until 512 steps are taken; it reads a chunk of 64 KiB, and writes one before and one after
-# (crates/server/src/unit.rs, engine/src/meter.rs).
-WORDS_MAX, BYTES_MAX, STEPS_MAX = 11 * 128, 2 * 65_536, 2 * 512 + 1
 # `make soak` goes up to what a request may be: a million words, 128 MiB.
 WORDS = int(os.environ.get("ENTREMET_HOSTILE_WORDS", "3000"))
 BYTES = int(os.environ.get("ENTREMET_HOSTILE_BYTES", str(2 << 20)))
@@ -136,11 +131,6 @@ LEFT_OUT = {"shutdown"}
 SILENT = {("client|reply", "OFF"), ("client|reply", "SKIP")}
 
 
-def largest_turn(server):
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/server", timeout=20) as answer:
-        return json.load(answer)["largest_turn"]
-
-
 def in_parts(wire, *words, rest):
     """A command with more words than a request may have."""
     for first in range(0, len(rest), 500_000):
@@ -247,7 +237,7 @@ def test_no_request_makes_a_turn_longer(start, transaction):
             reply = ask(server, ROOT, name, words, transaction)
             turn = largest_turn(server)
             said = f"{name} with {len(words)} words, the first {words[0][:20]!r}, was answered {str(reply)[:80]} and took {turn}"
-            assert turn["words"] <= WORDS_MAX and turn["bytes"] <= BYTES_MAX and turn["steps"] <= STEPS_MAX, said
+            assert is_bounded(turn), said
             stock(server, ROOT)
     assert server.running()
 
@@ -266,7 +256,7 @@ def test_pipelines_of_the_largest_that_a_core_runs_itself_end_a_turn(start):
         wire.raw(encode("SET", "k", b"x" * 60_000) + encode("GET", "k") * 200)
         assert [len(wire.read()) for _ in range(201)][1:] == [60_000] * 200
     turn = largest_turn(server)
-    assert turn["words"] <= WORDS_MAX and turn["bytes"] <= BYTES_MAX and turn["steps"] <= STEPS_MAX, turn
+    assert is_bounded(turn), turn
     assert turn["steps"] > 400 and turn["words"] > 128, f"the test asks for too little: {turn}"
 
 
@@ -317,4 +307,4 @@ def test_a_thousand_queued_commands_are_dropped_and_run_elsewhere(start):
         assert int(wire.ask("GET", "n")) == WORDS
         assert isinstance(wire.attempt("CLIENT", "SETNAME", b"x" * 2_000), ServerError)
     turn = largest_turn(server)
-    assert turn["words"] <= WORDS_MAX and turn["bytes"] <= BYTES_MAX and turn["steps"] <= STEPS_MAX, turn
+    assert is_bounded(turn), turn

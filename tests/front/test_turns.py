@@ -8,22 +8,11 @@ import urllib.request
 
 from harness.resp import encode
 from harness.server import ALPHA, BETA, Tenant
+from harness.turns import is_bounded, largest_turn
 from harness.waiting import eventually
 
 WIDE = Tenant("wide", extra="partitions = 8")
-# As in crash/test_turns.py.
-WORDS_MAX, BYTES_MAX = 11 * 128, 2 * 65_536
 KEYS = 20_000
-
-
-def largest_turn(server):
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/server", timeout=20) as answer:
-        return json.load(answer)["largest_turn"]
-
-
-def is_bounded(server):
-    turn = largest_turn(server)
-    return turn["words"] <= WORDS_MAX and turn["bytes"] <= BYTES_MAX
 
 
 def names(count):
@@ -53,7 +42,7 @@ def test_replies_that_show_many_keys_come_whole_and_in_their_places(engine, fron
         assert [alpha.read() for _ in range(4)] == [1, [[b"stream", entries]], KEYS + 2, 2]
         assert [alpha.read() for _ in range(3)] == [b"OK", b"QUEUED", b"QUEUED"]
         assert [alpha.read() for _ in range(2)] == [[3, [[b"stream", entries]]], 4]
-        assert is_bounded(server), largest_turn(server)
+        assert is_bounded(largest_turn(server)), largest_turn(server)
         assert alpha.ask("FLUSHDB") == b"OK"
         assert [alpha.ask("DBSIZE"), beta.ask("DBSIZE")] == [0, 1]
 
@@ -72,7 +61,7 @@ def test_a_scan_looks_at_no_more_at_once_however_much_it_asks_for(engine, front)
             pages += 1
         assert {key.decode() for key in found} == set(keys)
         assert "not an integer" in str(alpha.attempt("SCAN", 0, "COUNT", "x"))
-    assert is_bounded(server), largest_turn(server)
+    assert is_bounded(largest_turn(server)), largest_turn(server)
 
 
 def test_values_of_many_keys_in_several_partitions_come_together(make_cluster, before):
@@ -86,7 +75,7 @@ def test_values_of_many_keys_in_several_partitions_come_together(make_cluster, b
         assert beta.ask("INCR", "n") == 1
         assert wide.read() == [*(key.encode() for key in keys), None, large]
         assert [wide.read() for _ in range(4)] == [1, [large, large, None, large], len(keys), 2]
-    assert is_bounded(server), largest_turn(server)
+    assert is_bounded(largest_turn(server)), largest_turn(server)
 
 
 def test_who_leaves_while_a_reply_is_changed_leaves_nothing(engine, front):
