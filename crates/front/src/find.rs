@@ -137,6 +137,12 @@ impl KeySpec {
         Ok(())
     }
 
+    /// Whether it tells the keys that the command takes, whatever the request: not where a keyword
+    /// may come twice, of which the command takes the last and this finds the first.
+    pub fn is_certain(&self) -> bool {
+        matches!(self.search, Search::Index(_)) || self.takes_all_behind()
+    }
+
     /// Whether all behind its keyword is its own, so that the keyword may come again there.
     fn takes_all_behind(&self) -> bool {
         matches!(self.find, Find::Range { last: -1, .. })

@@ -8,6 +8,7 @@
 //! * [`Table`] is the engine's own list of commands (`COMMAND`), with what becomes of each
 //!   ([`Way`]): it goes to the engine, the front answers it, or it is refused by name.
 //! * [`Command::write`] writes a request as the engine is sent it, every key with its mark.
+//! * [`ScriptUser`] is the user of the engine as which a tenant's scripts run.
 //! * [`Scanner`] finds where a reply ends; [`Shows`] takes the marks out of one.
 //!
 //! Several fronts before one cluster know of each other by entries there ([`Fronts`]). [`Homes`]
@@ -25,6 +26,7 @@ mod health;
 mod reply;
 mod request;
 mod scan;
+mod scripts;
 mod slot;
 mod space;
 mod split;
@@ -43,6 +45,7 @@ pub use health::{Health, ONLINE};
 pub use reply::Shows;
 pub use request::Written;
 pub use scan::{Broken, Scanner};
+pub use scripts::ScriptUser;
 pub use slot::{first, slot, PARTS_MAX, SLOTS};
 pub use space::Space;
 pub use split::{joined, Gather, Kept, Part};

@@ -96,21 +96,27 @@ impl Walk<'_> {
         matches!(head.kind, b'$' | b'=' | b'!') && head.len.is_some()
     }
 
-    /// Passes over what is behind `head`.
+    /// Passes over what is behind `head`. Scripts answer as deep as they like: no call for each
+    /// level.
     fn skip_behind(&mut self, head: &Head) {
-        let Some(len) = head.len else {
-            return;
-        };
-        match head.kind {
-            b'$' | b'=' | b'!' => self.at = (self.at + len + 2).min(self.reply.len()),
-            b'%' => (0..2 * len).for_each(|_| self.skip()),
-            _ => (0..len).for_each(|_| self.skip()),
+        let mut left = self.pass(head);
+        while left > 0 && self.at < self.reply.len() {
+            let head = self.head();
+            left = left - 1 + self.pass(&head);
         }
     }
 
-    fn skip(&mut self) {
-        let head = self.head();
-        self.skip_behind(&head);
+    /// Passes over a string; of anything else, how many values are behind its head.
+    fn pass(&mut self, head: &Head) -> usize {
+        match (head.kind, head.len) {
+            (_, None) => 0,
+            (b'$' | b'=' | b'!', Some(len)) => {
+                self.at = (self.at + len + 2).min(self.reply.len());
+                0
+            }
+            (b'%', Some(len)) => 2 * len,
+            (_, Some(len)) => len,
+        }
     }
 
     /// Copies what lies between `from` and here.

@@ -132,6 +132,17 @@ impl Space {
         }
     }
 
+    /// Globs that match its keys, and no other's.
+    pub fn globs(&self) -> Vec<Vec<u8>> {
+        match self.begin.is_empty() {
+            // All but what begins with `{@`.
+            true => ["", "[^{]*", "{", "{[^@]*"]
+                .map(|glob| glob.as_bytes().to_vec())
+                .to_vec(),
+            false => vec![self.glob(b"*")],
+        }
+    }
+
     /// A text of the engine's (an error) without the tenant's marks.
     pub fn without_mark(&self, text: &[u8]) -> Vec<u8> {
         let mut plain = Vec::with_capacity(text.len());

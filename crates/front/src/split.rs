@@ -1,6 +1,7 @@
 //! A request whose keys lie in several partitions: one for each of them, and one reply of theirs.
 
 use bytes::Bytes;
+use commands::Spec;
 use resp::{parse_i64, Args, Output, BY_REFERENCE_BYTES};
 use smallvec::SmallVec;
 
@@ -20,6 +21,10 @@ enum Joins {
     Sum,
     /// `MSET`: done.
     Done,
+    /// `SCRIPT LOAD`: the same everywhere.
+    Same,
+    /// `SCRIPT EXISTS`: numbers, of which the least of each place count.
+    Least,
 }
 
 /// What one partition is asked.
@@ -118,6 +123,21 @@ pub fn joined(mut reply: Kept) -> Bytes {
 }
 
 impl Gather {
+    /// For a command that so many nodes are asked ([`crate::Way::EveryNode`]).
+    #[must_use]
+    pub fn every_node(spec: &Spec, nodes: usize) -> Self {
+        let joins = match spec.name {
+            "script|exists" => Joins::Least,
+            _ => Joins::Same,
+        };
+        Self {
+            joins,
+            keys: 0,
+            left: nodes,
+            came: Vec::with_capacity(nodes),
+        }
+    }
+
     /// The reply of the part with these `keys` of the whole. True: it was the last.
     pub fn take(&mut self, keys: Box<[u32]>, reply: Kept) -> bool {
         self.left -= 1;
@@ -144,7 +164,7 @@ impl Gather {
             joins: self.joins,
             values: match self.joins {
                 Joins::Values => vec![Bytes::new(); self.keys],
-                Joins::Sum | Joins::Done => Vec::new(),
+                _ => Vec::new(),
             },
             sum: 0,
             error: None,
@@ -171,6 +191,11 @@ impl Whole {
             (Some(b':'), Joins::Sum) => self.add(reply),
             (Some(b'*'), Joins::Values) => self.place(keys, reply),
             (Some(b'+'), Joins::Done) => Some(()),
+            (Some(b'$'), Joins::Same) => {
+                self.values = vec![reply.clone()];
+                Some(())
+            }
+            (Some(b'*'), Joins::Least) => self.keep_least(reply),
             (Some(b'-'), _) => {
                 self.error.get_or_insert_with(|| reply.clone());
                 Some(())
@@ -185,6 +210,23 @@ impl Whole {
 
     fn add(&mut self, reply: &[u8]) -> Option<()> {
         self.sum += parse_i64(reply.get(1..reply.len().checked_sub(2)?)?)?;
+        Some(())
+    }
+
+    /// One of zeros and ones, beside those of other nodes.
+    fn keep_least(&mut self, reply: &Bytes) -> Option<()> {
+        let mut least = vec![reply.slice(..reply.iter().position(|byte| *byte == b'\n')? + 1)];
+        let mut at = least[0].len();
+        while at < reply.len() {
+            let end = at + Scanner::default().end(&reply[at..]).ok()??;
+            let known = self
+                .values
+                .get(least.len())
+                .filter(|known| &known[..] == b":0\r\n");
+            least.push(known.cloned().unwrap_or_else(|| reply.slice(at..end)));
+            at = end;
+        }
+        self.values = least;
         Some(())
     }
 
@@ -219,6 +261,7 @@ impl Whole {
                 out.write(&line);
             }
             Joins::Done => out.write(b"+OK\r\n"),
+            Joins::Same | Joins::Least => self.values.iter().for_each(|part| out.write(part)),
         }
     }
 }

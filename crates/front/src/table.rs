@@ -156,7 +156,13 @@ fn command(item: &Value, before: Option<&Table>) -> Result<Command, TableError> 
             None => Way::Engine,
         },
     };
-    let spec = spec(name, arity, class(own, &keys, has), flags_of(has), before);
+    let (class, flags) = match way {
+        // How long it takes, and what it does, its client knows alone.
+        Way::Script if has("readonly") => (Class::Other, flags_of(has)),
+        Way::Script => (Class::Other, flags_of(has).and(Flags::WRITE)),
+        _ => (class(own, &keys, has), flags_of(has)),
+    };
+    let spec = spec(name, arity, class, flags, before);
     let subcommands = subcommands.items().iter().map(|item| {
         let sub = command(item, before)?;
         Ok((sub.spec.short_name().as_bytes().into(), sub))

@@ -11,6 +11,11 @@ pub enum Way {
     Waits,
     /// `SORT`: keys in patterns and behind options.
     Sort,
+    /// A script. Which keys it reaches the engine checks, as the tenant's own user of it
+    /// ([`crate::ScriptUser`]).
+    Script,
+    /// About scripts at every node, likewise as that user.
+    EveryNode,
     /// Over the tenant's part of the keyspace, in steps.
     Walk(Walk),
     /// Refused, for this reason.
@@ -32,7 +37,10 @@ pub enum Walk {
 
 const WHOLE: &str = "it acts on the engine as a whole, which tenants share";
 const OTHER_DATABASE: &str = "tenants before an engine have one database, 0";
-const SCRIPTS: &str = "a script can reach keys that it does not declare";
+const FUNCTIONS: &str = "the engine's functions are those of all tenants";
+const ALL_SCRIPTS: &str = "the engine's scripts are those of all tenants";
+const ENDS_SCRIPTS: &str =
+    "it would end whatever runs, whosever that is; what runs for too long, the front ends itself";
 const CHANNELS: &str = "channels are not kept apart by tenant";
 const UNKNOWN: &str = "which of its words are keys is not known";
 
@@ -46,16 +54,17 @@ impl Way {
             "dbsize" => Self::Walk(Walk::Count),
             "flushdb" | "flushall" => Self::Walk(Walk::Delete),
             // They tell of commands only.
-            "object|help" | "xgroup|help" | "xinfo|help" => Self::Engine,
+            "object|help" | "xgroup|help" | "xinfo|help" | "script|help" => Self::Engine,
             _ if name == "command" || name.starts_with("command|") => Self::Engine,
             "move" | "swapdb" => Self::Refused(OTHER_DATABASE),
             "randomkey" | "migrate" | "restore-asking" | "wait" | "waitaof" | "save" | "bgsave"
             | "lastsave" => Self::Refused(WHOLE),
-            _ if ["function", "script", "eval", "fcall"]
-                .iter()
-                .any(|begin| name.starts_with(begin)) =>
-            {
-                Self::Refused(SCRIPTS)
+            "eval" | "eval_ro" | "evalsha" | "evalsha_ro" => Self::Script,
+            "script|load" | "script|exists" => Self::EveryNode,
+            "script|kill" => Self::Refused(ENDS_SCRIPTS),
+            _ if name.starts_with("script") => Self::Refused(ALL_SCRIPTS),
+            _ if name.starts_with("function") || name.starts_with("fcall") => {
+                Self::Refused(FUNCTIONS)
             }
             "publish" | "spublish" => Self::Refused(CHANNELS),
             _ if name.starts_with("pubsub") => Self::Refused(CHANNELS),
@@ -72,6 +81,11 @@ impl Way {
         } else {
             None
         }
+    }
+
+    /// Whether it is a script, or about scripts.
+    pub fn scripts(self) -> bool {
+        matches!(self, Self::Script | Self::EveryNode)
     }
 
     /// Of a command whose keys are not known.

@@ -274,6 +274,14 @@ impl upstream::House for Told {
 /// Says what tenants were given at run time, with another engine than today's, and what has no
 /// effect with this one. Of what the file says its reader has told.
 fn warn_of_idle_settings(tenants: &Registry, upstream: Option<&Upstream>) {
+    for tenant in tenants.list() {
+        if tenant.may_script() && upstream.is_none() {
+            tracing::warn!(
+                tenant = tenant.name,
+                "scripts, as set before, has no effect: no engine keeps the data"
+            );
+        }
+    }
     if upstream.is_some_and(|upstream| upstream.options.cluster) {
         return;
     }

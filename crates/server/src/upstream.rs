@@ -5,6 +5,7 @@
 //! once at the start, and then on a thread that looks once a second.
 
 mod asker;
+mod busy;
 mod catalogue;
 mod demand;
 mod fronts;
@@ -28,8 +29,10 @@ use std::time::Duration;
 use front::{Health, Homes, Table, Topology, Value};
 use parking_lot::RwLock;
 use policy::Nanos;
+use ring::hmac;
 use stage::Clock;
 
+use busy::Busy;
 use catalogue::Catalogue;
 use demand::Counted;
 pub use demand::Took;
@@ -94,6 +97,16 @@ impl UpstreamOptions {
         words.push(password);
         Some(words)
     }
+
+    /// The password of the user of the engine as which a tenant's scripts run; none: whoever can
+    /// reach the engine may do anything there, and needs none. All fronts come to the same.
+    pub fn password_of(&self, tenant: &str) -> Option<String> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.password.as_ref()?.as_bytes());
+        let text = format!("scripts of {tenant}");
+        let tag = hmac::sign(&key, text.as_bytes());
+        let digits = tag.as_ref().iter().map(|byte| format!("{byte:02x}"));
+        Some(digits.collect())
+    }
 }
 
 /// What the last look found.
@@ -127,6 +140,8 @@ pub struct Upstream {
     pub links: LinkCounts,
     /// Requests that wait there until something comes.
     pub waits: Arc<Waits>,
+    /// Nodes that are busy with a script.
+    busy: Busy,
     /// Reading from replicas.
     pub reading: Reading,
     /// Of a cluster: how many partitions each tenant has.
@@ -145,6 +160,7 @@ pub struct Upstream {
 /// What the lookout is told.
 enum Call {
     Look,
+    Busy,
     End,
 }
 
@@ -165,6 +181,7 @@ impl Upstream {
             options,
             found: RwLock::new(found),
             links: LinkCounts::default(),
+            busy: Busy::default(),
             reading: Reading::default(),
             catalogue: Catalogue::default(),
             took: Counted::default(),
@@ -209,6 +226,16 @@ impl Upstream {
             if let Some(lookout) = self.lookout.get() {
                 // It has ended: so does the process.
                 let _ = lookout.send(Call::Look);
+            }
+        }
+    }
+
+    /// A node has said that it is busy with a script; these tenants have some out there. The
+    /// lookout has it end that.
+    pub fn is_busy(&self, at: SocketAddr, tenants: Vec<String>, now: Nanos) {
+        if self.busy.hears(at, tenants, now) {
+            if let Some(lookout) = self.lookout.get() {
+                let _ = lookout.send(Call::Busy);
             }
         }
     }
@@ -332,6 +359,10 @@ impl Lookout {
                 let due = clock.now().saturating_sub(looked_at) >= LOOK_EVERY_NS;
                 let look = match call {
                     Ok(Call::Look) => true,
+                    Ok(Call::Busy) => {
+                        upstream.busy.end_scripts(&upstream.options);
+                        due
+                    }
                     Err(RecvTimeoutError::Timeout) => due || options.is_none(),
                     _ => break,
                 };

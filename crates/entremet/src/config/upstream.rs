@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use server::UpstreamOptions;
-use settings::tenant::{LAG, READS};
+use settings::tenant::{LAG, READS, SCRIPTS};
 use settings::units::{Bytes, Time};
 use settings::{Reader, Section};
 
@@ -220,6 +220,13 @@ pub(super) fn check(config: &Config, reader: &Reader) {
         }
     }
     let Some(upstream) = &config.engine.upstream else {
+        let what = "has no effect: engine.kind is \"rocksdb\", and no scripts are run here";
+        let tenants = config.tenants.iter().enumerate();
+        for (place, _) in tenants.filter(|(_, tenant)| tenant.settings.asks(SCRIPTS)) {
+            let span = reader.place(&format!("tenant[{place}].{SCRIPTS}"));
+            let mut report = reader.report.borrow_mut();
+            report.error(span, SCRIPTS, what).advice("leave it out");
+        }
         return;
     };
     let mut report = reader.report.borrow_mut();

@@ -28,6 +28,10 @@ pub struct Encoded {
     pub requests: u64,
     /// The engine may keep its answer back until something comes.
     pub waits: bool,
+    /// It is or has a script: it goes as its tenant's own user of the engine.
+    pub script: bool,
+    /// Every node is asked.
+    pub every_node: bool,
     /// The hash slot that its client takes it to be for; none: it need not be known.
     pub slot: Option<u16>,
 }

@@ -25,6 +25,8 @@ pub struct Outstanding {
     pub wrote: bool,
     /// One of them is read from a replica.
     pub at_replicas: bool,
+    /// They are scripts.
+    pub scripts: bool,
     /// The one that is out may wait until something comes: none joins it.
     pub waits: Option<WaitingPlace>,
     /// The link by which they go to a node, by that node's place.
@@ -59,6 +61,7 @@ impl Outstanding {
             own: false,
             wrote: false,
             at_replicas: false,
+            scripts: false,
             waits: None,
             links: SmallVec::new(),
             begun: 0,

@@ -41,6 +41,8 @@ struct Counted {
     meters: Arc<Meters>,
     /// How far behind a replica may be that it reads from.
     may_lag_ns: Option<Nanos>,
+    /// It may run scripts at an engine.
+    scripts: bool,
     /// Of the stage's total, what the recorder was told.
     occupied_ns: Nanos,
 }
@@ -67,6 +69,7 @@ impl Principals {
                 recorder,
                 meters: tenant.meters(),
                 may_lag_ns: tenant.may_lag_ns(),
+                scripts: tenant.may_script(),
                 occupied_ns: 0,
             });
         }
@@ -78,6 +81,7 @@ impl Principals {
             return false;
         };
         counted.may_lag_ns = tenant.may_lag_ns();
+        counted.scripts = tenant.may_script();
         let before = std::mem::replace(&mut counted.meters, tenant.meters());
         before.workloads != counted.meters.workloads
     }
@@ -86,6 +90,12 @@ impl Principals {
     #[inline]
     pub fn may_lag_ns(&self, principal: PrincipalId) -> Option<Nanos> {
         self.counted.get(principal.index())?.as_ref()?.may_lag_ns
+    }
+
+    /// Whether a tenant may run scripts at an engine.
+    pub fn may_script(&self, principal: PrincipalId) -> bool {
+        let counted = self.counted.get(principal.index());
+        counted.is_some_and(|counted| counted.as_ref().is_some_and(|counted| counted.scripts))
     }
 
     /// The name of a principal's tenant.

@@ -64,12 +64,17 @@ impl Shared {
     ) -> Result<(), RegistryError> {
         let was_operator = spec.settings.admin;
         let read_replicas = spec.settings.may_lag_ns().is_some();
+        let ran_scripts = spec.settings.scripts;
         edit(spec)?;
         if was_operator && !spec.settings.admin {
             keep_an_operator(others)?;
         }
         if !read_replicas && spec.settings.may_lag_ns().is_some() {
             self.has_replicas()?;
+        }
+        if !ran_scripts && spec.settings.scripts && self.upstream.is_none() {
+            let why = "scripts have no effect: no engine keeps the data";
+            return Err(RegistryError::Infeasible(why.into()));
         }
         self.feasible(&spec.settings, others)?;
         self.fits_the_device(&spec.name, &spec.settings)

@@ -173,6 +173,11 @@ impl Tenant {
         self.settings.read().may_lag_ns()
     }
 
+    /// Whether it may run scripts at an engine.
+    pub fn may_script(&self) -> bool {
+        self.settings.read().scripts
+    }
+
     /// True when it may administer the server.
     pub fn operator(&self) -> bool {
         self.settings.read().admin

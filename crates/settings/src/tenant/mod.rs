@@ -29,7 +29,7 @@ pub use lists::{is_name, Field, SLO, WORKLOAD};
 pub use promised::{Slo, SloClass, Workload, WORKLOADS_MAX};
 pub use room::{Infeasible, Memory, Room, Totals, MEMORIES};
 pub use settings::{Limit, Settings};
-pub use table::{Setting, KEYS, LAG, READS, SETTINGS};
+pub use table::{Setting, KEYS, LAG, READS, SCRIPTS, SETTINGS};
 pub use terms::Terms;
 
 #[cfg(test)]

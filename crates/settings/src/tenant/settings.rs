@@ -59,6 +59,8 @@ pub struct Settings {
     pub reads: Reads,
     /// How far behind a replica may be that it reads from, in ns; none: the default.
     pub replica_lag_ns_max: Option<u64>,
+    /// It may run scripts at an engine behind this server.
+    pub scripts: bool,
     /// Handlers kept free for this tenant (Cake's reservation).
     pub reserved_permits: u32,
     /// I/Os at the device kept free for it.
@@ -97,6 +99,7 @@ impl Default for Settings {
             partitions: 1,
             reads: Reads::Master,
             replica_lag_ns_max: None,
+            scripts: false,
             reserved_permits: 0,
             reserved_ios: 0,
             reserve_get_per_s: None,

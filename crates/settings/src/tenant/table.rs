@@ -60,6 +60,8 @@ macro_rules! at {
 pub const READS: &str = "reads";
 /// How far behind replicas may be.
 pub const LAG: &str = "replica_lag_max";
+/// The setting about scripts: without an engine behind the server it has no effect.
+pub const SCRIPTS: &str = "scripts";
 
 const RATE: Takes = Rate("1/h", "100M/s");
 const MEMORY: Takes = Bytes("0B", "64TiB");
@@ -82,6 +84,8 @@ pub const SETTINGS: &[Setting] = &[
         "", at!(reads)),
     row(key("tenant.replica_lag_max", Time("500ms", "1min"), Value("\"1s\""), Reload, "With reads = \"replica\": a read sees every write that was answered longer than this before it. A replica that is not known to be so near is not asked, its master is."),
         "Reads see every write that was answered longer than {} before them.", at!(replica_lag_ns_max)),
+    row(key("tenant.scripts", Flag, Value("false"), Reload, "Before an engine: whether it may run scripts (`EVAL`, `EVALSHA`, …). They reach its own keys only. But a script that writes and does not end stops the engine for all tenants, and only who ends the engine ends it ([more](../guide/front.md#scripts))."),
+        "It may run scripts, which can stop the engine for everybody.", at!(scripts)),
     row(key("tenant.sync", choices::<Durability>(), Value("\"every 1s\""), Reload, "When a write is safe from a power cut."),
         "", at!(durability)),
     row(key("tenant.cache", MEMORY, BY_WEIGHT, Reload, "Its part of the object cache. What it does not use is lent to others, and comes back within about a second. With 0B it has none and is lent none."),

@@ -286,7 +286,7 @@ fn a_value_can_be_taken_back() {
 /// Data directories hold these names: a change of one loses what was set at run time.
 #[test]
 fn the_names_in_the_data_directory_stay() {
-    let kept = r#"{"admin":false,"weight":1.0,"connections_max":null,"partitions":1,"reads":"master","replica_lag_ns_max":null,"reserved_permits":0,"reserved_ios":0,"reserve_get_per_s":null,"reserve_put_per_s":null,"limit":{"requests_per_s":null,"bytes_per_s":null,"burst_ns":null,"wait_ns_max":null},"contract_per_s":null,"durability":"every-second","cache_bytes":null,"block_cache_bytes":null,"write_buffer_bytes":null,"request_bytes":null,"workloads":[],"slos":[]}"#;
+    let kept = r#"{"admin":false,"weight":1.0,"connections_max":null,"partitions":1,"reads":"master","replica_lag_ns_max":null,"scripts":false,"reserved_permits":0,"reserved_ios":0,"reserve_get_per_s":null,"reserve_put_per_s":null,"limit":{"requests_per_s":null,"bytes_per_s":null,"burst_ns":null,"wait_ns_max":null},"contract_per_s":null,"durability":"every-second","cache_bytes":null,"block_cache_bytes":null,"write_buffer_bytes":null,"request_bytes":null,"workloads":[],"slos":[]}"#;
     let settings = Settings::default();
     assert_eq!(serde_json::to_string(&settings).expect("JSON"), kept);
     let slo = r#"{"durability":"always","slos":[{"class":"scan","latency":[99.0,20000000],"throughput_per_s":null,"contract_per_s":1500.0,"importance":80}]}"#;

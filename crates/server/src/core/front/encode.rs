@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use commands::Spec;
-use front::{Command, Draft, Shows, Space, Table, Written};
+use front::{Command, Draft, Shows, Space, Table, Way, Written};
 use resp::Args;
 use smallvec::{smallvec, SmallVec};
 
@@ -39,6 +39,8 @@ fn encode(
         shows,
         requests,
         waits: command.may_wait(args),
+        script: command.way.scripts(),
+        every_node: command.way == Way::EveryNode,
         slot: None,
     };
     if let Some((gather, parts)) = command.split(args, space)? {
@@ -56,6 +58,11 @@ fn encode(
     }
     let mut draft = Draft::with_room(args.len_bytes() + 64);
     let Written { keys, part } = command.write(args, space, &mut draft)?;
+    let part = match command.way {
+        // A script may be without keys: all of them, then, at one node.
+        Way::Script => part.or(Some(0)),
+        _ => part,
+    };
     let one = EncodedPart {
         part,
         pieces: draft.pieces(),
@@ -79,7 +86,7 @@ fn encode_transaction(
     space: &Arc<Space>,
 ) -> Result<Encoded, Cow<'static, str>> {
     let mut draft = Draft::with_room(transaction.extent.bytes + 64);
-    let mut shows = Vec::new();
+    let (mut shows, mut script) = (Vec::new(), false);
     let mut all = Written {
         keys: 0,
         part: None,
@@ -89,9 +96,10 @@ fn encode_transaction(
     for (_, call) in transaction.calls.iter() {
         let call = call.args();
         let found = table.find(&call);
-        match found.filter(|found| found.way != front::Way::Here) {
+        match found.filter(|found| found.way != Way::Here) {
             Some(command) => {
                 shows.push(command.shows.clone());
+                script |= command.way.scripts();
                 // The engine may have been exchanged since it was queued.
                 let written = command.write(&call, space, &mut draft);
                 let written = written
@@ -124,6 +132,8 @@ fn encode_transaction(
             false => Shows::Several(shows),
         },
         waits: false,
+        script,
+        every_node: false,
         slot: None,
     })
 }
@@ -294,12 +304,16 @@ impl Front {
         connection: &Connection,
         encoded: Encoded,
     ) -> Result<Forwards, &'static str> {
+        if encoded.every_node {
+            return self.for_every_node(key, connection, encoded);
+        }
         let Encoded {
             spec,
             space,
             shows,
             before,
             waits,
+            script,
             ..
         } = encoded;
         let mut forwards = SmallVec::new();
@@ -313,6 +327,7 @@ impl Front {
             forwards.push(Forward {
                 before,
                 waits,
+                script,
                 shows: shows.clone(),
                 keys: part.keys,
                 slot: part.part.map(|part| space.slot(part)),

@@ -5,10 +5,10 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
-use front::{frame, Scanner};
+use front::{frame, Scanner, ScriptUser};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use policy::Nanos;
+use policy::{Nanos, PrincipalId};
 use resp::{Output, Protocol};
 
 use super::claim::Claim;
@@ -74,6 +74,8 @@ pub struct Link {
     pub(super) sent: VecDeque<Sent>,
     /// Who has it for himself, while something is out.
     pub(super) whose: Option<Whose>,
+    /// Of scripts: for whom it goes, and as which user of the engine.
+    user: Option<(PrincipalId, ScriptUser)>,
     /// The beginning of a reply that is long, and how many bytes that is.
     pieces: Vec<Bytes>,
     in_pieces: usize,
@@ -123,6 +125,7 @@ impl Link {
             gone: 0,
             sent: VecDeque::new(),
             whose: None,
+            user: None,
             pieces: Vec::new(),
             in_pieces: 0,
             input: BytesMut::new(),
@@ -156,7 +159,33 @@ impl Link {
 
     /// Ends it. REQUIRES: nothing is out for which anybody waits.
     pub(super) fn close(&mut self) {
+        let user = self.user.take();
         *self = Self::at(self.protocol, self.reads, self.token);
+        self.user = user;
+    }
+
+    /// What is to be said of it when it is down.
+    pub(super) fn away(&self) -> &'static str {
+        match self.user {
+            Some(_) => "no script can be run there",
+            None => "it is away",
+        }
+    }
+
+    /// Of scripts: for whom it goes.
+    pub(super) fn acts_for(&self) -> Option<PrincipalId> {
+        self.user.as_ref().map(|(tenant, _)| *tenant)
+    }
+
+    /// From now on it goes for this tenant. While it is down, it takes over who that is at the
+    /// engine. REQUIRES: nothing is out for another.
+    pub(super) fn act_for(&mut self, tenant: PrincipalId, user: impl FnOnce() -> ScriptUser) {
+        if self.acts_for() != Some(tenant) {
+            self.close();
+        }
+        if matches!(self.state, State::Down { .. }) {
+            self.user = Some((tenant, user()));
+        }
     }
 
     /// Whether the engine answers for the greeting still.
@@ -168,7 +197,13 @@ impl Link {
     pub(super) fn greeted(&mut self, reply: &[u8]) -> Result<(), String> {
         if let Some(error) = reply.strip_prefix(b"-") {
             let why = String::from_utf8_lossy(error);
-            return Err(format!("it says: {}", why.trim_end()));
+            let needs = match (&self.user, &self.state) {
+                (Some(_), State::Opening { left, .. }) if *left <= ScriptUser::REPLIES => {
+                    "each tenant has a user there for them, made with ACL SETUSER; "
+                }
+                _ => "",
+            };
+            return Err(format!("{needs}it says: {}", why.trim_end()));
         }
         if let State::Opening { left, .. } = &mut self.state {
             *left -= 1;
@@ -233,9 +268,15 @@ impl Link {
         if self.reads {
             bytes.extend_from_slice(READONLY);
         }
+        if let Some((_, user)) = &self.user {
+            user.write(&mut bytes);
+        }
         self.greeting = Output::new();
         self.greeting.write(&bytes);
-        GREETINGS + u32::from(login.is_some()) + u32::from(self.reads)
+        GREETINGS
+            + u32::from(login.is_some())
+            + u32::from(self.reads)
+            + self.user.as_ref().map_or(0, |_| ScriptUser::REPLIES)
     }
 
     /// Takes a request to be sent; `keeps` its bytes, too. REQUIRES: [`Link::ready`].
@@ -384,8 +425,9 @@ impl Link {
     /// It is gone; what was out is given back.
     pub(super) fn lost(&mut self, now: Nanos, why: String) -> VecDeque<Sent> {
         let sent = std::mem::take(&mut self.sent);
-        let gone = self.gone;
+        let (gone, user) = (self.gone, self.user.take());
         *self = Self::at(self.protocol, self.reads, self.token);
+        self.user = user;
         self.state = State::Down {
             from: now + PAUSE_NS,
         };

@@ -6,9 +6,11 @@
 //! large reply that nobody foresaw keeps the link on which it begins, and from then on another one
 //! is shared. All requests of a connection that are out at a node go by the same link: so they are
 //! done in their order. A request that waits at the node until something comes has a link to
-//! itself as long: nothing behind it would be answered.
+//! itself as long: nothing behind it would be answered. A script goes by a link on which the node
+//! takes its tenant's rights for its own.
 
-use policy::Nanos;
+use front::ScriptUser;
+use policy::{Nanos, PrincipalId};
 use resp::Protocol;
 
 use super::link::Link;
@@ -21,6 +23,12 @@ pub(super) const LINKS_MAX: usize = 8;
 
 /// So many numbers are kept for the links of one core to one node, for one protocol.
 const NUMBERS: usize = 1 << 20;
+
+/// From this one on they are those of scripts.
+const SCRIPTS: usize = 1 << 19;
+
+/// Tenants that have scripts out on one core at one node at a time, for one protocol.
+const SCRIPT_LINKS_MAX: usize = 64;
 
 /// A link that nobody has used for so long is closed.
 const IDLE_NS: Nanos = 60_000_000_000;
@@ -35,7 +43,8 @@ pub(super) struct LinkId {
     /// The place of its node.
     pub(super) place: usize,
     pub(super) protocol: Protocol,
-    /// Which of those to this node; from [`LINKS_MAX`] on those of requests that wait.
+    /// Which of those to this node; from [`LINKS_MAX`] on those of requests that wait, and from
+    /// [`SCRIPTS`] on those of scripts.
     pub(super) index: usize,
 }
 
@@ -67,6 +76,8 @@ pub(super) struct Links {
     waiting: Vec<Link>,
     /// Which of these nobody uses; the one that was used last comes last.
     unused: Vec<usize>,
+    /// Those by which scripts go, each as one tenant's user.
+    scripts: Vec<Link>,
     /// The one that all share.
     shared: usize,
     /// None is opened before, but the one that is shared.
@@ -82,6 +93,7 @@ impl Links {
             links: Vec::new(),
             waiting: Vec::new(),
             unused: Vec::new(),
+            scripts: Vec::new(),
             shared: 0,
             opens_from: 0,
         };
@@ -107,20 +119,23 @@ impl Links {
     /// Which there are, open or not.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let waiting = (LINKS_MAX..).take(self.waiting.len());
-        (0..self.links.len()).chain(waiting)
+        let scripts = (SCRIPTS..).take(self.scripts.len());
+        (0..self.links.len()).chain(waiting).chain(scripts)
     }
 
     pub(super) fn has(&self, index: usize) -> bool {
-        match index.checked_sub(LINKS_MAX) {
-            Some(waiting) => waiting < self.waiting.len(),
-            None => index < self.links.len(),
+        match (index.checked_sub(SCRIPTS), index.checked_sub(LINKS_MAX)) {
+            (Some(script), _) => script < self.scripts.len(),
+            (_, Some(waiting)) => waiting < self.waiting.len(),
+            (_, None) => index < self.links.len(),
         }
     }
 
     pub(super) fn get(&mut self, index: usize) -> &mut Link {
-        match index.checked_sub(LINKS_MAX) {
-            Some(waiting) => &mut self.waiting[waiting],
-            None => &mut self.links[index],
+        match (index.checked_sub(SCRIPTS), index.checked_sub(LINKS_MAX)) {
+            (Some(script), _) => &mut self.scripts[script],
+            (_, Some(waiting)) => &mut self.waiting[waiting],
+            (_, None) => &mut self.links[index],
         }
     }
 
@@ -135,9 +150,35 @@ impl Links {
 
     /// The request on a link waits no more, or could not be sent.
     pub(super) fn give_back(&mut self, index: usize) {
-        if index >= LINKS_MAX {
+        if (LINKS_MAX..SCRIPTS).contains(&index) {
             self.unused.push(index);
         }
+    }
+
+    /// The link by which a tenant's scripts go; while it is down it becomes that of `user`. None:
+    /// as many tenants as may have scripts out.
+    pub(super) fn for_script(
+        &mut self,
+        tenant: PrincipalId,
+        user: impl FnOnce() -> ScriptUser,
+    ) -> Option<usize> {
+        let its = |link: &Link| link.acts_for() == Some(tenant);
+        let found = self.scripts.iter().position(its).or_else(|| {
+            if self.scripts.len() < SCRIPT_LINKS_MAX {
+                self.scripts.push(self.made(SCRIPTS + self.scripts.len()));
+                return Some(self.scripts.len() - 1);
+            }
+            // Somebody else's, who has nothing out.
+            self.scripts.iter().position(|link| link.sent.is_empty())
+        })?;
+        self.scripts[found].act_for(tenant, user);
+        Some(SCRIPTS + found)
+    }
+
+    /// Who has scripts out.
+    pub(super) fn script_tenants(&self) -> impl Iterator<Item = PrincipalId> + '_ {
+        let out = self.scripts.iter().filter(|link| !link.sent.is_empty());
+        out.filter_map(Link::acts_for)
     }
 
     /// A connection has gone whose request waits on a link: the node hears of it.
@@ -204,6 +245,10 @@ impl Links {
 
     /// A link could not be opened. If others are open, what is to come goes by them.
     pub(super) fn refused(&mut self, index: usize, now: Nanos) {
+        if index >= SCRIPTS {
+            // That may be about its user.
+            return;
+        }
         let open = (0..self.links.len()).filter(|index| self.links[*index].is_open());
         let least = open.min_by_key(|index| self.links[*index].sent.len());
         if let Some(least) = least {
@@ -227,7 +272,8 @@ impl Links {
         let unshared = (self.links.iter_mut().enumerate())
             .filter(|(index, _)| *index != shared)
             .map(|(_, link)| link);
-        for link in unshared.chain(&mut self.waiting) {
+        let apart = self.waiting.iter_mut().chain(&mut self.scripts);
+        for link in unshared.chain(apart) {
             if link.is_idle(now, IDLE_NS) {
                 link.close();
             }
@@ -241,7 +287,8 @@ impl Links {
             open += u64::from(link.is_open());
             apart += u64::from(index != self.shared && !link.sent.is_empty());
         }
-        open += self.waiting.iter().filter(|link| link.is_open()).count() as u64;
+        let others = self.waiting.iter().chain(&self.scripts);
+        open += others.filter(|link| link.is_open()).count() as u64;
         [open, apart]
     }
 }

@@ -26,6 +26,7 @@ mod redirect;
 mod reply;
 mod request;
 mod rewrite;
+mod scripts;
 mod send;
 mod sizes;
 mod stale;
@@ -37,7 +38,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use commands::{Flags, Spec};
-use front::{Elsewhere, Gather, Homes, Pieces, Shows, Space, Table, Walker};
+use front::{Command, Elsewhere, Gather, Homes, Pieces, Shows, Space, Table, Walker};
 use policy::Nanos;
 use resp::Protocol;
 use smallvec::SmallVec;
@@ -95,6 +96,8 @@ pub struct Forward {
     shows: Shows,
     /// The engine may keep its answer back until something comes.
     waits: bool,
+    /// It goes as its tenant's own user of the engine, by links of that user's only.
+    script: bool,
     /// The walk of which it is a step.
     walk: Option<Box<Walker>>,
     /// Which keys of its request it is about, if that was split.
@@ -133,6 +136,7 @@ impl Forward {
             before: 0,
             shows: Shows::None,
             waits: false,
+            script: false,
             walk: None,
             keys: None,
             node,
@@ -233,18 +237,18 @@ impl Front {
     }
 
     /// Whether a request of so many bytes goes out together with those of its connection that are
-    /// out. They all go by one link, so one that needs its own waits until the others are back; and
-    /// what writes waits for reads from replicas.
-    fn joins(&self, connection: &Connection, spec: &Spec, bytes: usize) -> bool {
+    /// out. They all go by one link, so one that needs its own, or a script, waits until the others
+    /// are back; and what writes waits for reads from replicas.
+    fn joins(&self, connection: &Connection, command: &Command, bytes: usize) -> bool {
         let whose = (connection.tenant.id, connection.lane);
         let Some(Parked::Engine(outstanding)) = &connection.parked else {
             return true;
         };
-        if outstanding.waits.is_some() {
+        if outstanding.waits.is_some() || outstanding.scripts != command.way.scripts() {
             return false;
         }
         // A replica could read it before its turn.
-        if outstanding.at_replicas && !spec.flags.has(Flags::READONLY) {
+        if outstanding.at_replicas && !command.spec.flags.has(Flags::READONLY) {
             return false;
         }
         let most = match bytes >= LARGE_BYTES || self.sizes.knows(whose) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use front::{Space, SLOTS};
 use policy::cost::device::Vop;
 use policy::depth::{Depth, Slice};
-use policy::Nanos;
+use policy::{Nanos, PrincipalId};
 use resp::Protocol;
 use stage::Stage;
 
@@ -183,19 +183,29 @@ impl Nodes {
 
     /// The place of the node that is called so by the one at `from`; none: it must be found out.
     pub(super) fn named(&mut self, name: &str, from: usize, now: Nanos) -> Option<usize> {
-        let name = match name.strip_prefix(':') {
+        let name = self.full_name(name, from);
+        if let Some(place) = self.known(&name) {
+            return Some(place);
+        }
+        let at = name.parse().ok()?;
+        Some(self.enter(&name, at, false, now))
+    }
+
+    /// What the node at `from` calls so.
+    pub(super) fn full_name(&self, name: &str, from: usize) -> String {
+        match name.strip_prefix(':') {
             // "The same host as I."
             Some(port) => format!(
                 "{}:{port}",
                 front::bracketed(&self.nodes[from].at.ip().to_string())
             ),
             None => name.to_owned(),
-        };
-        if let Some(place) = self.nodes.iter().position(|node| node.is(&name, false)) {
-            return Some(place);
         }
-        let at = name.parse().ok()?;
-        Some(self.enter(&name, at, false, now))
+    }
+
+    /// The place of the node of this name, if there is one.
+    pub(super) fn known(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.is(name, false))
     }
 
     /// A node has said that another has this slot.
@@ -261,6 +271,12 @@ impl Nodes {
             })
         };
         of(Protocol::Resp2).chain(of(Protocol::Resp3)).collect()
+    }
+
+    /// Who has scripts out at a node.
+    pub(super) fn script_tenants(&self, place: usize) -> Vec<PrincipalId> {
+        let links = &self.nodes[place].links;
+        links.iter().flat_map(Links::script_tenants).collect()
     }
 
     /// What an error calls a node.

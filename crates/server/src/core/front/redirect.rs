@@ -4,6 +4,7 @@
 use front::Elsewhere;
 use policy::Nanos;
 
+use super::scripts::script_to;
 use super::{Forward, Front};
 use crate::core::Core;
 
@@ -40,6 +41,7 @@ impl Core {
                 return self.fail_forward(forward, &text);
             }
             Elsewhere::TryAgain => None,
+            said if forward.script => script_to(front, &mut forward, said),
             Elsewhere::Moved { slot, node } => {
                 front.upstream.look_soon();
                 forward.asking = false;

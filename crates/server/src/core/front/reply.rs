@@ -1,7 +1,7 @@
 //! From the replies of the engine to the connections that wait for them.
 
 use bytes::Bytes;
-use commands::Flags;
+use commands::{Flags, Spec};
 use front::Elsewhere;
 use policy::{Nanos, PrincipalId};
 use resp::Output;
@@ -38,6 +38,12 @@ pub(super) struct Answered {
     weight: u64,
 }
 
+/// What a reply weighs among those that came together, of so many bytes with its request.
+fn weight_of(spec: &Spec, bytes: usize) -> u64 {
+    let slow = u64::from(!spec.flags.has(Flags::FAST));
+    1 + SLOW_WEIGHT * slow + (bytes / WEIGHT_BYTES) as u64
+}
+
 impl Core {
     /// One reply has come.
     pub(super) fn hear_reply(
@@ -47,6 +53,7 @@ impl Core {
         come: Come<'_>,
         answered: &mut Vec<Answered>,
     ) -> Result<(), String> {
+        self.hear_busy(front, id.place, come.rest);
         let link = front.nodes.link(id);
         if link.greets() {
             let greeted = link.greeted(come.rest);
@@ -84,14 +91,13 @@ impl Core {
             ..
         } = sent;
         front.sizes.replied(forward.whose, len);
-        let slow = u64::from(!forward.spec.flags.has(Flags::FAST));
         let bytes = asked + len + let_go.unwrap_or_default();
         answered.push(Answered {
             permit,
             tenant: forward.whose.0,
             slot: forward.slot,
             took,
-            weight: 1 + SLOW_WEIGHT * slow + (bytes / WEIGHT_BYTES) as u64,
+            weight: weight_of(forward.spec, bytes),
         });
         // A transaction of which one command was refused was not done.
         let elsewhere = sent.elsewhere.or(elsewhere);
@@ -279,7 +285,7 @@ impl Core {
             let link = front.nodes.link(id);
             let left = opened && (walks || link.has_left(&sent));
             let text = match left {
-                false => format!("ERR {says}: it is away ({why}); nothing was done"),
+                false => format!("ERR {says}: {} ({why}); nothing was done", link.away()),
                 true => format!(
                     "ERR {says}: the connection broke ({why}); whether the request was done is not known"
                 ),

@@ -79,13 +79,14 @@ impl Core {
         // What is answered here comes behind all that is out, and so does what is too much, or must
         // be written elsewhere first.
         let out = connection.outstanding();
-        let goes_out = matches!(command.way, Way::Engine | Way::Sort | Way::Waits)
+        let goes_out = (command.way.scripts()
+            || matches!(command.way, Way::Engine | Way::Sort | Way::Waits))
             && command.spec.takes(args.len())
             && args.len() <= TURN_WORDS_MAX
             && self.refusal.is_none()
             && connection.tenant.pause.holds(self.now, true).is_none()
             && !command.may_wait(&args);
-        if out > 0 && !(goes_out && front.joins(connection, command.spec, args.len_bytes())) {
+        if out > 0 && !(goes_out && front.joins(connection, command, args.len_bytes())) {
             return Flow::Again;
         }
         if command.way == Way::Here {
@@ -95,7 +96,7 @@ impl Core {
             return flow;
         }
         let spec = command.spec;
-        if let Way::Refused(why) = command.way {
+        if let Some(why) = self.refuses(connection, command) {
             return self.turned_down(connection, spec, why, used);
         }
         if connection.session.transaction.is_some() {
@@ -232,6 +233,7 @@ impl Core {
             let [terms, _] = self.principals.terms_of(connection, first.spec.class);
             let mut outstanding = Outstanding::none(Terms { level, ..terms });
             outstanding.own = large || front.sizes.knows(whose);
+            outstanding.scripts = first.script;
             connection.parked = Some(Parked::Engine(Box::new(outstanding)));
         }
         let Some(Parked::Engine(outstanding)) = &mut connection.parked else {

@@ -6,6 +6,7 @@ use policy::{Cost, Nanos, PrincipalId};
 use stage::{Next, Permit};
 
 use super::links::LinkId;
+use super::scripts::SCRIPTS_CROWDED;
 use super::{Forward, Front};
 use crate::connection::{Connection, Parked};
 use crate::core::Core;
@@ -51,7 +52,12 @@ impl Core {
             return;
         }
         let (at, upstream) = (front.nodes.get(place).at, Arc::clone(&front.upstream));
-        let id = self.link_for(&mut front, &forward);
+        let Some(id) = self.link_for(&mut front, &forward) else {
+            self.stage_before(place).settle(now, permit, Cost([0]));
+            self.fail_forward(forward, SCRIPTS_CROWDED);
+            self.front = Some(front);
+            return;
+        };
         let link = front.nodes.link(id);
         match link.ready(now, at, &upstream.options, self.poll.registry()) {
             Ok(()) => {
@@ -66,7 +72,8 @@ impl Core {
             Err(why) => {
                 front.nodes.links(place, id.protocol).give_back(id.index);
                 let says = front.nodes.says(place);
-                let text = format!("ERR {says}: it is away ({why}); nothing was done");
+                let away = front.nodes.link(id).away();
+                let text = format!("ERR {says}: {away} ({why}); nothing was done");
                 self.stage_before(place).settle(now, permit, Cost([0]));
                 match front.nodes.get(place).reads {
                     true => self.ask_master(&mut front, forward),
@@ -78,8 +85,12 @@ impl Core {
     }
 
     /// The link by which a request goes: that by which its connection's others go that are out.
-    fn link_for(&mut self, front: &mut Front, forward: &Forward) -> LinkId {
+    /// None: none may be opened for it.
+    fn link_for(&mut self, front: &mut Front, forward: &Forward) -> Option<LinkId> {
         let (place, protocol) = (forward.node, forward.protocol);
+        if forward.script {
+            return self.link_for_script(front, forward);
+        }
         let links = front.nodes.links(place, protocol);
         let own = forward.own.then_some(forward.whose);
         let connection = self.places.get(forward.key);
@@ -99,11 +110,11 @@ impl Core {
                 None => links.choose(own, self.now),
             },
         };
-        LinkId {
+        Some(LinkId {
             place,
             protocol,
             index,
-        }
+        })
     }
 
     /// Sends what the links have gathered.

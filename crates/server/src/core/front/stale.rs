@@ -38,7 +38,7 @@ impl Core {
         };
         for forward in forwards {
             let reads = forward.spec.flags.has(Flags::READONLY) && forward.slot.is_some();
-            if reads && !wrote {
+            if reads && !wrote && !forward.script {
                 let since = connection.wrote_at;
                 forward.node = self.reader(front, forward.node, lag_ns_max, since);
             }

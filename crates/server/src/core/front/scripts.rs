@@ -1,0 +1,125 @@
+//! Scripts: each goes as its tenant's own user of the engine ([`ScriptUser`]), by links of that
+//! user's only, together with other scripts of its connection.
+//!
+//! What a script answers, also with an error, is its tenant's word and not the engine's. Nothing
+//! is learnt from it that concerns others.
+
+use std::sync::Arc;
+
+use front::{Command, Elsewhere, Gather, ScriptUser, Way};
+
+use super::links::LinkId;
+use super::request::NO_NODE;
+use super::{Forward, Forwards, Front};
+use crate::connection::{Connection, Encoded};
+use crate::core::Core;
+use crate::tenants::ConnectionKey;
+
+/// Each tenant's scripts have a connection of their own.
+pub(super) const SCRIPTS_CROWDED: &str =
+    "ERR engine: as many tenants as may have scripts there at a time; nothing was done";
+
+/// A node that has been in a script for too long begins every answer so.
+const BUSY: &[u8] = b"-BUSY ";
+
+/// Who may run scripts is for the operator to say.
+const NOT_ALLOWED: &str = "its tenant has no `scripts = true` in the server's configuration (a \
+    script that does not end stops the engine for all)";
+
+impl Core {
+    /// Why a command of a connection is not run; none: it may be.
+    pub(super) fn refuses(
+        &self,
+        connection: &Connection,
+        command: &Command,
+    ) -> Option<&'static str> {
+        match command.way {
+            Way::Refused(why) => Some(why),
+            way if way.scripts() && !self.principals.may_script(connection.tenant.id) => {
+                Some(NOT_ALLOWED)
+            }
+            _ => None,
+        }
+    }
+
+    /// The link by which a script goes; none: none may be opened for it.
+    pub(super) fn link_for_script(&self, front: &mut Front, forward: &Forward) -> Option<LinkId> {
+        let (place, protocol, tenant) = (forward.node, forward.protocol, forward.whose.0);
+        let name = self.principals.name(tenant)?;
+        let (table, upstream) = (front.table, Arc::clone(&front.upstream));
+        let user = || {
+            let password = upstream.options.password_of(&name);
+            ScriptUser::new(&name, &forward.space, table, password)
+        };
+        let index = front
+            .nodes
+            .links(place, protocol)
+            .for_script(tenant, user)?;
+        Some(LinkId {
+            place,
+            protocol,
+            index,
+        })
+    }
+
+    /// If a node answers that it is busy with a script, it is told to end that.
+    pub(super) fn hear_busy(&self, front: &mut Front, place: usize, reply: &[u8]) {
+        if !reply.starts_with(BUSY) {
+            return;
+        }
+        let tenants = front.nodes.script_tenants(place);
+        let names = tenants
+            .into_iter()
+            .filter_map(|tenant| self.principals.name(tenant));
+        let at = front.nodes.get(place).at;
+        front.upstream.is_busy(at, names.collect(), self.now);
+    }
+}
+
+impl Front {
+    /// A request for every node.
+    pub(super) fn for_every_node(
+        &self,
+        key: ConnectionKey,
+        connection: &Connection,
+        encoded: Encoded,
+    ) -> Result<Forwards, &'static str> {
+        let (nodes, part) = (self.nodes.serving(), encoded.parts.first());
+        let part = part.filter(|_| !nodes.is_empty()).ok_or(NO_NODE)?;
+        let forwards = nodes.iter().map(|node| {
+            let space = Arc::clone(&encoded.space);
+            let pieces = part.pieces.clone();
+            Forward {
+                script: encoded.script,
+                keys: Some(Box::default()),
+                ..Forward::new(key, connection, space, encoded.spec, pieces, *node)
+            }
+        });
+        let gather = Gather::every_node(encoded.spec, nodes.len());
+        Ok((Some(gather), forwards.collect()))
+    }
+}
+
+/// Where a script is sent on to that a node did not run, or that says so itself: to a node that is
+/// known, and nobody else's way changes. None: it is tried again after the next look.
+pub(super) fn script_to(
+    front: &mut Front,
+    forward: &mut Forward,
+    said: Elsewhere,
+) -> Option<usize> {
+    let to = match said {
+        Elsewhere::Ask { node } => {
+            let name = front.nodes.full_name(&node, forward.node);
+            front.nodes.known(&name)
+        }
+        _ => {
+            // Not each time: that would be somebody's way to keep the lookout busy.
+            if forward.hops.is_power_of_two() {
+                front.upstream.look_soon();
+            }
+            None
+        }
+    };
+    forward.asking = to.is_some();
+    to
+}

@@ -1,0 +1,119 @@
+//! Engines that serve nobody because a script runs for too long: they are told to end it.
+//!
+//! An engine that has been in a script for some time (`busy-reply-threshold`) answers `BUSY` to
+//! everybody, and does what it is told only by `SCRIPT KILL`. A script that has written it does not
+//! end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use parking_lot::Mutex;
+use policy::Nanos;
+
+use super::talk::Talk;
+use super::UpstreamOptions;
+
+/// A node is not told again for so long.
+const PAUSE_NS: Nanos = 1_000_000_000;
+
+/// A node that has not been busy for so long is well again.
+const WELL_NS: Nanos = 10_000_000_000;
+
+/// Which nodes are busy with a script.
+#[derive(Default)]
+pub struct Busy {
+    nodes: Mutex<BTreeMap<SocketAddr, Node>>,
+}
+
+#[derive(Default)]
+struct Node {
+    /// It is to be told.
+    due: bool,
+    asked_at: Nanos,
+    /// Tenants that had scripts out there.
+    tenants: BTreeSet<String>,
+    /// What it said the last time.
+    said: String,
+}
+
+impl Busy {
+    /// A node has said that it is busy; these tenants have scripts out there. True: it is to be
+    /// told soon ([`Busy::end_scripts`]).
+    pub fn hears(&self, at: SocketAddr, tenants: Vec<String>, now: Nanos) -> bool {
+        let mut nodes = self.nodes.lock();
+        nodes.retain(|_, node| node.due || now.saturating_sub(node.asked_at) < WELL_NS);
+        let node = nodes.entry(at).or_default();
+        node.tenants.extend(tenants);
+        if node.due || node.asked_at > 0 && now.saturating_sub(node.asked_at) < PAUSE_NS {
+            return false;
+        }
+        (node.due, node.asked_at) = (true, now);
+        true
+    }
+
+    /// Tells those that are to be told, and waits for what they say.
+    pub(super) fn end_scripts(&self, options: &UpstreamOptions) {
+        let due = |(at, node): (&SocketAddr, &mut Node)| {
+            std::mem::take(&mut node.due).then(|| (*at, std::mem::take(&mut node.tenants)))
+        };
+        let due: Vec<_> = self.nodes.lock().iter_mut().filter_map(due).collect();
+        for (at, tenants) in due {
+            let talk = Talk::begin(&at.to_string(), options);
+            let said = talk.and_then(|mut talk| talk.ask(&[b"SCRIPT", b"KILL"]));
+            let tenants: Vec<String> = tenants.into_iter().collect();
+            self.heard(at, &tenants.join(", "), said.err());
+        }
+    }
+
+    fn heard(&self, at: SocketAddr, tenants: &str, why: Option<String>) {
+        let known = match self.nodes.lock().get_mut(&at) {
+            Some(node) => {
+                let said = why.clone().unwrap_or_default();
+                std::mem::replace(&mut node.said, said.clone()) == said
+            }
+            None => false,
+        };
+        match why {
+            None => tracing::warn!(
+                tenants,
+                "the engine at {at}: a script ran for too long and was ended. It may be one of these tenants'"
+            ),
+            // It had ended by then.
+            Some(why) if why.contains("NOTBUSY") => {}
+            Some(_) if known => {}
+            Some(why) => tracing::error!(
+                tenants,
+                "the engine at {at} serves nobody: a script runs for too long, perhaps one of these tenants', \
+                 and cannot be ended: {why}"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: Nanos = 1_000_000_000;
+
+    #[test]
+    fn a_busy_node_is_told_once_in_a_while() {
+        let busy = Busy::default();
+        let [one, other]: [SocketAddr; 2] =
+            ["127.0.0.1:1", "127.0.0.1:2"].map(|at| at.parse().expect("an address"));
+        let hears = |at, now| busy.hears(at, vec!["web".into()], now);
+        let told = || {
+            let mut nodes = busy.nodes.lock();
+            let due = nodes.values_mut();
+            due.map(|node| std::mem::take(&mut node.due))
+                .collect::<Vec<bool>>()
+        };
+        assert!(hears(one, 7) && !hears(one, 8) && !hears(one, 5 * SECOND_NS));
+        assert!(hears(other, 9), "each for itself");
+        assert_eq!(told(), [true, true]);
+        assert!(!hears(one, 7 + PAUSE_NS - 1) && hears(one, 7 + PAUSE_NS));
+        told();
+        assert!(hears(other, 60 * SECOND_NS));
+        assert_eq!(told(), [true], "the first is well again");
+    }
+}
