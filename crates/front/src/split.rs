@@ -265,3 +265,36 @@ impl Whole {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use commands::{Action, Flags, Group};
+    use smallvec::smallvec;
+
+    use super::*;
+
+    /// The one reply of those of several nodes.
+    fn everywhere(name: &'static str, replies: &[&str]) -> String {
+        let spec = Spec::new(name, -2, Group::Generic, Flags::NONE, Action::Engine);
+        let mut gather = Gather::every_node(&spec, replies.len());
+        for (at, reply) in replies.iter().enumerate() {
+            let reply = Bytes::from(reply.replace('|', "\r\n"));
+            let last = gather.take(Box::default(), smallvec![reply]);
+            assert_eq!(last, at + 1 == replies.len());
+        }
+        let mut out = Output::new();
+        gather.write(&Space::of("t"), &mut out);
+        let text = String::from_utf8(out.to_vec()).expect("text");
+        text.replace("\r\n", "|")
+    }
+
+    #[test]
+    fn what_every_node_says_is_one_reply() {
+        let exists = ["*3|:1|:1|:0|", "*3|:1|:0|:1|", "*3|:1|:1|:1|"];
+        assert_eq!(everywhere("script|exists", &exists), "*3|:1|:0|:0|");
+        assert_eq!(everywhere("script|exists", &exists[..1]), exists[0]);
+        assert_eq!(everywhere("script|load", &["$2|ab|", "$2|ab|"]), "$2|ab|");
+        let one_fails = ["$2|ab|", "-ERR '{@t}' no|", "$2|ab|"];
+        assert_eq!(everywhere("script|load", &one_fails), "-ERR '' no|");
+    }
+}

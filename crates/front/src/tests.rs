@@ -23,7 +23,7 @@ fn sent(table: &Table, request: &str, space: &Space) -> Result<String, String> {
     let args = parser.args(&bytes);
     let command = table.find(&args).ok_or("unknown")?;
     match command.way {
-        Way::Engine | Way::Waits | Way::Sort => {}
+        Way::Engine | Way::Waits | Way::Sort | Way::Script => {}
         way => return Err(format!("{way:?}")),
     }
     let mut out = Draft::default();
@@ -75,6 +75,8 @@ fn every_key_is_marked_and_nothing_else() {
         ),
         ("SORT_RO k GET GET", "SORT_RO {@t}k GET GET"),
         ("COMMAND GETKEYS GET k", "COMMAND GETKEYS GET k"),
+        ("EVAL x 2 a b c", "EVAL x 2 {@t}a {@t}b c"),
+        ("EVALSHA x 0 a", "EVALSHA x 0 a"),
     ] {
         assert_eq!(sent(&table, request, &space).as_deref(), Ok(expected));
     }
@@ -95,7 +97,12 @@ fn what_is_not_certain_is_refused() {
         "COPY a b SOMETHING",
         "SORT k BY",
         "SORT k SOMETHING x",
-        "EVAL x 0",
+        "EVAL x 2 a",
+        "EVAL x -1 a",
+        "EVAL x a",
+        "FCALL f 0",
+        "SCRIPT FLUSH",
+        "SCRIPT KILL",
         "PUBLISH c m",
         "SUBSCRIBE c",
         "MIGRATE h 1 k 0 1",
@@ -143,6 +150,8 @@ fn what_a_command_is_follows_from_the_engine_s_words() {
         ("config", Way::Here, Class::Admin),
         ("ping", Way::Here, Class::Other),
         ("memory|usage", Way::Engine, Class::Get),
+        ("evalsha", Way::Script, Class::Other),
+        ("script|exists", Way::EveryNode, Class::Other),
     ] {
         let command = find(name);
         assert_eq!(command.way, way, "{name}");
@@ -150,6 +159,8 @@ fn what_a_command_is_follows_from_the_engine_s_words() {
             assert_eq!(command.spec.class, class, "{name}");
         }
     }
+    let writes = |name: &str| find(name).spec.flags.has(commands::Flags::WRITE);
+    assert!(writes("eval") && !writes("eval_ro"));
     let again = Table::read(&Value::read(COMMANDS).expect("a reply"), Some(&table));
     let again = again.expect("a table");
     let xadd = again.all().find(|command| command.spec.name == "xadd");
@@ -220,6 +231,16 @@ fn replies_show_keys_as_the_client_calls_them() {
     }
     let keys = "*2|$5|{@t}a|$1|a|";
     assert_eq!(shown(&Shows::All, keys, &Space::unmarked()), "*1|$1|a|");
+}
+
+#[test]
+fn a_reply_may_be_as_deep_as_it_likes() {
+    const DEPTH: usize = 200_000;
+    let deep = format!("{}|:1|", vec!["*1"; DEPTH].join("|"));
+    let reply = format!("*2|{deep}*2|$5|{{@t}}k|:1|");
+    let expected = format!("*2|{deep}*2|$1|k|:1|");
+    let shows = Shows::Several(vec![Shows::None, Shows::First]);
+    assert!(shown(&shows, &reply, &Space::of("t")) == expected);
 }
 
 /// The parts of a request of a tenant with several partitions, by what the engine would be sent.
