@@ -81,7 +81,8 @@ def test_replies_of_any_depth_are_passed_on(front):
         line, depth = one.input.readline(), 0
         while line == b"*1\r\n":
             line, depth = one.input.readline(), depth + 1
-        print(line, depth)
+        assert (line, depth) == (b"*0\r\n", 5_000)
+        assert one.input.readline() == b"*-1\r\n"
         assert other.ask("ECHO", "here") == b"here"
 
 
@@ -163,7 +164,7 @@ OPTIONS = (
     ("STORE", "{@two}string"),
     ("GET", "{@two}*", "BY", "{@two}*"),
     ("GET", "{@two}string"),
-    ("DB", "1"),
+    ("{@one}x", "DB", "1"),
     ("1", "1", "1", "km", "STORE", "{@one}x", "STORE", "{@two}string"),
     ("STREAMS", "{@two}stream", "0"),
     ("KEYS", "{@two}string"),
@@ -197,6 +198,9 @@ def tries(words, arity):
         yield words + ["{@one}own", key] + ["1"] * max(least - len(words) - 2, 0)
         yield words + ["1", key, "LEFT"]
         yield words + ["AND", "{@one}own", key]
+    for filler in FILLERS:
+        for length in range(least, least + 3):
+            yield words + [filler] * (length - len(words))
     yield words + ["{@one}own"] + ["1"] * max(least - len(words) - 1, 0)
     for options in OPTIONS:
         yield words + ["{@one}own", *options]

@@ -137,10 +137,18 @@ impl KeySpec {
         Ok(())
     }
 
-    /// Whether it tells the keys that the command takes, whatever the request: not where a keyword
-    /// may come twice, of which the command takes the last and this finds the first.
-    pub fn is_certain(&self) -> bool {
-        matches!(self.search, Search::Index(_)) || self.takes_all_behind()
+    /// Whether it tells the keys that the command takes in every request of `least` words or more.
+    /// Not where a keyword may come twice, of which the command takes the last and this finds the
+    /// first; nor where the keys may be missing: an engine that misses some checks none.
+    pub fn is_certain(&self, least: usize) -> bool {
+        match (&self.search, self.find) {
+            (Search::Keyword(..), _) => self.takes_all_behind(),
+            (Search::Index(first), Find::Range { last, limit, .. }) => {
+                let last = end(*first, last, limit, least);
+                last.is_some_and(|last| *first <= last && last < least)
+            }
+            (Search::Index(_), Find::Count { .. }) => true,
+        }
     }
 
     /// Whether all behind its keyword is its own, so that the keyword may come again there.

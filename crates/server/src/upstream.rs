@@ -230,10 +230,16 @@ impl Upstream {
         }
     }
 
-    /// A node has said that it is busy with a script; these tenants have some out there. The
-    /// lookout has it end that.
-    pub fn is_busy(&self, at: SocketAddr, tenants: Vec<String>, now: Nanos) {
-        if self.busy.hears(at, tenants, now) {
+    /// A node has said that it is busy with a script; these tenants have some out there. If it
+    /// `may` be one of ours, the lookout has it end that.
+    pub fn is_busy(
+        &self,
+        at: SocketAddr,
+        tenants: Vec<String>,
+        now: Nanos,
+        may: impl FnOnce() -> bool,
+    ) {
+        if self.busy.hears(at, tenants, now, may) {
             if let Some(lookout) = self.lookout.get() {
                 let _ = lookout.send(Call::Busy);
             }

@@ -37,9 +37,15 @@ struct Node {
 }
 
 impl Busy {
-    /// A node has said that it is busy; these tenants have scripts out there. True: it is to be
-    /// told soon ([`Busy::end_scripts`]).
-    pub fn hears(&self, at: SocketAddr, tenants: Vec<String>, now: Nanos) -> bool {
+    /// A node has said that it is busy; these tenants have scripts out there. If it `may` be one of
+    /// ours, it is to be told soon ([`Busy::end_scripts`]): true.
+    pub fn hears(
+        &self,
+        at: SocketAddr,
+        tenants: Vec<String>,
+        now: Nanos,
+        may: impl FnOnce() -> bool,
+    ) -> bool {
         let mut nodes = self.nodes.lock();
         nodes.retain(|_, node| node.due || now.saturating_sub(node.asked_at) < WELL_NS);
         let node = nodes.entry(at).or_default();
@@ -47,8 +53,8 @@ impl Busy {
         if node.due || node.asked_at > 0 && now.saturating_sub(node.asked_at) < PAUSE_NS {
             return false;
         }
-        (node.due, node.asked_at) = (true, now);
-        true
+        (node.due, node.asked_at) = (may(), now);
+        node.due
     }
 
     /// Tells those that are to be told, and waits for what they say.
@@ -101,7 +107,7 @@ mod tests {
         let busy = Busy::default();
         let [one, other]: [SocketAddr; 2] =
             ["127.0.0.1:1", "127.0.0.1:2"].map(|at| at.parse().expect("an address"));
-        let hears = |at, now| busy.hears(at, vec!["web".into()], now);
+        let hears = |at, now| busy.hears(at, vec!["web".into()], now, || true);
         let told = || {
             let mut nodes = busy.nodes.lock();
             let due = nodes.values_mut();
@@ -115,5 +121,7 @@ mod tests {
         told();
         assert!(hears(other, 60 * SECOND_NS));
         assert_eq!(told(), [true], "the first is well again");
+        assert!(!busy.hears(one, Vec::new(), 90 * SECOND_NS, || false));
+        assert_eq!(told(), [false], "nobody here has scripts");
     }
 }

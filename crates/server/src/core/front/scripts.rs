@@ -67,12 +67,15 @@ impl Core {
         if !reply.starts_with(BUSY) {
             return;
         }
-        let tenants = front.nodes.script_tenants(place);
-        let names = tenants
-            .into_iter()
-            .filter_map(|tenant| self.principals.name(tenant));
+        let tenants = front.nodes.script_tenants(place).into_iter();
+        let names = tenants.filter_map(|tenant| self.principals.name(tenant));
+        // Who administers the engine may have scripts there, too.
+        let may = || {
+            let tenants = self.shared.tenants.list();
+            tenants.iter().any(|tenant| tenant.may_script())
+        };
         let at = front.nodes.get(place).at;
-        front.upstream.is_busy(at, names.collect(), self.now);
+        front.upstream.is_busy(at, names.collect(), self.now, may);
     }
 }
 
