@@ -335,14 +335,26 @@ def test_a_script_that_runs_for_too_long_is_ended(engine, front):
     engine.ask("CONFIG", "SET", "busy-reply-threshold", 100)
     server = front(tenants=SCRIPTERS)
     with server.wire(ONE) as one, server.wire(ALPHA) as alpha:
-        one.send("EVAL", "while true do end", 0)
-        served = lambda: alpha.attempt("INCR", "n")
-        eventually(lambda: "BUSY" in str(served()) or True, what="it is asked")
-        eventually(lambda: isinstance(served(), int), 20, "others are served again")
-        assert "SCRIPT KILL" in str(one.read())
-        assert one.ask("EVAL", ADD, 1, "n", 1) == 1
-    said = [line for line in server.log.read_text().splitlines() if "was ended" in line]
-    assert len(said) == 1 and "one" in said[0], said
+        # Whether others ask for something meanwhile, or nobody does.
+        for others_ask in (True, False):
+            one.send("EVAL", "while true do end", 0)
+            if others_ask:
+                eventually(lambda: "BUSY" in str(alpha.attempt("GET", "n")), 20, "others are told")
+                eventually(lambda: alpha.attempt("GET", "n") is None, 20, "others are served again")
+            assert "SCRIPT KILL" in str(one.read())
+            assert one.ask("EVAL", "return 1", 0) == 1
+    said = [line for line in server.log.read_text().splitlines() if "a script of this tenant ran for too long" in line]
+    assert len(said) == 2 and all("one" in line for line in said), said
+
+
+def test_a_script_of_who_administers_the_engine_is_left_alone(engine, front):
+    engine.ask("CONFIG", "SET", "busy-reply-threshold", 50)
+    server = front()
+    with engine.wire() as direct, server.wire(ALPHA) as alpha:
+        direct.send("EVAL", "for _ = 1, 3e8 do end return 'done'", 0)
+        eventually(lambda: "BUSY" in str(alpha.attempt("GET", "n")), 20, "others are told")
+        eventually(lambda: alpha.attempt("GET", "n") is None, 20, "others are served again")
+        assert direct.read() == b"done"
 
 
 def test_a_script_that_has_written_and_does_not_end_is_told_of(engine, front):

@@ -266,6 +266,10 @@ impl upstream::House for Told {
         tenants.iter().any(|tenant| tenant.may_lag_ns().is_some())
     }
 
+    fn runs_scripts(&self) -> bool {
+        self.0.tenants.run_scripts()
+    }
+
     fn changed(&self) {
         self.0.tell_all(|| News::Engine);
     }

@@ -272,8 +272,18 @@ impl Upstream {
     }
 
     /// One more look. True: its commands may be others now, or in other places.
-    fn look(&self, talk: &mut Option<Talk>, house: &impl House) -> bool {
-        self.look_again(talk) | self.wants(house)
+    fn look(&self, talk: &mut Option<Talk>, house: &impl House, now: Nanos) -> bool {
+        let other = self.look_again(talk) | self.wants(house);
+        let found = self.found();
+        let busy = found.away.is_some_and(|why| why.contains(busy::SAYS));
+        if busy && !self.options.cluster {
+            // Cores hear of it only while somebody asks them for something.
+            let may = || house.runs_scripts();
+            if self.busy.hears(found.nodes[0], Vec::new(), now, may) {
+                self.busy.end_scripts(&self.options);
+            }
+        }
+        other
     }
 
     /// Whether replicas are to be read from may have changed. True: it has.
@@ -376,7 +386,7 @@ impl Lookout {
                     looked_at = clock.now();
                     upstream.called.store(false, Ordering::Release);
                 }
-                if (look && upstream.look(&mut talk, &house)) | go() {
+                if (look && upstream.look(&mut talk, &house, clock.now())) | go() {
                     house.changed();
                 }
             }

@@ -170,6 +170,12 @@ impl Registry {
         wanted.cloned().collect()
     }
 
+    /// Whether one of them may run scripts at an engine.
+    pub fn run_scripts(&self) -> bool {
+        let tenants = self.tenants.read();
+        tenants.by_name.values().any(|tenant| tenant.may_script())
+    }
+
     /// What all are promised together.
     pub fn totals(&self) -> Totals {
         self.tenants.read().totals

@@ -13,6 +13,9 @@ use policy::Nanos;
 use super::talk::Talk;
 use super::UpstreamOptions;
 
+/// What a node says that is busy with a script, where that is told as a reason.
+pub(super) const SAYS: &str = "it says: BUSY ";
+
 /// A node is not told again for so long.
 const PAUSE_NS: Nanos = 1_000_000_000;
 
@@ -74,7 +77,7 @@ impl Busy {
     fn heard(&self, at: SocketAddr, tenants: &str, why: Option<String>) {
         let known = match self.nodes.lock().get_mut(&at) {
             Some(node) => {
-                let said = why.clone().unwrap_or_default();
+                let said = format!("{tenants} {}", why.as_deref().unwrap_or_default());
                 std::mem::replace(&mut node.said, said.clone()) == said
             }
             None => false,

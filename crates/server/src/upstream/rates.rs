@@ -33,6 +33,9 @@ pub trait House: Send {
     fn keep(&self, tenant: &str, portions: Portions);
     /// Whether some tenant reads from replicas.
     fn reads_replicas(&self) -> bool;
+
+    /// Whether some tenant may run scripts.
+    fn runs_scripts(&self) -> bool;
     /// The engine may have other commands, or be in other places, or fronts be the homes of other
     /// things.
     fn changed(&self);
@@ -265,6 +268,10 @@ mod tests {
         }
 
         fn reads_replicas(&self) -> bool {
+            false
+        }
+
+        fn runs_scripts(&self) -> bool {
             false
         }
 

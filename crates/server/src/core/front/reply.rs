@@ -53,7 +53,7 @@ impl Core {
         come: Come<'_>,
         answered: &mut Vec<Answered>,
     ) -> Result<(), String> {
-        self.hear_busy(front, id.place, come.rest);
+        self.hear_of_scripts(front, id, come.rest);
         let link = front.nodes.link(id);
         if link.greets() {
             let greeted = link.greeted(come.rest);

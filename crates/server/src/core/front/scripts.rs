@@ -22,6 +22,9 @@ pub(super) const SCRIPTS_CROWDED: &str =
 /// A node that has been in a script for too long begins every answer so.
 const BUSY: &[u8] = b"-BUSY ";
 
+/// What the engine says in the end of a script that it was told to end.
+const KILLED: &[u8] = b"Script killed by user with SCRIPT KILL";
+
 /// Who may run scripts is for the operator to say.
 const NOT_ALLOWED: &str = "its tenant has no `scripts = true` in the server's configuration (a \
     script that does not end stops the engine for all)";
@@ -62,18 +65,31 @@ impl Core {
         })
     }
 
-    /// If a node answers that it is busy with a script, it is told to end that.
-    pub(super) fn hear_busy(&self, front: &mut Front, place: usize, reply: &[u8]) {
+    /// A node has answered. If it says that it is busy with a script, it is told to end that; and
+    /// if a script was ended, the log tells whose.
+    pub(super) fn hear_of_scripts(&self, front: &mut Front, id: LinkId, reply: &[u8]) {
+        if reply.first() != Some(&b'-') {
+            return;
+        }
+        let (place, link) = (id.place, front.nodes.link(id));
+        let whose = link
+            .acts_for()
+            .and_then(|tenant| self.principals.name(tenant));
+        if let Some(tenant) =
+            whose.filter(|_| reply.windows(KILLED.len()).any(|part| part == KILLED))
+        {
+            tracing::warn!(
+                tenant,
+                "a script of this tenant ran for too long, and was ended"
+            );
+        }
         if !reply.starts_with(BUSY) {
             return;
         }
         let tenants = front.nodes.script_tenants(place).into_iter();
         let names = tenants.filter_map(|tenant| self.principals.name(tenant));
         // Who administers the engine may have scripts there, too.
-        let may = || {
-            let tenants = self.shared.tenants.list();
-            tenants.iter().any(|tenant| tenant.may_script())
-        };
+        let may = || self.shared.tenants.run_scripts();
         let at = front.nodes.get(place).at;
         front.upstream.is_busy(at, names.collect(), self.now, may);
     }
