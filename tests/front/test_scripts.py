@@ -343,8 +343,9 @@ def test_a_script_that_runs_for_too_long_is_ended(engine, front):
                 eventually(lambda: alpha.attempt("GET", "n") is None, 20, "others are served again")
             assert "SCRIPT KILL" in str(one.read())
             assert one.ask("EVAL", "return 1", 0) == 1
-    said = [line for line in server.log.read_text().splitlines() if "a script of this tenant ran for too long" in line]
-    assert len(said) == 2 and all("one" in line for line in said), said
+    said = lambda: [line for line in server.log.read_text().splitlines() if "a script of this tenant ran for too long" in line]
+    eventually(lambda: len(said()) == 2, what="the log tells of both")
+    assert all('"one"' in line for line in said())
 
 
 def test_a_script_of_who_administers_the_engine_is_left_alone(engine, front):
