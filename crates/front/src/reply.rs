@@ -17,6 +17,10 @@ pub enum Shows {
     Each,
     /// Each item is one (`KEYS`).
     All,
+    /// Each item is a channel (`PUBSUB CHANNELS`).
+    Channels,
+    /// Every other item is a channel (`PUBSUB NUMSUB`).
+    Counts,
     /// Each item of its second item is one (`SCAN`); the first is a cursor at a node, of so many.
     Page {
         /// Its place.
@@ -36,6 +40,8 @@ impl Shows {
             | "bzmpop" => Self::First,
             "xread" | "xreadgroup" => Self::Each,
             "keys" => Self::All,
+            "pubsub|channels" => Self::Channels,
+            "pubsub|numsub" => Self::Counts,
             "scan" => Self::Page { node: 0, of: 1 },
             _ => Self::None,
         }
@@ -53,6 +59,7 @@ impl Shows {
             reply,
             at: 0,
             space,
+            channels: false,
             out: Vec::with_capacity(reply.len()),
         };
         walk.value(self);
@@ -65,6 +72,8 @@ struct Walk<'r> {
     reply: &'r [u8],
     at: usize,
     space: &'r Space,
+    /// What it shows are channels, not keys.
+    channels: bool,
     out: Vec<u8>,
 }
 
@@ -140,7 +149,12 @@ impl Walk<'_> {
             self.copied(head.from);
             return true;
         };
-        let Some(own) = self.space.own(&self.reply[body..body + len]) else {
+        let name = &self.reply[body..body + len];
+        let own = match self.channels {
+            true => self.space.own_channel(name),
+            false => self.space.own(name),
+        };
+        let Some(own) = own else {
             return false;
         };
         crate::value::head(b'$', own.len(), &mut self.out);
@@ -162,6 +176,10 @@ impl Walk<'_> {
                 return self.plain();
             }
             Shows::All => return self.keys(begin.kind, len),
+            Shows::Channels => {
+                self.channels = true;
+                return self.keys(begin.kind, len);
+            }
             _ => self.copied(start),
         }
         match shows {
@@ -189,12 +207,22 @@ impl Walk<'_> {
                     }
                 }
             }
+            Shows::Counts => {
+                self.channels = true;
+                for place in 0..len {
+                    match place % 2 {
+                        0 => self.one_key(),
+                        _ => self.plain(),
+                    }
+                }
+            }
             Shows::Several(each) => {
                 for place in 0..len {
+                    self.channels = false;
                     self.value(each.get(place).unwrap_or(&Shows::None));
                 }
             }
-            Shows::None | Shows::All => unreachable!("done above"),
+            Shows::None | Shows::All | Shows::Channels => unreachable!("done above"),
         }
     }
 

@@ -23,7 +23,7 @@ fn sent(table: &Table, request: &str, space: &Space) -> Result<String, String> {
     let args = parser.args(&bytes);
     let command = table.find(&args).ok_or("unknown")?;
     match command.way {
-        Way::Engine | Way::Waits | Way::Sort => {}
+        Way::Engine | Way::Waits | Way::Sort | Way::Watch | Way::Channel | Way::Subscribe => {}
         way => return Err(format!("{way:?}")),
     }
     let mut out = Draft::default();
@@ -42,6 +42,12 @@ fn every_key_is_marked_and_nothing_else() {
         ("MGET a b a", "MGET {@t}a {@t}b {@t}a"),
         ("MSET a a b b", "MSET {@t}a a {@t}b b"),
         ("BLPOP a b 0", "BLPOP {@t}a {@t}b 0"),
+        ("WATCH a b", "WATCH {@t}a {@t}b"),
+        ("PUBLISH c m", "PUBLISH {@t}c m"),
+        ("PSUBSCRIBE a* b", "PSUBSCRIBE {@t}a* {@t}b"),
+        ("PUBSUB CHANNELS", "PUBSUB CHANNELS {@t}*"),
+        ("PUBSUB CHANNELS a*", "PUBSUB CHANNELS {@t}a*"),
+        ("PUBSUB NUMSUB a b", "PUBSUB NUMSUB {@t}a {@t}b"),
         ("LMPOP 2 a b LEFT", "LMPOP 2 {@t}a {@t}b LEFT"),
         ("BLMPOP 0 1 a LEFT", "BLMPOP 0 1 {@t}a LEFT"),
         (
@@ -96,8 +102,10 @@ fn what_is_not_certain_is_refused() {
         "SORT k BY",
         "SORT k SOMETHING x",
         "EVAL x 0",
-        "PUBLISH c m",
-        "SUBSCRIBE c",
+        "SPUBLISH c m",
+        "SSUBSCRIBE c",
+        "PUBSUB NUMPAT",
+        "PUBSUB SHARDCHANNELS",
         "MIGRATE h 1 k 0 1",
         "CONFIG GET x",
         "RANDOMKEY",
@@ -118,6 +126,9 @@ fn who_has_no_mark_cannot_reach_marked_keys() {
         "SORT a GET *",
         "SORT a GET {@t}*",
         "COPY a {@",
+        "PUBLISH {@t}c m",
+        "PSUBSCRIBE {@*",
+        "SUBSCRIBE __keyevent@0__:del",
     ] {
         assert!(sent(&table, request, &space).is_err(), "{request}");
     }
@@ -140,6 +151,8 @@ fn what_a_command_is_follows_from_the_engine_s_words() {
         ("xadd", Way::Engine, Class::Put),
         ("lmpop", Way::Engine, Class::Multiget),
         ("blpop", Way::Waits, Class::Other),
+        ("watch", Way::Watch, Class::Other),
+        ("publish", Way::Channel, Class::Other),
         ("config", Way::Here, Class::Admin),
         ("ping", Way::Here, Class::Other),
         ("memory|usage", Way::Engine, Class::Get),
@@ -197,6 +210,17 @@ fn replies_show_keys_as_the_client_calls_them() {
             Shows::All,
             "*3|$5|{@t}a|$5|{@u}a|$5|{@t}b|",
             "*2|$1|a|$1|b|",
+        ),
+        (Shows::Channels, "*3|$5|{@t}a|$5|{@u}a|$1|b|", "*1|$1|a|"),
+        (
+            Shows::Counts,
+            "*4|$5|{@t}a|:1|$5|{@t}b|:0|",
+            "*4|$1|a|:1|$1|b|:0|",
+        ),
+        (
+            Shows::Several(vec![Shows::Counts, Shows::First]),
+            "*2|*2|$5|{@t}a|:1|*1|$5|{@t}b|",
+            "*2|*2|$1|a|:1|*1|$1|b|",
         ),
         (
             Shows::Page { node: 0, of: 1 },

@@ -11,6 +11,13 @@ pub enum Way {
     Waits,
     /// `SORT`: keys in patterns and behind options.
     Sort,
+    /// `WATCH`: the engine watches keys for this client alone.
+    Watch,
+    /// Its words are channels (`PUBLISH`, `PUBSUB CHANNELS`).
+    Channel,
+    /// The same, and what is published is sent by the engine from then on (`SUBSCRIBE`), or no
+    /// more.
+    Subscribe,
     /// Over the tenant's part of the keyspace, in steps.
     Walk(Walk),
     /// Refused, for this reason.
@@ -33,7 +40,8 @@ pub enum Walk {
 const WHOLE: &str = "it acts on the engine as a whole, which tenants share";
 const OTHER_DATABASE: &str = "tenants before an engine have one database, 0";
 const SCRIPTS: &str = "a script can reach keys that it does not declare";
-const CHANNELS: &str = "channels are not kept apart by tenant";
+const SHARDS: &str = "channels that belong to shards are not there yet";
+const PATTERNS: &str = "it counts the patterns of all tenants";
 const UNKNOWN: &str = "which of its words are keys is not known";
 
 impl Way {
@@ -41,6 +49,7 @@ impl Way {
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "sort" | "sort_ro" => Self::Sort,
+            "watch" => Self::Watch,
             "scan" => Self::Walk(Walk::Scan),
             "keys" => Self::Walk(Walk::Keys),
             "dbsize" => Self::Walk(Walk::Count),
@@ -57,8 +66,11 @@ impl Way {
             {
                 Self::Refused(SCRIPTS)
             }
-            "publish" | "spublish" => Self::Refused(CHANNELS),
-            _ if name.starts_with("pubsub") => Self::Refused(CHANNELS),
+            "publish" | "pubsub|channels" | "pubsub|numsub" => Self::Channel,
+            "subscribe" | "psubscribe" | "unsubscribe" | "punsubscribe" => Self::Subscribe,
+            "pubsub|help" => Self::Engine,
+            "pubsub|numpat" => Self::Refused(PATTERNS),
+            "pubsub" | "pubsub|shardchannels" | "pubsub|shardnumsub" => Self::Refused(SHARDS),
             _ => return None,
         })
     }
@@ -66,7 +78,7 @@ impl Way {
     /// Of a command with these flags that is to be refused.
     pub(crate) fn by_flags(has: impl Fn(&str) -> bool) -> Option<Self> {
         if has("pubsub") {
-            Some(Self::Refused(CHANNELS))
+            Some(Self::Refused(SHARDS))
         } else if has("admin") || has("module") {
             Some(Self::Refused(WHOLE))
         } else {

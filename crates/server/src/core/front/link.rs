@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
-use front::{frame, Scanner};
+use front::{frame, Pieces, Scanner};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use policy::Nanos;
@@ -14,6 +14,7 @@ use resp::{Output, Protocol};
 use super::claim::Claim;
 use super::sizes::Whose;
 use super::{Forward, Sent, LINK_TOKENS};
+use crate::tenants::ConnectionKey;
 use crate::upstream::UpstreamOptions;
 
 /// After it was lost a connection is not tried again for so long: requests that come meanwhile are
@@ -74,6 +75,8 @@ pub struct Link {
     pub(super) sent: VecDeque<Sent>,
     /// Who has it for himself, while something is out.
     pub(super) whose: Option<Whose>,
+    /// For whom the engine watches keys by it.
+    pub(super) watches_for: Option<ConnectionKey>,
     /// The beginning of a reply that is long, and how many bytes that is.
     pieces: Vec<Bytes>,
     in_pieces: usize,
@@ -108,7 +111,7 @@ impl Link {
         Self::at(protocol, reads, Token(LINK_TOKENS + number))
     }
 
-    fn at(protocol: Protocol, reads: bool, token: Token) -> Self {
+    pub(super) fn at(protocol: Protocol, reads: bool, token: Token) -> Self {
         Self {
             protocol,
             reads,
@@ -123,6 +126,7 @@ impl Link {
             gone: 0,
             sent: VecDeque::new(),
             whose: None,
+            watches_for: None,
             pieces: Vec::new(),
             in_pieces: 0,
             input: BytesMut::new(),
@@ -137,7 +141,7 @@ impl Link {
     pub(super) fn waited_ns(&self, now: Nanos, serves: bool) -> Nanos {
         let since = match (&self.state, self.sent.front()) {
             (State::Opening { since, .. }, _) => *since,
-            (_, Some(first)) if first.forward.waits && serves => return 0,
+            (_, Some(first)) if first.forward.waits() && serves => return 0,
             (_, Some(first)) => first.at.max(self.heard),
             _ => return 0,
         };
@@ -151,7 +155,10 @@ impl Link {
 
     /// Whether nobody has used it for so long.
     pub(super) fn is_idle(&self, now: Nanos, ns: Nanos) -> bool {
-        self.is_open() && self.sent.is_empty() && now.saturating_sub(self.heard) > ns
+        self.is_open()
+            && self.sent.is_empty()
+            && self.watches_for.is_none()
+            && now.saturating_sub(self.heard) > ns
     }
 
     /// Ends it. REQUIRES: nothing is out for which anybody waits.
@@ -278,6 +285,13 @@ impl Link {
         });
     }
 
+    /// Takes bytes to be sent of which it keeps no account. REQUIRES: [`Link::ready`].
+    pub(super) fn say(&mut self, pieces: Pieces) {
+        for piece in pieces {
+            self.out.write_bytes(piece);
+        }
+    }
+
     /// The socket takes bytes again.
     pub(super) fn takes(&mut self) {
         self.writable = true;
@@ -337,6 +351,11 @@ impl Link {
                 },
             };
         }
+    }
+
+    /// Bytes of a reply that has not come as a whole.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.in_pieces + self.input.len()
     }
 
     /// What the reply at hand needs at least, as far as it has come.

@@ -6,7 +6,8 @@
 //! large reply that nobody foresaw keeps the link on which it begins, and from then on another one
 //! is shared. All requests of a connection that are out at a node go by the same link: so they are
 //! done in their order. A request that waits at the node until something comes has a link to
-//! itself as long: nothing behind it would be answered.
+//! itself as long: nothing behind it would be answered. So has a connection for which the node
+//! watches keys, from `WATCH` to `EXEC`.
 
 use policy::Nanos;
 use resp::Protocol;
@@ -35,7 +36,7 @@ pub(super) struct LinkId {
     /// The place of its node.
     pub(super) place: usize,
     pub(super) protocol: Protocol,
-    /// Which of those to this node; from [`LINKS_MAX`] on those of requests that wait.
+    /// Which of those to this node; from [`LINKS_MAX`] on those that somebody has to himself.
     pub(super) index: usize,
 }
 
@@ -63,8 +64,8 @@ pub(super) struct Links {
     /// It is a replica that is read from.
     reads: bool,
     links: Vec<Link>,
-    /// Those of requests that wait.
-    waiting: Vec<Link>,
+    /// Those that somebody has to himself.
+    alone: Vec<Link>,
     /// Which of these nobody uses; the one that was used last comes last.
     unused: Vec<usize>,
     /// The one that all share.
@@ -80,7 +81,7 @@ impl Links {
             protocol,
             reads,
             links: Vec::new(),
-            waiting: Vec::new(),
+            alone: Vec::new(),
             unused: Vec::new(),
             shared: 0,
             opens_from: 0,
@@ -106,47 +107,52 @@ impl Links {
 
     /// Which there are, open or not.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
-        let waiting = (LINKS_MAX..).take(self.waiting.len());
-        (0..self.links.len()).chain(waiting)
+        let alone = (LINKS_MAX..).take(self.alone.len());
+        (0..self.links.len()).chain(alone)
     }
 
     pub(super) fn has(&self, index: usize) -> bool {
         match index.checked_sub(LINKS_MAX) {
-            Some(waiting) => waiting < self.waiting.len(),
+            Some(alone) => alone < self.alone.len(),
             None => index < self.links.len(),
         }
     }
 
     pub(super) fn get(&mut self, index: usize) -> &mut Link {
         match index.checked_sub(LINKS_MAX) {
-            Some(waiting) => &mut self.waiting[waiting],
+            Some(alone) => &mut self.alone[alone],
             None => &mut self.links[index],
         }
     }
 
-    /// A link for a request that waits. Nobody else uses it until it was given back.
-    pub(super) fn for_waiting(&mut self) -> usize {
+    /// A link for somebody alone. Nobody else uses it until it was given back.
+    pub(super) fn for_one(&mut self) -> usize {
         self.unused.pop().unwrap_or_else(|| {
-            let index = LINKS_MAX + self.waiting.len();
-            self.waiting.push(self.made(index));
+            let index = LINKS_MAX + self.alone.len();
+            self.alone.push(self.made(index));
             index
         })
     }
 
-    /// The request on a link waits no more, or could not be sent.
+    /// Who had a link to himself needs it no more.
     pub(super) fn give_back(&mut self, index: usize) {
         if index >= LINKS_MAX {
+            self.get(index).watches_for = None;
             self.unused.push(index);
         }
     }
 
+    /// The same, and the node is to know nothing more of what went by it.
+    pub(super) fn end(&mut self, index: usize) {
+        self.get(index).close();
+        self.give_back(index);
+    }
+
     /// A connection has gone whose request waits on a link: the node hears of it.
     pub(super) fn wait_no_more(&mut self, index: usize, key: ConnectionKey) {
-        let link = self.get(index);
-        let first = link.sent.front();
+        let first = self.get(index).sent.front();
         if first.is_some_and(|first| first.forward.key == key) {
-            link.close();
-            self.give_back(index);
+            self.end(index);
         }
     }
 
@@ -227,7 +233,7 @@ impl Links {
         let unshared = (self.links.iter_mut().enumerate())
             .filter(|(index, _)| *index != shared)
             .map(|(_, link)| link);
-        for link in unshared.chain(&mut self.waiting) {
+        for link in unshared.chain(&mut self.alone) {
             if link.is_idle(now, IDLE_NS) {
                 link.close();
             }
@@ -241,7 +247,7 @@ impl Links {
             open += u64::from(link.is_open());
             apart += u64::from(index != self.shared && !link.sent.is_empty());
         }
-        open += self.waiting.iter().filter(|link| link.is_open()).count() as u64;
+        open += self.alone.iter().filter(|link| link.is_open()).count() as u64;
         [open, apart]
     }
 }

@@ -15,6 +15,7 @@
 //! replies leave in order, and what the front answers itself comes between none of them.
 
 mod aware;
+mod channels;
 mod claim;
 mod come;
 mod encode;
@@ -22,6 +23,7 @@ mod link;
 mod links;
 mod listen;
 mod nodes;
+mod pushes;
 mod redirect;
 mod reply;
 mod request;
@@ -31,6 +33,7 @@ mod sizes;
 mod stale;
 mod transaction;
 mod walk;
+mod watch;
 mod weigh;
 
 use std::net::SocketAddr;
@@ -44,13 +47,14 @@ use smallvec::SmallVec;
 use stage::{DispatchOptions, Meter, Permit};
 
 use super::Core;
-use crate::connection::{Connection, Parked};
+use crate::connection::{Alone, Connection, Parked};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::upstream::{Took, Upstream};
 use claim::Claim;
 use links::LinkId;
 use nodes::Nodes;
+use pushes::Subscribers;
 pub use rewrite::Rewritten;
 use sizes::{Sizes, Whose, LARGE_BYTES};
 pub use weigh::NodeWeights;
@@ -93,8 +97,8 @@ pub struct Forward {
     /// Replies before the one that counts: of a transaction.
     before: u32,
     shows: Shows,
-    /// The engine may keep its answer back until something comes.
-    waits: bool,
+    /// Why it goes by a link to itself.
+    alone: Option<Alone>,
     /// The walk of which it is a step.
     walk: Option<Box<Walker>>,
     /// Which keys of its request it is about, if that was split.
@@ -132,7 +136,7 @@ impl Forward {
             pieces,
             before: 0,
             shows: Shows::None,
-            waits: false,
+            alone: None,
             walk: None,
             keys: None,
             node,
@@ -141,6 +145,11 @@ impl Forward {
             hops: 0,
             sent_on_at: 0,
         }
+    }
+
+    /// Whether the engine may keep its answer back until something comes.
+    fn waits(&self) -> bool {
+        self.alone == Some(Alone::Waits)
     }
 
     /// Which connection's.
@@ -204,6 +213,8 @@ pub struct Front {
     stale_reads: u64,
     /// At which of replicas that are alike to begin.
     turn: usize,
+    /// Links by which connections are sent what is published.
+    subscribers: Subscribers,
 }
 
 impl Front {
@@ -228,6 +239,7 @@ impl Front {
             took: upstream.options.fronts.as_ref().map(|_| Took::default()),
             stale_reads: 0,
             turn: 0,
+            subscribers: Subscribers::default(),
             upstream,
         }))
     }
@@ -240,7 +252,7 @@ impl Front {
         let Some(Parked::Engine(outstanding)) = &connection.parked else {
             return true;
         };
-        if outstanding.waits.is_some() {
+        if outstanding.alone.is_some() {
             return false;
         }
         // A replica could read it before its turn.
@@ -351,8 +363,11 @@ impl Core {
         if let Some(took) = &mut front.took {
             front.upstream.took.add(took);
         }
+        let silent = self.look_at_subscribers(&mut front, now);
+        open[0] += front.subscribers.len() as u64;
         front.sizes.forget(now);
         front.upstream.links.count(&mut front.told, open);
         self.front = Some(front);
+        silent.into_iter().for_each(|key| self.may_take_pushes(key));
     }
 }

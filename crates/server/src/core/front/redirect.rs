@@ -5,6 +5,7 @@ use front::Elsewhere;
 use policy::Nanos;
 
 use super::{Forward, Front};
+use crate::connection::Alone;
 use crate::core::Core;
 
 /// A request that was sent on so often is tried again only after a while: two nodes may each take
@@ -24,6 +25,10 @@ impl Core {
         now: Nanos,
     ) {
         let from = forward.node;
+        if forward.alone == Some(Alone::Settles) && !matches!(elsewhere, Elsewhere::Down(_)) {
+            // What was watched is there no more.
+            return self.changed(forward);
+        }
         forward.hops += 1;
         if forward.hops == 1 {
             forward.sent_on_at = now;
