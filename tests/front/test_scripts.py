@@ -414,3 +414,15 @@ def test_nobody_is_led_away_by_what_a_script_answers(make_cluster, before):
         with pytest.raises(BlockingIOError):
             trap.accept()
         assert two.ask("GET", "key") == b"x"
+
+
+def test_a_script_is_in_no_transaction_for_which_keys_are_watched(front):
+    server = front(tenants=SCRIPTERS)
+    with server.wire(ONE) as one:
+        one.ask("WATCH", "key")
+        one.ask("MULTI")
+        assert one.ask("EVAL", ADD, 1, "n", 1) == b"QUEUED"
+        assert "EXECABORT" in str(one.attempt("EXEC"))
+        assert one.ask("EVAL", ADD, 1, "n", 1) == 1
+        one.raw(encode("MULTI") + encode("UNWATCH") + encode("EVAL", ADD, 1, "n", 1) + encode("EXEC"))
+        assert [one.read() for _ in range(4)][3] == [b"OK", 2], "nothing is watched any more"

@@ -17,6 +17,7 @@
 //! Nothing here has a socket or a clock. Where it is not certain which words are keys, a request is
 //! refused: a word that is taken for something else would be a key without a mark.
 
+mod channels;
 mod demand;
 mod draft;
 mod elsewhere;
@@ -36,6 +37,7 @@ mod walk;
 mod way;
 mod written;
 
+pub use channels::Push;
 pub use demand::{Demand, TenantDemand};
 pub use draft::{Draft, Pieces};
 pub use elsewhere::{bracketed, settled_slots, Elsewhere, Replica, Topology};

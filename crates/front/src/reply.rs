@@ -17,6 +17,10 @@ pub enum Shows {
     Each,
     /// Each item is one (`KEYS`).
     All,
+    /// Each item is a channel (`PUBSUB CHANNELS`).
+    Channels,
+    /// Every other item is a channel (`PUBSUB NUMSUB`).
+    Counts,
     /// Each item of its second item is one (`SCAN`); the first is a cursor at a node, of so many.
     Page {
         /// Its place.
@@ -36,6 +40,8 @@ impl Shows {
             | "bzmpop" => Self::First,
             "xread" | "xreadgroup" => Self::Each,
             "keys" => Self::All,
+            "pubsub|channels" => Self::Channels,
+            "pubsub|numsub" => Self::Counts,
             "scan" => Self::Page { node: 0, of: 1 },
             _ => Self::None,
         }
@@ -53,6 +59,7 @@ impl Shows {
             reply,
             at: 0,
             space,
+            channels: false,
             out: Vec::with_capacity(reply.len()),
         };
         walk.value(self);
@@ -65,6 +72,8 @@ struct Walk<'r> {
     reply: &'r [u8],
     at: usize,
     space: &'r Space,
+    /// What it shows are channels, not keys.
+    channels: bool,
     out: Vec<u8>,
 }
 
@@ -146,7 +155,12 @@ impl Walk<'_> {
             self.copied(head.from);
             return true;
         };
-        let Some(own) = self.space.own(&self.reply[body..body + len]) else {
+        let name = &self.reply[body..body + len];
+        let own = match self.channels {
+            true => self.space.own_channel(name),
+            false => self.space.own(name),
+        };
+        let Some(own) = own else {
             return false;
         };
         crate::value::head(b'$', own.len(), &mut self.out);
@@ -168,6 +182,10 @@ impl Walk<'_> {
                 return self.plain();
             }
             Shows::All => return self.keys(begin.kind, len),
+            Shows::Channels => {
+                self.channels = true;
+                return self.keys(begin.kind, len);
+            }
             _ => self.copied(start),
         }
         match shows {
@@ -195,12 +213,22 @@ impl Walk<'_> {
                     }
                 }
             }
+            Shows::Counts => {
+                self.channels = true;
+                for place in 0..len {
+                    match place % 2 {
+                        0 => self.one_key(),
+                        _ => self.plain(),
+                    }
+                }
+            }
             Shows::Several(each) => {
                 for place in 0..len {
+                    self.channels = false;
                     self.value(each.get(place).unwrap_or(&Shows::None));
                 }
             }
-            Shows::None | Shows::All => unreachable!("done above"),
+            Shows::None | Shows::All | Shows::Channels => unreachable!("done above"),
         }
     }
 
@@ -229,5 +257,87 @@ impl Walk<'_> {
         let keys = std::mem::replace(&mut self.out, before);
         head(kind, own, &mut self.out);
         self.out.extend(keys);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scanner;
+
+    fn shown(shows: &Shows, reply: &str, space: &Space) -> String {
+        let reply = reply.replace('|', "\r\n");
+        let end = Scanner::default().end(reply.as_bytes());
+        assert_eq!(end, Ok(Some(reply.len())), "{reply:?}");
+        let mut out = Output::new();
+        shows.write(reply.as_bytes(), space, &mut out);
+        let text = String::from_utf8(out.to_vec()).expect("text");
+        text.replace("\r\n", "|")
+    }
+
+    #[test]
+    fn replies_show_keys_as_the_client_calls_them() {
+        let space = Space::of("t");
+        let several = Shows::Several(vec![Shows::None, Shows::First]);
+        for (shows, reply, expected) in [
+            (Shows::None, "$5|{@t}k|", "$5|{@t}k|"),
+            (Shows::First, "*2|$5|{@t}k|$5|{@t}v|", "*2|$1|k|$5|{@t}v|"),
+            (Shows::First, "*-1|", "*-1|"),
+            (Shows::First, "_|", "_|"),
+            (Shows::First, "*2|$5|{@t}k|*1|$1|v|", "*2|$1|k|*1|$1|v|"),
+            (
+                Shows::Each,
+                "*1|*2|$5|{@t}k|*1|*2|$3|0-1|*-1|",
+                "*1|*2|$1|k|*1|*2|$3|0-1|*-1|",
+            ),
+            (Shows::Each, "%1|$5|{@t}k|*1|:1|", "%1|$1|k|*1|:1|"),
+            (
+                Shows::All,
+                "*3|$5|{@t}a|$5|{@u}a|$5|{@t}b|",
+                "*2|$1|a|$1|b|",
+            ),
+            (Shows::Channels, "*3|$5|{@t}a|$5|{@u}a|$1|b|", "*1|$1|a|"),
+            (
+                Shows::Counts,
+                "*4|$5|{@t}a|:1|$5|{@t}b|:0|",
+                "*4|$1|a|:1|$1|b|:0|",
+            ),
+            (
+                Shows::Several(vec![Shows::Counts, Shows::First]),
+                "*2|*2|$5|{@t}a|:1|*1|$5|{@t}b|",
+                "*2|*2|$1|a|:1|*1|$1|b|",
+            ),
+            (
+                Shows::Page { node: 0, of: 1 },
+                "*2|$2|17|*2|$5|{@t}a|$1|a|",
+                "*2|$2|17|*1|$1|a|",
+            ),
+            (
+                several.clone(),
+                "*2|+{@t}|*2|$5|{@t}k|:1|",
+                "*2|+{@t}|*2|$1|k|:1|",
+            ),
+            (several.clone(), "*-1|", "*-1|"),
+            (several, "*2|-ERR '{@t}k'|$-1|", "*2|-ERR 'k'|$-1|"),
+            (
+                Shows::None,
+                "-NOGROUP No such key '{@t}k'|",
+                "-NOGROUP No such key 'k'|",
+            ),
+        ] {
+            assert_eq!(shown(&shows, reply, &space), expected, "{reply}");
+        }
+        let keys = "*2|$5|{@t}a|$1|a|";
+        assert_eq!(shown(&Shows::All, keys, &Space::unmarked()), "*1|$1|a|");
+    }
+
+    #[test]
+    fn a_reply_may_be_as_deep_as_it_likes() {
+        const DEPTH: usize = 200_000;
+        let deep = format!("{}|:1|", vec!["*1"; DEPTH].join("|"));
+        let reply = format!("*2|{deep}*2|$5|{{@t}}k|:1|");
+        let expected = format!("*2|{deep}*2|$1|k|:1|");
+        let shows = Shows::Several(vec![Shows::None, Shows::First]);
+        assert!(shown(&shows, &reply, &Space::of("t")) == expected);
     }
 }

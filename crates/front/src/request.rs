@@ -9,7 +9,7 @@ use crate::space::Space;
 use crate::table::Command;
 use crate::way::Way;
 
-const FOREIGN: &str = "ERR keys that begin with '{@' are those of other tenants";
+pub(crate) const FOREIGN: &str = "ERR names that begin with '{@' are those of other tenants";
 const SYNTAX: &str = "ERR syntax error";
 const DERIVED: &str =
     "ERR a pattern of SORT stands for keys of any partition: it needs a tenant with one";
@@ -54,6 +54,7 @@ impl Command {
     ) -> Result<Written, &'static str> {
         let mut keys = Places::new();
         match self.way {
+            Way::Channel | Way::Subscribe => return self.write_channels(args, space, out),
             Way::Sort => sort(args, space, &mut keys)?,
             _ => self.places(args, &mut keys)?,
         }

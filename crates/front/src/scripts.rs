@@ -12,7 +12,7 @@ use crate::way::Way;
 
 /// What a link and a transaction need beside the commands on keys, and what scripts use that has
 /// none. `AUTH` and `HELLO` are everybody's, and no script's.
-const WITHOUT_KEYS: [&str; 6] = ["asking", "multi", "exec", "ping", "echo", "time"];
+const WITHOUT_KEYS: [&str; 7] = ["asking", "multi", "exec", "unwatch", "ping", "echo", "time"];
 
 /// Commands on keys that no script may call: `COPY … DB` reaches databases that tenants do not
 /// have, and of `SORT_RO` an engine may check no key (CVE-2023-41053).

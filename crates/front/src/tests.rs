@@ -3,7 +3,7 @@
 use resp::{Limits, Output, Parsed, Parser};
 use smallvec::smallvec;
 
-use crate::{frame, Draft, Scanner, Shows, Space, Table, Value, Way};
+use crate::{frame, Draft, Space, Table, Value, Way};
 
 const COMMANDS: &[u8] = include_bytes!("tests/redis-7.0.15.resp");
 
@@ -24,6 +24,7 @@ fn sent(table: &Table, request: &str, space: &Space) -> Result<String, String> {
     let command = table.find(&args).ok_or("unknown")?;
     match command.way {
         Way::Engine | Way::Waits | Way::Sort | Way::Script => {}
+        Way::Watch | Way::Channel | Way::Subscribe => {}
         way => return Err(format!("{way:?}")),
     }
     let mut out = Draft::default();
@@ -42,6 +43,12 @@ fn every_key_is_marked_and_nothing_else() {
         ("MGET a b a", "MGET {@t}a {@t}b {@t}a"),
         ("MSET a a b b", "MSET {@t}a a {@t}b b"),
         ("BLPOP a b 0", "BLPOP {@t}a {@t}b 0"),
+        ("WATCH a b", "WATCH {@t}a {@t}b"),
+        ("PUBLISH c m", "PUBLISH {@t}c m"),
+        ("PSUBSCRIBE a* b", "PSUBSCRIBE {@t}a* {@t}b"),
+        ("PUBSUB CHANNELS", "PUBSUB CHANNELS {@t}*"),
+        ("PUBSUB CHANNELS a*", "PUBSUB CHANNELS {@t}a*"),
+        ("PUBSUB NUMSUB a b", "PUBSUB NUMSUB {@t}a {@t}b"),
         ("LMPOP 2 a b LEFT", "LMPOP 2 {@t}a {@t}b LEFT"),
         ("BLMPOP 0 1 a LEFT", "BLMPOP 0 1 {@t}a LEFT"),
         (
@@ -103,8 +110,10 @@ fn what_is_not_certain_is_refused() {
         "FCALL f 0",
         "SCRIPT FLUSH",
         "SCRIPT KILL",
-        "PUBLISH c m",
-        "SUBSCRIBE c",
+        "SPUBLISH c m",
+        "SSUBSCRIBE c",
+        "PUBSUB NUMPAT",
+        "PUBSUB SHARDCHANNELS",
         "MIGRATE h 1 k 0 1",
         "CONFIG GET x",
         "RANDOMKEY",
@@ -125,6 +134,9 @@ fn who_has_no_mark_cannot_reach_marked_keys() {
         "SORT a GET *",
         "SORT a GET {@t}*",
         "COPY a {@",
+        "PUBLISH {@t}c m",
+        "PSUBSCRIBE {@*",
+        "SUBSCRIBE __keyevent@0__:del",
     ] {
         assert!(sent(&table, request, &space).is_err(), "{request}");
     }
@@ -147,6 +159,8 @@ fn what_a_command_is_follows_from_the_engine_s_words() {
         ("xadd", Way::Engine, Class::Put),
         ("lmpop", Way::Engine, Class::Multiget),
         ("blpop", Way::Waits, Class::Other),
+        ("watch", Way::Watch, Class::Other),
+        ("publish", Way::Channel, Class::Other),
         ("config", Way::Here, Class::Admin),
         ("ping", Way::Here, Class::Other),
         ("memory|usage", Way::Engine, Class::Get),
@@ -176,71 +190,6 @@ fn an_engine_that_does_not_tell_its_keys_is_refused() {
         read(b"+OK\r\n"),
         Err(crate::TableError::Unreadable)
     ));
-}
-
-fn shown(shows: &Shows, reply: &str, space: &Space) -> String {
-    let reply = reply.replace('|', "\r\n");
-    let end = Scanner::default().end(reply.as_bytes());
-    assert_eq!(end, Ok(Some(reply.len())), "{reply:?}");
-    let mut out = Output::new();
-    shows.write(reply.as_bytes(), space, &mut out);
-    let text = String::from_utf8(out.to_vec()).expect("text");
-    text.replace("\r\n", "|")
-}
-
-#[test]
-fn replies_show_keys_as_the_client_calls_them() {
-    let space = Space::of("t");
-    let several = Shows::Several(vec![Shows::None, Shows::First]);
-    for (shows, reply, expected) in [
-        (Shows::None, "$5|{@t}k|", "$5|{@t}k|"),
-        (Shows::First, "*2|$5|{@t}k|$5|{@t}v|", "*2|$1|k|$5|{@t}v|"),
-        (Shows::First, "*-1|", "*-1|"),
-        (Shows::First, "_|", "_|"),
-        (Shows::First, "*2|$5|{@t}k|*1|$1|v|", "*2|$1|k|*1|$1|v|"),
-        (
-            Shows::Each,
-            "*1|*2|$5|{@t}k|*1|*2|$3|0-1|*-1|",
-            "*1|*2|$1|k|*1|*2|$3|0-1|*-1|",
-        ),
-        (Shows::Each, "%1|$5|{@t}k|*1|:1|", "%1|$1|k|*1|:1|"),
-        (
-            Shows::All,
-            "*3|$5|{@t}a|$5|{@u}a|$5|{@t}b|",
-            "*2|$1|a|$1|b|",
-        ),
-        (
-            Shows::Page { node: 0, of: 1 },
-            "*2|$2|17|*2|$5|{@t}a|$1|a|",
-            "*2|$2|17|*1|$1|a|",
-        ),
-        (
-            several.clone(),
-            "*2|+{@t}|*2|$5|{@t}k|:1|",
-            "*2|+{@t}|*2|$1|k|:1|",
-        ),
-        (several.clone(), "*-1|", "*-1|"),
-        (several, "*2|-ERR '{@t}k'|$-1|", "*2|-ERR 'k'|$-1|"),
-        (
-            Shows::None,
-            "-NOGROUP No such key '{@t}k'|",
-            "-NOGROUP No such key 'k'|",
-        ),
-    ] {
-        assert_eq!(shown(&shows, reply, &space), expected, "{reply}");
-    }
-    let keys = "*2|$5|{@t}a|$1|a|";
-    assert_eq!(shown(&Shows::All, keys, &Space::unmarked()), "*1|$1|a|");
-}
-
-#[test]
-fn a_reply_may_be_as_deep_as_it_likes() {
-    const DEPTH: usize = 200_000;
-    let deep = format!("{}|:1|", vec!["*1"; DEPTH].join("|"));
-    let reply = format!("*2|{deep}*2|$5|{{@t}}k|:1|");
-    let expected = format!("*2|{deep}*2|$1|k|:1|");
-    let shows = Shows::Several(vec![Shows::None, Shows::First]);
-    assert!(shown(&shows, &reply, &Space::of("t")) == expected);
 }
 
 /// The parts of a request of a tenant with several partitions, by what the engine would be sent.

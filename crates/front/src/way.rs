@@ -16,6 +16,13 @@ pub enum Way {
     Script,
     /// About scripts at every node, likewise as that user.
     EveryNode,
+    /// `WATCH`: the engine watches keys for this client alone.
+    Watch,
+    /// Its words are channels (`PUBLISH`, `PUBSUB CHANNELS`).
+    Channel,
+    /// The same, and what is published is sent by the engine from then on (`SUBSCRIBE`), or no
+    /// more.
+    Subscribe,
     /// Over the tenant's part of the keyspace, in steps.
     Walk(Walk),
     /// Refused, for this reason.
@@ -41,7 +48,8 @@ const FUNCTIONS: &str = "the engine's functions are those of all tenants";
 const ALL_SCRIPTS: &str = "the engine's scripts are those of all tenants";
 const ENDS_SCRIPTS: &str =
     "it would end whatever runs, whosever that is; what runs for too long, the front ends itself";
-const CHANNELS: &str = "channels are not kept apart by tenant";
+const SHARDS: &str = "channels that belong to shards are not there yet";
+const PATTERNS: &str = "it counts the patterns of all tenants";
 const UNKNOWN: &str = "which of its words are keys is not known";
 
 impl Way {
@@ -49,6 +57,7 @@ impl Way {
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "sort" | "sort_ro" => Self::Sort,
+            "watch" => Self::Watch,
             "scan" => Self::Walk(Walk::Scan),
             "keys" => Self::Walk(Walk::Keys),
             "dbsize" => Self::Walk(Walk::Count),
@@ -66,8 +75,11 @@ impl Way {
             _ if name.starts_with("function") || name.starts_with("fcall") => {
                 Self::Refused(FUNCTIONS)
             }
-            "publish" | "spublish" => Self::Refused(CHANNELS),
-            _ if name.starts_with("pubsub") => Self::Refused(CHANNELS),
+            "publish" | "pubsub|channels" | "pubsub|numsub" => Self::Channel,
+            "subscribe" | "psubscribe" | "unsubscribe" | "punsubscribe" => Self::Subscribe,
+            "pubsub|help" => Self::Engine,
+            "pubsub|numpat" => Self::Refused(PATTERNS),
+            "pubsub" | "pubsub|shardchannels" | "pubsub|shardnumsub" => Self::Refused(SHARDS),
             _ => return None,
         })
     }
@@ -75,7 +87,7 @@ impl Way {
     /// Of a command with these flags that is to be refused.
     pub(crate) fn by_flags(has: impl Fn(&str) -> bool) -> Option<Self> {
         if has("pubsub") {
-            Some(Self::Refused(CHANNELS))
+            Some(Self::Refused(SHARDS))
         } else if has("admin") || has("module") {
             Some(Self::Refused(WHOLE))
         } else {

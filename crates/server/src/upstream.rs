@@ -42,8 +42,7 @@ use look::look_around;
 pub use rates::{House, Seen};
 pub use replicas::{Reading, Replica, Replicas};
 use talk::{About, Talk};
-pub use waits::WaitingPlace;
-use waits::Waits;
+pub use waits::{WaitingPlace, Waits};
 use watch::Watch;
 
 /// Between two looks at the engine.
@@ -109,6 +108,10 @@ impl UpstreamOptions {
     }
 }
 
+/// Patterns of channels that there may be: the engine compares each with whatever is published, by
+/// whomever.
+const PATTERNS_MAX: u32 = 4_096;
+
 /// What the last look found.
 #[derive(Clone)]
 pub struct Found {
@@ -142,6 +145,8 @@ pub struct Upstream {
     pub waits: Arc<Waits>,
     /// Nodes that are busy with a script.
     busy: Busy,
+    /// Room for patterns of channels, of all connections.
+    pub patterns: Arc<Waits>,
     /// Reading from replicas.
     pub reading: Reading,
     /// Of a cluster: how many partitions each tenant has.
@@ -178,6 +183,7 @@ impl Upstream {
         })?;
         Ok(Self {
             waits: Waits::new(options.waiting),
+            patterns: Waits::new(PATTERNS_MAX),
             options,
             found: RwLock::new(found),
             links: LinkCounts::default(),

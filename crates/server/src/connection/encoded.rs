@@ -8,6 +8,7 @@ use front::{Gather, Pieces, Shows, Space};
 use policy::multiget::level_of;
 use smallvec::SmallVec;
 
+use super::Alone;
 use crate::unit::BYTES_OF_KEY;
 
 /// A request that was written for the engine.
@@ -26,8 +27,8 @@ pub struct Encoded {
     pub shows: Shows,
     /// What it is charged as.
     pub requests: u64,
-    /// The engine may keep its answer back until something comes.
-    pub waits: bool,
+    /// Why it goes by a link to itself.
+    pub alone: Option<Alone>,
     /// It is or has a script: it goes as its tenant's own user of the engine.
     pub script: bool,
     /// Every node is asked.

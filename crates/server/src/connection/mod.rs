@@ -1,13 +1,16 @@
 //! One client's connection, as the core that owns it keeps it.
 
 mod apart;
+mod at_engine;
 mod encoded;
 mod inbound;
 mod input;
 mod outstanding;
+mod pushes;
 mod ready;
 mod socket;
 mod tally;
+mod watching;
 
 use std::sync::Arc;
 
@@ -25,16 +28,18 @@ pub use apart::{Apart, Piece, Then, Until};
 pub use encoded::{Encoded, EncodedPart};
 pub use inbound::Inbound;
 pub use input::Input;
-pub use outstanding::{Early, Outstanding};
+pub use outstanding::{Alone, Early, Outstanding};
+pub use pushes::Pushes;
 pub use ready::{Finished, Ready};
 pub use socket::{Progress, Socket};
 pub use tally::{Tally, Wait};
+pub use watching::{State as WatchState, WatchLink, Watching};
 
 /// What a connection holds without being charged for it: that is planned for with the number of
 /// connections.
 pub const FREE_BYTES: u64 = 8 << 10;
 
-/// A watched key with what finds it, roughly.
+/// A watched key, or a channel, with what finds it, roughly.
 const WATCH_BYTES: usize = 200;
 
 /// Why a connection takes no turn although it may have requests.
@@ -46,6 +51,9 @@ pub enum Parked {
     Handler(Away),
     /// Its requests are with an engine of its own behind this server, or on their way there.
     Engine(Box<Outstanding>),
+    /// An engine behind this server is to answer what it has asked about channels. What is
+    /// published meanwhile may leave.
+    Subscribing,
     /// Its tenant's database is being opened.
     Opening,
     /// Its password is being checked.
@@ -183,6 +191,10 @@ pub struct Connection {
     /// When the last of what it wrote at an engine behind this server was answered; 0: it wrote
     /// nothing.
     pub wrote_at: Nanos,
+    /// What an engine behind this server watches for it.
+    pub watching: Option<Box<Watching>>,
+    /// What such an engine sends it unasked.
+    pub pushes: Option<Box<Pushes>>,
     /// Why it takes no turn.
     pub parked: Option<Parked>,
     /// Work to begin again when what it waits for is over.
@@ -263,6 +275,8 @@ impl Connection {
             memory: Memory::default(),
             moved_at: 0,
             wrote_at: 0,
+            watching: None,
+            pushes: None,
             parked: None,
             pending: None,
             ready: SmallVec::new(),
@@ -301,7 +315,8 @@ impl Connection {
             + self.output.len()
             + waits
             + transaction.map_or(0, |transaction| transaction.bytes())
-            + self.session.watches.len() * WATCH_BYTES;
+            + self.watched() * WATCH_BYTES
+            + self.pushes.as_ref().map_or(0, |pushes| pushes.held_bytes);
         match held as u64 + self.away().map_or(0, |away| away.bytes) {
             ..FREE_BYTES => 0,
             bytes => bytes,
@@ -320,6 +335,8 @@ impl Connection {
     pub fn rests(&self) -> bool {
         self.parked.is_none()
             && self.uncommitted.awaits.is_none()
+            && self.watching.is_none()
+            && self.pushes.is_none()
             && self.pending.is_none()
             && self.ready.is_empty()
             && !self.in_line.any()
@@ -327,7 +344,10 @@ impl Connection {
 
     /// True when it is parked, and nothing of what lies in its output may leave until it is back.
     pub fn is_kept(&self) -> bool {
-        let goes_on = matches!(self.parked, None | Some(Parked::Apart(_) | Parked::Paused));
+        let goes_on = matches!(
+            self.parked,
+            None | Some(Parked::Apart(_) | Parked::Paused | Parked::Subscribing)
+        );
         !goes_on && !self.waits_at_engine()
     }
 
@@ -346,27 +366,6 @@ impl Connection {
             Some(Parked::Apart(apart)) => Some(&apart.away),
             Some(Parked::Engine(outstanding)) => Some(&outstanding.away),
             _ => None,
-        }
-    }
-
-    /// What it has out at an engine behind this server, if it waits for that.
-    pub fn at_engine(&mut self) -> Option<&mut Outstanding> {
-        match &mut self.parked {
-            Some(Parked::Engine(outstanding)) => Some(outstanding),
-            _ => None,
-        }
-    }
-
-    /// Whether it waits at the engine until something comes.
-    pub fn waits_at_engine(&self) -> bool {
-        matches!(&self.parked, Some(Parked::Engine(outstanding)) if outstanding.waits.is_some())
-    }
-
-    /// Its requests that are with an engine behind this server.
-    pub fn outstanding(&self) -> u32 {
-        match &self.parked {
-            Some(Parked::Engine(outstanding)) => outstanding.replies(),
-            _ => 0,
         }
     }
 
@@ -406,6 +405,9 @@ impl Connection {
         }
         if !self.output.is_empty() || self.socket.wants_write() {
             return self.writable;
+        }
+        if self.takes_pushes() {
+            return true;
         }
         if self.parked.is_some() {
             return false;

@@ -12,6 +12,19 @@ use super::Away;
 use crate::tenants::Ending;
 use crate::upstream::WaitingPlace;
 
+/// Why a request goes by a link to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// The engine may keep its answer back until something comes (`BLPOP`).
+    Waits,
+    /// From then on the engine watches keys for its connection (`WATCH`).
+    Watches,
+    /// The last about what is watched (`EXEC`, `DISCARD`, `UNWATCH`).
+    Settles,
+    /// By the link by which its connection is sent what is published (`SUBSCRIBE`).
+    Subscribes,
+}
+
 /// Requests that are out, or on their way there.
 pub struct Outstanding {
     /// All of them together.
@@ -27,7 +40,9 @@ pub struct Outstanding {
     pub at_replicas: bool,
     /// They are scripts.
     pub scripts: bool,
-    /// The one that is out may wait until something comes: none joins it.
+    /// The one that is out goes by a link to itself: none joins it.
+    pub alone: Option<Alone>,
+    /// It has a place among those that wait until something comes.
     pub waits: Option<WaitingPlace>,
     /// The link by which they go to a node, by that node's place.
     links: SmallVec<[(usize, usize); 1]>,
@@ -62,6 +77,7 @@ impl Outstanding {
             wrote: false,
             at_replicas: false,
             scripts: false,
+            alone: None,
             waits: None,
             links: SmallVec::new(),
             begun: 0,

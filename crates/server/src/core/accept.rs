@@ -352,7 +352,7 @@ impl Core {
     pub(super) fn close(&mut self, key: ConnectionKey, mut connection: Box<Connection>) {
         let _ = connection.socket.deregister(self.poll.registry());
         self.leave_pause(key, &mut connection);
-        self.wait_no_more(key, &connection);
+        self.wait_no_more(key, &mut connection);
         connection.tenant.left(self.id);
         self.shared.clients.leave(&connection.client);
         self.places.give_up(key);

@@ -22,6 +22,9 @@ use crate::unit::{
 /// The longest request of those that open connections: room for a name and a password.
 const OPENING_BYTES_MAX: usize = 1024;
 
+/// A command that no transaction may have.
+pub(super) const NOT_IN_MULTI: &str = "ERR Command not allowed inside a transaction";
+
 /// What a connection does after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -385,8 +388,7 @@ pub(super) fn queue(
     used: &mut Used,
 ) -> Flow {
     if spec.flags.has(Flags::NO_MULTI) {
-        let text = "ERR Command not allowed inside a transaction";
-        return reject(connection, spec.class, text, used);
+        return reject(connection, spec.class, NOT_IN_MULTI, used);
     }
     let before = Before::of(connection);
     let transaction = connection

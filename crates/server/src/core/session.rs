@@ -11,7 +11,7 @@ use super::answer::{answered, fail, refuse, reply_of, Before};
 use super::command::Flow;
 use super::message::Message;
 use super::{Core, Used};
-use crate::connection::{Connection, Parked, Ready};
+use crate::connection::{Connection, Parked, Ready, WatchState};
 use crate::session::{self, Leftover, Transaction, Visit, Watches};
 use crate::tenants::{ConnectionKey, Peer, Question, Tenant};
 use crate::unit::Unit;
@@ -237,6 +237,9 @@ impl Core {
     }
 
     pub(super) fn forget_watches(&mut self, connection: &mut Connection) {
+        if let Some(watching) = &mut connection.watching {
+            watching.state = WatchState::Over;
+        }
         let watches: Watches = std::mem::take(&mut connection.session.watches);
         let tenant = Arc::clone(&connection.tenant);
         self.drop_later(&tenant, watches.len(), watches);

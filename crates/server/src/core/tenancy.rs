@@ -239,7 +239,9 @@ impl Core {
         }
         let now_ms = self.shared.steady_ms();
         self.close_where(|connection| {
-            connection.parked.is_none() && connection.client.is_silent(now_ms, limit_ms)
+            // Who has subscribed need say nothing, as in Redis.
+            let silent = connection.parked.is_none() && connection.subscriptions() == 0;
+            silent && connection.client.is_silent(now_ms, limit_ms)
         });
     }
 }

@@ -87,14 +87,20 @@ impl Core {
             requests: budget.0[0].clamp(1, requests_max),
             bytes_in: budget.0[1].clamp(1, self.wire.chunk_bytes),
         };
-        if connection.takes_requests() {
+        let (requests, pushes) = (connection.takes_requests(), connection.takes_pushes());
+        if requests || pushes {
             connection.output.borrow(&mut self.wire.rooms);
             used.sent_from = None;
             let after = match self.front {
+                _ if !requests => After::Keep,
                 None => self.read_and_run::<false>(key, connection, budget, used),
                 Some(_) => self.read_and_run::<true>(key, connection, budget, used),
             };
             if after == After::Close {
+                return After::Close;
+            }
+            // After its requests: however much is published, it can end its subscriptions.
+            if pushes && self.take_pushes(key, connection) == After::Close {
                 return After::Close;
             }
             self.settle_replies(key, connection);

@@ -94,7 +94,7 @@ pub(super) const SERVER: &[Metric<Scrape>] = &[
     metric("entremet_engine_links", Gauge, "connections", "Connections to the engine behind this server, of all cores; 0 where data is kept here.", |s| s.engine_links().open as f64),
     metric("entremet_engine_links_apart", Gauge, "connections", "Those of them that one tenant has for itself at present, because it moves large values.", |s| s.engine_links().apart as f64),
     metric("entremet_engine_links_turned_total", Counter, "replies", "Large replies that nobody foresaw, so that one of those connections became their tenant's own.", |s| s.engine_links().turned as f64),
-    metric("entremet_engine_waiting", Gauge, "requests", "Requests that wait at the engine behind this server at present until something comes for them, each with a connection of its own.", |s| s.engine_links().waiting as f64),
+    metric("entremet_engine_waiting", Gauge, "requests", "Clients that wait at the engine behind this server at present until something comes for them, for which it watches keys, or that have subscribed to channels, each with a connection of its own.", |s| s.engine_links().waiting as f64),
     metric("entremet_engine_replicas", Gauge, "replicas", "Replicas of the cluster behind this server of which it is known how far behind they are, while some tenant reads from them.", |s| s.engine_replicas().known as f64),
     metric("entremet_engine_replicas_unknown", Gauge, "replicas", "Those of which it is not known. Nothing is read there.", |s| s.engine_replicas().unknown as f64),
     metric("entremet_engine_replica_lag_seconds", Gauge, "seconds", "By how much the furthest of the known ones is behind at most.", |s| s.engine_replicas().lag_ms as f64 / 1e3),

@@ -4,14 +4,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use commands::Spec;
+use commands::{Action, SessionCommand, Spec};
 use front::{Command, Draft, Shows, Space, Table, Way, Written};
 use resp::Args;
 use smallvec::{smallvec, SmallVec};
 
 use super::request::{NO_NODE, NO_SPACE};
 use super::{Forward, Forwards, Front};
-use crate::connection::{Away, Connection, Encoded, EncodedPart, Parked, Ready};
+use crate::connection::{Alone, Away, Connection, Encoded, EncodedPart, Parked, Ready};
 use crate::core::answer::refuse;
 use crate::core::command::Flow;
 use crate::core::message::Message;
@@ -20,6 +20,7 @@ use crate::core::{Core, Used};
 use crate::session::Transaction;
 use crate::tenants::ConnectionKey;
 use crate::unit::{requests_of, TURN_WORDS_MAX};
+use crate::upstream::WaitingPlace;
 
 /// The request `args`, in parts if its keys have several partitions.
 ///
@@ -30,6 +31,10 @@ fn encode(
     args: &Args<'_>,
     space: &Arc<Space>,
 ) -> Result<Encoded, Cow<'static, str>> {
+    let alone = match command.way {
+        Way::Watch => Some(Alone::Watches),
+        _ => command.may_wait(args).then_some(Alone::Waits),
+    };
     let encoded = |parts, shows, requests| Encoded {
         spec: command.spec,
         space: Arc::clone(space),
@@ -38,7 +43,7 @@ fn encode(
         before: 0,
         shows,
         requests,
-        waits: command.may_wait(args),
+        alone,
         script: command.way.scripts(),
         every_node: command.way == Way::EveryNode,
         slot: None,
@@ -58,11 +63,9 @@ fn encode(
     }
     let mut draft = Draft::with_room(args.len_bytes() + 64);
     let Written { keys, part } = command.write(args, space, &mut draft)?;
-    let part = match command.way {
-        // A script may be without keys: all of them, then, at one node.
-        Way::Script => part.or(Some(0)),
-        _ => part,
-    };
+    // Who publishes goes where those are that have subscribed, and a script may be without keys.
+    let anywhere = matches!(command.way, Way::Channel | Way::Script);
+    let part = part.or(anywhere.then_some(0));
     let one = EncodedPart {
         part,
         pieces: draft.pieces(),
@@ -75,7 +78,7 @@ fn encode(
     ))
 }
 
-/// A transaction as a whole.
+/// A transaction as a whole; keys of this partition are watched for it.
 ///
 /// # Errors
 /// The text of an error: it cannot be sent.
@@ -84,12 +87,13 @@ fn encode_transaction(
     transaction: &Transaction,
     spec: &'static Spec,
     space: &Arc<Space>,
+    watched: Option<u16>,
 ) -> Result<Encoded, Cow<'static, str>> {
     let mut draft = Draft::with_room(transaction.extent.bytes + 64);
     let (mut shows, mut script) = (Vec::new(), false);
     let mut all = Written {
         keys: 0,
-        part: None,
+        part: watched,
     };
     draft.begin(1);
     draft.text(b"MULTI");
@@ -113,6 +117,9 @@ fn encode_transaction(
             }
         }
     }
+    if script && watched.is_some() {
+        return Err(WATCHED_SCRIPT.into());
+    }
     draft.begin(1);
     draft.text(b"EXEC");
     let one = EncodedPart {
@@ -131,16 +138,20 @@ fn encode_transaction(
             true => Shows::None,
             false => Shows::Several(shows),
         },
-        waits: false,
+        alone: watched.map(|_| Alone::Settles),
         script,
         every_node: false,
         slot: None,
     })
 }
 
-/// A tenant has as many requests that wait as it may.
+/// What is watched is by another link than those of scripts.
+const WATCHED_SCRIPT: &str = "EXECABORT Transaction discarded because of: a script cannot be in a \
+    transaction for which keys are watched, before an engine";
+
+/// A tenant has as many connections of that kind as it may.
 const CROWDED: &str =
-    "ERR engine: as many requests wait there as may (engine.waiting); nothing was done";
+    "ERR engine: as many clients wait or watch there as may (engine.waiting); nothing was done";
 
 impl Core {
     /// Sends a request on its way.
@@ -191,15 +202,16 @@ impl Core {
             let none = Err(NO_SPACE.into());
             return self.encoded(front, key, connection, spec, none, used);
         };
+        let watched = connection.watching.as_ref().map(|watching| watching.part);
         let (table, words) = (front.table, transaction.extent.words);
         if words > TURN_WORDS_MAX {
             let bytes = transaction.extent.bytes;
             return self.encode_elsewhere(key, connection, spec, bytes, move || {
-                encode_transaction(table, &transaction, spec, &space)
+                encode_transaction(table, &transaction, spec, &space, watched)
             });
         }
         used.words += words as u64;
-        let encoded = encode_transaction(table, &transaction, spec, &space);
+        let encoded = encode_transaction(table, &transaction, spec, &space, watched);
         self.encoded(front, key, connection, spec, encoded, used)
     }
 
@@ -253,7 +265,7 @@ impl Core {
     }
 
     /// A request was written, or cannot be sent.
-    fn encoded(
+    pub(super) fn encoded(
         &mut self,
         front: &mut Front,
         key: ConnectionKey,
@@ -264,39 +276,51 @@ impl Core {
     ) -> Flow {
         let out = connection.outstanding();
         let sent = encoded.and_then(|encoded| {
-            let (requests, level) = (encoded.requests, encoded.level());
-            let enter = || {
-                front
-                    .upstream
-                    .waits
-                    .enter(connection.tenant.id)
-                    .ok_or(CROWDED)
-            };
-            let place = encoded.waits.then(enter).transpose()?;
+            let (requests, level, alone) = (encoded.requests, encoded.level(), encoded.alone);
+            let part = encoded.part();
             let forwards = front.forwards(key, connection, encoded)?;
-            Ok((requests, level, place, forwards))
+            let place = match alone {
+                Some(Alone::Waits) => Some(front.place_for(connection)?),
+                Some(Alone::Watches) => {
+                    front.begin_watch(connection, part, requests as usize)?;
+                    None
+                }
+                Some(Alone::Settles | Alone::Subscribes) | None => None,
+            };
+            Ok((requests, level, alone, place, forwards))
         });
         match sent {
-            Ok((requests, level, place, mut forwards)) => {
-                if place.is_none() {
+            Ok((requests, level, alone, place, mut forwards)) => {
+                if alone.is_none() && connection.watching.is_none() {
                     self.let_replicas_read(front, connection, &mut forwards.1);
                 }
                 used.requests += requests;
                 let flow = self.forward(front, connection, forwards, level);
                 if let Some(outstanding) = connection.at_engine() {
-                    outstanding.waits = place;
+                    (outstanding.alone, outstanding.waits) = (alone, place);
                 }
                 flow
             }
-            Err(text) if out == 0 => self.told(connection, spec, |connection| {
-                refuse(connection, spec.class, &text, used)
-            }),
+            Err(text) if out == 0 => {
+                if matches!(spec.action, Action::Session(SessionCommand::Exec)) {
+                    front.unwatch(connection);
+                }
+                self.told(connection, spec, |connection| {
+                    refuse(connection, spec.class, &text, used)
+                })
+            }
             Err(_) => Flow::Again,
         }
     }
 }
 
 impl Front {
+    /// A place among the connections of a tenant that have links to themselves.
+    pub(super) fn place_for(&self, connection: &Connection) -> Result<WaitingPlace, &'static str> {
+        let waits = &self.upstream.waits;
+        waits.enter(connection.tenant.id).ok_or(CROWDED)
+    }
+
     /// A request with the nodes that its parts are for.
     fn forwards(
         &self,
@@ -312,21 +336,25 @@ impl Front {
             space,
             shows,
             before,
-            waits,
+            alone,
             script,
             ..
         } = encoded;
+        let watching = connection.watching.as_ref();
+        let link = watching.and_then(|watching| watching.link);
+        let settles = link.filter(|_| alone == Some(Alone::Settles));
         let mut forwards = SmallVec::new();
         for part in encoded.parts {
-            let node = match part.part {
-                Some(part) => self.nodes.of(&space, part),
-                None => self.nodes.serving().first().copied(),
+            let node = match (settles, part.part) {
+                (Some((place, _)), _) => Some(place),
+                (None, Some(part)) => self.nodes.of(&space, part),
+                (None, None) => self.nodes.serving().first().copied(),
             };
             let node = node.ok_or(NO_NODE)?;
             let its = Arc::clone(&space);
             forwards.push(Forward {
                 before,
-                waits,
+                alone,
                 script,
                 shows: shows.clone(),
                 keys: part.keys,

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
-use front::{frame, Scanner, ScriptUser};
+use front::{frame, Pieces, Scanner, ScriptUser};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use policy::{Nanos, PrincipalId};
@@ -14,6 +14,7 @@ use resp::{Output, Protocol};
 use super::claim::Claim;
 use super::sizes::Whose;
 use super::{Forward, Sent, LINK_TOKENS};
+use crate::tenants::ConnectionKey;
 use crate::upstream::UpstreamOptions;
 
 /// After it was lost a connection is not tried again for so long: requests that come meanwhile are
@@ -75,7 +76,9 @@ pub struct Link {
     /// Who has it for himself, while something is out.
     pub(super) whose: Option<Whose>,
     /// Of scripts: for whom it goes, and as which user of the engine.
-    user: Option<(PrincipalId, ScriptUser)>,
+    pub(super) user: Option<(PrincipalId, ScriptUser)>,
+    /// For whom the engine watches keys by it.
+    pub(super) watches_for: Option<ConnectionKey>,
     /// The beginning of a reply that is long, and how many bytes that is.
     pieces: Vec<Bytes>,
     in_pieces: usize,
@@ -110,7 +113,7 @@ impl Link {
         Self::at(protocol, reads, Token(LINK_TOKENS + number))
     }
 
-    fn at(protocol: Protocol, reads: bool, token: Token) -> Self {
+    pub(super) fn at(protocol: Protocol, reads: bool, token: Token) -> Self {
         Self {
             protocol,
             reads,
@@ -126,6 +129,7 @@ impl Link {
             sent: VecDeque::new(),
             whose: None,
             user: None,
+            watches_for: None,
             pieces: Vec::new(),
             in_pieces: 0,
             input: BytesMut::new(),
@@ -140,7 +144,7 @@ impl Link {
     pub(super) fn waited_ns(&self, now: Nanos, serves: bool) -> Nanos {
         let since = match (&self.state, self.sent.front()) {
             (State::Opening { since, .. }, _) => *since,
-            (_, Some(first)) if first.forward.waits && serves => return 0,
+            (_, Some(first)) if first.forward.waits() && serves => return 0,
             (_, Some(first)) => first.at.max(self.heard),
             _ => return 0,
         };
@@ -154,7 +158,10 @@ impl Link {
 
     /// Whether nobody has used it for so long.
     pub(super) fn is_idle(&self, now: Nanos, ns: Nanos) -> bool {
-        self.is_open() && self.sent.is_empty() && now.saturating_sub(self.heard) > ns
+        self.is_open()
+            && self.sent.is_empty()
+            && self.watches_for.is_none()
+            && now.saturating_sub(self.heard) > ns
     }
 
     /// Ends it. REQUIRES: nothing is out for which anybody waits.
@@ -162,19 +169,6 @@ impl Link {
         let user = self.user.take();
         *self = Self::at(self.protocol, self.reads, self.token);
         self.user = user;
-    }
-
-    /// What is to be said of it when it is down.
-    pub(super) fn away(&self) -> &'static str {
-        match self.user {
-            Some(_) => "no script can be run there",
-            None => "it is away",
-        }
-    }
-
-    /// Of scripts: for whom it goes.
-    pub(super) fn acts_for(&self) -> Option<PrincipalId> {
-        self.user.as_ref().map(|(tenant, _)| *tenant)
     }
 
     /// From now on it goes for this tenant. While it is down, it takes over who that is at the
@@ -319,6 +313,13 @@ impl Link {
         });
     }
 
+    /// Takes bytes to be sent of which it keeps no account. REQUIRES: [`Link::ready`].
+    pub(super) fn say(&mut self, pieces: Pieces) {
+        for piece in pieces {
+            self.out.write_bytes(piece);
+        }
+    }
+
     /// The socket takes bytes again.
     pub(super) fn takes(&mut self) {
         self.writable = true;
@@ -378,6 +379,11 @@ impl Link {
                 },
             };
         }
+    }
+
+    /// Bytes of a reply that has not come as a whole.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.in_pieces + self.input.len()
     }
 
     /// What the reply at hand needs at least, as far as it has come.

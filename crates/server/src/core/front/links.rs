@@ -6,8 +6,9 @@
 //! large reply that nobody foresaw keeps the link on which it begins, and from then on another one
 //! is shared. All requests of a connection that are out at a node go by the same link: so they are
 //! done in their order. A request that waits at the node until something comes has a link to
-//! itself as long: nothing behind it would be answered. A script goes by a link on which the node
-//! takes its tenant's rights for its own.
+//! itself as long: nothing behind it would be answered. So has a connection for which the node
+//! watches keys, from `WATCH` to `EXEC`. A script goes by a link on which the node takes the
+//! tenant's rights for its own.
 
 use front::ScriptUser;
 use policy::{Nanos, PrincipalId};
@@ -43,8 +44,8 @@ pub(super) struct LinkId {
     /// The place of its node.
     pub(super) place: usize,
     pub(super) protocol: Protocol,
-    /// Which of those to this node; from [`LINKS_MAX`] on those of requests that wait, and from
-    /// [`SCRIPTS`] on those of scripts.
+    /// Which of those to this node; from [`LINKS_MAX`] on those that somebody has to himself, and
+    /// from [`SCRIPTS`] on those of scripts.
     pub(super) index: usize,
 }
 
@@ -72,8 +73,8 @@ pub(super) struct Links {
     /// It is a replica that is read from.
     reads: bool,
     links: Vec<Link>,
-    /// Those of requests that wait.
-    waiting: Vec<Link>,
+    /// Those that somebody has to himself.
+    alone: Vec<Link>,
     /// Which of these nobody uses; the one that was used last comes last.
     unused: Vec<usize>,
     /// Those by which scripts go, each as one tenant's user.
@@ -91,7 +92,7 @@ impl Links {
             protocol,
             reads,
             links: Vec::new(),
-            waiting: Vec::new(),
+            alone: Vec::new(),
             unused: Vec::new(),
             scripts: Vec::new(),
             shared: 0,
@@ -118,15 +119,15 @@ impl Links {
 
     /// Which there are, open or not.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
-        let waiting = (LINKS_MAX..).take(self.waiting.len());
+        let alone = (LINKS_MAX..).take(self.alone.len());
         let scripts = (SCRIPTS..).take(self.scripts.len());
-        (0..self.links.len()).chain(waiting).chain(scripts)
+        (0..self.links.len()).chain(alone).chain(scripts)
     }
 
     pub(super) fn has(&self, index: usize) -> bool {
         match (index.checked_sub(SCRIPTS), index.checked_sub(LINKS_MAX)) {
             (Some(script), _) => script < self.scripts.len(),
-            (_, Some(waiting)) => waiting < self.waiting.len(),
+            (_, Some(alone)) => alone < self.alone.len(),
             (_, None) => index < self.links.len(),
         }
     }
@@ -134,25 +135,32 @@ impl Links {
     pub(super) fn get(&mut self, index: usize) -> &mut Link {
         match (index.checked_sub(SCRIPTS), index.checked_sub(LINKS_MAX)) {
             (Some(script), _) => &mut self.scripts[script],
-            (_, Some(waiting)) => &mut self.waiting[waiting],
+            (_, Some(alone)) => &mut self.alone[alone],
             (_, None) => &mut self.links[index],
         }
     }
 
-    /// A link for a request that waits. Nobody else uses it until it was given back.
-    pub(super) fn for_waiting(&mut self) -> usize {
+    /// A link for somebody alone. Nobody else uses it until it was given back.
+    pub(super) fn for_one(&mut self) -> usize {
         self.unused.pop().unwrap_or_else(|| {
-            let index = LINKS_MAX + self.waiting.len();
-            self.waiting.push(self.made(index));
+            let index = LINKS_MAX + self.alone.len();
+            self.alone.push(self.made(index));
             index
         })
     }
 
-    /// The request on a link waits no more, or could not be sent.
+    /// Who had a link to himself needs it no more.
     pub(super) fn give_back(&mut self, index: usize) {
         if (LINKS_MAX..SCRIPTS).contains(&index) {
+            self.get(index).watches_for = None;
             self.unused.push(index);
         }
+    }
+
+    /// The same, and the node is to know nothing more of what went by it.
+    pub(super) fn end(&mut self, index: usize) {
+        self.get(index).close();
+        self.give_back(index);
     }
 
     /// The link by which a tenant's scripts go; while it is down it becomes that of `user`. None:
@@ -183,11 +191,9 @@ impl Links {
 
     /// A connection has gone whose request waits on a link: the node hears of it.
     pub(super) fn wait_no_more(&mut self, index: usize, key: ConnectionKey) {
-        let link = self.get(index);
-        let first = link.sent.front();
+        let first = self.get(index).sent.front();
         if first.is_some_and(|first| first.forward.key == key) {
-            link.close();
-            self.give_back(index);
+            self.end(index);
         }
     }
 
@@ -272,7 +278,7 @@ impl Links {
         let unshared = (self.links.iter_mut().enumerate())
             .filter(|(index, _)| *index != shared)
             .map(|(_, link)| link);
-        let apart = self.waiting.iter_mut().chain(&mut self.scripts);
+        let apart = self.alone.iter_mut().chain(&mut self.scripts);
         for link in unshared.chain(apart) {
             if link.is_idle(now, IDLE_NS) {
                 link.close();
@@ -287,7 +293,7 @@ impl Links {
             open += u64::from(link.is_open());
             apart += u64::from(index != self.shared && !link.sent.is_empty());
         }
-        let others = self.waiting.iter().chain(&self.scripts);
+        let others = self.alone.iter().chain(&self.scripts);
         open += others.filter(|link| link.is_open()).count() as u64;
         [open, apart]
     }

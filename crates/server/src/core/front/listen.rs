@@ -20,6 +20,10 @@ impl Core {
         let Some(mut front) = self.front.take() else {
             return;
         };
+        if let Some(key) = Self::subscriber_noticed(&mut front, event) {
+            self.front = Some(front);
+            return key.into_iter().for_each(|key| self.may_take_pushes(key));
+        }
         let id = event.token().0.checked_sub(LINK_TOKENS).map(LinkId::of);
         if let Some(id) = id.filter(|id| front.nodes.has(*id)) {
             let now = self.now;
@@ -57,7 +61,7 @@ impl Core {
         let heard = front.nodes.get(id.place).heard;
         let first = front.nodes.link(id).sent.front();
         let since = first.map_or(now, |first| first.at.max(heard));
-        let since = match first.is_some_and(|first| first.forward.waits) {
+        let since = match first.is_some_and(|first| first.forward.waits()) {
             // The engine did others' work meanwhile, or none.
             true => since.max(now.saturating_sub(WAITED_NS)),
             false => since,

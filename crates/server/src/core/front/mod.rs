@@ -15,6 +15,7 @@
 //! replies leave in order, and what the front answers itself comes between none of them.
 
 mod aware;
+mod channels;
 mod claim;
 mod come;
 mod encode;
@@ -22,6 +23,7 @@ mod link;
 mod links;
 mod listen;
 mod nodes;
+mod pushes;
 mod redirect;
 mod reply;
 mod request;
@@ -32,6 +34,7 @@ mod sizes;
 mod stale;
 mod transaction;
 mod walk;
+mod watch;
 mod weigh;
 
 use std::net::SocketAddr;
@@ -45,13 +48,14 @@ use smallvec::SmallVec;
 use stage::{DispatchOptions, Meter, Permit};
 
 use super::Core;
-use crate::connection::{Connection, Parked};
+use crate::connection::{Alone, Connection, Parked};
 use crate::shared::Shared;
 use crate::tenants::{ConnectionKey, Tenant};
 use crate::upstream::{Took, Upstream};
 use claim::Claim;
 use links::LinkId;
 use nodes::Nodes;
+use pushes::Subscribers;
 pub use rewrite::Rewritten;
 use sizes::{Sizes, Whose, LARGE_BYTES};
 pub use weigh::NodeWeights;
@@ -94,8 +98,8 @@ pub struct Forward {
     /// Replies before the one that counts: of a transaction.
     before: u32,
     shows: Shows,
-    /// The engine may keep its answer back until something comes.
-    waits: bool,
+    /// Why it goes by a link to itself.
+    alone: Option<Alone>,
     /// It goes as its tenant's own user of the engine, by links of that user's only.
     script: bool,
     /// The walk of which it is a step.
@@ -135,7 +139,7 @@ impl Forward {
             pieces,
             before: 0,
             shows: Shows::None,
-            waits: false,
+            alone: None,
             script: false,
             walk: None,
             keys: None,
@@ -145,6 +149,11 @@ impl Forward {
             hops: 0,
             sent_on_at: 0,
         }
+    }
+
+    /// Whether the engine may keep its answer back until something comes.
+    fn waits(&self) -> bool {
+        self.alone == Some(Alone::Waits)
     }
 
     /// Which connection's.
@@ -208,6 +217,8 @@ pub struct Front {
     stale_reads: u64,
     /// At which of replicas that are alike to begin.
     turn: usize,
+    /// Links by which connections are sent what is published.
+    subscribers: Subscribers,
 }
 
 impl Front {
@@ -232,6 +243,7 @@ impl Front {
             took: upstream.options.fronts.as_ref().map(|_| Took::default()),
             stale_reads: 0,
             turn: 0,
+            subscribers: Subscribers::default(),
             upstream,
         }))
     }
@@ -244,7 +256,7 @@ impl Front {
         let Some(Parked::Engine(outstanding)) = &connection.parked else {
             return true;
         };
-        if outstanding.waits.is_some() || outstanding.scripts != command.way.scripts() {
+        if outstanding.alone.is_some() || outstanding.scripts != command.way.scripts() {
             return false;
         }
         // A replica could read it before its turn.
@@ -355,8 +367,11 @@ impl Core {
         if let Some(took) = &mut front.took {
             front.upstream.took.add(took);
         }
+        let silent = self.look_at_subscribers(&mut front, now);
+        open[0] += front.subscribers.len() as u64;
         front.sizes.forget(now);
         front.upstream.links.count(&mut front.told, open);
         self.front = Some(front);
+        silent.into_iter().for_each(|key| self.may_take_pushes(key));
     }
 }

@@ -6,6 +6,7 @@ use policy::Nanos;
 
 use super::scripts::script_to;
 use super::{Forward, Front};
+use crate::connection::Alone;
 use crate::core::Core;
 
 /// A request that was sent on so often is tried again only after a while: two nodes may each take
@@ -25,6 +26,10 @@ impl Core {
         now: Nanos,
     ) {
         let from = forward.node;
+        if forward.alone == Some(Alone::Settles) && !matches!(elsewhere, Elsewhere::Down(_)) {
+            // What was watched is there no more.
+            return self.changed(forward);
+        }
         forward.hops += 1;
         if forward.hops == 1 {
             forward.sent_on_at = now;

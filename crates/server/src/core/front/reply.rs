@@ -80,7 +80,6 @@ impl Core {
         let Some(sent) = link.sent.pop_front() else {
             unreachable!("it was there above")
         };
-        front.nodes.links(id.place, id.protocol).give_back(id.index);
         let Sent {
             forward,
             permit,
@@ -100,9 +99,10 @@ impl Core {
             weight: weight_of(forward.spec, bytes),
         });
         // A transaction of which one command was refused was not done.
-        let elsewhere = sent.elsewhere.or(elsewhere);
         let error = come.rest.first() == Some(&b'-');
-        match elsewhere.filter(|_| error) {
+        let elsewhere = sent.elsewhere.or(elsewhere).filter(|_| error);
+        self.answered_alone(front, id, &forward, error, elsewhere.is_some());
+        match elsewhere {
             // That may be about itself: it loads, or has another master by now.
             _ if error && instead.is_none() && front.nodes.get(id.place).reads => {
                 self.ask_master(front, forward);
@@ -118,7 +118,13 @@ impl Core {
     }
 
     /// Gives a reply to the connection that waits for it.
-    fn deliver(&mut self, forward: Forward, come: Come<'_>, service_ns: Nanos, claim: Claim) {
+    pub(super) fn deliver(
+        &mut self,
+        forward: Forward,
+        come: Come<'_>,
+        service_ns: Nanos,
+        claim: Claim,
+    ) {
         let key = forward.key;
         let Some(mut connection) = self.places.lift(key) else {
             if let Some(walk) = forward.walk {
@@ -217,6 +223,7 @@ impl Core {
 
     /// Answers a request with an error of the front's.
     pub(super) fn fail_forward(&mut self, forward: Forward, text: &str) {
+        self.failed_alone(&forward);
         let text = format!("-{text}\r\n");
         let come = Come::short(text.as_bytes());
         self.deliver(forward, come, 0, Claim::default());
@@ -265,14 +272,16 @@ impl Core {
         let (pieces, _) = link.take_pieces();
         self.free_pieces(pieces);
         let link = front.nodes.link(id);
+        let watches_for = link.watches_for;
         let sent = link.lost(now, why.to_owned());
         let links = front.nodes.links(place, id.protocol);
-        if !sent.is_empty() {
+        if !sent.is_empty() || watches_for.is_some() {
             links.give_back(id.index);
         }
         if !opened {
             links.refused(id.index, now);
         }
+        self.lose_watch(watches_for);
         if front.nodes.get(place).reads {
             for sent in sent {
                 self.settle_at(place, sent.forward.whose.0, sent.permit, 0, now);

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use commands::{Action, Flags, SessionCommand, Spec};
 use front::{Command, Way};
-use resp::Args;
+use resp::{Args, Protocol};
 use stage::Terms;
 
 use super::{Forward, Forwards, Front};
 use crate::connection::{Connection, Outstanding, Parked};
 use crate::core::answer::{reject, turn_away};
-use crate::core::command::{queue, Flow};
+use crate::core::command::{queue, Flow, NOT_IN_MULTI};
 use crate::core::handler::Task;
 use crate::core::{Core, Used};
 use crate::slo::in_lane;
@@ -35,6 +35,12 @@ impl Core {
         let Some(mut front) = self.front.take() else {
             return self.command(key, connection, args, used);
         };
+        if connection.subscriptions() > 0 && connection.session.state.protocol == Protocol::Resp2 {
+            if let Some(flow) = self.about_channels_only(&front, connection, args, used) {
+                self.front = Some(front);
+                return flow;
+            }
+        }
         let flow = match front.table.find(&args) {
             Some(command) => self.front_command(&mut front, key, connection, command, args, used),
             None => self.not_known(key, connection, args, used),
@@ -80,7 +86,10 @@ impl Core {
         // be written elsewhere first.
         let out = connection.outstanding();
         let goes_out = (command.way.scripts()
-            || matches!(command.way, Way::Engine | Way::Sort | Way::Waits))
+            || matches!(
+                command.way,
+                Way::Engine | Way::Sort | Way::Waits | Way::Channel
+            ))
             && command.spec.takes(args.len())
             && args.len() <= TURN_WORDS_MAX
             && self.refusal.is_none()
@@ -88,6 +97,13 @@ impl Core {
             && !command.may_wait(&args);
         if out > 0 && !(goes_out && front.joins(connection, command, args.len_bytes())) {
             return Flow::Again;
+        }
+        let transaction = connection.session.transaction.is_some();
+        if transaction && command.spec.flags.has(Flags::NO_MULTI) {
+            // Which those are differs from engine to engine (`WATCH`, `MULTI`).
+            return self.told(connection, command.spec, |connection| {
+                reject(connection, command.spec.class, NOT_IN_MULTI, used)
+            });
         }
         if command.way == Way::Here {
             return self.here(front, key, connection, args, used);
@@ -99,7 +115,12 @@ impl Core {
         if let Some(why) = self.refuses(connection, command) {
             return self.turned_down(connection, spec, why, used);
         }
-        if connection.session.transaction.is_some() {
+        match command.way {
+            Way::Watch => return self.watch_at_engine(front, key, connection, command, args, used),
+            Way::Subscribe => return self.subscribe(front, key, connection, command, args, used),
+            _ => {}
+        }
+        if transaction {
             return self.queue_for_engine(front, connection, command, args, used);
         }
         if let Way::Walk(walk) = command.way {
@@ -180,6 +201,19 @@ impl Core {
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
+        let flow = self.answer_here(front, key, connection, args, used);
+        front.unwatch_if_over(connection);
+        flow
+    }
+
+    fn answer_here(
+        &mut self,
+        front: &mut Front,
+        key: ConnectionKey,
+        connection: &mut Connection,
+        args: Args<'_>,
+        used: &mut Used,
+    ) -> Flow {
         use SessionCommand as Is;
         let Ok(spec) = commands::check(&args) else {
             return self.command(key, connection, args, used);
@@ -189,18 +223,36 @@ impl Core {
             Action::Session(Is::Exec) if self.refusal.is_none() => {
                 self.exec_at_engine(front, key, connection, spec, args, used)
             }
-            Action::Session(Is::Watch) => self.turned_down(
-                connection,
-                spec,
-                "a connection that watches is not there yet",
-                used,
-            ),
+            Action::Session(Is::Watch) => {
+                self.turned_down(connection, spec, "the engine has no such command", used)
+            }
+            Action::Session(is @ (Is::Discard | Is::Unwatch))
+                if self.refusal.is_none()
+                    && connection.watching.is_some()
+                    && in_transaction == matches!(is, Is::Discard) =>
+            {
+                self.unwatch_at_engine(front, key, connection, spec, args, used)
+            }
             Action::Session(Is::Select) if args.get(1) != b"0" => {
                 let why = "tenants before an engine have one database, 0";
                 self.turned_down(connection, spec, why, used)
             }
+            // Channels are a tenant's, and come as the connection speaks.
+            Action::Session(Is::Auth | Is::Hello) if connection.pushes.is_some() => {
+                let text = format!(
+                    "ERR '{}' cannot be used with subscriptions: end them",
+                    spec.name
+                );
+                self.told(connection, spec, |connection| {
+                    reject(connection, spec.class, &text, used)
+                })
+            }
+            Action::Session(Is::Reset) if connection.pushes.is_some() => {
+                self.end_turn(front.end_pushes(key, connection), true);
+                self.command(key, connection, args, used)
+            }
             // The engine answers these in their place among the others.
-            Action::Session(Is::Ping | Is::Echo | Is::Time) if in_transaction => {
+            Action::Session(Is::Ping | Is::Echo | Is::Time | Is::Unwatch) if in_transaction => {
                 let flow = queue(connection, spec, args, used);
                 self.count_call(connection, Some(spec), 0);
                 flow

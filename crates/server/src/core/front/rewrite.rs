@@ -98,7 +98,7 @@ impl Core {
         mut service_ns: Nanos,
         claim: Claim,
     ) {
-        if forward.waits {
+        if forward.waits() {
             // What it waited for was not the engine.
             connection.tally.begin_now(self.now);
             service_ns = 0;

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use front::{Command, Elsewhere, Gather, ScriptUser, Way};
+use policy::PrincipalId;
 
+use super::link::Link;
 use super::links::LinkId;
 use super::request::NO_NODE;
 use super::{Forward, Forwards, Front};
@@ -92,6 +94,21 @@ impl Core {
         let may = || self.shared.tenants.run_scripts();
         let at = front.nodes.get(place).at;
         front.upstream.is_busy(at, names.collect(), self.now, may);
+    }
+}
+
+impl Link {
+    /// What is to be said of it when it is down.
+    pub(super) fn away(&self) -> &'static str {
+        match self.user {
+            Some(_) => "no script can be run there",
+            None => "it is away",
+        }
+    }
+
+    /// Of scripts: for whom it goes.
+    pub(super) fn acts_for(&self) -> Option<PrincipalId> {
+        self.user.as_ref().map(|(tenant, _)| *tenant)
     }
 }
 

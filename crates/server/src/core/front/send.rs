@@ -8,7 +8,7 @@ use stage::{Next, Permit};
 use super::links::LinkId;
 use super::scripts::SCRIPTS_CROWDED;
 use super::{Forward, Front};
-use crate::connection::{Connection, Parked};
+use crate::connection::{Alone, Connection, Parked};
 use crate::core::Core;
 use crate::tenants::ConnectionKey;
 
@@ -44,17 +44,28 @@ impl Core {
             return;
         };
         let (place, keeps) = (forward.node, front.cluster);
-        let waits = |connection: &mut Connection| connection.waits_at_engine();
-        if forward.waits && !self.places.get(forward.key).is_some_and(waits) {
-            // Its client has gone: nobody would wait.
+        if forward.alone.is_some() && self.places.get(forward.key).is_none() {
+            // Its client has gone: nobody would have the link.
             self.stage_before(place).settle(now, permit, Cost([0]));
             self.front = Some(front);
             return;
         }
         let (at, upstream) = (front.nodes.get(place).at, Arc::clone(&front.upstream));
+        if forward.alone == Some(Alone::Subscribes) {
+            let key = forward.key;
+            let sent = self.send_about_channels(&mut front, forward, permit);
+            self.front = Some(front);
+            if !sent {
+                self.may_take_pushes(key);
+            }
+            return;
+        }
         let Some(id) = self.link_for(&mut front, &forward) else {
             self.stage_before(place).settle(now, permit, Cost([0]));
-            self.fail_forward(forward, SCRIPTS_CROWDED);
+            match forward.script {
+                true => self.fail_forward(forward, SCRIPTS_CROWDED),
+                false => self.changed(forward),
+            }
             self.front = Some(front);
             return;
         };
@@ -62,7 +73,7 @@ impl Core {
         match link.ready(now, at, &upstream.options, self.poll.registry()) {
             Ok(()) => {
                 let mut permit = Some(permit);
-                if forward.waits {
+                if forward.waits() {
                     // It keeps nobody else from the engine meanwhile.
                     self.settle_at(place, forward.whose.0, permit.take(), 0, now);
                 }
@@ -85,19 +96,22 @@ impl Core {
     }
 
     /// The link by which a request goes: that by which its connection's others go that are out.
-    /// None: none may be opened for it.
+    /// None: it is about what was watched by one that is gone, or none may be opened for a script.
     fn link_for(&mut self, front: &mut Front, forward: &Forward) -> Option<LinkId> {
         let (place, protocol) = (forward.node, forward.protocol);
         if forward.script {
             return self.link_for_script(front, forward);
+        }
+        if matches!(forward.alone, Some(Alone::Watches | Alone::Settles)) {
+            return self.link_of_watch(front, forward);
         }
         let links = front.nodes.links(place, protocol);
         let own = forward.own.then_some(forward.whose);
         let connection = self.places.get(forward.key);
         let parked = connection.and_then(|connection| connection.parked.as_mut());
         let index = match parked {
-            Some(Parked::Engine(outstanding)) if forward.waits => {
-                let index = links.for_waiting();
+            Some(Parked::Engine(outstanding)) if forward.waits() => {
+                let index = links.for_one();
                 outstanding.goes_alone_by(place, index);
                 index
             }
@@ -160,16 +174,23 @@ impl Core {
         }
     }
 
-    /// A client has gone whose request waits at a node, or is on its way there.
-    pub(in crate::core) fn wait_no_more(&mut self, key: ConnectionKey, connection: &Connection) {
-        let (Some(front), Some(Parked::Engine(outstanding))) =
-            (&mut self.front, &connection.parked)
-        else {
+    /// A client has gone that had a link to itself, or will be given one.
+    pub(in crate::core) fn wait_no_more(
+        &mut self,
+        key: ConnectionKey,
+        connection: &mut Connection,
+    ) {
+        let Some(front) = &mut self.front else {
             return;
         };
-        if let Some((place, index)) = outstanding.goes_alone() {
-            let protocol = connection.session.state.protocol;
-            front.nodes.links(place, protocol).wait_no_more(index, key);
+        front.unwatch(connection);
+        let turn = front.end_pushes(key, connection);
+        if let Some(Parked::Engine(outstanding)) = &connection.parked {
+            if let Some((place, index)) = outstanding.goes_alone() {
+                let protocol = connection.session.state.protocol;
+                front.nodes.links(place, protocol).wait_no_more(index, key);
+            }
         }
+        self.end_turn(turn, true);
     }
 }

@@ -56,11 +56,15 @@ impl Core {
         args: Args<'_>,
         used: &mut Used,
     ) -> Flow {
+        let watches = connection.watching.is_some();
         let whole = |transaction: &crate::session::Transaction| {
-            !transaction.spoiled && !transaction.calls.is_empty()
+            !transaction.spoiled && (watches || !transaction.calls.is_empty())
         };
         if !connection.session.transaction.as_deref().is_some_and(whole) {
             return self.command(key, connection, args, used);
+        }
+        if connection.has_lost_watch() {
+            return self.has_changed(front, connection, spec, used);
         }
         let Some(transaction) = connection.session.transaction.take() else {
             unreachable!("it was there above")
