@@ -108,8 +108,9 @@ def test_what_cannot_be_kept_apart_is_refused_by_name(front):
     with server.wire(ALPHA) as alpha:
         for words in (
             ("EVAL", "return 1", 0),
-            ("PUBLISH", "channel", "x"),
-            ("SUBSCRIBE", "channel"),
+            ("SPUBLISH", "channel", "x"),
+            ("SSUBSCRIBE", "channel"),
+            ("PUBSUB", "NUMPAT"),
             ("MIGRATE", "127.0.0.1", 1, "key", 0, 10),
             ("SELECT", 3),
             ("MOVE", "key", 1),

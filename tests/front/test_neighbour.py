@@ -49,10 +49,29 @@ def words_for(name, chance):
     return [*name.split("|"), *words]
 
 
+def said(wire, words, meanwhile=None):
+    """All that `wire` is sent for a request; what it has subscribed to by that ends, after `meanwhile`."""
+    replies = [wire.attempt(*words)]
+    if words[0].endswith("subscribe"):
+        if meanwhile:
+            meanwhile()
+        for end in (("UNSUBSCRIBE",), ("PUNSUBSCRIBE",), ("PING", "end")):
+            wire.send(*end)
+        while replies[-1] not in (b"end", [b"pong", b"end"]):
+            replies.append(wire.read())
+    return replies
+
+
 def test_no_command_shows_or_changes_what_is_another_s(engine, front):
     server, chance = front(), random.Random(SEED)
     with server.wire(BETA) as beta:
         fill(beta)
+
+    def publish():
+        with server.wire(BETA) as beta:
+            for channel in (*KINDS, "word"):
+                beta.ask("PUBLISH", channel, "secret")
+
     before = state(engine)
     every = sorted(set(names(engine.ask("COMMAND"))) - NOT_ASKED)
     assert len(every) > 300
@@ -61,7 +80,7 @@ def test_no_command_shows_or_changes_what_is_another_s(engine, front):
             for _ in range(25):
                 words = words_for(name, chance)
                 try:
-                    reply = alpha.attempt(*words)
+                    reply = said(alpha, words, publish)
                 except EOFError:
                     raise AssertionError(f"{words} ended the connection") from None
                 if "secret" not in words and not any("secret" in word for word in words):
@@ -84,7 +103,7 @@ def test_no_request_reaches_the_engine_with_a_key_that_has_no_mark(engine, front
         assert watcher.ask("MONITOR") == b"OK"
         for name in every:
             for _ in range(10):
-                alpha.attempt(*words_for(name, chance))
+                said(alpha, words_for(name, chance))
             alpha.attempt("DISCARD")
         alpha.ask("SET", "last", "x")
         seen = 0
@@ -95,6 +114,9 @@ def test_no_request_reaches_the_engine_with_a_key_that_has_no_mark(engine, front
                 break
             if line.split("] ")[0].endswith("lua") or '\\"' in line:
                 continue
+            if words and words[0] in ("subscribe", "psubscribe", "publish"):
+                channels = words[1:2] if words[0] == "publish" else words[1:]
+                assert all(channel.startswith("{@alpha}") for channel in channels), line
             keys = direct.attempt("COMMAND", "GETKEYS", *words) if words else []
             if isinstance(keys, ServerError):
                 continue
