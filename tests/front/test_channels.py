@@ -4,6 +4,7 @@ import json
 import random
 import threading
 from itertools import count
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -222,6 +223,47 @@ def test_who_does_not_take_what_comes_is_closed_and_nobody_else(engine, front):
                 slow.read()
         assert alpha.ask("PUBLISH", "a", "last") == 1
         assert quick.read() == [b"message", b"a", b"last"]
+
+
+def test_long_messages_to_many_have_their_tenant_s_memory_and_no_more(engine, front):
+    """Also those that come while a subscriber waits for an answer."""
+    engine.ask("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0")
+    server = front(tenants=(Tenant("alpha", extra='request_memory = "16MiB"'), BETA), server_options="cores = 1")
+
+    def most_bytes():
+        status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
+        return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+    wires = [subscribe(server.wire(ALPHA), "a") for _ in range(40)]
+    with server.wire(ALPHA) as alpha, server.wire(BETA) as beta:
+        before = most_bytes()
+        engine.hold()
+        alpha.send("PUBLISH", "a", b"x" * (8 << 20))
+        assert beta.ask("PING") == b"PONG"
+        for wire in wires:
+            wire.send("SUBSCRIBE", "b")
+        assert beta.ask("PING") == b"PONG"
+        engine.release()
+        assert alpha.read() == 40
+        heard = []
+
+        def hear(wire):
+            try:
+                heard.extend([wire.read()[0], wire.read()[0]])
+            except (EOFError, OSError, TypeError):
+                pass
+
+        readers = [threading.Thread(target=hear, args=(wire,)) for wire in wires]
+        for reader in readers:
+            reader.start()
+        assert beta.ask("INCR", "n") == 1
+        for reader in readers:
+            reader.join()
+        assert heard.count(b"message") > 0
+        assert most_bytes() - before < 100 << 20, "forty times as much came"
+    for wire in wires:
+        wire.close()
+    none_held(server)
 
 
 def test_subscriptions_end_with_the_engine_and_with_clients(engine, front):

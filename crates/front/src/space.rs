@@ -147,7 +147,10 @@ impl Space {
     pub fn without_mark(&self, text: &[u8]) -> Vec<u8> {
         let mut plain = Vec::with_capacity(text.len());
         let mut rest = text;
-        while let Some(byte) = rest.first() {
+        // Scripts answer long ones, too.
+        while let Some(at) = rest.iter().position(|byte| *byte == RESERVED[0]) {
+            plain.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
             let behind = rest.strip_prefix(&self.begin[..]);
             let behind = behind.and_then(|behind| match self.parts() {
                 1 => Some(behind),
@@ -156,11 +159,12 @@ impl Space {
             match behind {
                 Some(behind) if !self.begin.is_empty() => rest = behind,
                 _ => {
-                    plain.push(*byte);
+                    plain.push(rest[0]);
                     rest = &rest[1..];
                 }
             }
         }
+        plain.extend_from_slice(rest);
         plain
     }
 }

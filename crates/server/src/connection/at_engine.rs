@@ -1,6 +1,6 @@
 //! What a connection has at an engine behind this server.
 
-use super::{Connection, Outstanding, Parked, WatchState};
+use super::{Connection, Outstanding, Parked, WatchState, FREE_BYTES};
 
 impl Connection {
     /// What it has out at an engine behind this server, if it waits for that.
@@ -48,7 +48,10 @@ impl Connection {
 
     /// Whether a turn would take something of what is published.
     pub fn takes_pushes(&self) -> bool {
-        let readable = self.pushes.as_ref().is_some_and(|pushes| pushes.readable);
+        // What has come in part of a long message has its tenant's memory, or no more is read.
+        let readable = self.pushes.as_ref().is_some_and(|pushes| {
+            pushes.readable && pushes.held_bytes as u64 <= self.memory.charged + FREE_BYTES
+        });
         let goes_on = matches!(self.parked, None | Some(Parked::Subscribing));
         readable && (goes_on || self.waits_at_engine()) && !self.closing && self.output.is_empty()
     }

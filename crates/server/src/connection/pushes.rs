@@ -17,7 +17,8 @@ pub struct Pushes {
     patterns: u64,
     /// A place for each pattern, and for those that it has asked for.
     places: Vec<WaitingPlace>,
-    /// Bytes of what has come in part.
+    /// Bytes of what has come in part: of the whole, as far as that is known. So who has memory for
+    /// the beginning has it for the rest.
     pub held_bytes: usize,
     _place: WaitingPlace,
 }

@@ -37,9 +37,13 @@ impl Core {
             connection.memory.holds(held);
             return;
         }
-        if connection.parked.is_none() && connection.output.is_empty() {
-            connection.parked = Some(Parked::Memory);
-            connection.memory.falls_short(self.now);
+        let subscribes = matches!(connection.parked, Some(Parked::Subscribing));
+        if (connection.parked.is_none() || subscribes) && connection.output.is_empty() {
+            // Who waits for an answer takes nothing else meanwhile.
+            if !subscribes {
+                connection.parked = Some(Parked::Memory);
+                connection.memory.falls_short(self.now);
+            }
             let budget = std::sync::Arc::clone(&connection.tenant.budget);
             if !budget.wait(more, self.look_again(key)) {
                 let look = Message::Ready(key, Ready::Look);

@@ -151,7 +151,7 @@ const WATCHED_SCRIPT: &str = "EXECABORT Transaction discarded because of: a scri
 
 /// A tenant has as many connections of that kind as it may.
 const CROWDED: &str =
-    "ERR engine: as many clients wait or watch there as may (engine.waiting); nothing was done";
+    "ERR engine: as many clients wait, watch or have subscribed there as may (engine.waiting)";
 
 impl Core {
     /// Sends a request on its way.

@@ -381,11 +381,6 @@ impl Link {
         }
     }
 
-    /// Bytes of a reply that has not come as a whole.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.in_pieces + self.input.len()
-    }
-
     /// What the reply at hand needs at least, as far as it has come.
     pub(super) fn needs(&self) -> usize {
         self.in_pieces + self.scanner.needs().max(self.input.len())

@@ -251,7 +251,7 @@ impl Core {
             };
             left -= count;
             let came = subscriber.hear(&scratch[..count], &space)?;
-            pushes.held_bytes = subscriber.link.held_bytes();
+            pushes.held_bytes = subscriber.link.needs();
             if came.iter().any(|one| one.push == Push::Pong) {
                 self.end_turn(subscriber.turn.take(), false);
             }

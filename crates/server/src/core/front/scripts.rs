@@ -27,6 +27,9 @@ const BUSY: &[u8] = b"-BUSY ";
 /// What the engine says in the end of a script that it was told to end.
 const KILLED: &[u8] = b"Script killed by user with SCRIPT KILL";
 
+/// A longer error is no word of the engine's, but a script's.
+const WORD_BYTES_MAX: usize = 1 << 10;
+
 /// Who may run scripts is for the operator to say.
 const NOT_ALLOWED: &str = "its tenant has no `scripts = true` in the server's configuration (a \
     script that does not end stops the engine for all)";
@@ -70,7 +73,7 @@ impl Core {
     /// A node has answered. If it says that it is busy with a script, it is told to end that; and
     /// if a script was ended, the log tells whose.
     pub(super) fn hear_of_scripts(&self, front: &mut Front, id: LinkId, reply: &[u8]) {
-        if reply.first() != Some(&b'-') {
+        if reply.first() != Some(&b'-') || reply.len() > WORD_BYTES_MAX {
             return;
         }
         let (place, link) = (id.place, front.nodes.link(id));
