@@ -401,7 +401,7 @@ def test_scripts_before_a_cluster(make_cluster, before):
 
 def test_nobody_is_led_away_by_what_a_script_answers(make_cluster, before):
     cluster = make_cluster()
-    server = before(cluster, tenants=(ONE, TWO), engine_options='timeout = "1s"')
+    server = before(cluster, tenants=(ONE, TWO), engine_options='timeout = "2s"')
     with socket.create_server(("127.0.0.1", 0)) as trap, server.wire(ONE) as one, server.wire(TWO) as two:
         trap.setblocking(False)
         two.ask("SET", "key", "x")
