@@ -225,6 +225,31 @@ def test_who_does_not_take_what_comes_is_closed_and_nobody_else(engine, front):
         assert quick.read() == [b"message", b"a", b"last"]
 
 
+def test_who_does_not_take_an_answer_keeps_nobody_from_the_engine(engine, front):
+    """Its permit is over when the engine has answered, and it is closed when the engine has closed its link."""
+    engine.ask("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0")
+    server = front(server_options="cores = 1")
+
+    def in_use():
+        with urlopen(f"http://127.0.0.1:{server.admin_port}/api/stages", timeout=20) as answer:
+            return sum(stage["permits_in_use"] for stage in json.load(answer) if stage["stage"] == "handler")
+
+    with server.wire(ALPHA, receive_buffer=4_096) as slow, server.wire(ALPHA) as alpha, server.wire(BETA) as beta:
+        subscribe(slow, "a")
+        engine.hold()
+        alpha.send("PUBLISH", "a", b"x" * (24 << 20))
+        assert beta.ask("PING") == b"PONG"
+        slow.send("SUBSCRIBE", "b")
+        eventually(lambda: in_use() > 0, 20, "it is asked")
+        engine.release()
+        assert alpha.read() == 1
+        eventually(lambda: in_use() == 0, 20, "its permit is free")
+        assert engine.ask("PUBSUB", "NUMSUB", "{@alpha}b") == [b"{@alpha}b", 1], "it has not read its answer"
+        assert held(server) == 1
+        engine.ask("CLIENT", "KILL", "TYPE", "pubsub")
+        none_held(server)
+
+
 def test_long_messages_to_many_have_their_tenant_s_memory_and_no_more(engine, front):
     """Also those that come while a subscriber waits for an answer."""
     engine.ask("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0")

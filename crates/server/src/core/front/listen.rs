@@ -20,9 +20,12 @@ impl Core {
         let Some(mut front) = self.front.take() else {
             return;
         };
-        if let Some(key) = Self::subscriber_noticed(&mut front, event) {
+        if let Some(noticed) = self.subscriber_noticed(&mut front, event) {
             self.front = Some(front);
-            return key.into_iter().for_each(|key| self.may_take_pushes(key));
+            if let Some((key, last)) = noticed {
+                self.may_take_pushes(key, last);
+            }
+            return;
         }
         let id = event.token().0.checked_sub(LINK_TOKENS).map(LinkId::of);
         if let Some(id) = id.filter(|id| front.nodes.has(*id)) {

@@ -372,6 +372,8 @@ impl Core {
         front.sizes.forget(now);
         front.upstream.links.count(&mut front.told, open);
         self.front = Some(front);
-        silent.into_iter().for_each(|key| self.may_take_pushes(key));
+        silent
+            .into_iter()
+            .for_each(|key| self.may_take_pushes(key, true));
     }
 }

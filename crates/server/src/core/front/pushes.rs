@@ -19,7 +19,7 @@ use telemetry::Class;
 use super::link::{Heard, Link, BYTES_AT_ONCE};
 use super::request::NO_SPACE;
 use super::{Forward, Front};
-use crate::connection::{Connection, Parked};
+use crate::connection::{Connection, Parked, Ready};
 use crate::core::answer::reply_of;
 use crate::core::turn::After;
 use crate::core::Core;
@@ -122,34 +122,46 @@ impl Core {
         }
     }
 
-    /// The poll says something of a link. Returns for whom something may have come by it; none of
-    /// either: it is another link than these.
+    /// The poll says something of a link. Returns for whom something may have come by it, and
+    /// whether that is the last; none of either: it is another link than these.
     pub(super) fn subscriber_noticed(
+        &mut self,
         front: &mut Front,
         event: &Event,
-    ) -> Option<Option<ConnectionKey>> {
+    ) -> Option<Option<(ConnectionKey, bool)>> {
         let place = event.token().0.checked_sub(PUSH_TOKENS)?;
         let place = u32::try_from(place).ok()?;
-        let subscriber = front.subscribers.links.get_mut(&place);
-        Some(subscriber.and_then(|subscriber| {
-            if event.is_writable() {
-                subscriber.link.takes();
-                subscriber.flush();
-            }
-            let ends = event.is_read_closed() || event.is_error() || subscriber.over.is_some();
-            (event.is_readable() || ends).then_some(subscriber.key)
-        }))
+        let Some(subscriber) = front.subscribers.links.get_mut(&place) else {
+            return Some(None);
+        };
+        if event.is_writable() {
+            subscriber.link.takes();
+            subscriber.flush();
+        }
+        let ends = event.is_read_closed() || event.is_error() || subscriber.over.is_some();
+        if !event.is_readable() && !ends {
+            return Some(None);
+        }
+        // When its connection reads the answer is that one's affair: others wait for the permit.
+        let (key, turn) = (subscriber.key, subscriber.turn.take());
+        self.end_turn(turn, false);
+        Some(Some((key, ends)))
     }
 
-    /// Something may have come for a connection: it takes a turn for that.
-    pub(super) fn may_take_pushes(&mut self, key: ConnectionKey) {
+    /// Something may have come for a connection, perhaps the `last`: it takes a turn for that. Who
+    /// does not take what came before is closed then.
+    pub(super) fn may_take_pushes(&mut self, key: ConnectionKey, last: bool) {
         let Some(mut connection) = self.places.lift(key) else {
             return;
         };
         if let Some(pushes) = &mut connection.pushes {
             pushes.readable = true;
         }
+        let stuck = last && !connection.output.is_empty();
         self.put_back(key, connection, self.now);
+        if stuck {
+            self.ready(key, Ready::Killed, self.now);
+        }
     }
 
     /// Once a second: an engine that does not answer is not waited for for ever. Returns who is to
@@ -170,6 +182,7 @@ impl Core {
                 let why = format!("it has said nothing for {} s", patience.as_secs());
                 subscriber.over = Some(why);
                 silent.push(subscriber.key);
+                self.end_turn(subscriber.turn.take(), true);
             }
         }
         silent

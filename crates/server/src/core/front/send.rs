@@ -56,7 +56,7 @@ impl Core {
             let sent = self.send_about_channels(&mut front, forward, permit);
             self.front = Some(front);
             if !sent {
-                self.may_take_pushes(key);
+                self.may_take_pushes(key, true);
             }
             return;
         }
