@@ -73,6 +73,7 @@ pub(crate) fn slot(class: Class, key: u64, text: KeyText) -> u16 {
 pub(crate) fn request(out: &mut Vec<u8>, draw: Draw, keys: &[u64], text: KeyText) {
     match draw.class {
         Class::Get => out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n"),
+        Class::Bitcount => out.extend_from_slice(b"*2\r\n$8\r\nBITCOUNT\r\n"),
         Class::Delete => out.extend_from_slice(b"*2\r\n$3\r\nDEL\r\n"),
         Class::Put if draw.ttl == Ttl::None => out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n"),
         Class::Put => out.extend_from_slice(b"*5\r\n$3\r\nSET\r\n"),
@@ -231,6 +232,8 @@ mod tests {
         let multiget = encode(Class::Multiget, &[1, 2, 3], 0, Ttl::None);
         assert!(multiget.starts_with(b"*4\r\n$4\r\nMGET\r\n$20\r\n"));
         assert_eq!(multiget.len(), 14 + 3 * 27);
+        let bitcount = encode(Class::Bitcount, &[5], 0, Ttl::None);
+        assert!(bitcount.starts_with(b"*2\r\n$8\r\nBITCOUNT\r\n$20\r\n"));
         assert!(encode(Class::Delete, &[5], 0, Ttl::None).starts_with(b"*2\r\n$3\r\nDEL\r\n"));
         let mut out = Vec::new();
         command(&mut out, &[b"HELLO", b"3"]);

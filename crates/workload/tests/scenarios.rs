@@ -244,7 +244,7 @@ fn loads_join_change_and_leave() {
 fn a_seed_fixes_the_requests() {
     let Some(redis) = Redis::start() else { return };
     let offered = |seed: u32| {
-        let load = "rate = '2000/s'\nmix = { get = 1, put = 1, delete = 1, increment = 1, ping = 1 }\nspike = { at = '100ms', length = '100ms', times = 3 }";
+        let load = "rate = '2000/s'\nmix = { get = 1, put = 1, delete = 1, increment = 1, bitcount = 1, ping = 1 }\nspike = { at = '100ms', length = '100ms', times = 3 }";
         let outcome = play(
             &redis,
             &format!("seed = {seed}\n{}", one(load)),
@@ -256,8 +256,31 @@ fn a_seed_fixes_the_requests() {
     };
     let first = offered(1);
     assert!(first[Class::Increment as usize].0 > 100);
+    assert!(first[Class::Bitcount as usize].0 > 100);
     assert_eq!(first, offered(1));
     assert_ne!(first, offered(2));
+}
+
+#[test]
+fn whoever_reads_finds_keys() {
+    for class in Class::ALL.into_iter().filter(|class| class.has_home()) {
+        let Some(redis) = Redis::start() else { return };
+        let mix = format!("mix = {{ {} = 1 }}", class.name());
+        let load = format!("rate = '100/s'\nkeys = {{ count = 500 }}\n{mix}");
+        let outcome = play(&redis, &one(&load), &mut |_| {});
+        assert_eq!(outcome.tenants[0].total().failed, 0, "{}", class.name());
+        // A counter begins by itself, and what is deleted was there.
+        let least = match class {
+            Class::Increment => 1,
+            Class::Delete => 400,
+            _ => 500,
+        };
+        let text = redis.ask("INFO");
+        let keys = text.split("db0:keys=").nth(1);
+        let keys = keys.and_then(|keys| keys.split(',').next()?.parse().ok());
+        let keys: u64 = keys.unwrap_or_else(|| panic!("no keys in {text}"));
+        assert!(keys >= least, "{}: {keys} keys", class.name());
+    }
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub fn class_of(class: &str) -> &str {
     match class {
         "range" => "scan",
         "delete" | "increment" => "put",
+        "bitcount" => "get",
         "ping" | "invalid" => "other",
         class => class,
     }

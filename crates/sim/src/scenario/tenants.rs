@@ -99,7 +99,14 @@ fn stream(
     until: Option<Duration>,
 ) -> Result<Stream, String> {
     let mix = &behaviour.mix;
-    let others = [mix.range, mix.delete, mix.increment, mix.ping, mix.invalid];
+    let others = [
+        mix.range,
+        mix.delete,
+        mix.increment,
+        mix.bitcount,
+        mix.ping,
+        mix.invalid,
+    ];
     if others.iter().any(|weight| *weight > 0.0) {
         return Err(
             "the simulator has only `get`, `put` and `multiget`; leave the rest out of `mix`"

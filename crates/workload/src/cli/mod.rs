@@ -40,7 +40,7 @@ With --cluster the server is any front of a cluster (or a node of a Redis Cluste
 map (CLUSTER SLOTS), and MOVED is followed: such a request is sent again, with its old start time, and counts as
 `moved` and not as failed. Of 16 MOVED it fails. A closed loop has `depth` requests out over all fronts; while a front
 is away its clients wait until it is back or out of the map. Only requests of one key can be sent: get, put, delete,
-increment.
+increment, bitcount.
 
 Latency counts from the moment a request was due, not from when it could be sent.
 

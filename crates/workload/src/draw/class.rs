@@ -15,6 +15,8 @@ pub enum Class {
     Delete,
     /// `INCR` of a counter.
     Increment,
+    /// `BITCOUNT` of one value.
+    Bitcount,
     /// `PING`.
     Ping,
     /// A command that fails.
@@ -22,14 +24,14 @@ pub enum Class {
 }
 
 /// How many classes there are.
-pub const CLASSES: usize = 8;
+pub const CLASSES: usize = 9;
 
 impl Class {
     /// It is about one key, so that one node of a cluster has all of it.
     pub fn has_home(self) -> bool {
         matches!(
             self,
-            Class::Get | Class::Put | Class::Delete | Class::Increment
+            Class::Get | Class::Put | Class::Delete | Class::Increment | Class::Bitcount
         )
     }
 
@@ -41,6 +43,7 @@ impl Class {
         Class::Range,
         Class::Delete,
         Class::Increment,
+        Class::Bitcount,
         Class::Ping,
         Class::Invalid,
     ];
@@ -54,6 +57,7 @@ impl Class {
             Class::Range => "range",
             Class::Delete => "delete",
             Class::Increment => "increment",
+            Class::Bitcount => "bitcount",
             Class::Ping => "ping",
             Class::Invalid => "invalid",
         }
@@ -75,6 +79,8 @@ pub struct Shares {
     pub delete: f64,
     /// Weight of `increment`.
     pub increment: f64,
+    /// Weight of `bitcount`.
+    pub bitcount: f64,
     /// Weight of `ping`.
     pub ping: f64,
     /// Weight of `invalid`.
@@ -99,6 +105,7 @@ impl Shares {
         range: 0.0,
         delete: 0.0,
         increment: 0.0,
+        bitcount: 0.0,
         ping: 0.0,
         invalid: 0.0,
     };
@@ -112,6 +119,7 @@ impl Shares {
             self.range,
             self.delete,
             self.increment,
+            self.bitcount,
             self.ping,
             self.invalid,
         ]

@@ -156,9 +156,12 @@ impl Mixture {
                 values: asks.range_values,
                 ..Draw::new(class)
             },
-            Class::Get | Class::Delete | Class::Increment | Class::Ping | Class::Invalid => {
-                Draw::new(class)
-            }
+            Class::Get
+            | Class::Delete
+            | Class::Increment
+            | Class::Bitcount
+            | Class::Ping
+            | Class::Invalid => Draw::new(class),
         }
     }
 

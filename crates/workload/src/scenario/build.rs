@@ -12,7 +12,7 @@ use crate::arrivals::{Arrivals, Crowd, Curve, Profile};
 use crate::client::plan::{Handshake, KeyText, Manners, Pace, Period, Plan, Stream};
 use crate::client::preload::Keyspace;
 use crate::client::{Identity, Target};
-use crate::draw::{Asks, Counts, Mixture, Popularity, Sizes, Ttl};
+use crate::draw::{Asks, Class, Counts, Mixture, Popularity, Sizes, Ttl};
 use crate::error::WorkloadError;
 use crate::replay::{self, Settings};
 use crate::rng::Rng;
@@ -100,9 +100,8 @@ struct Builder<'a> {
 
 /// It asks for keys at all.
 fn looks_up(behaviour: &Behaviour) -> bool {
-    let mix = behaviour.mix;
-    behaviour.handshake != Handshake::Partial
-        && mix.get + mix.put + mix.multiget + mix.range + mix.delete > 0.0
+    let looks_up = |class| !matches!(class, Class::Increment | Class::Ping | Class::Invalid);
+    behaviour.handshake != Handshake::Partial && behaviour.mix.classes().any(looks_up)
 }
 
 /// Scatters the letters of a name.

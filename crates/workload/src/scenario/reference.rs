@@ -63,8 +63,8 @@ request to the front that is the home of its key.
 * `MOVED` is no failure: the request goes to where it says, with its old start time. What is sent on 16 times fails as `moved`.
   `ASK` and `TRYAGAIN` are failures.
 * After `MOVED`, and when a connection is lost, the map is asked for anew.
-* Only requests of one key have a home: `get`, `put`, `delete`, `increment`. Loads that ask anything else, or misbehave on
-  single connections (`handshake`, `read_rate`), are refused before the run.
+* Only requests of one key have a home: `get`, `put`, `delete`, `increment`, `bitcount`. Loads that ask anything else, or
+  misbehave on single connections (`handshake`, `read_rate`), are refused before the run.
 
 ## Real traces
 

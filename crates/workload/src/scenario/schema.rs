@@ -78,6 +78,7 @@ const LOAD: &[Key] = &[
     key("tenant.load.mix.range", SHARE, Value("0"), "`ENTREMET.RANGE` from a key on, of as many keys as `range` says."),
     key("tenant.load.mix.delete", SHARE, Value("0"), "`DEL` of one key."),
     key("tenant.load.mix.increment", SHARE, Value("0"), "`INCR` of a counter that belongs to the key."),
+    key("tenant.load.mix.bitcount", SHARE, Value("0"), "`BITCOUNT` of a value: work in proportion to its size, and a short reply."),
     key("tenant.load.mix.ping", SHARE, Value("0"), "`PING`."),
     key("tenant.load.mix.invalid", SHARE, Value("0"), "Commands that fail, in turn: an unknown one, one without its arguments, one whose option is none, one whose number is none."),
 

@@ -110,6 +110,7 @@ fn mix(section: &Section) -> Shares {
         range: section.get_or_default("range"),
         delete: section.get_or_default("delete"),
         increment: section.get_or_default("increment"),
+        bitcount: section.get_or_default("bitcount"),
         ping: section.get_or_default("ping"),
         invalid: section.get_or_default("invalid"),
     };
