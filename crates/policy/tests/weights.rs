@@ -230,7 +230,7 @@ proptest! {
         prop_assert!(together >= alone * 0.9, "{together} (alone {alone}): {:?}", fronts.served());
     }
 
-    /// What all fronts together have of a tenant's weight is never more than it is.
+    /// All fronts together have a tenant's weight, from one round to the next.
     #[test]
     fn weights_are_kept(
         capacities in prop::collection::vec(0.5..2.0f64, 3),
@@ -241,7 +241,8 @@ proptest! {
         for _ in 0..30 {
             fronts.rounds(1);
             for times in fronts.times() {
-                prop_assert!(times.iter().sum::<f64>() <= 3.0 + 1e-9, "{times:?}");
+                let all: f64 = times.iter().sum();
+                prop_assert!((all - 3.0).abs() <= 0.03, "{times:?}");
             }
         }
     }

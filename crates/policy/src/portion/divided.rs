@@ -5,12 +5,11 @@ use crate::placement::{fair_shares, Claim};
 
 /// Of a rate, who is not held back may have this much more than he used, as a part of it.
 const GROWTH: f64 = 0.03;
-/// A claim of a weight goes this part of the way to what is due, in a round.
+/// A weight goes this part of the way to what is due, in a round.
 const STEP: f64 = 0.5;
-/// A smaller step goes all of the way.
-const STEP_MIN: f64 = 0.001;
-/// A weight that would rise by less than this, as a part of it, stays.
-const NEAR: f64 = 0.05;
+/// It stays where that is no further than this part of it: a weight that changes a little all the
+/// time would keep cores at work.
+const NEAR: f64 = 0.01;
 
 /// What fronts divide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,32 +34,19 @@ impl Divided {
     pub(super) fn due(self, first: &Told, others: &[Told], fronts: usize) -> f64 {
         match self {
             Divided::Rate => due_of_rate(first, others),
-            Divided::Weight => {
-                let due = due_of_weight(first, others, fronts);
-                let step = (due - first.claim) * STEP;
-                if step.abs() < STEP_MIN {
-                    due
-                } else {
-                    first.claim + step
-                }
-            }
+            Divided::Weight => due_of_weight(first, others, fronts),
         }
     }
+}
 
-    /// What is claimed by fronts that have told nothing, `silent` of so many. Where nothing is told
-    /// of a tenant it has its weight, which is an even part; of a rate it may not have any there.
-    pub(super) fn claimed(self, silent: usize, fronts: usize) -> f64 {
-        match self {
-            Divided::Rate => 0.0,
-            Divided::Weight => silent as f64 / fronts as f64,
-        }
-    }
-
-    /// Whether what is kept may stay for what might be kept: a weight that changes a little all the
-    /// time would keep cores at work. The whole is kept where it can be.
-    pub(super) fn is_near(self, kept: f64, may: f64) -> bool {
-        let near = kept <= may && may < kept * (1.0 + NEAR);
-        self == Divided::Weight && near && may < 1.0 - STEP_MIN
+/// The next step of a weight that is kept, on the way to what is due.
+pub(super) fn towards(kept: f64, due: f64, fronts: usize) -> f64 {
+    let (gap, even) = (due - kept, 1.0 / fronts as f64);
+    match gap.abs() <= kept * NEAR {
+        // Where nothing is served, nothing varies.
+        true if (due - even).abs() < f64::EPSILON => even,
+        true => kept,
+        false => kept + gap * STEP,
     }
 }
 
@@ -75,6 +61,7 @@ fn due_of_rate(first: &Told, others: &[Told]) -> f64 {
     shares[0] + unasked / shares.len() as f64
 }
 
+/// Fronts that tell nothing of a tenant count as ones that have its weight, which is an even part.
 fn due_of_weight(first: &Told, others: &[Told], fronts: usize) -> f64 {
     let all = || [first].into_iter().chain(others);
     let (used, even) = (
@@ -84,7 +71,7 @@ fn due_of_weight(first: &Told, others: &[Told], fronts: usize) -> f64 {
     if used <= 0.0 {
         return even;
     }
-    let part = first.used / used;
+    let part = first.used / used * (1 + others.len()) as f64 * even;
     match all().any(|told| told.more) {
         true => part,
         // Until it wants more, where it was served says little of where it will be.

@@ -6,10 +6,14 @@
 //!
 //! * What a front is due follows from what all used, by a rule for rates and one for weights
 //!   ([`Divided`]).
-//! * A front keeps to the least of its claim, of what it is due, and of what the claims of the
-//!   others leave ([`Portion::keep`]). It claims *before* it looks at the others' claims, so of two
-//!   that take the same at once at least one sees it. All portions together are therefore never
-//!   more than the whole, in whatever order fronts read and write.
+//! * Of a rate, a front keeps to the least of its claim, of what it is due, and of what the claims
+//!   of the others leave ([`Portion::keep`]). It claims *before* it looks at the others' claims, so
+//!   of two that take the same at once at least one sees it. All portions together are therefore
+//!   never more than the whole, in whatever order fronts read and write.
+//! * Of a weight, it goes half of the way to what it is due. All parts together are the whole
+//!   where all have heard the same, and for a round more or less than it where something changes.
+//!   Claims would keep them below it all the time: what is served varies, and of each change
+//!   the front that gives is the first. Tenants then lose more or less of their weights by chance.
 //! * A part is divided evenly beforehand: where a tenant has used nothing, its next request is
 //!   served, and is seen.
 //!
@@ -77,7 +81,7 @@ pub struct Portion {
     mean: f64,
     /// The part that it might use before the last change.
     had: f64,
-    /// What it keeps to, of what is divided: never more than it claims.
+    /// What it keeps to, of what is divided: of a rate, never more than it claims.
     kept: f64,
     fronts: usize,
 }
@@ -131,10 +135,14 @@ impl Portion {
             Divided::Weight => true,
         };
         let more = waited >= MOSTLY && nearly;
-        // Less is believed slowly, for it may be chance; more at once.
         self.mean += (used - self.mean) * NEWEST;
+        let used = match self.divided {
+            // Less is believed slowly, for it may be chance; more at once.
+            Divided::Rate => used.max(self.mean),
+            Divided::Weight => self.mean,
+        };
         self.told = Told {
-            used: used.max(self.mean),
+            used,
             more,
             ..self.told
         };
@@ -148,14 +156,16 @@ impl Portion {
         self.had = self.part();
         self.fronts = fronts.max(others.len() + 1);
         let due = self.divided.due(&self.told, others, self.fronts);
-        let silent = self.fronts - 1 - others.len();
-        let told: f64 = others.iter().map(|other| other.claim).sum();
-        let claimed = told + self.divided.claimed(silent, self.fronts);
-        let left = (1.0 - claimed).max(0.0);
-        let may = self.told.claim.min(due).min(left);
-        if !self.divided.is_near(self.kept, may) {
-            self.kept = may;
+        match self.divided {
+            Divided::Rate => {
+                let claimed: f64 = others.iter().map(|other| other.claim).sum();
+                self.kept = self.told.claim.min(due).min((1.0 - claimed).max(0.0));
+                self.told.claim = due;
+            }
+            Divided::Weight => {
+                self.kept = divided::towards(self.kept, due, self.fronts);
+                self.told.claim = self.kept;
+            }
         }
-        self.told.claim = due;
     }
 }
