@@ -16,7 +16,8 @@
 //!   which know nothing of each other.
 //! * [`promise`] says what a tenant's promise comes to at each stage;
 //! * [`multiget`] is the order inside one tenant: bottlenecks, slack, levels;
-//! * [`cost::device`] says what an I/O costs a device, in virtual IO operations;
+//! * [`cost::device`] says what an I/O costs a device, in virtual IO operations, and
+//!   [`cost::spans`] what a request took of an engine that shows only what several took together;
 //! * [`depth`] finds how many I/Os to keep outstanding, and what a device is worth at present;
 //! * [`profile`] says what a request costs it, directly and later, and [`provision`] turns promised
 //!   requests into VOPs;

@@ -2,6 +2,7 @@
 //! as.
 
 pub mod device;
+pub mod spans;
 
 /// A point in time or a span, in nanoseconds since an epoch the caller chooses (never goes back).
 pub type Nanos = u64;

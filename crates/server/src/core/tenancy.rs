@@ -133,6 +133,9 @@ impl Core {
             }
             self.node_weights.forget(tenant.id);
             self.waiting.forget(tenant.id);
+            if let Some(front) = &mut self.front {
+                front.forget(tenant.id);
+            }
             self.principals.leave(&tenant);
         }
     }

@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use commands::{Flags, Spec};
 use front::{Command, Elsewhere, Gather, Homes, Pieces, Shows, Space, Table, Walker};
-use policy::Nanos;
+use policy::{Nanos, PrincipalId};
 use resp::Protocol;
 use smallvec::SmallVec;
 use stage::{DispatchOptions, Meter, Permit};
@@ -283,6 +283,11 @@ impl Front {
         if !std::mem::replace(&mut self.nodes.link(id).noted.read, true) {
             self.reads.push(id);
         }
+    }
+
+    /// A tenant is gone.
+    pub fn forget(&mut self, tenant: PrincipalId) {
+        self.nodes.forget(tenant);
     }
 
     /// How many nodes are known.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use front::{Space, SLOTS};
 use policy::cost::device::Vop;
+use policy::cost::spans::Spans;
 use policy::depth::{Depth, Slice};
 use policy::{Nanos, PrincipalId};
 use resp::Protocol;
@@ -39,6 +40,8 @@ pub(super) struct Node {
     pub(super) replicas: Vec<Follower>,
     /// Slots came or went then: its replicas may know less of them than of the rest.
     pub(super) unsettled_at: Nanos,
+    /// What its requests cost.
+    pub(super) spans: Spans,
     depth: Depth,
     slice: Work,
 }
@@ -93,6 +96,7 @@ impl Node {
             reads,
             replicas: Vec::new(),
             unsettled_at: 0,
+            spans: Spans::default(),
             depth: Depth::new(OUT_AT_START, OUT_LEAST),
             slice: Work::from(now),
         }
@@ -118,6 +122,13 @@ impl Nodes {
             serving: Vec::new(),
             cluster,
         }
+    }
+
+    /// A tenant is gone.
+    pub(super) fn forget(&mut self, tenant: PrincipalId) {
+        self.nodes
+            .iter_mut()
+            .for_each(|node| node.spans.forget(tenant));
     }
 
     /// Takes over what the lookout has found.

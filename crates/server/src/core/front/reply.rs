@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use commands::{Flags, Spec};
 use front::Elsewhere;
+use policy::cost::spans::Member;
 use policy::{Nanos, PrincipalId};
 use resp::Output;
 use stage::Permit;
@@ -11,7 +12,6 @@ use super::claim::Claim;
 use super::come::Come;
 use super::links::LinkId;
 use super::rewrite::Asks;
-use super::walk::part;
 use super::{Forward, Front, Sent};
 use crate::connection::{Connection, Early};
 use crate::core::{Core, Used};
@@ -36,6 +36,15 @@ pub(super) struct Answered {
     /// Time of the engine before that in which the others came.
     took: Nanos,
     weight: u64,
+}
+
+impl Answered {
+    fn member(&self) -> Member {
+        Member {
+            tenant: self.tenant,
+            weight: self.weight,
+        }
+    }
 }
 
 /// What a reply weighs among those that came together, of so many bytes with its request.
@@ -239,11 +248,12 @@ impl Core {
         now: Nanos,
     ) {
         let (span, count) = (now.saturating_sub(since), answered.len() as u32);
-        let all = answered.iter().map(|one| one.weight).sum();
+        let spans = &mut front.nodes.get_mut(place).spans;
+        spans.see(span, answered.iter().map(Answered::member));
         // What replicas take is no reason to move anything.
         let reads = front.nodes.get(place).reads;
         for one in answered {
-            let took = one.took + part(span, one.weight, all);
+            let took = one.took + front.nodes.get(place).spans.charge(one.member());
             self.settle_at(place, one.tenant, one.permit, took, now);
             let slot = one.slot.filter(|_| !reads);
             if let (Some(all), Some(slot)) = (&mut front.took, slot) {

@@ -1,7 +1,7 @@
 //! Commands on all keys of a tenant, a step at a time.
 
 use front::{scan, Command, Shows, Walk, Walker};
-use policy::Nanos;
+
 use resp::{Args, Output, Reply};
 use smallvec::smallvec;
 
@@ -93,9 +93,4 @@ impl Core {
         Reply::new(out, forward.protocol).error("ERR engine: too many requests wait for it");
         Some(forward)
     }
-}
-
-/// Time of the engine that replies which came together have taken, of each: by their weight.
-pub(super) fn part(span: Nanos, weight: u64, all: u64) -> Nanos {
-    (u128::from(span) * u128::from(weight) / u128::from(all.max(1))) as Nanos
 }

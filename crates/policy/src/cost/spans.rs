@@ -1,0 +1,212 @@
+//! What each of several requests took of a server that shows only when some of them were done.
+//!
+//! Before somebody else's engine that is all there is: of replies that come together it is known
+//! how long they took together. To divide that time among them, each time anew, is not fair: what a
+//! reading costs besides (a wake-up, the engine's turn of its loop, its wait for a processor) is
+//! divided by how many replies it brought, and who is answered among many pays less for each
+//! request than who is answered among few. At an engine that is short of its processor that was
+//! 130 to 300 us for the same command, and 190 to 230 where it was full. Whoever is charged less is
+//! sent on sooner, and is among many again.
+//!
+//! So requests are charged a price: what the server took for a unit of weight of late. What a group
+//! costs besides is told apart by regression, and without it the same is known of each tenant: one
+//! whose requests took twice as much as those of all, or half, pays as much more or less. What is
+//! within is not told apart. Prices follow what was seen, so that over time as much is charged as
+//! was taken. What was out of all proportion is divided at once.
+
+use super::{Nanos, PrincipalId};
+
+/// The price of all goes back over so many replies, twice as many at most. It must not follow from
+/// one group to the next, or it would be dear again where groups are small.
+const REPLIES: u32 = 16_384;
+/// And that of a tenant, for who begins to ask for more is to pay for it soon.
+const REPLIES_OWN: u32 = 512;
+/// Before so many nobody knows what is out of proportion.
+const SEEN: u32 = 512;
+/// Within this factor of all others, a tenant's requests cost what theirs do.
+const ALIKE: f64 = 2.0;
+/// Nobody pays less than this part of the price.
+const LEAST: f64 = 0.1;
+/// And before so many replies nobody knows.
+const KNOWN: u32 = 32;
+/// A group that took so many times what it is charged, and so many times what groups take, and
+/// longer than that, had something in it that no price tells of. What is shorter may as well be the
+/// server's: it waits for a processor, forks, or waits for a disk.
+const BEYOND: f64 = 8.0;
+const BEYOND_NS: f64 = 100_000_000.0;
+
+/// What was taken for how much weight, of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Price {
+    ns: f64,
+    weight: f64,
+    replies: u32,
+}
+
+impl Price {
+    fn add(&mut self, ns: f64, weight: f64, replies: u32, back: u32) {
+        if self.replies >= 2 * back {
+            self.ns /= 2.0;
+            self.weight /= 2.0;
+            self.replies /= 2;
+        }
+        self.ns += ns;
+        self.weight += weight;
+        self.replies = self.replies.saturating_add(replies);
+    }
+
+    /// For a unit of weight.
+    fn each(&self) -> f64 {
+        match self.weight > 0.0 {
+            true => self.ns / self.weight,
+            false => 0.0,
+        }
+    }
+}
+
+/// Groups of late: their weights and times, for a line through them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    groups: f64,
+    weight: f64,
+    ns: f64,
+    weight_squared: f64,
+    product: f64,
+}
+
+impl Line {
+    fn add(&mut self, weight: f64, ns: f64) {
+        if self.groups >= f64::from(2 * REPLIES) {
+            for sum in [
+                &mut self.groups,
+                &mut self.weight,
+                &mut self.ns,
+                &mut self.weight_squared,
+                &mut self.product,
+            ] {
+                *sum /= 2.0;
+            }
+        }
+        self.groups += 1.0;
+        self.weight += weight;
+        self.ns += ns;
+        self.weight_squared += weight * weight;
+        self.product += weight * ns;
+    }
+
+    /// What a group takes in the mean.
+    fn mean_ns(&self) -> f64 {
+        self.ns / self.groups.max(1.0)
+    }
+
+    /// What a group takes besides what it takes for its weight.
+    fn besides(&self) -> f64 {
+        let spread = self.groups * self.weight_squared - self.weight * self.weight;
+        if spread <= 0.0 {
+            return 0.0;
+        }
+        let slope = (self.groups * self.product - self.weight * self.ns) / spread;
+        ((self.ns - slope * self.weight) / self.groups).clamp(0.0, self.mean_ns())
+    }
+
+    /// What a reply of such a weight took of a group of that weight, if what groups take besides is
+    /// divided among the replies of all groups.
+    fn part(&self, own: f64, weight: f64, ns: f64, besides: f64) -> f64 {
+        let mean = self.weight / self.groups;
+        (ns - besides) * own / weight + besides * own / mean
+    }
+}
+
+/// A reply among those that came together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Whose.
+    pub tenant: PrincipalId,
+    /// What it weighs among the others, above 0.
+    pub weight: u64,
+}
+
+/// What the group that was seen last is charged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// What its own time is divided by, in units of weight.
+    each: f64,
+    beyond: f64,
+}
+
+/// Prices of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Spans {
+    /// What was taken for what was charged, in units of weight.
+    price: Price,
+    /// What was taken for how much weight, of all and of each tenant.
+    all: Price,
+    groups: Line,
+    tenants: Vec<Price>,
+    group: Group,
+}
+
+impl Spans {
+    /// Replies have come together after so long. What each of them is charged, [`Spans::charge`]
+    /// says until the next ones come.
+    pub fn see(&mut self, span: Nanos, members: impl Iterator<Item = Member> + Clone) {
+        let (mut weight, mut replies) = (0.0, 0);
+        for member in members.clone() {
+            weight += member.weight as f64;
+            replies += 1;
+            let known = self.tenants.len().max(member.tenant.index() + 1);
+            self.tenants.resize(known, Price::default());
+        }
+        if replies == 0 {
+            return;
+        }
+        let charged = |spans: &Spans| -> f64 {
+            let one = |member: Member| member.weight as f64 * spans.times(member.tenant);
+            members.clone().map(one).sum()
+        };
+        let (span, mut beyond) = (span as f64, 0.0);
+        if self.price.replies >= SEEN {
+            let usual = (self.price.each() * charged(self)).max(self.groups.mean_ns());
+            beyond = (span - (BEYOND * usual).max(BEYOND_NS)).max(0.0);
+        }
+        self.all.add(span - beyond, weight, replies, REPLIES);
+        self.groups.add(weight, span - beyond);
+        let besides = self.groups.besides();
+        for member in members.clone() {
+            let own = member.weight as f64;
+            let part = self.groups.part(own, weight, span - beyond, besides);
+            self.tenants[member.tenant.index()].add(part, own, 1, REPLIES_OWN);
+        }
+        self.price
+            .add(span - beyond, charged(self), replies, REPLIES);
+        self.group = Group {
+            each: self.price.each(),
+            beyond: beyond / weight,
+        };
+    }
+
+    /// What one of the replies that came last is charged.
+    #[must_use]
+    pub fn charge(&self, member: Member) -> Nanos {
+        let Group { each, beyond } = self.group;
+        (member.weight as f64 * (each * self.times(member.tenant) + beyond)) as Nanos
+    }
+
+    /// A tenant is gone.
+    pub fn forget(&mut self, tenant: PrincipalId) {
+        if let Some(price) = self.tenants.get_mut(tenant.index()) {
+            *price = Price::default();
+        }
+    }
+
+    /// How many times the usual price a tenant pays.
+    fn times(&self, tenant: PrincipalId) -> f64 {
+        let (own, all) = (self.tenants.get(tenant.index()), self.all.each());
+        match own.filter(|own| own.replies >= KNOWN).map(Price::each) {
+            Some(own) if all > 0.0 && !(all / ALIKE..=all * ALIKE).contains(&own) => {
+                (own / all).max(LEAST)
+            }
+            _ => 1.0,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What requests are charged of a server that shows only how long groups of them took.
+
+use policy::cost::spans::{Member, Spans};
+use policy::generator::Generator;
+use policy::{Nanos, PrincipalId};
+use proptest::prelude::*;
+
+/// Replies of tenants that came together after so long; all have the same weight.
+type Group = (Nanos, Vec<u32>);
+
+/// What each tenant is charged for a reply in the mean, and all of what was taken.
+fn charged(groups: &[Group], tenants: usize) -> (Vec<f64>, f64) {
+    let mut spans = Spans::default();
+    let (mut sums, mut counts) = (vec![0.0; tenants], vec![0.0; tenants]);
+    let (mut all, mut taken) = (0.0, 0.0);
+    for (turn, (span, group)) in groups.iter().enumerate() {
+        let member = |tenant: &u32| Member {
+            tenant: PrincipalId(*tenant),
+            weight: 5,
+        };
+        spans.see(*span, group.iter().map(member));
+        // At first nothing is known.
+        if turn < groups.len() / 8 {
+            continue;
+        }
+        taken += *span as f64;
+        for tenant in group {
+            let one = spans.charge(member(tenant)) as f64;
+            (sums[*tenant as usize], all) = (sums[*tenant as usize] + one, all + one);
+            counts[*tenant as usize] += 1.0;
+        }
+    }
+    let means = sums.iter().zip(&counts).map(|(sum, count)| sum / count);
+    (means.collect(), all / taken)
+}
+
+/// A group takes 100 us and 10 more for each reply, in a mean.
+fn span(dice: &mut Generator, replies: usize) -> Nanos {
+    let mean = 100_000.0 + 10_000.0 * replies as f64;
+    (mean * (0.5 + dice.below(1_000) as f64 / 1_000.0)) as Nanos
+}
+
+#[test]
+fn who_is_answered_among_few_pays_as_who_is_answered_among_many() {
+    let mut dice = Generator::new(3);
+    let groups = (0..20_000).map(|turn| {
+        // The first two come in groups of up to twenty, the others alone or two together.
+        let (tenants, most) = [([0, 1], 20), ([2, 3], 2)][turn % 2];
+        let count = most / 2 + 1 + dice.below(most as u64 / 2) as usize;
+        let group: Vec<u32> = (0..count)
+            .map(|_| tenants[dice.below(2) as usize])
+            .collect();
+        (span(&mut dice, count), group)
+    });
+    let groups: Vec<Group> = groups.collect();
+    let (means, all) = charged(&groups, 4);
+    for mean in &means {
+        assert!((mean / means[0] - 1.0).abs() < 0.01, "{means:?}");
+    }
+    assert!((all - 1.0).abs() < 0.02, "{all} of what was taken");
+}
+
+#[test]
+fn whose_requests_take_longer_pays_for_it() {
+    let mut dice = Generator::new(5);
+    // The first one's requests take a millisecond each, and mostly come by themselves.
+    let groups = (0..20_000).map(|_| {
+        let slow = dice.below(4) == 0;
+        let others = dice.below(if slow { 2 } else { 12 }) as usize + usize::from(!slow);
+        let mut group: Vec<u32> = (0..others).map(|_| 1 + dice.below(3) as u32).collect();
+        let time = span(&mut dice, others);
+        if slow {
+            group.push(0);
+        }
+        (time + if slow { 1_000_000 } else { 0 }, group)
+    });
+    let groups: Vec<Group> = groups.collect();
+    let (means, all) = charged(&groups, 4);
+    for mean in &means[1..] {
+        assert!(means[0] > 5.0 * mean, "{means:?}");
+    }
+    assert!((all - 1.0).abs() < 0.05, "{all} of what was taken");
+}
+
+#[test]
+fn one_that_stops_the_server_pays_for_it_at_once() {
+    let member = |tenant| Member {
+        tenant: PrincipalId(tenant),
+        weight: 1,
+    };
+    let mut spans = Spans::default();
+    for _ in 0..2_000 {
+        spans.see(20_000, [member(1), member(2)].into_iter());
+    }
+    assert_eq!(spans.charge(member(1)), 10_000);
+    spans.see(1_000_000_000, [member(0)].into_iter());
+    let once = spans.charge(member(0));
+    assert!((890_000_000..=1_000_000_000).contains(&once), "{once}");
+    // And nobody else does.
+    spans.see(20_000, [member(1), member(2)].into_iter());
+    let other = spans.charge(member(1));
+    assert!((9_900..11_500).contains(&other), "{other}");
+}
+
+#[test]
+fn who_comes_in_the_place_of_another_is_not_taken_for_it() {
+    let member = |tenant| Member {
+        tenant: PrincipalId(tenant),
+        weight: 1,
+    };
+    let mut spans = Spans::default();
+    for _ in 0..2_000 {
+        spans.see(50_000, [member(0)].into_iter());
+        spans.see(10_000, [member(1), member(1)].into_iter());
+    }
+    let dear = spans.charge(member(0));
+    spans.forget(PrincipalId(0));
+    assert!(spans.charge(member(0)) < dear / 2);
+    assert_eq!(spans.charge(member(2)), spans.charge(member(0)));
+}
+
+proptest! {
+    /// Whatever comes, as much is charged as was taken, within what prices are behind.
+    #[test]
+    fn as_much_is_charged_as_was_taken(
+        groups in prop::collection::vec(
+            (1_000..1_000_000u64, prop::collection::vec(0..4u32, 1..12)), 2_000..4_000),
+    ) {
+        let (_, all) = charged(&groups, 4);
+        prop_assert!((all - 1.0).abs() < 0.1, "{all}");
+    }
+}
