@@ -96,10 +96,10 @@ fn one_that_stops_the_server_pays_for_it_at_once() {
     spans.see(1_000_000_000, [member(0)].into_iter());
     let once = spans.charge(member(0));
     assert!((890_000_000..=1_000_000_000).contains(&once), "{once}");
-    // And nobody else does.
+    // The others pay what a server may take for itself, all together.
     spans.see(20_000, [member(1), member(2)].into_iter());
     let other = spans.charge(member(1));
-    assert!((9_900..11_500).contains(&other), "{other}");
+    assert!((9_900..50_000).contains(&other), "{other}");
 }
 
 #[test]
@@ -110,13 +110,14 @@ fn who_comes_in_the_place_of_another_is_not_taken_for_it() {
     };
     let mut spans = Spans::default();
     for _ in 0..2_000 {
-        spans.see(50_000, [member(0)].into_iter());
-        spans.see(10_000, [member(1), member(1)].into_iter());
+        spans.see(1_000_000, [member(0)].into_iter());
+        spans.see(10_000, [member(1)].into_iter());
     }
-    let dear = spans.charge(member(0));
-    spans.forget(PrincipalId(0));
-    assert!(spans.charge(member(0)) < dear / 2);
-    assert_eq!(spans.charge(member(2)), spans.charge(member(0)));
+    let [dear, cheap] = [0, 1].map(|tenant| spans.charge(member(tenant)));
+    assert!(dear > 20 * cheap, "{dear} and {cheap}");
+    spans.forget(PrincipalId(1));
+    assert_eq!(spans.charge(member(1)), spans.charge(member(2)));
+    assert!(spans.charge(member(1)) > 10 * cheap);
 }
 
 proptest! {

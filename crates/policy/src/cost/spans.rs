@@ -10,9 +10,11 @@
 //!
 //! So requests are charged a price: what the server took for a unit of weight of late. What a group
 //! costs besides is told apart by regression, and without it the same is known of each tenant: one
-//! whose requests took twice as much as those of all, or half, pays as much more or less. What is
-//! within is not told apart. Prices follow what was seen, so that over time as much is charged as
-//! was taken. What was out of all proportion is divided at once.
+//! whose requests took four times as much as those of all, or a quarter, pays as much more or less.
+//! What is within is not told apart: of equal tenants .3 to 1.8 were seen, for replies of one turn
+//! of the engine may come in two readings, of which the second took no time. Prices follow what was
+//! seen, so that over time as much is charged as was taken. What was out of all proportion is
+//! divided at once.
 
 use super::{Nanos, PrincipalId};
 
@@ -20,15 +22,15 @@ use super::{Nanos, PrincipalId};
 /// one group to the next, or it would be dear again where groups are small.
 const REPLIES: u32 = 16_384;
 /// And that of a tenant, for who begins to ask for more is to pay for it soon.
-const REPLIES_OWN: u32 = 512;
+const REPLIES_OWN: u32 = 2_048;
 /// Before so many nobody knows what is out of proportion.
 const SEEN: u32 = 512;
 /// Within this factor of all others, a tenant's requests cost what theirs do.
-const ALIKE: f64 = 2.0;
-/// Nobody pays less than this part of the price.
-const LEAST: f64 = 0.1;
+const ALIKE: f64 = 4.0;
 /// And before so many replies nobody knows.
 const KNOWN: u32 = 32;
+/// Nobody pays less than this part of the price.
+const LEAST: f64 = 0.01;
 /// A group that took so many times what it is charged, and so many times what groups take, and
 /// longer than that, had something in it that no price tells of. What is shorter may as well be the
 /// server's: it waits for a processor, forks, or waits for a disk.
