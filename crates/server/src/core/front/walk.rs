@@ -1,7 +1,6 @@
 //! Commands on all keys of a tenant, a step at a time.
 
 use front::{scan, Command, Shows, Walk, Walker};
-
 use resp::{Args, Output, Reply};
 use smallvec::smallvec;
 
