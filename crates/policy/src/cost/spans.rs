@@ -69,6 +69,7 @@ impl Price {
 /// Groups of late: their weights and times, for a line through them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
+    replies: u32,
     groups: f64,
     weight: f64,
     ns: f64,
@@ -77,8 +78,9 @@ struct Line {
 }
 
 impl Line {
-    fn add(&mut self, weight: f64, ns: f64) {
-        if self.groups >= f64::from(2 * REPLIES) {
+    fn add(&mut self, weight: f64, ns: f64, replies: u32) {
+        if self.replies >= 2 * REPLIES {
+            self.replies /= 2;
             for sum in [
                 &mut self.groups,
                 &mut self.weight,
@@ -89,11 +91,20 @@ impl Line {
                 *sum /= 2.0;
             }
         }
+        self.replies = self.replies.saturating_add(replies);
         self.groups += 1.0;
         self.weight += weight;
         self.ns += ns;
         self.weight_squared += weight * weight;
         self.product += weight * ns;
+    }
+
+    /// For a unit of weight.
+    fn each(&self) -> f64 {
+        match self.weight > 0.0 {
+            true => self.ns / self.weight,
+            false => 0.0,
+        }
     }
 
     /// What a group takes in the mean.
@@ -128,24 +139,16 @@ pub struct Member {
     pub weight: u64,
 }
 
-/// What the group that was seen last is charged.
-#[derive(Clone, Copy, Debug, Default)]
-struct Group {
-    /// What its own time is divided by, in units of weight.
-    each: f64,
-    beyond: f64,
-}
-
 /// Prices of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
     /// What was taken for what was charged, in units of weight.
     price: Price,
-    /// What was taken for how much weight, of all and of each tenant.
-    all: Price,
     groups: Line,
+    /// What was taken for how much weight, of each tenant.
     tenants: Vec<Price>,
-    group: Group,
+    /// What of the last group was out of proportion, for a unit of weight.
+    beyond: f64,
 }
 
 impl Spans {
@@ -167,12 +170,11 @@ impl Spans {
             members.clone().map(one).sum()
         };
         let (span, mut beyond) = (span as f64, 0.0);
-        if self.price.replies >= SEEN {
+        if span > BEYOND_NS && self.price.replies >= SEEN {
             let usual = (self.price.each() * charged(self)).max(self.groups.mean_ns());
             beyond = (span - (BEYOND * usual).max(BEYOND_NS)).max(0.0);
         }
-        self.all.add(span - beyond, weight, replies, REPLIES);
-        self.groups.add(weight, span - beyond);
+        self.groups.add(weight, span - beyond, replies);
         let besides = self.groups.besides();
         for member in members.clone() {
             let own = member.weight as f64;
@@ -181,17 +183,14 @@ impl Spans {
         }
         self.price
             .add(span - beyond, charged(self), replies, REPLIES);
-        self.group = Group {
-            each: self.price.each(),
-            beyond: beyond / weight,
-        };
+        self.beyond = beyond / weight;
     }
 
     /// What one of the replies that came last is charged.
     #[must_use]
     pub fn charge(&self, member: Member) -> Nanos {
-        let Group { each, beyond } = self.group;
-        (member.weight as f64 * (each * self.times(member.tenant) + beyond)) as Nanos
+        let each = self.price.each() * self.times(member.tenant);
+        (member.weight as f64 * (each + self.beyond)) as Nanos
     }
 
     /// A tenant is gone.
@@ -203,7 +202,7 @@ impl Spans {
 
     /// How many times the usual price a tenant pays.
     fn times(&self, tenant: PrincipalId) -> f64 {
-        let (own, all) = (self.tenants.get(tenant.index()), self.all.each());
+        let (own, all) = (self.tenants.get(tenant.index()), self.groups.each());
         match own.filter(|own| own.replies >= KNOWN).map(Price::each) {
             Some(own) if all > 0.0 && !(all / ALIKE..=all * ALIKE).contains(&own) => {
                 (own / all).max(LEAST)
