@@ -60,6 +60,29 @@ fn who_is_answered_among_few_pays_as_who_is_answered_among_many() {
     assert!((all - 1.0).abs() < 0.02, "{all} of what was taken");
 }
 
+/// A turn of the engine may be read in two parts, of which the second took no time.
+#[test]
+fn whose_replies_come_second_pays_as_those_whose_come_first() {
+    let mut dice = Generator::new(4);
+    let groups = (0..20_000).flat_map(|_| {
+        let mut parts = [Vec::new(), Vec::new()];
+        let count = 4 + dice.below(12) as usize;
+        for _ in 0..count {
+            let tenant = dice.below(4) as u32;
+            let second = dice.below(10) < if tenant == 0 { 9 } else { 1 };
+            parts[usize::from(second)].push(tenant);
+        }
+        let [first, second] = parts;
+        [(span(&mut dice, count), first), (1_000, second)]
+    });
+    let groups: Vec<Group> = groups.filter(|(_, group)| !group.is_empty()).collect();
+    let (means, all) = charged(&groups, 4);
+    for mean in &means {
+        assert!((mean / means[1] - 1.0).abs() < 0.01, "{means:?}");
+    }
+    assert!((all - 1.0).abs() < 0.02, "{all} of what was taken");
+}
+
 #[test]
 fn whose_requests_take_longer_pays_for_it() {
     let mut dice = Generator::new(5);

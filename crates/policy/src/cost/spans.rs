@@ -10,13 +10,14 @@
 //!
 //! So requests are charged a price: what the server took for a unit of weight of late. What a group
 //! costs besides is told apart by regression, and without it the same is known of each tenant: one
-//! whose requests took four times as much as those of all, or a quarter, pays as much more or less.
+//! whose requests took four times as much as those of all, or a tenth, pays as much more or less.
 //! What is within is not told apart: of equal tenants .3 to 1.8 were seen, for replies of one turn
 //! of the engine may come in two readings, of which the second took no time. Prices follow what was
 //! seen, so that over time as much is charged as was taken. What was out of all proportion is
 //! divided at once.
 
 use super::{Nanos, PrincipalId};
+use std::ops::RangeInclusive;
 
 /// The price of all goes back over so many replies, twice as many at most. It must not follow from
 /// one group to the next, or it would be dear again where groups are small.
@@ -25,8 +26,10 @@ const REPLIES: u32 = 16_384;
 const REPLIES_OWN: u32 = 2_048;
 /// Before so many nobody knows what is out of proportion.
 const SEEN: u32 = 512;
-/// Within this factor of all others, a tenant's requests cost what theirs do.
-const ALIKE: f64 = 4.0;
+/// Between these parts of what those of all others took, a tenant's requests cost what theirs do.
+/// Whoever seems to be cheap by chance has more than his share, at everybody's expense, and chance
+/// alone was seen to come down to .3.
+const ALIKE: RangeInclusive<f64> = 0.1..=4.0;
 /// And before so many replies nobody knows.
 const KNOWN: u32 = 32;
 /// Nobody pays less than this part of the price.
@@ -204,9 +207,7 @@ impl Spans {
     fn times(&self, tenant: PrincipalId) -> f64 {
         let (own, all) = (self.tenants.get(tenant.index()), self.groups.each());
         match own.filter(|own| own.replies >= KNOWN).map(Price::each) {
-            Some(own) if all > 0.0 && !(all / ALIKE..=all * ALIKE).contains(&own) => {
-                (own / all).max(LEAST)
-            }
+            Some(own) if all > 0.0 && !ALIKE.contains(&(own / all)) => (own / all).max(LEAST),
             _ => 1.0,
         }
     }
