@@ -12,13 +12,13 @@ source "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 export_bindgen_args
 
-ALL=(setup format lint tidy build unit debug front experiments operations browser clients crash sessions conformance fuzz)
+ALL=(setup format lint tidy build unit debug conformance clients operations browser front crash experiments sessions fuzz)
 # Crates whose debug assertions and overflow checks are worth a second run. Those that link RocksDB
 # are not built twice.
 DEBUG_CRATES=(entremet-policy entremet-stage entremet-telemetry entremet-resp entremet-commands entremet-front)
-# This phase waits for other processes most of the time. It runs beside Rust's tests, which take
-# the processors that it leaves, and is told of in its turn: a quarter of an hour less.
-BESIDE=front
+# These phases wait for other processes most of the time. From `unit` on they run beside the others,
+# one after the other, and are told of in their turns: half an hour less.
+BESIDE=(front crash)
 
 logs=$(mktemp -d)
 beside=""
@@ -64,8 +64,11 @@ run_phase() (
     esac
 )
 
-# Runs a phase in the background, in a process group of its own, so that all of it can be ended. Its
-# server is a copy: cargo may link the original anew meanwhile.
+is_beside() { [[ " ${BESIDE[*]} " == *" $1 "* ]]; }
+
+# Runs phases in the background, in a process group of their own, so that all of it can be ended.
+# Their server is a copy: cargo may link the original anew meanwhile. What each came to is in a file
+# when it has ended, and not before.
 begin_beside() {
     local copy
     copy=$logs/$(basename "$ENTREMET_SERVER")
@@ -74,35 +77,49 @@ begin_beside() {
     (
         set +e +m
         export ENTREMET_SERVER=$copy
-        SECONDS=0
-        run_phase "$1" </dev/null >"$logs/$1" 2>&1
-        echo "$? $SECONDS" >"$logs/ended"
+        for phase in "$@"; do
+            SECONDS=0
+            run_phase "$phase" </dev/null >"$logs/$phase" 2>&1
+            echo "$? $SECONDS" >"$logs/ending"
+            mv "$logs/ending" "$logs/$phase.ended"
+        done
     ) &
     beside=$!
     set +m
 }
 
+# Waits until a phase in the background has ended.
+await_beside() {
+    while [[ ! -e $logs/$1.ended ]]; do
+        kill -0 "$beside" 2>/dev/null || [[ -e $logs/$1.ended ]] || die "phase $1 ended without a word"
+        sleep 1
+    done
+}
+
 main() {
-    local phase began took status phases=("$@")
+    local phase began took status others=() phases=("$@")
     [[ ${#phases[@]} -gt 0 ]] || phases=("${ALL[@]}")
     [[ -x $VENV_PY || ${phases[0]} == setup ]] || tools/setup.sh tests
     for phase in "${phases[@]}"; do
-        if [[ $phase == unit && " ${phases[*]} " == *" $BESIDE "* ]]; then
-            begin_beside "$BESIDE"
+        if is_beside "$phase"; then others+=("$phase"); fi
+    done
+    for phase in "${phases[@]}"; do
+        if [[ $phase == unit && ${#others[@]} -gt 0 ]]; then
+            begin_beside "${others[@]}"
         fi
         say "phase $phase"
         began=$SECONDS status=0
-        if [[ $phase == "$BESIDE" && -n $beside ]]; then
-            wait "$beside" || true
-            beside=""
+        if [[ -n $beside ]] && is_beside "$phase"; then
+            await_beside "$phase"
             cat "$logs/$phase"
-            read -r status took <"$logs/ended"
+            read -r status took <"$logs/$phase.ended"
         else
             # In a subshell of its own, so that `set -e` holds inside although the status is looked
             # at here.
             set +e
             {
-                [[ -z $beside ]] || renice -n 10 -p "$BASHPID" >/dev/null
+                # What compiles takes the processors that others leave.
+                [[ -z $beside || ($phase != unit && $phase != debug) ]] || renice -n 10 -p "$BASHPID" >/dev/null
                 run_phase "$phase"
             } </dev/null 2>&1 | tee "$logs/$phase"
             status=${PIPESTATUS[0]}
