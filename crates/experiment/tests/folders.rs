@@ -71,7 +71,8 @@ fn published_results_stand_beside_their_baselines() {
             | "libra-amplification"
             | "libra-reservations"
             | "libra-writer"
-            | "pisces-dynamic" => 3,
+            | "pisces-dynamic"
+            | "pisces-dynamic-cluster" => 3,
             "cake-convergence" | "cake-spike" | "promise-flash" => 3,
             "cake-diurnal-simulated" | "cake-spike-simulated" | "many-slos-simulated" => 3,
             "pisces-dynamic-simulated" | "pisces-isolation-simulated" => 3,
